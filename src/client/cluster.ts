@@ -14,6 +14,7 @@ import {
 import type { Schema } from "../schema/schema.ts";
 import type { Advice } from "../util/advice.ts";
 import { abortable, withTimeLimit } from "../util/abort.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import { realClock } from "../util/clock.ts";
 import { jsonFault } from "../util/json_fault.ts";
 import { consoleLogger } from "../util/logger.ts";
@@ -23,7 +24,7 @@ import type { FieldPaths, Projected } from "../text/field_path.ts";
 import { CredentialsError, headerFault, newScrubber, tokenFault } from "./credentials.ts";
 import type { PartialObjectMetadata } from "./metadata_only.ts";
 import type { Query, RequestOptions } from "./requests.ts";
-import { newResourceClient, type ResourceClient } from "./resource_client.ts";
+import { newResourceClient, type RequestLimits, type ResourceClient } from "./resource_client.ts";
 import type { ResourceOptions, TypedResourceOptions } from "./resource_options.ts";
 import { newResponseError } from "./response_error.ts";
 import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
@@ -44,7 +45,7 @@ export interface Cluster {
    *
    * @throws {StatusError} The server refused.
    * @throws {CredentialsError} The token cannot be sent.
-   * @throws {NetworkError} No answer came, or it was cut off.
+   * @throws {NetworkError} No answer came in time, or it was cut off.
    * @throws {DecodeError} The answer says it is JSON, and is not.
    * @throws The signal's reason, once it is aborted.
    */
@@ -52,7 +53,7 @@ export interface Cluster {
 
   /**
    * Asks, and gives the answer with its body unread: for logs, and other streams. The caller reads or cancels the body.
-   * Redirects are not followed, so that credentials go nowhere else. `requestTimeoutMs` does not apply.
+   * Redirects are not followed, so that credentials go nowhere else. No time limit applies but the signal.
    *
    * @throws {StatusError} The server refused.
    * @throws {NetworkError} No answer came.
@@ -148,6 +149,9 @@ export function newCluster(config: RestConfig): Cluster {
   return new RestCluster(config);
 }
 
+// For whatever is no watch and no list.
+const REQUEST_TIMEOUT_MS = 30_000;
+
 // A header that is longer says nothing that a person would read.
 const LONGEST_WARNING = 8 * 1024;
 
@@ -160,6 +164,7 @@ class RestCluster implements Cluster {
 
   constructor(config: RestConfig) {
     this.server = serverUrl(config.server);
+    requireNumbers("use the cluster", { requestTimeoutMs: config.requestTimeoutMs }, { mayBeInfinite: true });
     this.#config = config;
     this.#headers = fixedHeaders(config);
     const fault = this.#headers.map(headerFault).find((fault) => fault !== undefined) ??
@@ -169,7 +174,8 @@ class RestCluster implements Cluster {
 
   async request(path: string, options: RequestOptions = {}): Promise<unknown> {
     const action = actionOf(path, options);
-    return await this.withTimeout(action, options.signal, async (signal) => {
+    const { timeoutMs = this.#config.requestTimeoutMs ?? REQUEST_TIMEOUT_MS, signal } = options;
+    return await this.withTimeout(action, { timeoutMs, signal }, async (signal) => {
       const response = await this.open(path, { ...options, signal });
       if (response.body === null) return undefined;
       const text = await readText(response.body, action, signal && { signal });
@@ -217,19 +223,20 @@ class RestCluster implements Cluster {
     return newResourceClient<T>(this, gvr, options, { withTimeout: this.withTimeout.bind(this), clock });
   }
 
-  /** Runs something that must be over within the configured time. */
+  /** Runs something that must be over within a time, the configured one by default. */
   async withTimeout<R>(
     action: string,
-    signal: AbortSignal | undefined,
+    { timeoutMs = this.#config.requestTimeoutMs, signal }: RequestLimits,
     run: (signal: AbortSignal | undefined) => Promise<R>,
   ): Promise<R> {
-    const { requestTimeoutMs, clock = realClock } = this.#config;
-    if (!requestTimeoutMs) return await run(signal);
+    const { clock = realClock } = this.#config;
+    requireNumbers(action, { timeoutMs }, { mayBeInfinite: true });
+    if (!timeoutMs || timeoutMs === Infinity) return await run(signal);
     const newError = () => {
-      const text = `Cannot ${action}: no whole answer from ${this.server} within ${requestTimeoutMs} ms`;
+      const text = `Cannot ${action}: no whole answer from ${this.server} within ${timeoutMs} ms`;
       return new NetworkError("Unreachable", text);
     };
-    return await withTimeLimit(run, { ms: requestTimeoutMs, newError, clock, signal });
+    return await withTimeLimit(run, { ms: timeoutMs, newError, clock, signal });
   }
 
   #url(path: string, query: Query = {}): string {

@@ -26,6 +26,11 @@ export interface RequestOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Ends the request, and the reading of its answer. */
   readonly signal?: AbortSignal;
+  /**
+   * How long {@linkcode Cluster.request} may take, answer included, in milliseconds; `requestTimeoutMs` of the cluster, or
+   * 30 s, by default. `Infinity` for no limit.
+   */
+  readonly timeoutMs?: number;
   /** The action, for error texts, as it follows "Cannot": `list "pods"`. Method and path by default. */
   readonly action?: string;
 }

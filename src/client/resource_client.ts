@@ -89,10 +89,17 @@ function projectionOf(
   return { ...(keep && { keep }), drop: ["metadata.managedFields", ...drop] };
 }
 
-/** Runs a request within the cluster's time limit. */
+/** What ends a request. */
+export interface RequestLimits {
+  /** The cluster's by default. */
+  readonly timeoutMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Runs a request within its time limit. */
 export type WithTimeout = <R>(
   action: string,
-  signal: AbortSignal | undefined,
+  limits: RequestLimits,
   run: (signal: AbortSignal | undefined) => Promise<R>,
 ) => Promise<R>;
 
@@ -161,7 +168,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   list(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<ListPage<T>> {
     const subject = this.#subject(this.namespace);
     const action = `list ${subject}`;
-    return this.#context.withTimeout(action, context.signal, async (signal) => {
+    return this.#context.withTimeout(action, { signal: context.signal }, async (signal) => {
       const [response, schemas] = await Promise.all([
         this.#open(options, false, action, signal),
         loadSchemas(),
@@ -325,7 +332,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     init: RequestOptions,
   ): Promise<unknown> {
     const action = this.#action(verb, name, options);
-    const { namespace = this.namespace, subresource, query, signal } = options;
+    const { namespace = this.namespace, subresource, query, signal, timeoutMs } = options;
     // The path without a name is that of the whole collection: a delete there deletes everything.
     if (name === "" && verb !== "create") throw new TypeError(`Cannot ${action}: the name is empty`);
     checkSegment(name, "name");
@@ -337,6 +344,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
       action,
       ...(query && { query }),
       ...(signal && { signal }),
+      ...(timeoutMs !== undefined && { timeoutMs }),
     });
   }
 

@@ -83,6 +83,11 @@ export interface ObjectRequestOptions {
   readonly query?: Query;
   /** Ends the request. */
   readonly signal?: AbortSignal;
+  /**
+   * How long the request may take, answer included, in milliseconds; `requestTimeoutMs` of the cluster, or 30 s, by
+   * default. `Infinity` for no limit. A write that takes longer may still have been made.
+   */
+  readonly timeoutMs?: number;
 }
 
 /**

@@ -65,7 +65,10 @@ export interface RestConfig {
   readonly userAgent?: string;
   /** Makes requests as another user; the server must allow it. */
   readonly impersonate?: Impersonation;
-  /** How long any request but a watch may take, answer included, in milliseconds; without limit by default. */
+  /**
+   * How long any request but a watch may take, answer included, in milliseconds; by default 30 s, and without limit for
+   * lists, which may take any time while they make progress. `Infinity` for no limit.
+   */
   readonly requestTimeoutMs?: number;
   /** Receives the server's warnings, each text once; the console by default. */
   readonly logger?: Logger;

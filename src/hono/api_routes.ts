@@ -91,18 +91,23 @@ function passThroughRoute(
   if (passThrough === undefined || own === undefined) return undefined;
   // Discovery and OpenAPI are also of use to readers that may read the cache only.
   if (!isResource && !passThrough.hasCredentials(c)) return undefined;
+  const isWatch = isStream(c, own);
   return {
     access: "API server",
     path: own,
-    isWatch: isStream(c),
-    answer: (user) => passThrough.answer(c, { path: own, reader, readers, user, settings }),
+    isWatch,
+    answer: (user) =>
+      passThrough.answer(c, { path: own, isStream: isWatch, reader, readers, user, settings }),
   };
 }
 
+// The form of a watch before there was a parameter for it.
+const WATCH_PATH = /^\/(api|apis\/[^/]+)\/[^/]+\/watch\//;
+
 /** Whether the API server answers with a stream that lasts: a watch, or a log that is followed. */
-function isStream(c: Context): boolean {
+function isStream(c: Context, own: string): boolean {
   const { searchParams } = new URL(c.req.url);
-  return wantsWatch(searchParams) || wantsFollow(searchParams);
+  return wantsWatch(searchParams) || wantsFollow(searchParams) || WATCH_PATH.test(own);
 }
 
 /** A write, or a resource that the cache does not hold. Which these are is only for users that may read them. */

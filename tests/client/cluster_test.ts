@@ -356,6 +356,70 @@ describe("newCluster: ending a request", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
+  it("happens after 30 s without an option, of whatever is no watch and no list", async () => {
+    const clock = new FakeClock();
+    for (
+      const answer of [() => new Promise<Response>(() => {}), () => new Response(new ReadableStream({}))]
+    ) {
+      const cluster = newCluster({ server: SERVER, clock, fetch: recorder(answer).fetch });
+      const pods = cluster.resource("v1/pods", { namespace: "shop" });
+      const pod = { metadata: { name: "web-1" } };
+      const requests: Record<string, () => Promise<unknown>> = {
+        "GET /version": () => cluster.request("/version"),
+        'get "web-1" of "pods" in "shop"': () => pods.get("web-1"),
+        'create "pods" in "shop"': () => pods.create(pod),
+        'replace "web-1" of "pods" in "shop"': () => pods.replace(pod),
+        'patch "web-1" of "pods" in "shop"': () => pods.patch("web-1", {}),
+        'delete "web-1" of "pods" in "shop"': () => pods.delete("web-1"),
+      };
+      for (const [action, send] of Object.entries(requests)) {
+        const failures: unknown[] = [];
+        const failed = send().catch((error) => failures.push(error));
+        await clock.advance(29_999);
+        assert.equal(failures.length, 0, action);
+        await clock.advance(1);
+        await failed;
+        const [failure] = failures;
+        assert.ok(failure instanceof NetworkError, action);
+        assert.equal(failure.message, `Cannot ${action}: no whole answer from ${SERVER} within 30000 ms`);
+      }
+      const list = new AbortController();
+      const listed = assert.rejects(pods.list({}, { signal: list.signal }), /enough/);
+      await clock.advance(3_600_000);
+      list.abort(new Error("enough"));
+      await listed;
+      assert.equal(clock.pendingTimers, 0);
+    }
+  });
+
+  it("happens after the time of the request itself, which wins over the cluster's", async () => {
+    const clock = new FakeClock();
+    for (const requestTimeoutMs of [undefined, 1_000]) {
+      const config = { server: SERVER, clock, ...(requestTimeoutMs && { requestTimeoutMs }) };
+      const cluster = newCluster({ ...config, fetch: () => new Promise<Response>(() => {}) });
+      const pods = cluster.resource("v1/pods", { namespace: "shop" });
+      const failed = [
+        assert.rejects(cluster.request("/version", { timeoutMs: 90_000 }), /within 90000 ms/),
+        assert.rejects(pods.get("web-1", { timeoutMs: 90_000 }), /within 90000 ms/),
+        assert.rejects(pods.delete("web-1", { timeoutMs: 90_000 }), /within 90000 ms/),
+      ];
+      await clock.advance(89_999);
+      assert.equal(clock.pendingTimers, 3);
+      await clock.advance(1);
+      await Promise.all(failed);
+      void pods.get("web-1", { timeoutMs: Infinity });
+      await clock.advance(3_600_000);
+      assert.equal(clock.pendingTimers, 0);
+    }
+  });
+
+  it("refuses a time that is none", async () => {
+    for (const wrong of [-1, NaN]) {
+      assert.throws(() => newCluster({ server: SERVER, requestTimeoutMs: wrong }), RangeError);
+      await assert.rejects(newCluster({ server: SERVER }).request("/a", { timeoutMs: wrong }), RangeError);
+    }
+  });
+
   it("is left to the caller for a watch", async () => {
     const clock = new FakeClock();
     const fetch = recorder(() => new Response(new ReadableStream({}))).fetch;

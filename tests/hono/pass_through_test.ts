@@ -308,6 +308,43 @@ describe("readApi with passThrough", () => {
     }
   });
 
+  it("answers 504 when the API server does not, and leaves streams their time", async () => {
+    const { api, upstream, clock } = apiOf({ writes: true });
+    const signals: AbortSignal[] = [];
+    upstream.answer = (_, { signal }) => {
+      signals.push(signal!);
+      return new Promise(() => {});
+    };
+    const request = (path: string, method = "GET") => {
+      const seen: { status?: number; message?: string } = {};
+      Promise.resolve(api.request(path, { method, headers: READER })).then(async (response) => {
+        seen.status = response.status;
+        seen.message = (await response.json()).message;
+      });
+      return seen;
+    };
+    const events = "/api/v1/namespaces/shop/events";
+    const plain = [request(LOG), request(events), request(`${events}/a`, "DELETE"), request("/apis")];
+    const streams = [
+      request(`${LOG}?follow=true`),
+      request(`${events}?watch=true`),
+      request("/api/v1/watch/namespaces/shop/events"),
+    ];
+    await clock.advance(59_999);
+    assert.ok(plain.every(({ status }) => status === undefined));
+    await clock.advance(1);
+    for (const { status, message } of plain) {
+      assert.equal(status, 504);
+      assert.equal(message, "Timeout: the API server has not answered within 60000 ms");
+    }
+    assert.deepEqual(signals.map(({ aborted }) => aborted), [true, true, true, true, false, false, false]);
+    assert.ok(streams.every(({ status }) => status === undefined));
+    await clock.advance(3_600_000);
+    assert.ok(streams.every(({ status }) => status === 504));
+    assert.equal(clock.pendingTimers, 0);
+    assert.throws(() => apiOf({ timeoutMs: 0 }), RangeError);
+  });
+
   it("streams logs as they come, and ends both sides when either leaves", async () => {
     const { api, upstream, clock } = apiOf({}, { maxRequests: 1, maxWatches: 1 });
     let controller!: ReadableStreamDefaultController<Uint8Array>;

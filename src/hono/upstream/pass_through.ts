@@ -9,6 +9,7 @@ import { type LinkedAbort, linkedAbort } from "../../util/abort.ts";
 import { copyHeaders } from "../../util/copy_headers.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
+import { requireNumbers } from "../../util/require_number.ts";
 import { wholeBody } from "../../util/whole_body.ts";
 import { unauthorized } from "../access/authorization.ts";
 import { bearerTokenOf } from "../access/bearer_tokens.ts";
@@ -16,6 +17,7 @@ import { protectEndlessBody, uniqueTag, withEmptyClone } from "../watches/endles
 import type { PassThroughOptions } from "./pass_through_options.ts";
 import type { OpenWatch } from "../readers.ts";
 import { GUARD_HEADERS, malformedPath, noTunnel } from "../send/responses.ts";
+import { answerInTime } from "./answer_in_time.ts";
 import { afterLimit, type PassThroughRequest } from "./pass_through_request.ts";
 
 // What clients of Kubernetes send and API servers read. Everything else stays here: hop-by-hop headers, cookies, addresses.
@@ -54,6 +56,8 @@ const REVIEWS: ReadonlySet<string> = new Set([
   "authorization.k8s.io/selfsubjectrulesreviews",
   "authorization.k8s.io/subjectaccessreviews",
 ]);
+// https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--request-timeout)
+const TIMEOUT_MS = 60_000;
 const EMPTY_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /** Sends requests on. Only the API server decides what a reader may do there. */
@@ -74,6 +78,10 @@ export class PassThrough {
   ) {
     this.#options = options;
     this.#server = checkServer(options);
+    requireNumbers("pass requests through", { timeoutMs: options.timeoutMs }, {
+      least: 1,
+      mayBeInfinite: true,
+    });
     const { pathname } = this.#server;
     this.#basePath = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
     this.#hasOwnReaders = hasAuthenticate && options.clusterTokens !== true;
@@ -106,7 +114,8 @@ export class PassThrough {
     if (sent !== null && body === undefined) {
       return newStatus(413, "RequestEntityTooLarge", `Request entity too large: limit is ${MAX_BODY_BYTES}`);
     }
-    return await this.#send(c, request, { url, headers: headers as Record<string, string>, body });
+    const isProxy = partsOf(segments!).subresource === "proxy";
+    return await this.#send(c, request, { url, headers: headers as Record<string, string>, body, isProxy });
   }
 
   #url(c: Context, path: string): string | undefined {
@@ -137,33 +146,37 @@ export class PassThrough {
       readonly url: string;
       readonly headers: Readonly<Record<string, string>>;
       readonly body: Uint8Array<ArrayBuffer> | undefined;
+      /** Whether it is for a pod, service or node, which may take any time. */
+      readonly isProxy: boolean;
     },
   ): Promise<Response | Status> {
     const { fetch = globalThis.fetch } = this.#options;
+    const { settings, isStream } = request;
+    const timeoutMs = isStream || to.isProxy
+      ? settings.watchLimitMs()
+      : this.#options.timeoutMs ?? TIMEOUT_MS;
+    const late = new Error(`the API server has not answered within ${timeoutMs} ms`);
     const link = linkedAbort(c.req.raw.signal);
-    const response = await this.#reached(c, link, () =>
-      fetch(to.url, {
-        method: c.req.raw.method,
-        headers: to.headers,
-        ...(to.body && { body: to.body }),
-        // Another server must not receive the reader's token.
-        redirect: "manual",
-        signal: link.signal,
-      }));
-    return response instanceof Response ? this.#passed(c, request, { response, link }) : response;
-  }
-
-  /** What the API server answers; the Status of one that cannot be reached. */
-  async #reached<T>(c: Context, link: LinkedAbort, send: () => T | Promise<T>): Promise<T | Status> {
     try {
-      return await send();
+      const send = () =>
+        fetch(to.url, {
+          method: c.req.raw.method,
+          headers: to.headers,
+          ...(to.body && { body: to.body }),
+          // Another server must not receive the reader's token.
+          redirect: "manual",
+          signal: link.signal,
+        });
+      const limit = { timeoutMs, late, clock: settings.clock, signal: link.signal };
+      return this.#passed(c, request, { response: await answerInTime(send, limit), link });
     } catch (error) {
+      link.abort();
       link.unlink();
       if (c.req.raw.signal.aborted) throw error;
       this.#logger.warn(`cannot pass a request through: ${errorMessage(error)}`, { error });
-      return newStatus(503, "ServiceUnavailable", "the API server cannot be reached", {
-        retryAfterSeconds: 1,
-      });
+      return error === late
+        ? newStatus(504, "Timeout", `Timeout: ${late.message}`, { retryAfterSeconds: 1 })
+        : newStatus(503, "ServiceUnavailable", "the API server cannot be reached", { retryAfterSeconds: 1 });
     }
   }
 

@@ -13,6 +13,11 @@ export interface PassThroughOptions {
   readonly server: string;
   /** Sends the requests; the runtime's own by default. It must add no credentials, such as a client certificate. */
   readonly fetch?: (url: string, init: RequestInit) => Response | Promise<Response>;
+  /**
+   * How long the API server may take to begin an answer, in milliseconds; a minute by default, as it limits itself. A watch
+   * and a log that is followed may take as long as a watch may last.
+   */
+  readonly timeoutMs?: number;
   /** Whether writes and `proxy` subresources are sent on; `false` by default: reads and access reviews only. */
   readonly writes?: boolean;
   /**

@@ -11,6 +11,8 @@ import type { Reader, Readers } from "../readers.ts";
 export interface PassThroughRequest {
   /** The path below the mount, encoded. */
   readonly path: string;
+  /** Whether the answer is one that lasts. */
+  readonly isStream: boolean;
   readonly reader: Reader;
   readonly readers: Readers;
   readonly user: UserInfo | undefined;
