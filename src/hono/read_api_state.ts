@@ -17,7 +17,7 @@ import { PassThrough } from "./upstream/pass_through.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
 import { ReadMetrics } from "./health/read_metrics.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
-import { Pacer, Readers } from "./readers.ts";
+import { Pacer, Readers, TURN_UNITS } from "./readers.ts";
 import {
   type ForwardedResource,
   isForwarded,
@@ -71,7 +71,7 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
     });
   }
   const resources = all.map(({ resource }) => resource);
-  const turns = new TurnQueue();
+  const turns = new TurnQueue(TURN_UNITS);
   return {
     served,
     forwarded,

@@ -203,7 +203,8 @@ export function newStalledError(what: string, timeoutMs: number): Error {
   return error;
 }
 
-const TURN_UNITS = 3 * UNITS_PER_MS;
+/** What is worth a turn: some milliseconds. */
+export const TURN_UNITS: number = 3 * UNITS_PER_MS;
 
 // To encode it, and to hand it to the socket.
 const UNITS_PER_CHARACTER = 0.5;

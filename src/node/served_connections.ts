@@ -90,12 +90,11 @@ export class ServedConnections {
 
   #accept(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { socket } = incoming;
-    // A parser continues to the end of what has arrived.
     if (socket.destroyed) return;
     const connection = this.#connections.get(socket) ?? this.#open(socket);
     if (connection.current === undefined) return this.#answer(connection, [incoming, outgoing]);
     connection.waiting.push([incoming, outgoing]);
-    if (connection.waiting.length > MOST_WAITING) return void socket.destroy();
+    if (connection.waiting.length > MOST_WAITING) return cutOff(socket);
     if (connection.isPaused || !canPause(socket)) return;
     connection.isPaused = true;
     // The parser resumes the socket when it has read a request.
@@ -179,6 +178,17 @@ export class ServedConnections {
       socket.destroy();
     }
   }
+}
+
+/**
+ * Closes a connection, and parses nothing more of what has arrived: the parsers of Node and Deno would make a request of
+ * each of the thousands that fit into one read.
+ */
+function cutOff(socket: Socket & { parser?: { onIncoming?: unknown } | null }): void {
+  // As for an upgraded connection, whose further bytes are no requests:
+  // https://github.com/nodejs/node/blob/main/lib/_http_common.js
+  if (socket.parser) socket.parser.onIncoming = () => 2;
+  socket.destroy();
 }
 
 /** The TLS sockets of Deno 2.9 read on while they are paused, without a bound. */

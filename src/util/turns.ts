@@ -12,18 +12,41 @@ export interface Turns {
   readonly isBusy: boolean;
   /** Resolves when the caller has a turn. */
   next(): Promise<void>;
+  /** Some work was done in this turn. */
+  spend?(units: number): void;
 }
 
+// What a step costs at least: it is awaited, and writes something.
+const STEP_UNITS = 2_000;
+
+// A step has done its work, or waits for something else, after so many microtasks.
+const STEP_MICROTASKS = 10;
+
 /**
- * Gives each task its own turn of the event loop, one after the other. Tasks that wait for the next turn without it all
- * continue in the same turn, and delay timers and the network by the sum of their work.
+ * Gives tasks turns of the event loop, one after the other. Tasks that wait for the next turn without it all continue in
+ * the same turn, and delay timers and the network by the sum of their work.
+ *
+ * By default each task has a turn for itself. With a budget, tasks share a turn until they have spent it: where hundreds
+ * take small steps, each would wait for hundreds of turns, and for everything that the network does in them.
  */
 export class TurnQueue implements Turns {
   readonly #waiting = new Deque<() => void>();
+  readonly #unitsPerTurn: number;
   #isTurning = false;
+  /** In this turn. */
+  #spentUnits = 0;
+
+  /** @param unitsPerTurn How much work tasks may do in a turn that they share, as they report it by `spend`. */
+  constructor(unitsPerTurn: number = 0) {
+    this.#unitsPerTurn = unitsPerTurn;
+  }
 
   get isBusy(): boolean {
     return this.#isTurning;
+  }
+
+  spend(units: number): void {
+    this.#spentUnits += units;
   }
 
   /** Resolves in a later turn of the event loop, after every earlier caller had one. */
@@ -36,8 +59,14 @@ export class TurnQueue implements Turns {
   async #turn(): Promise<void> {
     this.#isTurning = true;
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
-      await nextTurn();
+      if (this.#spentUnits >= this.#unitsPerTurn) {
+        await nextTurn();
+        this.#spentUnits = 0;
+      }
       next();
+      if (this.#unitsPerTurn === 0) continue;
+      for (let i = 0; i < STEP_MICROTASKS; i++) await undefined;
+      this.#spentUnits += STEP_UNITS;
     }
     this.#isTurning = false;
   }
@@ -92,6 +121,7 @@ export class Pacer {
   /** Some work was done. Returns whether it is time for {@linkcode Pacer.rest}. */
   spend(units = 1): boolean {
     this.#units += units;
+    this.#turns.spend?.(units);
     const { clock, ms } = this.#options;
     if (this.#units >= this.#options.units) return true;
     if (clock === undefined || ms === undefined || --this.#unread > 0) return false;

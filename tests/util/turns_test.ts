@@ -112,6 +112,34 @@ describe("TurnQueue", () => {
     assert.equal(new Set(log.map((line) => line.slice(2))).size, 6, log.join("; "));
   });
 
+  it("with a budget, lets tasks share a turn until they have spent it, in the order of the calls", async () => {
+    const turns = new TurnQueue(100_000);
+    const counts: number[] = [];
+    let isOver = false;
+    let log = "";
+    const count = async () => {
+      while (!isOver) {
+        counts.push(0);
+        await nextTurn();
+      }
+    };
+    const work = async (name: string, units: number) => {
+      for (let i = 0; i < 20; i++) {
+        await turns.next();
+        log += name;
+        turns.spend(units);
+        counts[counts.length - 1] += units;
+      }
+    };
+    const counting = count();
+    await Promise.all([work("a", 1_000), work("b", 1_000), work("c", 60_000)]);
+    isOver = true;
+    await counting;
+    assert.equal(log, "abc".repeat(20));
+    assert.ok(counts.length < 40, `${counts.length} turns for 60 steps`);
+    assert.ok(Math.max(...counts) <= 200_000, counts.join());
+  });
+
   it("can be used again after it was empty", async () => {
     const turns = new TurnQueue();
     await turns.next();

@@ -70,7 +70,9 @@ export async function placePage<T extends KubernetesObject>(
   const start = namespace === "" ? "" : `${namespace}/`;
   const limit = limitOf(options);
   const stateAt = async (resourceVersion: string) => {
-    if (pacer.isDue || pacer.spend(log.states.unitsOf(resourceVersion))) await pacer.rest();
+    if (pacer.isDue) await pacer.rest();
+    // In the turn in which it is done.
+    pacer.spend(log.states.unitsOf(resourceVersion));
     return log.states.stateAt(resourceVersion);
   };
   if (options.continue !== undefined) {

@@ -1,0 +1,116 @@
+/**
+ * The attackers of `scripts/abuse.ts`, in a worker: receives where to, and begins; ends with its worker.
+ *
+ * @module
+ */
+
+import { connect, type Socket } from "node:net";
+import { TOKEN } from "./abuse_cluster.ts";
+
+const worker = globalThis as unknown as {
+  onmessage?: (event: MessageEvent<{ readonly port: number; readonly attack: string }>) => void;
+  postMessage(message: unknown): void;
+};
+
+/** How often each kind of attack was carried out. */
+const counts: Record<string, number> = {};
+
+const count = (kind: string) => (counts[kind] = (counts[kind] ?? 0) + 1);
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const HOST = "Host: 127.0.0.1\r\n";
+const KNOWN = `Authorization: Bearer ${TOKEN}\r\n`;
+const head = (path: string, headers = "") => `GET ${path} HTTP/1.1\r\n${HOST}${headers}\r\n`;
+const pick = <T>(values: readonly T[], i: number): T => values[i % values.length];
+
+/** Connects again and again; `attack` is called with each connection, and ends with it. */
+async function again(port: number, kind: string, attack: (socket: Socket, i: number) => void): Promise<void> {
+  for (let i = 0;; i++) {
+    const socket = connect({ host: "127.0.0.1", port });
+    const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    socket.on("error", () => {});
+    socket.once("connect", () => {
+      count(kind);
+      attack(socket, i);
+    });
+    await closed;
+    await pause(10);
+  }
+}
+
+/** Sends as many requests as the connection takes, with and without reading the answers. */
+function pipeline(socket: Socket, i: number): void {
+  const flood = head(pick(["/api/v1/pods", "/apis", "/healthz"], i)).repeat(1_000);
+  if (i % 2 === 0) socket.pause();
+  else socket.resume();
+  const write = () => {
+    while (!socket.destroyed && socket.write(flood));
+  };
+  socket.on("drain", write);
+  write();
+}
+
+/** Sends a head, or a body, byte by byte. */
+function dribble(socket: Socket, i: number): void {
+  const text = i % 2 === 0
+    ? head("/api/v1/pods", `${KNOWN}X-Long: ${"x".repeat(4_000)}\r\n`)
+    : `POST /api/v1/namespaces/shop/pods HTTP/1.1\r\n${HOST}${KNOWN}Content-Length: 100000\r\n\r\n`;
+  let sent = i % 2 === 0 ? 20 : text.length;
+  socket.write(text.slice(0, sent));
+  socket.resume();
+  const timer = setInterval(() => socket.write(text[sent++] ?? "x"), 200);
+  socket.once("close", () => clearInterval(timer));
+}
+
+const UNREAD = [
+  "/api/v1/pods",
+  "/api/v1/pods?watch=1&timeoutSeconds=1",
+  "/api/v1/pods?watch=1",
+  "/api/v1/pods?limit=500",
+  "/api/v1/pods?pretty=1&limit=5000",
+  "/apis",
+  "/dashboard/events",
+];
+
+/** Reads nothing of the answer. */
+function neverRead(socket: Socket, i: number): void {
+  socket.pause();
+  socket.write(head(pick(UNREAD, i), KNOWN));
+}
+
+/** Random tokens, one after the other. */
+function tokens(socket: Socket, i: number): void {
+  let n = 0;
+  const next = () => {
+    count("tokens");
+    socket.write(
+      head("/api/v1/pods?limit=1", `Authorization: Bearer random-${i}-${n++}-${Math.random()}\r\n`),
+    );
+  };
+  socket.on("data", next);
+  next();
+}
+
+/** Searches of the page for many letters. */
+function search(socket: Socket): void {
+  const next = () => {
+    count("searches");
+    socket.write(head(`/dashboard/search?q=${"a ".repeat(125).replaceAll(" ", "%20")}`, KNOWN));
+  };
+  socket.on("data", (chunk) => String(chunk).startsWith("HTTP/1.1 ") && setTimeout(next, 10));
+  next();
+}
+
+if ("WorkerGlobalScope" in globalThis && globalThis.name === "abuse attackers") {
+  worker.onmessage = ({ data: { port, attack: only } }) => {
+    const start = (many: number, kind: string, attack: (socket: Socket, i: number) => void) => {
+      if (!kind.includes(only)) return;
+      for (let n = 0; n < many; n++) void again(port, kind, (socket, i) => attack(socket, i + n));
+    };
+    start(4, "pipelining connections", pipeline);
+    start(200, "dribbling connections", dribble);
+    start(300, "unread connections", neverRead);
+    start(100, "connections with random tokens", tokens);
+    start(40, "searching connections", search);
+    worker.onmessage = () => worker.postMessage(counts);
+  };
+}

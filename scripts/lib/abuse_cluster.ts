@@ -1,0 +1,50 @@
+/**
+ * The cluster of `scripts/abuse.ts`, in a worker: an API server in memory with 20,000 pods and reviews of tokens. Posts the
+ * path of its kubeconfig, and the number of its reviews whenever it receives a message.
+ *
+ * @module
+ */
+
+import { pod } from "@listwatch/cache/testing";
+import { RealCluster } from "../../tests/cli/real_cluster.ts";
+
+/** The token that the cluster knows. */
+export const TOKEN = "a-token-that-is-known";
+
+const PODS = 20_000;
+
+// The module is imported for its names, too.
+const worker = globalThis as unknown as {
+  onmessage?: (event: MessageEvent) => void;
+  postMessage(message: unknown): void;
+};
+if ("WorkerGlobalScope" in globalThis && globalThis.name === "abuse cluster") {
+  const cluster = await RealCluster.start();
+  for (const namespace of ["shop", "kube-system"]) {
+    cluster.server.create("v1/namespaces", { metadata: { name: namespace } });
+  }
+  for (let i = 0; i < PODS; i++) {
+    cluster.server.create("v1/pods", pod(`web-${i}-of-a-deployment-with-a-long-name`, { namespace: "shop" }));
+  }
+  let tokens = 0;
+  cluster.server.intercept(async (request, next) => {
+    const { pathname } = new URL(request.url);
+    if (pathname.endsWith("/tokenreviews")) {
+      tokens++;
+      const { spec } = await request.json();
+      const authenticated = spec.token === TOKEN;
+      return Response.json({
+        status: { authenticated, ...(authenticated && { user: { username: "ann" } }) },
+      });
+    }
+    if (pathname.endsWith("/subjectaccessreviews")) return Response.json({ status: { allowed: true } });
+    return await next(request);
+  });
+  let round = 0;
+  setInterval(() => {
+    const name = `web-${round++ % PODS}-of-a-deployment-with-a-long-name`;
+    cluster.server.update("v1/pods", pod(name, { namespace: "shop", labels: { round: String(round) } }));
+  }, 20);
+  worker.onmessage = () => worker.postMessage({ tokens });
+  worker.postMessage({ kubeconfig: cluster.kubeconfig });
+}
