@@ -74,8 +74,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "reflector: the delay after losses does not grow",
     file: "src/reflector/quarantine.ts",
-    find: "    this.#relistDelayMs = Math.min(this.#relistDelayMs * 2, LAST_RELIST_MS);\n",
-    replace: "",
+    find: "nowMs + this.#relistDelay.step()",
+    replace: "nowMs + FIRST_RELIST_MS",
     test: "tests/reflector/quarantine_test.ts",
   },
   {

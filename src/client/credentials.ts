@@ -4,6 +4,7 @@
  */
 
 import { CacheError } from "../util/errors.ts";
+import { fromBase64 } from "../util/base64.ts";
 
 /**
  * The credentials of a request cannot be sent. The text never holds them.
@@ -67,8 +68,7 @@ export function newScrubber(headers: readonly (readonly [string, string])[]): (t
 
 function passwordOf(basic: string): string[] {
   try {
-    const bytes = Uint8Array.from(atob(basic), (char) => char.charCodeAt(0));
-    const text = new TextDecoder().decode(bytes);
+    const text = fromBase64(basic);
     const password = text.slice(text.indexOf(":") + 1);
     return password.length >= SHORTEST_SECRET ? [text, password] : [];
   } catch {

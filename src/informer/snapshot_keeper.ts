@@ -15,6 +15,7 @@ import type { SnapshotChange, SnapshotPut, SnapshotStorage } from "./snapshot.ts
 import { isNoPosition } from "./snapshot_loader.ts";
 import type { SnapshotContext, SnapshotStatus } from "./snapshot_run.ts";
 import type { StoreEvent } from "./store_event.ts";
+import { Backoff } from "../util/backoff.ts";
 
 /** Options of {@linkcode SnapshotKeeper}. */
 export interface SnapshotKeeperOptions {
@@ -52,7 +53,7 @@ export class SnapshotKeeper<T> {
   #isStopped = false;
   /** The stop does not wait for the last save any more: what is not saved yet never is. */
   #isGivenUp = false;
-  #retryMs = FIRST_RETRY_MS;
+  readonly #retryDelay = new Backoff({ durationMs: FIRST_RETRY_MS, factor: 2, capMs: LAST_RETRY_MS });
   /** No save before this time, after one that failed. */
   #quietUntilMs = -Infinity;
   #failedSaves = 0;
@@ -213,7 +214,7 @@ export class SnapshotKeeper<T> {
     const { clock, logger, metrics, name } = this.#context;
     if (this.#failedSaves > 0) logger.info(`${name}: the snapshot is saved again`);
     this.#failedSaves = 0;
-    this.#retryMs = FIRST_RETRY_MS;
+    this.#retryDelay.reset();
     this.#savedResourceVersion = resourceVersion;
     this.#lastSaveTimeMs = clock.now();
     metrics?.count("informer_snapshot_saves_total", 1, { name, outcome: "saved" });
@@ -229,8 +230,7 @@ export class SnapshotKeeper<T> {
     this.#replaces = true;
     this.#isDue = true;
     this.#changed.clear();
-    this.#quietUntilMs = monotonicNow(clock) + this.#retryMs;
-    this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
+    this.#quietUntilMs = monotonicNow(clock) + this.#retryDelay.step();
   }
 }
 

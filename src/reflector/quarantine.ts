@@ -10,6 +10,7 @@ import { errorMessage } from "../util/errors.ts";
 import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
+import { Backoff } from "../util/backoff.ts";
 
 const FIRST_RELIST_MS = 60_000;
 const LAST_RELIST_MS = 1_800_000;
@@ -48,7 +49,7 @@ export class Quarantine {
   readonly keys: ReadonlySet<string> = this.#keys;
   readonly #brokenFrames = new Set<string>();
   #count = 0;
-  #relistDelayMs = FIRST_RELIST_MS;
+  readonly #relistDelay = new Backoff({ durationMs: FIRST_RELIST_MS, factor: 2, capMs: LAST_RELIST_MS });
   #lastLossMs: number | undefined;
   #relistDueMs: number | undefined;
   /** How often a change was lost, or may have been. */
@@ -105,12 +106,11 @@ export class Quarantine {
     this.losses++;
     const nowMs = monotonicNow(this.#options.clock);
     if (this.#lastLossMs !== undefined && nowMs - this.#lastLossMs > 2 * LAST_RELIST_MS) {
-      this.#relistDelayMs = FIRST_RELIST_MS;
+      this.#relistDelay.reset();
     }
     this.#lastLossMs = nowMs;
     if (this.#relistDueMs !== undefined) return;
-    this.#relistDueMs = nowMs + this.#relistDelayMs;
-    this.#relistDelayMs = Math.min(this.#relistDelayMs * 2, LAST_RELIST_MS);
+    this.#relistDueMs = nowMs + this.#relistDelay.step();
     this.#onRelistDue?.(this.#relistDueMs);
   }
 

@@ -4,6 +4,7 @@
  */
 
 import type { KubernetesObject, ObjectMeta, OwnerReference } from "../meta/object.ts";
+import { toBase64 } from "../util/base64.ts";
 
 /**
  * Metadata options of every builder.
@@ -204,7 +205,7 @@ export function configMap(name: string, options: DataOptions = {}): BuiltDataObj
 export function secret(name: string, options: DataOptions = {}): BuiltDataObject & { readonly type: string } {
   const data: Record<string, string> = {};
   for (const [key, text] of Object.entries(options.data ?? {})) {
-    data[key] = btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+    data[key] = toBase64(text);
   }
   return {
     apiVersion: "v1",

@@ -59,13 +59,18 @@ export class Backoff {
   /**
    * Makes a sequence at its beginning.
    *
+   * @param options.random The random numbers of jitter; required with `jitter`.
    * @throws {RangeError} A parameter is negative or not a number.
+   * @throws {TypeError} There is jitter but no `random`.
    */
-  constructor(parameters: BackoffParameters, options: { readonly random: Random }) {
+  constructor(parameters: BackoffParameters, options: { readonly random?: Random } = {}) {
     const { durationMs, factor = 0, jitter = 0, steps = Infinity, capMs = 0 } = parameters;
     this.#parameters = { durationMs, factor, jitter, steps, capMs };
     requireNumbers("back off", { durationMs, factor, jitter, steps, capMs }, { mayBeInfinite: true });
-    this.#random = options.random;
+    if (jitter > 0 && options.random === undefined) {
+      throw new TypeError("Cannot jitter: the option `random` is missing");
+    }
+    this.#random = options.random ?? (() => 0);
     this.reset();
   }
 

@@ -11,6 +11,7 @@ import { FileToken } from "../../node/rest_config.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
 import { UsageError } from "../errors.ts";
+import { fromBase64 } from "../../util/base64.ts";
 
 /** A token, or a function that returns the present one. */
 export type ReaderToken = string | (() => Promise<string>);
@@ -75,7 +76,7 @@ export function presentedToken(c: Context): string | undefined {
   const header = c.req.header("Authorization") ?? "";
   if (header.slice(0, 6).toLowerCase() !== "basic ") return bearerTokenOf(c);
   try {
-    const userAndPassword = atob(header.slice(6).trim());
+    const userAndPassword = fromBase64(header.slice(6).trim());
     return userAndPassword.slice(userAndPassword.indexOf(":") + 1);
   } catch {
     return undefined;
