@@ -47,11 +47,12 @@ Resources:
 
 Server and readers:
       --host ADDRESS       the address to listen on; 127.0.0.1 by default; any other than loopback needs
-                           --token, --token-file, --cluster-rbac or --allow-anonymous
+                           --token-file, --token, --cluster-rbac or --allow-anonymous
   -p, --port NUMBER        the port to listen on; 8787 by default, 0 for any free port
-      --token TEXT         the bearer token of readers, 16 characters or more; LISTWATCH_TOKEN by default
-                           (a browser asks for it as a password; kubectl sends it over https only)
-      --token-file FILE    read the token from a file; it is read again about every minute
+      --token-file FILE    the bearer token of readers, 16 characters or more, in a file; it is read again about every
+                           minute (a browser asks for it as a password; kubectl sends it over https only)
+      --token TEXT         the token itself, which every user of this machine can read in the list of processes;
+                           prefer --token-file or LISTWATCH_TOKEN in the environment, which it replaces
       --cluster-rbac       readers present a token of the reflected cluster, and may read what its RBAC allows
                            (TokenReview and SubjectAccessReview: needs system:auth-delegator)
       --reader-namespaces LIST

@@ -67,6 +67,7 @@ describe("main", () => {
     ) {
       assert.ok(help.stdout.text.includes(flag), `the help lacks ${flag}`);
     }
+    assert.match(help.stdout.text, /--token TEXT [^-]*list of processes[^-]*--token-file or LISTWATCH_TOKEN/);
     for (const line of help.stdout.text.split("\n")) assert.ok(line.length <= 120, line);
   });
 

@@ -81,7 +81,7 @@ function checkCorsOrigins({ corsOrigins, token, tokenFile, clusterRbac }: ServeO
   }
   if (token !== undefined || tokenFile !== undefined || clusterRbac) return;
   throw new UsageError(
-    "--cors-origin '*' needs --token, --token-file or --cluster-rbac: " +
+    "--cors-origin '*' needs --token-file, --token or --cluster-rbac: " +
       "otherwise every page that a browser shows could read the whole cache",
   );
 }
@@ -119,7 +119,7 @@ function checkReaders(options: ServeOptions): void {
   if (!isLoopback(host) && !needsToken && !clusterRbac && !allowAnonymous) {
     throw new UsageError(
       `Cannot listen on ${host}: every client that reaches it could read the whole cache; ` +
-        "set a token with --token, use --cluster-rbac, or pass --allow-anonymous",
+        "set a token with --token-file, use --cluster-rbac, or pass --allow-anonymous",
     );
   }
   if (readerResources !== undefined && readerNamespaces === undefined) {

@@ -87,7 +87,7 @@ describe("`serve` of the embedded cluster", () => {
   });
 
   it("answers pages of the origins that it is given, and of no other one", async () => {
-    await refuses({ corsOrigins: ["*"] }, /--cors-origin '\*' needs --token/, UsageError);
+    await refuses({ corsOrigins: ["*"] }, /--cors-origin '\*' needs --token-file/, UsageError);
     await refuses({ corsOrigins: ["a.example"] }, /Cannot allow the origin "a.example"/, UsageError);
     await using served = await serve({ port: 0, corsOrigins: ["https://a.example"] });
     await served.synced();
