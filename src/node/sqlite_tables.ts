@@ -137,7 +137,7 @@ export function* readEntries(
   { generation, count, sum }: Content,
 ): Generator<readonly SnapshotEntry[]> {
   const rows = database.prepare(
-    "SELECT key, head, json, checksum FROM objects WHERE generation = ? ORDER BY id",
+    "SELECT key, head, json, checksum FROM objects NOT INDEXED WHERE generation = ? ORDER BY id",
   ).iterate(generation) as Iterable<SqliteRow>;
   let batch: SnapshotEntry[] = [];
   let characters = 0;

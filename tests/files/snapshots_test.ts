@@ -4,7 +4,9 @@ import * as fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import { sqliteSnapshot } from "@listwatch/cache/node";
+import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import type { SnapshotStorage } from "@listwatch/cache/informer";
 import { change, changed, type Content, loadContent, loadOrRefusal, PODS, put } from "../snapshots/saved.ts";
 
@@ -224,6 +226,33 @@ describe("sqliteSnapshot", () => {
       const content = await loadAndClose(open(path));
       assert.deepEqual(content, changed(undefined, CHANGES[0]), moment);
     }
+  });
+
+  it("is free for the next informer however early the one before stops", async () => {
+    const path = join(folder, "stopped.sqlite");
+    const server = new InMemoryApiServer();
+    for (let i = 0; i < 500; i++) server.create("v1/pods", pod(`web-${i}`, { namespace: "shop" }));
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+    const run = () => {
+      const snapshot = sqliteSnapshot(path);
+      const pods = cluster.resource<KubernetesObject>("v1/pods");
+      const informer = new SharedIndexInformer(pods, { snapshot, logger: silentLogger });
+      return { informer, running: informer.start() };
+    };
+    for (let turns = 0; turns < 40; turns++) {
+      const { running } = run();
+      for (let turn = 0; turn < turns; turn++) {
+        if (turns % 2 === 0) await undefined;
+        else await new Promise((resolve) => setTimeout(resolve, 0));
+      }
+      await running.stop();
+      const { informer, running: next } = run();
+      await informer.synced();
+      const { snapshot } = informer.status();
+      await next.stop();
+      assert.ok(["none", "restored"].includes(snapshot!.load), `after ${turns}: ${snapshot?.refusal}`);
+    }
+    server.close();
   });
 
   it("says so when its file was removed or replaced, and writes a new one", async () => {
