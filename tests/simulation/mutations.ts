@@ -612,8 +612,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "fresh reads: a stale answer that nothing is found has no warning",
     file: "src/hono/resource_handler.ts",
-    find: "if (!waited.isStale) return response;",
-    replace: "if (!waited.isStale || isStatus(response)) return response;",
+    find: "const stale = isStatus(response) ? await refusalResponse(c, response) : response;",
+    replace: "if (isStatus(response)) return response;\n  const stale = response;",
   },
   {
     name: "snapshot: what changes while a save runs is not saved, and the version moves past it",
