@@ -4,18 +4,7 @@
  */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import {
-  afterBrackets,
-  CLOSE_BRACE,
-  closingQuote,
-  COLON,
-  COMMA,
-  endsScalar,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  SPACE,
-} from "../../text/json_text.ts";
+import { afterSpace, CLOSE_BRACE, OPEN_BRACE, QUOTE, textMember } from "../../text/json_text.ts";
 
 /** The annotation of objects that are shown among those of other clusters. */
 export const CLUSTER_ANNOTATION = "listwatch.dev/cluster";
@@ -45,10 +34,10 @@ export function shownObject<T extends KubernetesObject>(cluster: string, object:
  * the object.
  */
 export function shownText(cluster: string, json: string): string | undefined {
-  const metadata = valueAt(json, 0, "metadata");
-  const name = metadata && valueAt(json, metadata.start, "name");
+  const metadata = textMember(json, 0, "metadata");
+  const name = metadata && textMember(json, metadata.start, "name");
   if (name === undefined || json.charCodeAt(name.start) !== QUOTE) return undefined;
-  const annotations = valueAt(json, metadata!.start, "annotations");
+  const annotations = textMember(json, metadata!.start, "annotations");
   const annotation = `${JSON.stringify(CLUSTER_ANNOTATION)}:${JSON.stringify(cluster)}`;
   // Clusters' names need no escapes.
   const prefix = { at: name.start + 1, text: `${cluster}.` };
@@ -56,7 +45,7 @@ export function shownText(cluster: string, json: string): string | undefined {
     return inserted(json, [{ at: metadata!.start + 1, text: `"annotations":{${annotation}},` }, prefix]);
   }
   if (json.charCodeAt(annotations.start) !== OPEN_BRACE) return undefined;
-  if (valueAt(json, annotations.start, CLUSTER_ANNOTATION) !== undefined) return undefined;
+  if (textMember(json, annotations.start, CLUSTER_ANNOTATION) !== undefined) return undefined;
   const isEmpty = json.charCodeAt(afterSpace(json, annotations.start + 1)) === CLOSE_BRACE;
   const first = { at: annotations.start + 1, text: isEmpty ? annotation : `${annotation},` };
   return inserted(json, first.at < prefix.at ? [first, prefix] : [prefix, first]);
@@ -70,45 +59,4 @@ function inserted(json: string, parts: readonly { readonly at: number; readonly 
     from = at;
   }
   return result + json.slice(from);
-}
-
-/**
- * Where the value of a field begins and ends, in the object that begins at `open`; `undefined` if it has no such field, or
- * a key with escapes, which may be it.
- */
-function valueAt(
-  json: string,
-  open: number,
-  field: string,
-): { readonly start: number; readonly end: number } | undefined {
-  if (json.charCodeAt(open) !== OPEN_BRACE) return undefined;
-  for (let i = open + 1;;) {
-    i = afterSpace(json, i);
-    if (json.charCodeAt(i) === COMMA) i = afterSpace(json, i + 1);
-    const keyEnd = json.charCodeAt(i) === QUOTE ? closingQuote(json, i) : -1;
-    if (keyEnd < 0) return undefined;
-    const isIt = keyEnd - i - 1 === field.length && json.startsWith(field, i + 1);
-    i = afterSpace(json, keyEnd + 1);
-    if (json.charCodeAt(i) !== COLON) return undefined;
-    const start = afterSpace(json, i + 1);
-    i = afterValue(json, start);
-    if (i < 0) return undefined;
-    if (isIt) return { start, end: i };
-  }
-}
-
-/** Behind the value that begins here; -1 if it does not end. */
-function afterValue(json: string, start: number): number {
-  const code = json.charCodeAt(start);
-  if (code === QUOTE) return closingQuote(json, start) + 1 || -1;
-  if (code === OPEN_BRACE || code === OPEN_BRACKET) return afterBrackets(json, start, json.length);
-  let i = start;
-  while (i < json.length && !endsScalar(json.charCodeAt(i))) i++;
-  return i === start ? -1 : i;
-}
-
-function afterSpace(json: string, from: number): number {
-  let i = from;
-  while (json.charCodeAt(i) <= SPACE) i++;
-  return i;
 }

@@ -7,16 +7,7 @@ import type { KubernetesObject, ListMeta, ObjectMeta } from "../../meta/object.t
 import { groupVersion } from "../../meta/resource.ts";
 import { type ApiResource, isBuiltinGroup } from "../../protocol/api_resource.ts";
 import { partialMetadata } from "../../protocol/object_shape.ts";
-import {
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  closingQuote,
-  COLON,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-  SPACE,
-} from "../../text/json_text.ts";
+import { textMembers } from "../../text/json_text.ts";
 
 /** Turns objects of one resource into what a client asked for. Made per request. */
 export interface View {
@@ -104,32 +95,13 @@ export function withoutTypeText(json: string): string | undefined {
 /** Kind and apiVersion where API servers write them: at the beginning. */
 const TYPE = /^\{"(?:kind":"[^"\\]*","apiVersion|apiVersion":"[^"\\]*","kind)":"[^"\\]*"(?:,|(?=\}))/;
 
-/** Whether an object has a kind or an apiVersion, by its JSON text: deeper levels are skipped. */
+/** Whether an object has a kind or an apiVersion, by its JSON text. */
 function hasTypeField(json: string): boolean {
-  let depth = 0;
-  for (let i = 0; i < json.length; i++) {
-    const character = json.charCodeAt(i);
-    if (character === QUOTE) {
-      const start = i + 1;
-      i = closingQuote(json, i);
-      if (depth !== 1 || json.charCodeAt(afterSpace(json, i + 1)) !== COLON) continue;
-      const name = json.slice(start, i);
-      // With an escape it may be one of them.
-      if (name === "kind" || name === "apiVersion" || name.includes("\\u")) return true;
-    } else if (character === OPEN_BRACE || character === OPEN_BRACKET) {
-      depth++;
-    } else if (character === CLOSE_BRACE || character === CLOSE_BRACKET) {
-      depth--;
-    }
+  for (const { key } of textMembers(json)) {
+    // With an escape it may be one of them.
+    if (key === "kind" || key === "apiVersion" || key.includes("\\u")) return true;
   }
   return false;
-}
-
-/** The index of the next character that is no white space. */
-function afterSpace(json: string, from: number): number {
-  let i = from;
-  while (json.charCodeAt(i) <= SPACE) i++;
-  return i;
 }
 
 /** Whether the items of a list have kind and apiVersion: those of custom resources do. */
