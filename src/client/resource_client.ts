@@ -6,7 +6,7 @@
 import { DecodeError } from "../meta/request_failure.ts";
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
 import type { ListWatchContext } from "../text/list_watch_context.ts";
-import type { KubernetesObject } from "../meta/object.ts";
+import { type KubernetesObject, metaOf } from "../meta/object.ts";
 import { EACH_EVENT, NOTHING_STALE } from "../meta/request_preferences.ts";
 import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
 import { layoutOf } from "../meta/resource_version.ts";
@@ -47,6 +47,9 @@ export interface ResourceClient<T extends KubernetesObject> {
   readonly description: string;
   /** Server, namespace, selectors, and what is kept or dropped of the objects: as `ListerWatcher.identity`. */
   readonly identity: string;
+
+  /** The uid of the namespace `kube-system`: as `ListerWatcher.clusterUid`. */
+  clusterUid(signal?: AbortSignal): Promise<string>;
 
   /** A client for names and versions of the same objects; a cache in between must not answer it with anything stale. */
   metadata(): ResourceClient<KubernetesObject>;
@@ -154,6 +157,16 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     );
     this.#title = formatGroupResource(resource);
     this.description = this.namespace === "" ? this.#title : `${this.#title} in ${this.namespace}`;
+  }
+
+  async clusterUid(signal?: AbortSignal): Promise<string> {
+    const answer = await this.#cluster.request("/api/v1/namespaces/kube-system", {
+      action: "read the namespace kube-system, whose uid identifies the cluster",
+      ...(signal && { signal }),
+    });
+    const uid = metaOf(answer)?.uid;
+    if (uid) return uid;
+    throw new DecodeError("Cannot identify the cluster: the namespace kube-system has no uid");
   }
 
   metadata(): ResourceClient<KubernetesObject> {

@@ -4,7 +4,7 @@
  */
 
 import { formatResource } from "../meta/resource.ts";
-import type { ReflectedSnapshot, RestoredContent } from "../reflector/reflector_wiring.ts";
+import type { Probe, ReflectedSnapshot, RestoredContent } from "../reflector/reflector_wiring.ts";
 import type { ReflectorPhase } from "../reflector/status.ts";
 import type { Held } from "../store/holding.ts";
 import { errorMessage } from "../util/errors.ts";
@@ -149,6 +149,9 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   #loaded: RestoredContent | undefined;
   /** The content of the store, while the server has not confirmed it. */
   #unconfirmed: InformerStatus["restored"];
+  /** What identifies the cluster of the snapshot that was loaded, if it says that. */
+  #savedUid: string | undefined;
+  readonly #stop = new AbortController();
   /** Whether a part of it could not be stored: only a list confirms it then. */
   #isIncomplete = false;
 
@@ -156,7 +159,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     this.#storage = storage;
     this.#context = context;
     this.#options = { ...DEFAULTS, ...options };
-    this.#keeper = new SnapshotKeeper(storage, context, this.#options);
+    this.#keeper = new SnapshotKeeper(storage, context, this.#options, () => this.#clusterUid);
     this.#confirmation = new SnapshotConfirmation(context, (confirmation) => {
       if (!this.#isIncomplete) this.#confirm(confirmation);
     });
@@ -177,6 +180,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
         signal,
         onBegin: (ended) => this.#keeper.loading(ended),
       });
+      this.#savedUid = this.#loaded?.clusterUid;
       this.#load = this.#loaded === undefined ? "none" : "restored";
     } catch (error) {
       if (signal.aborted) return undefined;
@@ -188,8 +192,27 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     return this.#loaded;
   }
 
-  serverVersion(signal: AbortSignal): Promise<string | undefined> {
-    return this.#confirmation.serverVersion(signal);
+  async probe(signal: AbortSignal): Promise<Probe> {
+    const probe = await this.#confirmation.probe(this.#savedUid, signal);
+    if (probe.isOtherCluster) {
+      this.#load = "refused";
+      this.#refusal = "Cannot use the snapshot: another cluster responds at the address of its own";
+      this.#context.logger.warn(`${this.#context.name}: ${this.#refusal}; listing instead`);
+    }
+    return probe;
+  }
+
+  /** What identifies the cluster of the content. */
+  get #clusterUid(): string | undefined {
+    return this.#confirmation.cluster.uid ?? this.#savedUid;
+  }
+
+  /** Finds out what identifies the cluster whose objects were listed. */
+  #identify(): void {
+    if (this.#confirmation.cluster.uid !== undefined) return;
+    this.#confirmation.readClusterUid(this.#stop.signal).then(() => {
+      if (this.#confirmation.cluster.uid !== undefined) this.#keeper.touch();
+    }, () => {}); // with the next list
   }
 
   observe(event: StoreEvent<Held<T>>): void {
@@ -198,6 +221,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
       return;
     }
     this.#keeper.gather(event);
+    if (event.type === "replaced") this.#identify();
     if (this.#unconfirmed === undefined) return;
     if (event.type === "replaced") this.#confirm({ isComplete: true });
     else this.#confirmation.by(event);
@@ -235,12 +259,17 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
       snapshot: {
         load: this.#load,
         ...(this.#refusal !== undefined && { refusal: this.#refusal }),
+        ...(this.#confirmation.cluster.uid !== undefined && { clusterUid: this.#confirmation.cluster.uid }),
+        ...(this.#confirmation.cluster.unknown !== undefined && {
+          clusterUnknown: this.#confirmation.cluster.unknown,
+        }),
         ...this.#keeper.status(),
       },
     };
   }
 
   stop(): Promise<void> {
+    this.#stop.abort();
     this.#confirmation.stop();
     return this.#keeper.stop();
   }

@@ -87,6 +87,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     ...options,
     resource: source.resource,
     sourceIdentity: source.identity,
+    clusterUid: source.clusterUid?.bind(source),
     accept: acceptance(options, accepted),
     quarantine,
     metadata: source.metadata?.(),

@@ -55,6 +55,8 @@ export interface LoadedSnapshot {
   readonly savedAtMs: number;
   /** {@linkcode SnapshotChange.needsList} of the last save. */
   readonly needsList: boolean;
+  /** {@linkcode SnapshotChange.clusterUid} of the last save. */
+  readonly clusterUid?: string;
   /** How many objects there are. */
   readonly count: number;
   /**
@@ -99,11 +101,21 @@ export interface SnapshotChange {
    * informer that loads the content lists, and compares.
    */
   readonly needsList: boolean;
+  /** What identifies the cluster whatever its address, as `ListerWatcher.clusterUid`; absent if that is not known. */
+  readonly clusterUid?: string;
   /** The content is exactly {@linkcode SnapshotChange.puts}: nothing that was saved before counts. */
   readonly replaces: boolean;
   readonly puts: readonly SnapshotPut[];
   /** Keys of objects that are no longer there; some may never have been saved. */
   readonly deletes: readonly string[];
+}
+
+/** What is saved of the version of a content. */
+export type SavedVersion = Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList" | "clusterUid">;
+
+/** The version alone, of a change or of what was saved. */
+export function versionOf({ resourceVersion, savedAtMs, needsList, clusterUid }: SavedVersion): SavedVersion {
+  return { resourceVersion, savedAtMs, needsList, ...(clusterUid !== undefined && { clusterUid }) };
 }
 
 /**

@@ -3,9 +3,13 @@
  * @module
  */
 
+import { DecodeError } from "../meta/request_failure.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
+import { isTooManyRequests, statusErrorOf } from "../meta/status.ts";
+import type { Probe } from "../reflector/reflector_wiring.ts";
 import type { Held } from "../store/holding.ts";
 import { abortable, sleep, withTimeLimit } from "../util/abort.ts";
+import { errorMessage } from "../util/errors.ts";
 import { changesSince, currentVersion } from "./progress.ts";
 import type { SnapshotContext } from "./snapshot_run.ts";
 import type { StoreEvent } from "./store_event.ts";
@@ -33,6 +37,8 @@ export class SnapshotConfirmation<T> {
   #isProving = false;
   /** Whether a watch is open. */
   isWatching = false;
+  /** What identifies the cluster, or why that cannot be read. */
+  cluster: { readonly uid?: string; readonly unknown?: string } = {};
 
   /** @param onConfirmed Called when the server has confirmed the content, maybe more than once. */
   constructor(
@@ -48,8 +54,34 @@ export class SnapshotConfirmation<T> {
     this.#stop.abort();
   }
 
-  /** As `ReflectedSnapshot.serverVersion`. */
-  async serverVersion(signal: AbortSignal): Promise<string | undefined> {
+  /** As `ReflectedSnapshot.probe`, for a snapshot of this cluster. */
+  async probe(expectedUid: string | undefined, signal: AbortSignal): Promise<Probe> {
+    await this.readClusterUid(signal);
+    const { uid } = this.cluster;
+    const isOtherCluster = uid !== undefined && expectedUid !== undefined && uid !== expectedUid;
+    return { isOtherCluster, serverVersion: isOtherCluster ? undefined : await this.#readVersion(signal) };
+  }
+
+  /**
+   * Reads what identifies the cluster, if the source and the server permit that.
+   *
+   * @throws What the request fails with, if it may succeed later.
+   */
+  async readClusterUid(signal: AbortSignal): Promise<void> {
+    const { clusterUid } = this.#context;
+    if (clusterUid === undefined || this.cluster.uid !== undefined) return;
+    try {
+      this.cluster = { uid: await this.#inTime(clusterUid, signal) };
+    } catch (error) {
+      const { httpStatus = 0 } = statusErrorOf(error) ?? {};
+      const isForGood = error === TOO_SLOW || error instanceof DecodeError ||
+        (httpStatus >= 400 && httpStatus < 500 && !isTooManyRequests(error));
+      if (!isForGood) throw error;
+      this.cluster = { unknown: errorMessage(error) };
+    }
+  }
+
+  async #readVersion(signal: AbortSignal): Promise<string | undefined> {
     const { metadata } = this.#context;
     if (metadata === undefined) return undefined;
     try {

@@ -38,6 +38,7 @@ export class SnapshotKeeper<T> {
   readonly #storage: SnapshotStorage;
   readonly #context: SnapshotContext<T>;
   readonly #options: SnapshotKeeperOptions;
+  readonly #clusterUid: () => string | undefined;
   /** The keys of what has changed since the last save. */
   #changed = new Set<string>();
   /** The next save replaces everything. */
@@ -61,7 +62,13 @@ export class SnapshotKeeper<T> {
   #savedResourceVersion: string | undefined;
   #lastSaveTimeMs: number | undefined;
 
-  constructor(storage: SnapshotStorage, context: SnapshotContext<T>, options: SnapshotKeeperOptions) {
+  constructor(
+    storage: SnapshotStorage,
+    context: SnapshotContext<T>,
+    options: SnapshotKeeperOptions,
+    clusterUid: () => string | undefined,
+  ) {
+    this.#clusterUid = clusterUid;
     this.#storage = storage;
     this.#context = context;
     this.#options = options;
@@ -84,6 +91,12 @@ export class SnapshotKeeper<T> {
     this.#replaces = false;
     this.#hasPosition = !isNoPosition(resourceVersion);
     this.#savedResourceVersion = resourceVersion;
+  }
+
+  /** Something besides the content has changed that is saved with it. */
+  touch(): void {
+    this.#isDue = true;
+    this.#schedule(this.#options.intervalMs);
   }
 
   /** Gathers what an event of the store has changed, or saves it. */
@@ -186,6 +199,7 @@ export class SnapshotKeeper<T> {
   /** What has changed, and the version of the content, read in one turn. */
   #take(): SnapshotChange {
     const { store, clock, quarantine, lastContactMs } = this.#context;
+    const clusterUid = this.#clusterUid();
     const { held, holding } = store;
     const puts: SnapshotPut[] = [];
     const deletes: string[] = [];
@@ -200,6 +214,7 @@ export class SnapshotKeeper<T> {
       savedAtMs: lastContactMs() ?? clock.now(),
       needsList: !this.#hasPosition || isNoPosition(resourceVersion) ||
         quarantine.losses > this.#repairedLosses || quarantine.keys.size > 0,
+      ...(clusterUid !== undefined && { clusterUid }),
       replaces: this.#replaces,
       puts,
       deletes,

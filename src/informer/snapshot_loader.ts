@@ -69,7 +69,7 @@ async function contentOf<T>(
   context: SnapshotContext<T>,
   signal: AbortSignal,
 ): Promise<RestoredContent> {
-  const { resourceVersion, savedAtMs, needsList, count } = loaded;
+  const { resourceVersion, savedAtMs, needsList, clusterUid, count } = loaded;
   if (typeof resourceVersion !== "string" || !Number.isFinite(savedAtMs) || !Number.isInteger(count)) {
     throw new SnapshotRefusedError("corrupt", "its version, its time or its number of objects is missing");
   }
@@ -112,6 +112,7 @@ async function contentOf<T>(
     resourceVersion,
     savedAtMs,
     needsList: needsList !== false || isNoPosition(resourceVersion),
+    clusterUid,
   };
 }
 

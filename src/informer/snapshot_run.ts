@@ -24,6 +24,8 @@ export interface SnapshotContext<T> {
   /** For log lines. */
   readonly name: string;
   readonly resource: GroupVersionResource | undefined;
+  /** As `ListerWatcher.clusterUid`. */
+  readonly clusterUid: ((signal: AbortSignal) => Promise<string>) | undefined;
   /** As `ListerWatcher.identity`. */
   readonly sourceIdentity: string | undefined;
   readonly store: Pick<Cache<T, never>, "held" | "holding">;
@@ -60,6 +62,13 @@ export interface SnapshotStatus {
   readonly load: "loading" | "restored" | "none" | "refused";
   /** Why the snapshot was refused. */
   readonly refusal?: string;
+  /** What identifies the cluster: the uid of its namespace `kube-system`, once that was read. It is saved. */
+  readonly clusterUid?: string;
+  /**
+   * Why that cannot be read, if so: it may be forbidden. Then another cluster that responds at the same address is detected
+   * by its resource versions only, and not if they have passed those of the snapshot.
+   */
+  readonly clusterUnknown?: string;
   /** The version of the content that was saved last, or loaded. */
   readonly savedResourceVersion?: string;
   /** When that was saved by this informer, in milliseconds since the epoch. */

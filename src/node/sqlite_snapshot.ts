@@ -11,17 +11,17 @@ import {
   newInformerSnapshot,
   type SnapshotOptions,
 } from "../informer/informer_snapshot.ts";
-import type {
-  LoadedSnapshot,
-  SnapshotChange,
-  SnapshotEntry,
-  SnapshotIdentity,
-  SnapshotRefusal,
-  SnapshotRefusedError,
-  SnapshotStorage,
+import {
+  type LoadedSnapshot,
+  type SnapshotChange,
+  type SnapshotEntry,
+  type SnapshotIdentity,
+  type SnapshotRefusal,
+  type SnapshotRefusedError,
+  type SnapshotStorage,
+  versionOf,
 } from "../informer/snapshot.ts";
 import { checkIdentity, corrupt, refusalOf, SnapshotFault } from "../snapshots/refusals.ts";
-import { versionOf } from "../snapshots/saved_values.ts";
 import { nextTurn } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import {

@@ -8,9 +8,9 @@
  */
 
 import { crc32 } from "node:zlib";
-import type { SnapshotEntry, SnapshotIdentity, SnapshotPut } from "../informer/snapshot.ts";
+import type { SavedVersion, SnapshotEntry, SnapshotIdentity, SnapshotPut } from "../informer/snapshot.ts";
 import { checkFormat, corrupt, SnapshotFault } from "../snapshots/refusals.ts";
-import { parsed, readVersion, savedHead, type SavedVersion } from "../snapshots/saved_values.ts";
+import { parsed, readVersion, savedHead } from "../snapshots/saved_values.ts";
 import type { ObjectHead } from "../text/object_text.ts";
 import { pragma, type SqliteDatabase, type SqliteRow, transaction } from "./sqlite_database.ts";
 

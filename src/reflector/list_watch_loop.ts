@@ -250,7 +250,7 @@ export class ListWatchLoop<T> {
   async #probe(signal: AbortSignal): Promise<Outcome> {
     this.#status.enter("resuming");
     try {
-      return { of: "probe", serverVersion: await this.#wiring.snapshot?.serverVersion(signal) };
+      return { of: "probe", ...await this.#wiring.snapshot!.probe(signal) };
     } catch (error) {
       if (!signal.aborted) this.#fail(error);
       return { of: "probe", error };

@@ -41,6 +41,15 @@ export interface ListerWatcher<T> {
    * fields that are kept or dropped; a text to compare. A snapshot of a source with another identity is not used.
    */
   readonly identity?: string;
+  /**
+   * What identifies the cluster whatever its address: the uid of the namespace `kube-system`, which every cluster has, and
+   * no two have the same. A snapshot of another cluster is not used.
+   *
+   * @throws {StatusError} The server refused: that namespace may not be read, or is not there.
+   * @throws {NetworkError} No answer came.
+   * @throws The signal's reason, once it is aborted.
+   */
+  clusterUid?(signal: AbortSignal): Promise<string>;
   /** A source of the same objects' names and versions: a copy that is served proves with it that it is fresh. */
   metadata?(): ListerWatcher<KubernetesObject>;
 }
@@ -69,6 +78,7 @@ export function newListWatch<T>(
     // The other questions depend on the options.
     ...(source.metadata && { metadata: () => newListWatch(source.metadata!(), modifyOptions) }),
     ...(source.resource && { resource: source.resource }),
+    ...(source.clusterUid && { clusterUid: (signal) => source.clusterUid!(signal) }),
     get identity() {
       return source.identity && `${source.identity} ${JSON.stringify(modifyOptions({}))}`;
     },

@@ -15,6 +15,16 @@ export interface RestoredContent {
   readonly savedAtMs: number;
   /** Whether a watch from its version would miss changes. */
   readonly needsList: boolean;
+  /** What identifies its cluster, as `ListerWatcher.clusterUid`; `undefined` if that is not known. */
+  readonly clusterUid: string | undefined;
+}
+
+/** What a server says of a snapshot. */
+export interface Probe {
+  /** Its version now; `undefined` if the source has no `metadata` to read it with. */
+  readonly serverVersion: string | undefined;
+  /** It is another cluster than that of the snapshot. */
+  readonly isOtherCluster: boolean;
 }
 
 /** A snapshot, to a reflector. */
@@ -22,11 +32,11 @@ export interface ReflectedSnapshot {
   /** Called before the first request; `undefined` if there is none. Does not reject. */
   load(signal: AbortSignal): Promise<RestoredContent | undefined>;
   /**
-   * The server's version now; `undefined` if the source has no `metadata` to read it with.
+   * Asks the server whether a watch from the snapshot's version is possible.
    *
    * @throws What the request fails with.
    */
-  serverVersion(signal: AbortSignal): Promise<string | undefined>;
+  probe(signal: AbortSignal): Promise<Probe>;
 }
 
 /** What a reflector shares with the rest of a pipeline; no option of the user. */

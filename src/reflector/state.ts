@@ -38,6 +38,7 @@ import {
 import { errorMessage } from "../util/errors.ts";
 import { isBrokenFrame } from "./quarantine.ts";
 import { VeryShortWatchError } from "./reflector_options.ts";
+import type { Probe } from "./reflector_wiring.ts";
 import {
   afterList as trialAfterList,
   afterRefused,
@@ -98,8 +99,7 @@ export interface ReflectorState {
 /** What came of a step. */
 export type Outcome =
   | { readonly of: "start" }
-  /** The server's version; `undefined` if the source has no `metadata` to read it with. */
-  | { readonly of: "probe"; readonly serverVersion: string | undefined }
+  | { readonly of: "probe" } & Probe
   | { readonly of: "probe"; readonly error: unknown }
   /** The end bookmark came; its resourceVersion is the list's. */
   | { readonly of: "stream"; readonly resourceVersion: string }
@@ -251,7 +251,10 @@ function afterProbe(
   nowMs: number,
 ): Transition {
   if ("error" in outcome) return afterFailedProbe(state, outcome.error, nowMs);
-  const { serverVersion } = outcome;
+  const { serverVersion, isOtherCluster } = outcome;
+  if (isOtherCluster) {
+    return begin({ ...withoutResumption(state), isResourceVersionUnavailable: true }, nowMs);
+  }
   // It was restored from a backup. It would accept the watch, and send nothing of what happens up to that version.
   if (serverVersion !== undefined && isOlder(serverVersion, state.resourceVersion)) {
     return begin({ ...withoutResumption(state), isResourceVersionUnavailable: true }, nowMs);

@@ -70,6 +70,8 @@ export class WatchEnds {
   classify({ events, bookmarks, lastedMs, error }: EndedWatch): WatchEnd {
     const { name, metrics, reports, rhythm } = this.#options;
     if (error instanceof SuspendedError) {
+      // Its silence says nothing, its bookmarks do.
+      if (bookmarks > 0) rhythm.ended({ bookmarks, lastedMs });
       reports.log("warn", error.message);
       metrics?.watchEnds(lastedMs, events, false);
       return { outcome: { of: "watch", retriesInternalError: false, isShort: false }, error };

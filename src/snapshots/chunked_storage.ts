@@ -14,12 +14,14 @@
  * @module
  */
 
-import type {
-  LoadedSnapshot,
-  SnapshotChange,
-  SnapshotEntry,
-  SnapshotIdentity,
-  SnapshotStorage,
+import {
+  type LoadedSnapshot,
+  type SavedVersion,
+  type SnapshotChange,
+  type SnapshotEntry,
+  type SnapshotIdentity,
+  type SnapshotStorage,
+  versionOf,
 } from "../informer/snapshot.ts";
 import type { ObjectHead } from "../text/object_text.ts";
 import { nextTurn } from "../util/clock.ts";
@@ -27,7 +29,7 @@ import { concatenated } from "../util/concatenated.ts";
 import { errorMessage } from "../util/errors.ts";
 import { crc32 } from "./crc32.ts";
 import { checkFormat, checkIdentity, corrupt, refusalOf, SnapshotFault, truncated } from "./refusals.ts";
-import { parsed, readVersion, savedHead, type SavedVersion, versionOf } from "./saved_values.ts";
+import { parsed, readVersion, savedHead } from "./saved_values.ts";
 
 /** A store of bytes by name. Its operations may run at the same time. */
 export interface ChunkStore {

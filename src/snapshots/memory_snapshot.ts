@@ -8,14 +8,15 @@ import {
   newInformerSnapshot,
   type SnapshotOptions,
 } from "../informer/informer_snapshot.ts";
-import type {
-  LoadedSnapshot,
-  SnapshotChange,
-  SnapshotEntry,
-  SnapshotIdentity,
-  SnapshotStorage,
+import {
+  type LoadedSnapshot,
+  type SavedVersion,
+  type SnapshotChange,
+  type SnapshotEntry,
+  type SnapshotIdentity,
+  type SnapshotStorage,
+  versionOf,
 } from "../informer/snapshot.ts";
-import { type SavedVersion, versionOf } from "./saved_values.ts";
 import { checkIdentity, refusalOf } from "./refusals.ts";
 
 /**

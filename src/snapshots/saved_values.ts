@@ -3,17 +3,9 @@
  * @module
  */
 
-import type { SnapshotChange } from "../informer/snapshot.ts";
+import { type SavedVersion, versionOf } from "../informer/snapshot.ts";
 import type { ObjectHead } from "../text/object_text.ts";
 import { corrupt } from "./refusals.ts";
-
-/** What is saved of the version of a content. */
-export type SavedVersion = Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList">;
-
-/** The version alone. */
-export function versionOf({ resourceVersion, savedAtMs, needsList }: SavedVersion): SavedVersion {
-  return { resourceVersion, savedAtMs, needsList };
-}
 
 /**
  * The version in a value that was read.
@@ -21,11 +13,17 @@ export function versionOf({ resourceVersion, savedAtMs, needsList }: SavedVersio
  * @throws {SnapshotFault} There is none.
  */
 export function readVersion(value: unknown): SavedVersion {
-  const { resourceVersion, savedAtMs, needsList } = (value ?? {}) as Partial<SavedVersion>;
+  const { resourceVersion, savedAtMs, needsList, clusterUid } = (value ?? {}) as Partial<SavedVersion>;
   if (
-    typeof resourceVersion === "string" && typeof savedAtMs === "number" && typeof needsList === "boolean"
+    typeof resourceVersion === "string" && typeof savedAtMs === "number" && typeof needsList === "boolean" &&
+    (clusterUid === undefined || typeof clusterUid === "string")
   ) {
-    return { resourceVersion, savedAtMs, needsList };
+    return versionOf({
+      resourceVersion,
+      savedAtMs,
+      needsList,
+      ...(clusterUid !== undefined && { clusterUid }),
+    });
   }
   throw corrupt("a version in it is none");
 }

@@ -78,11 +78,12 @@ class EarlierContent<T extends KubernetesObject, I extends string> implements Sn
       json: "",
       held: held.getByKey(key),
     }));
-    const { lagMs = 0 } = previous.status();
+    const { lagMs = 0, snapshot: { clusterUid } = {} } = previous.status();
     return {
       resourceVersion: indexer.lastStoreSyncResourceVersion(),
       savedAtMs: this.#clock.now() - lagMs,
       needsList: false,
+      ...(clusterUid !== undefined && { clusterUid }),
       count: entries.length,
       entries: () => [entries],
     };

@@ -6,10 +6,12 @@
 import type { LogHistory } from "../hono/watches/log_history.ts";
 import {
   type LoadedSnapshot,
+  type SavedVersion,
   type SnapshotChange,
   type SnapshotIdentity,
   SnapshotRefusedError,
   type SnapshotStorage,
+  versionOf,
 } from "../informer/snapshot.ts";
 import type { KeyFunc } from "../meta/keys.ts";
 import type { HoldingOptions, NewHolding } from "../store/holding.ts";
@@ -134,11 +136,8 @@ export class DiskObjects implements SnapshotStorage {
     const paths = JSON.stringify(this.#bodies.paths);
     if (saved.paths !== paths) this.#content.dropFields();
     this.#isRestored = true;
-    const { resourceVersion, savedAtMs, needsList } = saved;
     return {
-      resourceVersion,
-      savedAtMs,
-      needsList,
+      ...versionOf(saved),
       count: this.#content.size,
       entries: () => this.#content.entries(),
     };
@@ -146,7 +145,7 @@ export class DiskObjects implements SnapshotStorage {
 
   /** Writes a change, or nothing of it; it is committed with the turn. */
   save(change: SnapshotChange): void {
-    const { resourceVersion, savedAtMs, needsList, replaces, puts, deletes } = change;
+    const { replaces, puts, deletes } = change;
     const { sql } = this.#storage;
     this.#storage.transactionSync(() => {
       if (replaces) this.#content.clear();
@@ -155,7 +154,7 @@ export class DiskObjects implements SnapshotStorage {
       this.#history.dropBroken();
       const identity = this.#identity;
       const paths = JSON.stringify(this.#bodies.paths);
-      const saved: SavedState = { format: FORMAT, identity, paths, resourceVersion, savedAtMs, needsList };
+      const saved: SavedState = { format: FORMAT, identity, paths, ...versionOf(change) };
       writeState(sql, SAVED, saved);
     });
     this.#storedCount += puts.length;
@@ -219,7 +218,7 @@ const MAX_OBJECT_BYTES = 2_000_000;
 const SAVED = "saved";
 
 /** What is known of the content. */
-interface SavedState extends Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList"> {
+interface SavedState extends SavedVersion {
   readonly format: number;
   readonly identity: string;
   /** The paths of the fields whose values the objects have. */

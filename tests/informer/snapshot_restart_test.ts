@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { type KubernetesObject, SharedIndexInformer } from "@listwatch/cache";
+import { type KubernetesObject, SharedIndexInformer, StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
 import { newInformerSnapshot } from "@listwatch/cache/informer";
 import { pod } from "@listwatch/cache/testing";
 import { Disk, Machine } from "./snapshot_rig.ts";
@@ -369,6 +370,65 @@ describe("SharedIndexInformer with a snapshot", () => {
     load.resolve(undefined);
     await machine.settle();
     assert.equal(closed, 1);
+  });
+
+  it("saves what identifies the cluster, and continues by a watch where that is the same", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const clusterUid = () => Promise.resolve("uid-of-kube-system");
+    const first = await machine.start({ clusterUid });
+    await machine.clock.advance(2_000);
+    assert.equal(machine.disk.meta?.clusterUid, "uid-of-kube-system");
+    assert.equal(first.informer.status().snapshot?.clusterUid, "uid-of-kube-system");
+    await first.stop();
+    machine.requests();
+    const second = await machine.start({ clusterUid });
+    assert.equal(second.informer.hasSynced(), true);
+    assert.deepEqual(machine.requests(), ["version", "watch 2"]);
+  });
+
+  it("lists where another cluster responds at the address, however far its versions are, and has not synced before", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const first = await machine.start({ clusterUid: () => Promise.resolve("one") });
+    await machine.clock.advance(2_000);
+    await first.stop();
+    machine.create("b");
+    machine.requests();
+    const second = await machine.start({ clusterUid: () => Promise.resolve("another") });
+    assert.deepEqual(machine.requests(), ["list", "watch 3"]);
+    assert.equal(second.firstSynced(), "replaced at 3: added b@3");
+    assert.match(second.informer.status().snapshot?.refusal ?? "", /another cluster responds at the address/);
+    assert.match(second.log.of("warn").join(), /another cluster responds .*; listing instead/);
+    await machine.clock.advance(2_000);
+    assert.equal(machine.disk.meta?.clusterUid, "another");
+  });
+
+  it("is compared by versions where what identifies the cluster may not be read, and says why", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    await (await machine.start({ clusterUid: () => Promise.resolve("one") })).stop();
+    machine.requests();
+    const error = new StatusError(newStatus(403, "Forbidden", "namespaces is forbidden"));
+    const { informer } = await machine.start({ clusterUid: () => Promise.reject(error) });
+    assert.deepEqual(machine.requests(), ["version", "watch 2"]);
+    assert.equal(informer.hasSynced(), true);
+    assert.equal(informer.status().snapshot?.clusterUnknown, "namespaces is forbidden");
+  });
+
+  it("is not confirmed while the server does not say which cluster it is, and listed after a few tries", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const first = await machine.start({ clusterUid: () => Promise.resolve("one") });
+    await machine.clock.advance(2_000);
+    await first.stop();
+    machine.create("b");
+    machine.requests();
+    const error = new StatusError(newStatus(503, "ServiceUnavailable", "it is starting"));
+    const { informer } = await machine.start({ clusterUid: () => Promise.reject(error) });
+    assert.deepEqual([machine.requests(), informer.hasSynced()], [[], false]);
+    await machine.clock.advance(10_000);
+    assert.deepEqual([machine.requests(), informer.hasSynced()], [["list 2", "watch 3"], true]);
   });
 
   it("is confirmed at once where the watch was opened while the content was being stored", async () => {

@@ -29,7 +29,7 @@ import { storage } from "./storages.ts";
 /** What a disk has: it survives the kill of a process. */
 export class Disk {
   identity: string | undefined;
-  meta: Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList"> | undefined;
+  meta: Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList" | "clusterUid"> | undefined;
   readonly objects: Map<string, SnapshotEntry> = new Map();
   /** Every change that was saved, with the keys of its puts. */
   readonly saves: (Omit<SnapshotChange, "puts"> & { readonly puts: readonly string[] })[] = [];
@@ -64,8 +64,8 @@ export class Disk {
     if (change.replaces) this.objects.clear();
     for (const key of change.deletes) this.objects.delete(key);
     for (const entry of entries) this.objects.set(entry.key, entry);
-    const { resourceVersion, savedAtMs, needsList } = change;
-    this.meta = { resourceVersion, savedAtMs, needsList };
+    const { resourceVersion, savedAtMs, needsList, clusterUid } = change;
+    this.meta = { resourceVersion, savedAtMs, needsList, ...(clusterUid !== undefined && { clusterUid }) };
     this.saves.push({ ...rest, puts: puts.map(({ key }) => key) });
   }
 
@@ -110,6 +110,8 @@ export interface StartOptions extends SharedIndexInformerOptions<KubernetesObjec
   readonly storageOptions?: Partial<SnapshotStorage>;
   readonly snapshotOptions?: SnapshotOptions;
   readonly isBareSource?: boolean;
+  /** Reads what identifies the cluster; nothing does by default. */
+  readonly clusterUid?: () => Promise<string>;
   /** How many watches for a proof are refused. */
   readonly refusesProofs?: number;
   readonly resource?: { readonly labelSelector?: string; readonly drop?: readonly `metadata.${string}`[] };
@@ -159,6 +161,7 @@ export class Machine {
       storageOptions,
       snapshotOptions,
       isBareSource,
+      clusterUid,
       refusesProofs = 0,
       resource,
       ...options
@@ -181,7 +184,7 @@ export class Machine {
         identity: client.identity,
         description: client.description,
       }
-      : client;
+      : Object.assign(client, { clusterUid });
     const informer = new SharedIndexInformer<KubernetesObject>(source, {
       clock,
       logger: log,

@@ -96,6 +96,8 @@ export class ClusterModel {
   readonly #flaws = new WeakMap<SimObject, Flaw>();
   /** The number of histories so far: one more with each restore. */
   epoch = 0;
+  /** The number of clusters at this address so far: the uid of the present one's namespace `kube-system` says it. */
+  replaced = 0;
   /** Called with each revision, in order. */
   onRevision: (revision: Revision) => void = () => {};
   /** Revisions before this cannot be read any more. */
@@ -203,6 +205,17 @@ export class ClusterModel {
     for (const resource of this.#objects.keys()) {
       this.#objects.set(resource, this.stateAt(resource, revision));
     }
+  }
+
+  /** Another cluster takes the place of this one: it has nothing of it. */
+  replace(): void {
+    this.replaced++;
+    this.restore(Infinity);
+  }
+
+  /** What identifies the cluster. */
+  get uid(): string {
+    return `cluster-${this.replaced}`;
   }
 
   /** Compacts the history before a revision. */

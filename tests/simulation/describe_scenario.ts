@@ -41,9 +41,9 @@ export function describeAction(action: Action): string {
     case "injure":
       return `open watches: ${action.with}, with probability ${action.chance}`;
     case "restore":
-      return `etcd is restored to ${action.back} revisions ago${
-        action.restarts ? ", and servers restart" : ""
-      }; watches from later ones are ${
+      return `${
+        action.replaces ? "another cluster responds" : `etcd is restored to ${action.back} revisions ago`
+      }${action.restarts ? ", and servers restart" : ""}; watches from later ones are ${
         action.filters ? "accepted, and sent nothing up to them" : "sent everything"
       }`;
     case "heal":

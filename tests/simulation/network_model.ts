@@ -64,6 +64,8 @@ export interface SimRequest {
   /** Whether it is for reads of the served cache, and not of the informer's reflector. */
   readonly isQuestion: boolean;
   readonly query: URLSearchParams;
+  /** Whether it is for what identifies the cluster. */
+  readonly isOfCluster: boolean;
   readonly startMs: number;
   connection: Connection | undefined;
   /** Since when no response will come, without an error. */
@@ -240,7 +242,7 @@ export class NetworkModel {
     program: number,
     scope: Scope,
     style: FetchStyle,
-    { searchParams: query }: URL,
+    { searchParams: query, pathname }: URL,
     signal: AbortSignal | undefined,
   ): Promise<Response> {
     const { observer } = this.#options;
@@ -253,6 +255,7 @@ export class NetworkModel {
       verb: query.get("watch") === "true" ? "watch" : "list",
       isQuestion,
       query,
+      isOfCluster: pathname.endsWith("/namespaces/kube-system"),
       startMs: this.#time.worldNow(),
       connection: undefined,
       silentSinceMs: undefined,
@@ -374,7 +377,9 @@ export class NetworkModel {
       request.silentSinceMs = this.#time.worldNow();
       return;
     }
-    if (this.state.probes !== "pass" && request.isQuestion && request.verb === "list") {
+    if (
+      this.state.probes !== "pass" && request.isQuestion && request.verb === "list" && !request.isOfCluster
+    ) {
       observer.log(`request ${request.id}: meets ${this.state.probes}`);
       return this.state.probes === "reset"
         ? fail("reset")
@@ -390,7 +395,8 @@ export class NetworkModel {
     if (isFollowing && this.#expired.has(request.program)) {
       return refuse(answer, newStatus(410, "Expired", "too old resource version"));
     }
-    if (request.verb === "list") server.list(scope, request.query, answer);
+    if (request.isOfCluster) server.namespace(answer);
+    else if (request.verb === "list") server.list(scope, request.query, answer);
     else server.watch(scope, request.query, answer);
   }
 

@@ -34,6 +34,7 @@ async function outage(refusal: Refusal, informers: number, useWatchList: boolean
     refusesByHttp: false,
     windowRevisions: 100,
     servesMetadata: true,
+    identifiesCluster: true,
   };
   const server = new ServerModel("server", { cluster, time, random, settings });
   cluster.onRevision = (revision) => server.follow(revision);

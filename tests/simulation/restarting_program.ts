@@ -76,6 +76,8 @@ export interface RestartingWorld {
   readonly questions: FetchFunction;
   readonly faults: readonly Fault[];
   readonly sendsBookmarks: boolean;
+  /** Whether programs may read what identifies the cluster. */
+  readonly identifiesCluster: boolean;
   /** Whether its requests for the server's version are answered. */
   readonly answersProbes: boolean;
   /** Whether no request of it fails or is late, from the start. */
@@ -112,6 +114,8 @@ interface Life {
   readonly loaded: string | undefined;
   /** Whether that may lack what was lost before. */
   readonly needsList: boolean;
+  /** What identifies the cluster of that snapshot. */
+  readonly savedUid: string | undefined;
   readonly observed: Map<string, SimObject>;
   events: number;
   isDead: boolean;
@@ -188,6 +192,7 @@ export class RestartingProgram {
       wasServerRestored: false,
       refusedQuestions: 0,
       needsList: disk.meta?.needsList ?? false,
+      savedUid: disk.meta?.clusterUid,
       running: informer.start(),
       disk,
       loaded,
@@ -219,6 +224,14 @@ export class RestartingProgram {
     if (life !== undefined) this.#stopping.push(life.running.stop());
     await Promise.all(this.#stopping);
     if (life !== undefined) this.#checkSaved(life);
+  }
+
+  /** Whether the server shows it that another cluster responds than the one it knows. */
+  get knowsOfRestore(): boolean {
+    const { savedUid, informer } = this.#life ?? {};
+    if (savedUid === undefined || informer!.status().snapshot?.clusterUnknown !== undefined) return false;
+    return this.#world.identifiesCluster && savedUid !== this.#world.cluster.uid &&
+      !this.#life!.wasServerRestored;
   }
 
   /** Sets what it refuses from now on. */
@@ -279,6 +292,9 @@ export class RestartingProgram {
       life.hasSynced = true;
       life.dirty = true;
       if (!life.isAnswered) this.#violate("has synced before the server answered");
+      if (this.knowsOfRestore && this.#isOfLostHistory) {
+        this.#violate("has synced with the content of another cluster");
+      }
       const reached = Number(informer.indexer.lastStoreSyncResourceVersion());
       if (this.config.hasMetadata && reached > this.#world.cluster.revision && !life.wasServerRestored) {
         this.#violate(`has synced at ${reached}, which the server has not reached`);
@@ -395,8 +411,10 @@ export class RestartingProgram {
         },
       );
     const source = newSource(fetch);
+    const question = newSource(questions);
     Object.assign(source, {
-      metadata: config.hasMetadata ? () => newSource(questions).metadata() : undefined,
+      metadata: config.hasMetadata ? () => question.metadata() : undefined,
+      clusterUid: (signal: AbortSignal) => question.clusterUid(signal),
     });
     const informer = new SharedIndexInformer<SimObject>(source as never, {
       name: `restarting ${index}`,

@@ -64,6 +64,8 @@ export type Action =
     readonly filters: boolean;
     /** Whether the servers are restarted with it. */
     readonly restarts: boolean;
+    /** Whether it is another cluster that responds from then on. */
+    readonly replaces: boolean;
   }
   | { readonly do: "failWatches"; readonly code: number; readonly reason: string; readonly chance: number }
   | { readonly do: "addHandler"; readonly program: number; readonly handler: HandlerConfig }
@@ -198,6 +200,7 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     // A cache's window must be longer than a list takes, if that is long or writes are continuous.
     windowRevisions: has("endlessStream") || has("slowList") ? 100 : random.pick([4, 15, 100]),
     servesMetadata: random.chance(0.7),
+    identifiesCluster: new SeededRandom(seed ^ 0xc1d).chance(0.7),
   };
   const calmNetwork: Partial<NetworkState> = {
     ...(has("cutStream") && random.chance(0.7) && { streams: random.pick(BAD_STREAMS) }),
@@ -641,6 +644,7 @@ function faultSteps(
       if (isRestored) return now({ do: "bookmark" });
       isRestored = true;
       const lost = random.pick([3, 30, 300]);
+      const replaces = random.fork().chance(0.4);
       const steps = now({ do: "bookmark" });
       if (random.chance(0.7)) steps.push({ atMs: 100, action: { do: "bookmark" } });
       steps.push({ atMs: random.int(200, 2_000), action: { do: "tick", count: lost } });
@@ -652,8 +656,12 @@ function faultSteps(
           back: random.int(1, lost + 10),
           filters: random.chance(0.5),
           restarts: random.chance(0.5),
+          replaces,
         },
       });
+      if (replaces) {
+        steps.push({ atMs: 6_000, action: { do: "tick", count: random.pick([1, 60, 400]) } });
+      }
       for (let n = random.int(0, 3); n > 0; n--) {
         steps.push({ atMs: 6_000 + random.int(1, 2_000), action: put() });
       }

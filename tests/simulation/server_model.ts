@@ -69,6 +69,8 @@ export interface ServerSettings {
   refusesByHttp: boolean;
   /** How many revisions a cache can go back. */
   windowRevisions: number;
+  /** Whether programs may read what identifies the cluster. */
+  identifiesCluster: boolean;
   /** Whether it supports metadata-only requests; otherwise it sends whole objects. */
   servesMetadata: boolean;
 }
@@ -219,6 +221,16 @@ export class ServerModel {
       stream.send([newErrorFrame(status)]);
       stream.end();
     }
+  }
+
+  /** Answers with the namespace that identifies the cluster. */
+  namespace(answer: Answer): void {
+    if (this.#refusesWhileStarting(answer)) return;
+    if (!this.#settings.identifiesCluster) {
+      return refuse(answer, newStatus(403, "Forbidden", "namespaces is forbidden"));
+    }
+    const metadata = { name: "kube-system", uid: this.#cluster.uid };
+    answer.whole(200, JSON.stringify({ kind: "Namespace", apiVersion: "v1", metadata }));
   }
 
   /** Answers a list. */

@@ -160,6 +160,7 @@ class World {
         fetch: this.#network.fetchFor(index, config.scope, scenario),
         questions: this.#network.fetchFor(index, config.scope, { ...scenario, questions: { maxPage: 0 } }),
         faults: scenario.faults,
+        identifiesCluster: scenario.settings.identifiesCluster,
         answersProbes: scenario.calmNetwork.probes === undefined,
         isHealthy: isUndisturbed(scenario) && scenario.calmNetwork.probes === undefined,
         sendsBookmarks: scenario.settings.bookmarks && scenario.calmSettings.bookmarks,
@@ -260,9 +261,10 @@ class World {
     }
   }
 
-  #restore({ back, filters, restarts }: Extract<Action, { do: "restore" }>): void {
+  #restore({ back, filters, restarts, replaces }: Extract<Action, { do: "restore" }>): void {
     this.#restored = { filters };
-    this.#cluster.restore(back);
+    if (replaces) this.#cluster.replace();
+    else this.#cluster.restore(back);
     for (const program of [...this.#programs, ...this.#restarting]) program.restored();
     for (const server of this.#servers) {
       server.restored({ filters });
@@ -277,7 +279,9 @@ class World {
     const restored = this.#restored;
     if (restored === undefined) return;
     // A snapshot of a lost history that the server has passed looks like one of its own.
-    for (const program of this.#restarting) this.#network.expire(program.index);
+    for (const program of this.#restarting) {
+      if (!program.knowsOfRestore) this.#network.expire(program.index);
+    }
     // A write in every scope: no client can detect it without an event.
     if (!restored.filters) this.#writeToEach();
     // With continuous writes, versions have passed its own before bookmarks are missing.

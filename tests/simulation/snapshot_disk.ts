@@ -44,7 +44,7 @@ export class SnapshotDisk implements SnapshotStorage {
   readonly savesInTurn: boolean;
   readonly objects: Map<string, SnapshotEntry>;
   readonly #options: DiskOptions;
-  meta: Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList"> | undefined;
+  meta: Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList" | "clusterUid"> | undefined;
   /** Whether the server has lost what was saved. */
   isOfLostHistory = false;
   /** Whether the last save has failed. */
@@ -163,7 +163,7 @@ export class SnapshotDisk implements SnapshotStorage {
   }
 
   #write(
-    { replaces, puts, deletes, resourceVersion, savedAtMs, needsList }: SnapshotChange,
+    { replaces, puts, deletes, resourceVersion, savedAtMs, needsList, clusterUid }: SnapshotChange,
     isLost: () => boolean,
   ): void {
     if (this.#isDetached) return;
@@ -173,7 +173,7 @@ export class SnapshotDisk implements SnapshotStorage {
     if (replaces) this.objects.clear();
     for (const key of deletes) this.objects.delete(key);
     for (const entry of entries) this.objects.set(entry.key, entry);
-    this.meta = { resourceVersion, savedAtMs, needsList };
+    this.meta = { resourceVersion, savedAtMs, needsList, ...(clusterUid !== undefined && { clusterUid }) };
     this.isOfLostHistory = isLost();
   }
 }

@@ -83,6 +83,7 @@ class TreeWorld {
       refusesByHttp: random.chance(0.3),
       windowRevisions: scenario.windowRevisions,
       servesMetadata: random.chance(0.7),
+      identifiesCluster: true,
     };
     this.#servers = Array.from(
       { length: scenario.servers },
