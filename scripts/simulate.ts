@@ -8,6 +8,7 @@
  * - `--fail-fast`: stops at the first failing seed.
  * - `--summary`: one line for each failing seed instead of its script.
  * - `--tree`: trees of caches in place of single informers; without `--only` and `--without`.
+ * - `--shards`: shards and clusters that are served as one; the same.
  *
  * Prints `N passed, N failed`; the exit code is 1 if any failed.
  *
@@ -16,10 +17,11 @@
 
 import { type Fault, FAULTS } from "../tests/simulation/scenario.ts";
 import { describeFailure, simulateSeed } from "../tests/simulation/simulate.ts";
+import { describeShardsFailure, simulateShards } from "../tests/simulation/shards/simulate_shards.ts";
 import { describeTreeFailure, simulateTree } from "../tests/simulation/tree/simulate_tree.ts";
 
 const SHOWN = 5;
-const SWITCHES = ["--trace", "--fail-fast", "--summary", "--tree"];
+const SWITCHES = ["--trace", "--fail-fast", "--summary", "--tree", "--shards"];
 
 async function main(args: readonly string[]): Promise<number> {
   const options = parse(args);
@@ -34,14 +36,16 @@ async function main(args: readonly string[]): Promise<number> {
   let requests = 0;
   for (let seed = from; seed < from + seeds; seed++) {
     const { result, describe } = await simulate(seed, options);
-    requests += result.requests;
+    requests += "requests" in result ? result.requests : 0;
     if (result.violations.length === 0) {
       passed++;
       continue;
     }
     failed++;
-    if (summary) console.log(`seed ${seed} [${result.scenario.faults.join(" ")}]: ${result.violations[0]}`);
-    else if (failed <= SHOWN) console.log(`${describe()}\n`);
+    if (summary) {
+      const faults = "scenario" in result ? ` [${result.scenario.faults.join(" ")}]` : "";
+      console.log(`seed ${seed}${faults}: ${result.violations[0]}`);
+    } else if (failed <= SHOWN) console.log(`${describe()}\n`);
     if (failFast) break;
   }
   const seconds = (performance.now() - startMs) / 1_000;
@@ -53,7 +57,11 @@ async function main(args: readonly string[]): Promise<number> {
   return failed > 0 ? 1 : 0;
 }
 
-async function simulate(seed: number, { faults, trace, isTree }: Options) {
+async function simulate(seed: number, { faults, trace, isTree, isShards }: Options) {
+  if (isShards) {
+    const result = await simulateShards(seed, { trace });
+    return { result, describe: () => describeShardsFailure(result) };
+  }
   if (isTree) {
     const result = await simulateTree(seed, { trace });
     return { result, describe: () => describeTreeFailure(result) };
@@ -72,6 +80,7 @@ interface Options {
   readonly failFast: boolean;
   readonly summary: boolean;
   readonly isTree: boolean;
+  readonly isShards: boolean;
 }
 
 function parse(args: readonly string[]): Options | string {
@@ -116,6 +125,7 @@ function parse(args: readonly string[]): Options | string {
     failFast: flags.has("--fail-fast"),
     summary: flags.has("--summary"),
     isTree: flags.has("--tree"),
+    isShards: flags.has("--shards"),
   };
 }
 

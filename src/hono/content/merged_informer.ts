@@ -198,8 +198,8 @@ export class MergedInformer implements ServedInformer {
     source.isIn = true;
     source.moveTo(source.storeVersion);
     this.#resourceVersion = this.#merged();
-    const changes = source.keys().flatMap((key) =>
-      this.#owners.changed(source, { type: "added", key, object: source.held(key)! })
+    const changes = source.store.listKeys().flatMap((key) =>
+      this.#owners.changed(source, { type: "added", key, object: source.store.getByKey(key)! })
     );
     if (!isSilent) this.#tell({ type: "replaced", resourceVersion: this.#resourceVersion, changes });
   }

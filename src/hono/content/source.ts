@@ -61,14 +61,9 @@ export class Source {
     return this.isCluster ? keys.map((key) => shownKey(this.name, key)) : keys;
   }
 
-  /** The object of a key as its store has it. */
-  held(key: string): Held<KubernetesObject> | undefined {
-    return this.store.getByKey(key);
-  }
-
   /** The object of a shown key, as it is shown. */
   shown(key: string): SourceObject | undefined {
-    const held = this.held(this.isCluster ? ownKey(key) : key);
+    const held = this.store.getByKey(this.isCluster ? ownKey(key) : key);
     return held && new SourceObject(this, key, held);
   }
 

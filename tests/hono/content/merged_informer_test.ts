@@ -389,12 +389,23 @@ describe("MergedInformer with a source without content", () => {
   });
 
   it("is no reason to refuse a get of an object of another cluster", async () => {
-    const { api } = merge([FakeInformer.with([object("shop/a", 3)], 10), new FakeInformer()], {
+    const { api, informers, clock } = merge([
+      FakeInformer.with([object("shop/a", 3)], 10),
+      new FakeInformer(),
+    ], {
       names: ["eu", "us"],
       by: "cluster",
     });
     await get(api, "/api/v1/namespaces/shop/pods/eu.x", { status: 404 });
     await get(api, "/api/v1/namespaces/shop/pods/us.x", { status: 503 });
+    const { resourceVersion } = (await get(api, `${PODS}?partial=true`)).metadata;
+    const path =
+      `${PODS}?watch=true&allowWatchBookmarks=true&partial=true&resourceVersion=${resourceVersion}`;
+    const watch = await WatchReader.open(api, path);
+    informers[1].relist([object("shop/b", 5)], 20);
+    await clock.advance(30);
+    assert.deepEqual(await shown(watch, 2), ["ADDED shop/us.b 5", "BOOKMARK [10,20]"]);
+    await watch.cancel();
   });
 });
 

@@ -352,7 +352,7 @@ class Life {
 }
 
 /** The clock of one life: a kill removes its timers, and no other is set. */
-class NodeClock implements Clock {
+export class NodeClock implements Clock {
   readonly #time: VirtualTime;
   readonly #timers = new Set<TimerHandle>();
   #isDead = false;
