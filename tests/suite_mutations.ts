@@ -357,7 +357,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a list of the past holds its place after it was read",
-    file: "src/hono/send/list_body.ts",
+    file: "src/hono/send/kept_bodies.ts",
     find: "    else this.#past.delete(past);",
     replace: "",
     test: "tests/hono/continue_token_test.ts",

@@ -15,12 +15,12 @@ import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/indexer.ts";
 import { fromBase64, toBase64 } from "../util/base64.ts";
 import { lowerBound } from "../util/lower_bound.ts";
-import type { TurnQueue } from "../util/turns.ts";
+import type { Pacer } from "../util/turns.ts";
 import { ownPath } from "./api_routes.ts";
 import { askedOf, askedOfPath } from "./access/authorization.ts";
 import type { EventLog } from "./watches/event_log.ts";
 import type { ReadApiState } from "./read_api_state.ts";
-import { Pacer, type Reader } from "./readers.ts";
+import type { Reader } from "./readers.ts";
 import { readRoute } from "./resource_handler.ts";
 import { documentResponse, formatOf, incomplete, notSynced } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
@@ -53,7 +53,7 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
     return readRoute(c, { ...state, target, path, reader, under: { index, value } });
   }
   const answer = () => {
-    if (!isWrong) return answerIndex(c, target, { index, namespace, turns: state.turns });
+    if (!isWrong) return answerIndex(c, target, { index, namespace, pacer: state.pacer });
     const why = `${formatGroupResource(resource)} are not in namespaces: leave namespace out`;
     return newStatus(400, "BadRequest", why, resourceDetails(resource));
   };
@@ -69,10 +69,10 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
 async function answerIndex(
   c: Context,
   target: ServedResource,
-  { index, namespace, turns }: {
+  { index, namespace, pacer }: {
     readonly index: string | undefined;
     readonly namespace: string;
-    readonly turns: TurnQueue;
+    readonly pacer: Pacer;
   },
 ): Promise<Answer> {
   const { resource, log } = target;
@@ -85,7 +85,7 @@ async function answerIndex(
   }
   const page = pageOf(c);
   if (isStatus(page)) return page;
-  return await valuesOf(c, target, { ...page, index, namespace, pacer: new Pacer(turns) });
+  return await valuesOf(c, target, { ...page, index, namespace, pacer });
 }
 
 /** A resource that is served. */

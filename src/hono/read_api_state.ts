@@ -6,18 +6,18 @@
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { onAbort } from "../util/abort.ts";
 import { consoleLogger } from "../util/logger.ts";
-import { TurnQueue } from "../util/turns.ts";
+import { newWorkPacer, type Pacer } from "../util/turns.ts";
 import { checkAccess } from "./access/access_options.ts";
 import { EntityTags } from "./content/versions.ts";
 import { FanOut } from "./watches/fan_out.ts";
 import { type Authentication, type Gate, newAuthentication, newGate } from "./access/gate.ts";
-import { ListBodies } from "./send/list_body.ts";
+import { ListBodies } from "./send/kept_bodies.ts";
 import { OpenApi } from "./answers/open_api.ts";
 import { PassThrough } from "./upstream/pass_through.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
 import { ReadMetrics } from "./health/read_metrics.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
-import { Pacer, Readers, TURN_UNITS } from "./readers.ts";
+import { Readers } from "./readers.ts";
 import {
   type ForwardedResource,
   isForwarded,
@@ -40,10 +40,9 @@ export interface ReadApiState {
   readonly metrics: ReadMetrics | undefined;
   readonly readers: Readers;
   /** Where all readers take turns. */
-  readonly readersPacer: Pacer;
+  readonly pacer: Pacer;
   /** Lets the watches send. */
   readonly fanOut: FanOut;
-  readonly turns: TurnQueue;
   readonly bodies: ListBodies;
   readonly tags: EntityTags;
   readonly settings: ReadSettings;
@@ -71,7 +70,6 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
     });
   }
   const resources = all.map(({ resource }) => resource);
-  const turns = new TurnQueue(TURN_UNITS);
   return {
     served,
     forwarded,
@@ -83,9 +81,8 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
     openApi: new OpenApi({ fetch: options.openApi, resources, clock }),
     metrics: metrics && new ReadMetrics(metrics, clock),
     readers,
-    readersPacer: new Pacer(turns),
+    pacer: newWorkPacer(),
     fanOut,
-    turns,
     bodies: new ListBodies(settings),
     tags: new EntityTags(settings.random),
     settings,

@@ -3,7 +3,6 @@
  * @module
  */
 
-import { Pacer as WorkPacer, type Turns, UNITS_PER_MS } from "../util/turns.ts";
 import type { UserInfo } from "./access/authorization.ts";
 
 /** A piece of this size is worth a write. */
@@ -201,26 +200,4 @@ export function newStalledError(what: string, timeoutMs: number): Error {
   const error = new Error(`the client has read nothing of the ${what} for ${timeoutMs} ms`);
   error.stack = `${error.name}: ${error.message}`;
   return error;
-}
-
-/** What is worth a turn: some milliseconds. */
-export const TURN_UNITS: number = 3 * UNITS_PER_MS;
-
-// To encode it, and to hand it to the socket.
-const UNITS_PER_CHARACTER = 0.5;
-
-/** What it takes to decode an object. */
-export const OPEN_UNITS = 1_200;
-
-/** Counts the work for readers, so that other work gets a turn after some milliseconds. */
-export class Pacer extends WorkPacer {
-  /** @param turns Where all work waits for its turn, one after the other. */
-  constructor(turns: Turns) {
-    super({ units: TURN_UNITS, turns });
-  }
-
-  /** Text was made for one of the readers, who share this. */
-  spendText(length: number): void {
-    this.spend(length * UNITS_PER_CHARACTER);
-  }
 }

@@ -36,7 +36,8 @@ export function requestedRead(
   c: Context,
   { path, fields, isList, settings }: {
     readonly path: ResourcePath;
-    readonly fields: FieldRules | "any";
+    /** The fields that the resource can be selected by; `undefined` if another server knows. */
+    readonly fields: (() => FieldRules) | undefined;
     readonly isList: boolean;
     readonly settings: ReadSettings;
   },

@@ -50,7 +50,7 @@ import { errorStream } from "./watches/watch_stream.ts";
 /** The route of a GET of a resource that is served. */
 export function readRoute(c: Context, request: ResourceRequest): Route {
   const { target, path, settings } = request;
-  const fields = fieldRules(target.resource, indexedFields(target.informer.indexer));
+  const fields = () => fieldRules(target.resource, indexedFields(target.informer.indexer));
   const read = requestedRead(c, { path, fields, settings, isList: request.under !== undefined });
   return {
     access: "hooks",
@@ -72,7 +72,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const isWatch = verb === "watch";
   const accept = events?.accept ?? c.req.header("Accept");
   const agreed = negotiateShape(target.resource, { accept, verb, mediaTypes: JSON_AND_YAML });
-  if (isStatus(agreed)) return agreed;
+  if (!("shape" in agreed)) return agreed;
   if (!query.ok) return query.status;
   if (!target.log.isReady()) return notSynced(target.resource);
   const shown = path.subresource === "scale" ? SCALE : target.resource;
@@ -80,7 +80,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     searchParams,
     nowMs: () => settings.clock.now(),
   });
-  if (verb !== "get" && isStatus(view)) return view;
+  if (verb !== "get" && !("sharedAs" in view)) return view;
   const form = {
     format: formatOf(c, agreed),
     ifNoneMatch: c.req.header("If-None-Match"),
@@ -261,6 +261,5 @@ async function answerListOf(
     selection: newSelection(target.resource, { namespace: "", labels: query.labels, fields: query.fields }),
     content: JSON.stringify(content),
     identity: () => listIdentity([...content, options.permission.user?.name ?? ""]),
-    pacer: request.readersPacer,
   });
 }

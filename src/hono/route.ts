@@ -72,8 +72,9 @@ export async function answerReader(
   state.bodies.dropUnused();
   const reader = state.readers.enter(state.settings.clientOf(c, undefined));
   try {
-    let answer: Answer = tooManyRequests();
-    if (reader !== undefined) {
+    let answer: Answer;
+    if (reader === undefined) answer = tooManyRequests();
+    else {
       route = routeOf(c, state, reader);
       answer = foreignSocket(c, state, route) ?? await answerRoute(c, state, route, reader);
     }
@@ -133,7 +134,7 @@ async function answerRoute(
     return mayPass(user) ? await refusing(c, await route.answer(user)) : tooManyRequests();
   }
   const permission = await gate(route.asked, c);
-  if (isStatus(permission)) return permission;
+  if (!("renew" in permission)) return permission;
   return mayPass(permission.user) ? await refusing(c, await route.answer(permission)) : tooManyRequests();
 }
 

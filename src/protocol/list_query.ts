@@ -6,7 +6,7 @@
 import { errorMessage } from "../util/errors.ts";
 import { type FieldSelector, parseFieldSelector } from "../meta/fields.ts";
 import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
-import { type FieldRules, METADATA_FIELDS } from "./selectable_fields.ts";
+import type { FieldRules } from "./selectable_fields.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
 import { isMergedVersion } from "../meta/merged_version.ts";
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
@@ -36,11 +36,8 @@ export interface ListQueryOptions {
   readonly watch?: boolean;
   /** Only the object of this name: a `fieldSelector` must name it, too, or be absent. */
   readonly name?: string;
-  /**
-   * The fields a `fieldSelector` may name; `metadata.name` and `metadata.namespace` by default. `"any"`: another server
-   * decides.
-   */
-  readonly fields?: FieldRules | "any";
+  /** The fields a `fieldSelector` may name; asked only if there is one. Any by default: another server decides. */
+  readonly fields?: (() => FieldRules) | undefined;
   /** Limits of the cost of a query; none by default, as in an API server. */
   readonly limits?: ListQueryLimits;
 }
@@ -84,20 +81,21 @@ export function parseListQuery(
     const { limits } = options;
     checkLength("label", query.labelSelector, limits);
     checkLength("field", query.fieldSelector, limits);
-    const labels = parseLabelSelector(query.labelSelector);
-    const fields = parseFieldSelector(query.fieldSelector || ofName(options.name));
-    if (options.name !== undefined && fields.requiresExactMatch("metadata.name") !== options.name) {
+    const labels = query.labelSelector === "" ? undefined : parseLabelSelector(query.labelSelector);
+    const fieldSelector = query.fieldSelector || ofName(options.name);
+    const fields = fieldSelector === "" ? undefined : parseFieldSelector(fieldSelector);
+    if (options.name !== undefined && fields?.requiresExactMatch("metadata.name") !== options.name) {
       throw new TypeError("fieldSelector metadata.name doesn't match requested name");
     }
-    checkCost("label", labels.requirements.map(({ values }) => values.length), limits);
-    checkCost("field", fields.requirements.map(() => 1), limits);
-    if (options.fields !== "any") checkFields(fields, options.fields ?? METADATA_FIELDS);
+    if (labels) checkCost("label", labels.requirements.map(({ values }) => values.length), limits);
+    if (fields) checkCost("field", fields.requirements.map(() => 1), limits);
+    if (fields && options.fields) checkFields(fields, options.fields());
     return {
       ok: true,
       watch,
       options: listOptions(query, watch),
-      labels: labels.empty ? undefined : labels,
-      fields: fields.empty ? undefined : fields,
+      labels: labels?.empty ? undefined : labels,
+      fields: fields?.empty ? undefined : fields,
     };
   } catch (error) {
     return { ok: false, status: newStatus(400, "BadRequest", errorMessage(error)) };
@@ -332,7 +330,7 @@ function invalid(causes: readonly StatusCause[]): Status {
 
 function resourceVersionProblem(version: string): string | undefined {
   // A merged one has a version for each shard.
-  if (version === "" || isMergedVersion(version)) return undefined;
+  if (version === "" || version === "0" || isMergedVersion(version)) return undefined;
   const isNumber = /^[0-9]+$/.test(version);
   if (isNumber && version.length <= MAX_DIGITS && BigInt.asUintN(64, BigInt(version)) === BigInt(version)) {
     return undefined;

@@ -184,7 +184,7 @@ function readQuery(
   { params, resource, path }: Call,
   watch?: boolean,
 ): { readonly query: ListQuery; readonly selection: Selection } {
-  const query = parseListQuery(params, { fields: fieldRules(resource), watch });
+  const query = parseListQuery(params, { fields: () => fieldRules(resource), watch });
   if (!query.ok) {
     const malformed = /^invalid resource version: (.*)$/s.exec(query.status.message ?? "");
     // Watches have another answer.

@@ -77,6 +77,13 @@ const NEXT_TURN: Turns = { isBusy: false, next: nextTurn };
 /** About how many units a millisecond has, where work is counted in units of 20 nanoseconds. */
 export const UNITS_PER_MS = 50_000;
 
+/** What it takes to decode an object, in such units. */
+export const OPEN_UNITS = 1_200;
+
+// To encode it, and to hand it to the socket.
+const UNITS_PER_CHARACTER = 0.5;
+const TURN_UNITS = 3 * UNITS_PER_MS;
+
 /** Options of {@linkcode Pacer}. */
 export interface PacerOptions {
   /** The most work of a turn, in any unit. */
@@ -131,6 +138,11 @@ export class Pacer {
     return nowMs - this.#startMs >= ms;
   }
 
+  /** Text was made for a reader, where work is counted in units of 20 nanoseconds. */
+  spendText(length: number): void {
+    this.spend(length * UNITS_PER_CHARACTER);
+  }
+
   /** Whether it is time for {@linkcode Pacer.rest}: all units are spent, or others wait for their turn. */
   get isDue(): boolean {
     return this.#units >= this.#options.units || this.#turns.isBusy;
@@ -167,6 +179,11 @@ export interface Pace {
 /** Makes a pacer that counts objects. */
 export function newObjectPacer({ turnObjects, turnMs }: Pace, clock: Clock, turns?: Turns): Pacer {
   return new Pacer({ units: turnObjects, ms: turnMs, clock, ...(turns && { turns }) });
+}
+
+/** Makes a pacer that counts units of 20 nanoseconds, for all work of one kind together: it shares turns of 3 ms. */
+export function newWorkPacer(turns: Turns = new TurnQueue(TURN_UNITS)): Pacer {
+  return new Pacer({ units: TURN_UNITS, turns });
 }
 
 /** How many objects are one step, so that a turn has whole steps. */

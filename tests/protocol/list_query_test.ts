@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { builtinResource } from "../../src/protocol/builtin_resources.ts";
-import { fieldRules } from "../../src/protocol/selectable_fields.ts";
+import { fieldRules, METADATA_FIELDS } from "../../src/protocol/selectable_fields.ts";
 import { describe, it } from "node:test";
 import { type ListQueryOptions, parseGetQuery, parseListQuery } from "../../src/protocol/list_query.ts";
 
 function accepted(query: string, options: ListQueryOptions = {}) {
-  const parsed = parseListQuery(new URLSearchParams(query), options);
+  const parsed = parseListQuery(new URLSearchParams(query), { fields: () => METADATA_FIELDS, ...options });
   assert.ok(parsed.ok, JSON.stringify(parsed));
   return parsed;
 }
 
 function refused(query: string, options: ListQueryOptions = {}) {
-  const parsed = parseListQuery(new URLSearchParams(query), options);
+  const parsed = parseListQuery(new URLSearchParams(query), { fields: () => METADATA_FIELDS, ...options });
   assert.ok(!parsed.ok, `${query} was accepted`);
   return parsed.status;
 }
@@ -81,7 +81,7 @@ describe("parseListQuery", () => {
       refused("fieldSelector=spec.nodeName=n1").message,
       '"spec.nodeName" is not a known field selector: only "metadata.name", "metadata.namespace"',
     );
-    const fields = fieldRules(builtinResource({ group: "", version: "v1", resource: "pods" })!);
+    const fields = () => fieldRules(builtinResource({ group: "", version: "v1", resource: "pods" })!);
     assert.equal(
       refused("fieldSelector=spec.x!=1", { fields }).message,
       "field label not supported: spec.x",

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Pacer } from "../../hono/readers.ts";
+import type { Pacer } from "../../util/turns.ts";
 import type { FoundObject, SearchResult } from "./dashboard_message.ts";
 import type { ReflectedResource } from "./reflected_resource.ts";
 

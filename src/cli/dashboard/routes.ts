@@ -72,7 +72,7 @@ export function dashboardRoutes(state: ReadApiState, options: DashboardRoutesOpt
     const { signal } = c.req.raw;
     const client = settings.clientOf(c, user);
     const query = c.req.query("q") ?? "";
-    const found = await dashboard.search.find(query, { client, pacer: state.readersPacer, signal });
+    const found = await dashboard.search.find(query, { client, pacer: state.pacer, signal });
     return found === undefined ? tooManyRequests() : secured(JSON.stringify(found), "application/json");
   });
   get(`${DASHBOARD_PATH}/events`, ({ permission, reader }) => {

@@ -11,7 +11,7 @@ import type { Held } from "../../store/holding.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
 import { continueTooOld, isStatus } from "../../protocol/statuses.ts";
 import type { EventLog } from "../watches/event_log.ts";
-import { OPEN_UNITS, type Pacer } from "../readers.ts";
+import { OPEN_UNITS, type Pacer } from "../../util/turns.ts";
 import { stateTooOld } from "../send/responses.ts";
 import { narrowed, type Selection } from "./selection.ts";
 import { firstFrom, type IndexValue, type Snapshot } from "./states.ts";

@@ -8,7 +8,7 @@ import { opaqueTags } from "../../protocol/if_none_match.ts";
 import type { Held } from "../../store/holding.ts";
 import { textHash } from "../../util/text_hash.ts";
 import { TextSetHash } from "../../util/text_set_hash.ts";
-import type { Pacer } from "../readers.ts";
+import type { Pacer } from "../../util/turns.ts";
 import type { LogWindow } from "../watches/log_window.ts";
 import type { Snapshot } from "./states.ts";
 
@@ -27,8 +27,8 @@ export interface HashedLog<T> {
 export interface ContentVersion {
   /** Two copies of one source have the same hash if their objects are the same: by name, uid and resourceVersion. */
   readonly hash: string;
-  /** Differs whenever a list would, also after a change that resourceVersions do not show. */
-  readonly version: string;
+  /** How often the content has changed in a way that resourceVersions do not show. */
+  readonly rewrites: number;
   /** A watch may start here, and from any later list with the same hash; it misses nothing. */
   readonly since: string;
 }
@@ -68,7 +68,7 @@ export class ContentHashes<T> {
     // Otherwise readers of this version, whose watches are refused, would receive 304 again and again.
     if (this.#log.resume(scope.since) === undefined) scope.since = this.#log.resourceVersion;
     const hash = scope.hash.text;
-    return { hash, version: `${this.#rewrites} ${hash}`, since: scope.since };
+    return { hash, rewrites: this.#rewrites, since: scope.since };
   }
 
   /** Whether all objects must be read for the next version. */
@@ -187,8 +187,8 @@ export class EntityTags {
    * reader has says an earlier version of the same content, from which it can watch. So does every tag of the same content that
    * is not older than the log's history: copies of one source have come to the content at different versions.
    */
-  ofList(log: TaggedLog, { hash, since }: ContentVersion, name: string): ListTag {
-    const opaque = `${this.#epochOf(log)}-${hash}-${textHash(name)}-`;
+  ofList(log: TaggedLog, { hash, rewrites, since }: ContentVersion, name: string): ListTag {
+    const opaque = `${this.#epochOf(rewrites)}-${hash}-${textHash(name)}-`;
     const text = `W/"${opaque}${since}"`;
     return {
       text,
@@ -213,10 +213,10 @@ export class EntityTags {
     const { uid = "", resourceVersion } = metaOf(held) ?? {};
     if (!resourceVersion) return undefined;
     const version = `${encodeURIComponent(resourceVersion)}-${textHash(`${uid} ${name}`)}`;
-    return `W/"${this.#epochOf(log)}-${version}"`;
+    return `W/"${this.#epochOf(log.rewrites)}-${version}"`;
   }
 
-  #epochOf({ rewrites }: TaggedLog): string {
+  #epochOf(rewrites: number): string {
     // Not when the adapter is made: Workers have no random numbers while modules are loaded.
     this.#instance ??= Math.floor(this.#random() * 2 ** 48).toString(36);
     return `${this.#instance}.${rewrites}`;

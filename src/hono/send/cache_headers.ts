@@ -38,10 +38,12 @@ export function withCacheHeaders(
   }
   if (isReady && log.resourceVersion !== "") headers.set("Resource-Version", log.resourceVersion);
   if (layoutOf(log.resourceVersion) !== "") headers.set("Snapshot", "per-shard");
-  const restored = sourcesOf(informer).filter(({ informer }) =>
-    !informer.hasSynced() && informer.isRestored?.()
-  );
-  if (isReady && restored.length > 0) headers.append("Warning", warningHeader(RESTORED + namesIn(restored)));
+  if (isReady && !isSynced) {
+    const restored = sourcesOf(informer).filter(({ informer }) =>
+      !informer.hasSynced() && informer.isRestored?.()
+    );
+    if (restored.length > 0) headers.append("Warning", warningHeader(RESTORED + namesIn(restored)));
+  }
   const { deprecationWarning } = resource;
   if (deprecationWarning !== undefined) headers.append("Warning", warningHeader(deprecationWarning));
   return response;

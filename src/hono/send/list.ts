@@ -6,13 +6,12 @@
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
-import { isStatus } from "../../protocol/statuses.ts";
 import type { EntityTags } from "../content/versions.ts";
 import type { EventLog } from "../watches/event_log.ts";
 import { gzipChunks, gzipResponse } from "./gzip.ts";
-import type { BodyReader, Bytes, ListBodies } from "./list_body.ts";
+import type { ListBodies } from "./kept_bodies.ts";
+import { type BodyReader, type Bytes, type ListShape, ListText } from "./list_body.ts";
 import { cutPage, type ListRequest, type PagePlace, placePage } from "../content/page.ts";
-import { type ListShape, ListText } from "./list_text.ts";
 import { newStalledError, type Reader, type Readers } from "../readers.ts";
 import { type Format, notModified, objectHeaders, tooManyRequests, VARY } from "./responses.ts";
 import type { View } from "./view.ts";
@@ -51,7 +50,7 @@ export async function answerList(
   request: ListAnswerRequest,
 ): Promise<Response | Status> {
   const place = await placePage(log, request);
-  if (isStatus(place)) return place;
+  if (!("limit" in place)) return place;
   const { bodies, tags, namespace, pacer, format } = request;
   const yaml = format.mediaType === "application/yaml" ? await loadYaml() : undefined;
   const shape: ListShape = { view: request.view, pretty: format.pretty, yaml, holding: log.holding };
@@ -61,12 +60,12 @@ export async function answerList(
     return body === undefined ? tooManyRequests() : await respond(body.open(pacer), request, undefined);
   }
   const { hashes } = log;
-  if (hashes.isBehind) await hashes.catchUp(pacer);
+  await hashes.catchUp(pacer);
   const version = hashes.versionOf(namespace);
   const tag = tags.ofList(log, version, name);
   const matching = tag.matching(request.ifNoneMatch);
   if (matching !== undefined) return notModified(matching);
-  const of = { content: log, namespace, name, version: version.version, revision: log.contentRevision };
+  const of = { content: log, namespace, name, version, revision: log.contentRevision };
   // Others have a turn while it is cut, and the content may change.
   const body = bodies.get(of) ?? bodies.add(of, new ListText(await cutPage(log, request, place), shape));
   return await respond(body.open(pacer), request, tag.text);

@@ -1,15 +1,164 @@
 /**
- * The bodies of lists: made once for all readers, kept while they are requested, plain and compressed.
+ * The body of a list: its text, written piece by piece, and its bytes, made once for all readers, plain and compressed.
  * @module
  */
 
+import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
+import { indentedText, jsonText } from "../../protocol/responses.ts";
+import type { Held, Holding } from "../../store/holding.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { concatenated } from "../../util/concatenated.ts";
-import { encode } from "../watches/encoding.ts";
-import type { Pacer, Readers } from "../readers.ts";
+import type { Pacer } from "../../util/turns.ts";
+import type { Page } from "../content/page.ts";
+import type { Readers } from "../readers.ts";
 import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
 import { PrefixableGzip } from "./gzip_prefix.ts";
-import type { ListText } from "./list_text.ts";
+import type { View } from "./view.ts";
+import type { YamlWriter } from "./yaml.ts";
+
+/** The form of a list. */
+export interface ListShape {
+  readonly view: View;
+  /** Whether JSON is indented. */
+  readonly pretty: boolean;
+  /** Writes it as YAML; as JSON without. */
+  readonly yaml: YamlWriter | undefined;
+  /** How the page's objects are held. */
+  readonly holding: Holding<KubernetesObject>;
+}
+
+// The library makes a node of each value.
+const YAML_WEIGHT = 64;
+
+/**
+ * Writes a page as text, in pieces that end after an item, so that it never is in memory as a whole: first the head, then
+ * the pieces, of which the last one has the end.
+ */
+export class ListText {
+  readonly #page: Page<KubernetesObject>;
+  readonly #shape: ListShape;
+  readonly #frame: Frame;
+  #next: number;
+  #isDone = false;
+
+  /** @param from The first item to write; what comes before it was written by another one. */
+  constructor(page: Page<KubernetesObject>, shape: ListShape, from?: number) {
+    this.#page = page;
+    this.#shape = shape;
+    this.#frame = frame(page, shape, page.resourceVersion);
+    this.#next = from ?? page.from;
+  }
+
+  /** The version of the snapshot. */
+  get resourceVersion(): string {
+    return this.#page.resourceVersion;
+  }
+
+  /** Whether only the head has the list's version: the pieces are the same while the content is. */
+  get isLasting(): boolean {
+    return this.#shape.yaml === undefined;
+  }
+
+  /** What comes before the first piece, at a version of the same content. */
+  head(resourceVersion: string): string {
+    const isOwn = resourceVersion === this.resourceVersion;
+    return (isOwn ? this.#frame : frame(this.#page, this.#shape, resourceVersion)).head;
+  }
+
+  /** The memory that it shares with other lists of the past; `undefined` if it takes little. */
+  get past(): object | undefined {
+    return this.#page.past;
+  }
+
+  /** What a character takes, against one of JSON. */
+  get weight(): number {
+    return this.#shape.yaml === undefined ? 1 : YAML_WEIGHT;
+  }
+
+  /** Whether everything is written. */
+  get isDone(): boolean {
+    return this.#isDone;
+  }
+
+  /** The part of the items that is written: from 0 to 1. */
+  get progress(): number {
+    const { from, to } = this.#page;
+    return to === from ? 1 : (this.#next - from) / (to - from);
+  }
+
+  /**
+   * The next piece, of at least this many characters of JSON, or fewer of what takes longer, unless it is the last one;
+   * `undefined` at the end.
+   */
+  piece(length: number): string | undefined {
+    if (this.#isDone) return undefined;
+    const { from, to } = this.#page;
+    const least = length / this.weight;
+    let text = "";
+    while (this.#next < to) {
+      text += itemText(this.#page.object(this.#next), this.#shape, { isFirst: this.#next === from });
+      this.#next++;
+      if (text.length >= least) return text;
+    }
+    this.#isDone = true;
+    return text + this.#frame.tail;
+  }
+
+  /** The same from here on, for another reader. */
+  rest(): ListText {
+    const rest = new ListText(this.#page, this.#shape, this.#next);
+    rest.#isDone = this.#isDone;
+    return rest;
+  }
+}
+
+/** A list without items, around them. */
+interface Frame {
+  readonly head: string;
+  readonly tail: string;
+}
+
+function frame(page: Page<KubernetesObject>, shape: ListShape, resourceVersion: string): Frame {
+  const metadata = page.metadata(resourceVersion);
+  return shape.yaml === undefined ? jsonFrame(page, shape, metadata) : yamlFrame(page, shape, metadata);
+}
+
+function jsonFrame(page: Page<KubernetesObject>, { view, pretty }: ListShape, metadata: ListMeta): Frame {
+  const json = jsonText({ ...view.list(metadata), [view.itemsField]: [] }, { pretty });
+  const end = json.lastIndexOf("]");
+  const lineBreak = pretty && page.to > page.from ? "\n  " : "";
+  return { head: json.slice(0, end), tail: lineBreak + json.slice(end) };
+}
+
+function yamlFrame(page: Page<KubernetesObject>, { view, yaml }: ListShape, metadata: ListMeta): Frame {
+  const { itemsField } = view;
+  const fields = Object.entries(view.list(metadata));
+  const write = (isWithin: (field: string) => boolean): string => {
+    const selected = fields.filter(([field]) => isWithin(field));
+    return selected.length === 0 ? "" : yaml!.document(JSON.stringify(Object.fromEntries(selected)));
+  };
+  const items = page.to > page.from ? `${itemsField}:\n` : `${itemsField}: []\n`;
+  return { head: write((field) => field < itemsField) + items, tail: write((field) => field > itemsField) };
+}
+
+function itemText(
+  held: Held<KubernetesObject>,
+  shape: ListShape,
+  { isFirst }: { readonly isFirst: boolean },
+): string {
+  const { view, pretty, yaml, holding } = shape;
+  if (yaml !== undefined) return yaml.item(itemJson(held, shape));
+  const comma = isFirst ? "" : ",";
+  if (!pretty) return comma + itemJson(held, shape);
+  // JSON has no line breaks within its strings.
+  const text = indentedText(view.item(holding.peek(held))).replaceAll("\n", "\n    ");
+  return `${comma}\n    ${text}`;
+}
+
+function itemJson(held: Held<KubernetesObject>, { view, holding }: ListShape): string {
+  const json = view.itemText && holding.json(held);
+  return (json && view.itemText?.(json)) ?? JSON.stringify(view.item(holding.peek(held)));
+}
 
 /** What bodies are of: the content of one resource. */
 export interface ListedContent {
@@ -19,9 +168,15 @@ export interface ListedContent {
   readonly hashes: {
     /** Whether it takes a while to say the next version. */
     readonly isBehind: boolean;
-    /** The version differs whenever the objects of a namespace do. */
-    versionOf(namespace: string): { readonly version: string };
+    /** The version of the objects of a namespace. */
+    versionOf(namespace: string): ListedVersion;
   };
+}
+
+/** Two of them are the same if all lists of the namespace are, but for their heads. */
+export interface ListedVersion {
+  readonly hash: string;
+  readonly rewrites: number;
 }
 
 /** Of what a body is kept. */
@@ -32,25 +187,28 @@ export interface BodyOf {
   /** Requests with the same name have the same body. */
   readonly name: string;
   /** The version of the namespace that it is of. */
-  readonly version: string;
+  readonly version: ListedVersion;
   /** The content's revision when its objects were selected. */
   readonly revision: number;
 }
 
-/** Options of {@linkcode ListBodies}. */
-export interface ListBodiesOptions {
-  /** How many bytes all bodies may have together; 0 keeps none. */
-  readonly maxListBodyBytes: number;
-  readonly clock: Clock;
+/** What bodies share: the bytes that all may have together. */
+export interface BodyBudget {
+  /**
+   * Whether a body may have more bytes; drops others for it.
+   *
+   * @param expectedBytes How many bytes it will have in all.
+   */
+  take(bytes: number, of: ListBody, expectedBytes?: number): boolean;
+  /** A body is neither kept nor read any more. */
+  free(bytes: number): void;
+  /** A body is kept no longer. */
+  forget(body: ListBody): void;
 }
 
 /** Read-only, as they are shared by many readers. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-// Pages and programs that poll do so each few seconds.
-const IDLE_MS = 10_000;
-// Each state of the past takes two references for each object.
-const MOST_PAST = 32;
 // The first chunk comes soon, and is the whole of most lists; the others are worth a write.
 const FIRST_CHUNK = 64 * 1024;
 const CHUNK = 256 * 1024;
@@ -59,124 +217,11 @@ const GZIP_WAIT_MS = 2_000;
 // What it takes to hand kept bytes to the socket, against making them.
 const SENT_WEIGHT = 0.1;
 
-/**
- * Keeps the bodies of lists: for each form and selection the one of the present content. A body is made once, while its
- * first reader reads it, and every reader reads the same bytes; while only the list's resourceVersion moves, its head is made
- * again. It is dropped when the content of its namespace has changed, when it was not requested for 10 s, and for the sake
- * of others when there are too many bytes: the least recently used first.
- *
- * It needs no timer: what is unused is dropped at the next request, whatever that is for.
- */
-export class ListBodies {
-  readonly #options: ListBodiesOptions;
-  readonly #byContent = new WeakMap<ListedContent, Map<string, ListBody>>();
-  /** The least recently used first. */
-  readonly #kept = new Set<ListBody>();
-  #bytes = 0;
-  /** What the lists of the past that are being read take, and how many lists share it. */
-  readonly #past = new Map<object, number>();
-
-  /** Makes it empty. */
-  constructor(options: ListBodiesOptions) {
-    this.#options = options;
-  }
-
-  /** The bytes of all bodies, also of those that are dropped and still read. */
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /** The number of kept bodies. */
-  get size(): number {
-    return this.#kept.size;
-  }
-
-  /** The body of the present content under a name, if it is kept. */
-  get({ content, name }: Pick<BodyOf, "content" | "name">): ListBody | undefined {
-    const body = this.#byContent.get(content)?.get(name);
-    if (body === undefined || !body.isCurrent) return undefined;
-    body.usedMs = monotonicNow(this.#options.clock);
-    this.#kept.delete(body);
-    this.#kept.add(body);
-    return body;
-  }
-
-  /** Keeps a body, unless it is of a content that has changed. Returns the one that is kept. */
-  add(of: BodyOf, text: ListText): ListBody {
-    const { content, name, version } = of;
-    const known = this.get(of);
-    if (known?.of?.version === version) return known;
-    const body = new ListBody(this, text, { clock: this.#options.clock, of });
-    if (!body.isCurrent || this.#options.maxListBodyBytes === 0) {
-      body.drop();
-      return body;
-    }
-    let ofContent = this.#byContent.get(content);
-    if (ofContent === undefined) this.#byContent.set(content, ofContent = new Map());
-    ofContent.get(name)?.drop();
-    ofContent.set(name, body);
-    this.#kept.add(body);
-    return body;
-  }
-
-  /** A body that is not kept, for one reader; `undefined` if too many states of the past are being read. */
-  alone(text: ListText): ListBody | undefined {
-    const { past } = text;
-    if (past !== undefined) {
-      const readers = this.#past.get(past) ?? 0;
-      if (readers === 0 && this.#past.size >= MOST_PAST) return undefined;
-      this.#past.set(past, readers + 1);
-    }
-    const onClosed = () => past !== undefined && this.#leave(past);
-    const body = new ListBody(this, text, { clock: this.#options.clock, onClosed });
-    body.drop();
-    return body;
-  }
-
-  #leave(past: object): void {
-    const readers = this.#past.get(past)!;
-    if (readers > 1) this.#past.set(past, readers - 1);
-    else this.#past.delete(past);
-  }
-
-  /** Drops what is outdated, or was not requested for a while. */
-  dropUnused(): void {
-    if (this.#kept.size === 0) return;
-    const beforeMs = monotonicNow(this.#options.clock) - IDLE_MS;
-    for (const body of this.#kept) if (body.usedMs <= beforeMs || !body.isCurrent) body.drop();
-  }
-
-  /**
-   * For {@linkcode ListBody}: whether a body may have more bytes; drops others for it.
-   *
-   * @param expectedBytes How many bytes it will have in all.
-   */
-  take(bytes: number, of: ListBody, expectedBytes: number = bytes): boolean {
-    const { maxListBodyBytes } = this.#options;
-    if (expectedBytes > maxListBodyBytes) return false;
-    for (const body of this.#kept) {
-      if (this.#bytes + bytes <= maxListBodyBytes) break;
-      if (body !== of) body.drop();
-    }
-    if (this.#bytes + bytes > maxListBodyBytes) return false;
-    this.#bytes += bytes;
-    return true;
-  }
-
-  /** For {@linkcode ListBody}: it is neither kept nor read any more. */
-  free(bytes: number): void {
-    this.#bytes -= bytes;
-  }
-
-  /** For {@linkcode ListBody}: it is kept no longer. */
-  forget(body: ListBody): void {
-    if (this.#kept.delete(body) && body.of) this.#byContent.get(body.of.content)?.delete(body.of.name);
-  }
-}
+const encoder = new TextEncoder();
 
 /** The body of one list but for its head, made as far as it was read. */
 export class ListBody {
-  readonly #bodies: ListBodies;
+  readonly #budget: BodyBudget;
   readonly #text: ListText;
   readonly #clock: Clock;
   readonly #onClosed: (() => void) | undefined;
@@ -199,7 +244,7 @@ export class ListBody {
 
   /** Made by {@linkcode ListBodies}. */
   constructor(
-    bodies: ListBodies,
+    budget: BodyBudget,
     text: ListText,
     { clock, of, onClosed }: {
       readonly clock: Clock;
@@ -208,7 +253,7 @@ export class ListBody {
       readonly onClosed?: () => void;
     },
   ) {
-    this.#bodies = bodies;
+    this.#budget = budget;
     this.#text = text;
     this.#clock = clock;
     this.#onClosed = onClosed;
@@ -223,7 +268,7 @@ export class ListBody {
     const { content, namespace, version } = this.of;
     const { contentRevision, resourceVersion, hashes } = content;
     if (contentRevision !== this.#revision) {
-      if (hashes.isBehind || hashes.versionOf(namespace).version !== version) return false;
+      if (hashes.isBehind || !isSameVersion(hashes.versionOf(namespace), version)) return false;
       this.#revision = contentRevision;
     }
     return this.#text.isLasting || this.#text.resourceVersion === resourceVersion;
@@ -231,7 +276,7 @@ export class ListBody {
 
   /** It is kept no longer: its bytes are freed when its readers have ended. */
   drop(): void {
-    this.#bodies.forget(this);
+    this.#budget.forget(this);
     this.#isKept = false;
     this.#freeUnused();
   }
@@ -240,7 +285,7 @@ export class ListBody {
   open(pacer: Pacer): BodyReader {
     const resourceVersion = this.isCurrent ? this.of!.content.resourceVersion : this.#text.resourceVersion;
     if (this.#head?.resourceVersion !== resourceVersion) {
-      this.#head = { resourceVersion, bytes: encode(this.#text.head(resourceVersion)) };
+      this.#head = { resourceVersion, bytes: encoder.encode(this.#text.head(resourceVersion)) };
     }
     const head = this.#head;
     this.#readers++;
@@ -297,7 +342,7 @@ export class ListBody {
     const rest = this.#text.rest();
     detach();
     for (let text; (text = rest.piece(readers.listPieceLength)) !== undefined;) {
-      const bytes = encode(text);
+      const bytes = encoder.encode(text);
       pacer.spendText(bytes.byteLength * rest.weight);
       yield withHead(bytes);
     }
@@ -310,12 +355,12 @@ export class ListBody {
     const isAlone = this.of === undefined;
     const text = this.#text.piece(isAlone || index === 0 ? FIRST_CHUNK : CHUNK);
     if (text === undefined) return undefined;
-    const chunk = encode(text);
+    const chunk = encoder.encode(text);
     pacer.spendText(chunk.byteLength * this.#text.weight);
     this.#chunks.push(chunk);
     const bytes = this.#bytes + chunk.byteLength;
     const expectedBytes = isAlone ? bytes : bytes / this.#text.progress;
-    if (this.#bodies.take(chunk.byteLength, this, expectedBytes)) this.#bytes = bytes;
+    if (this.#budget.take(chunk.byteLength, this, expectedBytes)) this.#bytes = bytes;
     else this.#isFull = true;
     if (isAlone && bytes >= GZIP_LEAST_BYTES) this.#isFull = true;
     if (this.#isFull) this.drop();
@@ -384,16 +429,21 @@ export class ListBody {
     const gzipped = PrefixableGzip.of(chunks, length);
     // The first and the last chunk are there a second time, with the head and the end.
     bytes += (chunks[0]?.byteLength ?? 0) + (chunks[chunks.length - 1]?.byteLength ?? 0);
-    if (gzipped === undefined || !this.#bodies.take(bytes, this)) return undefined;
+    if (gzipped === undefined || !this.#budget.take(bytes, this)) return undefined;
     this.#bytes += bytes;
     return gzipped;
   }
 
   #freeUnused(): void {
     if (this.#isKept || this.#readers > 0) return;
-    this.#bodies.free(this.#bytes);
+    this.#budget.free(this.#bytes);
     this.#bytes = 0;
   }
+}
+
+/** Whether two versions are the same. */
+export function isSameVersion(a: ListedVersion, b: ListedVersion): boolean {
+  return a.hash === b.hash && a.rewrites === b.rewrites;
 }
 
 /** What comes before the chunks of a body, at a version of its content. */

@@ -38,6 +38,8 @@ export function newObjectView(resource: ApiResource): View {
   // JSON leaves out what is undefined.
   const untyped = (object: KubernetesObject) => ({ ...object, kind: undefined, apiVersion: undefined });
   const apiVersion = groupVersion(resource);
+  // Those of custom resources have kind and apiVersion.
+  const hasTypedItems = !isBuiltinGroup(resource.group);
   return {
     sharedAs: "object",
     one: typed,
@@ -45,12 +47,12 @@ export function newObjectView(resource: ApiResource): View {
       kind: `${resource.kind}List`,
       apiVersion,
       // Lists of custom resources always have the field.
-      metadata: hasTypedItems(resource) ? { continue: "", ...metadata } : metadata,
+      metadata: hasTypedItems ? { continue: "", ...metadata } : metadata,
     }),
     itemsField: "items",
-    item: hasTypedItems(resource) ? typed : untyped,
+    item: hasTypedItems ? typed : untyped,
     event: typed,
-    itemText: hasTypedItems(resource) ? typedText : withoutTypeText,
+    itemText: hasTypedItems ? typedText : withoutTypeText,
     oneText: typedText,
     eventText: typedText,
     bookmark: (metadata) => ({ kind: resource.kind, apiVersion, metadata }),
@@ -102,9 +104,4 @@ function hasTypeField(json: string): boolean {
     if (key === "kind" || key === "apiVersion" || key.includes("\\u")) return true;
   }
   return false;
-}
-
-/** Whether the items of a list have kind and apiVersion: those of custom resources do. */
-function hasTypedItems(resource: ApiResource): boolean {
-  return !isBuiltinGroup(resource.group);
 }

@@ -37,7 +37,7 @@ interface ForwardRequest {
 /** The route of a GET of a resource that is answered elsewhere. */
 export function forwardRoute(c: Context, request: ForwardRequest): Route {
   const { path, settings, isIndex = false } = request;
-  const read = requestedRead(c, { path, fields: "any", settings, isList: isIndex });
+  const read = requestedRead(c, { path, fields: undefined, settings, isList: isIndex });
   const isWatch = read.verb === "watch";
   return {
     access: "hooks",

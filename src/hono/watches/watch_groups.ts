@@ -7,7 +7,7 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import { compareResourceVersions } from "../../meta/resource_version.ts";
 import { concatenated } from "../../util/concatenated.ts";
 import { encode, type EntryViews, eventText, type LogEntry } from "./encoding.ts";
-import { OPEN_UNITS } from "../readers.ts";
+import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Selection } from "../content/selection.ts";
 import type { View } from "../send/view.ts";
 

@@ -15,14 +15,8 @@ import type { FanOut } from "./fan_out.ts";
 import type { LogReader } from "./heartbeats.ts";
 import type { Permission } from "../access/gate.ts";
 import { Outlet, type OutletUser } from "./outlet.ts";
-import {
-  MOST_PIECE,
-  newStalledError,
-  OPEN_UNITS,
-  type OpenWatch,
-  type Reader,
-  type Readers,
-} from "../readers.ts";
+import { MOST_PIECE, newStalledError, type OpenWatch, type Reader, type Readers } from "../readers.ts";
+import { OPEN_UNITS } from "../../util/turns.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
 import type { Snapshot } from "../content/states.ts";
 import type { GroupKind, WatchGroup } from "./watch_groups.ts";

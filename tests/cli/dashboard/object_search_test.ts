@@ -3,8 +3,7 @@ import { describe, it } from "node:test";
 import type { SearchResult } from "../../../src/cli/dashboard/dashboard_message.ts";
 import { findObjects, ObjectSearch } from "../../../src/cli/dashboard/object_search.ts";
 import type { ReflectedResource } from "../../../src/cli/dashboard/reflected_resource.ts";
-import { Pacer } from "../../../src/hono/readers.ts";
-import { TurnQueue } from "../../../src/util/turns.ts";
+import { newWorkPacer, TurnQueue } from "../../../src/util/turns.ts";
 import { podOn, Reflection } from "./reflected.ts";
 
 /** Counts the turns that searches give to other work. */
@@ -18,7 +17,7 @@ class CountedTurns extends TurnQueue {
 
 function find(reflection: Reflection, query: string, limit = 10): Promise<SearchResult> {
   const { signal } = new AbortController();
-  return findObjects(reflection.resources, query, { limit, pacer: new Pacer(new TurnQueue()), signal });
+  return findObjects(reflection.resources, query, { limit, pacer: newWorkPacer(), signal });
 }
 
 const EVIL = `<img src=x onerror=alert(1)>"'\u202e`;
@@ -90,7 +89,7 @@ describe("ObjectSearch.find", () => {
 
   it("gives other work its turns, however many search among however many objects", async () => {
     const turns = new CountedTurns();
-    const pacer = new Pacer(turns);
+    const pacer = newWorkPacer(turns);
     const search = new ObjectSearch(large);
     const { signal } = new AbortController();
     const queries = Array.from(
@@ -108,7 +107,7 @@ describe("ObjectSearch.find", () => {
 
   it("refuses more than four searches of a client at a time, and more than twenty of all", async () => {
     const search = new ObjectSearch(large);
-    const common = { pacer: new Pacer(new TurnQueue()), signal: new AbortController().signal };
+    const common = { pacer: newWorkPacer(), signal: new AbortController().signal };
     const of = (client: string | undefined) => search.find("web", { client, ...common });
     const found = await Promise.all(["a", "a", "a", "a", "a", "b", undefined].map(of));
     assert.deepEqual(found.map((result) => result?.total), [1e5, 1e5, 1e5, 1e5, undefined, 1e5, 1e5]);
@@ -121,7 +120,7 @@ describe("ObjectSearch.find", () => {
     const turns = new CountedTurns();
     const search = new ObjectSearch(large);
     const client = new AbortController();
-    const common = { client: "a", pacer: new Pacer(turns), signal: client.signal };
+    const common = { client: "a", pacer: newWorkPacer(turns), signal: client.signal };
     const running = search.find("w e b", common);
     client.abort(new Error("disconnected"));
     await assert.rejects(running, /disconnected/);
