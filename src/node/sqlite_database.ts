@@ -22,7 +22,6 @@ export interface SqliteDatabase {
 export interface SqliteStatement {
   run(...values: SqliteValue[]): unknown;
   all(...values: SqliteValue[]): unknown[];
-  iterate(...values: SqliteValue[]): Iterable<unknown>;
 }
 
 /** Opens the database in a file. */

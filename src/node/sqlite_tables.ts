@@ -21,6 +21,8 @@ const FORMAT = 2;
 /** How many rows are read, written or deleted in one turn of the event loop, and how many characters are read. */
 export const ROWS_AT_ONCE = 200;
 const CHARACTERS_AT_ONCE = 1 << 20;
+/** How many rows are read at first, when it is not known how long they are. */
+const FIRST_ROWS = 20;
 
 /** The rows that count. */
 export interface Content {
@@ -136,27 +138,34 @@ export function* readEntries(
   database: SqliteDatabase,
   { generation, count, sum }: Content,
 ): Generator<readonly SnapshotEntry[]> {
-  const rows = database.prepare(
-    "SELECT key, head, json, checksum FROM objects NOT INDEXED WHERE generation = ? ORDER BY id",
-  ).iterate(generation) as Iterable<SqliteRow>;
-  let batch: SnapshotEntry[] = [];
-  let characters = 0;
+  // No iterator: Node 22.13 frees the statement while one is used. No index: its order would need a sort of all rows.
+  const select = database.prepare(
+    "SELECT id, key, head, json, checksum FROM objects NOT INDEXED WHERE generation = ? AND id > ? " +
+      "ORDER BY id LIMIT ?",
+  );
   let found: Content = { ...NOTHING, generation };
-  for (const { key, head, json, checksum } of rows) {
-    if (
-      typeof key !== "string" || typeof head !== "string" || typeof json !== "string" ||
-      rowChecksum(key, head, json) !== checksum
-    ) {
-      throw corrupt(`the row of ${JSON.stringify(key)} has another checksum`);
+  let limit = FIRST_ROWS;
+  for (let after = 0;;) {
+    const rows = select.all(generation, after, limit) as SqliteRow[];
+    const batch: SnapshotEntry[] = [];
+    let characters = 1;
+    for (const { id, key, head, json, checksum } of rows) {
+      if (
+        typeof key !== "string" || typeof head !== "string" || typeof json !== "string" ||
+        typeof id !== "number" || rowChecksum(key, head, json) !== checksum
+      ) {
+        throw corrupt(`the row of ${JSON.stringify(key)} has another checksum`);
+      }
+      found = more(found, checksum);
+      batch.push({ key, head: parsed(head) as ObjectHead, json });
+      characters += json.length;
+      after = id;
     }
-    found = more(found, checksum);
-    batch.push({ key, head: parsed(head) as ObjectHead, json });
-    characters += json.length;
-    if (batch.length < ROWS_AT_ONCE && characters < CHARACTERS_AT_ONCE) continue;
-    yield batch;
-    [batch, characters] = [[], 0];
+    if (batch.length > 0) yield batch;
+    if (rows.length < limit) break;
+    const fits = Math.floor(CHARACTERS_AT_ONCE * rows.length / characters);
+    limit = Math.max(1, Math.min(ROWS_AT_ONCE, fits));
   }
-  if (batch.length > 0) yield batch;
   if (found.count !== count || found.sum !== sum) {
     throw corrupt(`it has ${found.count} rows that are not the ${count} that were saved`);
   }

@@ -42,7 +42,6 @@ function mortal(statements: number, path: string, left: string): () => Promise<O
           return {
             run: (...values) => (step(), statement.run(...values)),
             all: (...values) => (step(), statement.all(...values)),
-            iterate: (...values) => (step(), statement.iterate(...values)),
           };
         },
       };
