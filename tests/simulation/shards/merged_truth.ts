@@ -5,7 +5,7 @@
 
 import { decodeMergedVersion } from "../../../src/meta/merged_version.ts";
 import { fnv64, hashRanges, shardIndexOf } from "../../../src/meta/shard_hash.ts";
-import { type ClusterModel, type Revision, type SimObject } from "../cluster_model.ts";
+import type { ClusterModel, Revision, SimObject } from "../cluster_model.ts";
 import { RESOURCE } from "../tree/origin.ts";
 import type { ShardsSetting } from "./simulate_shards.ts";
 

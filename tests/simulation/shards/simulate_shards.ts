@@ -95,6 +95,7 @@ class ShardsWorld {
       refusesByHttp: random.chance(0.3),
       windowRevisions: random.pick([5, 1_000]),
       servesMetadata: random.chance(0.7),
+      identifiesCluster: true,
     };
     this.#servers = this.#clusters.map((cluster, i) => {
       const servers = [0, 1].map((j) =>
