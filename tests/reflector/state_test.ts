@@ -517,7 +517,7 @@ describe("restoredState", () => {
 
   it("watches where the server has the version, or cannot say so", () => {
     for (const serverVersion of ["10", "11", "100", undefined, "abc"]) {
-      assert.deepEqual(step({ of: "probe", serverVersion }), { do: "watch" });
+      assert.deepEqual(step({ of: "probe", serverVersion, isOtherCluster: false }), { do: "watch" });
     }
     for (const error of [forbidden, broken]) {
       assert.deepEqual(step({ of: "probe", error }), { do: "watch" });
@@ -561,7 +561,18 @@ describe("restoredState", () => {
   });
 
   it("asks for the most recent data where the server has not reached the version", () => {
-    const { step, state } = transition(resumed, { of: "probe", serverVersion: "9" }, NOW_MS);
+    const { step, state } = transition(
+      resumed,
+      { of: "probe", serverVersion: "9", isOtherCluster: false },
+      NOW_MS,
+    );
+    assert.deepEqual(step, { do: "stream" });
+    assert.deepEqual(state, { ...fresh, resourceVersion: "10", isResourceVersionUnavailable: true });
+  });
+
+  it("asks for the most recent data where it is another cluster, however far its version is", () => {
+    const outcome: Outcome = { of: "probe", serverVersion: "99", isOtherCluster: true };
+    const { step, state } = transition(resumed, outcome, NOW_MS);
     assert.deepEqual(step, { do: "stream" });
     assert.deepEqual(state, { ...fresh, resourceVersion: "10", isResourceVersionUnavailable: true });
   });
