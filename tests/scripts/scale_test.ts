@@ -38,7 +38,7 @@ describe("docs/scale.md", () => {
   });
 
   it("has the rows that an event of a Durable Object writes: three, the state, and two deletes", () => {
-    const tables = [...read("src/workers/disk_tables.ts").matchAll(/CREATE TABLE IF NOT EXISTS (\w+)/g)];
+    const tables = [...read("src/workers/sql_database.ts").matchAll(/CREATE TABLE IF NOT EXISTS (\w+)/g)];
     assert.deepEqual(tables.map(([, name]) => name), [
       "listwatch_state",
       "listwatch_bodies",
@@ -46,7 +46,7 @@ describe("docs/scale.md", () => {
       "listwatch_events",
     ]);
     // An index would be one more row with each write.
-    assert.doesNotMatch(read("src/workers/disk_tables.ts"), /CREATE (UNIQUE )?INDEX/);
+    assert.doesNotMatch(read("src/workers/sql_database.ts"), /CREATE (UNIQUE )?INDEX/);
     assert.equal(MEASURED.rowsPerEvent, tables.length + 2);
     assert.equal(CLOUDFLARE.perMillionRowsWritten, 1);
   });
