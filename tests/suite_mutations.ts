@@ -1376,6 +1376,27 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/content/merged_informer_test.ts",
   },
   {
+    name: "merged: a step that a list has passed is applied to what came after it",
+    file: "src/reflector/store_writer.ts",
+    find: "if (batch.length > 1 && this.#isPassed(batch[batch.length - 1]))",
+    replace: "if (batch.length < 0)",
+    test: "tests/hono/content/merged_informer_test.ts",
+  },
+  {
+    name: "merged: others see a part of a step",
+    file: "src/informer/controller.ts",
+    find: "if (!pacer.spend() || this.#isWithinStep?.()) continue;",
+    replace: "if (!pacer.spend()) continue;",
+    test: "tests/hono/content/merged_informer_test.ts",
+  },
+  {
+    name: "merged: a cache above takes the events of one source for news of all",
+    file: "src/hono/watches/watch_groups.ts",
+    find: "if (ageMs < SHOWN_AGE_MS)",
+    replace: "if (ageMs < Infinity)",
+    test: "tests/hono/content/merged_informer_test.ts",
+  },
+  {
     name: "client: a step of a merged resource is passed on before its bookmark",
     file: "src/client/whole_steps.ts",
     find: "    step.push(...batch.slice(end));\n",

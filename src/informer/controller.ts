@@ -70,7 +70,13 @@ export function paceOf(turnObjects: number = PACE.turnObjects): Pace {
 }
 
 /** Makes a controller whose reflector shares `wiring` with the rest of an informer. */
-export let newWiredController: <T>(config: ControllerConfig<T>, wiring: ReflectorWiring) => Controller<T>;
+export let newWiredController: <T>(config: ControllerConfig<T>, wiring: ControllerWiring) => Controller<T>;
+
+/** What an informer sets besides. */
+interface ControllerWiring extends ReflectorWiring {
+  /** Whether the next item belongs to the last one: both are processed in one turn. */
+  readonly isWithinStep?: () => boolean;
+}
 
 function newLoop<T>(
   { listerWatcher, queue, reflector = {} }: ControllerConfig<T>,
@@ -105,6 +111,7 @@ export class Controller<T> {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #pace: Pace;
+  #isWithinStep: (() => boolean) | undefined;
   readonly #stopped = new Latch();
   #started = false;
 
@@ -112,6 +119,7 @@ export class Controller<T> {
     newWiredController = (config, wiring) => {
       const controller = new Controller(config);
       controller.#reflector = newLoop(config, wiring);
+      controller.#isWithinStep = wiring.isWithinStep;
       return controller;
     };
   }
@@ -219,7 +227,7 @@ export class Controller<T> {
       while (
         !signal.aborted && (this.#isLongNext() ? await this.#processList(signal) : this.#processNext())
       ) {
-        if (!pacer.spend()) continue;
+        if (!pacer.spend() || this.#isWithinStep?.()) continue;
         await pacer.rest();
         break;
       }

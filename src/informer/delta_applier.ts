@@ -103,6 +103,7 @@ export class DeltaApplier<T> {
   #hasPosition = false;
   /** Of the last list or bookmark: `""` unless it is a merged resourceVersion. */
   #layout = "";
+  #isWithinStep = false;
   /** The version of the last list or event that was applied. */
   #newest = "";
 
@@ -124,6 +125,11 @@ export class DeltaApplier<T> {
       isObserved: () => this.#isObserved,
       observe: (event) => this.#observe(event),
     });
+  }
+
+  /** Whether the store is between two merged versions: the next bookmark says where the last changes lead. */
+  get isWithinStep(): boolean {
+    return this.#isWithinStep;
   }
 
   /** Applies deltas of the queue, in this turn. */
@@ -188,6 +194,7 @@ export class DeltaApplier<T> {
     const { resourceVersion } = delta.object;
     this.#hasPosition = resourceVersion !== "" && resourceVersion !== "0";
     this.#layout = layoutOf(resourceVersion);
+    this.#isWithinStep = false;
     this.#newest = resourceVersion;
     try {
       yield* this.#lists.replaceSteps(delta.object, isInInitialList);
@@ -234,8 +241,9 @@ export class DeltaApplier<T> {
    */
   #reachedBeside(object: T, isLate: boolean): string | undefined {
     if (!isLate && this.#layout === "") return undefined; // the ordinary case
-    const stays = isLate || layoutOf(resourceVersionOf(object) ?? "") !== this.#layout;
-    return stays ? this.#store.lastStoreSyncResourceVersion() : undefined;
+    const isUnplaced = this.#layout !== "" && layoutOf(resourceVersionOf(object) ?? "") !== this.#layout;
+    if (isUnplaced) this.#isWithinStep = true;
+    return isLate || isUnplaced ? this.#store.lastStoreSyncResourceVersion() : undefined;
   }
 
   #delete(deleted: T | DeletedFinalStateUnknown<T>, resourceVersion: string | undefined): void {
@@ -286,6 +294,7 @@ export class DeltaApplier<T> {
     }
     this.#hasPosition = true;
     this.#layout = layoutOf(resourceVersion);
+    this.#isWithinStep = false;
     store.bookmark(resourceVersion);
     if (this.#isObserved) this.#observe({ type: "bookmark", resourceVersion });
   }

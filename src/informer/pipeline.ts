@@ -138,6 +138,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   }, {
     quarantine,
     neverGoesBack: keepsOrder,
+    isWithinStep: () => applier.isWithinStep,
     knownObjects: intake === undefined ? store : held,
     ...(snapshot && { snapshot }),
     ...(intake === undefined ? {} : { intake: intake.list, acceptIntake: intake.accepts }),

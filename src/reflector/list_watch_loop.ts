@@ -18,7 +18,7 @@
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { ListOptions, Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { networkErrorOf } from "../meta/request_failure.ts";
-import { compareResourceVersions } from "../meta/resource_version.ts";
+import { compareResourceVersions, layoutOf } from "../meta/resource_version.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
@@ -575,9 +575,13 @@ interface Streamed<T> {
   readonly watch?: OpenWatch<T>;
 }
 
-/** How old the news of a batch are: bookmarks of a cache say when it had the last contact with its own server. */
+/**
+ * How old the news of a batch are: bookmarks of a cache say when it had the last contact with its own server. Events are
+ * news, but of one of several servers only where the resource is merged.
+ */
 function oldestNewsOf(batch: readonly WatchItem<unknown>[]): number {
   const last = batch.at(-1);
-  if (last?.type !== "BOOKMARK" || batch.some(({ type }) => type !== "BOOKMARK")) return 0;
-  return ageMsOf(last.object);
+  if (last?.type !== "BOOKMARK") return 0;
+  const isMerged = layoutOf(last.object.metadata.resourceVersion ?? "") !== "";
+  return isMerged || batch.every(({ type }) => type === "BOOKMARK") ? ageMsOf(last.object) : 0;
 }

@@ -8,7 +8,7 @@ import type { ListPage, Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { hasReached } from "../meta/merged_version.ts";
 import { type KubernetesObject, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
-import { isOlder } from "../meta/resource_version.ts";
+import { isOlder, layoutOf } from "../meta/resource_version.ts";
 import { StatusError } from "../meta/status.ts";
 import type { WatchEvent } from "../meta/watch_event.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
@@ -57,6 +57,8 @@ export class StoreWriter<T> {
   #olderVersion: string | undefined;
   /** The latest version of a quarantined event; the position does not move with it. */
   #quarantinedVersion = "";
+  /** The version of the last proof, until the watch has come to it. */
+  #provenVersion = "";
   /** The version of the last list or bookmark: everything up to it was there. */
   #completeVersion = "";
   /**
@@ -109,6 +111,7 @@ export class StoreWriter<T> {
     this.#resourceVersion = resourceVersion;
     this.#completeVersion = resourceVersion;
     this.#quarantinedVersion = ""; // may be of another history
+    this.#provenVersion = "";
     this.#olderVersion = undefined;
   }
 
@@ -123,6 +126,7 @@ export class StoreWriter<T> {
    * @throws {StatusError} The watch carried an ERROR event.
    */
   write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void {
+    if (batch.length > 1 && this.#isPassed(batch[batch.length - 1])) return this.#options.quarantine.lost();
     for (const item of batch) {
       if (item.type === "QUARANTINED") {
         this.#quarantine(item.quarantined);
@@ -142,8 +146,23 @@ export class StoreWriter<T> {
     }
   }
 
+  /**
+   * Whether what comes before a bookmark of a merged resource was passed: a list has proven that the content is that of this
+   * version or a later one, while these changes were on their way. Their own versions do not show it. What is stored is
+   * right, but not every change has been seen.
+   */
+  #isPassed(last: WatchItem<T>): boolean {
+    if (last.type !== "BOOKMARK" || layoutOf(this.#resourceVersion) === "") return false;
+    const { resourceVersion = "" } = last.object.metadata;
+    const isProven = resourceVersion === this.#provenVersion;
+    if (hasReached(resourceVersion, this.#provenVersion)) this.#provenVersion = "";
+    return isProven ||
+      (resourceVersion !== this.#resourceVersion && hasReached(this.#resourceVersion, resourceVersion));
+  }
+
   /** Everything up to this later version was written, although no event says so. */
   progressed(resourceVersion: string): void {
+    this.#provenVersion = resourceVersion;
     this.#completeVersion = resourceVersion;
     this.#store.bookmark?.(resourceVersion);
     this.#reached(resourceVersion);

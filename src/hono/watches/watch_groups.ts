@@ -5,6 +5,7 @@
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { compareResourceVersions } from "../../meta/resource_version.ts";
+import { AGE_ANNOTATION } from "../../meta/watch_event.ts";
 import { concatenated } from "../../util/concatenated.ts";
 import { encode, type EntryViews, eventText, type LogEntry } from "./encoding.ts";
 import { OPEN_UNITS } from "../../util/turns.ts";
@@ -53,10 +54,15 @@ export interface GroupLog<T> {
     readonly entries: { readonly length: number; at(index: number): LogEntry<T> | undefined };
   };
   readonly views: EntryViews<T & KubernetesObject>;
+  /** The time since the last contact with the API server, or with the one of several that was silent the longest. */
+  readonly ageMs: number;
 }
 
 // What a relist may put into the stream of one watch at once.
 const RELIST_BYTES = 4 * 1024 * 1024;
+
+// Below that, a cache above takes the events for news of all sources.
+const SHOWN_AGE_MS = 1_000;
 
 // What the selection of one chunk may cost.
 const MOST_UNITS = 40_000;
@@ -164,6 +170,14 @@ export class WatchGroup<T extends KubernetesObject> {
     return bytes;
   }
 
+  /** A bookmark behind events whose objects do not show where they lead; says how old the whole is, if a source is away. */
+  #place(resourceVersion: string): Uint8Array {
+    const { ageMs } = this.#log;
+    if (ageMs < SHOWN_AGE_MS) return this.bookmark(resourceVersion);
+    const annotations = { [AGE_ANNOTATION]: String(ageMs) };
+    return encode(eventText("BOOKMARK", this.kind.view.bookmark({ resourceVersion, annotations })));
+  }
+
   /** Drops the chunks. */
   clear(): void {
     this.#chunks = [];
@@ -207,7 +221,7 @@ export class WatchGroup<T extends KubernetesObject> {
       if (isTooLong) break;
     }
     if (!hasPosition && allowBookmarks && !isWithinStep) {
-      parts.push(this.bookmark(resourceVersion));
+      parts.push(this.#place(resourceVersion));
       length += parts.at(-1)!.byteLength;
     }
     const isFull = isTooLong || to < head;

@@ -510,9 +510,15 @@ class Tower {
     return readApi({ resources, allowAnonymous: true, clock: this.clock, logger: silentLogger, ...options });
   }
 
+  /** Whether what watches of the merged API bring is held back. */
+  holdsWatches = false;
+
   /** An informer over the merged API. */
-  copy(): SharedIndexInformer<Json> {
-    const informer = this.#informer((request) => this.api.fetch(request));
+  copy(options: { readonly turnObjects?: number } = {}): SharedIndexInformer<Json> {
+    const informer = this.#informer(
+      async (request) => this.#held(await this.api.fetch(request), request),
+      options,
+    );
     this.running.push(informer.start());
     return informer;
   }
@@ -540,13 +546,28 @@ class Tower {
     for (const server of this.servers) server.close();
   }
 
-  #informer(fetch: (request: Request) => Response | Promise<Response>): SharedIndexInformer<Json> {
+  #held(response: Response, request: Request): Response {
+    const { searchParams } = new URL(request.url);
+    if (!searchParams.has("watch") || searchParams.get("timeoutSeconds") === "3") return response;
+    const hold = new TransformStream<Uint8Array, Uint8Array>({
+      transform: async (chunk, controller) => {
+        while (this.holdsWatches) await new Promise((resolve) => setTimeout(resolve, 0));
+        controller.enqueue(chunk);
+      },
+    });
+    return new Response(response.body!.pipeThrough(hold), response);
+  }
+
+  #informer(
+    fetch: (request: Request) => Response | Promise<Response>,
+    more: { readonly turnObjects?: number } = {},
+  ): SharedIndexInformer<Json> {
     const cluster = newCluster({
       server: "http://in-memory",
       fetch: async (input, init) => await fetch(new Request(input, init)),
       logger: silentLogger,
     });
-    const options = { clock: this.clock, logger: silentLogger };
+    const options = { clock: this.clock, logger: silentLogger, ...more };
     return new SharedIndexInformer<Json>(cluster.resource<Json>("v1/pods"), options);
   }
 }
@@ -630,5 +651,60 @@ describe("MergedInformer below another informer", () => {
     assert.deepEqual(await shown(below, 2), ["ADDED shop/c1.db 2", "BOOKMARK [2,2]"]);
     await watch.cancel();
     await below.cancel();
+  });
+
+  it("takes the changes up to a bookmark in one turn, however many there are", async () => {
+    await using tower = new Tower();
+    const { servers } = tower;
+    servers[0].create("v1/pods", pod("web", { namespace: "shop" }));
+    await tower.synced();
+    const informer = tower.copy({ turnObjects: 1 });
+    await tower.settled(informer.synced());
+    for (let i = 0; i < 5; i++) servers[0].create("v1/pods", pod(`db-${i}`, { namespace: "shop" }));
+    const turns: number[] = [];
+    informer.observe(() =>
+      void queueMicrotask(() => setTimeout(() => turns.push(informer.indexer.listKeys().length)))
+    );
+    await tower.until(() => turns.length > 0);
+    assert.deepEqual(new Set(turns), new Set([6]));
+  });
+
+  it("does not go back with changes that a proof has passed, and lists soon, as it has not seen them", async () => {
+    await using tower = new Tower({ freshness: "consistent" });
+    const { servers, clock } = tower;
+    servers[0].create("v1/pods", pod("web", { namespace: "shop" }));
+    await tower.synced();
+    const informer = tower.copy();
+    await tower.settled(informer.synced());
+    const copy = tower.serve(informer, { freshness: "consistent" });
+    const received: string[] = [];
+    informer.observe(({ type }) => void received.push(type));
+    tower.holdsWatches = true;
+    servers[1].create("v1/pods", pod("db", { namespace: "shop" }));
+    servers[1].delete("v1/pods", "shop/db");
+    assert.equal((await tower.settled(get(copy, PODS))).items.length, 1);
+    assert.deepEqual(received, ["bookmark"]);
+    tower.holdsWatches = false;
+    await clock.advance(100);
+    assert.deepEqual(names(await get(copy, `${PODS}?resourceVersion=0`)), ["shop/c0.web"]);
+    assert.deepEqual(received, ["bookmark"]);
+    for (let i = 0; i < 300 && !received.includes("replaced"); i++) await clock.advance(1_000);
+    assert.ok(received.includes("replaced"));
+    assert.ok(!received.includes("added"));
+  });
+
+  it("is as old as the oldest source, although another one sends events", async () => {
+    await using tower = new Tower();
+    const { servers, clock } = tower;
+    servers[0].create("v1/pods", pod("web", { namespace: "shop" }));
+    await tower.synced();
+    const informer = tower.copy();
+    await tower.settled(informer.synced());
+    servers[1].intercept(() => Promise.reject(new TypeError("connection refused")));
+    servers[1].closeWatches({ reset: true });
+    await clock.advance(40_000);
+    servers[0].create("v1/pods", pod("db", { namespace: "shop" }));
+    await tower.until(() => informer.indexer.listKeys().length === 2);
+    assert.ok(informer.status().lagMs! >= 40_000, String(informer.status().lagMs));
   });
 });
