@@ -3,6 +3,7 @@
  * @module
  */
 
+import type { VersionProof } from "../meta/list_watch.ts";
 import type { Delta, Deltas } from "../queue/delta.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
@@ -195,7 +196,7 @@ export class Controller<T> {
   }
 
   /** As {@linkcode ListWatchLoop.proven}. */
-  proven(proof: { readonly after: string; readonly through: string }): boolean {
+  proven(proof: VersionProof): boolean {
     return this.#reflector.proven(proof);
   }
 

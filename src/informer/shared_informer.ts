@@ -9,6 +9,7 @@
  * @module
  */
 
+import type { VersionProof } from "../meta/list_watch.ts";
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
@@ -441,7 +442,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    *
    * @returns Whether the reflector is there; not between two watches.
    */
-  proven(proof: { readonly after: string; readonly through: string }): boolean {
+  proven(proof: VersionProof): boolean {
     return this.#controller?.proven(proof) ?? false;
   }
 

@@ -4,6 +4,7 @@
  * @module
  */
 
+import type { VersionProof } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import type { VersionWaiters } from "../meta/version_waiters.ts";
@@ -42,7 +43,7 @@ export interface SnapshotContext<T> {
   /** The last contact with the server, by the wall clock. */
   lastContactMs(): number | undefined;
   /** As `SharedIndexInformer.proven`. */
-  proven(proof: { readonly after: string; readonly through: string }): boolean;
+  proven(proof: VersionProof): boolean;
   /** The content of the snapshot is in the store. */
   onRestored(): void;
   /** The server has confirmed it; `isComplete` as for `ListWatchLoop.confirmed`. */

@@ -79,3 +79,12 @@ export type WatchItem<T> = WatchEvent<T> | {
  * @category Reflector
  */
 export type WatchStream<T> = AsyncIterable<readonly WatchItem<T>[]>;
+
+/** What a server has shown: that nothing changed between two versions. */
+export interface VersionProof {
+  /** The version of the last change. */
+  readonly after: string;
+  readonly through: string;
+  /** How many milliseconds ago it has shown that; 0 by default. */
+  readonly ageMs?: number;
+}

@@ -16,7 +16,7 @@
  */
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
-import type { ListOptions, Quarantined, WatchItem } from "../meta/list_watch.ts";
+import type { ListOptions, Quarantined, VersionProof, WatchItem } from "../meta/list_watch.ts";
 import { networkErrorOf } from "../meta/request_failure.ts";
 import { compareResourceVersions, layoutOf } from "../meta/resource_version.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
@@ -197,14 +197,14 @@ export class ListWatchLoop<T> {
    *
    * @returns Whether it is there. Between two watches nothing moves: a list that has started may have an earlier version.
    */
-  proven({ after, through }: { readonly after: string; readonly through: string }): boolean {
+  proven({ after, through, ageMs = 0 }: VersionProof): boolean {
     const position = this.#writer.resourceVersion;
     if (position === "" || !this.#writer.hasReceived(after)) return false;
     if (compareResourceVersions(position, through) >= 0) return true;
     if (this.#followed === undefined) return false;
     this.#writer.progressed(through);
     this.#heard = this.#now(); // by another request
-    this.#noteContact();
+    this.#noteContact(ageMs);
     return true;
   }
 

@@ -268,10 +268,11 @@ export class FreshReads {
       signal,
     );
     if (changes === undefined) return;
+    const shownMs = this.#nowMs();
     const { lastChange, through } = changes;
     const after = lastChange === "" ? from : lastChange;
     await this.#content.reaches(after, { timeoutMs: ASK_MS, signal });
-    this.#informer.proven?.({ after, through });
+    this.#informer.proven?.({ after, through, ageMs: this.#nowMs() - shownMs });
   }
 
   /** Whether a read waits for a version that the server has. */
@@ -281,7 +282,8 @@ export class FreshReads {
 
   /** Whether the content becomes equal to a state, which proves the state's version. */
   async #becomes(state: CurrentState, signal: AbortSignal): Promise<boolean> {
-    const untilMs = this.#nowMs() + ASK_MS;
+    const shownMs = this.#nowMs();
+    const untilMs = shownMs + ASK_MS;
     while (!this.#isReached(state.resourceVersion)) {
       if (this.#isEqualTo(state)) {
         const proof = { after: this.#content.resourceVersion, through: state.resourceVersion };

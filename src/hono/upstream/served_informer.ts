@@ -3,6 +3,7 @@
  * @module
  */
 
+import type { VersionProof } from "../../meta/list_watch.ts";
 import type { StoreEvent } from "../../informer/store_event.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { GroupVersionResource } from "../../meta/resource.ts";
@@ -54,7 +55,7 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   /** A source of the names and versions of what it lists: reads that must be fresh need it. */
   metadata?(): MetadataSource | undefined;
   /** Moves the content's version forward to `through`, if every change up to `after` has arrived; whether it is there. */
-  proven?(proof: { readonly after: string; readonly through: string }): boolean;
+  proven?(proof: VersionProof): boolean;
   /** The informers that it is made of, if it is not one itself. */
   readonly sources?: readonly NamedInformer[] | undefined;
   /**
