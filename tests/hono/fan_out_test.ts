@@ -429,6 +429,7 @@ describe("WatchGroups", () => {
     const groups = new WatchGroups({
       window: { tail: 0, entries },
       views: new EntryViews(new ObjectHolding(metaNamespaceKey)),
+      ageMs: 0,
     });
     const view = newObjectView({ ...parseResource("v1/pods"), kind: "Pod", namespaced: true });
     const kind = (i: number) => ({
