@@ -1,8 +1,8 @@
 /**
  * Kubernetes informers for every JavaScript runtime: client-go's `tools/cache` over web-standard `fetch`.
  *
- * `newCluster` connects to an API server. A `SharedIndexInformer` keeps an indexed copy of one resource and notifies
- * handlers of every change, in order.
+ * `newCluster` connects to an API server. A `SharedIndexInformer` keeps an indexed copy of one resource and
+ * notifies handlers of every change, in order.
  *
  * @example Watch pods, index them by node, print the counts
  * ```ts
@@ -16,8 +16,8 @@
  * ```
  *
  * This module has what most programs need. The parts, each of which can be used by itself, are in `./client`,
- * `./informer`, `./reflector`, `./queue`, `./store` and `./selectors`; work queues are in `./workqueue`, the HTTP
- * adapter in `./hono`, kubeconfig files in `./node`, the in-memory API server in `./testing`.
+ * `./informer`, `./reflector`, `./queue`, `./store` and `./selectors`; work queues are in `./workqueue`, the
+ * HTTP adapter in `./hono`, kubeconfig files in `./node`, the in-memory API server in `./testing`.
  *
  * @module
  */

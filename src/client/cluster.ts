@@ -52,8 +52,9 @@ export interface Cluster {
   request(path: string, options?: RequestOptions): Promise<unknown>;
 
   /**
-   * Asks, and gives the answer with its body unread: for logs, and other streams. The caller reads or cancels the body.
-   * Redirects are not followed, so that credentials go nowhere else. No time limit applies but the signal.
+   * Asks, and gives the answer with its body unread: for logs, and other streams. The caller reads or cancels
+   * the body. Redirects are not followed, so that credentials go nowhere else. No time limit applies but the
+   * signal.
    *
    * @throws {StatusError} The server refused.
    * @throws {NetworkError} No answer came.
@@ -77,7 +78,8 @@ export interface Cluster {
     options: ResourceOptions<S> & Paths<S & KubernetesObject, Keep, Drop> & { readonly schema: Schema<S> },
   ): ResourceClient<Projected<S & KubernetesObject, Keep, Drop>>;
   /**
-   * A client for the objects of one resource, as the reflector needs it, typed without the fields that are left out.
+   * A client for the objects of one resource, as the reflector needs it, typed without the fields that are
+   * left out.
    *
    * @param resource What {@linkcode resourceOf} made.
    */
@@ -123,7 +125,10 @@ interface Paths<
   readonly keep?: Keep & (Keep extends readonly string[] ? FieldPaths<T, Keep> : unknown);
 }
 
-/** A resource that {@linkcode resourceOf} did not make: what that made comes here only with options that do not fit. */
+/**
+ * A resource that {@linkcode resourceOf} did not make: what that made comes here only with options that do
+ * not fit.
+ */
 type Untyped = GroupVersionResource & {
   readonly objectType?: Advice<
     "the options do not fit the type: keep and drop may name only fields that it has"

@@ -39,8 +39,8 @@ const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /**
- * What is wrong with a header, for an error text; `undefined` if it can be sent. A runtime that is given a bad one
- * quotes it in its error, whatever it holds.
+ * What is wrong with a header, for an error text; `undefined` if it can be sent. A runtime that is given a
+ * bad one quotes it in its error, whatever it holds.
  */
 export function headerFault([name, value]: readonly [string, unknown]): string | undefined {
   if (!HEADER_NAME.test(name)) return `${JSON.stringify(name.slice(0, 64))} is no name of a header`;

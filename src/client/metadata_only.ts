@@ -10,8 +10,8 @@ const KIND = "PartialObjectMetadata";
 const API_VERSION = "meta.k8s.io/v1";
 
 /**
- * An object of which only the metadata was requested: what a client with `metadataOnly` returns. Its kind says so,
- * and not what the object is.
+ * An object of which only the metadata was requested: what a client with `metadataOnly` returns. Its kind
+ * says so, and not what the object is.
  *
  * Mirrors apimachinery's `PartialObjectMetadata`.
  *
@@ -24,8 +24,8 @@ export interface PartialObjectMetadata extends KubernetesObject {
 }
 
 /**
- * The `Accept` header that asks for metadata; `what` is `List` for a list. A server that has none of it may answer with
- * whole objects.
+ * The `Accept` header that asks for metadata; `what` is `List` for a list. A server that has none of it may
+ * answer with whole objects.
  */
 export function acceptMetadata(what: "" | "List"): { readonly Accept: string } {
   return { Accept: `application/json;as=${KIND}${what};g=meta.k8s.io;v=v1,application/json` };

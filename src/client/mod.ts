@@ -1,6 +1,6 @@
 /**
- * The parts of the client: requests to an API server, names and paths of resources, and the decoders and validators
- * for a transport of your own. `newCluster` itself is in `@listwatch/cache`.
+ * The parts of the client: requests to an API server, names and paths of resources, and the decoders and
+ * validators for a transport of your own. `newCluster` itself is in `@listwatch/cache`.
  *
  * @module
  */

@@ -4,7 +4,8 @@
  */
 
 /**
- * The parameters of a query. Those that are `undefined`, `""` or `false` are not sent; `true` is sent as `true`.
+ * The parameters of a query. Those that are `undefined`, `""` or `false` are not sent; `true` is sent as
+ * `true`.
  *
  * @category Cluster
  */
@@ -27,8 +28,8 @@ export interface RequestOptions {
   /** Ends the request, and the reading of its answer. */
   readonly signal?: AbortSignal;
   /**
-   * How long {@linkcode Cluster.request} may take, answer included, in milliseconds; `requestTimeoutMs` of the cluster, or
-   * 30 s, by default. `Infinity` for no limit.
+   * How long {@linkcode Cluster.request} may take, answer included, in milliseconds; `requestTimeoutMs` of
+   * the cluster, or 30 s, by default. `Infinity` for no limit.
    */
   readonly timeoutMs?: number;
   /** The action, for error texts, as it follows "Cannot": `list "pods"`. Method and path by default. */

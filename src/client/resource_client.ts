@@ -25,16 +25,17 @@ import { wholeSteps } from "./whole_steps.ts";
 /**
  * One resource of an API server. It has the shape of a `ListerWatcher`: give it to an informer.
  *
- * Objects of a list and events of a watch that are broken (no name, labels that are no text, or refused by the schema)
- * are quarantined and reported, the others are accepted; see {@linkcode ListPage.quarantined} and {@linkcode WatchItem}. All
- * other objects are as the server sent them, unknown fields included, less what `keep` and `drop` leave out of
- * lists and watches; list items are given the list's `apiVersion` and `kind` where they lack them. With a
- * {@linkcode ListWatchContext.holdText} objects are read as far as their metadata and not parsed, unless there is a
- * schema: that opens each once. The verbs that go to
- * one object leave out nothing: to replace an object, `get` it first.
+ * Objects of a list and events of a watch that are broken (no name, labels that are no text, or refused by
+ * the schema) are quarantined and reported, the others are accepted; see {@linkcode ListPage.quarantined} and
+ * {@linkcode WatchItem}. All other objects are as the server sent them, unknown fields included, less what
+ * `keep` and `drop` leave out of lists and watches; list items are given the list's `apiVersion` and `kind`
+ * where they lack them. With a {@linkcode ListWatchContext.holdText} objects are read as far as their
+ * metadata and not parsed, unless there is a schema: that opens each once. The verbs that go to one object
+ * leave out nothing: to replace an object, `get` it first.
  *
- * Every method throws a {@linkcode StatusError} when the server refuses, a {@linkcode NetworkError} when no whole answer
- * came, a {@linkcode DecodeError} when the answer is something else, and the signal's reason once it is aborted.
+ * Every method throws a {@linkcode StatusError} when the server refuses, a {@linkcode NetworkError} when no
+ * whole answer came, a {@linkcode DecodeError} when the answer is something else, and the signal's reason
+ * once it is aborted.
  *
  * @category Cluster
  */
@@ -45,21 +46,27 @@ export interface ResourceClient<T extends KubernetesObject> {
   readonly namespace: string;
   /** A name for log lines: `pods`, `deployments.apps in shop`. */
   readonly description: string;
-  /** Server, namespace, selectors, and what is kept or dropped of the objects: as `ListerWatcher.identity`. */
+  /**
+   * Server, namespace, selectors, and what is kept or dropped of the objects: as `ListerWatcher.identity`.
+   */
   readonly identity: string;
 
   /** The uid of the namespace `kube-system`: as `ListerWatcher.clusterUid`. */
   clusterUid(signal?: AbortSignal): Promise<string>;
 
-  /** A client for names and versions of the same objects; a cache in between must not answer it with anything stale. */
+  /**
+   * A client for names and versions of the same objects; a cache in between must not answer it with anything
+   * stale.
+   */
   metadata(): ResourceClient<KubernetesObject>;
 
   /** One page of a list. Selectors given here take the place of the client's own. */
   list(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<ListPage<T>>;
 
   /**
-   * Opens a watch; resolves when the server starts to answer. A `readApi` ends it with 410 when it lists again. The stream is as {@linkcode decodeWatch} says; aborting
-   * the signal ends it too. Selectors given here take the place of the client's own.
+   * Opens a watch; resolves when the server starts to answer. A `readApi` ends it with 410 when it lists
+   * again. The stream is as {@linkcode decodeWatch} says; aborting the signal ends it too. Selectors given
+   * here take the place of the client's own.
    */
   watch(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<WatchStream<T>>;
 
@@ -69,7 +76,9 @@ export interface ResourceClient<T extends KubernetesObject> {
   /** Creates an object, in its own namespace if it names one; returns it as the server keeps it. */
   create(object: T, options?: ObjectRequestOptions): Promise<T>;
 
-  /** Replaces an object as a whole; a conflict if it changed since its `resourceVersion`. Returns it as kept. */
+  /**
+   * Replaces an object as a whole; a conflict if it changed since its `resourceVersion`. Returns it as kept.
+   */
   replace(object: T, options?: ObjectRequestOptions): Promise<T>;
 
   /** Changes an object by a JSON merge patch: fields given are set, `null` removes. Returns it as kept. */

@@ -21,42 +21,50 @@ export interface ResourceOptions<T> {
   readonly labelSelector?: string;
   /** Only objects with these fields: `spec.nodeName=node-1`. */
   readonly fieldSelector?: string;
-  /** What objects must look like; any Standard Schema, such as one of zod. Objects that differ are quarantined. */
+  /**
+   * What objects must look like; any Standard Schema, such as one of zod. Objects that differ are
+   * quarantined.
+   */
   readonly schema?: Schema<T>;
   /** Receives each quarantined object, with the value itself; must not throw. */
   readonly onInvalid?: ValidatorOptions<T>["onInvalid"];
   /**
-   * Whether only the objects' metadata is requested, which is a fraction of the bytes; `false` by
-   * default. Such a client cannot create or replace. From a server that cannot leave out the rest it is left out here.
+   * Whether only the objects' metadata is requested, which is a fraction of the bytes; `false` by default.
+   * Such a client cannot create or replace. From a server that cannot leave out the rest it is left out here.
    *
    * Mirrors client-go's `metadata` client.
    */
   readonly metadataOnly?: boolean;
   /**
-   * The only fields that lists and watches keep, besides `apiVersion`, `kind` and `metadata`; all of them by default. See
-   * {@linkcode ProjectionOptions} for how paths are written. `"everything"`: the fields that are left out by default, too.
+   * The only fields that lists and watches keep, besides `apiVersion`, `kind` and `metadata`; all of them by
+   * default. See {@linkcode ProjectionOptions} for how paths are written. `"everything"`: the fields that are
+   * left out by default, too.
    */
   readonly keep?: readonly string[] | "everything";
   /**
-   * The fields that lists and watches leave out: they are skipped, not parsed. By default, and besides any others,
-   * `metadata.managedFields` and kubectl's annotation of the last applied configuration: they are a third to a half of most
-   * objects' bytes, and few programs read them. With `keep: "everything"` nothing but these fields is left out, and that
-   * annotation, which has them in it. A schema does not see them, and an object that is replaced without them loses them.
+   * The fields that lists and watches leave out: they are skipped, not parsed. By default, and besides any
+   * others, `metadata.managedFields` and kubectl's annotation of the last applied configuration: they are a
+   * third to a half of most objects' bytes, and few programs read them. With `keep: "everything"` nothing but
+   * these fields is left out, and that annotation, which has them in it. A schema does not see them, and an
+   * object that is replaced without them loses them.
    */
   readonly drop?: readonly string[];
   /** The longest event a watch accepts, in bytes; 16 MiB by default. */
   readonly maxFrameBytes?: number;
   /** The longest object a list accepts, in bytes; 16 MiB by default. */
   readonly maxItemBytes?: number;
-  /** The longest list, or page of one, that is accepted, in bytes once it is decompressed; 2 GiB by default. */
+  /**
+   * The longest list, or page of one, that is accepted, in bytes once it is decompressed; 2 GiB by default.
+   */
   readonly maxListBytes?: number;
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
- * Options of {@linkcode Cluster.resource} where the type of the objects is given by itself (`resource<Pod>("v1/pods")`).
- * That type cannot follow `keep` and `drop`, so they name no fields but of metadata; {@linkcode resourceOf} has no such limit.
+ * Options of {@linkcode Cluster.resource} where the type of the objects is given by itself
+ * (`resource<Pod>("v1/pods")`). That type cannot follow `keep` and `drop`, so they name no fields but of
+ * metadata; {@linkcode resourceOf} has no such limit.
  *
  * @category Cluster
  */
@@ -84,8 +92,8 @@ export interface ObjectRequestOptions {
   /** Ends the request. */
   readonly signal?: AbortSignal;
   /**
-   * How long the request may take, answer included, in milliseconds; `requestTimeoutMs` of the cluster, or 30 s, by
-   * default. `Infinity` for no limit. A write that takes longer may still have been made.
+   * How long the request may take, answer included, in milliseconds; `requestTimeoutMs` of the cluster, or 30
+   * s, by default. `Infinity` for no limit. A write that takes longer may still have been made.
    */
   readonly timeoutMs?: number;
 }

@@ -21,8 +21,8 @@ export interface ResponseErrorOptions {
 /**
  * Makes the error for an answer that is no success, and reads or gives up its body.
  *
- * A body that is a `Status` is kept as it is. For any other the class follows from the HTTP code, and the text of a
- * plain body becomes the message; mirrors client-go's `NewGenericServerResponse`.
+ * A body that is a `Status` is kept as it is. For any other the class follows from the HTTP code, and the
+ * text of a plain body becomes the message; mirrors client-go's `NewGenericServerResponse`.
  *
  * @param text What could not be done: `Cannot list "pods" in "default"`.
  */
@@ -41,8 +41,9 @@ export async function newResponseError(
 }
 
 /**
- * A `Retry-After` header in milliseconds: seconds, or a date; `undefined` if it is neither. The date is by the clock of
- * its sender: where the answer says what time that was (`Date`), one's own clock does not matter.
+ * A `Retry-After` header in milliseconds: seconds, or a date; `undefined` if it is neither. The date is by
+ * the clock of its sender: where the answer says what time that was (`Date`), one's own clock does not
+ * matter.
  */
 export function retryAfterMs(headers: Headers, clock: Clock): number | undefined {
   const header = headers.get("Retry-After");
@@ -130,7 +131,8 @@ function placeOf(response: Response): string {
   }
 }
 
-// As much of a body as can matter; the rest is given up, and so is a body that breaks off: the code is what counts.
+// As much of a body as can matter; the rest is given up, and so is a body that breaks off: the code is what
+// counts.
 async function readSome(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   if (reader === undefined) return "";

@@ -7,8 +7,8 @@ import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 
 /**
- * What the client needs of `fetch`: the runtime's own, a service binding's, one of `@listwatch/cache/node` with its own
- * TLS settings, or an in-memory API server's.
+ * What the client needs of `fetch`: the runtime's own, a service binding's, one of `@listwatch/cache/node`
+ * with its own TLS settings, or an in-memory API server's.
  *
  * @category Cluster
  */
@@ -45,8 +45,8 @@ export interface Impersonation {
 /**
  * How to reach an API server, and as whom.
  *
- * Certificates are not settings here but the business of `fetch`: give one that trusts the cluster's CA, such as
- * `createTlsFetch` of `@listwatch/cache/node` makes.
+ * Certificates are not settings here but the business of `fetch`: give one that trusts the cluster's CA, such
+ * as `createTlsFetch` of `@listwatch/cache/node` makes.
  *
  * Mirrors client-go's `rest.Config`, without its client-side rate limit.
  *
@@ -66,8 +66,8 @@ export interface RestConfig {
   /** Makes requests as another user; the server must allow it. */
   readonly impersonate?: Impersonation;
   /**
-   * How long any request but a watch may take, answer included, in milliseconds; by default 30 s, and without limit for
-   * lists, which may take any time while they make progress. `Infinity` for no limit.
+   * How long any request but a watch may take, answer included, in milliseconds; by default 30 s, and without
+   * limit for lists, which may take any time while they make progress. `Infinity` for no limit.
    */
   readonly requestTimeoutMs?: number;
   /** Receives the server's warnings, each text once; the console by default. */

@@ -92,9 +92,9 @@ export interface ExpirationCacheOptions {
 /**
  * A store whose objects expire. There is no timer: an expired object is dropped by the read that meets it.
  *
- * `get`, `getByKey`, `has`, `list` and `values` neither see nor keep expired objects; `listKeys` and `size` still count
- * them. A write makes its object young again. Adding and updating leave the store's resourceVersion alone, unlike in
- * other stores; a delete with an object, `replace` and `bookmark` move it.
+ * `get`, `getByKey`, `has`, `list` and `values` neither see nor keep expired objects; `listKeys` and `size`
+ * still count them. A write makes its object young again. Adding and updating leave the store's
+ * resourceVersion alone, unlike in other stores; a delete with an object, `replace` and `bookmark` move it.
  *
  * Mirrors client-go's `ExpirationCache`, its quirks included.
  *
@@ -166,7 +166,10 @@ export class ExpirationCache<T> implements Store<T> {
     return objects;
   }
 
-  /** All keys, those of expired objects too that no read has met: a new array, in no order that may be relied on. */
+  /**
+   * All keys, those of expired objects too that no read has met: a new array, in no order that may be relied
+   * on.
+   */
   listKeys(): string[] {
     return this.#storage.listKeys();
   }
@@ -196,7 +199,8 @@ export class ExpirationCache<T> implements Store<T> {
   }
 
   /**
-   * Replaces the whole content, which has then reached `resourceVersion`; of several objects with one key the last counts.
+   * Replaces the whole content, which has then reached `resourceVersion`; of several objects with one key the
+   * last counts.
    *
    * @throws {KeyError} The key function threw; nothing was changed.
    */
@@ -259,8 +263,8 @@ export class ExpirationCache<T> implements Store<T> {
 }
 
 /**
- * Makes an empty store whose objects expire once they are older than `ttlMs` milliseconds; never where that is 0 or
- * less.
+ * Makes an empty store whose objects expire once they are older than `ttlMs` milliseconds; never where that
+ * is 0 or less.
  *
  * Mirrors client-go's `NewTTLStore`.
  *

@@ -55,11 +55,11 @@ export class HeapItemNotFoundError extends CacheError {
 }
 
 /**
- * A priority queue: objects by key, of which the least is popped first. One object per key; adding one again replaces
- * it and moves it to its new place. Adding, deleting and popping cost the logarithm of the size.
+ * A priority queue: objects by key, of which the least is popped first. One object per key; adding one again
+ * replaces it and moves it to its new place. Adding, deleting and popping cost the logarithm of the size.
  *
- * Objects are shared, not copied: change one only through {@linkcode Heap.update}, or its place will be wrong.
- * Every call is synchronous but {@linkcode Heap.pop}, which may wait.
+ * Objects are shared, not copied: change one only through {@linkcode Heap.update}, or its place will be
+ * wrong. Every call is synchronous but {@linkcode Heap.pop}, which may wait.
  *
  * Mirrors client-go's `cache.Heap`.
  *
@@ -127,7 +127,8 @@ export class Heap<T> {
   }
 
   /**
-   * Adds an object unless there is one with its key: for putting one back that failed, without losing a newer one.
+   * Adds an object unless there is one with its key: for putting one back that failed, without losing a newer
+   * one.
    *
    * @throws {KeyError} The key function failed.
    * @throws {HeapClosedError} The heap is closed.
@@ -166,8 +167,8 @@ export class Heap<T> {
   }
 
   /**
-   * Takes the least object out, waiting for one if there is none. The longest waiting caller is first. A closed heap
-   * still hands out what is in it.
+   * Takes the least object out, waiting for one if there is none. The longest waiting caller is first. A
+   * closed heap still hands out what is in it.
    *
    * @param signal Ends the wait; nothing was popped then.
    * @throws {HeapClosedError} The heap is closed and empty, or is closed during the wait.

@@ -1,6 +1,6 @@
 /**
- * What ported Go code needs of client-go's `tools/cache`, and programs in TypeScript do not: stores whose objects expire,
- * a heap with keys, trackers of files that were read, and queues that take an object again.
+ * What ported Go code needs of client-go's `tools/cache`, and programs in TypeScript do not: stores whose
+ * objects expire, a heap with keys, trackers of files that were read, and queues that take an object again.
  *
  * @module
  */

@@ -12,8 +12,8 @@ import { Reflector } from "../reflector/reflector.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 
 /**
- * Makes a store with the keys of {@linkcode metaNamespaceKey} and an index `namespace`, and a reflector that will fill
- * it: the smallest cache there is, without a queue and without handlers.
+ * Makes a store with the keys of {@linkcode metaNamespaceKey} and an index `namespace`, and a reflector that
+ * will fill it: the smallest cache there is, without a queue and without handlers.
  *
  * Mirrors client-go's `NewNamespaceKeyedIndexerAndReflector`.
  *

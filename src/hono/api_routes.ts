@@ -48,7 +48,9 @@ export function ownPath(c: Context): { readonly pathname: string; readonly own: 
   return { pathname, own: pathname.length > MAX_PATH ? undefined : unmounted(c, pathname) };
 }
 
-/** A path below `/api`, `/apis` or `/openapi`: of a resource that is served, of another one, or of a document. */
+/**
+ * A path below `/api`, `/apis` or `/openapi`: of a resource that is served, of another one, or of a document.
+ */
 export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route {
   const { pathname, own } = ownPath(c);
   const segments = own === undefined ? [] : pathSegments(own);
@@ -73,7 +75,9 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
   return path === undefined ? documentRoute(c, state, { pathname, segments }) : otherRoute(c, path, target);
 }
 
-/** Whether the cache has the answer. Hono turns HEAD into GET, which would open a watch that no client reads. */
+/**
+ * Whether the cache has the answer. Hono turns HEAD into GET, which would open a watch that no client reads.
+ */
 function isRead(c: Context, { resource }: Described, path: ResourcePath): boolean {
   return c.req.raw.method === "GET" && (path.subresource === "" || isSubresource(resource, path));
 }
@@ -110,7 +114,9 @@ function isStream(c: Context, own: string): boolean {
   return wantsWatch(searchParams) || wantsFollow(searchParams) || WATCH_PATH.test(own);
 }
 
-/** A write, or a resource that the cache does not hold. Which these are is only for users that may read them. */
+/**
+ * A write, or a resource that the cache does not hold. Which these are is only for users that may read them.
+ */
 function otherRoute(c: Context, path: ResourcePath, target: Described | undefined): Route {
   const { name } = path;
   const asked = askedOf(path, { verb: name === "" ? "list" : "get", name });

@@ -3,7 +3,10 @@
  * @module
  */
 
-/** The parts of a runtime's own request that are of use here: of `serveFetch` and hono's server for Node, of Deno, of Bun. */
+/**
+ * The parts of a runtime's own request that are of use here: of `serveFetch` and hono's server for Node, of
+ * Deno, of Bun.
+ */
 interface ConnectionEnv {
   readonly incoming?: { readonly socket?: { readonly remoteAddress?: unknown } };
   readonly outgoing?: {
@@ -26,8 +29,9 @@ export function remoteAddress(request: Request, env: unknown): string | undefine
 }
 
 /**
- * Calls back when the response of a request is in its socket to the last byte, or its client has left; at once where the
- * runtime does not report it. A response that was written and is not read waits for its client, and takes memory.
+ * Calls back when the response of a request is in its socket to the last byte, or its client has left; at
+ * once where the runtime does not report it. A response that was written and is not read waits for its
+ * client, and takes memory.
  */
 export function onceSent(env: unknown, callback: () => void): void {
   const { outgoing, completed } = (env ?? {}) as ConnectionEnv;

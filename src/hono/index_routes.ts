@@ -1,5 +1,6 @@
 /**
- * Queries of indices: `/indices/{resource}`, `/indices/{resource}/{index}` and `/indices/{resource}/{index}/{value}`.
+ * Queries of indices: `/indices/{resource}`, `/indices/{resource}/{index}` and
+ * `/indices/{resource}/{index}/{value}`.
  * @module
  */
 
@@ -30,9 +31,9 @@ import { isForwarded, type ServedResource } from "./served_resources.ts";
 export const INDICES_VERSION = "indices.listwatch/v1";
 
 /**
- * A query of an index: which there are, how many objects there are under each value (in pages, ascending), or the
- * objects under a value, as a list of the resource with everything that lists have. The query's `namespace` narrows each
- * of them to a namespace. It needs the permission to list the resource there.
+ * A query of an index: which there are, how many objects there are under each value (in pages, ascending), or
+ * the objects under a value, as a list of the resource with everything that lists have. The query's
+ * `namespace` narrows each of them to a namespace. It needs the permission to list the resource there.
  */
 export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Route {
   const { pathname, own = pathname } = ownPath(c);
@@ -107,7 +108,10 @@ interface IndexPath {
   readonly value: string | undefined;
 }
 
-/** Reads a path below `/indices`; `undefined` if it is none. A slash at its end is followed by the empty value. */
+/**
+ * Reads a path below `/indices`; `undefined` if it is none. A slash at its end is followed by the empty
+ * value.
+ */
 function parseIndexPath(path: string): IndexPath | undefined {
   // A value may have slashes, which are escaped.
   const segments = path.replace(/\/$/, "").split("/").slice(1).map(decodedPath);

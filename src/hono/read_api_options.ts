@@ -35,8 +35,8 @@ export interface ReadApiInformer {
   /** What it holds: `v1/pods` for what Kubernetes brings, a description for custom resources. */
   readonly resource: string | ApiResource;
   /**
-   * Keeps the events for the next process, so that watches resume after a restart; by default they end with this one. Such
-   * as `DiskObjects.history` of `@listwatch/cache/workers`.
+   * Keeps the events for the next process, so that watches resume after a restart; by default they end with
+   * this one. Such as `DiskObjects.history` of `@listwatch/cache/workers`.
    */
   readonly history?: LogHistory;
   readonly fetch?: never;
@@ -45,13 +45,14 @@ export interface ReadApiInformer {
 /**
  * A resource that another server answers for, such as a Durable Object with a {@linkcode readApi} of its own.
  *
- * Discovery, authentication and authorization are those of this adapter. A permitted request is sent on with its path, its query
- * and what it accepts, and with the name of its user as `X-Remote-User` (percent-encoded); no credential, and nothing else of
- * its headers. So the other server must be private: it answers all requests. Its answers are passed on as they come; 503
- * while it cannot be reached, 504 where it does not begin to answer within 10 s.
+ * Discovery, authentication and authorization are those of this adapter. A permitted request is sent on with
+ * its path, its query and what it accepts, and with the name of its user as `X-Remote-User`
+ * (percent-encoded); no credential, and nothing else of its headers. So the other server must be private: it
+ * answers all requests. Its answers are passed on as they come; 503 while it cannot be reached, 504 where it
+ * does not begin to answer within 10 s.
  *
- * A watch ends with its permission here, and otherwise there, by its `timeoutSeconds`. `openWatches` and `/readyz` know nothing
- * of the other server.
+ * A watch ends with its permission here, and otherwise there, by its `timeoutSeconds`. `openWatches` and
+ * `/readyz` know nothing of the other server.
  *
  * @category HTTP adapter
  */
@@ -90,8 +91,8 @@ export interface ReadApiOptions {
   /** Decides who may read what. Either this or {@linkcode ReadApiOptions.allowAnonymous} must be given. */
   readonly authorize?: Authorize;
   /**
-   * Every client that can reach the server may read everything it serves (or every user that `authenticate` returns, if that is given). Only
-   * `true` says so.
+   * Every client that can reach the server may read everything it serves (or every user that `authenticate`
+   * returns, if that is given). Only `true` says so.
    */
   readonly allowAnonymous?: boolean;
   /** How long a hook may take; 10 s by default. One that takes longer has refused. */
@@ -101,8 +102,8 @@ export interface ReadApiOptions {
   /** What `/version` says; best the API server's own. */
   readonly version?: Partial<VersionInfo>;
   /**
-   * Fetches OpenAPI documents of the API server, for `kubectl explain`. They are served cut to the resources. Without it
-   * they are answered with 404.
+   * Fetches OpenAPI documents of the API server, for `kubectl explain`. They are served cut to the resources.
+   * Without it they are answered with 404.
    */
   readonly openApi?: FetchOpenApi;
   /** Ends every watch, and stops following the informers. */
@@ -110,17 +111,23 @@ export interface ReadApiOptions {
   /** How many events per resource are kept for watches to be replayed from; 4096 by default. */
   readonly eventWindow?: number;
   /**
-   * How many bytes the objects of those events may take per resource, as the informer holds them; 64 MiB by default. The
-   * oldest events are dropped first; a watch from before them gets 410 Expired, and lists again.
+   * How many bytes the objects of those events may take per resource, as the informer holds them; 64 MiB by
+   * default. The oldest events are dropped first; a watch from before them gets 410 Expired, and lists again.
    */
   readonly eventWindowBytes?: number;
-  /** The time between bookmarks, which show a watch that its server lives and the server a dead peer; 30 s by default. */
+  /**
+   * The time between bookmarks, which show a watch that its server lives and the server a dead peer; 30 s by
+   * default.
+   */
   readonly bookmarkIntervalMs?: number;
-  /** How many bytes may wait in a watch's stream; 64 KiB by default. A watch that reads too slowly is cut off. */
+  /**
+   * How many bytes may wait in a watch's stream; 64 KiB by default. A watch that reads too slowly is cut off.
+   */
   readonly watchBufferBytes?: number;
   /**
-   * How long a watch may last, less a random part of up to a fifth; an hour by default. It ends in good order, as at its
-   * `timeoutSeconds`, and its reader opens the next one. `Infinity`: for as long as it likes.
+   * How long a watch may last, less a random part of up to a fifth; an hour by default. It ends in good
+   * order, as at its `timeoutSeconds`, and its reader opens the next one. `Infinity`: for as long as it
+   * likes.
    */
   readonly watchLifetimeMs?: number;
   /** How often the hooks run again for an open watch; 5 minutes by default. */
@@ -128,28 +135,31 @@ export interface ReadApiOptions {
   /** How long a watch or a large list waits for a reader that reads nothing of it; 30 s by default. */
   readonly writeTimeoutMs?: number;
   /**
-   * How many requests are answered at a time, watches aside; 4,000 by default. A client that wants more of them than are
-   * still free gets 429, so that others find some: alone it has half of them, beside another one a third.
+   * How many requests are answered at a time, watches aside; 4,000 by default. A client that wants more of
+   * them than are still free gets 429, so that others find some: alone it has half of them, beside another
+   * one a third.
    */
   readonly maxRequests?: number;
-  /** How many watches are open at a time; 20,000 by default. Clients share them as they share `maxRequests`. */
+  /**
+   * How many watches are open at a time; 20,000 by default. Clients share them as they share `maxRequests`.
+   */
   readonly maxWatches?: number;
   /** How many of those may be one client's at most; by default only what the others leave free. */
   readonly maxWatchesPerClient?: number;
   /**
-   * Distinguishes clients, for these limits: by the user's name or else the address that the connection comes from, by
-   * default. Asked before the user is known, too. `undefined`: no client that is known.
+   * Distinguishes clients, for these limits: by the user's name or else the address that the connection comes
+   * from, by default. Asked before the user is known, too. `undefined`: no client that is known.
    */
   readonly clientOf?: (c: Context, user: UserInfo | undefined) => string | undefined;
   /**
-   * How many bytes may wait in the streams of all watches together; 16 MiB by default. Beyond that no watch is given more
-   * than one chunk (about 64 KiB) at a time.
+   * How many bytes may wait in the streams of all watches together; 16 MiB by default. Beyond that no watch
+   * is given more than one chunk (about 64 KiB) at a time.
    */
   readonly maxBufferedBytes?: number;
   /**
-   * How many bytes the bodies of lists may take that are kept for the next requests: each while no object of its
-   * namespace changes, and for at most about 10 s without a request; 32 MiB by default. 0 keeps none. A larger list is
-   * written for each reader.
+   * How many bytes the bodies of lists may take that are kept for the next requests: each while no object of
+   * its namespace changes, and for at most about 10 s without a request; 32 MiB by default. 0 keeps none. A
+   * larger list is written for each reader.
    */
   readonly maxListBodyBytes?: number;
   /** How many requirements a selector may have; 100 by default. More are refused with 400. */
@@ -157,8 +167,8 @@ export interface ReadApiOptions {
   /** How many values a selector may have in all; 1,000 by default. More are refused with 400. */
   readonly maxSelectorValues?: number;
   /**
-   * How fresh a read without a resourceVersion is. By default `"consistent"`, and `"as-is"` for informers whose source has
-   * no `metadata`.
+   * How fresh a read without a resourceVersion is. By default `"consistent"`, and `"as-is"` for informers
+   * whose source has no `metadata`.
    */
   readonly freshness?: Freshness;
   /** Sends what is not served to the API server, with the reader's own credentials; by default nothing. */
@@ -166,22 +176,26 @@ export interface ReadApiOptions {
   /** How long a read waits for a resourceVersion that the cache has not come to yet; 3 s by default. */
   readonly freshnessTimeoutMs?: number;
   /**
-   * How old the last answer of an informer's API server may be for `/readyz` to be ok; `Infinity` for any time, as long
-   * as it has synced. By default 120 s, which fits bookmarks once a minute, and 11 minutes for an API server that sends
-   * none. Measured when `/readyz` is requested, so that an informer that was frozen meanwhile is not ready.
+   * How old the last answer of an informer's API server may be for `/readyz` to be ok; `Infinity` for any
+   * time, as long as it has synced. By default 120 s, which fits bookmarks once a minute, and 11 minutes for
+   * an API server that sends none. Measured when `/readyz` is requested, so that an informer that was frozen
+   * meanwhile is not ready.
    */
   readonly maxLagMs?: number;
-  /** Which pages of other origins may read; none by default. Their requests are authorized as any other one. */
+  /**
+   * Which pages of other origins may read; none by default. Their requests are authorized as any other one.
+   */
   readonly cors?: CorsOptions;
   /**
    * Accepts WebSockets, so that watches can be read over them as from an API server: `upgradeServed` of
-   * `@listwatch/cache/node` behind `serveFetch`, `Deno.upgradeWebSocket` behind `Deno.serve`, `upgradeInWorkers` of
-   * `@listwatch/cache/workers` in Workers. Without it such a request is answered as any other one.
+   * `@listwatch/cache/node` behind `serveFetch`, `Deno.upgradeWebSocket` behind `Deno.serve`,
+   * `upgradeInWorkers` of `@listwatch/cache/workers` in Workers. Without it such a request is answered as any
+   * other one.
    */
   readonly upgradeWebSocket?: UpgradeWebSocket;
   /**
-   * Measures requests, readers and watches, and serves everything that it has collected at `/metrics` for users that may
-   * `get` that path: a `PrometheusMetrics`. Give it to the informers, too.
+   * Measures requests, readers and watches, and serves everything that it has collected at `/metrics` for
+   * users that may `get` that path: a `PrometheusMetrics`. Give it to the informers, too.
    */
   readonly metrics?: ServedMetrics;
   /** Where time comes from; the system's clock by default. */

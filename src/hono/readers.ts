@@ -26,8 +26,8 @@ export interface OpenWatch {
 }
 
 /**
- * Places that clients share. A client may take as many as are still free: alone it has half of them, beside another one
- * a third, and a newcomer finds some as long as there are fewer clients than places.
+ * Places that clients share. A client may take as many as are still free: alone it has half of them, beside
+ * another one a third, and a newcomer finds some as long as there are fewer clients than places.
  */
 class Places {
   #most: number;
@@ -100,8 +100,8 @@ export class Readers {
   }
 
   /**
-   * How much is made for a watch at a time. Where there are many it is little: the runtime, too, holds a piece for each
-   * of them.
+   * How much is made for a watch at a time. Where there are many it is little: the runtime, too, holds a
+   * piece for each of them.
    */
   get watchPieceLength(): number {
     return this.#pieceLength(MOST_PIECE, this.#watchPlaces);
@@ -174,7 +174,10 @@ export class Reader {
     return this.#places !== undefined;
   }
 
-  /** A stream continues after the request is answered. Returns how to end that, which may be called more than once. */
+  /**
+   * A stream continues after the request is answered. Returns how to end that, which may be called more than
+   * once.
+   */
   hold(): () => void {
     this.keep();
     let isHeld = true;
@@ -195,7 +198,10 @@ export class Reader {
   }
 }
 
-/** What ends the stream of a reader that reads nothing. Without a stack: some runtimes print it, and it is no defect. */
+/**
+ * What ends the stream of a reader that reads nothing. Without a stack: some runtimes print it, and it is no
+ * defect.
+ */
 export function newStalledError(what: string, timeoutMs: number): Error {
   const error = new Error(`the client has read nothing of the ${what} for ${timeoutMs} ms`);
   error.stack = `${error.name}: ${error.message}`;

@@ -140,8 +140,8 @@ function waitOf(c: Context, { freshnessTimeoutMs }: ReadSettings): VersionWaitOp
 }
 
 /**
- * Waits until the content is as fresh as the request demands: the sources of which the last known state must do, or the
- * Status of a read that is not answered.
+ * Waits until the content is as fresh as the request demands: the sources of which the last known state must
+ * do, or the Status of a read that is not answered.
  */
 async function catchUp(
   request: ResourceRequest,

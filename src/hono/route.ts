@@ -21,8 +21,8 @@ import { socketResponse } from "./sockets/socket_watch.ts";
 export type Answer = Response | Status;
 
 /**
- * What a request asks for, and how it is answered once it may be. Nothing is read before: what a route answers with,
- * 404 and 400 included, is made by `answer`.
+ * What a request asks for, and how it is answered once it may be. Nothing is read before: what a route
+ * answers with, 404 and 400 included, is made by `answer`.
  */
 export type Route =
   | {
@@ -52,7 +52,10 @@ export type Route =
 /** Finds the route of a request that counts as a reader. */
 export type ReaderRoute = (c: Context, state: ReadApiState, reader: Reader) => Route;
 
-/** Finds the route of a request that is answered whatever readers there are; `undefined` if it is not for this app. */
+/**
+ * Finds the route of a request that is answered whatever readers there are; `undefined` if it is not for this
+ * app.
+ */
 export type PlainRoute = (c: Context, state: ReadApiState) => Route | undefined;
 
 /** Answers a request that is answered whatever readers there are. */
@@ -139,8 +142,8 @@ async function answerRoute(
 }
 
 /**
- * A refusal is sent once the request's body is read: on a kept-alive connection it would be taken for the next request.
- * Of a body that is too long the connection is closed instead.
+ * A refusal is sent once the request's body is read: on a kept-alive connection it would be taken for the
+ * next request. Of a body that is too long the connection is closed instead.
  */
 async function refusing(c: Context, answer: Answer): Promise<Answer> {
   const { method } = c.req.raw;

@@ -13,7 +13,10 @@ import { pageNotFound } from "./send/responses.ts";
 import type { PlainRoute, ReaderRoute, Route } from "./route.ts";
 import { versionRoute } from "./answers/version.ts";
 
-/** The paths that are answered whatever readers there are: health, and what shows that their limits are reached. */
+/**
+ * The paths that are answered whatever readers there are: health, and what shows that their limits are
+ * reached.
+ */
 export const PLAIN_ROUTES: Readonly<Record<string, PlainRoute>> = {
   "/healthz": aliveRoute("/healthz"),
   "/livez": aliveRoute("/livez"),

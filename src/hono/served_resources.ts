@@ -104,7 +104,10 @@ function checkFreshness(resource: ApiResource, freshness: Freshness = "as-is"): 
   );
 }
 
-/** Whether it is Kubernetes' own Secrets: by what is said of it, and by what its informer lists, whatever is said. */
+/**
+ * Whether it is Kubernetes' own Secrets: by what is said of it, and by what its informer lists, whatever is
+ * said.
+ */
 function isSecrets(resource: Partial<ApiResource> | undefined): boolean {
   const { group, resource: name = "", kind } = resource ?? {};
   return group === "" && (name.toLowerCase() === "secrets" || kind === "Secret");

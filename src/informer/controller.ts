@@ -32,23 +32,23 @@ export interface ControllerConfig<T> {
   /** The reflector fills it and `process` drains it. */
   readonly queue: Queue<T>;
   /**
-   * Called with what is popped, in order, within the turn it is popped. What it throws is logged; the item is lost
-   * unless {@linkcode ControllerConfig.retryOnError} is set.
+   * Called with what is popped, in order, within the turn it is popped. What it throws is logged; the item is
+   * lost unless {@linkcode ControllerConfig.retryOnError} is set.
    */
   readonly process: (deltas: Deltas<T>, isInInitialList: boolean) => void;
   /**
-   * Takes the place of `process` for a list of many objects in an atomic `RealFIFO`, and for its resyncs, if given: the
-   * steps of long work, between which other tasks get a turn.
+   * Takes the place of `process` for a list of many objects in an atomic `RealFIFO`, and for its resyncs, if
+   * given: the steps of long work, between which other tasks get a turn.
    */
   readonly processList?: (delta: ListDelta<T>, isInInitialList: boolean) => Steps;
   /**
-   * At most so many objects of a list, or other changes, are processed before other tasks get a turn; 1,000 by default. It
-   * is less where they take longer than 4 ms.
+   * At most so many objects of a list, or other changes, are processed before other tasks get a turn; 1,000
+   * by default. It is less where they take longer than 4 ms.
    */
   readonly turnObjects?: number;
   /**
-   * Whether an item whose processing threw is put back, if nothing newer is queued for its key: with queues that have
-   * `addIfNotPresent`. As client-go's `RetryOnError` of the 1.24 generation; `false` by default.
+   * Whether an item whose processing threw is put back, if nothing newer is queued for its key: with queues
+   * that have `addIfNotPresent`. As client-go's `RetryOnError` of the 1.24 generation; `false` by default.
    */
   readonly retryOnError?: boolean;
   /** Options of the reflector. */
@@ -303,8 +303,8 @@ export interface Running extends AsyncDisposable {
   /** Resolves when nothing is left running, except a handler's call that is not awaited. */
   readonly done: Promise<void>;
   /**
-   * Stops it, and resolves when nothing is left running. A handler may await it: its own call, which continues, is
-   * not awaited then.
+   * Stops it, and resolves when nothing is left running. A handler may await it: its own call, which
+   * continues, is not awaited then.
    */
   stop(): Promise<void>;
 }

@@ -3,22 +3,26 @@
  *
  * A {@linkcode DeltaApplier} belongs to one store. Each delta runs through `#apply` in one synchronous turn:
  *
- * 1. An event of one object with an older version than the store has reached is classified (event_history.ts): it is new,
+ * 1. An event of one object with an older version than the store has reached is classified
+ * (event_history.ts): it is new,
  *    or it was sent again and is skipped. Only the queue that keeps the order of events has such a history.
- * 2. The store is written.
- * 3. Handlers are notified (their notifications are queued), then observers. So a handler that looks up what it received
+ * 2. The store is written. 3. Handlers are notified (their notifications are queued), then observers. So a
+ * handler that looks up what it received
  *    finds that state, or a newer one.
  *
- * A `ReplacedAll` or `SyncAll` delta is applied in short steps (list_application.ts), so that others get a turn between
- * them. An object that cannot be stored (no key, an index function that throws) is quarantined: the store keeps what it
- * has for the key, and the deltas after it are applied. If such an object was a single change, the change is lost and a
- * relist is due; if it is deleted before any state of it was stored, handlers receive nothing.
+ * A `ReplacedAll` or `SyncAll` delta is applied in short steps (list_application.ts), so that others get a
+ * turn between them. An object that cannot be stored (no key, an index function that throws) is quarantined:
+ * the store keeps what it has for the key, and the deltas after it are applied. If such an object was a
+ * single change, the change is lost and a relist is due; if it is deleted before any state of it was stored,
+ * handlers receive nothing.
  *
- * Everything that can differ is an option: what receives notifications (the listeners of a shared informer, or the one
- * handler of a plain one), the quarantine, the observers, the pace. The applier knows nothing of queues or reflectors.
+ * Everything that can differ is an option: what receives notifications (the listeners of a shared informer,
+ * or the one handler of a plain one), the quarantine, the observers, the pace. The applier knows nothing of
+ * queues or reflectors.
  *
- * Mirrors client-go's `processDeltas`, with differences: a list that brings an object unchanged leaves the stored one in
- * its place, so that references of readers stay good; and events that were sent again are skipped.
+ * Mirrors client-go's `processDeltas`, with differences: a list that brings an object unchanged leaves the
+ * stored one in its place, so that references of readers stay good; and events that were sent again are
+ * skipped.
  * https://github.com/kubernetes/client-go/blob/master/tools/cache/controller.go
  *
  * @module
@@ -48,7 +52,10 @@ import type { StoreEvent } from "./store_event.ts";
 export interface DeltaApplierOptions<T> extends ListApplicationOptions<T> {
   /** Receives every object that could not be stored, and every loss of a change. */
   readonly quarantine: Quarantine;
-  /** For a queue that keeps the order of events: those with older versions are classified. All are new by default. */
+  /**
+   * For a queue that keeps the order of events: those with older versions are classified. All are new by
+   * default.
+   */
   readonly order?: EventOrder | undefined;
   /** What follows the store within the turn of each write; nothing by default. */
   readonly observation?: Observation<T> | undefined;
@@ -99,7 +106,10 @@ export class DeltaApplier<T> {
   /** The last changes that were applied, a ring. What a proxy sends again, it sends soon. */
   readonly #applied: Change<T>[] = [];
   #appliedCount = 0;
-  /** Whether versions say what is new: after a list at no particular version, the present objects come in any order. */
+  /**
+   * Whether versions say what is new: after a list at no particular version, the present objects come in any
+   * order.
+   */
   #hasPosition = false;
   /** Of the last list or bookmark: `""` unless it is a merged resourceVersion. */
   #layout = "";
@@ -147,8 +157,8 @@ export class DeltaApplier<T> {
   };
 
   /**
-   * Applies a list or a resync, in steps. The last step writes the store and notifies; until then readers see the content
-   * before. No other deltas may be applied meanwhile.
+   * Applies a list or a resync, in steps. The last step writes the store and notifies; until then readers see
+   * the content before. No other deltas may be applied meanwhile.
    */
   *applyList(
     delta: Extract<Delta<T>, { type: "ReplacedAll" | "SyncAll" }>,
@@ -236,8 +246,8 @@ export class DeltaApplier<T> {
   }
 
   /**
-   * The store's version, if it stays where it is with a change: it is past the object's, or is a merged one, of which the
-   * object's says nothing. `undefined` if it becomes the object's.
+   * The store's version, if it stays where it is with a change: it is past the object's, or is a merged one,
+   * of which the object's says nothing. `undefined` if it becomes the object's.
    */
   #reachedBeside(object: T, isLate: boolean): string | undefined {
     if (!isLate && this.#layout === "") return undefined; // the ordinary case
@@ -326,9 +336,9 @@ export class DeltaApplier<T> {
   }
 
   /**
-   * An event that is newer than every change that was applied, but older than the store: a list has proven the store's
-   * version before it came, and so it is of an object that came and went in between. What is stored is right, but
-   * an observer of each event lacks one.
+   * An event that is newer than every change that was applied, but older than the store: a list has proven
+   * the store's version before it came, and so it is of an object that came and went in between. What is
+   * stored is right, but an observer of each event lacks one.
    */
   #passed(): void {
     const resourceVersion = this.#store.lastStoreSyncResourceVersion();

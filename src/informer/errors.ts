@@ -8,8 +8,8 @@ import type { FailedTry } from "../reflector/outage.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 
 /**
- * An informer's state does not allow a call: to run twice, to add a handler after the stop, to change the transform
- * after the start.
+ * An informer's state does not allow a call: to run twice, to add a handler after the stop, to change the
+ * transform after the start.
  *
  * @example
  * ```ts
@@ -77,8 +77,8 @@ export interface CacheSyncErrorOptions {
 /**
  * Not every cache has synced in the given time.
  *
- * The message and the cause say why, where that is known: that the server refused the connection, or what it answered.
- * `isForbidden`, `isNotFound`, `isConnectionRefused` and the like look at the cause.
+ * The message and the cause say why, where that is known: that the server refused the connection, or what it
+ * answered. `isForbidden`, `isNotFound`, `isConnectionRefused` and the like look at the cause.
  *
  * Mirrors what client-go's `SyncResult.AsError` returns, which knows only why the wait ended.
  *
@@ -144,7 +144,10 @@ export class NotFreshError extends CacheError {
   /** The one that the store had reached. */
   readonly reached: string;
 
-  /** Makes the error; `cause` is the reason of the signal that ended the wait, or that the informer has stopped. */
+  /**
+   * Makes the error; `cause` is the reason of the signal that ended the wait, or that the informer has
+   * stopped.
+   */
   constructor(name: string, wanted: string, reached: string, cause: unknown) {
     super(
       "NotFresh",

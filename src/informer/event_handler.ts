@@ -7,14 +7,14 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import type { DeletedFinalStateUnknown, DeletedObject } from "../meta/tombstone.ts";
 
 /**
- * Receives every change, one at a time and in order; every method may be missing. A method that returns a promise is
- * awaited before the next call; any other result is ignored. One that throws, or rejects, is logged and has handled its
- * notification.
+ * Receives every change, one at a time and in order; every method may be missing. A method that returns a
+ * promise is awaited before the next call; any other result is ignored. One that throws, or rejects, is
+ * logged and has handled its notification.
  *
  * Objects are shared with the store and all other handlers: read-only.
  *
- * Mirrors client-go's `ResourceEventHandler`, with `ResourceEventHandlerDetailedFuncs`' flag and a delete that is
- * typed instead of an `any` to be asserted.
+ * Mirrors client-go's `ResourceEventHandler`, with `ResourceEventHandlerDetailedFuncs`' flag and a delete
+ * that is typed instead of an `any` to be asserted.
  *
  * @category Informers
  */
@@ -25,7 +25,10 @@ export interface ResourceEventHandler<T> {
    * @param isInInitialList Whether it was there when the informer (or this handler) started.
    */
   onAdd?(object: T, isInInitialList: boolean): unknown;
-  /** An object changed, was replaced by another of the same name, or is sent again (by a resync; both states are the same). */
+  /**
+   * An object changed, was replaced by another of the same name, or is sent again (by a resync; both states
+   * are the same).
+   */
   onUpdate?(oldObject: T, newObject: T): unknown;
   /** An object was deleted. */
   onDelete?(deleted: DeletedObject<T>): unknown;
@@ -43,11 +46,11 @@ export type Notification<T> =
   };
 
 /**
- * Passes on to a handler only what concerns the objects that a filter accepts: an object that begins to be accepted is
- * an add, one that ceases is a delete.
+ * Passes on to a handler only what concerns the objects that a filter accepts: an object that begins to be
+ * accepted is an add, one that ceases is a delete.
  *
- * A delete is passed on if the filter accepts the object's final state; if that is unknown, the filter receives
- * the tombstone.
+ * A delete is passed on if the filter accepts the object's final state; if that is unknown, the filter
+ * receives the tombstone.
  *
  * Mirrors client-go's `FilteringResourceEventHandler`.
  *

@@ -17,8 +17,9 @@ export interface Change<T> {
  * What an event is to a store that has reached a later version.
  *
  * - `resent`: the very state of an object that is stored.
- * - `late`: a change under a version that the store has passed; the store's version stays. A server sends such events
- *   of objects that vanished unseen, with the last state it knew, as a cache does that had to list again.
+ * - `late`: a change under a version that the store has passed; the store's version stays. A server sends
+ *   such events of objects that vanished unseen, with the last state it knew, as a cache does that had to
+ *   list again.
  * - `seen`: certainly sent again: the store has something newer, or no such object any more.
  * - `doubtful`: nothing proves that it was sent again.
  */
@@ -34,16 +35,17 @@ export interface EventHistoryOptions<T> {
 }
 
 /**
- * Distinguishes new events from those that a proxy sends again: events under an older resourceVersion than the store has
- * reached. Versions ascend in a watch, also across objects; a version that is missing or no number is always new, and
- * so is one that several objects got from the same write. A list says what is there, whatever its version.
+ * Distinguishes new events from those that a proxy sends again: events under an older resourceVersion than
+ * the store has reached. Versions ascend in a watch, also across objects; a version that is missing or no
+ * number is always new, and so is one that several objects got from the same write. A list says what is
+ * there, whatever its version.
  *
- * An older version alone proves nothing: aggregated APIs send an object under an old version when a user is given access
- * to it, versions may count for each object separately, and a server that was restored from a backup starts again at
- * lower ones. An event was sent again if the store has what came after it: the same object, newer, after this very
- * event; or the object of a delete is not stored. All other events are doubtful, and a list must decide. If two lists
- * show that doubtful events had happened, although the lists did not go back themselves, the server's versions do not
- * ascend: from then on every event is applied.
+ * An older version alone proves nothing: aggregated APIs send an object under an old version when a user is
+ * given access to it, versions may count for each object separately, and a server that was restored from a
+ * backup starts again at lower ones. An event was sent again if the store has what came after it: the same
+ * object, newer, after this very event; or the object of a delete is not stored. All other events are
+ * doubtful, and a list must decide. If two lists show that doubtful events had happened, although the lists
+ * did not go back themselves, the server's versions do not ascend: from then on every event is applied.
  *
  * For the deltas of an atomic `RealFIFO`, which keeps the order of events.
  */
@@ -61,7 +63,10 @@ export class EventHistory<T> {
     this.#options = options;
   }
 
-  /** Classifies a change with an older version than the store has reached; `stored` is what the store has for its key. */
+  /**
+   * Classifies a change with an older version than the store has reached; `stored` is what the store has for
+   * its key.
+   */
   classify(change: Change<T>, key: string, stored: T | undefined): Standing {
     const standing = change.type === "Deleted"
       ? this.#ofDelete(change, stored)

@@ -53,11 +53,11 @@ export interface InformerOptions<T, I extends string = NoIndexNames> {
 /**
  * Makes a store that follows a resource, and the controller that keeps it so.
  *
- * The handler is called synchronously, right after each store write. For several handlers, or slow ones, take a
- * `SharedIndexInformer`.
+ * The handler is called synchronously, right after each store write. For several handlers, or slow ones, take
+ * a `SharedIndexInformer`.
  *
- * Mirrors client-go's `NewInformer` and `NewIndexerInformer`, over a `DeltaFIFO` as in its 1.24 generation. There a
- * handler that panics ends the program; here an error is logged, and the informer continues.
+ * Mirrors client-go's `NewInformer` and `NewIndexerInformer`, over a `DeltaFIFO` as in its 1.24 generation.
+ * There a handler that panics ends the program; here an error is logged, and the informer continues.
  *
  * @returns The store, for reading only, and the controller, to be run.
  *

@@ -24,20 +24,22 @@ import type { StoreEvent } from "./store_event.ts";
  */
 export interface SnapshotOptions {
   /**
-   * How long changes are gathered before they are saved, in milliseconds; 1,000 by default. What happens in the last such
-   * time before a crash is not saved, and comes again by the watch. Not for a storage that saves in the turn.
+   * How long changes are gathered before they are saved, in milliseconds; 1,000 by default. What happens in
+   * the last such time before a crash is not saved, and comes again by the watch. Not for a storage that
+   * saves in the turn.
    */
   readonly intervalMs?: number;
   /**
-   * How long the storage may take to load, in milliseconds; 30,000 by default. Then the snapshot is refused, and
-   * everything is listed.
+   * How long the storage may take to load, in milliseconds; 30,000 by default. Then the snapshot is refused,
+   * and everything is listed.
    */
   readonly loadTimeoutMs?: number;
   /** How long a stop waits for the last save, in milliseconds; 10,000 by default. */
   readonly stopTimeoutMs?: number;
   /**
-   * A text that changes whenever the same objects of the server are held otherwise: after a change of the transform, of the
-   * key function or of the source's schema. A snapshot with another text is refused. Required beside a transform.
+   * A text that changes whenever the same objects of the server are held otherwise: after a change of the
+   * transform, of the key function or of the source's schema. A snapshot with another text is refused.
+   * Required beside a transform.
    */
   readonly identity?: string;
 }
@@ -77,8 +79,8 @@ export interface InformerSnapshot {
 }
 
 /**
- * Makes what an informer's option `snapshot` takes of a storage. The functions that make a storage of the library
- * return it already.
+ * Makes what an informer's option `snapshot` takes of a storage. The functions that make a storage of the
+ * library return it already.
  *
  * @throws {RangeError} A time among the options is negative or `NaN`.
  *

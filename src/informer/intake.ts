@@ -17,16 +17,19 @@ export interface IntakeOptions<T> {
   /** The store with its objects in their held form. */
   readonly held: Pick<Store<Held<T>>, "getByKey" | "lastStoreSyncResourceVersion">;
   readonly isSame: IsSameState<Held<T>>;
-  /** Runs on every object that is new, or may have changed, before it is held; returns what it has returned before as it is. */
+  /**
+   * Runs on every object that is new, or may have changed, before it is held; returns what it has returned
+   * before as it is.
+   */
   readonly transform: TransformFunc<T> | undefined;
 }
 
 /**
- * Takes objects in before they are queued: transforms and holds each once. An object of a list that has the content of
- * the stored one becomes the stored one, so that a list of known objects needs no memory.
+ * Takes objects in before they are queued: transforms and holds each once. An object of a list that has the
+ * content of the stored one becomes the stored one, so that a list of known objects needs no memory.
  *
- * Objects in a form of their own are held as they arrive, so that never more than one of a list is in memory as an
- * object; objects held as they are, when they are queued.
+ * Objects in a form of their own are held as they arrive, so that never more than one of a list is in memory
+ * as an object; objects held as they are, when they are queued.
  */
 export class Intake<T> {
   readonly #options: IntakeOptions<T>;
@@ -38,8 +41,8 @@ export class Intake<T> {
   /** The queue's transform, if it has anything to do. */
   readonly queue: TransformFunc<Held<T>> | undefined;
   /**
-   * Whether the results for a list's objects count, now that it is known how far the list has come. If not, list again:
-   * nothing is believed then.
+   * Whether the results for a list's objects count, now that it is known how far the list has come. If not,
+   * list again: nothing is believed then.
    */
   readonly accepts: (list: { readonly hasAdvanced: boolean }) => boolean = this.#belief.accepts;
 
@@ -98,9 +101,10 @@ export class Intake<T> {
 }
 
 /**
- * Whether an object of a list is the stored one without a look at its content, which would cost a transform, or a text of
- * its own: where the version says so, and it means something. That it does shows at the end of the list, whose own version must have
- * advanced: a server that was restored from a backup, or that makes its objects up, gives a version twice.
+ * Whether an object of a list is the stored one without a look at its content, which would cost a transform,
+ * or a text of its own: where the version says so, and it means something. That it does shows at the end of
+ * the list, whose own version must have advanced: a server that was restored from a backup, or that makes its
+ * objects up, gives a version twice.
  */
 class Belief {
   #mayBelieve = true;
@@ -142,8 +146,8 @@ function isSameVersion(a: unknown, b: unknown): boolean {
 }
 
 /**
- * Freezes an object and everything in it, so that code which changes it gets a `TypeError` there. Returns the same
- * object. For development: `freezeObjects` of an informer runs it on every object.
+ * Freezes an object and everything in it, so that code which changes it gets a `TypeError` there. Returns the
+ * same object. For development: `freezeObjects` of an informer runs it on every object.
  *
  * Stands where client-go has its `MutationDetector`, which compares copies once a second and panics.
  *
@@ -161,7 +165,8 @@ function isSameVersion(a: unknown, b: unknown): boolean {
  * @category Informers
  */
 export function freezeObject<T>(object: T): T {
-  // What is frozen already is walked as well: it may be frozen on its surface only. A set, as there may be circles.
+  // What is frozen already is walked as well: it may be frozen on its surface only. A set, as there may be
+  // circles.
   const seen = new Set<unknown>();
   const rest: unknown[] = [object];
   while (rest.length > 0) {

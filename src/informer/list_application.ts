@@ -30,7 +30,8 @@ export interface ListApplicationOptions<T> {
   /** Whether handlers receive no update for a state that is stored already, unless by a resync. */
   readonly skipsUnchanged: boolean;
   /**
-   * What is stored of an object of a list, `undefined` if nothing is; the object itself, if there is no such function.
+   * What is stored of an object of a list, `undefined` if nothing is; the object itself, if there is no such
+   * function.
    */
   readonly takeIn?: ((object: T) => Taken<T> | undefined) | undefined;
   /** How many objects there are to a step of a list. */
@@ -58,8 +59,8 @@ export class ListApplication<T> {
   }
 
   /**
-   * Replaces the store's content by a list, in steps. The last step writes the store and notifies; until then readers
-   * see the content before. If the list has an object unchanged, the store keeps the one it has.
+   * Replaces the store's content by a list, in steps. The last step writes the store and notifies; until then
+   * readers see the content before. If the list has an object unchanged, the store keeps the one it has.
    */
   *replaceSteps({ objects, resourceVersion }: ReplacedAllInfo<T>, isInInitialList: boolean): Steps {
     const { store, receiver, skipsUnchanged, stepObjects } = this.#options;

@@ -1,9 +1,9 @@
 /**
  * The notifications of a list, as one unit.
  *
- * A list of many objects is many notifications. Made one by one for every handler they would take a long turn, and more
- * memory than an unchanged list should; so what the list brought is kept once, and a mailbox makes each notification
- * when its turn comes.
+ * A list of many objects is many notifications. Made one by one for every handler they would take a long
+ * turn, and more memory than an unchanged list should; so what the list brought is kept once, and a mailbox
+ * makes each notification when its turn comes.
  *
  * @module
  */
@@ -12,13 +12,15 @@ import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
 import type { Steps } from "../util/turns.ts";
 import type { Notification } from "./event_handler.ts";
 
-/** What receives the notifications of a store's changes: all listeners of a shared informer, or one handler. */
+/**
+ * What receives the notifications of a store's changes: all listeners of a shared informer, or one handler.
+ */
 export interface NotificationReceiver<T> {
   /** Receives a notification; `isUnchanged`: an update whose two states are the same. */
   distribute(notification: Notification<T>, isUnchanged: boolean): void;
   /**
-   * Does a part of the work of {@linkcode NotificationReceiver.distributeList} in advance, in steps. That call follows in
-   * the turn of the last step, or {@linkcode NotificationReceiver.dropPrepared}.
+   * Does a part of the work of {@linkcode NotificationReceiver.distributeList} in advance, in steps. That
+   * call follows in the turn of the last step, or {@linkcode NotificationReceiver.dropPrepared}.
    */
   prepareList(list: ListNotifications<T>, stepObjects: number): Steps;
   /** What was prepared is not distributed. */

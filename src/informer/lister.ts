@@ -58,9 +58,10 @@ export interface Lister<T> extends NamespaceLister<T> {
 }
 
 /**
- * Makes a lister over an informer's `indexer`, or any other. With an index `namespace` (`metaNamespaceIndex`), as the
- * informers of a `SharedInformerFactory` have it, listing a namespace costs only what is in it; with an index of a
- * `labelIndexFunc`, a selector costs only what is under the rarest label that it requires.
+ * Makes a lister over an informer's `indexer`, or any other. With an index `namespace`
+ * (`metaNamespaceIndex`), as the informers of a `SharedInformerFactory` have it, listing a namespace costs
+ * only what is in it; with an index of a `labelIndexFunc`, a selector costs only what is under the rarest
+ * label that it requires.
  *
  * Mirrors client-go's `NewGenericLister`.
  *
@@ -112,9 +113,9 @@ export function newLister<T, I extends string>(
 }
 
 /**
- * The objects of a store that carry the labels selected: a new array, in no order that may be relied on. A selector of
- * nothing, or of everything, does not look at labels. Costs what is under the rarest label that is required, if the
- * store has an index of a `labelIndexFunc`, and what the store holds if not.
+ * The objects of a store that carry the labels selected: a new array, in no order that may be relied on. A
+ * selector of nothing, or of everything, does not look at labels. Costs what is under the rarest label that
+ * is required, if the store has an index of a `labelIndexFunc`, and what the store holds if not.
  *
  * Mirrors client-go's `ListAll`.
  *
@@ -140,9 +141,9 @@ export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
 }
 
 /**
- * The objects of one namespace that carry the labels selected; of all namespaces for `""`. Costs what the namespace
- * holds if the indexer has an index `namespace`, or less by an index of a `labelIndexFunc`, and what the store holds if
- * it has neither.
+ * The objects of one namespace that carry the labels selected; of all namespaces for `""`. Costs what the
+ * namespace holds if the indexer has an index `namespace`, or less by an index of a `labelIndexFunc`, and
+ * what the store holds if it has neither.
  *
  * Mirrors client-go's `ListAllByNamespace`.
  *
@@ -174,7 +175,10 @@ export function listAllByNamespace<T, I extends string>(
   return select(indexer, { selector: matches, namespace });
 }
 
-/** Looks through a store as it holds its objects: what they are found by is live, and only what is found is decoded. */
+/**
+ * Looks through a store as it holds its objects: what they are found by is live, and only what is found is
+ * decoded.
+ */
 function select<T>(
   store: Store<T>,
   what: { readonly selector: LabelSelector | undefined; readonly namespace: string | undefined },

@@ -1,17 +1,18 @@
 /**
  * The notifications that wait for a handler.
  *
- * How it works. As long as few notifications wait they are kept one by one, in order. When there are more than the
- * limit, they are merged: one entry for each object, at the place of its first notification, which holds what the
- * handler saw last and what is true now. From then on each further notification is merged into its object's entry,
- * until all of them were taken. So a handler that stalls costs memory in proportion to the objects that changed, not to
- * the changes, and still sees for every object a history that makes sense: an add, then updates, then a delete, each
- * update with the state it saw before as the old one.
+ * How it works. As long as few notifications wait they are kept one by one, in order. When there are more
+ * than the limit, they are merged: one entry for each object, at the place of its first notification, which
+ * holds what the handler saw last and what is true now. From then on each further notification is merged into
+ * its object's entry, until all of them were taken. So a handler that stalls costs memory in proportion to
+ * the objects that changed, not to the changes, and still sees for every object a history that makes sense:
+ * an add, then updates, then a delete, each update with the state it saw before as the old one.
  *
- * What a list says is one entry of the queue, whose notifications are made when they are taken. It may pass the limit as
- * long as it is alone: it has each object once. Changes that come behind a list which was not taken yet are merged among
- * themselves, and each is merged into what the list says of its object when that is taken: the list is not
- * walked for them. A list that comes while much waits is merged with that, one object after the other, in steps before it is pushed.
+ * What a list says is one entry of the queue, whose notifications are made when they are taken. It may pass
+ * the limit as long as it is alone: it has each object once. Changes that come behind a list which was not
+ * taken yet are merged among themselves, and each is merged into what the list says of its object when that
+ * is taken: the list is not walked for them. A list that comes while much waits is merged with that, one
+ * object after the other, in steps before it is pushed.
  *
  * @module
  */
@@ -30,15 +31,18 @@ import { MergedNotifications } from "./merged_notifications.ts";
  */
 export interface MailboxOptions {
   /**
-   * How many may wait; 1,000 by default. A list may be longer, as long as nothing waits with it; with `remove` also then.
+   * How many may wait; 1,000 by default. A list may be longer, as long as nothing waits with it; with
+   * `remove` also then.
    */
   readonly limit?: number;
   /**
    * What happens when more do:
    *
-   * - `coalesce`, the default: from then on those of one object are merged, so that at most one an object waits.
+   * - `coalesce`, the default: from then on those of one object are merged, so that at most one an object
+   *   waits.
    * - `grow`: nothing, as in client-go. A handler that stalls takes memory without end.
-   * - `remove`: the handler is removed, with an error in the log: for handlers that need every change or none.
+   * - `remove`: the handler is removed, with an error in the log: for handlers that need every change or
+   *   none.
    */
   readonly onOverflow?: "coalesce" | "grow" | "remove";
 }
@@ -90,8 +94,8 @@ export class Mailbox<T> {
   }
 
   /**
-   * How many notifications wait. While a list is taken it is not known of each change behind it whether the list has its
-   * object still: then it is how many there are at least.
+   * How many notifications wait. While a list is taken it is not known of each change behind it whether the
+   * list has its object still: then it is how many there are at least.
    */
   get length(): number {
     return Math.max(this.#list.length - this.#lists + this.#inLists, this.#merged?.size ?? 0);

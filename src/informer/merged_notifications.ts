@@ -20,13 +20,14 @@ interface Merged<T> {
 }
 
 /**
- * One notification for each object, at the place of its first one: of what the handler saw last, and what is true now.
- * An object that came and went without being seen is not among them.
+ * One notification for each object, at the place of its first one: of what the handler saw last, and what is
+ * true now. An object that came and went without being seen is not among them.
  */
 export class MergedNotifications<T> {
   readonly #keyFunc: KeyFunc;
   readonly #entries = new Map<string, Merged<T>>();
-  // One iterator as long as there are entries: a new one would skip over everything that was taken from the front.
+  // One iterator as long as there are entries: a new one would skip over everything that was taken from the
+  // front.
   #next: Iterator<[string, Merged<T>]> | undefined;
   /** Called for an object of an initial list that will not be delivered as one. */
   onInitialMerged: () => void;
@@ -64,8 +65,8 @@ export class MergedNotifications<T> {
   }
 
   /**
-   * Takes out what is here of the object of a notification that comes before, and merges it into that; `undefined` if
-   * both together change nothing.
+   * Takes out what is here of the object of a notification that comes before, and merges it into that;
+   * `undefined` if both together change nothing.
    */
   mergedInto(earlier: Notification<T>): Notification<T> | undefined {
     const key = this.#keyOf(earlier);
@@ -110,7 +111,10 @@ export class MergedNotifications<T> {
   }
 }
 
-/** A delete of the object that the handler saw: if another of its name came and went meanwhile, of its last known state. */
+/**
+ * A delete of the object that the handler saw: if another of its name came and went meanwhile, of its last
+ * known state.
+ */
 function deletedOf<T>(deleted: DeletedObject<T>, seen: T | undefined): DeletedObject<T> {
   if (seen === undefined) return deleted;
   if (!deleted.finalStateUnknown && metaOf(deleted.object)?.uid === metaOf(seen)?.uid) return deleted;
@@ -129,7 +133,8 @@ function first<T>(notification: Notification<T>): Merged<T> {
     }
     case "delete": {
       const { deleted, oldObject } = notification;
-      // One that was never stored was never seen: an object of its name that comes after it is new to the handler.
+      // One that was never stored was never seen: an object of its name that comes after it is new to the
+      // handler.
       return { isKnown: true, seen: oldObject, isInInitialList: false, object: undefined, deleted };
     }
   }

@@ -1,6 +1,6 @@
 /**
- * The parts of informers: the controller, the plain informer, the mutation cache, trackers of what has synced.
- * `SharedIndexInformer`, the factory and the listers are in `@listwatch/cache`.
+ * The parts of informers: the controller, the plain informer, the mutation cache, trackers of what has
+ * synced. `SharedIndexInformer`, the factory and the listers are in `@listwatch/cache`.
  *
  * @example
  * ```ts

@@ -31,14 +31,15 @@ export interface MutationCacheOptions<
   /** How long a write is remembered, in milliseconds; 300,000 by default. */
   readonly ttlMs?: number;
   /**
-   * Whether a written object that the store does not hold is returned. Not by default, as it may have been created (the
-   * watch will bring it) or be deleted since.
+   * Whether a written object that the store does not hold is returned. Not by default, as it may have been
+   * created (the watch will bring it) or be deleted since.
    *
-   * - `true`: as client-go does it, where `getByKey` returns such an object once and forgets it; `byIndex` does not.
+   * - `true`: as client-go does it, where `getByKey` returns such an object once and forgets it; `byIndex`
+   *   does not.
    * - `"untilStored"`: on every read, until the store has caught up or `ttlMs` are over.
    *
-   * With {@linkcode MutationCache.handler} registered at the informer, a delete that it saw is known; of one that it
-   * never saw, the object shows for up to `ttlMs`.
+   * With {@linkcode MutationCache.handler} registered at the informer, a delete that it saw is known; of one
+   * that it never saw, the object shows for up to `ttlMs`.
    */
   readonly includeAdds?: boolean | "untilStored";
   /** How many writes are remembered; 100 by default. The one that was not used for longest goes first. */
@@ -63,13 +64,13 @@ const DEFAULT_TTL_MS = 300_000;
 const DEFAULT_MAX_SIZE = 100;
 
 /**
- * A store overlaid with one's own recent writes: after an update, a controller that looks at its cache again finds what
- * it wrote, or something newer, although the watch has not brought it yet.
+ * A store overlaid with one's own recent writes: after an update, a controller that looks at its cache again
+ * finds what it wrote, or something newer, although the watch has not brought it yet.
  *
- * Hand it what each create or update returned ({@linkcode MutationCache.mutation}); reads return the newer of that and
- * the store's object, by resourceVersion. It is an overlay that may forget (after `ttlMs`, or when there were too many
- * writes), not a store: then the store's object is returned. It does not look at the world by itself; registering
- * {@linkcode MutationCache.handler} keeps it small and informs it of deletes.
+ * Hand it what each create or update returned ({@linkcode MutationCache.mutation}); reads return the newer of
+ * that and the store's object, by resourceVersion. It is an overlay that may forget (after `ttlMs`, or when
+ * there were too many writes), not a store: then the store's object is returned. It does not look at the
+ * world by itself; registering {@linkcode MutationCache.handler} keeps it small and informs it of deletes.
  *
  * Mirrors client-go's [`MutationCache`](https://github.com/kubernetes/client-go/blob/master/tools/cache/mutation_cache.go) with integer resourceVersions.
  *
@@ -104,8 +105,8 @@ export class MutationCache<
   readonly #entries = new Map<string, Entry<T>>();
 
   /**
-   * Receives the informer's changes: register it with `addEventHandler`. It drops writes that have arrived in the store, and
-   * writes to objects that are deleted.
+   * Receives the informer's changes: register it with `addEventHandler`. It drops writes that have arrived in
+   * the store, and writes to objects that are deleted.
    */
   readonly handler: ResourceEventHandler<T> = {
     onAdd: (object) => this.onAddOrUpdate(object),
@@ -127,7 +128,9 @@ export class MutationCache<
     requireNumbers("make a mutation cache", { ttlMs: this.#ttlMs }, { mayBeInfinite: true });
   }
 
-  /** The newer of the stored and the written object of a key; one that is not stored only with `includeAdds`. */
+  /**
+   * The newer of the stored and the written object of a key; one that is not stored only with `includeAdds`.
+   */
   getByKey(key: string): T | undefined {
     const stored = this.#store.getByKey(key);
     if (stored !== undefined) return this.#newer(key, stored);
@@ -140,9 +143,10 @@ export class MutationCache<
   }
 
   /**
-   * The objects under a value of an index, each as {@linkcode MutationCache.getByKey} returns it; in no order that may
-   * be relied on. A stored object is found under the values it is stored with, even if its newer state has others; with
-   * `includeAdds`, written objects that are not stored under the value are found under their own.
+   * The objects under a value of an index, each as {@linkcode MutationCache.getByKey} returns it; in no order
+   * that may be relied on. A stored object is found under the values it is stored with, even if its newer
+   * state has others; with `includeAdds`, written objects that are not stored under the value are found under
+   * their own.
    *
    * @throws {NoIndexerError} It was made without an indexer.
    * @throws {IndexNotFoundError} There is no such index.
@@ -173,9 +177,9 @@ export class MutationCache<
   }
 
   /**
-   * Remembers what a create or an update returned. Older news than it has of the object is dropped, and so is any of an
-   * object instance that it knows to be deleted. An object without a key is logged and dropped: reads continue
-   * without it.
+   * Remembers what a create or an update returned. Older news than it has of the object is dropped, and so is
+   * any of an object instance that it knows to be deleted. An object without a key is logged and dropped:
+   * reads continue without it.
    */
   mutation(object: T): void {
     const key = this.#keyOf(object);
@@ -202,8 +206,8 @@ export class MutationCache<
   }
 
   /**
-   * The store holds this object no more: drop writes to it, and refuse them from now on. A write to a newer object
-   * of the same name is kept.
+   * The store holds this object no more: drop writes to it, and refuse them from now on. A write to a newer
+   * object of the same name is kept.
    */
   onDelete(deleted: DeletedObject<T>): void {
     const { key, object } = deleted;

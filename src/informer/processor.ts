@@ -27,18 +27,22 @@ export interface HandlerOptions {
   readonly name?: string;
   /** This handler's own resync period, in milliseconds; 0 for none. The informer's by default. */
   readonly resyncPeriodMs?: number;
-  /** How many notifications may wait for this handler, and what happens when more do; merged by object by default. */
+  /**
+   * How many notifications may wait for this handler, and what happens when more do; merged by object by
+   * default.
+   */
   readonly mailbox?: MailboxOptions;
   /** What the handler receives: objects, unless {@linkcode HeadHandlerOptions} say otherwise. */
   readonly receives?: "objects";
 }
 
 /**
- * Options of `addEventHandler` for a handler that reads only keys and metadata: it receives a `KeyedHead` where others
- * receive the object. With `storage: texts()` or `shortTexts()`, no object is parsed for it.
+ * Options of `addEventHandler` for a handler that reads only keys and metadata: it receives a `KeyedHead`
+ * where others receive the object. With `storage: texts()` or `shortTexts()`, no object is parsed for it.
  *
- * Only the type of a notification's objects differs. Their order and number, `isInInitialList` and tombstones are the
- * same. An object whose changes are not in its head is notified as well: its `resourceVersion` has changed.
+ * Only the type of a notification's objects differs. Their order and number, `isInInitialList` and tombstones
+ * are the same. An object whose changes are not in its head is notified as well: its `resourceVersion` has
+ * changed.
  *
  * @category Informers
  */
@@ -63,8 +67,8 @@ export interface HandlerRegistration {
   /** Whether the informer has synced and this handler has handled every object of its initial list. */
   hasSynced(): boolean;
   /**
-   * Resolves when that becomes true; rejects with the signal's reason, or with an `InformerStateError` when the handler
-   * is removed or the informer stops before.
+   * Resolves when that becomes true; rejects with the signal's reason, or with an `InformerStateError` when
+   * the handler is removed or the informer stops before.
    */
   readonly synced: SyncedMethod;
   /** What its informer's last request failed with, while the server cannot be read: why it has not synced. */
@@ -117,14 +121,17 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     this.#resyncCheckPeriodMs = options.resyncCheckPeriodMs;
   }
 
-  /** How often the informer looks whether a resync is due: the shortest period that was requested before it started. */
+  /**
+   * How often the informer looks whether a resync is due: the shortest period that was requested before it
+   * started.
+   */
   get resyncCheckPeriodMs(): number {
     return this.#resyncCheckPeriodMs;
   }
 
   /**
-   * Adds a listener. A resync period shorter than the informer's makes the informer look more often, unless it has
-   * started: then the period is lengthened to the informer's.
+   * Adds a listener. A resync period shorter than the informer's makes the informer look more often, unless
+   * it has started: then the period is lengthened to the informer's.
    *
    * @param present The objects that are in the store of an informer which has started: an add for each of them is queued.
    */
@@ -256,7 +263,10 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     await Promise.all(stopping);
   }
 
-  /** Queues a notification for every listener; an update whose two states are the same, for those that are syncing. */
+  /**
+   * Queues a notification for every listener; an update whose two states are the same, for those that are
+   * syncing.
+   */
   distribute(notification: Notification<Held<T>>, isUnchanged: boolean): void {
     for (const listener of this.#listeners) {
       if (!isUnchanged || listener.isSyncing) listener.add(notification);
@@ -264,8 +274,8 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
   }
 
   /**
-   * Does in steps what a list costs for each object, for listeners that something waits for: it is merged with that.
-   * To be followed by {@linkcode Processor.distributeList} within the turn of the last step, or by
+   * Does in steps what a list costs for each object, for listeners that something waits for: it is merged
+   * with that. To be followed by {@linkcode Processor.distributeList} within the turn of the last step, or by
    * {@linkcode Processor.dropPrepared}.
    */
   *prepareList(list: ListNotifications<Held<T>>, stepObjects: number): Steps {
@@ -286,7 +296,9 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     for (const listener of this.#listeners) listener.addList(list);
   }
 
-  /** Whether a resync is due for any listener; from now on updates of unchanged objects are for those only. */
+  /**
+   * Whether a resync is due for any listener; from now on updates of unchanged objects are for those only.
+   */
   shouldResync(): boolean {
     const nowMs = monotonicNow(this.#options.clock);
     let due = false;

@@ -59,8 +59,8 @@ const TURN_CALLS = 1_000;
 const IN_WORDS = { add: "an add", update: "an update", delete: "a delete" } as const;
 
 /**
- * One handler, the notifications that wait for it, and the one pump that delivers them: strictly in order, one at a
- * time, awaiting the handler's promises. Handlers do not wait for each other.
+ * One handler, the notifications that wait for it, and the one pump that delivers them: strictly in order,
+ * one at a time, awaiting the handler's promises. Handlers do not wait for each other.
  */
 export class ProcessorListener<T> {
   readonly #options: ProcessorListenerOptions<T>;
@@ -131,7 +131,8 @@ export class ProcessorListener<T> {
   }
 
   /**
-   * Whether what a list says is to be merged with what waits, in steps: see {@linkcode ProcessorListener.prepareList}.
+   * Whether what a list says is to be merged with what waits, in steps: see {@linkcode
+   * ProcessorListener.prepareList}.
    */
   needsPreparation(list: ListNotifications<Held<T>>): boolean {
     if (this.#stop.signal.aborted || this.#prepared?.list === list) return false;
@@ -167,15 +168,17 @@ export class ProcessorListener<T> {
     this.#tracker.upstreamHasSynced();
   }
 
-  /** It is being stopped, or its informer is: records whether its own handler does it, in the running call. */
+  /**
+   * It is being stopped, or its informer is: records whether its own handler does it, in the running call.
+   */
   stopping(): void {
     this.#stopsItself ||= this.#isInHandler;
   }
 
   /**
    * Drops what waits, and resolves when a running call has ended. Not if that call itself requested the stop:
-   * it would wait for its own end. A request after the call's first `await` cannot be distinguished from any other; so no
-   * call is awaited longer than `stopTimeoutMs`, and the log names one that was not.
+   * it would wait for its own end. A request after the call's first `await` cannot be distinguished from any
+   * other; so no call is awaited longer than `stopTimeoutMs`, and the log names one that was not.
    */
   stop(): Promise<void> {
     this.stopping();

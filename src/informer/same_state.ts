@@ -12,9 +12,9 @@ export type IsSameState<T> = (a: T, b: T) => boolean;
 
 /**
  * Makes the function that compares two states, as a store holds them, by their content. The same uid and
- * resourceVersion do not prove it: a server that was restored from a backup gives versions twice, and one that makes its
- * objects up (`metrics.k8s.io`) may leave the version as it is while they change. Another resourceVersion does prove that
- * it is another state; the content is compared only if both are the same.
+ * resourceVersion do not prove it: a server that was restored from a backup gives versions twice, and one
+ * that makes its objects up (`metrics.k8s.io`) may leave the version as it is while they change. Another
+ * resourceVersion does prove that it is another state; the content is compared only if both are the same.
  *
  * @param holding Of states in their held form.
  */

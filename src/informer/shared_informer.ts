@@ -2,9 +2,10 @@
  * The shared informer: one reflector, one queue, one indexed store, any number of handlers.
  *
  * How it works. The reflector fills the queue; the controller takes deltas out, and for each one the applier
- * (delta_applier.ts) writes the store and then - in the same turn, with nothing awaited in between - queues one notification
- * for every handler and calls the observers. Each handler has its own pump, so they run in their own time. A handler that joins
- * late receives everything that is in the store in the turn it registers: it misses no change, and receives none twice.
+ * (delta_applier.ts) writes the store and then - in the same turn, with nothing awaited in between - queues
+ * one notification for every handler and calls the observers. Each handler has its own pump, so they run in
+ * their own time. A handler that joins late receives everything that is in the store in the turn it
+ * registers: it misses no change, and receives none twice.
  *
  * @module
  */
@@ -45,9 +46,9 @@ import { newEventOpener, type StoreEvent } from "./store_event.ts";
 /**
  * Keeps an indexed copy of a resource, and notifies any number of handlers of its changes.
  *
- * Objects in the store and in notifications are shared: read-only. The store is written before handlers are notified,
- * so a handler that looks up an object finds the state that it received, or a newer one. Each handler receives everything
- * in order, in its own time.
+ * Objects in the store and in notifications are shared: read-only. The store is written before handlers are
+ * notified, so a handler that looks up an object finds the state that it received, or a newer one. Each
+ * handler receives everything in order, in its own time.
  *
  * Mirrors client-go's [`SharedIndexInformer`](https://github.com/kubernetes/client-go/blob/master/tools/cache/shared_informer.go).
  *
@@ -145,12 +146,12 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Runs until the signal is aborted; resolves when the reflector, the queue and every handler's pump have stopped.
-   * A running call of a handler is awaited, for `handlerStopTimeoutMs` at most; what waited for it is dropped.
-   * It cannot be run again.
+   * Runs until the signal is aborted; resolves when the reflector, the queue and every handler's pump have
+   * stopped. A running call of a handler is awaited, for `handlerStopTimeoutMs` at most; what waited for it
+   * is dropped. It cannot be run again.
    *
-   * A handler may stop its informer and await that: its own call is not awaited then, if it stops it before its
-   * first `await`, and otherwise until that time is over.
+   * A handler may stop its informer and await that: its own call is not awaited then, if it stops it before
+   * its first `await`, and otherwise until that time is over.
    *
    * @throws {InformerStateError} It was run before.
    */
@@ -200,8 +201,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Runs it in the background, until `stop` is called, the optional signal is aborted, or the scope of an `await using`
-   * ends.
+   * Runs it in the background, until `stop` is called, the optional signal is aborted, or the scope of an
+   * `await using` ends.
    *
    * @throws {InformerStateError} It was run before.
    */
@@ -213,11 +214,12 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Adds a handler; at any time before the informer has stopped. One that joins a running informer first receives
-   * everything in the store, with `isInInitialList` true. The same handler may be added several times.
+   * Adds a handler; at any time before the informer has stopped. One that joins a running informer first
+   * receives everything in the store, with `isInInitialList` true. The same handler may be added several
+   * times.
    *
-   * With `receives: "heads"` the handler receives the key and some metadata of each object, and no object is opened for it:
-   * see {@linkcode HeadHandlerOptions}.
+   * With `receives: "heads"` the handler receives the key and some metadata of each object, and no object is
+   * opened for it: see {@linkcode HeadHandlerOptions}.
    *
    * @throws {InformerStateError} The informer has stopped.
    * @throws {RangeError} The resync period or the mailbox's limit is no such number.
@@ -239,14 +241,15 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     }
     const resyncPeriodMs = options.resyncPeriodMs ?? this.#options.resyncPeriodMs ?? 0;
     requireNumbers("add a handler", { resyncPeriodMs });
-    // No await from here to the end: what the store holds now, and every later change, reach the handler once.
+    // No await from here to the end: what the store holds now, and every later change, reach the handler
+    // once.
     const present = this.#controller === undefined ? undefined : this.#store.held.list();
     return this.#processor.add(handler, { ...options, resyncPeriodMs }, present);
   }
 
   /**
-   * Removes a handler: it receives nothing any more, and what waited for it is dropped. A handler that is not there
-   * (any more) is fine.
+   * Removes a handler: it receives nothing any more, and what waited for it is dropped. A handler that is not
+   * there (any more) is fine.
    *
    * @returns Resolves when a running call has ended, or after `handlerStopTimeoutMs`; at once if that
    * call removes it, before its first `await`.
@@ -256,8 +259,9 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Calls `observer` with everything that happens to the store, within the turn that it happens, right after the write.
-   * For code that must keep in step with the store; it must be quick and must not write. What it throws is logged.
+   * Calls `observer` with everything that happens to the store, within the turn that it happens, right after
+   * the write. For code that must keep in step with the store; it must be quick and must not write. What it
+   * throws is logged.
    *
    * @returns A function that removes the observer.
    */
@@ -267,8 +271,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * As {@linkcode SharedIndexInformer.observe}, with the objects in the form in which the store holds them: for adapters
-   * that keep what they receive.
+   * As {@linkcode SharedIndexInformer.observe}, with the objects in the form in which the store holds them:
+   * for adapters that keep what they receive.
    *
    * @internal
    */
@@ -278,9 +282,9 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Adds indices, at any time before the informer has stopped: what is stored already is indexed at once, within this
-   * turn. Where much is stored, or it is stored encoded, {@linkcode SharedIndexInformer.addIndexersInTurns} does not block
-   * the event loop.
+   * Adds indices, at any time before the informer has stopped: what is stored already is indexed at once,
+   * within this turn. Where much is stored, or it is stored encoded, {@linkcode
+   * SharedIndexInformer.addIndexersInTurns} does not block the event loop.
    *
    * @throws {InformerStateError} The informer has stopped.
    * @throws {IndexerConflictError} A name is taken; nothing was added.
@@ -293,9 +297,10 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * As {@linkcode SharedIndexInformer.addIndexers}, but others get a turn of the event loop every few milliseconds. The
-   * indices are there, as one step, when the promise resolves; until then lookups do not know them. Changes and lists
-   * that arrive meanwhile are taken in. For its time it takes as much memory as all indices once more.
+   * As {@linkcode SharedIndexInformer.addIndexers}, but others get a turn of the event loop every few
+   * milliseconds. The indices are there, as one step, when the promise resolves; until then lookups do not
+   * know them. Changes and lists that arrive meanwhile are taken in. For its time it takes as much memory as
+   * all indices once more.
    *
    * @returns This informer, with the new names in its type.
    * @throws {InformerStateError} The informer has stopped, before or meanwhile; nothing was added.
@@ -360,8 +365,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Whether the store holds the whole first list; or the content of a snapshot, and the server has confirmed it by a list, a
-   * bookmark or the changes since. For the handlers see their registrations.
+   * Whether the store holds the whole first list; or the content of a snapshot, and the server has confirmed
+   * it by a list, a bookmark or the changes since. For the handlers see their registrations.
    */
   hasSynced(): boolean {
     return this.#waits.synced.isOpen;
@@ -369,7 +374,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /**
    * Whether the store holds the content of a snapshot that the server has not confirmed yet: as old as
-   * `status().restored` says, or older if the server was restored from a backup. False again once it has synced.
+   * `status().restored` says, or older if the server was restored from a backup. False again once it has
+   * synced.
    */
   isRestored(): boolean {
     return this.#waits.restored.isOpen && !this.hasSynced();
@@ -393,18 +399,20 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly synced: SyncedMethod = (signal) => this.#waits.opened(this.#waits.synced, signal);
 
   /**
-   * What the last request failed with, and how many have failed in this outage; `undefined` unless it runs and the
-   * server cannot be read at present. For a program that wants to give up, or to say why it waits.
+   * What the last request failed with, and how many have failed in this outage; `undefined` unless it runs
+   * and the server cannot be read at present. For a program that wants to give up, or to say why it waits.
    */
   failure(): FailedTry | undefined {
     return this.#controller?.failure();
   }
 
   /**
-   * Resolves when the store has reached a resourceVersion: after it, a read sees the write that returned that version,
-   * also if the object was deleted and created again since. A relist, an event of any object and a bookmark all count.
+   * Resolves when the store has reached a resourceVersion: after it, a read sees the write that returned that
+   * version, also if the object was deleted and created again since. A relist, an event of any object and a
+   * bookmark all count.
    *
-   * Needs the default queue: with a `DeltaFIFO`, which mixes the order of objects, the store has no single version.
+   * Needs the default queue: with a `DeltaFIFO`, which mixes the order of objects, the store has no single
+   * version.
    *
    * @param options `signal` bounds the wait; without one it lasts as long as the informer runs.
    * @throws {NotFreshError} The signal was aborted, or the informer stopped, first: before the call or after it.
@@ -418,7 +426,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * The object of a key, read when the store has reached `notOlderThan`, if that is given; `undefined` if there is none.
+   * The object of a key, read when the store has reached `notOlderThan`, if that is given; `undefined` if
+   * there is none.
    *
    * @throws {NotFreshError} The signal was aborted, or the informer stopped, before the store got there.
    * @throws {TypeError} `notOlderThan` is no resourceVersion that can be compared.
@@ -437,8 +446,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Moves the store's version forward to `through`, as a bookmark does, if every change up to `after` has arrived. For
-   * callers with proof that there is no change between the two.
+   * Moves the store's version forward to `through`, as a bookmark does, if every change up to `after` has
+   * arrived. For callers with proof that there is no change between the two.
    *
    * @returns Whether the reflector is there; not between two watches.
    */
@@ -447,8 +456,9 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Whether the store has synced, and something came from the server - a list, an event or a bookmark - at most so
-   * many milliseconds ago: its status' `lagMs`. Of a quiet resource bookmarks come, about once a minute.
+   * Whether the store has synced, and something came from the server - a list, an event or a bookmark - at
+   * most so many milliseconds ago: its status' `lagMs`. Of a quiet resource bookmarks come, about once a
+   * minute.
    */
   isFresh(maxAgeMs: number): boolean {
     const { lagMs } = this.status();
@@ -466,8 +476,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * The last resourceVersion the reflector saw, also in an event that was sent again; `""` before the first list. The
-   * store's version is `indexer.lastStoreSyncResourceVersion()`.
+   * The last resourceVersion the reflector saw, also in an event that was sent again; `""` before the first
+   * list. The store's version is `indexer.lastStoreSyncResourceVersion()`.
    */
   lastSyncResourceVersion(): string {
     return this.#controller?.lastSyncResourceVersion() ?? "";

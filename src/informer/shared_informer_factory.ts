@@ -25,7 +25,8 @@ import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import { waitFor } from "./wait_for_cache_sync.ts";
 
 /**
- * Where a {@linkcode SharedInformerFactory} gets its sources from: a `Cluster`, or anything with such a method.
+ * Where a {@linkcode SharedInformerFactory} gets its sources from: a `Cluster`, or anything with such a
+ * method.
  *
  * @category Informers
  */
@@ -57,7 +58,10 @@ export interface SharedInformerFactoryOptions {
   readonly namespace?: string;
   /** Changes the options of every list and watch. */
   readonly tweakListOptions?: (options: ListOptions, resource: GroupVersionResource) => ListOptions;
-  /** The resync period of resources that are not in `resyncPeriodsMs`, in milliseconds; 0, the default, is none. */
+  /**
+   * The resync period of resources that are not in `resyncPeriodsMs`, in milliseconds; 0, the default, is
+   * none.
+   */
   readonly resyncPeriodMs?: number;
   /** Resync periods by resource, written as `v1/pods`. */
   readonly resyncPeriodsMs?: Readonly<Record<string, number>>;
@@ -89,11 +93,12 @@ export interface ResourceInformer<T> {
 }
 
 /**
- * Makes informers, one for each resource, when they are first requested; starts and stops them together. All parts of a
- * program that need pods share one watch and one store.
+ * Makes informers, one for each resource, when they are first requested; starts and stops them together. All
+ * parts of a program that need pods share one watch and one store.
  *
- * Mirrors client-go's `SharedInformerFactory` and, as objects need no types here, its `DynamicSharedInformerFactory`.
- * It differs in `shutdown`, which stops the informers before it waits for them.
+ * Mirrors client-go's `SharedInformerFactory` and, as objects need no types here, its
+ * `DynamicSharedInformerFactory`. It differs in `shutdown`, which stops the informers before it waits for
+ * them.
  *
  * @example
  * ```ts
@@ -126,8 +131,8 @@ export class SharedInformerFactory implements AsyncDisposable {
   }
 
   /**
-   * The informer of a resource: made when it is first requested, the same one from then on. One that was made after
-   * {@linkcode SharedInformerFactory.start} runs from the next `start` on.
+   * The informer of a resource: made when it is first requested, the same one from then on. One that was made
+   * after {@linkcode SharedInformerFactory.start} runs from the next `start` on.
    *
    * `T` is what the caller knows of the objects; it is not checked. One resource requested with two types is
    * one informer with two views.
@@ -154,8 +159,8 @@ export class SharedInformerFactory implements AsyncDisposable {
   }
 
   /**
-   * Starts the informers that were made and not started yet; does not wait. They run until the signal is aborted or the
-   * factory is shut down. After a shutdown it does nothing.
+   * Starts the informers that were made and not started yet; does not wait. They run until the signal is
+   * aborted or the factory is shut down. After a shutdown it does nothing.
    */
   start(signal?: AbortSignal): void {
     if (this.#isShutDown) return;

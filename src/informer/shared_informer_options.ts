@@ -25,7 +25,9 @@ export interface QueueContext<T> {
   /** The informer's store: what the consumer knows. */
   readonly knownObjects: Indexer<T>;
   readonly transform: TransformFunc<T> | undefined;
-  /** Reports an object of a list that the transform throws for, and replaces it by its last accepted state. */
+  /**
+   * Reports an object of a list that the transform throws for, and replaces it by its last accepted state.
+   */
   readonly onTransformFailure: OnTransformFailure<T>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -42,7 +44,9 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
   readonly name?: string;
   /** Indices that are there from the start. Their names are the ones that lookups accept. */
   readonly indexers?: IndexersOption<T, I>;
-  /** The resync period of handlers that do not ask for their own, in milliseconds; 0, the default, is none. */
+  /**
+   * The resync period of handlers that do not ask for their own, in milliseconds; 0, the default, is none.
+   */
   readonly resyncPeriodMs?: number;
   /**
    * How long a stop, and the removal of a handler, wait for a running call of a handler, in milliseconds;
@@ -54,39 +58,40 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
   /** Keys; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
   /**
-   * Makes the queue; an atomic `RealFIFO` by default, which keeps the order of events across objects. With that one,
-   * events that are sent again (an older resourceVersion than the store has reached) are skipped; with any other
-   * they are applied, as client-go does.
+   * Makes the queue; an atomic `RealFIFO` by default, which keeps the order of events across objects. With
+   * that one, events that are sent again (an older resourceVersion than the store has reached) are skipped;
+   * with any other they are applied, as client-go does.
    */
   readonly queue?: (context: QueueContext<T>) => Queue<T>;
   /**
-   * Whether handlers receive an update, whose old and new object are the same state, for objects that a relist brings
-   * unchanged or that are sent again as they are stored. `true` by default, as
-   * client-go does; with `false` an update that is no resync is always a change.
+   * Whether handlers receive an update, whose old and new object are the same state, for objects that a
+   * relist brings unchanged or that are sent again as they are stored. `true` by default, as client-go does;
+   * with `false` an update that is no resync is always a change.
    */
   readonly notifyUnchanged?: boolean;
   /**
-   * How objects are held in the store, in the queue and for handlers: as they are by default; as short texts, for a
-   * sixth of the memory, with `shortTexts()`. Handlers, observers and readers receive objects in either case.
+   * How objects are held in the store, in the queue and for handlers: as they are by default; as short texts,
+   * for a sixth of the memory, with `shortTexts()`. Handlers, observers and readers receive objects in either
+   * case.
    */
   readonly storage?: StoreOptions<T>["storage"];
   /**
-   * Loads the content before the first request, from where it was saved as it changed, and continues by a watch instead of
-   * a list. Until the server has confirmed it, the informer is not synced: see `SharedIndexInformer.isRestored`. Needs the
-   * default queue; beside a transform, the snapshot's option `identity`; and a source that has an `identity`, as those of
-   * a `Cluster` have.
+   * Loads the content before the first request, from where it was saved as it changed, and continues by a
+   * watch instead of a list. Until the server has confirmed it, the informer is not synced: see
+   * `SharedIndexInformer.isRestored`. Needs the default queue; beside a transform, the snapshot's option
+   * `identity`; and a source that has an `identity`, as those of a `Cluster` have.
    */
   readonly snapshot?: InformerSnapshot;
   /**
-   * For development: freezes every object (after the transform), so that code which changes what it was handed throws
-   * where it does so. `false` by default.
+   * For development: freezes every object (after the transform), so that code which changes what it was
+   * handed throws where it does so. `false` by default.
    */
   readonly freezeObjects?: boolean;
   /**
-   * At most so many objects of a list, a resync or an index, or so many changes, are processed before other tasks
-   * get a turn of the event loop; 1,000 by default, and fewer where they take longer than 4 ms. For runtimes whose
-   * clock does not advance while code runs, as deployed Workers do, and for tests. Readers, observers and handlers see all
-   * of a list as one step, however many turns it took.
+   * At most so many objects of a list, a resync or an index, or so many changes, are processed before other
+   * tasks get a turn of the event loop; 1,000 by default, and fewer where they take longer than 4 ms. For
+   * runtimes whose clock does not advance while code runs, as deployed Workers do, and for tests. Readers,
+   * observers and handlers see all of a list as one step, however many turns it took.
    */
   readonly turnObjects?: number;
   /** Where measurements go, the reflector's too; nowhere by default. */

@@ -19,8 +19,8 @@ export interface SnapshotIdentity {
   /** The resource, such as `apps/v1/deployments`; the informer's name where the resource is not known. */
   readonly resource: string;
   /**
-   * Everything else that decides what the content is, in one text to compare: server, namespace, selectors, shard, the
-   * fields that are kept or dropped, and what the program says of its transform.
+   * Everything else that decides what the content is, in one text to compare: server, namespace, selectors,
+   * shard, the fields that are kept or dropped, and what the program says of its transform.
    */
   readonly source: string;
 }
@@ -32,11 +32,14 @@ export interface SnapshotIdentity {
  */
 export interface SnapshotEntry {
   readonly key: string;
-  /** The JSON text as it was saved, a string of its own. Not read where {@linkcode SnapshotEntry.held} is there. */
+  /**
+   * The JSON text as it was saved, a string of its own. Not read where {@linkcode SnapshotEntry.held} is
+   * there.
+   */
   readonly json: string;
   /**
-   * What {@linkcode SnapshotPut.head} was when the object was saved, if the storage has it. With it, an informer that holds
-   * texts (`texts()`, `shortTexts()`) does not parse the JSON text.
+   * What {@linkcode SnapshotPut.head} was when the object was saved, if the storage has it. With it, an
+   * informer that holds texts (`texts()`, `shortTexts()`) does not parse the JSON text.
    */
   readonly head?: ObjectHead;
   /** The object in the form in which the informer holds it, if the storage is what holds it, too. */
@@ -60,15 +63,16 @@ export interface LoadedSnapshot {
   /** How many objects there are. */
   readonly count: number;
   /**
-   * All objects, in batches of at most a few thousand; called once. If it throws, or returns another number of objects
-   * than {@linkcode LoadedSnapshot.count}, the whole snapshot is refused. It may be ended early (`return`).
+   * All objects, in batches of at most a few thousand; called once. If it throws, or returns another number
+   * of objects than {@linkcode LoadedSnapshot.count}, the whole snapshot is refused. It may be ended early
+   * (`return`).
    */
   entries(): Iterable<readonly SnapshotEntry[]> | AsyncIterable<readonly SnapshotEntry[]>;
 }
 
 /**
- * One object to save. It does not change: {@linkcode SnapshotPut.json} may be called at any time until the save has
- * settled, and returns the state at the save's version.
+ * One object to save. It does not change: {@linkcode SnapshotPut.json} may be called at any time until the
+ * save has settled, and returns the state at the save's version.
  *
  * @category Snapshots
  */
@@ -87,21 +91,27 @@ export interface SnapshotPut {
 }
 
 /**
- * What a save writes: the content at {@linkcode SnapshotChange.resourceVersion} differs in exactly this from the content
- * of the save before.
+ * What a save writes: the content at {@linkcode SnapshotChange.resourceVersion} differs in exactly this from
+ * the content of the save before.
  *
  * @category Snapshots
  */
 export interface SnapshotChange {
   readonly resourceVersion: string;
-  /** The last contact with the server before this content was read: wall clock, in milliseconds since the epoch. */
+  /**
+   * The last contact with the server before this content was read: wall clock, in milliseconds since the
+   * epoch.
+   */
   readonly savedAtMs: number;
   /**
-   * A watch from this version would not be enough, as changes before it were lost, or it is no particular version: the
-   * informer that loads the content lists, and compares.
+   * A watch from this version would not be enough, as changes before it were lost, or it is no particular
+   * version: the informer that loads the content lists, and compares.
    */
   readonly needsList: boolean;
-  /** What identifies the cluster whatever its address, as `ListerWatcher.clusterUid`; absent if that is not known. */
+  /**
+   * What identifies the cluster whatever its address, as `ListerWatcher.clusterUid`; absent if that is not
+   * known.
+   */
   readonly clusterUid?: string;
   /** The content is exactly {@linkcode SnapshotChange.puts}: nothing that was saved before counts. */
   readonly replaces: boolean;
@@ -121,15 +131,16 @@ export function versionOf({ resourceVersion, savedAtMs, needsList, clusterUid }:
 /**
  * Where an informer's snapshot is stored. One storage serves one informer.
  *
- * Its methods are called one after the other: the load first, which ends when {@linkcode LoadedSnapshot.entries} was read
- * to its end; then saves; then, once, `close`. Each is called when the one before it has settled, however long that takes.
+ * Its methods are called one after the other: the load first, which ends when {@linkcode
+ * LoadedSnapshot.entries} was read to its end; then saves; then, once, `close`. Each is called when the one
+ * before it has settled, however long that takes.
  *
  * @category Snapshots
  */
 export interface SnapshotStorage {
   /**
-   * The snapshot, or `undefined` if there is none. Called once, before anything is saved; what is saved later is of this
-   * identity.
+   * The snapshot, or `undefined` if there is none. Called once, before anything is saved; what is saved later
+   * is of this identity.
    *
    * @param signal The informer no longer waits: it has stopped, or the load takes too long. Nothing is saved before the load
    * has settled, so a storage that may wait for long should then reject.
@@ -140,8 +151,8 @@ export interface SnapshotStorage {
     signal?: AbortSignal,
   ): LoadedSnapshot | undefined | Promise<LoadedSnapshot | undefined>;
   /**
-   * Saves all of a change or nothing of it, also when the process is killed meanwhile. Not called again before it has
-   * settled. If it fails, the next change {@linkcode SnapshotChange.replaces} everything.
+   * Saves all of a change or nothing of it, also when the process is killed meanwhile. Not called again
+   * before it has settled. If it fails, the next change {@linkcode SnapshotChange.replaces} everything.
    */
   save(change: SnapshotChange): void | Promise<void>;
   /**
@@ -156,11 +167,11 @@ export interface SnapshotStorage {
 /**
  * Why a snapshot is refused.
  *
- * - `torn`: a write was cut off, and nothing before it can be used. `truncated`: its end is missing. `corrupt`: a checksum
- *   or a text is wrong.
+ * - `torn`: a write was cut off, and nothing before it can be used. `truncated`: its end is missing.
+ *   `corrupt`: a checksum or a text is wrong.
  * - `foreign`: it is no snapshot. `newer-format`: a later version of the library wrote it.
- * - `other-identity`: it is of another resource or source. `in-use`: another informer has it. `unreadable`: the storage
- *   failed. `timeout`: it took too long.
+ * - `other-identity`: it is of another resource or source. `in-use`: another informer has it. `unreadable`:
+ *   the storage failed. `timeout`: it took too long.
  *
  * @category Snapshots
  */

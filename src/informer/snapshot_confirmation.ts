@@ -1,5 +1,6 @@
 /**
- * Finds out whether the content of a snapshot is what the server has at its version, and when the store has caught up.
+ * Finds out whether the content of a snapshot is what the server has at its version, and when the store has
+ * caught up.
  * @module
  */
 
@@ -23,11 +24,12 @@ const MOST_PROOFS = 4;
 const TOO_SLOW = new Error(`no answer within ${ANSWER_MS} ms`);
 
 /**
- * The server confirms a snapshot by a list or a bookmark, or by an event that brings the store to the version that the server
- * had when the informer started. Where its source has no `metadata` to read that version with, any event does.
+ * The server confirms a snapshot by a list or a bookmark, or by an event that brings the store to the version
+ * that the server had when the informer started. Where its source has no `metadata` to read that version
+ * with, any event does.
  *
- * Bookmarks come once a minute. So while a watch is open and nothing has confirmed the snapshot, a short second watch
- * asks for one (progress.ts).
+ * Bookmarks come once a minute. So while a watch is open and nothing has confirmed the snapshot, a short
+ * second watch asks for one (progress.ts).
  */
 export class SnapshotConfirmation<T> {
   readonly #context: SnapshotContext<T>;
@@ -100,7 +102,9 @@ export class SnapshotConfirmation<T> {
     else if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
   }
 
-  /** The store has the content, and a watch from the version of the snapshot, or from a later one, is open. */
+  /**
+   * The store has the content, and a watch from the version of the snapshot, or from a later one, is open.
+   */
   watching(): void {
     if (this.#serverVersion === undefined) return;
     if (this.#hasReached(this.#serverVersion)) this.#confirm(true);

@@ -28,9 +28,9 @@ const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
 
 /**
- * Saves what a storage does not have yet. While a save runs, or until it is due, only the keys of what changes are
- * gathered; the content is read from the store in the turn in which the save begins, together with its version. So a save
- * always has the content at one version, and a slow storage needs no queue.
+ * Saves what a storage does not have yet. While a save runs, or until it is due, only the keys of what
+ * changes are gathered; the content is read from the store in the turn in which the save begins, together
+ * with its version. So a save always has the content at one version, and a slow storage needs no queue.
  *
  * After a save that failed, the storage is in an unknown state: the next save replaces everything.
  */

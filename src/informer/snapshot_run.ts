@@ -1,6 +1,6 @@
 /**
- * The interface between an informer and the code that loads and saves its snapshot, which only programs that have a
- * snapshot carry.
+ * The interface between an informer and the code that loads and saves its snapshot, which only programs that
+ * have a snapshot carry.
  * @module
  */
 
@@ -66,8 +66,8 @@ export interface SnapshotStatus {
   /** What identifies the cluster: the uid of its namespace `kube-system`, once that was read. It is saved. */
   readonly clusterUid?: string;
   /**
-   * Why that cannot be read, if so: it may be forbidden. Then another cluster that responds at the same address is detected
-   * by its resource versions only, and not if they have passed those of the snapshot.
+   * Why that cannot be read, if so: it may be forbidden. Then another cluster that responds at the same
+   * address is detected by its resource versions only, and not if they have passed those of the snapshot.
    */
   readonly clusterUnknown?: string;
   /** The version of the content that was saved last, or loaded. */

@@ -23,11 +23,11 @@ export type StoreChange<T> =
   };
 
 /**
- * What happened to a store, in the order it happened: a single change; a whole list that was applied as one step; or
- * the news that nothing changed up to a resourceVersion.
+ * What happened to a store, in the order it happened: a single change; a whole list that was applied as one
+ * step; or the news that nothing changed up to a resourceVersion.
  *
- * In `replaced`, the deletes come first, then what was added or changed in the order of the list; what did not change
- * is not there.
+ * In `replaced`, the deletes come first, then what was added or changed in the order of the list; what did
+ * not change is not there.
  *
  * @category Informers
  */
@@ -40,7 +40,10 @@ export type StoreEvent<T> =
   }
   | { readonly type: "bookmark"; readonly resourceVersion: string };
 
-/** Makes what opens the objects of events: each when it is read, as a relist may bring more than fit in memory. */
+/**
+ * Makes what opens the objects of events: each when it is read, as a relist may bring more than fit in
+ * memory.
+ */
 export function newEventOpener<T>(holding: Holding<T>): (event: StoreEvent<Held<T>>) => StoreEvent<T> {
   const opened = (event: StoreEvent<Held<T>>): StoreEvent<T> => {
     switch (event.type) {

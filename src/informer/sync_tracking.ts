@@ -7,11 +7,12 @@ import { abortable } from "../util/abort.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";
 
 /**
- * Tracks whether an asynchronous consumer of an informer has synced: the informer has, and every item of the initial list
- * that was started is finished. Items have keys, may be handled at the same time and finish in any order.
+ * Tracks whether an asynchronous consumer of an informer has synced: the informer has, and every item of the
+ * initial list that was started is finished. Items have keys, may be handled at the same time and finish in
+ * any order.
  *
- * Start every item of the initial list before the call of {@linkcode AsyncTracker.upstreamHasSynced}; a handler does so
- * by starting those whose `isInInitialList` is true. Once synced, it stays so.
+ * Start every item of the initial list before the call of {@linkcode AsyncTracker.upstreamHasSynced}; a
+ * handler does so by starting those whose `isInInitialList` is true. Once synced, it stays so.
  *
  * Mirrors client-go's `synctrack.AsyncTracker`.
  *
@@ -65,8 +66,8 @@ export class AsyncTracker<K> {
 }
 
 /**
- * As {@linkcode AsyncTracker}, for a consumer that handles one item after the other: items need no keys, they are
- * counted.
+ * As {@linkcode AsyncTracker}, for a consumer that handles one item after the other: items need no keys, they
+ * are counted.
  *
  * Mirrors client-go's `synctrack.SingleFileTracker`.
  *
@@ -155,11 +156,11 @@ class SyncedLatch {
 }
 
 /**
- * A value that is computed when it is read, and again only after a `notify`: for values that are derived from a whole
- * store and needed occasionally.
+ * A value that is computed when it is read, and again only after a `notify`: for values that are derived from
+ * a whole store and needed occasionally.
  *
- * Reads during an evaluation share it. One that fails is not remembered: the next read tries again. A read after a
- * `notify` never returns a value whose evaluation started before it.
+ * Reads during an evaluation share it. One that fails is not remembered: the next read tries again. A read
+ * after a `notify` never returns a value whose evaluation started before it.
  *
  * Mirrors client-go's `synctrack.Lazy`.
  *

@@ -34,7 +34,9 @@ export interface HasSynced {
  * @category Informers
  */
 export interface WaitForOptions {
-  /** What is waited for, in words, such as `caches of the endpoints controller`. Nothing is logged without it. */
+  /**
+   * What is waited for, in words, such as `caches of the endpoints controller`. Nothing is logged without it.
+   */
   readonly what?: string;
   /** Ends the wait. */
   readonly signal?: AbortSignal;
@@ -45,8 +47,8 @@ export interface WaitForOptions {
 /**
  * Waits until everything given has synced.
  *
- * Mirrors client-go's `WaitForCacheSync`, without polling. It differs where the server cannot be read: client-go answers
- * `false`, whatever the reason; this throws the reason.
+ * Mirrors client-go's `WaitForCacheSync`, without polling. It differs where the server cannot be read:
+ * client-go answers `false`, whatever the reason; this throws the reason.
  *
  * @returns `true`, or `false` if the signal was aborted first and nothing had failed, or one of them stopped and never
  * will; what has synced already wins over an aborted signal.
@@ -76,7 +78,8 @@ export async function waitForCacheSync(what: readonly HasSynced[], signal?: Abor
 }
 
 /**
- * As {@linkcode waitForCacheSync}, but logs which have synced and, at the end, which have not and why, instead of throwing.
+ * As {@linkcode waitForCacheSync}, but logs which have synced and, at the end, which have not and why,
+ * instead of throwing.
  *
  * Mirrors client-go's `WaitFor`.
  *

@@ -12,8 +12,9 @@ export type LabelTest = (labels: LabelSet | undefined) => boolean;
 const FEW_KEYS = 4;
 
 /**
- * Makes one test of all requirements. The requirements on a key become one condition, so that a test costs one look-up per
- * key, or per label if there are fewer labels, however many requirements there are. A test allocates nothing.
+ * Makes one test of all requirements. The requirements on a key become one condition, so that a test costs
+ * one look-up per key, or per label if there are fewer labels, however many requirements there are. A test
+ * allocates nothing.
  */
 export function compileLabels(requirements: readonly LabelRequirement[]): LabelTest {
   const conditions = conditionsOf(requirements);

@@ -65,7 +65,10 @@ export class FieldSelector {
     return this.selectable && this.requirements.length === 0;
   }
 
-  /** Whether fields fulfil every requirement. A getter is called in the order of the requirements, up to the first that fails. */
+  /**
+   * Whether fields fulfil every requirement. A getter is called in the order of the requirements, up to the
+   * first that fails.
+   */
   matches(fields: FieldGetter | FieldSet): boolean {
     if (!this.selectable) return false;
     for (const { field, operator, value } of this.requirements) {
@@ -88,8 +91,8 @@ export class FieldSelector {
   }
 
   /**
-   * A selector with every field and value replaced by what `transform` returns for them; a server translates names of an
-   * old API version this way. A requirement whose field and value both become empty is dropped.
+   * A selector with every field and value replaced by what `transform` returns for them; a server translates
+   * names of an old API version this way. A requirement whose field and value both become empty is dropped.
    *
    * @throws What `transform` throws.
    */
@@ -104,7 +107,10 @@ export class FieldSelector {
     return new FieldSelector(requirements, { selectable: this.selectable });
   }
 
-  /** The canonical text, which parses to an equal selector; `""` for everything, and also for nothing, which has no text. */
+  /**
+   * The canonical text, which parses to an equal selector; `""` for everything, and also for nothing, which
+   * has no text.
+   */
   toString(): string {
     return this.requirements
       .map(({ field, operator, value }) => `${field}${operator}${escapeFieldValue(value)}`)
@@ -113,8 +119,9 @@ export class FieldSelector {
 }
 
 /**
- * Parses the text of a field selector: terms `field=value`, `field==value` or `field!=value`, separated by commas. A
- * value has a backslash before each `\`, `,` and `=`. Empty terms are skipped; the empty text selects everything.
+ * Parses the text of a field selector: terms `field=value`, `field==value` or `field!=value`, separated by
+ * commas. A value has a backslash before each `\`, `,` and `=`. Empty terms are skipped; the empty text
+ * selects everything.
  *
  * Mirrors apimachinery's `fields.ParseSelector`.
  *
@@ -268,7 +275,8 @@ function splitTerms(selector: string): string[] {
   return terms;
 }
 
-// Go compares bytes of UTF-8, which is the order of code points; JavaScript's own order puts surrogates too low.
+// Go compares bytes of UTF-8, which is the order of code points; JavaScript's own order puts surrogates too
+// low.
 function compareUtf8(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) {

@@ -40,8 +40,8 @@ export class NoMetaError extends CacheError {
 }
 
 /**
- * A store or queue could not compute the key of an object. The error has the object and, as `cause`, what the key function
- * threw. The call that threw it changed nothing.
+ * A store or queue could not compute the key of an object. The error has the object and, as `cause`, what the
+ * key function threw. The call that threw it changed nothing.
  *
  * Mirrors client-go's `KeyError`.
  *
@@ -110,8 +110,8 @@ export class UnexpectedKeyFormatError extends CacheError {
 }
 
 /**
- * A value whose key is the given text: for methods of a store that accept an object, when only its key is known. A plain
- * string is not a key.
+ * A value whose key is the given text: for methods of a store that accept an object, when only its key is
+ * known. A plain string is not a key.
  *
  * Mirrors client-go's `ExplicitKey`.
  *
@@ -162,7 +162,8 @@ export function metaNamespaceKey(value: unknown): string {
 }
 
 /**
- * As {@linkcode metaNamespaceKey}, but the key of a tombstone is the one it was made with. Informers use this one.
+ * As {@linkcode metaNamespaceKey}, but the key of a tombstone is the one it was made with. Informers use this
+ * one.
  *
  * Mirrors client-go's `DeletionHandlingMetaNamespaceKeyFunc`.
  *
@@ -211,7 +212,8 @@ export function formatObjectName(objectName: ObjectName): string {
 /**
  * Splits a key of {@linkcode metaNamespaceKey}.
  *
- * Mirrors client-go's `SplitMetaNamespaceKey`: `""` has two empty parts, `"a/"` the namespace `a` and no name.
+ * Mirrors client-go's `SplitMetaNamespaceKey`: `""` has two empty parts, `"a/"` the namespace `a` and no
+ * name.
  *
  * @throws {UnexpectedKeyFormatError} There is more than one slash.
  *

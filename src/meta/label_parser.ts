@@ -15,8 +15,8 @@ import { quoted, SelectorParseError } from "./selector_parse_error.ts";
  *             | KEY ( "=" | "==" | "!=" | ">" | "<" ) [ VALUE ]
  * ```
  *
- * Blanks (space, tab, carriage return, newline) are allowed between tokens. `in` and `notin` are words like any other
- * except right after a key. A missing VALUE is the empty string.
+ * Blanks (space, tab, carriage return, newline) are allowed between tokens. `in` and `notin` are words like
+ * any other except right after a key. A missing VALUE is the empty string.
  *
  * Mirrors apimachinery's `labels.ParseToRequirements`, except that it keeps the order of the text.
  *
@@ -45,7 +45,8 @@ const BINARY_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map<string, Lab
   ["<", "lt"],
 ]);
 
-// Go's lexer reads a NUL as the end: before a token it ends the text, right after one it is dropped. See `Lexer` in
+// Go's lexer reads a NUL as the end: before a token it ends the text, right after one it is dropped. See
+// `Lexer` in
 // https://github.com/kubernetes/apimachinery/blob/master/pkg/labels/selector.go
 function scan(text: string): Token[] {
   const tokens: Token[] = [];

@@ -7,7 +7,8 @@ import { DNS_SUBDOMAIN } from "./resource.ts";
 import { quoted, SelectorParseError } from "./selector_parse_error.ts";
 
 /**
- * How a {@linkcode LabelRequirement} relates key and values. `==` means the same as `=`; both are kept as written.
+ * How a {@linkcode LabelRequirement} relates key and values. `==` means the same as `=`; both are kept as
+ * written.
  *
  * Mirrors apimachinery's `selection.Operator`.
  *
@@ -41,7 +42,10 @@ export class LabelRequirement {
   readonly key: string;
   /** How key and values relate. */
   readonly operator: LabelOperator;
-  /** In ascending order: one or more for `in` and `notin`, none for `exists` and `!`, exactly one for the others. */
+  /**
+   * In ascending order: one or more for `in` and `notin`, none for `exists` and `!`, exactly one for the
+   * others.
+   */
   readonly values: readonly string[];
   readonly #valueSet: ReadonlySet<string>;
   readonly #bound: bigint | number | undefined;
@@ -67,9 +71,9 @@ export class LabelRequirement {
   }
 
   /**
-   * Whether labels fulfil this. Missing labels are the same as none.
-   * `!=` and `notin` are also fulfilled where the key is absent; `gt` and `lt` only where the label's value is a plain
-   * decimal integer (a sign is allowed) of at most 64 bits.
+   * Whether labels fulfil this. Missing labels are the same as none. `!=` and `notin` are also fulfilled
+   * where the key is absent; `gt` and `lt` only where the label's value is a plain decimal integer (a sign is
+   * allowed) of at most 64 bits.
    */
   matches(labels: LabelSet | undefined): boolean {
     const present = labels !== undefined && Object.hasOwn(labels, this.key);
@@ -158,8 +162,8 @@ const SUBDOMAIN_RULE =
   "must consist of lower case letters, digits, '-' or '.', and every part start and end with a letter or digit";
 
 /**
- * What is wrong with a label key: `name` or `dns.subdomain/name`, the name at most 63 and the prefix at most 253
- * characters. `undefined`: nothing.
+ * What is wrong with a label key: `name` or `dns.subdomain/name`, the name at most 63 and the prefix at most
+ * 253 characters. `undefined`: nothing.
  *
  * Mirrors apimachinery's `content.IsLabelKey`.
  */

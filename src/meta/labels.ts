@@ -23,7 +23,10 @@ import { SelectorParseError } from "./selector_parse_error.ts";
  * @category Selectors
  */
 export class LabelSelector {
-  /** Sorted by key; those of one key in the order they were given. Empty for a selector of everything or nothing. */
+  /**
+   * Sorted by key; those of one key in the order they were given. Empty for a selector of everything or
+   * nothing.
+   */
   readonly requirements: readonly LabelRequirement[];
   /** `false` only for {@linkcode labelsNothing}: no object can match, whatever its labels. */
   readonly selectable: boolean;
@@ -41,8 +44,9 @@ export class LabelSelector {
   }
 
   /**
-   * Whether labels fulfil every requirement. `undefined` is the same as no labels. The cost is one look-up per key of
-   * the selector, or per label if there are fewer labels; it does not grow with the number of requirements.
+   * Whether labels fulfil every requirement. `undefined` is the same as no labels. The cost is one look-up
+   * per key of the selector, or per label if there are fewer labels; it does not grow with the number of
+   * requirements.
    */
   matches(labels: LabelSet | undefined): boolean {
     if (!this.selectable) return false;
@@ -51,8 +55,8 @@ export class LabelSelector {
   }
 
   /**
-   * The one value that the label `key` must have, or `undefined` if there is no such value. Only the first requirement
-   * on the key counts.
+   * The one value that the label `key` must have, or `undefined` if there is no such value. Only the first
+   * requirement on the key counts.
    */
   requiresExactMatch(key: string): string | undefined {
     const found = this.requirements.find((requirement) => requirement.key === key);
@@ -68,8 +72,8 @@ export class LabelSelector {
   }
 
   /**
-   * The canonical text, which parses to an equal selector; `""` for everything, and also for nothing, which has no text
-   * ({@linkcode LabelSelector.selectable} distinguishes them).
+   * The canonical text, which parses to an equal selector; `""` for everything, and also for nothing, which
+   * has no text ({@linkcode LabelSelector.selectable} distinguishes them).
    */
   toString(): string {
     return this.requirements.join(",");
@@ -77,8 +81,8 @@ export class LabelSelector {
 }
 
 /**
- * Parses the text of a label selector, such as `app=web,tier in (db,cache),!canary,build>41`. The empty text selects
- * everything. It accepts and refuses exactly the texts that the API server does.
+ * Parses the text of a label selector, such as `app=web,tier in (db,cache),!canary,build>41`. The empty text
+ * selects everything. It accepts and refuses exactly the texts that the API server does.
  *
  * Mirrors apimachinery's `labels.Parse`.
  *
@@ -143,7 +147,8 @@ const SPEC_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map<string, Label
 ]);
 
 /**
- * The selector of a Kubernetes `LabelSelector` object: an absent object selects nothing, an empty one everything.
+ * The selector of a Kubernetes `LabelSelector` object: an absent object selects nothing, an empty one
+ * everything.
  *
  * Mirrors apimachinery's `metav1.LabelSelectorAsSelector`.
  *

@@ -37,7 +37,10 @@ export interface ListOptions {
 export interface Quarantined {
   /** What is wrong with it. */
   readonly reason: string;
-  /** The place of the fault: `object.metadata.name` in an event, `items[3].spec.replicas` in a list; may be empty. */
+  /**
+   * The place of the fault: `object.metadata.name` in an event, `items[3].spec.replicas` in a list; may be
+   * empty.
+   */
   readonly path: string;
   /** Its key, if that could be read. */
   readonly key?: string;
@@ -72,9 +75,9 @@ export type WatchItem<T> = WatchEvent<T> | {
 };
 
 /**
- * An open watch: batches of events in the order of arrival, one batch per chunk of bytes, so that a thousand events cost
- * one turn. The stream ends when the server ends the watch, and throws when the connection breaks. Leaving the loop
- * (`break`, `return`) closes the connection.
+ * An open watch: batches of events in the order of arrival, one batch per chunk of bytes, so that a thousand
+ * events cost one turn. The stream ends when the server ends the watch, and throws when the connection
+ * breaks. Leaving the loop (`break`, `return`) closes the connection.
  *
  * @category Reflector
  */

@@ -21,7 +21,8 @@ const API_SERVER_DIGITS = 20;
 const LAYOUT_DIGITS = 10;
 const COUNT_DIGITS = 3;
 const TAIL_DIGITS = LAYOUT_DIGITS + COUNT_DIGITS;
-// So that the sum has 8 digits at least, and the whole more than the 20 of the greatest version of an API server.
+// So that the sum has 8 digits at least, and the whole more than the 20 of the greatest version of an API
+// server.
 const BASE = 10_000_000n;
 const BASE_DIGITS = 8;
 
@@ -30,9 +31,10 @@ const BASE_DIGITS = 8;
  *
  *     sum | part 1 | ... | part n-1 | layout (10 digits) | n (3 digits)
  *
- * The sum is that of all parts and 10,000,000; each part has as many digits as the sum. The last part is what the others
- * leave of the sum. So if no part goes back and one advances, the number is a greater one, compared as clients compare
- * resourceVersions: by length, then by digits. It has more than 20 digits, which no API server's version has.
+ * The sum is that of all parts and 10,000,000; each part has as many digits as the sum. The last part is what
+ * the others leave of the sum. So if no part goes back and one advances, the number is a greater one,
+ * compared as clients compare resourceVersions: by length, then by digits. It has more than 20 digits, which
+ * no API server's version has.
  *
  * @throws {RangeError} There are no parts, or too many, or one is no decimal number.
  */
@@ -74,8 +76,8 @@ export function decodeMergedVersion(text: string): MergedVersion | undefined {
 }
 
 /**
- * Whether a server that has reached a version has everything up to another one. Of merged versions each part must have been
- * reached: the greater number alone says nothing.
+ * Whether a server that has reached a version has everything up to another one. Of merged versions each part
+ * must have been reached: the greater number alone says nothing.
  */
 export function hasReached(version: string, wanted: string): boolean {
   if (version.length <= API_SERVER_DIGITS && wanted.length <= API_SERVER_DIGITS) {

@@ -44,8 +44,8 @@ export interface ObjectMeta {
 }
 
 /**
- * Any Kubernetes object: the minimum that the cache requires of a type. All readers of the cache share its objects and
- * must not change them.
+ * Any Kubernetes object: the minimum that the cache requires of a type. All readers of the cache share its
+ * objects and must not change them.
  *
  * @category Objects and errors
  */

@@ -32,8 +32,8 @@ export class NetworkError extends CacheError {
 }
 
 /**
- * How a connection failed. `DeadPeer`: it is open, but an expected answer does not arrive. `Unreachable`: every other
- * failure before an answer.
+ * How a connection failed. `DeadPeer`: it is open, but an expected answer does not arrive. `Unreachable`:
+ * every other failure before an answer.
  *
  * @category Objects and errors
  */
@@ -91,7 +91,9 @@ const NETWORK: Readonly<Record<NetworkFailure, string>> = {
   Unreachable: "the server cannot be reached",
 };
 
-/** Describes why a request failed: in words that are the same on every runtime, then in those of the error. */
+/**
+ * Describes why a request failed: in words that are the same on every runtime, then in those of the error.
+ */
 export function failureInWords(error: unknown): string {
   const status = statusErrorOf(error);
   const network = networkErrorOf(error);

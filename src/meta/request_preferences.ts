@@ -1,5 +1,6 @@
 /**
- * What a cache requires of a cache between it and the API server, in standard headers. API servers ignore them.
+ * What a cache requires of a cache between it and the API server, in standard headers. API servers ignore
+ * them.
  * @module
  */
 

@@ -39,8 +39,9 @@ export interface ResourcePathOptions {
 }
 
 /**
- * A resource as text: `version/resource` for the core group, otherwise `group/version/resource`. The resource is the
- * lower-case plural, not the kind. A text that is known only at run time is read by {@linkcode parseResource}.
+ * A resource as text: `version/resource` for the core group, otherwise `group/version/resource`. The resource
+ * is the lower-case plural, not the kind. A text that is known only at run time is read by {@linkcode
+ * parseResource}.
  *
  * @category Cluster
  */
@@ -92,8 +93,8 @@ export interface ResourceOf<T> extends GroupVersionResource {
 }
 
 /**
- * Reads a resource, as {@linkcode parseResource}, and gives its objects a type. Use it where `keep` or `drop` changes
- * the type: the compiler then infers which fields remain.
+ * Reads a resource, as {@linkcode parseResource}, and gives its objects a type. Use it where `keep` or `drop`
+ * changes the type: the compiler then infers which fields remain.
  *
  * @throws {TypeError} The text has another form.
  *

@@ -6,8 +6,8 @@
 /**
  * Compares two resourceVersions: -1 when `a` is older, 0 when they are the same, 1 when `a` is newer.
  *
- * They are decimal numbers of any length, kept as text: compared by length and then by digits, never parsed to a
- * number. The empty version is older than every other. Leading zeros do not occur and are not handled.
+ * They are decimal numbers of any length, kept as text: compared by length and then by digits, never parsed
+ * to a number. The empty version is older than every other. Leading zeros do not occur and are not handled.
  *
  * Mirrors Kubernetes' `CompareResourceVersion` (KEP-5504).
  *
@@ -42,8 +42,9 @@ export function isComparableResourceVersion(text: string): boolean {
 }
 
 /**
- * The layout of a merged resourceVersion (merged_version.ts), as the text that two of one layout have in common; `""` for
- * the version of one server, which has 20 digits at most. Versions of different layouts say nothing about each other.
+ * The layout of a merged resourceVersion (merged_version.ts), as the text that two of one layout have in
+ * common; `""` for the version of one server, which has 20 digits at most. Versions of different layouts say
+ * nothing about each other.
  */
 export function layoutOf(version: string): string {
   return version.length > SERVER_DIGITS ? version.slice(-LAYOUT_DIGITS) : "";
@@ -55,7 +56,8 @@ const SERVER_DIGITS = 20;
 const LAYOUT_DIGITS = 13;
 
 /**
- * Whether a resourceVersion is known to be older than another: both are numbers, of one layout, and it is the lesser one.
+ * Whether a resourceVersion is known to be older than another: both are numbers, of one layout, and it is the
+ * lesser one.
  */
 export function isOlder(version: string, than: string): boolean {
   return compareResourceVersions(version, than) < 0 && isComparableResourceVersion(version) &&

@@ -176,8 +176,8 @@ const KNOWN_REASONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The resourceVersion or the continue token is too old: the reason is Expired or Gone, or the answer was an HTTP 410.
- * A new list is due.
+ * The resourceVersion or the continue token is too old: the reason is Expired or Gone, or the answer was an
+ * HTTP 410. A new list is due.
  *
  * @example
  * ```ts
@@ -200,8 +200,8 @@ export function isResourceExpired(error: unknown): boolean {
 const TOO_LARGE = "Too large resource version";
 
 /**
- * The server has not reached the requested resourceVersion yet. Recognizes the answers of three generations of API
- * servers; all of them have `details`. Mirrors client-go's reflector.
+ * The server has not reached the requested resourceVersion yet. Recognizes the answers of three generations
+ * of API servers; all of them have `details`. Mirrors client-go's reflector.
  *
  * @example
  * ```ts

@@ -24,8 +24,8 @@ interface Waiter {
 }
 
 /**
- * Waits for a resourceVersion to be reached. Every wait ends, also when its cause precedes it, and leaves neither a timer
- * nor an abort listener behind.
+ * Waits for a resourceVersion to be reached. Every wait ends, also when its cause precedes it, and leaves
+ * neither a timer nor an abort listener behind.
  */
 export class VersionWaiters {
   readonly #reached: () => string;
@@ -44,7 +44,10 @@ export class VersionWaiters {
     return this.#waiters.size;
   }
 
-  /** Waits for a version that can be compared. Never rejects. A version that was reached before the stop stays reached. */
+  /**
+   * Waits for a version that can be compared. Never rejects. A version that was reached before the stop stays
+   * reached.
+   */
   wait(resourceVersion: string, options: VersionWaitOptions = {}): Promise<WaitEnd> {
     if (this.covers(this.#reached(), resourceVersion)) return Promise.resolve("reached");
     if (this.#isStopped) return Promise.resolve("stopped");

@@ -10,8 +10,9 @@ import type { Status } from "./status.ts";
 export const INITIAL_EVENTS_END_ANNOTATION = "k8s.io/initial-events-end";
 
 /**
- * The annotation on bookmarks of a cache above which there is another one: how many milliseconds ago it had the last contact
- * with the API server. Without it, each cache of a chain would take the heartbeats of the one below for news.
+ * The annotation on bookmarks of a cache above which there is another one: how many milliseconds ago it had
+ * the last contact with the API server. Without it, each cache of a chain would take the heartbeats of the
+ * one below for news.
  */
 export const AGE_ANNOTATION = "listwatch.cache/age-ms";
 
@@ -39,7 +40,10 @@ export function isInitialEventsEnd(bookmark: BookmarkObject): boolean {
   return bookmark.metadata.annotations?.[INITIAL_EVENTS_END_ANNOTATION] === "true";
 }
 
-/** How many milliseconds ago the server of a bookmark, which may be a cache, had the last contact with its own. */
+/**
+ * How many milliseconds ago the server of a bookmark, which may be a cache, had the last contact with its
+ * own.
+ */
 export function ageMsOf(bookmark: BookmarkObject): number {
   const ageMs = Number(bookmark.metadata.annotations?.[AGE_ANNOTATION]);
   return ageMs > 0 && ageMs < Infinity ? ageMs : 0;

@@ -21,9 +21,9 @@ export interface AcceptProbeOptions {
 }
 
 /**
- * Listens again where a server has stopped to accept. Deno's ends silently when the process has no file descriptor left for
- * a connection, and stays so when it has them again: nothing but a connection shows it. One is made to the server's own
- * port while no others come.
+ * Listens again where a server has stopped to accept. Deno's ends silently when the process has no file
+ * descriptor left for a connection, and stays so when it has them again: nothing but a connection shows it.
+ * One is made to the server's own port while no others come.
  */
 export class AcceptProbe {
   readonly #options: AcceptProbeOptions;

@@ -37,18 +37,20 @@ const LONGEST_OUTPUT_BYTES = 1024 * 1024;
 const TIMEOUT_MS = 60_000;
 
 /**
- * Runs a credential plugin, and keeps its credentials until they expire or are refused. Concurrent requests share one
- * run. A new client certificate opens new connections.
+ * Runs a credential plugin, and keeps its credentials until they expire or are refused. Concurrent requests
+ * share one run. A new client certificate opens new connections.
  *
- * Mirrors client-go's `exec` authenticator, without a terminal and with a timeout. The plugin's output appears in no
- * message or log, as it may contain credentials.
+ * Mirrors client-go's `exec` authenticator, without a terminal and with a timeout. The plugin's output
+ * appears in no message or log, as it may contain credentials.
  */
 export class ExecCredentials {
   readonly #config: ExecConfig;
   readonly #options: ExecCredentialsOptions;
   #pending: Promise<ExecStatus> | undefined;
   #status: ExecStatus | undefined;
-  /** When the credentials expire, on the monotonic clock: a wall clock that is set back must not prolong them. */
+  /**
+   * When the credentials expire, on the monotonic clock: a wall clock that is set back must not prolong them.
+   */
   #expiresMs = Infinity;
   #fetch: FetchFunction | undefined;
   #fetchCert: string | undefined;

@@ -22,7 +22,9 @@ const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 export interface InClusterOptions {
   /** Environment variables; those of the process by default. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** The folder of the service account's files; `/var/run/secrets/kubernetes.io/serviceaccount` by default. */
+  /**
+   * The folder of the service account's files; `/var/run/secrets/kubernetes.io/serviceaccount` by default.
+   */
   readonly serviceAccountPath?: string;
   /** Decides when the token file is read again. */
   readonly clock?: Clock;
@@ -30,8 +32,8 @@ export interface InClusterOptions {
 }
 
 /**
- * Makes the config of the cluster that this program runs in, with the credentials of its service account. The token file
- * is read again about every minute. Mirrors `rest.InClusterConfig` of client-go.
+ * Makes the config of the cluster that this program runs in, with the credentials of its service account. The
+ * token file is read again about every minute. Mirrors `rest.InClusterConfig` of client-go.
  *
  * @throws {KubeconfigError} The program does not run in a pod, or its token file cannot be read.
  *

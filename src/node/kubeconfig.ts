@@ -40,8 +40,8 @@ export interface ExecConfig {
 }
 
 /**
- * A user of a kubeconfig. Inline data takes precedence over files, a token over a token file. The credentials of a
- * loaded user are redacted in logs and in JSON.
+ * A user of a kubeconfig. Inline data takes precedence over files, a token over a token file. The credentials
+ * of a loaded user are redacted in logs and in JSON.
  *
  * @category Node
  */
@@ -164,8 +164,8 @@ export const BOOLEAN_FIELDS: ReadonlySet<string> = new Set(
 );
 
 /**
- * Describes the first field of a wrong type, `undefined` if there is none. Names types and never values, which may be
- * credentials.
+ * Describes the first field of a wrong type, `undefined` if there is none. Names types and never values,
+ * which may be credentials.
  */
 export function wrongField(entry: unknown, shape: Shape, path: string = ""): string | undefined {
   for (const [field, type] of Object.entries(shape)) {
@@ -242,8 +242,8 @@ const FALSE_WORDS: readonly string[] = ["n", "N", "no", "No", "NO", "off", "Off"
 const BOOL_TAG = "tag:yaml.org,2002:bool";
 
 /**
- * Parses YAML 1.2. In boolean fields, plain words such as `yes` are booleans, as in YAML 1.1, which kubectl reads;
- * elsewhere they are strings.
+ * Parses YAML 1.2. In boolean fields, plain words such as `yes` are booleans, as in YAML 1.1, which kubectl
+ * reads; elsewhere they are strings.
  *
  * @throws {KubeconfigError} It is not YAML. The message quotes nothing of the text, which may hold credentials.
  */

@@ -47,9 +47,9 @@ export interface RestConfigOptions {
 }
 
 /**
- * Makes the config of a context's cluster with the credentials of its user: CA, client certificate, bearer token (a
- * token file is read again about every minute), basic auth, impersonation, or a credential plugin (run again when its
- * credentials expire or the server answers 401).
+ * Makes the config of a context's cluster with the credentials of its user: CA, client certificate, bearer
+ * token (a token file is read again about every minute), basic auth, impersonation, or a credential plugin
+ * (run again when its credentials expire or the server answers 401).
  *
  * @throws {KubeconfigError} The context, its cluster or its user is missing or cannot be used.
  *

@@ -60,8 +60,9 @@ export function newNodeFetch(tls: TlsOptions): FetchFunction {
 const STALE = Symbol("stale");
 
 /**
- * Sends a request and waits for the head of its response. Resolves with `STALE` if the request can safely be sent again:
- * it used a kept connection that the server had closed. Each such attempt removes one stale connection from the pool.
+ * Sends a request and waits for the head of its response. Resolves with `STALE` if the request can safely be
+ * sent again: it used a kept connection that the server had closed. Each such attempt removes one stale
+ * connection from the pool.
  */
 function exchange(
   request: ClientRequest,
@@ -124,8 +125,9 @@ function toResponse(
 }
 
 /**
- * The body as a stream of bytes that is read on demand. Each chunk holds everything that has arrived: a server writes a
- * watch event by event, and one chunk for each would cost one turn of the event loop for each.
+ * The body as a stream of bytes that is read on demand. Each chunk holds everything that has arrived: a
+ * server writes a watch event by event, and one chunk for each would cost one turn of the event loop for
+ * each.
  */
 function toStream(message: IncomingMessage, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
   let isOver = false;

@@ -1,5 +1,6 @@
 /**
- * What every REST config of this room has in common: TLS settings, credentials that logs do not show, tokens in files.
+ * What every REST config of this room has in common: TLS settings, credentials that logs do not show, tokens
+ * in files.
  * @module
  */
 
@@ -71,8 +72,8 @@ export const REDACTED: string = "[redacted]";
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 
 /**
- * Makes `console.log`, `util.inspect` and `JSON.stringify` show a redacted copy of an object. Its fields do not change.
- * Mirrors the `String` and `GoString` methods of client-go's `rest.Config`.
+ * Makes `console.log`, `util.inspect` and `JSON.stringify` show a redacted copy of an object. Its fields do
+ * not change. Mirrors the `String` and `GoString` methods of client-go's `rest.Config`.
  *
  * @param options.isCopied Whether `{ ...object }` hides them too; the object then has two more enumerable fields.
  */

@@ -34,16 +34,19 @@ export interface ServeFetchOptions {
   /** The time limit for a whole request, in milliseconds; a minute by default. */
   readonly requestTimeoutMs?: number;
   /**
-   * How long a response may wait for a client that reads nothing of it, in milliseconds; 30 s by default. Its connection is
-   * closed then.
+   * How long a response may wait for a client that reads nothing of it, in milliseconds; 30 s by default. Its
+   * connection is closed then.
    */
   readonly writeTimeoutMs?: number;
   /**
-   * How long a connection stays open for the next request, in milliseconds; 75 s by default, which is longer than load
-   * balancers keep theirs.
+   * How long a connection stays open for the next request, in milliseconds; 75 s by default, which is longer
+   * than load balancers keep theirs.
    */
   readonly keepAliveTimeoutMs?: number;
-  /** Whether the function may accept WebSockets, by `upgradeServed`; `false` by default: `Upgrade` headers are ignored. */
+  /**
+   * Whether the function may accept WebSockets, by `upgradeServed`; `false` by default: `Upgrade` headers are
+   * ignored.
+   */
   readonly webSockets?: boolean;
   /** Logs what the function throws, and responses that break off; the console by default. */
   readonly logger?: Logger;
@@ -61,8 +64,8 @@ export interface ServedFetch {
   /** Resolves when it has stopped. */
   readonly finished: Promise<void>;
   /**
-   * Stops to listen, and closes each connection after the answer to its present request. Those that take longer than
-   * `graceMs` (0 by default) are cut off. Resolves when it has stopped.
+   * Stops to listen, and closes each connection after the answer to its present request. Those that take
+   * longer than `graceMs` (0 by default) are cut off. Resolves when it has stopped.
    */
   stop(graceMs?: number): Promise<void>;
   /**
@@ -107,9 +110,9 @@ interface ServeFetchEnv extends WebSocketEnv {
 type Handler = (request: Request, env: ServeFetchEnv) => Response | Promise<Response>;
 
 /**
- * Serves a `fetch` function, such as a hono app's or an in-memory API server's, over HTTP or HTTPS on Node, Deno and
- * Bun. Responses may stream without a time limit; a request that is not complete in time gets status 408, and its
- * connection is closed.
+ * Serves a `fetch` function, such as a hono app's or an in-memory API server's, over HTTP or HTTPS on Node,
+ * Deno and Bun. Responses may stream without a time limit; a request that is not complete in time gets status
+ * 408, and its connection is closed.
  *
  * @returns Once it listens.
  * @throws {ListenError} The port is in use, or the address is not one of this machine.
@@ -162,8 +165,9 @@ export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}
 }
 
 /**
- * Accepts WebSockets on Node, Bun and Deno, behind {@linkcode serveFetch} with `webSockets: true`, for the option
- * `upgradeWebSocket` of `readApi`. A client that sends more than a watch's client has to say is disconnected.
+ * Accepts WebSockets on Node, Bun and Deno, behind {@linkcode serveFetch} with `webSockets: true`, for the
+ * option `upgradeWebSocket` of `readApi`. A client that sends more than a watch's client has to say is
+ * disconnected.
  *
  * @example
  * ```ts
@@ -182,11 +186,13 @@ export const upgradeServed: UpgradeWebSocket = (_, { protocol, env }) =>
 const HEADERS_TIMEOUT_MS = 30_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const WRITE_TIMEOUT_MS = 30_000;
-// What is handed to a socket at a time: a client that reads slowly is one that takes this within the time limit.
+// What is handed to a socket at a time: a client that reads slowly is one that takes this within the time
+// limit.
 const MOST_PIECE = 256 * 1024;
 // A connection without traffic is probed after this time; below the idle timeouts of most networks.
 const PROBE_MS = 30_000;
-// Above the idle timeouts of load balancers, which would send a request into a connection that is being closed.
+// Above the idle timeouts of load balancers, which would send a request into a connection that is being
+// closed.
 const KEEP_ALIVE_MS = 75_000;
 // The longest delay of a timeout.
 const CHECK_MS = 5_000;
@@ -421,8 +427,8 @@ function isByteStream(stream: ReadableStream<Uint8Array>): boolean {
 }
 
 /**
- * Frees the memory of a response's chunks once the socket has written them. Otherwise they stay until the next garbage
- * collection: hundreds of megabytes when hundreds of readers start at once.
+ * Frees the memory of a response's chunks once the socket has written them. Otherwise they stay until the
+ * next garbage collection: hundreds of megabytes when hundreds of readers start at once.
  */
 class SentChunks {
   readonly #outgoing: ServerResponse;

@@ -34,7 +34,8 @@ interface Connection {
 // Clients wait for each answer, or send a few requests ahead.
 const MOST_WAITING = 8;
 
-// The API server has no limit of the number, but of the bytes (1 MiB); here both are limited, as each header costs time.
+// The API server has no limit of the number, but of the bytes (1 MiB); here both are limited, as each header
+// costs time.
 const MOST_HEADERS = 1_000;
 
 // The longest time between two looks at what waits.
@@ -43,11 +44,13 @@ const LOOK_MS = 5_000;
 /**
  * The connections of HTTP servers.
  *
- * - The requests of a connection are answered one after the other. The servers of Node and Deno would start all that have
- *   arrived, which may be thousands. While some wait, nothing more is read; where too many wait, the connection is closed.
- * - No header is dropped: too many of them are 431. By default, servers leave out what comes after the first thousand or
- *   so, on which the meaning of the others may depend.
- * - A response, of whatever kind, that waits in a socket which takes nothing of it breaks off after `writeTimeoutMs`.
+ * - The requests of a connection are answered one after the other. The servers of Node and Deno would start
+ *   all that have arrived, which may be thousands. While some wait, nothing more is read; where too many
+ *   wait, the connection is closed.
+ * - No header is dropped: too many of them are 431. By default, servers leave out what comes after the first
+ *   thousand or so, on which the meaning of the others may depend.
+ * - A response, of whatever kind, that waits in a socket which takes nothing of it breaks off after
+ *   `writeTimeoutMs`.
  */
 export class ServedConnections {
   readonly #options: ServedConnectionsOptions;
@@ -70,8 +73,8 @@ export class ServedConnections {
   }
 
   /**
-   * Closes each connection after the answer to its present request. Resolves when all answers are sent, or after
-   * `limitMs`; whatever is still open then is for the caller to close.
+   * Closes each connection after the answer to its present request. Resolves when all answers are sent, or
+   * after `limitMs`; whatever is still open then is for the caller to close.
    */
   async finish(limitMs: number): Promise<void> {
     this.#isClosing = true;
@@ -181,8 +184,8 @@ export class ServedConnections {
 }
 
 /**
- * Closes a connection, and parses nothing more of what has arrived: the parsers of Node and Deno would make a request of
- * each of the thousands that fit into one read.
+ * Closes a connection, and parses nothing more of what has arrived: the parsers of Node and Deno would make a
+ * request of each of the thousands that fit into one read.
  */
 function cutOff(socket: Socket & { parser?: { onIncoming?: unknown } | null }): void {
   // As for an upgraded connection, whose further bytes are no requests:

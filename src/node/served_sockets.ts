@@ -51,8 +51,8 @@ const KEY = /^[A-Za-z0-9+/]{22}==$/;
 const VERSION = "13";
 
 /**
- * Answers requests that want to upgrade their connection as any other request, and lets the `fetch` function accept a
- * WebSocket instead. A server forgets such a connection: this class closes them.
+ * Answers requests that want to upgrade their connection as any other request, and lets the `fetch` function
+ * accept a WebSocket instead. A server forgets such a connection: this class closes them.
  */
 export class ServedSockets {
   readonly #webSockets: WebSockets;
@@ -60,7 +60,9 @@ export class ServedSockets {
   readonly #protocols = new WeakMap<IncomingMessage, string>();
   readonly #sockets = new Set<Duplex>();
 
-  /** The option of a server that says which requests come to its `upgrade` listener; Node has it from 24.9 on. */
+  /**
+   * The option of a server that says which requests come to its `upgrade` listener; Node has it from 24.9 on.
+   */
   readonly serverOptions: { readonly shouldUpgradeCallback: (incoming: IncomingMessage) => boolean } = {
     shouldUpgradeCallback: wantsWebSocket,
   };
@@ -105,7 +107,8 @@ export class ServedSockets {
       try {
         outgoing.assignSocket(socket as Parameters<ServerResponse["assignSocket"]>[0]);
       } catch {
-        // An earlier request of this connection is still being answered: no client upgrades without waiting for that.
+        // An earlier request of this connection is still being answered: no client upgrades without waiting
+        // for that.
         return void socket.destroy();
       }
       outgoing.on("finish", () => socket.end(() => socket.destroy()));

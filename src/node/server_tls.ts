@@ -146,9 +146,9 @@ export interface FollowServerTlsOptions {
 }
 
 /**
- * Reads the files of a certificate periodically, and calls `onChange` when they hold another certificate. Files that do
- * not match, as in the middle of a rotation, change nothing; they are logged once and read again. Reading works on every
- * file system, also for a mounted Secret, which is a replaced symbolic link.
+ * Reads the files of a certificate periodically, and calls `onChange` when they hold another certificate.
+ * Files that do not match, as in the middle of a rotation, change nothing; they are logged once and read
+ * again. Reading works on every file system, also for a mounted Secret, which is a replaced symbolic link.
  *
  * @example
  * ```ts

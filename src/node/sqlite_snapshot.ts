@@ -47,19 +47,23 @@ import {
 } from "./sqlite_tables.ts";
 
 /**
- * Keeps the snapshot of an informer in a file: a SQLite database with one row per object. For Node, Deno and Bun.
+ * Keeps the snapshot of an informer in a file: a SQLite database with one row per object. For Node, Deno and
+ * Bun.
  *
- * - **Saving** writes what has changed, in one transaction. A kill at any moment leaves what the last save wrote; a loss of
- *   power leaves that or an earlier save. A save that replaces everything needs room for the content twice.
- * - **Loading** checks every row, and that none is missing: each has a checksum, and the sum of all is saved, too.
- * - **The file** has what the objects have, and only its owner may read it: mode 0600, which a file that was there gets before
- *   anything is written. A missing folder is created with mode 0700.
- * - **One informer per file**, as SQLite locks it: for a second one, in this process or another, the snapshot is refused
- *   (`in-use`); it lists, and saves as soon as the first one has stopped. The system releases the lock of a process that
- *   ends, however it ends.
- * - **A file that is no such database** is refused, and renamed to `.foreign` when the first snapshot is saved. What is no
- *   regular file (a device, a folder, a link) is left alone: nothing is saved.
- * - **A full disk** fails the save, which the informer reports and tries again; the file keeps what was saved before.
+ * - **Saving** writes what has changed, in one transaction. A kill at any moment leaves what the last save
+ *   wrote; a loss of power leaves that or an earlier save. A save that replaces everything needs room for the
+ *   content twice.
+ * - **Loading** checks every row, and that none is missing: each has a checksum, and the sum of all is saved,
+ *   too.
+ * - **The file** has what the objects have, and only its owner may read it: mode 0600, which a file that was
+ *   there gets before anything is written. A missing folder is created with mode 0700.
+ * - **One informer per file**, as SQLite locks it: for a second one, in this process or another, the snapshot
+ *   is refused (`in-use`); it lists, and saves as soon as the first one has stopped. The system releases the
+ *   lock of a process that ends, however it ends.
+ * - **A file that is no such database** is refused, and renamed to `.foreign` when the first snapshot is
+ *   saved. What is no regular file (a device, a folder, a link) is left alone: nothing is saved.
+ * - **A full disk** fails the save, which the informer reports and tries again; the file keeps what was saved
+ *   before.
  *
  * @param path The database's file. Its folder need not exist.
  *
@@ -87,9 +91,10 @@ const SUFFIXES = ["-journal", "-wal", "-shm", ""];
 /**
  * The storage of {@linkcode sqliteSnapshot}.
  *
- * A save that replaces everything writes rows of a new generation, in many short transactions, and then one row that says which
- * generation counts: one transaction of 500 MB would keep the event loop for seconds. Rows of other generations are
- * what such a save has replaced, or what a kill or a full disk has left of one; they are deleted.
+ * A save that replaces everything writes rows of a new generation, in many short transactions, and then one
+ * row that says which generation counts: one transaction of 500 MB would keep the event loop for seconds.
+ * Rows of other generations are what such a save has replaced, or what a kill or a full disk has left of one;
+ * they are deleted.
  */
 export class SqliteStorage implements SnapshotStorage {
   readonly #path: string;
@@ -331,7 +336,8 @@ export class SqliteStorage implements SnapshotStorage {
 }
 
 /**
- * Makes sure that there is a file which may be a database, and makes an empty one that only its owner may read.
+ * Makes sure that there is a file which may be a database, and makes an empty one that only its owner may
+ * read.
  *
  * @returns Whether it is empty.
  * @throws {Error} Something else is there.

@@ -1,8 +1,8 @@
 /**
  * The tables of a snapshot in SQLite.
  *
- * `objects` has a row for each object, in generations of which one counts; `meta` has one row, which says which, and what
- * the snapshot is of.
+ * `objects` has a row for each object, in generations of which one counts; `meta` has one row, which says
+ * which, and what the snapshot is of.
  *
  * @module
  */
@@ -18,7 +18,9 @@ import { pragma, type SqliteDatabase, type SqliteRow, transaction } from "./sqli
 const APPLICATION_ID = 0x4c57534e;
 /** `PRAGMA user_version`. */
 const FORMAT = 2;
-/** How many rows are read, written or deleted in one turn of the event loop, and how many characters are read. */
+/**
+ * How many rows are read, written or deleted in one turn of the event loop, and how many characters are read.
+ */
 export const ROWS_AT_ONCE = 200;
 const CHARACTERS_AT_ONCE = 1 << 20;
 /** How many rows are read at first, when it is not known how long they are. */
@@ -138,7 +140,8 @@ export function* readEntries(
   database: SqliteDatabase,
   { generation, count, sum }: Content,
 ): Generator<readonly SnapshotEntry[]> {
-  // No iterator: Node 22.13 frees the statement while one is used. No index: its order would need a sort of all rows.
+  // No iterator: Node 22.13 frees the statement while one is used. No index: its order would need a sort of
+  // all rows.
   const select = database.prepare(
     "SELECT id, key, head, json, checksum FROM objects NOT INDEXED WHERE generation = ? AND id > ? " +
       "ORDER BY id LIMIT ?",

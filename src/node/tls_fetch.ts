@@ -11,8 +11,8 @@ interface DenoLike {
 }
 
 /**
- * Makes a `fetch` that uses these TLS settings, on Node, Deno and Bun. It has no timeout, so that a watch may be silent
- * for any time, and reuses connections.
+ * Makes a `fetch` that uses these TLS settings, on Node, Deno and Bun. It has no timeout, so that a watch may
+ * be silent for any time, and reuses connections.
  *
  * It calls the native `fetch` of Deno and Bun where that supports the settings, and Node's `https` otherwise.
  *

@@ -18,9 +18,10 @@ export interface AcceptClause {
 }
 
 /**
- * Reads an `Accept` header: clauses in the order of preference, without those that are not media types. As in an API
- * server, upper and lower case differ, quotation marks are part of a value, a quality that is no number is 0, and a
- * quality of 0 excludes nothing. Clauses after the first 128 are ignored, as their order costs the square of their number.
+ * Reads an `Accept` header: clauses in the order of preference, without those that are not media types. As in
+ * an API server, upper and lower case differ, quotation marks are part of a value, a quality that is no
+ * number is 0, and a quality of 0 excludes nothing. Clauses after the first 128 are ignored, as their order
+ * costs the square of their number.
  *
  * Mirrors https://github.com/munnerz/goautoneg, its order included: `text/html;q=0.1` comes before a wildcard.
  */
@@ -49,7 +50,8 @@ function parseAccept(header: string): AcceptClause[] {
 const MAX_CLAUSES = 128;
 const NUMBER = /^[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$/;
 
-// The comparison is no order (of two clauses each may come before the other), so how it is applied matters, too.
+// The comparison is no order (of two clauses each may come before the other), so how it is applied matters,
+// too.
 function insert(clauses: AcceptClause[], clause: AcceptClause): void {
   let i = clauses.length;
   while (i > 0 && comesBefore(clause, clauses[i - 1])) i--;
@@ -72,7 +74,10 @@ export const JSON_AND_YAML: readonly MediaType[] = ["application/json", "applica
 /** The representation to answer with. */
 export interface Representation {
   readonly mediaType: MediaType;
-  /** The kind that the answer is converted to (`as`, `g` and `v`), such as a Table. `undefined`: no conversion. */
+  /**
+   * The kind that the answer is converted to (`as`, `g` and `v`), such as a Table. `undefined`: no
+   * conversion.
+   */
   readonly convertTo: GroupVersionKind | undefined;
   /** Whether the header asks for an indented answer. */
   readonly pretty: boolean;
@@ -82,15 +87,18 @@ export interface Representation {
 export interface NegotiateOptions {
   /** The media types that can be served, the default first. */
   readonly mediaTypes: readonly MediaType[];
-  /** Whether the answer can be converted to this kind (`undefined`: not converted); only not converted by default. */
+  /**
+   * Whether the answer can be converted to this kind (`undefined`: not converted); only not converted by
+   * default.
+   */
   readonly converts?: (kind: GroupVersionKind | undefined) => boolean;
   /** The version that `sv` may name; none by default. */
   readonly serverVersion?: string;
 }
 
 /**
- * Chooses the representation to answer with; `undefined` if the client accepts none (406). Without a header it is the
- * first media type. `stream` is accepted only as `watch`, of JSON; unknown parameters are ignored.
+ * Chooses the representation to answer with; `undefined` if the client accepts none (406). Without a header
+ * it is the first media type. `stream` is accepted only as `watch`, of JSON; unknown parameters are ignored.
  *
  * Mirrors `NegotiateMediaTypeOptions` of
  * https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/negotiation/negotiate.go
@@ -126,7 +134,8 @@ function conversion(parameters: ReadonlyMap<string, string>): GroupVersionKind |
 }
 
 /**
- * Whether a route that produces these media types is chosen for the header: one of them, or any type, is named.
+ * Whether a route that produces these media types is chosen for the header: one of them, or any type, is
+ * named.
  *
  * An API server checks this besides {@linkcode negotiate}, for its own resources only:
  * https://github.com/emicklei/go-restful/blob/v3/route.go (`matchesAccept`)

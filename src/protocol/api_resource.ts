@@ -24,11 +24,14 @@ export interface ApiResource extends GroupVersionResource {
   /** `get`, `list` and `watch` by default. */
   readonly verbs?: readonly string[];
   /**
-   * The fields that a field selector may name, as dotted paths; `metadata.name` and `metadata.namespace` by default. For
-   * a custom resource these are its `selectableFields`, too. Read at each request.
+   * The fields that a field selector may name, as dotted paths; `metadata.name` and `metadata.namespace` by
+   * default. For a custom resource these are its `selectableFields`, too. Read at each request.
    */
   readonly fieldSelectors?: readonly string[];
-  /** Of a custom resource: `subresources` of the definition's version. Those of Kubernetes' own resources are known. */
+  /**
+   * Of a custom resource: `subresources` of the definition's version. Those of Kubernetes' own resources are
+   * known.
+   */
   readonly subresources?: {
     readonly status?: boolean;
     readonly scale?: {
@@ -39,13 +42,13 @@ export interface ApiResource extends GroupVersionResource {
     };
   };
   /**
-   * The columns of Tables after the name, for custom resources: `additionalPrinterColumns` of the definition's
-   * version. Without them, the age is shown. Read at each request.
+   * The columns of Tables after the name, for custom resources: `additionalPrinterColumns` of the
+   * definition's version. Without them, the age is shown. Read at each request.
    */
   readonly printerColumns?: readonly PrinterColumn[];
   /**
-   * Why clients should not use it any more, such as `v1 Endpoints is deprecated in v1.33+`: every response carries it as a
-   * `Warning` header, which kubectl prints. Read at each request.
+   * Why clients should not use it any more, such as `v1 Endpoints is deprecated in v1.33+`: every response
+   * carries it as a `Warning` header, which kubectl prints. Read at each request.
    */
   readonly deprecationWarning?: string | undefined;
 }

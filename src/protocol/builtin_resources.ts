@@ -214,7 +214,8 @@ export function builtinResource(gvr: GroupVersionResource): ApiResource | undefi
 }
 
 /**
- * The description of a resource that is given as an option: itself, or that of a built-in resource by its name.
+ * The description of a resource that is given as an option: itself, or that of a built-in resource by its
+ * name.
  *
  * @param purpose What it is for, for the error: `serve`, say.
  * @throws {TypeError} It is the name of no built-in resource.

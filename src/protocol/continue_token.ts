@@ -31,8 +31,8 @@ const MAX_VERSION_LENGTH = 512;
 /**
  * A short text that identifies a list: its resource, namespace, selectors and reader.
  *
- * It finds mistakes and is no protection: a forged token returns what its request is allowed to read, from the place that
- * the token names. Namespace and permission always come from the request.
+ * It finds mistakes and is no protection: a forged token returns what its request is allowed to read, from
+ * the place that the token names. Namespace and permission always come from the request.
  */
 export function listIdentity(parts: readonly string[]): string {
   return textHash(JSON.stringify(parts));
@@ -42,8 +42,8 @@ export function listIdentity(parts: readonly string[]): string {
  * Writes a token, in the form of kube-apiserver:
  * https://github.com/kubernetes/apiserver/blob/master/pkg/storage/continue.go
  *
- * A token holds a decimal version of up to 512 digits. With any other, that of a list without a version for instance, it
- * continues with the present state.
+ * A token holds a decimal version of up to 512 digits. With any other, that of a list without a version for
+ * instance, it continues with the present state.
  */
 export function encodeContinue({ resourceVersion, start, list }: ContinueToken): string {
   const rest = JSON.stringify({ start, list }).slice(1);

@@ -15,7 +15,10 @@ import { methodNotAllowed, noRouteProduces, notAcceptable } from "./statuses.ts"
 /** A request for {@linkcode answerDiscovery}. */
 export interface DiscoveryRequest {
   readonly method: string;
-  /** Whether the aggregated document has what definitions say of custom resources: a cache has no definitions to read. */
+  /**
+   * Whether the aggregated document has what definitions say of custom resources: a cache has no definitions
+   * to read.
+   */
   readonly definesCustom?: boolean;
   /** The path, without a query. Slashes at its end are ignored. */
   readonly path: string;
@@ -48,15 +51,16 @@ const SUBRESOURCE_VERBS: readonly string[] = ["get"];
 const AGGREGATED_PARAMETERS = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /**
- * Answers a discovery request: `/api`, `/apis` (both plain and aggregated, as the `Accept` header asks), `/api/v1`,
- * `/apis/GROUP` and `/apis/GROUP/VERSION`, or refuses it (405, 406). `undefined`: the path is another one, or the group or
- * version is unknown.
+ * Answers a discovery request: `/api`, `/apis` (both plain and aggregated, as the `Accept` header asks),
+ * `/api/v1`, `/apis/GROUP` and `/apis/GROUP/VERSION`, or refuses it (405, 406). `undefined`: the path is
+ * another one, or the group or version is unknown.
  *
- * As in an API server, the documents of its own group versions and `/api` are for GET only; those of groups and of custom
- * resources are the answer to every method.
+ * As in an API server, the documents of its own group versions and `/api` are for GET only; those of groups
+ * and of custom resources are the answer to every method.
  *
- * The order of resources and groups is the one given; versions are in Kubernetes' order of preference. Aggregated
- * documents have an `ETag`; the 304 has no Content-Type, as clients would apply it to the document that they keep.
+ * The order of resources and groups is the one given; versions are in Kubernetes' order of preference.
+ * Aggregated documents have an `ETag`; the 304 has no Content-Type, as clients would apply it to the document
+ * that they keep.
  */
 export function answerDiscovery(
   resources: readonly ApiResource[],
@@ -233,8 +237,8 @@ function subresourcesIn(resource: ApiResource): Record<string, unknown> {
 }
 
 /**
- * What the definition of a custom resource says of its Tables, field selectors and scale, for a cache above this one. Other
- * clients pass over it.
+ * What the definition of a custom resource says of its Tables, field selectors and scale, for a cache above
+ * this one. Other clients pass over it.
  */
 function definitionOf(resource: ApiResource): Record<string, unknown> {
   const { group, printerColumns, fieldSelectors, subresources, deprecationWarning } = resource;
@@ -263,7 +267,9 @@ function versionsOf(resources: readonly ApiResource[], group: string): string[] 
 
 const VERSION = /^v([0-9]+)(?:(alpha|beta)([0-9]+))?$/;
 
-/** Kubernetes' order of preference: v2, v1, v2beta1, v1beta2, v1beta1, v1alpha1, then anything else by name. */
+/**
+ * Kubernetes' order of preference: v2, v1, v2beta1, v1beta2, v1beta1, v1alpha1, then anything else by name.
+ */
 export function compareVersions(a: string, b: string): number {
   const x = VERSION.exec(a);
   const y = VERSION.exec(b);

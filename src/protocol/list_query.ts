@@ -36,7 +36,10 @@ export interface ListQueryOptions {
   readonly watch?: boolean;
   /** Only the object of this name: a `fieldSelector` must name it, too, or be absent. */
   readonly name?: string;
-  /** The fields a `fieldSelector` may name; asked only if there is one. Any by default: another server decides. */
+  /**
+   * The fields a `fieldSelector` may name; asked only if there is one. Any by default: another server
+   * decides.
+   */
   readonly fields?: (() => FieldRules) | undefined;
   /** Limits of the cost of a query; none by default, as in an API server. */
   readonly limits?: ListQueryLimits;
@@ -53,13 +56,14 @@ export interface ListQueryLimits {
 }
 
 /**
- * Reads and checks the query of a list or watch request. Unknown parameters (`pretty`) are ignored, and of a repeated
- * parameter the first one counts. `timeout` must be a duration; a watch ignores it. A watch without a resourceVersion or from `0` gets `sendInitialEvents` unless
- * the query sets it, as in API servers since 1.34.
+ * Reads and checks the query of a list or watch request. Unknown parameters (`pretty`) are ignored, and of a
+ * repeated parameter the first one counts. `timeout` must be a duration; a watch ignores it. A watch without
+ * a resourceVersion or from `0` gets `sendInitialEvents` unless the query sets it, as in API servers since
+ * 1.34.
  *
- * A malformed number, selector or resourceVersion is refused with 400, options that contradict each other with 422.
- * Mirrors apiserver's decoding and `ValidateListOptions` with their texts, and that a malformed resourceVersion of a watch
- * is refused with 500, without a reason.
+ * A malformed number, selector or resourceVersion is refused with 400, options that contradict each other
+ * with 422. Mirrors apiserver's decoding and `ValidateListOptions` with their texts, and that a malformed
+ * resourceVersion of a watch is refused with 500, without a reason.
  */
 export function parseListQuery(
   searchParams: URLSearchParams,
@@ -103,7 +107,8 @@ export function parseListQuery(
 }
 
 /**
- * Reads the query of a get: only its resourceVersion counts, and a malformed one is refused with 500, as in an API server.
+ * Reads the query of a get: only its resourceVersion counts, and a malformed one is refused with 500, as in
+ * an API server.
  */
 export function parseGetQuery(searchParams: URLSearchParams): ListQuery | ListQueryRefusal {
   try {
@@ -120,8 +125,8 @@ export function parseGetQuery(searchParams: URLSearchParams): ListQuery | ListQu
 }
 
 /**
- * The parameters of a query, without those that are malformed: an API server ignores a parameter with a semicolon or with a
- * percent sign that escapes nothing.
+ * The parameters of a query, without those that are malformed: an API server ignores a parameter with a
+ * semicolon or with a percent sign that escapes nothing.
  */
 export function queryParameters(search: string): URLSearchParams {
   const isMalformed = (pair: string) => pair.includes(";") || /%(?![0-9A-Fa-f]{2})/.test(pair);
@@ -354,7 +359,10 @@ function checkFields(selector: FieldSelector, { selectableFields, unsupportedFie
   }
 }
 
-/** A watch from the start sends initial events unless it says otherwise; that is checked like what a client says. */
+/**
+ * A watch from the start sends initial events unless it says otherwise; that is checked like what a client
+ * says.
+ */
 function withLegacyDefaults(query: RawQuery, watch: boolean): RawQuery {
   const isFromStart = query.resourceVersion === "" || query.resourceVersion === "0";
   if (!watch || !isFromStart || query.sendInitialEvents !== undefined) return query;

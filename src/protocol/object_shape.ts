@@ -38,15 +38,19 @@ export interface NegotiatedShape {
   readonly mediaType: MediaType;
   /** Whether the `Accept` header asks for an indented answer. */
   readonly pretty: boolean;
-  /** A Status (406) where it asks for a list as an object, for an object as a list, or for a watch in another media type. */
+  /**
+   * A Status (406) where it asks for a list as an object, for an object as a list, or for a watch in another
+   * media type.
+   */
   readonly shape: ObjectShape | Status;
 }
 
 /**
- * The shape that the `Accept` header asks for; a Status (406) where the server has nothing that the client accepts.
+ * The shape that the `Accept` header asks for; a Status (406) where the server has nothing that the client
+ * accepts.
  *
- * An API server refuses in two steps: this Status comes before any other look at the request, the one in `shape` instead
- * of a successful answer.
+ * An API server refuses in two steps: this Status comes before any other look at the request, the one in
+ * `shape` instead of a successful answer.
  */
 export function negotiateShape(resource: ApiResource, request: ShapeRequest): NegotiatedShape | Status {
   const { accept, verb, isCollection = verb !== "get", mediaTypes = JSON_ONLY, tables = true } = request;

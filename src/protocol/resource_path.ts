@@ -22,8 +22,8 @@ export interface ResourcePath {
 }
 
 /**
- * The segments of a path, without slashes at its end; `undefined` if a percent sign escapes nothing. As in an API server,
- * the path is decoded as a whole: `%2F` separates segments.
+ * The segments of a path, without slashes at its end; `undefined` if a percent sign escapes nothing. As in an
+ * API server, the path is decoded as a whole: `%2F` separates segments.
  */
 export function pathSegments(path: string): string[] | undefined {
   const segments = decodedPath(path)?.split("/").slice(1);
@@ -49,7 +49,8 @@ export function decodedPath(text: string): string | undefined {
 const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(["status", "finalize"]);
 
 /**
- * Reads the path of a resource, an object or a subresource; `undefined` for discovery paths and every other path.
+ * Reads the path of a resource, an object or a subresource; `undefined` for discovery paths and every other
+ * path.
  *
  * @param segments The segments as {@linkcode pathSegments} returns them: `["api", "v1", "pods"]`.
  */

@@ -33,7 +33,9 @@ export function jsonText(document: unknown, options: { readonly pretty?: boolean
   return options.pretty ? indentedText(document) : `${escaped(JSON.stringify(document))}\n`;
 }
 
-/** JSON with the escapes of Go's encoder, which an API server writes: https://pkg.go.dev/encoding/json#Marshal */
+/**
+ * JSON with the escapes of Go's encoder, which an API server writes: https://pkg.go.dev/encoding/json#Marshal
+ */
 function escaped(json: string): string {
   return json.replace(
     /[<>&\u2028\u2029]/g,
@@ -65,7 +67,8 @@ export function statusResponse(status: Status, options: ResponseOptions = {}): R
 }
 
 /**
- * Whether the client wants indented JSON: the query's `pretty`, else whether the client is a browser, curl or Wget.
+ * Whether the client wants indented JSON: the query's `pretty`, else whether the client is a browser, curl or
+ * Wget.
  *
  * Mirrors `isPrettyPrint` of
  * https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/negotiation/negotiate.go

@@ -29,8 +29,8 @@ const SPECIAL: ReadonlyMap<string, ReadonlyMap<string, Special>> = new Map([
 ]);
 
 /**
- * How field selectors read the objects of a resource: a field is a dotted path (`spec.nodeName`), its value a text; absent
- * fields are empty. Some built-in fields have a default or another source, as in the API server.
+ * How field selectors read the objects of a resource: a field is a dotted path (`spec.nodeName`), its value a
+ * text; absent fields are empty. Some built-in fields have a default or another source, as in the API server.
  */
 export function selectableFields(of: GroupVersionResource): SelectableFields {
   const specials = specialsOf(of);

@@ -94,8 +94,8 @@ export function isAction(subresource: string): boolean {
 }
 
 /**
- * The `Scale` of an object, or the Status of one that has none: 500, where a custom resource has no number of replicas at
- * the path of its definition.
+ * The `Scale` of an object, or the Status of one that has none: 500, where a custom resource has no number of
+ * replicas at the path of its definition.
  */
 export function scaleOf(resource: ApiResource, object: KubernetesObject): KubernetesObject | Status {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata ?? {};

@@ -1,13 +1,13 @@
 /**
  * The queue that keeps the changes of each key.
  *
- * How it works. `items` holds the deltas of each key, oldest first; `queue` holds each such key once, in the order in
- * which it first got one. Popping takes the first key with all its deltas. So nothing that happens to one object is
- * lost or reordered, and a consumer that falls behind meets each key once; but the order across keys is lost, which is
- * why informers use `RealFIFO` by default.
+ * How it works. `items` holds the deltas of each key, oldest first; `queue` holds each such key once, in the
+ * order in which it first got one. Popping takes the first key with all its deltas. So nothing that happens
+ * to one object is lost or reordered, and a consumer that falls behind meets each key once; but the order
+ * across keys is lost, which is why informers use `RealFIFO` by default.
  *
- * A list (`replace`) says what is there, not what was deleted: every key that is queued, or known to the consumer
- * (`knownObjects`), and is not in the list gets a tombstone.
+ * A list (`replace`) says what is there, not what was deleted: every key that is queued, or known to the
+ * consumer (`knownObjects`), and is not in the list gets a tombstone.
  *
  * @module
  */
@@ -31,18 +31,25 @@ import type { KeyListerGetter, Queue, Queued } from "./queue.ts";
  * @category Queues
  */
 export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
-  /** Computes keys; `metaNamespaceKey` by default. Tombstones and deltas are unwrapped before it is called. */
+  /**
+   * Computes keys; `metaNamespaceKey` by default. Tombstones and deltas are unwrapped before it is called.
+   */
   readonly keyFunc?: KeyFunc;
   /**
-   * What the consumer knows: usually the store it writes to. Without it `replace` infers deletes from what is queued
-   * only, and `resync` does nothing.
+   * What the consumer knows: usually the store it writes to. Without it `replace` infers deletes from what is
+   * queued only, and `resync` does nothing.
    */
   readonly knownObjects?: KeyListerGetter<T>;
-  /** Whether `replace` queues `Replaced` deltas; `Sync` deltas otherwise, which is the default, as in client-go. */
+  /**
+   * Whether `replace` queues `Replaced` deltas; `Sync` deltas otherwise, which is the default, as in
+   * client-go.
+   */
   readonly emitDeltaTypeReplaced?: boolean;
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
   readonly transform?: TransformFunc<T> | undefined;
-  /** Called for each object of a `replace` that the transform throws for, instead of the call being refused. */
+  /**
+   * Called for each object of a `replace` that the transform throws for, instead of the call being refused.
+   */
   readonly onTransformFailure?: OnTransformFailure<T>;
 }
 
@@ -113,8 +120,8 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
   }
 
   /**
-   * Queues a `Deleted` delta; ignored when the key is neither queued nor known. Of two deletes in a row one is kept:
-   * the one that was seen rather than a tombstone, else the older.
+   * Queues a `Deleted` delta; ignored when the key is neither queued nor known. Of two deletes in a row one
+   * is kept: the one that was seen rather than a tombstone, else the older.
    *
    * @throws {KeyError} The key function threw.
    * @throws {TransformError} The transform threw.
@@ -146,8 +153,8 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
   }
 
   /**
-   * Queues a `Replaced` (or `Sync`) delta for each object, and a tombstone for every key that is queued or known and
-   * is not among them. One that throws keeps what it queued before.
+   * Queues a `Replaced` (or `Sync`) delta for each object, and a tombstone for every key that is queued or
+   * known and is not among them. One that throws keeps what it queued before.
    *
    * @throws {KeyError} The key function threw.
    * @throws {TransformError} The transform threw.
@@ -192,7 +199,10 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
     }
   }
 
-  /** The newest object of each queued key, which may be a tombstone: a new array, in no order that may be relied on. */
+  /**
+   * The newest object of each queued key, which may be a tombstone: a new array, in no order that may be
+   * relied on.
+   */
   list(): Queued<T>[] {
     return [...this.#items.values()].map((deltas) => newest(deltas)!.object);
   }

@@ -6,8 +6,8 @@
 import { CacheError, errorMessage } from "../util/errors.ts";
 
 /**
- * Something was popped from a queue that is closed and empty, or a caller waits for the first list of a queue that was
- * closed before. A closed queue that still holds items hands them out.
+ * Something was popped from a queue that is closed and empty, or a caller waits for the first list of a queue
+ * that was closed before. A closed queue that still holds items hands them out.
  *
  * Mirrors client-go's `ErrFIFOClosed`.
  *
@@ -29,8 +29,8 @@ export class FIFOClosedError extends CacheError {
 }
 
 /**
- * Thrown by a process callback of `FIFO` or `DeltaFIFO` to put the item back, unless something newer is queued for its
- * key. `pop` then succeeds, or rejects with {@linkcode ErrRequeue.cause} if there is one.
+ * Thrown by a process callback of `FIFO` or `DeltaFIFO` to put the item back, unless something newer is
+ * queued for its key. `pop` then succeeds, or rejects with {@linkcode ErrRequeue.cause} if there is one.
  *
  * Mirrors client-go's `ErrRequeue` of the 1.24 generation.
  *

@@ -16,8 +16,9 @@ import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./po
 export type FIFOOptions = SlowTraceOptions;
 
 /**
- * A queue of keys in the order they first came, with the newest object of each: an object that changes while it waits
- * is popped once, at its old place, in its newest state. A delete takes the object out of the queue unseen.
+ * A queue of keys in the order they first came, with the newest object of each: an object that changes while
+ * it waits is popped once, at its old place, in its newest state. A delete takes the object out of the queue
+ * unseen.
  *
  * Mirrors client-go's [`FIFO`](https://github.com/kubernetes/client-go/blob/v0.24.17/tools/cache/fifo.go) of the 1.24 generation, with `addIfNotPresent` and `ErrRequeue`.
  *
@@ -69,8 +70,8 @@ export class FIFO<T> extends PoppingQueue<T, string> {
   }
 
   /**
-   * Takes an object out of the queue: it will not be popped. Its key keeps its place: an object that is added under it
-   * before that place is reached comes out there.
+   * Takes an object out of the queue: it will not be popped. Its key keeps its place: an object that is added
+   * under it before that place is reached comes out there.
    *
    * @throws {KeyError} The key function threw.
    */
@@ -81,7 +82,8 @@ export class FIFO<T> extends PoppingQueue<T, string> {
   }
 
   /**
-   * Empties the queue and fills it with these objects, in their order; of several with one key the last counts.
+   * Empties the queue and fills it with these objects, in their order; of several with one key the last
+   * counts.
    *
    * @throws {KeyError} The key function threw; nothing was changed.
    */

@@ -1,6 +1,6 @@
 /**
- * The queues between a reflector and a consumer: `RealFIFO` keeps the order of all events, `DeltaFIFO` gathers the
- * deltas of each object, `FIFO` keeps the newest state of each.
+ * The queues between a reflector and a consumer: `RealFIFO` keeps the order of all events, `DeltaFIFO`
+ * gathers the deltas of each object, `FIFO` keeps the newest state of each.
  *
  * @example
  * ```ts

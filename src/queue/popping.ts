@@ -53,8 +53,8 @@ export class InitialPopulation {
 }
 
 /**
- * How a slow consumer is reported: one that takes longer than 100 ms for an item (1 s at most for a batch) while
- * more than 10 others wait.
+ * How a slow consumer is reported: one that takes longer than 100 ms for an item (1 s at most for a batch)
+ * while more than 10 others wait.
  *
  * @category Queues
  */
@@ -131,8 +131,8 @@ interface Trace {
 export const NOTHING: unique symbol = Symbol("nothing");
 
 /**
- * A queue's consuming side, which all queues share: `pop`, `tryPop`, `wait`, `close` and `hasSynced`, over what the
- * concrete queue says its next item is. Not meant to be extended outside of this package.
+ * A queue's consuming side, which all queues share: `pop`, `tryPop`, `wait`, `close` and `hasSynced`, over
+ * what the concrete queue says its next item is. Not meant to be extended outside of this package.
  */
 export abstract class PoppingQueue<I, P = unknown> {
   /**
@@ -186,7 +186,8 @@ export abstract class PoppingQueue<I, P = unknown> {
     return 1;
   }
   /**
-   * Says what an error of the process callback comes to: nothing (the item was put back), or an error to report.
+   * Says what an error of the process callback comes to: nothing (the item was put back), or an error to
+   * report.
    *
    * @internal
    */
@@ -295,8 +296,8 @@ export abstract class PoppingQueue<I, P = unknown> {
   }
 
   /**
-   * Resolves when {@linkcode PoppingQueue.hasSynced} becomes true; rejects with the signal's reason. A closed queue can
-   * still sync by what is popped of its first list.
+   * Resolves when {@linkcode PoppingQueue.hasSynced} becomes true; rejects with the signal's reason. A closed
+   * queue can still sync by what is popped of its first list.
    *
    * @throws {FIFOClosedError} The queue was closed before anything was queued.
    */

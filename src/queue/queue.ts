@@ -11,7 +11,8 @@ import type { Deltas } from "./delta.ts";
 /**
  * Where a reflector writes: a queue, or a store.
  *
- * Calls are synchronous. One that throws has not taken the object: the reflector quarantines it and continues.
+ * Calls are synchronous. One that throws has not taken the object: the reflector quarantines it and
+ * continues.
  *
  * Mirrors client-go's `ReflectorStore` with its optional parts.
  *
@@ -25,8 +26,8 @@ export interface ReflectorStore<T> {
   /** A DELETED event. */
   delete(object: T): unknown;
   /**
-   * A DELETED event whose object cannot be accepted: deletes the object of this key. Without it the delete is lost, and a
-   * relist is due.
+   * A DELETED event whose object cannot be accepted: deletes the object of this key. Without it the delete is
+   * lost, and a relist is due.
    *
    * @param resourceVersion That of the event, if it is known.
    */
@@ -54,8 +55,8 @@ export interface KeyListerGetter<T> {
 }
 
 /**
- * Handles what was popped. What it throws does not put the item back (but see `ErrRequeue`); it is what `pop` rejects
- * with.
+ * Handles what was popped. What it throws does not put the item back (but see `ErrRequeue`); it is what `pop`
+ * rejects with.
  *
  * @param item What was popped.
  * @param isInInitialList Whether it was popped before the queue had synced.

@@ -1,10 +1,11 @@
 /**
  * The queue that keeps all events in order.
  *
- * How it works. `items` is one list of deltas; nothing is merged. A relist has two forms. In atomic mode it is one
- * `ReplacedAll` delta (and a resync one `SyncAll`): the consumer compares it with its store and applies it as one
- * step, so that the store is always at one resourceVersion. Otherwise the queue itself computes what the list no
- * longer has, from what is queued and what the consumer knows, and queues tombstones before the new objects.
+ * How it works. `items` is one list of deltas; nothing is merged. A relist has two forms. In atomic mode it
+ * is one `ReplacedAll` delta (and a resync one `SyncAll`): the consumer compares it with its store and
+ * applies it as one step, so that the store is always at one resourceVersion. Otherwise the queue itself
+ * computes what the list no longer has, from what is queued and what the consumer knows, and queues
+ * tombstones before the new objects.
  *
  * @module
  */
@@ -31,7 +32,10 @@ export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
   readonly keyFunc?: KeyFunc;
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
   readonly transform?: TransformFunc<T> | undefined;
-  /** Called for each object of a `replace` that the transform throws for, instead of the whole call being refused. */
+  /**
+   * Called for each object of a `replace` that the transform throws for, instead of the whole call being
+   * refused.
+   */
   readonly onTransformFailure?: OnTransformFailure<T>;
   /** The largest batch of {@linkcode RealFIFO.popBatch}; 1000 by default. */
   readonly batchSize?: number;
@@ -40,8 +44,8 @@ export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
 /**
  * Options of {@linkcode RealFIFO}: atomic, or with the objects that the consumer knows.
  *
- * client-go's `UnlockWhileProcessing` has no counterpart: there is no lock to give up, and a process callback may
- * always write to the queue.
+ * client-go's `UnlockWhileProcessing` has no counterpart: there is no lock to give up, and a process callback
+ * may always write to the queue.
  *
  * @category Queues
  */
@@ -55,8 +59,8 @@ export type RealFIFOOptions<T> =
       readonly emitDeltaTypeBookmark?: boolean;
       readonly knownObjects?: undefined;
       /**
-       * Whether `replace` transforms, all in one turn; `true` by default. Otherwise the objects of a `ReplacedAll` are as
-       * they came, for a consumer who transforms them one by one.
+       * Whether `replace` transforms, all in one turn; `true` by default. Otherwise the objects of a
+       * `ReplacedAll` are as they came, for a consumer who transforms them one by one.
        */
       readonly transformsLists?: boolean;
     }
@@ -189,9 +193,9 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   }
 
   /**
-   * Atomic: queues one `ReplacedAll` delta; no keys are computed, so an object without one is left to the consumer to
-   * report, as in client-go. Otherwise: queues a tombstone for every queued key (unless its last delta
-   * is a delete) and every known key that is not in the list, then a `Replaced` delta for each object.
+   * Atomic: queues one `ReplacedAll` delta; no keys are computed, so an object without one is left to the
+   * consumer to report, as in client-go. Otherwise: queues a tombstone for every queued key (unless its last
+   * delta is a delete) and every known key that is not in the list, then a `Replaced` delta for each object.
    *
    * @throws {KeyError} The key function threw; nothing was queued. Not in an atomic queue.
    * @throws {TransformError} The transform threw; an atomic queue has queued nothing.
@@ -203,7 +207,8 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   }
 
   /**
-   * Atomic: queues one `SyncAll` delta. Otherwise: a `Sync` delta for every known object that has nothing queued.
+   * Atomic: queues one `SyncAll` delta. Otherwise: a `Sync` delta for every known object that has nothing
+   * queued.
    *
    * @throws {KeyError} The key function threw.
    */
@@ -232,8 +237,8 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   }
 
   /**
-   * Waits, and pops as many deltas as may be processed together: of different keys, all within or all after the first
-   * list, at most `batchSize`; a `ReplacedAll`, `SyncAll` or `Bookmark` comes alone.
+   * Waits, and pops as many deltas as may be processed together: of different keys, all within or all after
+   * the first list, at most `batchSize`; a `ReplacedAll`, `SyncAll` or `Bookmark` comes alone.
    *
    * @param processBatch Called with two or more deltas.
    * @param processSingle Called with a single one; must do the same work.

@@ -26,12 +26,13 @@ const DEFAULT_PAGE_SIZE = 500;
 const DEFAULT_PAGE_BUFFER_SIZE = 5;
 
 /**
- * The items of a list, one after the other, without ever holding the whole list: pages of `options.limit` items (500 by
- * default) are requested while those before them are read, and at most `pageBufferSize` wait. Leaving the loop ends the
- * request in flight.
+ * The items of a list, one after the other, without ever holding the whole list: pages of `options.limit`
+ * items (500 by default) are requested while those before them are read, and at most `pageBufferSize` wait.
+ * Leaving the loop ends the request in flight.
  *
- * The pages after the first name no resourceVersion: their continue token holds it. A token that has run out is an
- * error here (410): items were handed out already, and a list from the beginning would bring them again.
+ * The pages after the first name no resourceVersion: their continue token holds it. A token that has run out
+ * is an error here (410): items were handed out already, and a list from the beginning would bring them
+ * again.
  *
  * Mirrors client-go's `ListPager.EachListItem`, which sends the resourceVersion with every page.
  *

@@ -1,16 +1,18 @@
 /**
- * The loop of a reflector, and the owner of its I/O. `transition` (state.ts) decides on each step; the loop does it, and
- * passes the outcome back:
+ * The loop of a reflector, and the owner of its I/O. `transition` (state.ts) decides on each step; the loop
+ * does it, and passes the outcome back:
  *
- * - **stream** (watch_list.ts): a watch that begins with every present object. They are gathered until the end bookmark,
- *   then replace the store in one call; the same connection continues as the watch.
+ * - **stream** (watch_list.ts): a watch that begins with every present object. They are gathered until the
+ *   end bookmark, then replace the store in one call; the same connection continues as the watch.
  * - **list** (pager.ts): page by page, then one `replace`.
- * - **watch** (open_watch.ts): each batch of events is written in one turn; the position moves after the write, never
- *   before (store_writer.ts). The resync timer runs only here.
- * - **back off**: jittered, abortable. Everything that ends a cycle leads here; only the signal ends the loop.
+ * - **watch** (open_watch.ts): each batch of events is written in one turn; the position moves after the
+ *   write, never before (store_writer.ts). The resync timer runs only here.
+ * - **back off**: jittered, abortable. Everything that ends a cycle leads here; only the signal ends the
+ *   loop.
  *
- * Where a snapshot is there, its content comes first, as a list would, and the first cycle begins with a watch
- * (**probe**, then **watch**). Until the server has confirmed that content, nothing counts as a contact.
+ * Where a snapshot is there, its content comes first, as a list would, and the first cycle begins with a
+ * watch (**probe**, then **watch**). Until the server has confirmed that content, nothing counts as a
+ * contact.
  *
  * @module
  */
@@ -454,7 +456,10 @@ export class ListWatchLoop<T> {
     this.#noteContact();
   }
 
-  /** Follows a watch, opened by a streamed list or here. Returns `undefined` if the signal was aborted meanwhile. */
+  /**
+   * Follows a watch, opened by a streamed list or here. Returns `undefined` if the signal was aborted
+   * meanwhile.
+   */
   async #watch(signal: AbortSignal, opened: OpenWatch<T> | undefined): Promise<Outcome | undefined> {
     const startMs = monotonicNow(this.#clock);
     let watch = opened;
@@ -535,8 +540,9 @@ export class ListWatchLoop<T> {
   }
 
   /**
-   * Something came from the server that shows how far it is: a list, an event, a bookmark. It is as old as its last bytes
-   * are. A watch that is opened shows nothing: the server may not follow its own storage any more.
+   * Something came from the server that shows how far it is: a list, an event, a bookmark. It is as old as
+   * its last bytes are. A watch that is opened shows nothing: the server may not follow its own storage any
+   * more.
    */
   #noteContact(ageMs = 0): void {
     if (this.#isUnconfirmed) return;
@@ -576,8 +582,8 @@ interface Streamed<T> {
 }
 
 /**
- * How old the news of a batch are: bookmarks of a cache say when it had the last contact with its own server. Events are
- * news, but of one of several servers only where the resource is merged.
+ * How old the news of a batch are: bookmarks of a cache say when it had the last contact with its own server.
+ * Events are news, but of one of several servers only where the resource is merged.
  */
 function oldestNewsOf(batch: readonly WatchItem<unknown>[]): number {
   const last = batch.at(-1);

@@ -37,20 +37,23 @@ export interface ListerWatcher<T> {
   /** What it lists, where that is known. */
   readonly resource?: GroupVersionResource;
   /**
-   * What decides which objects it brings, and what is in them, besides the resource: server, namespace, selectors, the
-   * fields that are kept or dropped; a text to compare. A snapshot of a source with another identity is not used.
+   * What decides which objects it brings, and what is in them, besides the resource: server, namespace,
+   * selectors, the fields that are kept or dropped; a text to compare. A snapshot of a source with another
+   * identity is not used.
    */
   readonly identity?: string;
   /**
-   * What identifies the cluster whatever its address: the uid of the namespace `kube-system`, which every cluster has, and
-   * no two have the same. A snapshot of another cluster is not used.
+   * What identifies the cluster whatever its address: the uid of the namespace `kube-system`, which every
+   * cluster has, and no two have the same. A snapshot of another cluster is not used.
    *
    * @throws {StatusError} The server refused: that namespace may not be read, or is not there.
    * @throws {NetworkError} No answer came.
    * @throws The signal's reason, once it is aborted.
    */
   clusterUid?(signal: AbortSignal): Promise<string>;
-  /** A source of the same objects' names and versions: a copy that is served proves with it that it is fresh. */
+  /**
+   * A source of the same objects' names and versions: a copy that is served proves with it that it is fresh.
+   */
   metadata?(): ListerWatcher<KubernetesObject>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The reflector, which lists and watches a source and writes a store, and what an implementer of `ListerWatcher` needs:
- * the types of lists and watches, the pager, backoffs.
+ * The reflector, which lists and watches a source and writes a store, and what an implementer of
+ * `ListerWatcher` needs: the types of lists and watches, the pager, backoffs.
  *
  * @example
  * ```ts

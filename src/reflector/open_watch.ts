@@ -103,12 +103,12 @@ export async function openWatch<T>(
 }
 
 /**
- * An open watch, read batch by batch. The streamed list reads it up to the end bookmark and puts the rest of that batch
- * back; then it is followed: one connection serves both.
+ * An open watch, read batch by batch. The streamed list reads it up to the end bookmark and puts the rest of
+ * that batch back; then it is followed: one connection serves both.
  *
  * While it is followed, it ends itself where its peer is dead: where the server should have ended it by its
- * timeout, where nothing comes for longer than bookmarks are apart, or where the program was suspended. A connection that
- * was cut half-open shows no other sign.
+ * timeout, where nothing comes for longer than bookmarks are apart, or where the program was suspended. A
+ * connection that was cut half-open shows no other sign.
  */
 export class OpenWatch<T> {
   readonly #clock: Clock;
@@ -175,8 +175,8 @@ export class OpenWatch<T> {
   }
 
   /**
-   * Hands each batch to `write`, within the turn it arrives, until the watch ends; then it is closed. Meanwhile the watch
-   * ends itself where its peer is dead, or a relist is due.
+   * Hands each batch to `write`, within the turn it arrives, until the watch ends; then it is closed.
+   * Meanwhile the watch ends itself where its peer is dead, or a relist is due.
    *
    * @returns The error that ended it, also one that `write` threw; `undefined` where the server ended it in good order.
    */
@@ -185,7 +185,8 @@ export class OpenWatch<T> {
     try {
       for (let batch = await this.next(); batch !== undefined; batch = await this.next()) {
         this.#batchMs = monotonicNow(this.#clock);
-        // What the connection held back while the program was suspended is older than the stall, and would look like news.
+        // What the connection held back while the program was suspended is older than the stall, and would
+        // look like news.
         if (this.#wasSuspended()) throw this.#link.signal.reason;
         write(batch);
       }
@@ -224,8 +225,8 @@ export class OpenWatch<T> {
   }
 
   /**
-   * Ends the watch at that time, in the clock's milliseconds, for a relist. Nothing happens if it has ended: changes that
-   * it brought may be processed, and found to be lost, after its end.
+   * Ends the watch at that time, in the clock's milliseconds, for a relist. Nothing happens if it has ended:
+   * changes that it brought may be processed, and found to be lost, after its end.
    */
   relistAt(dueMs: number): void {
     if (this.#isClosed) return;
@@ -266,7 +267,9 @@ export class OpenWatch<T> {
     }, LOOK_MS);
   }
 
-  /** Looks whether the program was suspended since the last look (see watchdog.ts), and ends the watch if so. */
+  /**
+   * Looks whether the program was suspended since the last look (see watchdog.ts), and ends the watch if so.
+   */
   #wasSuspended(): boolean {
     if (this.#link.signal.aborted) return false;
     const wallMs = this.#clock.now();

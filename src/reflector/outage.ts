@@ -1,10 +1,10 @@
 /**
  * Outages of a server, as a reflector reports them.
  *
- * An outage begins with the first request that fails, and is over when a watch is open again: a list alone does not end
- * it, as a server that lets its clients list and not watch would otherwise be lost and found each minute. It is logged
- * once at each end. In between, only a failure of another kind is logged: that a server which was away is back,
- * and refuses, is news.
+ * An outage begins with the first request that fails, and is over when a watch is open again: a list alone
+ * does not end it, as a server that lets its clients list and not watch would otherwise be lost and found
+ * each minute. It is logged once at each end. In between, only a failure of another kind is logged: that a
+ * server which was away is back, and refuses, is news.
  *
  * @module
  */
@@ -70,7 +70,9 @@ export class OutageReporter {
     return { error: this.#last, failedTries: this.#outage.failedTries };
   }
 
-  /** A request failed. A resourceVersion that expired is no outage: the server is well, and waits for a list. */
+  /**
+   * A request failed. A resourceVersion that expired is no outage: the server is well, and waits for a list.
+   */
   failed(error: Error): void {
     if (isExpired(error)) return;
     if (this.#outage === undefined) {
@@ -81,7 +83,10 @@ export class OutageReporter {
     this.#last = error;
   }
 
-  /** The next try comes after so many milliseconds, if it is known: time for the line about the failure before it. */
+  /**
+   * The next try comes after so many milliseconds, if it is known: time for the line about the failure before
+   * it.
+   */
   waits(delayMs: number | undefined): void {
     const error = this.#last;
     if (this.#outage === undefined || error === undefined) return;

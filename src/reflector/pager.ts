@@ -30,7 +30,10 @@ export interface PagedList<T> {
  * @category Reflector
  */
 export interface PagerOptions<T> extends ListWatchContext {
-  /** Called after each page, with the number of items so far and how many are still to come, where the server says. */
+  /**
+   * Called after each page, with the number of items so far and how many are still to come, where the server
+   * says.
+   */
   readonly onPage?: (items: number, remaining: number | undefined) => void;
   /** Looks at each page before its items are taken; throws to refuse the list. */
   readonly checkPage?: (page: ListPage<T>) => void;
@@ -41,8 +44,8 @@ export interface PagerOptions<T> extends ListWatchContext {
 /**
  * Lists page by page: `options.limit` is the page size, 0 or absent for one page.
  *
- * The pages after the first name no resourceVersion: their continue token holds it. When a token has run out, the
- * pages so far are dropped and everything is listed once more in one page.
+ * The pages after the first name no resourceVersion: their continue token holds it. When a token has run out,
+ * the pages so far are dropped and everything is listed once more in one page.
  *
  * Mirrors client-go's [`ListPager.List`](https://github.com/kubernetes/client-go/blob/master/tools/pager/pager.go).
  *

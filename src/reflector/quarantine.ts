@@ -29,9 +29,9 @@ export interface QuarantineOptions {
 }
 
 /**
- * The one sink of what could not be accepted, from the socket to the store. The owner of a pipeline (an informer, a
- * controller, or a reflector on its own) makes it and hands it to the reflector and to the code that applies deltas;
- * both add to it, and neither knows the other.
+ * The one sink of what could not be accepted, from the socket to the store. The owner of a pipeline (an
+ * informer, a controller, or a reflector on its own) makes it and hands it to the reflector and to the code
+ * that applies deltas; both add to it, and neither knows the other.
  *
  * It counts, measures, and reports each object; keeps the ledger of their keys; and schedules the relist that
  * repairs lost changes.
@@ -41,10 +41,10 @@ export class Quarantine {
   readonly #logger: Logger;
   readonly #keys = new Set<string>();
   /**
-   * The ledger: the keys of objects that were quarantined since the last list, and of which no later state was accepted;
-   * empty in the ordinary case. The reflector deletes such an object by its key, as it may be in no store. The code that
-   * applies deltas notifies no handler of the delete of such an object where the store has none: no handler has received
-   * it.
+   * The ledger: the keys of objects that were quarantined since the last list, and of which no later state
+   * was accepted; empty in the ordinary case. The reflector deletes such an object by its key, as it may be
+   * in no store. The code that applies deltas notifies no handler of the delete of such an object where the
+   * store has none: no handler has received it.
    */
   readonly keys: ReadonlySet<string> = this.#keys;
   readonly #brokenFrames = new Set<string>();
@@ -99,8 +99,8 @@ export class Quarantine {
   }
 
   /**
-   * A change on a watch was lost, or may have been: a relist is due after a minute; twice as long each time that losses
-   * continue, up to 30 minutes.
+   * A change on a watch was lost, or may have been: a relist is due after a minute; twice as long each time
+   * that losses continue, up to 30 minutes.
    */
   lost(): void {
     this.losses++;
@@ -119,7 +119,10 @@ export class Quarantine {
     return this.#relistDueMs;
   }
 
-  /** Sets the one listener, which receives the time of a relist when it becomes due at some time: the reflector. */
+  /**
+   * Sets the one listener, which receives the time of a relist when it becomes due at some time: the
+   * reflector.
+   */
   onRelistDue(listener: (dueMs: number) => void): void {
     this.#onRelistDue = listener;
   }
@@ -160,14 +163,16 @@ export class Quarantine {
   }
 }
 
-/** Whether a watch ended because a frame of it could not be decoded: it was no JSON, or over the size limit. */
+/**
+ * Whether a watch ended because a frame of it could not be decoded: it was no JSON, or over the size limit.
+ */
 export function isBrokenFrame(error: unknown): boolean {
   return frameProblem(error) !== undefined;
 }
 
 /**
- * The report of a frame that could not be decoded, if that is what ended a watch. Nothing is known of the frame, not even
- * where the next one begins: the watch is over, and a list follows.
+ * The report of a frame that could not be decoded, if that is what ended a watch. Nothing is known of the
+ * frame, not even where the next one begins: the watch is over, and a list follows.
  */
 export function brokenFrame(error: unknown, receivedBytes: number): Quarantined | undefined {
   const problem = frameProblem(error);

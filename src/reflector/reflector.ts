@@ -11,11 +11,11 @@ import type { ReflectorOptions } from "./reflector_options.ts";
 import type { ReflectorStatus } from "./status.ts";
 
 /**
- * Lists a resource into a store, then watches it until its signal is aborted. After a failure it waits, and continues
- * from the last resourceVersion.
+ * Lists a resource into a store, then watches it until its signal is aborted. After a failure it waits, and
+ * continues from the last resourceVersion.
  *
- * The store is written to synchronously, in the order of the server's events. {@linkcode Reflector.status} says what it
- * does at present.
+ * The store is written to synchronously, in the order of the server's events. {@linkcode Reflector.status}
+ * says what it does at present.
  *
  * Mirrors client-go's [`Reflector`](https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go). It differs where client-go can hang or run hot: streamed lists that do not come to
  * their end give way to lists, and one that is closed early is requested again after a delay.
@@ -39,8 +39,8 @@ export class Reflector<T> {
   readonly #loop: ListWatchLoop<T>;
 
   /**
-   * Makes a reflector that has not started. Where the store is a `Store`, a quarantined object of a list leaves the state
-   * before it; in a queue it is a delete.
+   * Makes a reflector that has not started. Where the store is a `Store`, a quarantined object of a list
+   * leaves the state before it; in a queue it is a delete.
    *
    * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that has no meaning.
    */
@@ -54,8 +54,8 @@ export class Reflector<T> {
   }
 
   /**
-   * Runs until the signal is aborted; resolves when everything it started has stopped. A failure of the server never
-   * rejects the promise.
+   * Runs until the signal is aborted; resolves when everything it started has stopped. A failure of the
+   * server never rejects the promise.
    *
    * @throws {TypeError} It is running already.
    */
@@ -64,7 +64,8 @@ export class Reflector<T> {
   }
 
   /**
-   * Runs one cycle: streams or lists, then watches until something ends the watch. For callers with a loop of their own.
+   * Runs one cycle: streams or lists, then watches until something ends the watch. For callers with a loop of
+   * their own.
    *
    * @returns When the cycle is over; at once if the signal is aborted.
    * @throws The error that ended the cycle, if it was a failed list or a refused watch.
@@ -89,15 +90,16 @@ export class Reflector<T> {
   }
 
   /**
-   * The error of the last failed request, and how many have failed in this outage; `undefined` unless it runs and the
-   * server cannot be read at present.
+   * The error of the last failed request, and how many have failed in this outage; `undefined` unless it runs
+   * and the server cannot be read at present.
    */
   failure(): FailedTry | undefined {
     return this.#loop.failure();
   }
 
   /**
-   * Calls `listener` whenever the phase changes or a list progresses, within that turn; not for single events.
+   * Calls `listener` whenever the phase changes or a list progresses, within that turn; not for single
+   * events.
    *
    * @returns A function that removes the listener.
    */

@@ -37,7 +37,8 @@ export class VeryShortWatchError extends CacheError {
 }
 
 /**
- * Receives the error of each failed try: a list, and a watch or streamed list that the server refused or that did not reach it.
+ * Receives the error of each failed try: a list, and a watch or streamed list that the server refused or that
+ * did not reach it.
  *
  * client-go keeps connections that are refused to itself. As there, a watch that is answered 429 is repeated
  * silently, and so is a resourceVersion that expired during a watch.
@@ -59,59 +60,67 @@ export interface ReflectorOptions {
   /** Asked when a resync is due; `false` skips it. Always yes by default. */
   readonly shouldResync?: () => boolean;
   /**
-   * The least time after which the server ends a watch, in milliseconds; each watch draws a whole number of seconds
-   * between this and twice this. 300,000 by default; less is taken as that.
+   * The least time after which the server ends a watch, in milliseconds; each watch draws a whole number of
+   * seconds between this and twice this. 300,000 by default; less is taken as that.
    */
   readonly minWatchTimeoutMs?: number;
   /** The page size of lists; 500 by default where paging helps. */
   readonly watchListPageSize?: number;
   /**
-   * Whether to ask a watch for the present objects before listing; true by default. Falls back to a list by itself, and
-   * for an hour or longer where such streams do not come to their end ({@linkcode ReflectorStatus.streamPause}).
+   * Whether to ask a watch for the present objects before listing; true by default. Falls back to a list by
+   * itself, and for an hour or longer where such streams do not come to their end ({@linkcode
+   * ReflectorStatus.streamPause}).
    */
   readonly useWatchList?: boolean;
-  /** How long a streamed list may be silent before a list takes its place, in milliseconds; 10,000 by default. */
+  /**
+   * How long a streamed list may be silent before a list takes its place, in milliseconds; 10,000 by default.
+   */
   readonly watchListSilenceMs?: number;
   /**
-   * How long the end of a streamed list may be due after the last initial event, whatever else comes, before a list takes
-   * its place; 60,000 by default.
+   * How long the end of a streamed list may be due after the last initial event, whatever else comes, before
+   * a list takes its place; 60,000 by default.
    */
   readonly watchListEndMs?: number;
   /** How long the server may take to begin to answer a watch, in milliseconds; 30,000 by default. */
   readonly openTimeoutMs?: number;
   /**
-   * How long nothing of a list's page may come before it is given up, in milliseconds; 90,000 by default. Bytes and items
-   * that arrive are progress, but no page may take longer than ten times this; one from a source that reports neither
-   * (`ListWatchContext.onBytes`, `ListWatchContext.intake`), no longer than this.
+   * How long nothing of a list's page may come before it is given up, in milliseconds; 90,000 by default.
+   * Bytes and items that arrive are progress, but no page may take longer than ten times this; one from a
+   * source that reports neither (`ListWatchContext.onBytes`, `ListWatchContext.intake`), no longer than this.
    */
   readonly listTimeoutMs?: number;
   /**
-   * How long a watch may be silent before it is taken for dead; 90,000 by default. Bookmarks, about one a minute, keep
-   * the watch of a quiet resource from it. A server that sends none is watched again once, from where the watch was;
-   * after that its silence means nothing, until a bookmark comes. Where bookmarks came and then do not any more,
-   * everything is listed, once: so a server behaves that was restored from a backup.
+   * How long a watch may be silent before it is taken for dead; 90,000 by default. Bookmarks, about one a
+   * minute, keep the watch of a quiet resource from it. A server that sends none is watched again once, from
+   * where the watch was; after that its silence means nothing, until a bookmark comes. Where bookmarks came
+   * and then do not any more, everything is listed, once: so a server behaves that was restored from a
+   * backup.
    */
   readonly bookmarkSilenceMs?: number;
-  /** How long ERROR events of code 500 are answered by watching again instead of listing, in milliseconds; 0 by default. */
+  /**
+   * How long ERROR events of code 500 are answered by watching again instead of listing, in milliseconds; 0
+   * by default.
+   */
   readonly maxInternalErrorRetryMs?: number;
   /** What every object must be; others are quarantined. Not checked by default. */
   readonly expectedKind?: GroupVersionKind;
   /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
   /**
-   * Receives the error of each failed try, at once. What it throws is logged. Apart from that, the log has one warning when
-   * the server is lost (why, and when the next try comes) and one when it is back, however many tries lie between.
+   * Receives the error of each failed try, at once. What it throws is logged. Apart from that, the log has
+   * one warning when the server is lost (why, and when the next try comes) and one when it is back, however
+   * many tries lie between.
    */
   readonly watchErrorHandler?: WatchErrorHandler;
   /**
-   * Receives each quarantined object, and a report of each frame of a watch that could not be decoded (its `path` is
-   * `frame`; no more is known of it, so everything is listed again); logs a warning by default, of a
-   * frame one for each cause until a watch is well again. What it throws is logged.
+   * Receives each quarantined object, and a report of each frame of a watch that could not be decoded (its
+   * `path` is `frame`; no more is known of it, so everything is listed again); logs a warning by default, of
+   * a frame one for each cause until a watch is well again. What it throws is logged.
    */
   readonly onQuarantined?: (quarantined: Quarantined) => void;
   /**
-   * Delays after failures. By default 0.8 s doubling to 15 s, each stretched by up to itself, so that none exceeds 30 s
-   * (unless the server asks for more); from the start again after 2 minutes of health.
+   * Delays after failures. By default 0.8 s doubling to 15 s, each stretched by up to itself, so that none
+   * exceeds 30 s (unless the server asks for more); from the start again after 2 minutes of health.
    */
   readonly backoff?: RetryBackoff;
   /** Where measurements go; nowhere by default. */

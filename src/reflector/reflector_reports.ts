@@ -47,8 +47,9 @@ export class ReflectorReports {
   }
 
   /**
-   * A try failed: the user's callback receives the error; one of a server that asks for patience (429) only where that
-   * continues, or where it ended a cycle: client-go does not report what a repeated request repairs.
+   * A try failed: the user's callback receives the error; one of a server that asks for patience (429) only
+   * where that continues, or where it ended a cycle: client-go does not report what a repeated request
+   * repairs.
    */
   tryFailed(cause: unknown, { endsCycle }: { readonly endsCycle: boolean }): Error {
     const error = toError(cause);

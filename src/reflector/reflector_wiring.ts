@@ -46,24 +46,28 @@ export interface ReflectorWiring {
   /** What the store holds: a quarantined object of a list leaves the state before it, instead of a delete. */
   readonly knownObjects?: { getByKey(key: string): unknown };
   /**
-   * Whether an event whose resourceVersion is older than one before it is taken for one that was sent again: it is written,
-   * but the next watch begins where this one had come to. For a store that skips such events. `false` by
-   * default: every event is followed, as client-go does.
+   * Whether an event whose resourceVersion is older than one before it is taken for one that was sent again:
+   * it is written, but the next watch begins where this one had come to. For a store that skips such events.
+   * `false` by default: every event is followed, as client-go does.
    */
   readonly neverGoesBack?: boolean;
   /**
-   * Receives each object of a list, page by page or streamed, as soon as it arrives; what it returns takes its place. For
-   * a store that holds objects in a form of its own. Must return what `knownObjects` holds, and must not throw.
+   * Receives each object of a list, page by page or streamed, as soon as it arrives; what it returns takes
+   * its place. For a store that holds objects in a form of its own. Must return what `knownObjects` holds,
+   * and must not throw.
    */
   readonly intake?: (object: unknown) => unknown;
   /** The content that takes the place of the first list, if there is one. */
   readonly snapshot?: ReflectedSnapshot;
-  /** Handed to the source with each list and watch: how the store holds objects of which the source has the text. */
+  /**
+   * Handed to the source with each list and watch: how the store holds objects of which the source has the
+   * text.
+   */
   readonly holdText?: HoldText;
   /**
-   * Decides when a list is complete, before it is stored, whether what `intake` made of its objects is valid; if not,
-   * everything is listed once more. `hasAdvanced`: the list's resourceVersion is newer than the one reached before, so
-   * that it can be of the same history. Always valid by default.
+   * Decides when a list is complete, before it is stored, whether what `intake` made of its objects is valid;
+   * if not, everything is listed once more. `hasAdvanced`: the list's resourceVersion is newer than the one
+   * reached before, so that it can be of the same history. Always valid by default.
    */
   readonly acceptIntake?: (list: { readonly hasAdvanced: boolean }) => boolean;
 }

@@ -26,12 +26,11 @@ const LONGEST_ASKED_MS = 600_000;
 const SOON_EXPIRIES = 3;
 
 /**
- * Paces the tries of a reflector: delays grow until it has been healthy - following the server on an open watch - for
- * two minutes on end. A try alone resets nothing, so a server that accepts and then fails is not hammered. What the
- * server asks for (`Retry-After`) is waited for, up to ten minutes, and spread so that many clients do not come back at
- * once. A server
- * that says that a resourceVersion expired is well, and waits for a list: that comes soon, however long the delays have
- * grown, unless it says so again and again.
+ * Paces the tries of a reflector: delays grow until it has been healthy - following the server on an open
+ * watch - for two minutes on end. A try alone resets nothing, so a server that accepts and then fails is not
+ * hammered. What the server asks for (`Retry-After`) is waited for, up to ten minutes, and spread so that
+ * many clients do not come back at once. A server that says that a resourceVersion expired is well, and waits
+ * for a list: that comes soon, however long the delays have grown, unless it says so again and again.
  */
 export class RetryPacing {
   readonly #backoff: RetryBackoff;

@@ -24,9 +24,10 @@ export interface ShardOptions {
   /** How many there are. */
   readonly of: number;
   /**
-   * What decides. `"name"`, the default: the hash of `namespace/name`, so that the shard of an object is known before it is read.
-   * `"uid"` and `"namespace"`: the ranges of Kubernetes' `shardSelector` (KEP-5866), by which a server that has it sends only
-   * this shard's objects; from any other server the others are skipped here.
+   * What decides. `"name"`, the default: the hash of `namespace/name`, so that the shard of an object is
+   * known before it is read. `"uid"` and `"namespace"`: the ranges of Kubernetes' `shardSelector` (KEP-5866),
+   * by which a server that has it sends only this shard's objects; from any other server the others are
+   * skipped here.
    */
   readonly by?: "name" | "uid" | "namespace";
   /** Where it is logged, once, that a server has ignored the `shardSelector`; the console by default. */
@@ -34,14 +35,17 @@ export interface ShardOptions {
 }
 
 /**
- * The part of a source that belongs to one of `of` shards: every object belongs to exactly one of them, for as long as it
- * exists. Lists, events and the source's `metadata` have only this part; versions and bookmarks are the source's own.
+ * The part of a source that belongs to one of `of` shards: every object belongs to exactly one of them, for
+ * as long as it exists. Lists, events and the source's `metadata` have only this part; versions and bookmarks
+ * are the source's own.
  *
- * What belongs to other shards is skipped as soon as its metadata is read, and never stored. Its events move the position
- * nevertheless, as bookmarks, so that a shard is as fresh as the whole. `remainingItemCount` is left out: it counts all objects.
+ * What belongs to other shards is skipped as soon as its metadata is read, and never stored. Its events move
+ * the position nevertheless, as bookmarks, so that a shard is as fresh as the whole. `remainingItemCount` is
+ * left out: it counts all objects.
  *
- * The hashes are fixed. `"name"`: FNV-1a of 32 bits over `namespace/name`, finished by MurmurHash3's `fmix32`. `"uid"`,
- * `"namespace"`: FNV-1a of 64 bits, as KEP-5866 has it. The shard is the place of the hash among `of` equal ranges.
+ * The hashes are fixed. `"name"`: FNV-1a of 32 bits over `namespace/name`, finished by MurmurHash3's
+ * `fmix32`. `"uid"`, `"namespace"`: FNV-1a of 64 bits, as KEP-5866 has it. The shard is the place of the hash
+ * among `of` equal ranges.
  *
  * @throws {RangeError} `index` and `of` name no shard.
  *
@@ -190,8 +194,8 @@ class Skipped {
 }
 
 /**
- * Distinguishes the objects of one list or watch as soon as their metadata is read: of others nothing is held. What a store
- * holds need not show its name, so that it is remembered instead.
+ * Distinguishes the objects of one list or watch as soon as their metadata is read: of others nothing is
+ * held. What a store holds need not show its name, so that it is remembered instead.
  */
 class Sieve {
   readonly #isOwn: (object: unknown) => boolean;

@@ -1,5 +1,6 @@
 /**
- * The reflector's state machine: what to do next, given what just happened, and when. Pure: no I/O, no randomness.
+ * The reflector's state machine: what to do next, given what just happened, and when. Pure: no I/O, no
+ * randomness.
  *
  * ```
  *            +-------------------- start <------------------------------+
@@ -14,9 +15,10 @@
  *                                     expired, broken, refused
  * ```
  *
- * Where the store has the content of a snapshot, a cycle begins with `probe` instead: it compares the server's version
- * with the snapshot's, and leads to `watch`; or to `stream` or `list`, if the server has not reached that version. So
- * until the server has confirmed the content, or has refused to watch from its version.
+ * Where the store has the content of a snapshot, a cycle begins with `probe` instead: it compares the
+ * server's version with the snapshot's, and leads to `watch`; or to `stream` or `list`, if the server has not
+ * reached that version. So until the server has confirmed the content, or has refused to watch from its
+ * version.
  *
  * A cycle lists (or streams the present objects) once and then watches for as long as it can. What each failure leads
  * to is client-go's answer (https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go); where this
@@ -77,7 +79,10 @@ export interface ListAttempt {
 export interface ReflectorState {
   /** The last resourceVersion seen: the floor below which nothing may be accepted. */
   readonly resourceVersion: string;
-  /** The server no longer has, or does not have yet, that resourceVersion: ask for the most recent data instead. */
+  /**
+   * The server no longer has, or does not have yet, that resourceVersion: ask for the most recent data
+   * instead.
+   */
   readonly isResourceVersionUnavailable: boolean;
   /** The server pages even where its cache could answer: it has none, so keep paging. */
   readonly paginatedResult: boolean;
@@ -85,7 +90,10 @@ export interface ReflectorState {
   readonly streams: boolean;
   /** Whether they are. */
   readonly trial: StreamTrial;
-  /** The floor that a list in pages asked for, and was given exactly; or one from which a watch cannot continue. */
+  /**
+   * The floor that a list in pages asked for, and was given exactly; or one from which a watch cannot
+   * continue.
+   */
   readonly exactResourceVersion?: string;
   /** The store has the content of a snapshot, which the server has not confirmed yet. */
   readonly resumption?: {
@@ -177,13 +185,14 @@ const MOST_FAILED_RESUMPTIONS = 3;
 const MOST_PROBES = 3;
 
 /**
- * What a cycle's list asks for: the last resourceVersion as a floor, `"0"` (anything the server's cache holds) at
- * first, and the most recent data when that floor is unavailable. A floor is requested without a limit, so that the
- * server's cache can answer; unless a page size was set.
+ * What a cycle's list asks for: the last resourceVersion as a floor, `"0"` (anything the server's cache
+ * holds) at first, and the most recent data when that floor is unavailable. A floor is requested without a
+ * limit, so that the server's cache can answer; unless a page size was set.
  *
- * To a server, a limit makes a version an exact one. Where a list in pages only brought what was known, and has to be
- * repeated, the next one says that it wants a floor: or else it would bring the same again, the watch from there would
- * fail again, and so on. The same where a watch ended at a frame that could not be decoded.
+ * To a server, a limit makes a version an exact one. Where a list in pages only brought what was known, and
+ * has to be repeated, the next one says that it wants a floor: or else it would bring the same again, the
+ * watch from there would fail again, and so on. The same where a watch ended at a frame that could not be
+ * decoded.
  */
 export function listAttempt(state: ReflectorState, pageSize: number): ListAttempt {
   const requestedResourceVersion = state.isResourceVersionUnavailable ? "" : state.resourceVersion || "0";
@@ -232,9 +241,9 @@ function begin(state: ReflectorState, nowMs: number): Transition {
 }
 
 /**
- * The server is away, or asks for patience: the same request may well be answered in a while, without another list.
- * client-go knows a refused connection here and retries the other failures of a connection below the reflector; some
- * runtimes do not distinguish the two.
+ * The server is away, or asks for patience: the same request may well be answered in a while, without another
+ * list. client-go knows a refused connection here and retries the other failures of a connection below the
+ * reflector; some runtimes do not distinguish the two.
  */
 function isRetriable(error: unknown): boolean {
   return networkErrorOf(error) !== undefined || isTooManyRequests(error);
@@ -255,7 +264,8 @@ function afterProbe(
   if (isOtherCluster) {
     return begin({ ...withoutResumption(state), isResourceVersionUnavailable: true }, nowMs);
   }
-  // It was restored from a backup. It would accept the watch, and send nothing of what happens up to that version.
+  // It was restored from a backup. It would accept the watch, and send nothing of what happens up to that
+  // version.
   if (serverVersion !== undefined && isOlder(serverVersion, state.resourceVersion)) {
     return begin({ ...withoutResumption(state), isResourceVersionUnavailable: true }, nowMs);
   }
@@ -263,9 +273,9 @@ function afterProbe(
 }
 
 /**
- * A server that is away is tried again: a list would fail as well. One that answers everything else may never answer this:
- * if it is busy or broken, everything is listed; if it does not permit the request, or that breaks, the watch may still be
- * possible.
+ * A server that is away is tried again: a list would fail as well. One that answers everything else may never
+ * answer this: if it is busy or broken, everything is listed; if it does not permit the request, or that
+ * breaks, the watch may still be possible.
  */
 function afterFailedProbe(state: ReflectorState, error: unknown, nowMs: number): Transition {
   if (isConnectionRefused(error)) return { state, step: { do: "backOff", then: "start" } };
@@ -319,8 +329,8 @@ function afterStream(
   }
   if ("unproven" in outcome) return begin(state, nowMs);
   if ("stalled" in outcome) {
-    // client-go waits for ever. A server that ignores sendInitialEvents, or a proxy that drops bookmarks, will do so
-    // again.
+    // client-go waits for ever. A server that ignores sendInitialEvents, or a proxy that drops bookmarks,
+    // will do so again.
     const { trial, pause } = pauseStreams(state.trial, nowMs, { cause: "stalled", message: outcome.stalled });
     return { state: { ...state, trial }, step: { do: "list" }, pause };
   }
@@ -351,8 +361,8 @@ function afterStream(
 }
 
 /**
- * A stream was refused as a list might be: another one is tried, unless a list has to decide whether that is so. It
- * waits as long as the server asked for.
+ * A stream was refused as a list might be: another one is tried, unless a list has to decide whether that is
+ * so. It waits as long as the server asked for.
  */
 function refused(state: ReflectorState, error: unknown, nowMs: number): Transition {
   const trial = afterRefused(state.trial, nowMs, errorMessage(error));
@@ -362,7 +372,9 @@ function refused(state: ReflectorState, error: unknown, nowMs: number): Transiti
   return { state: next, step: isAskedToWait ? { do: "backOff", then: "list" } : { do: "list" } };
 }
 
-/** A stream did not finish: another one is tried, unless a list has to decide whether streams are at fault. */
+/**
+ * A stream did not finish: another one is tried, unless a list has to decide whether streams are at fault.
+ */
 function unfinished(trial: StreamTrial, state: ReflectorState, otherwise: "backOff" | "list"): Transition {
   const lists = otherwise === "list" || trial.suspicion !== undefined;
   return { state: { ...state, trial }, step: lists ? { do: "list" } : { do: "backOff", then: "stream" } };

@@ -40,30 +40,37 @@ export type ReflectorPhase =
  */
 export interface ReflectorError {
   readonly message: string;
-  /** The reason of a `Status` (`Forbidden`), of a network failure (`ConnectionRefused`), or an error's code. */
+  /**
+   * The reason of a `Status` (`Forbidden`), of a network failure (`ConnectionRefused`), or an error's code.
+   */
   readonly code: string;
   /** When, in milliseconds since the epoch. */
   readonly timeMs: number;
 }
 
 /**
- * Why lists take the place of streamed ones: those do not come to their end here. For an hour at first, and twice as long
- * each time (at most a day) that the one stream which is tried after that does not finish either.
+ * Why lists take the place of streamed ones: those do not come to their end here. For an hour at first, and
+ * twice as long each time (at most a day) that the one stream which is tried after that does not finish
+ * either.
  *
  * @category Reflector
  */
 export interface StreamPause {
   /**
-   * `stalled`: a stream was open and did not come to its end. `unfinished`: three in a row, or thirty seconds of them,
-   * were closed, broke off, were not answered or carried no events, and a list succeeded then. `refused`: the server
-   * refused them for a minute - it was busy, away, or had not reached their version -, and a list succeeded then.
+   * `stalled`: a stream was open and did not come to its end. `unfinished`: three in a row, or thirty seconds
+   * of them, were closed, broke off, were not answered or carried no events, and a list succeeded then.
+   * `refused`: the server refused them for a minute - it was busy, away, or had not reached their version -,
+   * and a list succeeded then.
    */
   readonly cause: "stalled" | "unfinished" | "refused";
   /** What ended the last stream. */
   readonly message: string;
   /** Since when, in milliseconds since the epoch. */
   readonly sinceTimeMs: number;
-  /** When a stream is tried again: with the first list that is due after that, in milliseconds since the epoch. */
+  /**
+   * When a stream is tried again: with the first list that is due after that, in milliseconds since the
+   * epoch.
+   */
   readonly untilTimeMs: number;
 }
 
@@ -81,21 +88,22 @@ export interface ReflectorStatus {
   /** When the last bookmark arrived. */
   readonly lastBookmarkTimeMs?: number;
   /**
-   * The time of the last contact with the server: when the last bytes of a list, an event or a bookmark arrived. A watch
-   * that it opens is none: it says nothing of how far the server is.
+   * The time of the last contact with the server: when the last bytes of a list, an event or a bookmark
+   * arrived. A watch that it opens is none: it says nothing of how far the server is.
    */
   readonly lastContactTimeMs?: number;
   /**
-   * How many milliseconds ago that was, when this status was taken; absent before the first contact. On a quiet resource,
-   * contacts are bookmarks, which come, about once a minute: up to that, a lag is ordinary.
+   * How many milliseconds ago that was, when this status was taken; absent before the first contact. On a
+   * quiet resource, contacts are bookmarks, which come, about once a minute: up to that, a lag is ordinary.
    *
    * Measured by both clocks, of which the larger answer counts: the monotonic one stops while a computer is
-   * suspended, and the wall clock may be set back. Set forward, it makes the lag too large until the next contact.
+   * suspended, and the wall clock may be set back. Set forward, it makes the lag too large until the next
+   * contact.
    */
   readonly lagMs?: number;
   /**
-   * The server sends no bookmarks, as a watch has shown: a quiet resource has no contact. Absent while bookmarks are
-   * expected.
+   * The server sends no bookmarks, as a watch has shown: a quiet resource has no contact. Absent while
+   * bookmarks are expected.
    */
   readonly hasNoBookmarks?: true;
   /** How many tries in a row have failed; 0 while all is well. */
@@ -104,7 +112,10 @@ export interface ReflectorStatus {
   readonly nextRetryTimeMs?: number;
   /** What went wrong last, if anything ever did. */
   readonly lastError?: ReflectorError;
-  /** Since when the server cannot be read, from the first request that failed until a watch is open; absent if it can. */
+  /**
+   * Since when the server cannot be read, from the first request that failed until a watch is open; absent if
+   * it can.
+   */
   readonly outage?: ReflectorOutage;
   /** How many objects were quarantined since the start, and frames of a watch that could not be decoded. */
   readonly quarantined: number;
@@ -120,8 +131,8 @@ export interface ReflectorStatus {
 }
 
 /**
- * The last contacts with the server: a record that the loop and the store's writer keep, event by event, and the status
- * reads.
+ * The last contacts with the server: a record that the loop and the store's writer keep, event by event, and
+ * the status reads.
  */
 export interface ContactTimes {
   /** By the wall clock; `undefined` before the first contact. */

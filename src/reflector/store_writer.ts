@@ -36,15 +36,16 @@ export interface StoreWriterOptions
 type DataEvent<T> = Exclude<WatchEvent<T>, { type: "ERROR" }>;
 
 /**
- * Writes lists and batches of events to a store, in order, and keeps the position: the resourceVersion that the store has
- * reached. It moves after the write, never before.
+ * Writes lists and batches of events to a store, in order, and keeps the position: the resourceVersion that
+ * the store has reached. It moves after the write, never before.
  *
- * What cannot be applied (no metadata, another kind, a store that throws) is quarantined; the rest is written. A list
- * leaves the last accepted state of such an object; a quarantined change is lost, unless it was a delete, which needs no
- * more than the key.
+ * What cannot be applied (no metadata, another kind, a store that throws) is quarantined; the rest is
+ * written. A list leaves the last accepted state of such an object; a quarantined change is lost, unless it
+ * was a delete, which needs no more than the key.
  *
- * With `neverGoesBack` an event of an older version than the position is written, but leaves the position where it is:
- * what such an event is, decides the reader of the queue (`EventOrder`), which has the store to compare it with.
+ * With `neverGoesBack` an event of an older version than the position is written, but leaves the position
+ * where it is: what such an event is, decides the reader of the queue (`EventOrder`), which has the store to
+ * compare it with.
  */
 export class StoreWriter<T> {
   readonly #store: ReflectorStore<T>;
@@ -62,8 +63,8 @@ export class StoreWriter<T> {
   /** The version of the last list or bookmark: everything up to it was there. */
   #completeVersion = "";
   /**
-   * Whether the position moves with ADDED events. Where a watch began at no particular version, the first of them are the
-   * present objects in any order.
+   * Whether the position moves with ADDED events. Where a watch began at no particular version, the first of
+   * them are the present objects in any order.
    */
   #follows = false;
 
@@ -91,7 +92,10 @@ export class StoreWriter<T> {
       hasReached(this.#quarantinedVersion, resourceVersion);
   }
 
-  /** Whether a list of this version continues the history: both versions are numbers, and it is the greater one. */
+  /**
+   * Whether a list of this version continues the history: both versions are numbers, and it is the greater
+   * one.
+   */
   isAdvance(resourceVersion: string): boolean {
     return isOlder(this.#resourceVersion, resourceVersion);
   }
@@ -147,9 +151,9 @@ export class StoreWriter<T> {
   }
 
   /**
-   * Whether what comes before a bookmark of a merged resource was passed: a list has proven that the content is that of this
-   * version or a later one, while these changes were on their way. Their own versions do not show it. What is stored is
-   * right, but not every change has been seen.
+   * Whether what comes before a bookmark of a merged resource was passed: a list has proven that the content
+   * is that of this version or a later one, while these changes were on their way. Their own versions do not
+   * show it. What is stored is right, but not every change has been seen.
    */
   #isPassed(last: WatchItem<T>): boolean {
     if (last.type !== "BOOKMARK" || layoutOf(this.#resourceVersion) === "") return false;
@@ -246,7 +250,10 @@ export class StoreWriter<T> {
       isOlder(resourceVersion, this.#resourceVersion);
   }
 
-  /** The last accepted states of quarantined objects; of each key once, and of none that the list has in another state. */
+  /**
+   * The last accepted states of quarantined objects; of each key once, and of none that the list has in
+   * another state.
+   */
   #knownInstead(items: readonly T[], quarantined: readonly Quarantined[]): T[] {
     const { quarantine } = this.#options;
     quarantine.startLedger(quarantined);
@@ -282,7 +289,9 @@ export class StoreWriter<T> {
     if (key !== undefined && !this.#goesBack(resourceVersion)) quarantine.release(key);
   }
 
-  /** Deletes a quarantined object by its key, as it may never have reached the store; false if it is not one. */
+  /**
+   * Deletes a quarantined object by its key, as it may never have reached the store; false if it is not one.
+   */
   #deletesQuarantined(object: T, resourceVersion: string | undefined): boolean {
     const { quarantine } = this.#options;
     if (quarantine.keys.size === 0) return false;

@@ -1,11 +1,12 @@
 /**
  * Decides whether to use streamed lists. Pure: no I/O, no clock.
  *
- * A stream that does not finish may be a passing fault of the network, or a trap: a proxy that drops bookmarks, ends
- * every answer after seconds, or resets requests that it does not know, and will do so for ever. A stream that is refused
- * may mean that the server is away or busy; or that it never has the room for a stream that it has for a list. What distinguishes
- * the two is a list: where that succeeds after streams have failed, the server is well, and the streams are at
- * fault. Then lists take their place for a time, which doubles each time that a stream fails again.
+ * A stream that does not finish may be a passing fault of the network, or a trap: a proxy that drops
+ * bookmarks, ends every answer after seconds, or resets requests that it does not know, and will do so for
+ * ever. A stream that is refused may mean that the server is away or busy; or that it never has the room for
+ * a stream that it has for a list. What distinguishes the two is a list: where that succeeds after streams
+ * have failed, the server is well, and the streams are at fault. Then lists take their place for a time,
+ * which doubles each time that a stream fails again.
  *
  * @module
  */
@@ -16,7 +17,10 @@ export interface StreamTrial {
   readonly unfinished: number;
   /** How long they took together, in milliseconds. */
   readonly unfinishedMs: number;
-  /** When the first one failed since one finished or a list decided, for whatever reason, in the clock's milliseconds. */
+  /**
+   * When the first one failed since one finished or a list decided, for whatever reason, in the clock's
+   * milliseconds.
+   */
   readonly failingSinceMs?: number;
   /** What ended the last one, while the list that follows it decides whether streams are at fault. */
   readonly suspicion?: Suspicion;
@@ -64,8 +68,8 @@ export function isPaused(trial: StreamTrial, nowMs: number): boolean {
 }
 
 /**
- * A stream did not finish, for a reason that may be its own. Whether a list has to decide now, is whether there is a
- * suspicion afterwards: what was held against streams before stays until one finishes.
+ * A stream did not finish, for a reason that may be its own. Whether a list has to decide now, is whether
+ * there is a suspicion afterwards: what was held against streams before stays until one finishes.
  */
 export function afterUnfinished(
   trial: StreamTrial,

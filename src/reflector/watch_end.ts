@@ -76,7 +76,8 @@ export class WatchEnds {
       metrics?.watchEnds(lastedMs, events, false);
       return { outcome: { of: "watch", retriesInternalError: false, isShort: false }, error };
     }
-    // A connection that broke is a watch that ended: what it delivered is valid, and the next one continues from there.
+    // A connection that broke is a watch that ended: what it delivered is valid, and the next one continues
+    // from there.
     const failure = networkErrorOf(error) === undefined ? error : undefined;
     const isDue = rhythm.ended({ bookmarks, lastedMs });
     const isVeryShort = failure === undefined && events === 0 && lastedMs < VERY_SHORT_WATCH_MS;
@@ -133,7 +134,10 @@ export class BookmarkRhythm {
     this.silenceMs = silenceMs;
   }
 
-  /** Whether a watch that brings nothing at all for so long is taken for dead: at first, and until a watch had none. */
+  /**
+   * Whether a watch that brings nothing at all for so long is taken for dead: at first, and until a watch had
+   * none.
+   */
   get isExpected(): boolean {
     return this.#isExpected;
   }
@@ -144,7 +148,10 @@ export class BookmarkRhythm {
     if (byBookmark && !this.#hasListed) this.#bookmarks++;
   }
 
-  /** The watch to come begins at a snapshot's version: if it brings no bookmark, the server may not have reached that. */
+  /**
+   * The watch to come begins at a snapshot's version: if it brings no bookmark, the server may not have
+   * reached that.
+   */
   resumed(): void {
     this.#bookmarks = 2;
   }

@@ -45,8 +45,8 @@ export interface InitialEvents<T> {
 }
 
 /**
- * Reads a watch up to the end bookmark, leaving what comes after it unread. Nothing of it reaches the store before:
- * a reader never sees half a list.
+ * Reads a watch up to the end bookmark, leaving what comes after it unread. Nothing of it reaches the store
+ * before: a reader never sees half a list.
  *
  * @returns `undefined` if the stream was closed before the end bookmark.
  * @throws {StatusError} The stream carried an ERROR event.
@@ -82,7 +82,8 @@ export async function readInitialEvents<T>(
         watch.unread(batch.slice(i + 1));
         return { ...gathered.result(), resourceVersion };
       }
-      // Changes of what is there say nothing about the end, and neither does anything that comes after the first of them.
+      // Changes of what is there say nothing about the end, and neither does anything that comes after the
+      // first of them.
       if (gathered.size > before && !gathered.hasChanges) end.feed();
       options.onProgress(gathered.size);
     }
@@ -93,7 +94,10 @@ export async function readInitialEvents<T>(
   }
 }
 
-/** The objects of a streamed list, by key: of each the last state that is valid, or the report of why there is none. */
+/**
+ * The objects of a streamed list, by key: of each the last state that is valid, or the report of why there is
+ * none.
+ */
 class GatheredObjects<T> {
   readonly #options: InitialEventsOptions<T>;
   readonly #objects = new Map<string, T>();
@@ -153,7 +157,10 @@ class GatheredObjects<T> {
     return undefined;
   }
 
-  /** An event is quarantined: the last accepted state of its key stays, unless it was a delete, which needs no more than the key. */
+  /**
+   * An event is quarantined: the last accepted state of its key stays, unless it was a delete, which needs no
+   * more than the key.
+   */
   #quarantine(quarantined: Quarantined): void {
     const { key, eventType } = quarantined;
     this.#options.quarantine.add(quarantined);

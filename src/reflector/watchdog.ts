@@ -1,22 +1,24 @@
 /**
- * Timeouts, in programs that may be suspended: a frozen isolate, a suspended computer, a process that was stopped.
+ * Timeouts, in programs that may be suspended: a frozen isolate, a suspended computer, a process that was
+ * stopped.
  *
- * Two clocks show it, and neither is enough. Where the monotonic clock continues meanwhile (a stopped process, a frozen
- * isolate), timers fire long after they were due. Where it stops (a suspended computer with Linux or macOS),
- * timers notice nothing, but the wall clock has leapt forward against it. A wall clock that is set forward looks the same;
- * one that is set back has no effect.
+ * Two clocks show it, and neither is enough. Where the monotonic clock continues meanwhile (a stopped
+ * process, a frozen isolate), timers fire long after they were due. Where it stops (a suspended computer with
+ * Linux or macOS), timers notice nothing, but the wall clock has leapt forward against it. A wall clock that
+ * is set forward looks the same; one that is set back has no effect.
  *
  * What follows:
  *
- * - **Age** (`ageMs` in status.ts): the larger of what both clocks say has passed since the last contact with the server.
- *   It is worked out on request, by no timer: a program that was frozen reads the right age in its first turn. A wall
- *   clock that is set back makes nothing young; one that is set forward makes a copy look old until the next contact,
- *   within a minute where bookmarks come.
- * - **Silence** ({@linkcode Watchdog}): a limit that is found exceeded long after it was due says nothing about the peer.
- *   It starts again.
- * - **An open watch** (`OpenWatch`): its connection has probably died without a sign. It is opened again at once from
- *   where it was, which costs one request: no list, no delay, no failed try. What the old connection still held back is
- *   dropped unread: it is older than the stall, and would pass for news of the server.
+ * - **Age** (`ageMs` in status.ts): the larger of what both clocks say has passed since the last contact with
+ *   the server. It is worked out on request, by no timer: a program that was frozen reads the right age in
+ *   its first turn. A wall clock that is set back makes nothing young; one that is set forward makes a copy
+ *   look old until the next contact, within a minute where bookmarks come.
+ * - **Silence** ({@linkcode Watchdog}): a limit that is found exceeded long after it was due says nothing
+ *   about the peer. It starts again.
+ * - **An open watch** (`OpenWatch`): its connection has probably died without a sign. It is opened again at
+ *   once from where it was, which costs one request: no list, no delay, no failed try. What the old
+ *   connection still held back is dropped unread: it is older than the stall, and would pass for news of the
+ *   server.
  *
  * @module
  */
@@ -28,11 +30,11 @@ import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 export const STALL_MS = 30_000;
 
 /**
- * Calls back once when it has not been fed for a time. Feeding costs a look at the clock, not a timer: the one timer
- * looks, when it fires, how long ago the last feeding was.
+ * Calls back once when it has not been fed for a time. Feeding costs a look at the clock, not a timer: the
+ * one timer looks, when it fires, how long ago the last feeding was.
  *
- * One that fires long after it was due shows that the program was suspended, and nothing about what is watched: it starts
- * again.
+ * One that fires long after it was due shows that the program was suspended, and nothing about what is
+ * watched: it starts again.
  */
 export class Watchdog {
   readonly #clock: Clock;
@@ -87,7 +89,10 @@ export interface InTimeOptions {
   readonly signal: AbortSignal;
 }
 
-/** What `ask` returns; calls `onTimeout` if it takes longer, and rejects with the signal's reason when it is aborted. */
+/**
+ * What `ask` returns; calls `onTimeout` if it takes longer, and rejects with the signal's reason when it is
+ * aborted.
+ */
 export async function inTime<R>(ask: () => Promise<R>, options: InTimeOptions): Promise<R> {
   const { ms, onTimeout, clock, signal } = options;
   const watchdog = new Watchdog(clock, ms, onTimeout);

@@ -131,8 +131,8 @@ function checkObject(
 }
 
 /**
- * Whether a value is accepted as an object, without a schema, whatever else is in it: by its type and its metadata, as
- * {@linkcode objectCheck} checks them. If not, the whole object must be checked by that.
+ * Whether a value is accepted as an object, without a schema, whatever else is in it: by its type and its
+ * metadata, as {@linkcode objectCheck} checks them. If not, the whole object must be checked by that.
  */
 export function acceptsHead(head: unknown): boolean {
   return isOrdinaryObject(head) && !isTable(head);
@@ -203,8 +203,8 @@ type Loose = Readonly<Record<string, unknown>>;
 /**
  * Whether a value is an object that a cache can hold, as API servers send it day in, day out.
  *
- * The hand-written checks say exactly what the schemas of `kubernetes_schemas.ts` say, at a hundredth of the cost; tests
- * compare the two. A no is only a reason to ask the schema, which also says what is wrong.
+ * The hand-written checks say exactly what the schemas of `kubernetes_schemas.ts` say, at a hundredth of the
+ * cost; tests compare the two. A no is only a reason to ask the schema, which also says what is wrong.
  */
 export function isOrdinaryObject(value: unknown): boolean {
   if (!isObject(value) || !isObject(value.metadata)) return false;

@@ -1,9 +1,9 @@
 /**
- * The schemas of what every Kubernetes API server sends, whatever the kind. All objects are loose: unknown fields are
- * kept unchecked.
+ * The schemas of what every Kubernetes API server sends, whatever the kind. All objects are loose: unknown
+ * fields are kept unchecked.
  *
- * Each is built at its first use: building them costs more than a thousand validations, and a cache that never receives a
- * broken object needs none.
+ * Each is built at its first use: building them costs more than a thousand validations, and a cache that
+ * never receives a broken object needs none.
  * @module
  */
 
@@ -107,7 +107,8 @@ const statusCause = () =>
 
 const typeMeta = () => ({ apiVersion: optional(text()), kind: optional(text()) });
 
-// Of zod's core: 1 KB less in a bundle than `zod/mini`, and 10 modules less to open. Its constructors are not generic.
+// Of zod's core: 1 KB less in a bundle than `zod/mini`, and 10 modules less to open. Its constructors are not
+// generic.
 const object = <S extends z.$ZodLooseShape>(shape: S) =>
   new z.$ZodObject({
     type: "object",

@@ -7,8 +7,9 @@
  * What can say whether a value is a `T`: any [Standard Schema](https://standardschema.dev) version 1, such as a schema
  * of zod, Valibot or ArkType, or an object of your own with this one property.
  *
- * It only gives a verdict. The value itself is passed on, never what the schema made of it, so `T` is what the
- * schema takes in: defaults are not filled in, unknown fields are kept. It must answer at once, without a promise.
+ * It only gives a verdict. The value itself is passed on, never what the schema made of it, so `T` is what
+ * the schema takes in: defaults are not filled in, unknown fields are kept. It must answer at once, without a
+ * promise.
  *
  * @example One of your own
  * ```ts
@@ -73,7 +74,8 @@ export interface SchemaIssue {
 }
 
 /**
- * Asks a schema about a value: what is wrong with it, or `undefined`. A schema that throws has found something wrong.
+ * Asks a schema about a value: what is wrong with it, or `undefined`. A schema that throws has found
+ * something wrong.
  *
  * @throws {TypeError} The schema is asynchronous.
  */

@@ -8,8 +8,9 @@ import { checkList, eventCheck, objectCheck, type ValidatorOptions } from "./che
 import * as schemas from "./kubernetes_schemas.ts";
 
 /**
- * Makes the validator of a watch's events. What it accepts is the decoded frame itself, never a copy of it, with all its
- * fields; what it refuses becomes an `QUARANTINED` item that says what is wrong and where (`object.metadata.name`).
+ * Makes the validator of a watch's events. What it accepts is the decoded frame itself, never a copy of it,
+ * with all its fields; what it refuses becomes an `QUARANTINED` item that says what is wrong and where
+ * (`object.metadata.name`).
  *
  * - ADDED, MODIFIED: the metadata, then the user's schema.
  * - DELETED: the metadata alone. A delete that was held back would leave a ghost in the cache.
@@ -34,8 +35,8 @@ export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame:
 }
 
 /**
- * Makes the validator of single objects: list items, and what `get` or `create` return. It answers what is wrong, or
- * `undefined`. The path it is given is put before the one of what is wrong.
+ * Makes the validator of single objects: list items, and what `get` or `create` return. It answers what is
+ * wrong, or `undefined`. The path it is given is put before the one of what is wrong.
  *
  * @example
  * ```ts

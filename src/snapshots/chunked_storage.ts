@@ -7,9 +7,10 @@
  *            head and the length of its text, and the text
  * ```
  *
- * The first record has all objects of its time; the others are changes since. A chunk never changes: each has a name of its
- * own. A save writes the chunks of one more record, then the manifest, and so the snapshot changes from one state to the
- * next when the store replaces the manifest. What no manifest names any more is removed afterwards.
+ * The first record has all objects of its time; the others are changes since. A chunk never changes: each has
+ * a name of its own. A save writes the chunks of one more record, then the manifest, and so the snapshot
+ * changes from one state to the next when the store replaces the manifest. What no manifest names any more is
+ * removed afterwards.
  *
  * @module
  */
@@ -39,7 +40,10 @@ export interface ChunkStore {
   readonly chunkBytes: number;
   /** The bytes of a name; `undefined`: there are none. */
   get(name: string): Promise<Uint8Array | undefined>;
-  /** Sets the bytes of a name at once. Those of {@linkcode MANIFEST} are replaced again and again, others never. */
+  /**
+   * Sets the bytes of a name at once. Those of {@linkcode MANIFEST} are replaced again and again, others
+   * never.
+   */
   put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>;
   /** Removes a name, if it is there. */
   remove(name: string): Promise<void>;
@@ -73,7 +77,9 @@ interface SavedText {
 }
 
 const FORMAT = 2;
-/** How many records there are before they are joined, however small: each costs requests at the next start. */
+/**
+ * How many records there are before they are joined, however small: each costs requests at the next start.
+ */
 const MAX_RECORDS = 64;
 /** How many chunks are read or written at a time. */
 const CHUNKS_AT_ONCE = 6;
@@ -238,8 +244,9 @@ export class ChunkedStorage implements SnapshotStorage {
   }
 
   /**
-   * Removes chunks that the last but one manifest named last: a store that is not consistent may show that one for a while. At
-   * first, and where the store can list them, all that were left behind, by a kill for one.
+   * Removes chunks that the last but one manifest named last: a store that is not consistent may show that
+   * one for a while. At first, and where the store can list them, all that were left behind, by a kill for
+   * one.
    */
   async #sweep(before: Manifest | undefined, now: Manifest): Promise<void> {
     const named = new Set([MANIFEST, ...namesOf(now)]);

@@ -55,9 +55,9 @@ export interface DenoKvSnapshotOptions extends SnapshotOptions {
 /**
  * Keeps the snapshot of an informer in Deno KV, which may be far away: on Deno Deploy, for one.
  *
- * What changed is written as new values of up to 60 KB; then one value, the manifest, names all that belong together, with
- * their checksums. It is replaced in an atomic operation, which fails if another informer has replaced it meanwhile: then
- * the save fails, the informer reports it, and its next save has everything.
+ * What changed is written as new values of up to 60 KB; then one value, the manifest, names all that belong
+ * together, with their checksums. It is replaced in an atomic operation, which fails if another informer has
+ * replaced it meanwhile: then the save fails, the informer reports it, and its next save has everything.
  *
  * The snapshot does not close the KV.
  *

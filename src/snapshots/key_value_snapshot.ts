@@ -11,15 +11,15 @@ import {
 import { ChunkedStorage, type ChunkStore, MANIFEST } from "./chunked_storage.ts";
 
 /**
- * A store of keys and values: a KV namespace or an R2 bucket of Cloudflare, or an object with these three methods. They may
- * be asynchronous.
+ * A store of keys and values: a KV namespace or an R2 bucket of Cloudflare, or an object with these three
+ * methods. They may be asynchronous.
  *
  * @category Snapshots
  */
 export interface KeyValueBinding {
   /**
-   * The bytes of a key, as an `ArrayBuffer`, a `Uint8Array` or something with `arrayBuffer()`; `null` or `undefined` if there
-   * are none. The second argument is for KV namespaces, and may be ignored.
+   * The bytes of a key, as an `ArrayBuffer`, a `Uint8Array` or something with `arrayBuffer()`; `null` or
+   * `undefined` if there are none. The second argument is for KV namespaces, and may be ignored.
    */
   get(key: string, type: "arrayBuffer"): unknown;
   /** Sets the bytes of a key. */
@@ -27,8 +27,8 @@ export interface KeyValueBinding {
   /** Removes a key. */
   delete(key: string): unknown;
   /**
-   * The keys with a prefix, as KV namespaces (`keys`) and R2 (`objects`) list them. Where it is missing, what a killed process
-   * has left behind is not removed.
+   * The keys with a prefix, as KV namespaces (`keys`) and R2 (`objects`) list them. Where it is missing, what
+   * a killed process has left behind is not removed.
    */
   list?(options: { prefix: string; cursor?: string }): unknown;
 }
@@ -43,17 +43,20 @@ export interface KeyValueSnapshotOptions extends SnapshotOptions {
   readonly prefix?: string;
   /** The largest value in bytes; 4 MB by default. KV namespaces take 25 MiB. */
   readonly chunkBytes?: number;
-  /** As for every snapshot; but 10,000 by default, as a KV namespace takes one write per second and key, and counts them. */
+  /**
+   * As for every snapshot; but 10,000 by default, as a KV namespace takes one write per second and key, and
+   * counts them.
+   */
   readonly intervalMs?: number;
 }
 
 /**
  * Keeps the snapshot of an informer in a store of keys and values.
  *
- * What changed is written as one new value or more; then one value, the manifest, names all that belong together,
- * with their checksums. In a store that is only eventually consistent, as KV namespaces are, a reader may see a manifest before the values that
- * it names: such a snapshot is refused as `torn`, and everything is listed. What no manifest names is removed after the
- * manifest that follows.
+ * What changed is written as one new value or more; then one value, the manifest, names all that belong
+ * together, with their checksums. In a store that is only eventually consistent, as KV namespaces are, a
+ * reader may see a manifest before the values that it names: such a snapshot is refused as `torn`, and
+ * everything is listed. What no manifest names is removed after the manifest that follows.
  *
  * One informer writes a prefix at a time. If two do, the snapshot is what one of them saved, or is refused.
  *

@@ -1,6 +1,7 @@
 /**
- * Snapshots of informers in key-value stores, and in memory: what an informer holds is saved as it changes, and
- * is there at once when the next one starts. For every runtime; files and SQLite are in `@listwatch/cache/node`.
+ * Snapshots of informers in key-value stores, and in memory: what an informer holds is saved as it changes,
+ * and is there at once when the next one starts. For every runtime; files and SQLite are in
+ * `@listwatch/cache/node`.
  *
  * @example
  * ```ts

@@ -42,8 +42,8 @@ export interface StoreOptions<T> {
   /** Runs on every object of `add`, `update` and `replace`, after its key was computed. None by default. */
   readonly transform?: TransformFunc<T>;
   /**
-   * How objects are held: as they are by default; as short texts with `shortTexts()`. Keys, indices and all calls are the
-   * same.
+   * How objects are held: as they are by default; as short texts with `shortTexts()`. Keys, indices and all
+   * calls are the same.
    */
   readonly storage?: NewHolding | undefined;
 }

@@ -39,8 +39,8 @@ export interface CandidateQuery {
 }
 
 /**
- * Objects among which are all that a query matches, each once: as few as the indices can find without opening objects.
- * `undefined` if no index can.
+ * Objects among which are all that a query matches, each once: as few as the indices can find without opening
+ * objects. `undefined` if no index can.
  */
 export function candidatesOf<T>(indexer: Indexer<T>, what: CandidateQuery): T[] | undefined {
   const conditions = conditionsOf(indexer, what);
@@ -66,8 +66,9 @@ export function candidatesOf<T>(indexer: Indexer<T>, what: CandidateQuery): T[] 
 }
 
 /**
- * The keys of objects among which are all that a query matches, ascending and each once: those under the rarest of
- * what it requires, without opening objects. `undefined` if no index can, or if that is most of them.
+ * The keys of objects among which are all that a query matches, ascending and each once: those under the
+ * rarest of what it requires, without opening objects. `undefined` if no index can, or if that is most of
+ * them.
  */
 export function candidateKeysOf<T>(
   indexer: Indexer<T>,

@@ -8,8 +8,8 @@ import { fieldValues } from "../text/field_tree.ts";
 import type { IndexFunc } from "./index_func.ts";
 
 /**
- * An index function made by {@linkcode fieldIndex}: the path that it carries is all it depends on, so a holding can
- * compute its values from an object's JSON text, without opening the object.
+ * An index function made by {@linkcode fieldIndex}: the path that it carries is all it depends on, so a
+ * holding can compute its values from an object's JSON text, without opening the object.
  *
  * @category Stores
  */
@@ -21,16 +21,18 @@ export interface FieldIndexFunc<T> extends IndexFunc<T> {
 /**
  * Makes an index function over a field: an object is under the field's value.
  *
- * A string is a value as it is; a number or a boolean as `String` writes it (an integer beyond 2^53 as JavaScript reads
- * it, rounded). A field that is absent, null, an object or an array gives no value. Below `[]` every element of the array
- * gives its value; a value that occurs twice counts once. Only an object's own properties are fields.
+ * A string is a value as it is; a number or a boolean as `String` writes it (an integer beyond 2^53 as
+ * JavaScript reads it, rounded). A field that is absent, null, an object or an array gives no value. Below
+ * `[]` every element of the array gives its value; a value that occurs twice counts once. Only an object's
+ * own properties are fields.
  *
- * Field selectors of a served cache find an index with such a function by themselves, whatever its name: `spec.nodeName=n1`
- * costs what is under `n1`. Stores with short texts compute all such indices in one walk over an object's text, without
- * opening it.
+ * Field selectors of a served cache find an index with such a function by themselves, whatever its name:
+ * `spec.nodeName=n1` costs what is under `n1`. Stores with short texts compute all such indices in one walk
+ * over an object's text, without opening it.
  *
  * @param path Written as `spec.nodeName`, `spec.containers[].image`, `metadata.finalizers[]`,
- * `metadata.annotations["example.com/team"]`. A field that the type of the objects does not have does not compile.
+ * `metadata.annotations["example.com/team"]`. A field that the type of the objects does not have does not
+ * compile.
  * @throws {TypeError} The path cannot be read.
  *
  * @example
@@ -58,7 +60,8 @@ export function fieldIndex<T, const Path extends string = string>(
 }
 
 /**
- * Makes an index function over owners: an object is under the `uid` of each of its `metadata.ownerReferences`.
+ * Makes an index function over owners: an object is under the `uid` of each of its
+ * `metadata.ownerReferences`.
  *
  * @example
  * ```ts
@@ -76,12 +79,17 @@ export function ownerIndex(): FieldIndexFunc<unknown> {
   return fieldIndex("metadata.ownerReferences[].uid");
 }
 
-/** The path of the field that an index function reads; `undefined` for a function that {@linkcode fieldIndex} did not make. */
+/**
+ * The path of the field that an index function reads; `undefined` for a function that {@linkcode fieldIndex}
+ * did not make.
+ */
 export function fieldPathOf(indexFunc: IndexFunc<never>): string | undefined {
   return (indexFunc as Partial<FieldIndexFunc<never>>).fieldPath;
 }
 
-/** Whether a function indexes the field that a field selector names: a path of names with dots between them. */
+/**
+ * Whether a function indexes the field that a field selector names: a path of names with dots between them.
+ */
 export function indexesField(indexFunc: IndexFunc<never>, field: string): boolean {
   const path = fieldPathOf(indexFunc);
   if (path === undefined) return false;

@@ -8,9 +8,9 @@ import { ObjectText } from "../text/object_text.ts";
 import { ObjectTextReader } from "../text/object_text_reader.ts";
 
 /**
- * Reads the values of fields out of JSON texts, all of them in one walk over the text: the same values as an index
- * function of `fieldIndex` gives for the parsed object. Values are strings of their own, which do not keep the text in
- * memory.
+ * Reads the values of fields out of JSON texts, all of them in one walk over the text: the same values as an
+ * index function of `fieldIndex` gives for the parsed object. Values are strings of their own, which do not
+ * keep the text in memory.
  */
 export class FieldReader {
   /** The fields, for a source that reads them along with its objects. */
@@ -34,8 +34,8 @@ export class FieldReader {
 }
 
 /**
- * The field indices of a store whose objects are held as text: computes the values of an object in all of them at once,
- * when the first asks, and remembers those of one object.
+ * The field indices of a store whose objects are held as text: computes the values of an object in all of
+ * them at once, when the first asks, and remembers those of one object.
  */
 export class HeldFields<H extends object> {
   readonly #reader = new FieldReader();

@@ -11,8 +11,8 @@ import type { Indexers, IndexFunc } from "./index_func.ts";
 import type { TransformFunc } from "./transform.ts";
 
 /**
- * An object in another form than its own: immutable, and as good as the object where only its key and this metadata
- * matter (`metaOf` and `resourceVersionOf` read it).
+ * An object in another form than its own: immutable, and as good as the object where only its key and this
+ * metadata matter (`metaOf` and `resourceVersionOf` read it).
  *
  * @category Stores
  */
@@ -29,11 +29,11 @@ export interface HeldObject {
 }
 
 /**
- * An object's key, and the part of its metadata that can be read without opening the object. A plain record: every
- * property is its own, whatever the storage. Labels are shared: read-only.
+ * An object's key, and the part of its metadata that can be read without opening the object. A plain record:
+ * every property is its own, whatever the storage. Labels are shared: read-only.
  *
- * A handler that was added with `receives: "heads"` receives heads. They are objects with metadata for `metaNamespaceKey`,
- * and for everything else that requires a `KubernetesObject`.
+ * A handler that was added with `receives: "heads"` receives heads. They are objects with metadata for
+ * `metaNamespaceKey`, and for everything else that requires a `KubernetesObject`.
  *
  * @category Informers
  */
@@ -60,9 +60,9 @@ export interface KeyedHead {
 export type Held<T> = T | HeldObject;
 
 /**
- * How one store holds its objects: their form, and everything that depends on it. Made by a {@linkcode NewHolding},
- * and handed from the store to all that pass its objects on (queue, handlers' mailboxes, the read API). All calls are
- * synchronous. What has no such form is held as it is: every method takes it, too.
+ * How one store holds its objects: their form, and everything that depends on it. Made by a {@linkcode
+ * NewHolding}, and handed from the store to all that pass its objects on (queue, handlers' mailboxes, the
+ * read API). All calls are synchronous. What has no such form is held as it is: every method takes it, too.
  *
  * @category Stores
  */
@@ -80,8 +80,8 @@ export interface Holding<T> {
    */
   hold(object: Held<T>, key?: string): Held<T>;
   /**
-   * The same for an object that is stored much later, with the rest of its list: its index values may be computed now.
-   * Followed by {@linkcode Holding.listStored}.
+   * The same for an object that is stored much later, with the rest of its list: its index values may be
+   * computed now. Followed by {@linkcode Holding.listStored}.
    */
   holdEarly(object: Held<T>): Held<T>;
   /** The list is stored: forget the index values computed early. */
@@ -93,8 +93,8 @@ export interface Holding<T> {
   /** The object, which is not remembered: for walks through many. */
   peek(held: Held<T>): T;
   /**
-   * Converts something with objects in it (an array, an event) from one form of the objects to the other: returns what
-   * `conversion` makes of it; that thing itself if objects are held as they are.
+   * Converts something with objects in it (an array, an event) from one form of the objects to the other:
+   * returns what `conversion` makes of it; that thing itself if objects are held as they are.
    */
   convert<From, To>(whole: From, conversion: (whole: From) => To): To;
   /** The object's JSON text, if that costs less than the object; otherwise `undefined`. */
@@ -107,8 +107,8 @@ export interface Holding<T> {
    */
   heldTransform(transform: TransformFunc<T> | undefined): HeldTransform<T> | undefined;
   /**
-   * An index function for the held form, with the values that the index function has for the object. Not called for
-   * functions that read a held object's metadata only, as `metaNamespaceIndex` does.
+   * An index function for the held form, with the values that the index function has for the object. Not
+   * called for functions that read a held object's metadata only, as `metaNamespaceIndex` does.
    */
   heldIndex(indexFunc: IndexFunc<T>): IndexFunc<Held<T>>;
   /** The store has these index functions, made by {@linkcode Holding.heldIndex}, from now on. */
@@ -135,8 +135,8 @@ export interface HoldingOptions {
 }
 
 /**
- * Makes the holding of one store, whose objects have the keys that `keyFunc` returns. Stores and informers take one as
- * their `storage`, such as that of `shortTexts()`.
+ * Makes the holding of one store, whose objects have the keys that `keyFunc` returns. Stores and informers
+ * take one as their `storage`, such as that of `shortTexts()`.
  *
  * @category Stores
  */
@@ -244,8 +244,8 @@ export function newHead(
 }
 
 /**
- * A store with its objects in their held form: as `newStore` and `newIndexer` make it, or any other, which holds objects
- * as they are. For readers that keep what they read.
+ * A store with its objects in their held form: as `newStore` and `newIndexer` make it, or any other, which
+ * holds objects as they are. For readers that keep what they read.
  */
 export function heldStoreOf<T, S extends object>(
   store: S,

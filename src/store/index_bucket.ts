@@ -4,17 +4,22 @@
  */
 
 /**
- * A stored object, its key, and where the indices have it. There is one entry per object, shared by the store and all
- * its indices, so that an update that moves no index value touches nothing but the entry.
+ * A stored object, its key, and where the indices have it. There is one entry per object, shared by the store
+ * and all its indices, so that an update that moves no index value touches nothing but the entry.
  */
 export interface Entry<T> {
   readonly key: string;
   object: T;
-  /** Written by the indices only. Remembered, so that a write asks the index functions about the new object only. */
+  /**
+   * Written by the indices only. Remembered, so that a write asks the index functions about the new object
+   * only.
+   */
   places: Places<T>;
 }
 
-/** Where one index has an entry: under its one value, or under each of several, or (an empty list) nowhere. */
+/**
+ * Where one index has an entry: under its one value, or under each of several, or (an empty list) nowhere.
+ */
 export type Place<T> = IndexBucket<T> | readonly IndexBucket<T>[];
 
 /** Where each index has an entry, in the order of the indices. Never changed, only replaced. */
@@ -29,8 +34,8 @@ export function newEntry<T>(key: string, object: T): Entry<T> {
 export const NOWHERE: readonly never[] = [];
 
 /**
- * Up to this many entries a bucket is a list only. Most values of a fine-grained index (by owner, by uid) have one or
- * two objects, and a `Set` for each would cost more than the rest of the index.
+ * Up to this many entries a bucket is a list only. Most values of a fine-grained index (by owner, by uid)
+ * have one or two objects, and a `Set` for each would cost more than the rest of the index.
  */
 const MAX_LISTED = 8;
 
@@ -57,7 +62,10 @@ export class IndexBucket<T> {
     return this.#set === undefined ? this.#list!.length : this.#set.size;
   }
 
-  /** A list of this bucket alone, always the same: what all its entries remember where there is no other index. */
+  /**
+   * A list of this bucket alone, always the same: what all its entries remember where there is no other
+   * index.
+   */
   get alone(): readonly [IndexBucket<T>] {
     return this.#alone ??= [this];
   }
@@ -67,7 +75,10 @@ export class IndexBucket<T> {
     return this.#set === undefined ? this.#list!.includes(entry) : this.#set.has(entry);
   }
 
-  /** All entries, in no order that may be relied on; stays as it is when the bucket changes, which then has another. */
+  /**
+   * All entries, in no order that may be relied on; stays as it is when the bucket changes, which then has
+   * another.
+   */
   list(): readonly Entry<T>[] {
     return this.#list ??= [...this.#set!];
   }

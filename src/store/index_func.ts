@@ -9,10 +9,11 @@ import type { Advice } from "../util/advice.ts";
 import { CacheError } from "../util/errors.ts";
 
 /**
- * Computes the values under which an object is found in an index: none, one or several; duplicates count once.
+ * Computes the values under which an object is found in an index: none, one or several; duplicates count
+ * once.
  *
- * Called once with each object that is written; the store remembers the values, and does not ask for those of the old
- * object when it is replaced or deleted, as client-go does. Must depend on nothing but the object.
+ * Called once with each object that is written; the store remembers the values, and does not ask for those of
+ * the old object when it is replaced or deleted, as client-go does. Must depend on nothing but the object.
  *
  * @category Keys, indices, listers
  */
@@ -26,15 +27,17 @@ export type IndexFunc<T> = (object: T) => readonly string[];
 export type Indexers<T, I extends string = string> = Readonly<Record<I, IndexFunc<T>>>;
 
 /**
- * The index names of an informer without `indexers`: no text is one of them, and the compiler's error says what to do.
+ * The index names of an informer without `indexers`: no text is one of them, and the compiler's error says
+ * what to do.
  *
  * @category Stores
  */
 export type NoIndexNames<Text extends string = "name an index in `indexers`"> = string & Advice<Text>;
 
 /**
- * The `indexers` of an option. Where the type of the objects is given by itself (`new SharedIndexInformer<Pod>(...)`),
- * the compiler does not infer the names, so it refuses the functions and says what to write.
+ * The `indexers` of an option. Where the type of the objects is given by itself (`new
+ * SharedIndexInformer<Pod>(...)`), the compiler does not infer the names, so it refuses the functions and
+ * says what to write.
  *
  * @category Stores
  */
@@ -94,7 +97,10 @@ export function metaNamespaceIndex(object: unknown): string[] {
 /** The functions that ask an object for its namespace and its labels only. */
 const liveMetadataReaders = new WeakSet<IndexFunc<never>>([metaNamespaceIndex]);
 
-/** Says that an index function asks for namespace and labels only, which stay readable of an object that is encoded. */
+/**
+ * Says that an index function asks for namespace and labels only, which stay readable of an object that is
+ * encoded.
+ */
 export function markLiveMetadataReader(indexFunc: IndexFunc<never>): void {
   liveMetadataReaders.add(indexFunc);
 }
@@ -133,8 +139,8 @@ export class IndexKeyError extends CacheError {
 /**
  * Makes a key function out of an index function that gives exactly one value.
  *
- * Mirrors client-go's `IndexFuncToKeyFuncAdapter`; the key function throws an {@linkcode IndexKeyError} where the index
- * function gives no value or several.
+ * Mirrors client-go's `IndexFuncToKeyFuncAdapter`; the key function throws an {@linkcode IndexKeyError} where
+ * the index function gives no value or several.
  *
  * @example
  * ```ts

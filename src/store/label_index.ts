@@ -8,7 +8,8 @@ import { metaOf } from "../meta/object.ts";
 import { type IndexFunc, markLiveMetadataReader } from "./index_func.ts";
 
 /**
- * A name for an index by labels, as `NAMESPACE_INDEX` is one for that by namespace; see {@linkcode labelIndexFunc}.
+ * A name for an index by labels, as `NAMESPACE_INDEX` is one for that by namespace; see {@linkcode
+ * labelIndexFunc}.
  *
  * @example
  * ```ts
@@ -23,11 +24,13 @@ import { type IndexFunc, markLiveMetadataReader } from "./index_func.ts";
 export const LABEL_INDEX = "labels";
 
 /**
- * Makes an index function over labels: an object is under `key=value` and under `key` for each label it carries.
+ * Makes an index function over labels: an object is under `key=value` and under `key` for each label it
+ * carries.
  *
- * Listers (`newLister`, `listAll`, `listAllByNamespace`) find an index with such a function by themselves, whatever its
- * name, and walk the rarest of what a selector requires (`key=value`, `key in (...)`, `key`, `key>1`) instead of all
- * objects. Selectors that only exclude (`!key`, `key!=value`, `key notin (...)`) are answered by a scan as before.
+ * Listers (`newLister`, `listAll`, `listAllByNamespace`) find an index with such a function by themselves,
+ * whatever its name, and walk the rarest of what a selector requires (`key=value`, `key in (...)`, `key`,
+ * `key>1`) instead of all objects. Selectors that only exclude (`!key`, `key!=value`, `key notin (...)`) are
+ * answered by a scan as before.
  *
  * It costs memory and time for two values a label: name the keys that selectors use, where they are known.
  *

@@ -55,18 +55,22 @@ interface Differences<T> {
 }
 
 /**
- * What is not much different from the content is put in one by one; otherwise new content is made. So a list of
- * what is known needs next to no memory, and neither way takes long in one turn.
+ * What is not much different from the content is put in one by one; otherwise new content is made. So a list
+ * of what is known needs next to no memory, and neither way takes long in one turn.
  *
- * Nothing is changed before `commit`. What was prepared holds for the content that it was compared with: if that was
- * written to since, all of it is made again, which holds whatever is written, as long as the indices are the same.
+ * Nothing is changed before `commit`. What was prepared holds for the content that it was compared with: if
+ * that was written to since, all of it is made again, which holds whatever is written, as long as the indices
+ * are the same.
  */
 export class ContentReplacement<T> implements Replacement {
   readonly #content: StoreContent<T>;
   readonly #next: NewContent<T>;
   readonly #options: ReplaceOptions<T>;
   readonly #stepObjects: number;
-  /** Objects that could not be indexed, and what takes their place: one call of `onIndexFailure` each, however often it is prepared. */
+  /**
+   * Objects that could not be indexed, and what takes their place: one call of `onIndexFailure` each, however
+   * often it is prepared.
+   */
   readonly #unindexed = new Map<string, { readonly object: T; readonly instead: T | undefined }>();
   #isAgain = false;
   /** Puts in what was prepared; `undefined` if it does not hold any more. */
@@ -184,8 +188,8 @@ export class ContentReplacement<T> implements Replacement {
   }
 
   /**
-   * What is stored of an object: itself, or what is to take its place where an index function throws; `undefined` for
-   * nothing.
+   * What is stored of an object: itself, or what is to take its place where an index function throws;
+   * `undefined` for nothing.
    */
   #accepted(key: string, object: T): Accepted<T> | undefined {
     const known = this.#known(key, object);
@@ -220,10 +224,12 @@ export class ContentReplacement<T> implements Replacement {
 }
 
 /**
- * Adds indices to what is stored, in steps. The last one makes them all there is; until then readers and writers find
- * the store as it was. Writes meanwhile are included; if all is replaced, the addition starts again.
+ * Adds indices to what is stored, in steps. The last one makes them all there is; until then readers and
+ * writers find the store as it was. Writes meanwhile are included; if all is replaced, the addition starts
+ * again.
  *
- * It makes a second set of entries, as a `replace` does: for its time it costs the memory of the indices once more.
+ * It makes a second set of entries, as a `replace` does: for its time it costs the memory of the indices once
+ * more.
  *
  * @throws {IndexerConflictError} A name is taken; nothing was added.
  * @throws {IndexFuncError} An index function threw; nothing was added.

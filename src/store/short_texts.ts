@@ -9,17 +9,17 @@ import { TextCodec } from "./text_codec.ts";
 import { TextHolding, type TextsOptions } from "./text_holding.ts";
 
 /**
- * Holds the objects of stores and informers as short texts that are decoded when they are read, for a sixth of the memory:
- * for isolates of 128 MB. Pass it as their `storage`.
+ * Holds the objects of stores and informers as short texts that are decoded when they are read, for a sixth
+ * of the memory: for isolates of 128 MB. Pass it as their `storage`.
  *
- * A decoded object equals the one that was put in, and is another one, unless it was written or looked up a short while
- * ago. Only what can be written as JSON is encoded; other values are held as they are, and a property that is `undefined`
- * is left out. In an informer, what waits in the queue and for handlers is encoded too, and so is a list while it
- * arrives, unless there is a `queue` of your own.
+ * A decoded object equals the one that was put in, and is another one, unless it was written or looked up a
+ * short while ago. Only what can be written as JSON is encoded; other values are held as they are, and a
+ * property that is `undefined` is left out. In an informer, what waits in the queue and for handlers is
+ * encoded too, and so is a list while it arrives, unless there is a `queue` of your own.
  *
- * The text that a read API serves is the one that the server sent, character for character, as with `texts()`: white space,
- * escapes, the order and the repetition of keys, every digit. After a transform it is what `JSON.stringify` writes.
- * `docs/holdings.md` compares it with the other holdings.
+ * The text that a read API serves is the one that the server sent, character for character, as with
+ * `texts()`: white space, escapes, the order and the repetition of keys, every digit. After a transform it is
+ * what `JSON.stringify` writes. `docs/holdings.md` compares it with the other holdings.
  *
  * @example
  * ```ts

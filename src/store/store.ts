@@ -36,7 +36,8 @@ export type Transaction<T> =
 /**
  * One write of a {@linkcode ThreadSafeStore} transaction.
  *
- * The object of a delete is the state that the delete came with, as in {@linkcode ThreadSafeStore.deleteWithObject}.
+ * The object of a delete is the state that the delete came with, as in {@linkcode
+ * ThreadSafeStore.deleteWithObject}.
  *
  * @category Stores
  */
@@ -47,10 +48,11 @@ export type KeyedTransaction<T> =
 /**
  * Objects under the keys that a key function gives them.
  *
- * Calls are synchronous; a write that throws has changed nothing. Objects are handed out as they were put in: shared by
- * all readers, and read-only.
+ * Calls are synchronous; a write that throws has changed nothing. Objects are handed out as they were put in:
+ * shared by all readers, and read-only.
  *
- * Mirrors client-go's `Store`, with errors thrown instead of returned, and the old object returned by a write.
+ * Mirrors client-go's `Store`, with errors thrown instead of returned, and the old object returned by a
+ * write.
  *
  * @category Stores
  */
@@ -90,7 +92,8 @@ export interface Store<T> {
   /** Whether a key is there. */
   has(key: string): boolean;
   /**
-   * Replaces the whole content, which has then reached `resourceVersion`; of several objects with one key the last counts.
+   * Replaces the whole content, which has then reached `resourceVersion`; of several objects with one key the
+   * last counts.
    *
    * @param onIndexFailure Receives each object for which an index function throws, instead of throwing. What it returns, an
    * object that was stored before, is kept in its place; the key is left out if that is `undefined`.
@@ -149,7 +152,10 @@ export interface IndexedInSteps<T> {
   addIndexersSteps(indexers: Indexers<T>, options?: { readonly stepObjects?: number }): Steps;
 }
 
-/** The writes of a transaction that have a key, with it; and the error to throw, once they are applied, about the others. */
+/**
+ * The writes of a transaction that have a key, with it; and the error to throw, once they are applied, about
+ * the others.
+ */
 export function keyedWrites<T>(
   keyFunc: KeyFunc,
   writes: readonly Transaction<T>[],

@@ -20,8 +20,8 @@ interface Index<T> {
 export type Values = readonly (readonly string[])[];
 
 /**
- * Named indices over entries. Values are computed before anything is changed, so that an index function that throws
- * leaves store and indices as they were.
+ * Named indices over entries. Values are computed before anything is changed, so that an index function that
+ * throws leaves store and indices as they were.
  */
 export class StoreIndex<T> {
   readonly #indices: Index<T>[] = [];
@@ -101,7 +101,10 @@ export class StoreIndex<T> {
     return values;
   }
 
-  /** The values that an entry is under in every index: what {@linkcode StoreIndex.valuesOf} gave for its object. */
+  /**
+   * The values that an entry is under in every index: what {@linkcode StoreIndex.valuesOf} gave for its
+   * object.
+   */
   valuesAt(entry: Entry<T>): Values {
     return entry.places.map((place) =>
       place instanceof IndexBucket ? [place.value] : place.map((bucket) => bucket.value)
@@ -163,8 +166,8 @@ export class StoreIndex<T> {
   }
 
   /**
-   * The entries that are under all of these values: walks the smallest bucket, and asks the others for each entry.
-   * `undefined` means every entry: no value was named.
+   * The entries that are under all of these values: walks the smallest bucket, and asks the others for each
+   * entry. `undefined` means every entry: no value was named.
    *
    * @throws {IndexNotFoundError} There is no such index.
    * @throws {TypeError} A value is not a string.
@@ -274,8 +277,9 @@ export class StoreIndex<T> {
   }
 
   /**
-   * The list, or the last one if it is the same. Objects that were made alike come one after the other in a list, and
-   * carry the same labels: lists of their own would be the better part of what an index by labels costs.
+   * The list, or the last one if it is the same. Objects that were made alike come one after the other in a
+   * list, and carry the same labels: lists of their own would be the better part of what an index by labels
+   * costs.
    */
   #shared(i: number, list: readonly IndexBucket<T>[]): readonly IndexBucket<T>[] {
     const index = this.#indices[i];
@@ -300,7 +304,10 @@ export class StoreIndex<T> {
 
 const NO_VALUES: Values = [];
 
-/** Whether an entry that is at a place has these values. Not where the values repeat one: then it is moved, to nowhere. */
+/**
+ * Whether an entry that is at a place has these values. Not where the values repeat one: then it is moved, to
+ * nowhere.
+ */
 function isAt<T>(place: Place<T>, values: readonly string[]): boolean {
   if (place instanceof IndexBucket) return values.length === 1 && place.value === values[0];
   if (place.length !== values.length) return false;
@@ -308,7 +315,9 @@ function isAt<T>(place: Place<T>, values: readonly string[]): boolean {
   return true;
 }
 
-/** The places themselves, or a list that other entries have too: one index costs an entry no list of its own. */
+/**
+ * The places themselves, or a list that other entries have too: one index costs an entry no list of its own.
+ */
 function compact<T>(places: Places<T>): Places<T> {
   return places.length === 1 && places[0] instanceof IndexBucket ? places[0].alone : places;
 }

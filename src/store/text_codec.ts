@@ -6,18 +6,20 @@
 /**
  * Shortens JSON texts and restores them, exactly.
  *
- * A short form is the text with its repetitions replaced by references: to earlier parts of the same text, and to a
- * vocabulary that is learned from the first texts that resembled nothing known. The vocabulary only ever grows, up to
- * 64 KB, so what was shortened before can always be restored; only by the codec that made it.
+ * A short form is the text with its repetitions replaced by references: to earlier parts of the same text,
+ * and to a vocabulary that is learned from the first texts that resembled nothing known. The vocabulary only
+ * ever grows, up to 64 KB, so what was shortened before can always be restored; only by the codec that made
+ * it.
  *
- * How it works. The text is worked on as UTF-8, of which a short form has each byte as a character. Control characters and
- * halves of surrogate pairs are written as an escape that JSON does not have (`\x` and four digits), so the 32 characters
- * below 0x20 are free for references. One says how many bytes are the same as those so far back, in the text or, further
- * back, in the vocabulary before it. 16-31 begin a reference with a distance, 0-15 one with the distance of the one before: past
- * whatever differed (two Pods of one Deployment differ in little) the same text continues. The low four bits are the
- * length, with the rest of it behind if they are all set; then comes the distance. Both are written in sixes of bits,
- * lowest first, 0x40 set where more follow. So it is a string of one byte a character in every engine, which costs little
- * more than its length, and is collected as any string is.
+ * How it works. The text is worked on as UTF-8, of which a short form has each byte as a character. Control
+ * characters and halves of surrogate pairs are written as an escape that JSON does not have (`\x` and four
+ * digits), so the 32 characters below 0x20 are free for references. One says how many bytes are the same as
+ * those so far back, in the text or, further back, in the vocabulary before it. 16-31 begin a reference with
+ * a distance, 0-15 one with the distance of the one before: past whatever differed (two Pods of one
+ * Deployment differ in little) the same text continues. The low four bits are the length, with the rest of it
+ * behind if they are all set; then comes the distance. Both are written in sixes of bits, lowest first, 0x40
+ * set where more follow. So it is a string of one byte a character in every engine, which costs little more
+ * than its length, and is collected as any string is.
  */
 export class TextCodec {
   readonly #encoder = new TextEncoder();
@@ -26,7 +28,8 @@ export class TextCodec {
   #bytes = new Uint8Array(VOCABULARY + 4096);
   #short = new Uint8Array(4096);
   #unused = VOCABULARY;
-  // Where the same characters were seen last, by their hash; in the text counted from its beginning. Both are guesses.
+  // Where the same characters were seen last, by their hash; in the text counted from its beginning. Both are
+  // guesses.
   readonly #inVocabulary = new Uint16Array(1 << 14);
   readonly #inText = new Uint16Array(1 << 12);
 

@@ -2,31 +2,34 @@
  * Stored objects as texts: whole ones, or short ones.
  *
  * 50,000 Pods of 4.6 KB take 466 MB as objects. Most of that is repetition: Pods have the same fields, and
- * many of them the same values. With `storage: shortTexts()` a store holds each object as a {@linkcode TextObject}: its
- * key, some of its metadata, and a string of one byte a character that holds all of it, a seventh as long as the
- * object's JSON text. That is 68 MB, indices included. A read decodes it. With `texts()` the string is the JSON text.
+ * many of them the same values. With `storage: shortTexts()` a store holds each object as a {@linkcode
+ * TextObject}: its key, some of its metadata, and a string of one byte a character that holds all of it, a
+ * seventh as long as the object's JSON text. That is 68 MB, indices included. A read decodes it. With
+ * `texts()` the string is the JSON text.
  *
- * - **The text** is the one that the source had, if it hands texts on ({@linkcode TextHolding.holdText}): then the object
- *   is not parsed before it is read. Else it is `JSON.stringify`'s. A `TextCodec` shortens it, which learns from the first objects what
- *   they have in common. So decoding is `JSON.parse` and a third more (25 us a Pod), encoding `JSON.stringify`, a check
- *   and as much again (35 us). A string, rather than bytes in an array: it has 16 bytes of overhead instead of 150, and
- *   needs no owner that frees or compacts.
- * - **What stays live** is what is read without the object: its key, in the map and the indices; what a relist
- *   compares first, `metadata.uid` and `metadata.resourceVersion`; and what objects are selected by, `metadata.namespace`
- *   and `metadata.labels`. An object that did not change is kept as it is; that a relist finds out from its text, without
- *   parsing it. The indices know their values without asking; and a selector costs the decoding of what it selects.
- * - **Hot objects**, those that were written or looked up last, are kept decoded as well: two reads return the
- *   same object. Walks through the whole store use what is hot, but do not replace it.
- * - **Only plain JSON values are encoded**: objects made of objects, arrays, strings, finite numbers, booleans and null,
- *   as a server sends them. Anything else (a Date, a class, a function, a hole in an array, -0, more than 500 levels) and
- *   whatever holds it is stored as it is, so that nothing is changed. One thing is: a property that is `undefined` is
- *   left out, since setting fields to `undefined` is how transforms drop them. What is no enumerable property of an
- *   object (a symbol, a field of an array) is not looked for.
- * - **Early**: an informer encodes before the store does, so that a first list never stands in memory as objects. Each
- *   item of a list is encoded as it comes out of the decoder (or the stream), and its index values are worked out then;
- *   reflector, queue, store, mailboxes pass the encoded object on as if it were the object. They use its
- *   key and its live metadata. It is decoded for handlers, observers and readers. See
- *   informer/intake.ts.
+ * - **The text** is the one that the source had, if it hands texts on ({@linkcode TextHolding.holdText}):
+ *   then the object is not parsed before it is read. Else it is `JSON.stringify`'s. A `TextCodec` shortens
+ *   it, which learns from the first objects what they have in common. So decoding is `JSON.parse` and a third
+ *   more (25 us a Pod), encoding `JSON.stringify`, a check and as much again (35 us). A string, rather than
+ *   bytes in an array: it has 16 bytes of overhead instead of 150, and needs no owner that frees or compacts.
+ * - **What stays live** is what is read without the object: its key, in the map and the indices; what a
+ *   relist compares first, `metadata.uid` and `metadata.resourceVersion`; and what objects are selected by,
+ *   `metadata.namespace` and `metadata.labels`. An object that did not change is kept as it is; that a relist
+ *   finds out from its text, without parsing it. The indices know their values without asking; and a selector
+ *   costs the decoding of what it selects.
+ * - **Hot objects**, those that were written or looked up last, are kept decoded as well: two reads return
+ *   the same object. Walks through the whole store use what is hot, but do not replace it.
+ * - **Only plain JSON values are encoded**: objects made of objects, arrays, strings, finite numbers,
+ *   booleans and null, as a server sends them. Anything else (a Date, a class, a function, a hole in an
+ *   array, -0, more than 500 levels) and whatever holds it is stored as it is, so that nothing is changed.
+ *   One thing is: a property that is `undefined` is left out, since setting fields to `undefined` is how
+ *   transforms drop them. What is no enumerable property of an object (a symbol, a field of an array) is not
+ *   looked for.
+ * - **Early**: an informer encodes before the store does, so that a first list never stands in memory as
+ *   objects. Each item of a list is encoded as it comes out of the decoder (or the stream), and its index
+ *   values are worked out then; reflector, queue, store, mailboxes pass the encoded object on as if it were
+ *   the object. They use its key and its live metadata. It is decoded for handlers, observers and readers.
+ *   See informer/intake.ts.
  *
  * @module
  */
@@ -54,8 +57,8 @@ import type { Indexers, IndexFunc } from "./index_func.ts";
 import type { TransformFunc } from "./transform.ts";
 
 /**
- * An object, encoded: immutable, and as good as the object wherever only its key and the metadata that is live matter,
- * in `metaOf` for one.
+ * An object, encoded: immutable, and as good as the object wherever only its key and the metadata that is
+ * live matter, in `metaOf` for one.
  */
 export class TextObject implements HeldObject {
   /** What the key function gives for the object. */
@@ -157,7 +160,10 @@ export class TextHolding<T> implements Holding<T> {
   /** Reads names, where they are not in the keys. */
   #names: FieldReader | undefined;
   readonly #textOf = (held: TextObject): string => this.#text(held);
-  /** Of the object encoded last. Objects that were made alike come one after the other in a list, and have the same. */
+  /**
+   * Of the object encoded last. Objects that were made alike come one after the other in a list, and have the
+   * same.
+   */
   #namespace: string | undefined;
   #labels: Labels | undefined;
   #type: TypeMeta | undefined;
@@ -200,8 +206,8 @@ export class TextHolding<T> implements Holding<T> {
   }
 
   /**
-   * Encodes an object that will be stored much later, with others: asks the index functions now, while it is at hand. To
-   * be followed by {@linkcode TextHolding.listStored}.
+   * Encodes an object that will be stored much later, with others: asks the index functions now, while it is
+   * at hand. To be followed by {@linkcode TextHolding.listStored}.
    */
   holdEarly(early: Held<T>): Held<T> {
     const held = this.hold(early);
@@ -308,9 +314,9 @@ export class TextHolding<T> implements Holding<T> {
   }
 
   /**
-   * Whether two objects have the same content. Neither becomes hot. Mostly the texts are the same letter for letter. If
-   * not, they are parsed; a number with more digits than JavaScript's numbers have is not the same as one that is written
-   * otherwise.
+   * Whether two objects have the same content. Neither becomes hot. Mostly the texts are the same letter for
+   * letter. If not, they are parsed; a number with more digits than JavaScript's numbers have is not the same
+   * as one that is written otherwise.
    */
   isSameContent(a: Held<T>, b: Held<T>): boolean {
     if (!(a instanceof TextObject)) {
@@ -381,7 +387,8 @@ export class TextHolding<T> implements Holding<T> {
   #valuesIn({ indexFunc, place, early }: Wrapper<T>, held: TextObject): readonly string[] {
     if (place === undefined) {
       const object = this.#decodedToIndex(held);
-      // It was written just now, and handlers may want it next. The others are what a new index walks through.
+      // It was written just now, and handlers may want it next. The others are what a new index walks
+      // through.
       if (early !== undefined) this.#heat(held, object);
       return indexFunc(object);
     }

@@ -8,17 +8,20 @@ import type { HoldingOptions, NewHolding } from "./holding.ts";
 import { TextHolding, type TextsOptions } from "./text_holding.ts";
 
 /**
- * Holds the objects of stores and informers as their JSON texts, which are parsed when they are read: for half of the
- * memory, and a fraction of the time, where most objects are not read. Pass it as their `storage`.
+ * Holds the objects of stores and informers as their JSON texts, which are parsed when they are read: for
+ * half of the memory, and a fraction of the time, where most objects are not read. Pass it as their
+ * `storage`.
  *
- * An informer does not parse what lists and watches of a `Cluster` bring: one walk over the text checks the whole grammar,
- * so that what is held can be parsed, and reads its metadata and the fields of `fieldIndex`. A transform, a schema and an index function that needs the whole object parse each object once; so does a key function of
- * your own. The text that a read API serves is the one that the server sent, character for character; after a transform
- * it is what `JSON.stringify` writes. A parsed object has its numbers as JavaScript has them: beyond 2^53 rounded.
+ * An informer does not parse what lists and watches of a `Cluster` bring: one walk over the text checks the
+ * whole grammar, so that what is held can be parsed, and reads its metadata and the fields of `fieldIndex`. A
+ * transform, a schema and an index function that needs the whole object parse each object once; so does a key
+ * function of your own. The text that a read API serves is the one that the server sent, character for
+ * character; after a transform it is what `JSON.stringify` writes. A parsed object has its numbers as
+ * JavaScript has them: beyond 2^53 rounded.
  *
- * An object that is read equals the one that was put in, and is another one, unless it was written or looked up a short
- * while ago. Only what can be written as JSON is held as text; other values are held as they are, and a property that is
- * `undefined` is left out. `docs/holdings.md` compares it with the other holdings.
+ * An object that is read equals the one that was put in, and is another one, unless it was written or looked
+ * up a short while ago. Only what can be written as JSON is held as text; other values are held as they are,
+ * and a property that is `undefined` is left out. `docs/holdings.md` compares it with the other holdings.
  *
  * @example
  * ```ts

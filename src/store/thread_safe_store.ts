@@ -20,8 +20,9 @@ import { StoreIndex, type Values } from "./store_index.ts";
 /**
  * Objects by key, with indices and the resourceVersion that the content has reached.
  *
- * Every call is synchronous and either happens whole or, when it throws, not at all; so readers never see a store
- * whose indices disagree with its objects. Objects are handed out as they were put in: shared, and read-only.
+ * Every call is synchronous and either happens whole or, when it throws, not at all; so readers never see a
+ * store whose indices disagree with its objects. Objects are handed out as they were put in: shared, and
+ * read-only.
  *
  * Mirrors client-go's [`ThreadSafeStore`](https://github.com/kubernetes/client-go/blob/master/tools/cache/thread_safe_store.go); JavaScript's single thread stands in for its lock. Where an index function
  * throws, client-go panics; this throws an `IndexFuncError` and leaves the store as it was.
@@ -75,8 +76,8 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
-   * Removes a key and returns its object; the store's resourceVersion becomes that of `object`, the state that the
-   * delete came with, if it has metadata. An absent key is fine.
+   * Removes a key and returns its object; the store's resourceVersion becomes that of `object`, the state
+   * that the delete came with, if it has metadata. An absent key is fine.
    */
   deleteWithObject(key: string, object: unknown): T | undefined {
     const old = this.#content.remove(key);
@@ -113,12 +114,12 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
-   * Replaces the whole content; of several objects with one key the last counts. Index functions are not asked again
-   * about an object that is stored already.
+   * Replaces the whole content; of several objects with one key the last counts. Index functions are not
+   * asked again about an object that is stored already.
    *
    * @param onIndexFailure Receives each object for which an index function throws, instead of throwing: what it returns is
-   * stored in its place if that is an object, and the key is left out if it is `undefined`. An object it returns must
-   * have been stored before.
+   * stored in its place if that is an object, and the key is left out if it is `undefined`. An object it
+   * returns must have been stored before.
    * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
   replace(
@@ -131,8 +132,8 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
-   * A {@linkcode ThreadSafeStore.replace} in steps, so that other work gets a turn between them. Nothing is changed
-   * before it is committed.
+   * A {@linkcode ThreadSafeStore.replace} in steps, so that other work gets a turn between them. Nothing is
+   * changed before it is committed.
    *
    * @internal
    */
@@ -141,8 +142,8 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
-   * Applies several writes in order, as one step. The store's resourceVersion becomes that of the last one's object,
-   * if that has metadata.
+   * Applies several writes in order, as one step. The store's resourceVersion becomes that of the last one's
+   * object, if that has metadata.
    *
    * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
@@ -172,8 +173,8 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
-   * The resourceVersion that the content has reached: of the last object written, the last
-   * {@linkcode ThreadSafeStore.replace} or {@linkcode ThreadSafeStore.bookmark}; `""` before. Versions are not compared.
+   * The resourceVersion that the content has reached: of the last object written, the last {@linkcode
+   * ThreadSafeStore.replace} or {@linkcode ThreadSafeStore.bookmark}; `""` before. Versions are not compared.
    */
   lastStoreSyncResourceVersion(): string {
     return this.#content.resourceVersion;
@@ -205,7 +206,8 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
-   * How many objects there are under each value of an index: a new map, in no order that may be relied on. O(values).
+   * How many objects there are under each value of an index: a new map, in no order that may be relied on.
+   * O(values).
    *
    * @throws {IndexNotFoundError} There is no such index.
    */
@@ -232,14 +234,16 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
-   * The objects under a value of an index, one by one and without an array of them; in no order that may be relied on.
+   * The objects under a value of an index, one by one and without an array of them; in no order that may be
+   * relied on.
    *
-   * The store may be written to meanwhile. Each object that stays under the value from the call until its turn comes
-   * once, in its state of that moment. One that has left the value is passed over (and perhaps also if it is back), one
-   * that is new under it since the call does not come. What comes after a `replace`, or after indices were added in steps, may be of
-   * before it.
+   * The store may be written to meanwhile. Each object that stays under the value from the call until its
+   * turn comes once, in its state of that moment. One that has left the value is passed over (and perhaps
+   * also if it is back), one that is new under it since the call does not come. What comes after a `replace`,
+   * or after indices were added in steps, may be of before it.
    *
-   * The first call after a change of what is under the value costs O(what is under it), others O(1) until they are read.
+   * The first call after a change of what is under the value costs O(what is under it), others O(1) until
+   * they are read.
    *
    * @throws {IndexNotFoundError} There is no such index.
    */
@@ -248,8 +252,9 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
-   * The objects that are under a value in each of several indices (under all of them, where several values are named
-   * for one index): a new array, in no order that may be relied on. All objects, where nothing is named.
+   * The objects that are under a value in each of several indices (under all of them, where several values
+   * are named for one index): a new array, in no order that may be relied on. All objects, where nothing is
+   * named.
    *
    * Costs what the rarest of these values holds, times the number of values.
    *
@@ -279,8 +284,8 @@ export class ThreadSafeStore<T, I extends string = string> {
   }
 
   /**
-   * {@linkcode ThreadSafeStore.addIndexers} in steps, so that other work gets a turn between them. The indices are
-   * there from the last step on.
+   * {@linkcode ThreadSafeStore.addIndexers} in steps, so that other work gets a turn between them. The
+   * indices are there from the last step on.
    *
    * @internal
    */

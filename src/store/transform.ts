@@ -35,8 +35,8 @@ export function transformed<T>(transform: TransformFunc<T>, object: T): T {
 }
 
 /**
- * Makes a transform that runs once on an object: what it has returned is returned as it is from then on. For what comes
- * to be queued again, as the known state is that takes the place of a quarantined object.
+ * Makes a transform that runs once on an object: what it has returned is returned as it is from then on. For
+ * what comes to be queued again, as the known state is that takes the place of a quarantined object.
  *
  * @param results What it has returned; a caller adds what was transformed before, in another run of the program.
  */
@@ -77,7 +77,10 @@ export interface Taken<T> {
   readonly object: T;
 }
 
-/** Makes what runs a transform on one of many objects, and returns what takes its place; `undefined` for nothing. */
+/**
+ * Makes what runs a transform on one of many objects, and returns what takes its place; `undefined` for
+ * nothing.
+ */
 export function transformer<T>(
   transform: TransformFunc<T>,
   onTransformFailure?: OnTransformFailure<T>,

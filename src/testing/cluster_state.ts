@@ -62,8 +62,8 @@ export interface ClusterStateOptions {
 }
 
 /**
- * All objects, one revision counter for all of them, and the latest changes. Synchronous; listeners are called within the
- * write, in the order of the writes.
+ * All objects, one revision counter for all of them, and the latest changes. Synchronous; listeners are
+ * called within the write, in the order of the writes.
  */
 export class ClusterState {
   #revision: bigint;

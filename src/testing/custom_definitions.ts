@@ -12,8 +12,8 @@ import type { CustomResource, ResourceTable } from "./served_resources.ts";
 export const CRD_ID = "apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /**
- * Serves the resources of the present CustomResourceDefinitions; of a definition with several versions only its storage
- * version.
+ * Serves the resources of the present CustomResourceDefinitions; of a definition with several versions only
+ * its storage version.
  */
 export class CustomDefinitions {
   readonly #state: ClusterState;

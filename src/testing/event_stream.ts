@@ -17,8 +17,8 @@ export interface EventStreamOptions {
 }
 
 /**
- * Passes encoded events to one reader. Waiting events are passed together, up to 64 KiB in a chunk. All watchers share the
- * encoded events, so chunks are copies: a byte stream detaches the buffers of its chunks.
+ * Passes encoded events to one reader. Waiting events are passed together, up to 64 KiB in a chunk. All
+ * watchers share the encoded events, so chunks are copies: a byte stream detaches the buffers of its chunks.
  */
 export class EventStream {
   /** The stream of the reader. */

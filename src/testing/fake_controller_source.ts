@@ -20,8 +20,8 @@ import { FakeWatcher } from "./fake_watcher.ts";
  */
 export interface FakeControllerSourceOptions {
   /**
-   * Whether a watch with `sendInitialEvents` is served. By default it is refused with 422, so that reflectors list;
-   * client-go's fake refuses it too.
+   * Whether a watch with `sendInitialEvents` is served. By default it is refused with 422, so that reflectors
+   * list; client-go's fake refuses it too.
    */
   readonly watchList?: boolean;
   /** A name for log lines; `fake` by default. */
@@ -39,13 +39,15 @@ export interface FakeSourceRequest {
 }
 
 /**
- * A `ListerWatcher` that a test fills: every change gets the next resourceVersion and is sent to the open watches, except
- * by the `...DropWatch` methods. {@linkcode FakeControllerSource.resetWatch} makes every watcher list again.
+ * A `ListerWatcher` that a test fills: every change gets the next resourceVersion and is sent to the open
+ * watches, except by the `...DropWatch` methods. {@linkcode FakeControllerSource.resetWatch} makes every
+ * watcher list again.
  *
- * Lists are complete: `limit` and selectors are ignored. All objects are copies, as a transform may change them.
+ * Lists are complete: `limit` and selectors are ignored. All objects are copies, as a transform may change
+ * them.
  *
- * Mirrors `FakeControllerSource` of client-go's `tools/cache/testing`, except that a watch from the version just before
- * the oldest known change is served, as no change is lost.
+ * Mirrors `FakeControllerSource` of client-go's `tools/cache/testing`, except that a watch from the version
+ * just before the oldest known change is served, as no change is lost.
  *
  * @example
  * ```ts
@@ -130,7 +132,10 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
     return this.#change("DELETED", lastState, false);
   }
 
-  /** Ends every watch and drops the history: a watch from an older version than the present one is now expired. */
+  /**
+   * Ends every watch and drops the history: a watch from an older version than the present one is now
+   * expired.
+   */
   resetWatch(): void {
     this.#changes = [];
     for (const watcher of this.#watchers) watcher.stop();
@@ -162,8 +167,8 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
   /**
    * A watch that begins with the changes after `resourceVersion`.
    *
-   * Rejects with a `StatusError` 410 if the history no longer has them, with 422 for `sendInitialEvents` unless that is
-   * served, and with an `Error` if the version is not a number or in the future.
+   * Rejects with a `StatusError` 410 if the history no longer has them, with 422 for `sendInitialEvents`
+   * unless that is served, and with an `Error` if the version is not a number or in the future.
    */
   watch(options: ListOptions, context: ListWatchContext): Promise<WatchStream<T>> {
     return this.#answer("watch", options, context, () => {

@@ -46,9 +46,9 @@ export interface FakeStoreFuncs<T> {
 }
 
 /**
- * A `Store` of the functions that it is made with: to see how code uses its store, or to make the store fail. A method
- * without a function does nothing, and a read without one returns nothing. `size`, `values` and `has` use `list` and
- * `getByKey`.
+ * A `Store` of the functions that it is made with: to see how code uses its store, or to make the store fail.
+ * A method without a function does nothing, and a read without one returns nothing. `size`, `values` and
+ * `has` use `list` and `getByKey`.
  *
  * Mirrors client-go's `FakeCustomStore`.
  *

@@ -36,18 +36,21 @@ import { ResourceTable, type ServedResource } from "./served_resources.ts";
 import { WatchHub } from "./watch_hub.ts";
 
 /**
- * A Kubernetes API server in memory, for tests: a function shaped like `fetch`, and methods by which a test writes.
+ * A Kubernetes API server in memory, for tests: a function shaped like `fetch`, and methods by which a test
+ * writes.
  *
- * Over `fetch` it answers as kube-apiserver 1.36 does, with its texts: discovery, get, list (pages, resourceVersion and its
- * match, selectors), watch (replay, bookmarks, streamed lists, 410), create, update, patch (JSON, merge, strategic merge),
- * delete, `status`, CustomResourceDefinitions, objects as `PartialObjectMetadata`. It has no controllers, admission,
- * defaults, authentication, protobuf, Tables or server-side apply, and validates names only.
+ * Over `fetch` it answers as kube-apiserver 1.36 does, with its texts: discovery, get, list (pages,
+ * resourceVersion and its match, selectors), watch (replay, bookmarks, streamed lists, 410), create, update,
+ * patch (JSON, merge, strategic merge), delete, `status`, CustomResourceDefinitions, objects as
+ * `PartialObjectMetadata`. It has no controllers, admission, defaults, authentication, protobuf, Tables or
+ * server-side apply, and validates names only.
  *
- * Its methods are synchronous; a write is in the streams of all watchers when it returns. A resource is named `v1/pods` or
- * `apps/v1/deployments`, an object by `namespace/name`, `name` or the object itself. The methods write objects as given,
- * including status. Returned objects are shared and must not be changed.
+ * Its methods are synchronous; a write is in the streams of all watchers when it returns. A resource is named
+ * `v1/pods` or `apps/v1/deployments`, an object by `namespace/name`, `name` or the object itself. The methods
+ * write objects as given, including status. Returned objects are shared and must not be changed.
  *
- * It sets timers only while a watch is open or a request waits. {@linkcode InMemoryApiServer.close} ends them.
+ * It sets timers only while a watch is open or a request waits. {@linkcode InMemoryApiServer.close} ends
+ * them.
  *
  * @example
  * ```ts
@@ -156,8 +159,8 @@ export class InMemoryApiServer {
   }
 
   /**
-   * Creates an object. Kind and apiVersion may be left out, `generateName` may replace the name, and a missing namespace is
-   * `default`; a uid and a creationTimestamp are kept.
+   * Creates an object. Kind and apiVersion may be left out, `generateName` may replace the name, and a
+   * missing namespace is `default`; a uid and a creationTimestamp are kept.
    *
    * @throws {StatusError} As the API server would refuse it: 409 AlreadyExists, 422 Invalid, ...
    * @throws {TypeError} There is no such resource.
@@ -170,8 +173,8 @@ export class InMemoryApiServer {
   }
 
   /**
-   * Replaces an object, including status. If it has a resourceVersion, that must be the present one. An unchanged object is
-   * not written, as in the API server, and causes no event.
+   * Replaces an object, including status. If it has a resourceVersion, that must be the present one. An
+   * unchanged object is not written, as in the API server, and causes no event.
    *
    * @throws {StatusError} 404 NotFound, 409 Conflict, ...
    */
@@ -199,8 +202,8 @@ export class InMemoryApiServer {
   }
 
   /**
-   * Deletes an object and returns its last state. An object with finalizers stays, with a deletionTimestamp, until an update
-   * removes them.
+   * Deletes an object and returns its last state. An object with finalizers stays, with a deletionTimestamp,
+   * until an update removes them.
    *
    * @throws {StatusError} 404 NotFound.
    */
@@ -234,24 +237,24 @@ export class InMemoryApiServer {
   }
 
   /**
-   * Drops the history up to a resourceVersion, by default all of it: watches from an older version and pages of older lists
-   * are answered with 410. Open watches continue.
+   * Drops the history up to a resourceVersion, by default all of it: watches from an older version and pages
+   * of older lists are answered with 410. Open watches continue.
    */
   compact(resourceVersion: string = this.resourceVersion): void {
     this.#state.compact(BigInt(resourceVersion));
   }
 
   /**
-   * Ends every open watch, as a server that shuts down: the sent events can still be read. With `reset`, the connections
-   * break instead.
+   * Ends every open watch, as a server that shuts down: the sent events can still be read. With `reset`, the
+   * connections break instead.
    */
   closeWatches(options: { readonly reset?: boolean } = {}): void {
     this.#watches.closeAll(options.reset ? connectionReset() : undefined);
   }
 
   /**
-   * Adds a function between the clients and this server; see {@linkcode Interceptor}. The first one added is the first to
-   * see a request.
+   * Adds a function between the clients and this server; see {@linkcode Interceptor}. The first one added is
+   * the first to see a request.
    *
    * @returns A function that removes it.
    *
@@ -269,7 +272,9 @@ export class InMemoryApiServer {
     return this.#interceptors.add(interceptor, options);
   }
 
-  /** Ends every watch and every waiting request; later requests fail as if nothing listened. No timer remains. */
+  /**
+   * Ends every watch and every waiting request; later requests fail as if nothing listened. No timer remains.
+   */
   close(): void {
     this.#closing.abort(connectionReset());
     this.#state.waiters.stop();
@@ -312,7 +317,8 @@ export class InMemoryApiServer {
   }
 }
 
-// The signal of a Request stops following the one it was made with once the Request is garbage-collected; this keeps it.
+// The signal of a Request stops following the one it was made with once the Request is garbage-collected;
+// this keeps it.
 const owners = new WeakMap<AbortSignal, Request>();
 
 function signalOf(request: Request, init: unknown): AbortSignal | undefined {

@@ -21,27 +21,33 @@ export interface InMemoryApiServerOptions {
   readonly random?: () => number;
   /** How often a watch with bookmarks gets one; 60,000 ms by default. */
   readonly bookmarkIntervalMs?: number;
-  /** How many changes the history keeps for watches; a watch from before them is answered with 410. 10,000 by default. */
+  /**
+   * How many changes the history keeps for watches; a watch from before them is answered with 410. 10,000 by
+   * default.
+   */
   readonly historyLimit?: number;
   /** The resourceVersion of the empty cluster; `"1"` by default, as in etcd. */
   readonly initialResourceVersion?: string;
   /** The most items in a page of a list with a `limit`; unlimited by default. */
   readonly maxPageSize?: number;
   /**
-   * Whether lists at `resourceVersion=0` ignore `limit`, as with the watch cache of an API server; `true` by default.
+   * Whether lists at `resourceVersion=0` ignore `limit`, as with the watch cache of an API server; `true` by
+   * default.
    */
   readonly watchCache?: boolean;
   /** How the server treats `sendInitialEvents`; `"serve"` by default. */
   readonly initialEvents?: InitialEventsPolicy;
-  /** How many bytes may wait for a watcher that does not read, before its watch is closed; 16 MiB by default. */
+  /**
+   * How many bytes may wait for a watcher that does not read, before its watch is closed; 16 MiB by default.
+   */
   readonly maxWatchBufferBytes?: number;
   /** How long a request waits for a future resourceVersion; 3,000 ms by default. */
   readonly futureWaitMs?: number;
   /** Whether an object can be created in an existing namespace only; `false` by default. */
   readonly requireNamespaces?: boolean;
   /**
-   * Whether a pod on a node that is deleted over HTTP first gets a deletionTimestamp, and stays until it is deleted again
-   * with `gracePeriodSeconds=0`, as a kubelet does. `false` by default: it is deleted at once.
+   * Whether a pod on a node that is deleted over HTTP first gets a deletionTimestamp, and stays until it is
+   * deleted again with `gracePeriodSeconds=0`, as a kubelet does. `false` by default: it is deleted at once.
    */
   readonly gracefulPodDeletion?: boolean;
   /** How many requests {@linkcode InMemoryApiServer.requests} keeps; 1,000 by default. */

@@ -18,8 +18,8 @@ export interface InterceptorContext {
 }
 
 /**
- * Sees a request before the server does, and its answer before the client does. It may answer by itself, change what
- * `next` returns, wait, or throw: the client sees a throw as a failed connection.
+ * Sees a request before the server does, and its answer before the client does. It may answer by itself,
+ * change what `next` returns, wait, or throw: the client sees a throw as a failed connection.
  *
  * @category Testing
  */

@@ -1,5 +1,6 @@
 /**
- * Tools for tests of code that lists and watches Kubernetes: an in-memory API server, faults, fakes and builders.
+ * Tools for tests of code that lists and watches Kubernetes: an in-memory API server, faults, fakes and
+ * builders.
  *
  * @example
  * ```ts

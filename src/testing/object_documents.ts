@@ -14,7 +14,10 @@ import type { JsonObject } from "./json.ts";
 import type { Page, Selection } from "./object_reader.ts";
 import type { ServedResource } from "./served_resources.ts";
 
-/** An object in the shape that a client asks for. This server makes no Tables; a client that accepts one accepts the object, too. */
+/**
+ * An object in the shape that a client asks for. This server makes no Tables; a client that accepts one
+ * accepts the object, too.
+ */
 export function shaped(object: KubernetesObject, shape: ObjectShape): KubernetesObject {
   return shape.kind === "PartialObjectMetadata" ? partialMetadata(object, shape.apiVersion) : object;
 }
@@ -43,12 +46,14 @@ type EventType = "ADDED" | "MODIFIED" | "DELETED";
 
 const encoder = new TextEncoder();
 
-// Each change is encoded once for all watchers: at most three events per shape, as they depend on the selector.
+// Each change is encoded once for all watchers: at most three events per shape, as they depend on the
+// selector.
 const encodedChanges = new WeakMap<Change, Map<string, Uint8Array>>();
 
 /**
- * The event of a change for the watchers of a selection; `undefined` if the change is outside of it. An object that enters
- * the selection is ADDED; one that leaves it is DELETED, with its state before and the resourceVersion of the change.
+ * The event of a change for the watchers of a selection; `undefined` if the change is outside of it. An
+ * object that enters the selection is ADDED; one that leaves it is DELETED, with its state before and the
+ * resourceVersion of the change.
  */
 export function encodeChange(
   change: Change,

@@ -41,7 +41,9 @@ import type { ResourceTable, ServedResource } from "./served_resources.ts";
 export interface WriteOptions {
   /** Whether to check only, and change nothing. */
   readonly dryRun?: boolean;
-  /** Whether to write the object as given: with its status, and a new one with its uid and creationTimestamp. */
+  /**
+   * Whether to write the object as given: with its status, and a new one with its uid and creationTimestamp.
+   */
   readonly asGiven?: boolean;
 }
 
@@ -69,7 +71,9 @@ export interface ObjectRegistryOptions {
   readonly definitions: CustomDefinitions;
 }
 
-/** Writes of an API server. Every method is synchronous and throws a `StatusError` if it refuses the write. */
+/**
+ * Writes of an API server. Every method is synchronous and throws a `StatusError` if it refuses the write.
+ */
 export class ObjectRegistry {
   readonly #state: ClusterState;
   readonly #namespaces: Namespaces;

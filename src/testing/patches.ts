@@ -86,9 +86,10 @@ const MERGE_KEYS: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /**
- * Applies a strategic merge patch: a merge patch that merges the lists whose items have a known key (containers and
- * volumes by name, conditions by type, ...), and understands `$patch` and `$deleteFromPrimitiveList`. Finalizers are
- * united. Hints about order (`$setElementOrder/...`, `$retainKeys`) are ignored.
+ * Applies a strategic merge patch: a merge patch that merges the lists whose items have a known key
+ * (containers and volumes by name, conditions by type, ...), and understands `$patch` and
+ * `$deleteFromPrimitiveList`. Finalizers are united. Hints about order (`$setElementOrder/...`,
+ * `$retainKeys`) are ignored.
  */
 export function strategicMergePatch(target: unknown, patch: unknown, field = ""): unknown {
   if (Array.isArray(patch)) return mergeLists(Array.isArray(target) ? target : [], patch, field);

@@ -16,8 +16,9 @@ import { encodeBookmark, encodeChange, encodeError, encodeEvent, shaped } from "
 import { type ObjectReader, select, type Selection } from "./object_reader.ts";
 
 /**
- * How a server treats `sendInitialEvents` of a watch: it can `serve` it, as API servers do since 1.34; `refuse` it with 422,
- * as servers without the feature gate; or `ignore` it, as servers older than the option.
+ * How a server treats `sendInitialEvents` of a watch: it can `serve` it, as API servers do since 1.34;
+ * `refuse` it with 422, as servers without the feature gate; or `ignore` it, as servers older than the
+ * option.
  *
  * @category Testing
  */

@@ -7,11 +7,11 @@ import type { Advice } from "../util/advice.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 
 /**
- * Checks a path of `keep` or `drop` against the type of the objects: `Path` itself where it is right; otherwise what
- * could be written in its place, which the compiler's error then shows.
+ * Checks a path of `keep` or `drop` against the type of the objects: `Path` itself where it is right;
+ * otherwise what could be written in its place, which the compiler's error then shows.
  *
- * What is below a field of type `unknown`, or below a field with any keys, is not checked; neither is a path that is
- * known only at run time.
+ * What is below a field of type `unknown`, or below a field with any keys, is not checked; neither is a path
+ * that is known only at run time.
  *
  * @category Decoding
  */
@@ -27,8 +27,9 @@ export type FieldPaths<T, Paths extends readonly string[]> = {
 };
 
 /**
- * Checks the path of a `fieldIndex` as `FieldPath` does; it may also end in `[]`, which means the elements of an array.
- * Of a type that has no fields besides those of `KubernetesObject`, only what is below `metadata` is checked.
+ * Checks the path of a `fieldIndex` as `FieldPath` does; it may also end in `[]`, which means the elements of
+ * an array. Of a type that has no fields besides those of `KubernetesObject`, only what is below `metadata`
+ * is checked.
  *
  * @category Keys, indices, listers
  */
@@ -90,7 +91,10 @@ type PathBelow<T, Path extends string, Start extends string> = string extends Pa
   : Path extends `${infer Key}["${string}` ? KeyOr<T, Key, Start, `${Start}${Path}`>
   : KeyOr<T, Path, Start, `${Start}${Path}`>;
 
-/** A dot may be inside of a quoted key: `annotations["example` is the head of `annotations["example.com/notes"]`. */
+/**
+ * A dot may be inside of a quoted key: `annotations["example` is the head of
+ * `annotations["example.com/notes"]`.
+ */
 type PathThrough<T, Head extends string, Rest extends string, Start extends string> = Head extends
   `${infer Key}["${string}` ? KeyOr<T, Key, Start, `${Start}${Head}.${Rest}`>
   : Head extends `${infer Key}[]`
@@ -116,9 +120,9 @@ type HasAnyKey<T> = unknown extends T ? true
   : false;
 
 /**
- * A type without the fields at these paths: what a client with `drop` hands out. To read such a field is a compile error.
- * A key in brackets (`metadata.annotations["example.com/notes"]`) leaves the type as it is, and so do paths that are
- * known at run time only.
+ * A type without the fields at these paths: what a client with `drop` hands out. To read such a field is a
+ * compile error. A key in brackets (`metadata.annotations["example.com/notes"]`) leaves the type as it is,
+ * and so do paths that are known at run time only.
  *
  * @category Decoding
  */
@@ -127,8 +131,8 @@ export type Dropped<T, Path extends string> = [Path] extends [never] ? T : strin
 };
 
 /**
- * A type with nothing but the fields at these paths, its type and its metadata: what a client with `keep` hands out. To
- * read another field is a compile error.
+ * A type with nothing but the fields at these paths, its type and its metadata: what a client with `keep`
+ * hands out. To read another field is a compile error.
  *
  * @category Decoding
  */

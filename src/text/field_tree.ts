@@ -105,10 +105,11 @@ function readNode(node: FieldNode, segment: FieldPathSegment): FieldNode | undef
 }
 
 /**
- * Which fields of the objects are left out. Paths are written as `spec.volumes`, `spec.containers[].env` (of every
- * element), `metadata.annotations["example.com/notes"]` (a key that is no name).
+ * Which fields of the objects are left out. Paths are written as `spec.volumes`, `spec.containers[].env` (of
+ * every element), `metadata.annotations["example.com/notes"]` (a key that is no name).
  *
- * Where anything is left out, so is kubectl's annotation of the last applied configuration: it has the whole object in it.
+ * Where anything is left out, so is kubectl's annotation of the last applied configuration: it has the whole
+ * object in it.
  *
  * @category Decoding
  */
@@ -120,7 +121,8 @@ export interface ProjectionOptions {
 }
 
 /**
- * The fields that are cut out of objects before they are parsed, by {@linkcode decodeList} and {@linkcode decodeWatch}.
+ * The fields that are cut out of objects before they are parsed, by {@linkcode decodeList} and {@linkcode
+ * decodeWatch}.
  *
  * @example
  * ```ts

@@ -1,9 +1,9 @@
 /**
  * Walking JSON text that is UTF-8 bytes, with the whole grammar checked.
  *
- * How it works. One byte after the other, each in a loop of one function: that is faster than to hop from quote to quote
- * with `indexOf`, since JSON is full of short strings, and checking the whole grammar costs a third more than to count
- * brackets. The bytes must be followed by a 0, where every walk ends.
+ * How it works. One byte after the other, each in a loop of one function: that is faster than to hop from
+ * quote to quote with `indexOf`, since JSON is full of short strings, and checking the whole grammar costs a
+ * third more than to count brackets. The bytes must be followed by a 0, where every walk ends.
  *
  * @module
  */

@@ -7,12 +7,13 @@ import { BACKSLASH, QUOTE } from "./json_text.ts";
 import { afterString, afterValue } from "./json_walk.ts";
 
 /**
- * Walks values that mostly differ from one another in their strings only, as the managedFields of objects that were made
- * alike do: three times as fast as a walk over each byte.
+ * Walks values that mostly differ from one another in their strings only, as the managedFields of objects
+ * that were made alike do: three times as fast as a walk over each byte.
  *
- * How it works. A value is compared with some that were walked before, eight bytes at a time, as a number. Where they differ inside a
- * string, the string is walked, and the comparison continues behind it. So what is between the strings is the same, and
- * the value is as valid as the one before. One that differs elsewhere is walked as any other, and remembered.
+ * How it works. A value is compared with some that were walked before, eight bytes at a time, as a number.
+ * Where they differ inside a string, the string is walked, and the comparison continues behind it. So what is
+ * between the strings is the same, and the value is as valid as the one before. One that differs elsewhere is
+ * walked as any other, and remembered.
  */
 export class KnownShapes {
   readonly #shapes: Shape[] = [];
@@ -57,7 +58,10 @@ export class KnownShapes {
 interface Shape {
   readonly bytes: Uint8Array;
   readonly view: DataView;
-  /** For each byte in a string, or of its closing quote, where the string begins behind its quote; otherwise 0. */
+  /**
+   * For each byte in a string, or of its closing quote, where the string begins behind its quote; otherwise
+   * 0.
+   */
   readonly begins: Uint16Array;
   /** For the same, where the string ends behind its quote. */
   readonly ends: Uint16Array;
@@ -76,11 +80,14 @@ function newShape(bytes: Uint8Array): Shape {
   return { bytes, view: viewOf(bytes), begins, ends };
 }
 
-/** Behind the value that begins here, if it differs from that of the shape in its strings only; otherwise -1. */
+/**
+ * Behind the value that begins here, if it differs from that of the shape in its strings only; otherwise -1.
+ */
 function afterLike(shape: Shape, bytes: Uint8Array, view: DataView, start: number): number {
   const { bytes: known, view: knownView } = shape;
   const { length } = known;
-  // So far eight bytes can be compared in both. Those of a JSON text are no number that equals another, such as 0 and -0.
+  // So far eight bytes can be compared in both. Those of a JSON text are no number that equals another, such
+  // as 0 and -0.
   const wordsEnd = length - 7;
   let i = start;
   let k = 0;

@@ -22,20 +22,20 @@ export interface LineReader<E> {
   /** A buffer of at least so many bytes. Its content is valid until the next call. */
   buffer(length: number): Uint8Array;
   /**
-   * Reads the line that begins at `start`; `undefined` if there is none that it understands. Absent: it understands none,
-   * and takes texts.
+   * Reads the line that begins at `start`; `undefined` if there is none that it understands. Absent: it
+   * understands none, and takes texts.
    */
   readLineAt?(bytes: Uint8Array, start: number): E | undefined;
 }
 
 /**
- * Cuts bytes into frames at newlines, wherever the chunks were split: {@linkcode LineCutter.feed} a chunk, then ask for
- * {@linkcode LineCutter.next} until there is none, in the same turn.
+ * Cuts bytes into frames at newlines, wherever the chunks were split: {@linkcode LineCutter.feed} a chunk,
+ * then ask for {@linkcode LineCutter.next} until there is none, in the same turn.
  *
- * How it works. Reading a line finds its end, so that mostly no newline is searched; where all lines are texts, they are
- * decoded and split together. A frame that continues in the next chunk is read when its newline is there: a frame of any
- * size in any number of chunks costs time in proportion to its length. Lines of nothing but white space (heartbeats, the
- * `\r` of a CRLF) are skipped.
+ * How it works. Reading a line finds its end, so that mostly no newline is searched; where all lines are
+ * texts, they are decoded and split together. A frame that continues in the next chunk is read when its
+ * newline is there: a frame of any size in any number of chunks costs time in proportion to its length. Lines
+ * of nothing but white space (heartbeats, the `\r` of a CRLF) are skipped.
  */
 export class LineCutter<E> {
   readonly #maxFrameBytes: number;
@@ -123,7 +123,10 @@ export class LineCutter<E> {
       (line.length > this.#maxFrameBytes || new TextEncoder().encode(line).length > this.#maxFrameBytes);
   }
 
-  /** What came after the last newline, if it is more than white space: the last frame of a stream that has ended. */
+  /**
+   * What came after the last newline, if it is more than white space: the last frame of a stream that has
+   * ended.
+   */
   last(): string | undefined {
     const frame = this.#decoder.decode(this.#rest.take());
     return isBlank(frame) ? undefined : frame;

@@ -35,8 +35,8 @@ export interface ItemReader {
   /** A buffer of at least so many bytes. Its content is valid until the next call. */
   buffer(length: number): Uint8Array;
   /**
-   * Reads the object that begins at `start`; `undefined` if there is none that it understands. Absent: it understands
-   * none, and takes texts, which it parses.
+   * Reads the object that begins at `start`; `undefined` if there is none that it understands. Absent: it
+   * understands none, and takes texts, which it parses.
    */
   readItemAt?(bytes: Uint8Array, start: number): unknown;
   /**
@@ -61,14 +61,14 @@ export interface ListCutterOptions {
  * Cuts a list, wherever its chunks were split: {@linkcode ListCutter.push} its bytes, then take its
  * {@linkcode ListCutter.envelope}.
  *
- * How it works. A list is one JSON object with an array `items` in it. What is inside the array is handed out item by
- * item; everything else is the envelope, which is small and parsed at the end with an empty array in the items' place.
- * Reading an item finds its end. An item that continues in the next chunk, or cannot be read in the bytes, is walked by
- * its strings and brackets; it is read when its end is there, so that an item of any size in any number of chunks
- * costs time in proportion to its length.
+ * How it works. A list is one JSON object with an array `items` in it. What is inside the array is handed out
+ * item by item; everything else is the envelope, which is small and parsed at the end with an empty array in
+ * the items' place. Reading an item finds its end. An item that continues in the next chunk, or cannot be
+ * read in the bytes, is walked by its strings and brackets; it is read when its end is there, so that an item
+ * of any size in any number of chunks costs time in proportion to its length.
  *
- * Items are checked by their reader, and the envelope by its parser; what is between the items is checked here.
- * So the whole is accepted just if a JSON parser would accept it.
+ * Items are checked by their reader, and the envelope by its parser; what is between the items is checked
+ * here. So the whole is accepted just if a JSON parser would accept it.
  */
 export class ListCutter {
   readonly #reader: ItemReader;
@@ -155,7 +155,10 @@ export class ListCutter {
     return bytes.length;
   }
 
-  /** Returns how many bytes come before the bracket that ends the items; all of them if that is not among them. */
+  /**
+   * Returns how many bytes come before the bracket that ends the items; all of them if that is not among
+   * them.
+   */
   #pushItems(chunk: Uint8Array): number {
     const before = this.#rest.length;
     if (before > 0 && this.#afterItem(chunk, 0, chunk.length) < 0) {
@@ -198,9 +201,10 @@ export class ListCutter {
   }
 
   /**
-   * Parses items, each up to where another one seems to begin: API servers write the items of a list alike, so that what
-   * the first one begins with (`{"metadata":{`) all of them begin with. The guess is right just if the JSON parser takes
-   * what is before it for one value. Returns where the last one ends; `start` if there is nothing to go by.
+   * Parses items, each up to where another one seems to begin: API servers write the items of a list alike,
+   * so that what the first one begins with (`{"metadata":{`) all of them begin with. The guess is right just
+   * if the JSON parser takes what is before it for one value. Returns where the last one ends; `start` if
+   * there is nothing to go by.
    */
   #parseMany(bytes: Uint8Array, start: number, end: number): number {
     const text = this.#decoder.decode(bytes.subarray(start, end));

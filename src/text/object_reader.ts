@@ -36,11 +36,11 @@ export interface ItemSource {
 }
 
 /**
- * Reads objects out of bytes: walks each once, and makes of it what the class that extends this says. It reads one at a
- * time, and may be used by several lists and watches, which take turns.
+ * Reads objects out of bytes: walks each once, and makes of it what the class that extends this says. It
+ * reads one at a time, and may be used by several lists and watches, which take turns.
  *
- * What an object of an API server never has (a key of the first two levels that is written twice or with escapes, more
- * than a thousand levels) is left to `JSON.parse`, so that there is one meaning of such texts.
+ * What an object of an API server never has (a key of the first two levels that is written twice or with
+ * escapes, more than a thousand levels) is left to `JSON.parse`, so that there is one meaning of such texts.
  */
 export abstract class ObjectReader<O> {
   /** The object that was walked last. */
@@ -62,12 +62,15 @@ export abstract class ObjectReader<O> {
   }
 
   /**
-   * Makes something of the object that was walked last. Bytes of it may be overwritten, and of what is before it if a
-   * type is given; `undefined` if there is not enough room for that.
+   * Makes something of the object that was walked last. Bytes of it may be overwritten, and of what is before
+   * it if a type is given; `undefined` if there is not enough room for that.
    */
   protected abstract make(bytes: Uint8Array, start: number, end: number, type?: ItemType): O | undefined;
 
-  /** Makes something of the text of a JSON value that the walk left to the parser; nothing is cut out of it any more. */
+  /**
+   * Makes something of the text of a JSON value that the walk left to the parser; nothing is cut out of it
+   * any more.
+   */
   protected abstract makeParsed(text: string, type?: ItemType): unknown;
 
   /** What is stored of the object that was walked last, if uid and resourceVersion are the same. */
@@ -143,7 +146,9 @@ export abstract class ObjectReader<O> {
     return { type, object: this.#read(this.#lastMember(frame, "object"), undefined, tree) };
   }
 
-  /** The text of a member of an object that is valid JSON: of the last one of that name, as a parser takes it. */
+  /**
+   * The text of a member of an object that is valid JSON: of the last one of that name, as a parser takes it.
+   */
   #lastMember(object: string, name: string): string {
     const bytes = this.#write(object);
     let member: Uint8Array = bytes.subarray(0, 0);
@@ -251,6 +256,8 @@ const EVENTS: ReadonlyMap<
 const NEWLINE = 0x0a;
 /** Room for the type of an item: kinds have 63 characters at most, groups 253, versions 63. */
 export const ROOM = 512;
-/** The first buffer for chunks: what they have at most, as a rule, and a frame; and the longest that is kept. */
+/**
+ * The first buffer for chunks: what they have at most, as a rule, and a frame; and the longest that is kept.
+ */
 const MIN_CHUNK = 80 * 1024;
 const MAX_KEPT = 1024 * 1024;

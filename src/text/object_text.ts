@@ -7,8 +7,8 @@ import type { FieldTexts } from "./field_tree.ts";
 import type { ObjectMeta } from "../meta/object.ts";
 
 /**
- * What is read of an object that is held as text: its type, and of its metadata at least name, namespace, uid,
- * resourceVersion and labels. Labels may be those of another object that has the same.
+ * What is read of an object that is held as text: its type, and of its metadata at least name, namespace,
+ * uid, resourceVersion and labels. Labels may be those of another object that has the same.
  *
  * @category Reflector
  */

@@ -1,10 +1,11 @@
 /**
  * Reading objects that stay text: checked, and read as far as their metadata and the fields of indices.
  *
- * How it works. The bytes of an object are walked once, as they came from the network: that is several times as fast as a
- * walk over the characters of a string. The walk checks the whole grammar of JSON, so what is accepted here can be parsed
- * later, and finds the type, the metadata and the fields. What is read of them becomes strings: names, values and labels
- * that many objects have are the same strings in all of them. Then the object's bytes are decoded to one string.
+ * How it works. The bytes of an object are walked once, as they came from the network: that is several times
+ * as fast as a walk over the characters of a string. The walk checks the whole grammar of JSON, so what is
+ * accepted here can be parsed later, and finds the type, the metadata and the fields. What is read of them
+ * becomes strings: names, values and labels that many objects have are the same strings in all of them. Then
+ * the object's bytes are decoded to one string.
  *
  * @module
  */
@@ -18,8 +19,8 @@ import { type ItemType, ObjectText } from "./object_text.ts";
 import { isTextAt, SharedTexts } from "./shared_texts.ts";
 
 /**
- * Reads objects out of texts and bytes, as {@linkcode ObjectText}. The texts must be well-formed (no lone surrogates, which
- * no decoder of UTF-8 returns).
+ * Reads objects out of texts and bytes, as {@linkcode ObjectText}. The texts must be well-formed (no lone
+ * surrogates, which no decoder of UTF-8 returns).
  */
 export class ObjectTextReader extends ObjectReader<ObjectText> {
   readonly #encoder = new TextEncoder();
@@ -154,7 +155,10 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     return last.value;
   }
 
-  /** What `metaNamespaceKey` returns, as one flat string: a map would have to flatten what is put together of two. */
+  /**
+   * What `metaNamespaceKey` returns, as one flat string: a map would have to flatten what is put together of
+   * two.
+   */
   #keyText(): string {
     const { namespaceStart, namespaceEnd, nameStart, nameEnd } = this.walk;
     const bytes = this.#bytes;

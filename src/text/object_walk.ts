@@ -1,5 +1,6 @@
 /**
- * One walk over an object as JSON text: where its type and its metadata are, the fields of indices, and what is cut out.
+ * One walk over an object as JSON text: where its type and its metadata are, the fields of indices, and what
+ * is cut out.
  * @module
  */
 
@@ -15,10 +16,12 @@ const MAX_DEPTH = 1000;
 type Part = "object" | "metadata" | "strings" | "other";
 
 /**
- * Where the parts are of the object that was walked last; 0 for what it has not. Strings are with their quotes.
+ * Where the parts are of the object that was walked last; 0 for what it has not. Strings are with their
+ * quotes.
  *
- * An API server's objects have no key of the first two levels twice, or with escapes, nor twice one that leads to a field
- * of an index, and are not that deep: such an object is left to `JSON.parse`, so that there is one meaning of such texts.
+ * An API server's objects have no key of the first two levels twice, or with escapes, nor twice one that
+ * leads to a field of an index, and are not that deep: such an object is left to `JSON.parse`, so that there
+ * is one meaning of such texts.
  */
 export class ObjectWalk {
   kindStart = 0;
@@ -28,8 +31,8 @@ export class ObjectWalk {
   metadataStart = 0;
   metadataEnd = 0;
   /**
-   * Whether the metadata is as usual: name, namespace, uid and resourceVersion are strings without escapes, labels and
-   * annotations objects of strings, times strings or null. Then it need not be parsed.
+   * Whether the metadata is as usual: name, namespace, uid and resourceVersion are strings without escapes,
+   * labels and annotations objects of strings, times strings or null. Then it need not be parsed.
    */
   isUsual = false;
   nameStart = 0;
@@ -47,7 +50,9 @@ export class ObjectWalk {
   readonly nodes: FieldNode[] = [];
   readonly starts: number[] = [];
   readonly ends: number[] = [];
-  /** What is cut out, in its order: `cutCount` numbers, the first byte and the one behind the last by turns. */
+  /**
+   * What is cut out, in its order: `cutCount` numbers, the first byte and the one behind the last by turns.
+   */
   readonly cuts: number[] = [];
   cutCount = 0;
   /** What the objects of a cluster have in common: their managedFields, and what is cut out. */

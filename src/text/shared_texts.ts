@@ -16,7 +16,10 @@ export class SharedTexts<V> {
     return text !== undefined && isTextAt(bytes, start, end, text) ? this.#values[slot] : undefined;
   }
 
-  /** Sets it for the bytes that were looked up last, of which this is the text; only if each is a character, and few. */
+  /**
+   * Sets it for the bytes that were looked up last, of which this is the text; only if each is a character,
+   * and few.
+   */
   set(text: string, length: number, value: V): void {
     if (text.length !== length || length > MAX_LENGTH) return;
     if (this.#texts.length === 0) {

@@ -85,13 +85,15 @@ export interface LinkedAbort {
   readonly signal: AbortSignal;
   /** Aborts this signal alone. */
   abort(reason?: unknown): void;
-  /** Stops following the parent: call it when the work is over, so that a long-lived parent keeps no listener. */
+  /**
+   * Stops following the parent: call it when the work is over, so that a long-lived parent keeps no listener.
+   */
   unlink(): void;
 }
 
 /**
- * A new abort signal that follows `parent`. Unlike `AbortSignal.any` it can be unlinked, so that thousands of watches under
- * one signal leave no listeners behind.
+ * A new abort signal that follows `parent`. Unlike `AbortSignal.any` it can be unlinked, so that thousands of
+ * watches under one signal leave no listeners behind.
  */
 export function linkedAbort(parent: AbortSignal | undefined): LinkedAbort {
   const controller = new AbortController();
@@ -109,7 +111,9 @@ export interface TimeLimit {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Runs something with a signal that is aborted after `ms` milliseconds. What ignores the signal takes longer. */
+/**
+ * Runs something with a signal that is aborted after `ms` milliseconds. What ignores the signal takes longer.
+ */
 export async function withTimeLimit<T>(
   run: (signal: AbortSignal) => Promise<T>,
   { ms, newError, clock, signal }: TimeLimit,

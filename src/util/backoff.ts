@@ -18,11 +18,16 @@ export interface BackoffParameters {
   readonly durationMs: number;
   /** The factor of each step; 0, the default, keeps the delay as it is. */
   readonly factor?: number;
-  /** Each delay grows by a random part of up to `jitter` times itself; 0 by default. Jitter does not add up. */
+  /**
+   * Each delay grows by a random part of up to `jitter` times itself; 0 by default. Jitter does not add up.
+   */
   readonly jitter?: number;
   /** How many steps may change the delay; after them it is constant. Unlimited by default. */
   readonly steps?: number;
-  /** The largest delay, in milliseconds, before jitter; 0, the default, means none. Reaching it uses up the steps. */
+  /**
+   * The largest delay, in milliseconds, before jitter; 0, the default, means none. Reaching it uses up the
+   * steps.
+   */
   readonly capMs?: number;
 }
 
@@ -33,7 +38,8 @@ export interface BackoffParameters {
  */
 export type Random = () => number;
 
-// Longer than any timer or date; keeps an uncapped backoff from becoming infinite, and a jittered one from NaN.
+// Longer than any timer or date; keeps an uncapped backoff from becoming infinite, and a jittered one from
+// NaN.
 const LONGEST_MS = Number.MAX_SAFE_INTEGER;
 
 /**
@@ -108,9 +114,10 @@ export interface BackoffManagerOptions {
   /** After how many milliseconds the delays start again at the first; 0 = the first delay every time. */
   readonly resetMs: number;
   /**
-   * The start of the measured time. `interval`: the start or the last reset, so that the delays reset every `resetMs` even
-   * while failures continue, as in `wait.Backoff.DelayWithReset`. `quiet`: the last delay, so that they reset only after
-   * that time without a failure, as in `wait.NewExponentialBackoffManager`. `interval` by default.
+   * The start of the measured time. `interval`: the start or the last reset, so that the delays reset every
+   * `resetMs` even while failures continue, as in `wait.Backoff.DelayWithReset`. `quiet`: the last delay, so
+   * that they reset only after that time without a failure, as in `wait.NewExponentialBackoffManager`.
+   * `interval` by default.
    */
   readonly resetAfter?: "interval" | "quiet";
 }
@@ -183,7 +190,9 @@ export interface ReflectorBackoffOptions {
   readonly random: Random;
   /** Other delays than the default; the reset stays. */
   readonly backoff?: BackoffParameters;
-  /** After how many milliseconds without a failure the delays start again at the first; 120,000 by default. */
+  /**
+   * After how many milliseconds without a failure the delays start again at the first; 120,000 by default.
+   */
   readonly resetMs?: number;
 }
 
@@ -192,12 +201,13 @@ const REFLECTOR_BACKOFF: BackoffParameters = { durationMs: 800, factor: 2, capMs
 const REFLECTOR_RESET_MS = 120_000;
 
 /**
- * The delays of a reflector: 0.8, 1.6, 3.2, ... 12.8, 15 seconds, each stretched at random to less than its double, so
- * that none is longer than 30 seconds. They start again after two minutes without a failure.
+ * The delays of a reflector: 0.8, 1.6, 3.2, ... 12.8, 15 seconds, each stretched at random to less than its
+ * double, so that none is longer than 30 seconds. They start again after two minutes without a failure.
  *
- * Mirrors the backoff of client-go's `NewReflector`. There the delays grow to 30 seconds before they are stretched, so
- * that a recovered server may wait for a minute. Since v0.36 client-go resets every two minutes even while failures
- * continue; this backoff resets after two quiet minutes, so that a lasting outage causes no burst every two minutes.
+ * Mirrors the backoff of client-go's `NewReflector`. There the delays grow to 30 seconds before they are
+ * stretched, so that a recovered server may wait for a minute. Since v0.36 client-go resets every two minutes
+ * even while failures continue; this backoff resets after two quiet minutes, so that a lasting outage causes
+ * no burst every two minutes.
  *
  * @throws {RangeError} A parameter of `backoff` is negative or not a number.
  *

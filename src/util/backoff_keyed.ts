@@ -37,8 +37,8 @@ interface Entry {
  * A growing delay per key: doubled by each failure, expired after twice the largest delay. Entries stay until
  * {@linkcode KeyedBackoff.gc} or {@linkcode KeyedBackoff.reset}: call `gc` regularly.
  *
- * The caller reads the times of events from the wall clock (`clock.now()`). The time since a failure is measured by the
- * monotonic clock, so that a change of the wall clock neither prolongs nor ends a delay.
+ * The caller reads the times of events from the wall clock (`clock.now()`). The time since a failure is
+ * measured by the monotonic clock, so that a change of the wall clock neither prolongs nor ends a delay.
  *
  * Mirrors client-go's `flowcontrol.Backoff`.
  *
@@ -102,7 +102,8 @@ export class KeyedBackoff {
     if (entry === undefined) return false;
     const { clock } = this.#options;
     const sinceMs = clock.now() - eventTimeMs;
-    // An event in the future: the wall clock was set back meanwhile. The event is not younger than the last failure.
+    // An event in the future: the wall clock was set back meanwhile. The event is not younger than the last
+    // failure.
     return (sinceMs < 0 ? monotonicNow(clock) - entry.lastUpdateMs : sinceMs) < entry.delayMs;
   }
 

@@ -13,8 +13,8 @@ export type TimerHandle = unknown;
 /**
  * A source of time. Every part that waits or measures accepts one, so that a test can control time.
  *
- * It has two clocks, as operating systems have. The wall clock is for timestamps; it may be set back or forward at any
- * time. The monotonic clock measures durations: timeouts, delays, ages.
+ * It has two clocks, as operating systems have. The wall clock is for timestamps; it may be set back or
+ * forward at any time. The monotonic clock measures durations: timeouts, delays, ages.
  *
  * Mirrors `k8s.io/utils/clock`, where each `time.Time` carries both readings.
  *
@@ -24,8 +24,8 @@ export interface Clock {
   /** The wall clock: milliseconds since the Unix epoch. For timestamps. */
   now(): number;
   /**
-   * The monotonic clock: milliseconds since a fixed moment, never decreasing. Only differences have a meaning.
-   * A clock without it measures durations by {@linkcode Clock.now}.
+   * The monotonic clock: milliseconds since a fixed moment, never decreasing. Only differences have a
+   * meaning. A clock without it measures durations by {@linkcode Clock.now}.
    */
   monotonicNow?(): number;
   /** Calls `callback` once, after at least `ms` milliseconds; never in the same turn. */
@@ -55,7 +55,9 @@ export const realClock: Clock = {
   clearTimeout: (handle) => clearTimeout(handle as number),
 };
 
-/** The monotonic time of a clock, in milliseconds, for durations; its wall time if it has no monotonic clock. */
+/**
+ * The monotonic time of a clock, in milliseconds, for durations; its wall time if it has no monotonic clock.
+ */
 export function monotonicNow(clock: Clock): number {
   return clock.monotonicNow === undefined ? clock.now() : clock.monotonicNow();
 }
@@ -69,8 +71,8 @@ interface FakeTimer {
 /**
  * A clock that only a test moves.
  *
- * Timers fire in the order of their due times (ties: in the order they were set), and see `now()` equal to their
- * due time; tasks they start run before the next timer fires. Its two clocks move together, until
+ * Timers fire in the order of their due times (ties: in the order they were set), and see `now()` equal to
+ * their due time; tasks they start run before the next timer fires. Its two clocks move together, until
  * {@linkcode FakeClock.setWallClock} sets one of them.
  *
  * Mirrors `k8s.io/utils/clock/testing.FakeClock`.
@@ -113,8 +115,8 @@ export class FakeClock implements Clock {
   }
 
   /**
-   * Sets the wall clock, forward or back, as NTP, an administrator or a resume from suspension does. The monotonic clock
-   * and the timers are not affected.
+   * Sets the wall clock, forward or back, as NTP, an administrator or a resume from suspension does. The
+   * monotonic clock and the timers are not affected.
    */
   setWallClock(nowMs: number): void {
     this.#wallAheadMs = nowMs - this.#nowMs;
@@ -143,8 +145,8 @@ export class FakeClock implements Clock {
   }
 
   /**
-   * Moves time forward by `ms`, firing every timer on the way at its own due time, and lets pending tasks run before,
-   * between and after them.
+   * Moves time forward by `ms`, firing every timer on the way at its own due time, and lets pending tasks run
+   * before, between and after them.
    */
   async advance(ms: number): Promise<void> {
     const targetMs = this.#nowMs + ms;
@@ -175,8 +177,8 @@ export class FakeClock implements Clock {
 }
 
 /**
- * Gives other tasks a turn: resolves in a later turn of the event loop, independent of any clock. For long synchronous work
- * that must not delay timers and the network.
+ * Gives other tasks a turn: resolves in a later turn of the event loop, independent of any clock. For long
+ * synchronous work that must not delay timers and the network.
  */
 export async function nextTurn(): Promise<void> {
   turnsAhead++;
@@ -197,8 +199,8 @@ function laterTurn(): Promise<void> {
 }
 
 /**
- * Runs every task that is ready. It waits for macrotasks, so that streams and fetch in the same process advance, and for
- * enough of them that long work in steps is finished.
+ * Runs every task that is ready. It waits for macrotasks, so that streams and fetch in the same process
+ * advance, and for enough of them that long work in steps is finished.
  */
 export async function settle(): Promise<void> {
   for (let i = 0; i < SETTLING_TURNS || (turnsAhead > 0 && i < MOST_TURNS); i++) await laterTurn();

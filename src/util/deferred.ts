@@ -75,8 +75,8 @@ export class Wakeup {
 }
 
 /**
- * A method that waits until something has synced: call it. Awaiting the method itself, `await informer.synced`, would wait
- * for nothing, and so the compiler refuses that.
+ * A method that waits until something has synced: call it. Awaiting the method itself, `await
+ * informer.synced`, would wait for nothing, and so the compiler refuses that.
  *
  * @category Tools
  */

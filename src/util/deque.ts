@@ -7,8 +7,8 @@
 const COMPACT_AT = 1024;
 
 /**
- * A first-in, first-out buffer. `Array.prototype.shift` moves every element; this moves an index and releases the
- * freed slots from time to time, so that a long queue costs constant time per element (amortized).
+ * A first-in, first-out buffer. `Array.prototype.shift` moves every element; this moves an index and releases
+ * the freed slots from time to time, so that a long queue costs constant time per element (amortized).
  */
 export class Deque<T> {
   #items: (T | undefined)[] = [];

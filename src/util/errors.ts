@@ -14,8 +14,8 @@ export interface CacheErrorOptions {
 }
 
 /**
- * The base class of the library's errors: an `Error` with a stable {@linkcode CacheError.code}. Misuse of an API throws a
- * built-in `TypeError` or `RangeError` instead.
+ * The base class of the library's errors: an `Error` with a stable {@linkcode CacheError.code}. Misuse of an
+ * API throws a built-in `TypeError` or `RangeError` instead.
  *
  * @example
  * ```ts

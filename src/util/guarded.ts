@@ -9,8 +9,9 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 /**
- * Calls a function and ignores its result. `onError` receives what it throws, and the rejection of the promise that it
- * returns: an `async` function is assignable to one that returns nothing, and its rejection would end the program.
+ * Calls a function and ignores its result. `onError` receives what it throws, and the rejection of the
+ * promise that it returns: an `async` function is assignable to one that returns nothing, and its rejection
+ * would end the program.
  */
 export function callGuarded(call: () => unknown, onError: (error: unknown) => void): void {
   try {

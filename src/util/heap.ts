@@ -10,8 +10,8 @@ interface Entry<K, T> {
 }
 
 /**
- * Items by key, with access to the least one. Setting, removing and popping cost the logarithm of the size; finding is
- * constant. Among equal items any may come first.
+ * Items by key, with access to the least one. Setting, removing and popping cost the logarithm of the size;
+ * finding is constant. Among equal items any may come first.
  */
 export class KeyedHeap<K, T> {
   readonly #less: (a: T, b: T) => boolean;

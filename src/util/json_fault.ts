@@ -6,8 +6,8 @@
 import { errorMessage } from "./errors.ts";
 
 /**
- * What is wrong with a text that is not JSON: the position, or that it ends too early. The runtimes' messages quote the
- * text, which may be a Secret or a token.
+ * What is wrong with a text that is not JSON: the position, or that it ends too early. The runtimes' messages
+ * quote the text, which may be a Secret or a token.
  */
 export function jsonFault(error: unknown): string {
   const message = errorMessage(error).slice(0, 1024);

@@ -38,8 +38,8 @@ function write(method: "warn" | "error", message: string, fields: LogFields | un
 const LONGEST_MESSAGE = 8 * 1024;
 
 /**
- * Writes warnings and errors to the console and drops the rest: the default, so that no failure is silent. In messages it
- * escapes control characters and direction marks, and writes at most 8,192 characters.
+ * Writes warnings and errors to the console and drops the rest: the default, so that no failure is silent. In
+ * messages it escapes control characters and direction marks, and writes at most 8,192 characters.
  *
  * @example
  * ```ts

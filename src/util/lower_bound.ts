@@ -3,7 +3,10 @@
  * @module
  */
 
-/** The index of the first of the ascending `keys` that is not less than `bound`; their number if there is none. */
+/**
+ * The index of the first of the ascending `keys` that is not less than `bound`; their number if there is
+ * none.
+ */
 export function lowerBound(keys: readonly string[], bound: string): number {
   let low = 0;
   let high = keys.length;

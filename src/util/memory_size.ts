@@ -9,8 +9,9 @@ const SLOT_BYTES = 16;
 const MOST_VALUES = 1_000_000;
 
 /**
- * About how many bytes a value takes, with what it refers to: its strings and buffers, and a fixed share for every other
- * value. Costs a walk over it. The names of properties are not counted: engines share them between objects.
+ * About how many bytes a value takes, with what it refers to: its strings and buffers, and a fixed share for
+ * every other value. Costs a walk over it. The names of properties are not counted: engines share them
+ * between objects.
  */
 export function memorySize(value: unknown): number {
   let bytes = 0;

@@ -3,7 +3,9 @@
  * @module
  */
 
-/** Whether a value is the same after it was written as JSON and read, but for properties that are `undefined`. */
+/**
+ * Whether a value is the same after it was written as JSON and read, but for properties that are `undefined`.
+ */
 export function isPlainJson(value: unknown, depth: number = 0): boolean {
   switch (typeof value) {
     case "string":

@@ -12,8 +12,8 @@ export interface NumberRule {
 }
 
 /**
- * Refuses invalid numbers: above all `NaN`, which fails every comparison and so turns off a limit or a loop. `undefined` is
- * allowed.
+ * Refuses invalid numbers: above all `NaN`, which fails every comparison and so turns off a limit or a loop.
+ * `undefined` is allowed.
  *
  * @param what The operation, for the error text, such as `parallelize`.
  *

@@ -70,8 +70,8 @@ export class RetryWithDeadline {
   }
 
   /**
-   * Whether to retry: the series of errors started at most `maxRetryMs` ago. A longer series is dropped, so that the next
-   * error starts a new one. Without an error the result is `false`.
+   * Whether to retry: the series of errors started at most `maxRetryMs` ago. A longer series is dropped, so
+   * that the next error starts a new one. Without an error the result is `false`.
    */
   shouldRetry(): boolean {
     const { maxRetryMs, clock } = this.#options;

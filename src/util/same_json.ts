@@ -6,8 +6,9 @@
 const MAX_DEPTH = 500;
 
 /**
- * Whether two JSON values are equal; the order of properties does not count, and a property that is `undefined` equals an
- * absent one. Values that are not JSON (a `Date`, a `Map`) or nested deeper than 500 levels are equal to themselves only.
+ * Whether two JSON values are equal; the order of properties does not count, and a property that is
+ * `undefined` equals an absent one. Values that are not JSON (a `Date`, a `Map`) or nested deeper than 500
+ * levels are equal to themselves only.
  *
  * Allocates nothing, so that many objects that are mostly equal can be compared.
  */

@@ -4,8 +4,8 @@
  */
 
 /**
- * The hash of a text, as 16 lower-case hexadecimal digits: FNV-1a in two lanes of 32 bits. It distinguishes texts
- * and does not protect against deliberate collisions.
+ * The hash of a text, as 16 lower-case hexadecimal digits: FNV-1a in two lanes of 32 bits. It distinguishes
+ * texts and does not protect against deliberate collisions.
  */
 export function textHash(text: string): string {
   const [a, b] = hashLanes(text);

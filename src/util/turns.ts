@@ -23,11 +23,12 @@ const STEP_UNITS = 2_000;
 const STEP_MICROTASKS = 10;
 
 /**
- * Gives tasks turns of the event loop, one after the other. Tasks that wait for the next turn without it all continue in
- * the same turn, and delay timers and the network by the sum of their work.
+ * Gives tasks turns of the event loop, one after the other. Tasks that wait for the next turn without it all
+ * continue in the same turn, and delay timers and the network by the sum of their work.
  *
- * By default each task has a turn for itself. With a budget, tasks share a turn until they have spent it: where hundreds
- * take small steps, each would wait for hundreds of turns, and for everything that the network does in them.
+ * By default each task has a turn for itself. With a budget, tasks share a turn until they have spent it:
+ * where hundreds take small steps, each would wait for hundreds of turns, and for everything that the network
+ * does in them.
  */
 export class TurnQueue implements Turns {
   readonly #waiting = new Deque<() => void>();
@@ -36,7 +37,9 @@ export class TurnQueue implements Turns {
   /** In this turn. */
   #spentUnits = 0;
 
-  /** @param unitsPerTurn How much work tasks may do in a turn that they share, as they report it by `spend`. */
+  /**
+   * @param unitsPerTurn How much work tasks may do in a turn that they share, as they report it by `spend`.
+   */
   constructor(unitsPerTurn: number = 0) {
     this.#unitsPerTurn = unitsPerTurn;
   }
@@ -89,8 +92,8 @@ export interface PacerOptions {
   /** The most work of a turn, in any unit. */
   readonly units: number;
   /**
-   * The longest turn, in milliseconds of the clock. Without one, work is counted and not timed: the same work gives way at
-   * the same places with every clock.
+   * The longest turn, in milliseconds of the clock. Without one, work is counted and not timed: the same work
+   * gives way at the same places with every clock.
    */
   readonly ms?: number;
   readonly clock?: Clock;
@@ -99,9 +102,9 @@ export interface PacerOptions {
 }
 
 /**
- * Measures work, so that other work gets a turn: after each step of it call {@linkcode Pacer.spend}, and when that says so,
- * await {@linkcode Pacer.rest}. While steps are short, not every one of them reads the clock; so a turn whose steps become
- * long all at once lasts up to eight of them longer.
+ * Measures work, so that other work gets a turn: after each step of it call {@linkcode Pacer.spend}, and when
+ * that says so, await {@linkcode Pacer.rest}. While steps are short, not every one of them reads the clock;
+ * so a turn whose steps become long all at once lasts up to eight of them longer.
  */
 export class Pacer {
   readonly #options: PacerOptions;
@@ -171,7 +174,9 @@ export const STEP_OBJECTS = 128;
 
 /** How much work on objects is done per turn. */
 export interface Pace {
-  /** At most this many objects; for runtimes whose clock is frozen while code runs, as in deployed Workers. */
+  /**
+   * At most this many objects; for runtimes whose clock is frozen while code runs, as in deployed Workers.
+   */
   readonly turnObjects: number;
   readonly turnMs: number;
 }
@@ -181,7 +186,10 @@ export function newObjectPacer({ turnObjects, turnMs }: Pace, clock: Clock, turn
   return new Pacer({ units: turnObjects, ms: turnMs, clock, ...(turns && { turns }) });
 }
 
-/** Makes a pacer that counts units of 20 nanoseconds, for all work of one kind together: it shares turns of 3 ms. */
+/**
+ * Makes a pacer that counts units of 20 nanoseconds, for all work of one kind together: it shares turns of 3
+ * ms.
+ */
 export function newWorkPacer(turns: Turns = new TurnQueue(TURN_UNITS)): Pacer {
   return new Pacer({ units: TURN_UNITS, turns });
 }
@@ -197,8 +205,8 @@ export function finish(steps: Steps): void {
 }
 
 /**
- * Does the work, and gives other tasks a turn after each `turnMs`, or after the steps of `turnObjects` objects. Once the
- * signal is aborted it does the rest in one turn, so that no work is left half done.
+ * Does the work, and gives other tasks a turn after each `turnMs`, or after the steps of `turnObjects`
+ * objects. Once the signal is aborted it does the rest in one turn, so that no work is left half done.
  */
 export async function finishInTurns(
   steps: Steps,

@@ -4,9 +4,9 @@
  */
 
 /**
- * Decodes chunks of UTF-8 to the texts that a `TextDecoder` with `stream: true` gives, put together. In that mode Deno
- * takes twice as long for a chunk of some kilobytes, so a character that continues in the next chunk is held back here. A
- * BOM stays: to a JSON parser it is no white space.
+ * Decodes chunks of UTF-8 to the texts that a `TextDecoder` with `stream: true` gives, put together. In that
+ * mode Deno takes twice as long for a chunk of some kilobytes, so a character that continues in the next
+ * chunk is held back here. A BOM stays: to a JSON parser it is no white space.
  */
 export class Utf8Stream {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });

@@ -7,8 +7,9 @@
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u034f\u115f\u1160\u3164\uffa0]/gu;
 
 /**
- * Text with escapes for invisible characters and those that change how the rest is shown: control characters, direction
- * marks, zero-width characters, unpaired surrogates. Longer text than `maxLength` is cut and ends with "…".
+ * Text with escapes for invisible characters and those that change how the rest is shown: control characters,
+ * direction marks, zero-width characters, unpaired surrogates. Longer text than `maxLength` is cut and ends
+ * with "…".
  */
 export function visibleText(text: string, maxLength: number): string {
   // An escape is longer than its character.

@@ -12,8 +12,8 @@ export interface ServerWebSocket {
   /** 1 while it is open. */
   readonly readyState: number;
   /**
-   * How many bytes wait to be sent. Absent where the runtime does not say: then a client says how many messages it has
-   * read, by sending their number as text, and one that does not is closed after 16 MiB.
+   * How many bytes wait to be sent. Absent where the runtime does not say: then a client says how many
+   * messages it has read, by sending their number as text, and one that does not is closed after 16 MiB.
    */
   readonly bufferedAmount?: number;
   /** Sends a message of text. */
@@ -28,8 +28,8 @@ export interface ServerWebSocket {
 }
 
 /**
- * Accepts a WebSocket: returns the response that does (101), and the server's end; `undefined` where it cannot, and the
- * request is answered as any other one. `Deno.upgradeWebSocket` is one.
+ * Accepts a WebSocket: returns the response that does (101), and the server's end; `undefined` where it
+ * cannot, and the request is answered as any other one. `Deno.upgradeWebSocket` is one.
  *
  * @category HTTP adapter
  */

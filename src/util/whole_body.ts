@@ -6,7 +6,8 @@
 import { concatenated } from "./concatenated.ts";
 
 /**
- * All bytes of a body, which is unlocked then. `undefined` if there are more than `maxBytes`: the rest is cancelled.
+ * All bytes of a body, which is unlocked then. `undefined` if there are more than `maxBytes`: the rest is
+ * cancelled.
  */
 export async function wholeBody(
   reader: ReadableStreamDefaultReader<Uint8Array>,

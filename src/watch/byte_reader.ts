@@ -11,20 +11,24 @@ export interface ByteReader {
    * @throws What the stream failed with.
    */
   read(): Promise<Uint8Array | undefined>;
-  /** Gives the body up: what is not read yet is dropped, a pending read ends, the lock is released. Never throws. */
+  /**
+   * Gives the body up: what is not read yet is dropped, a pending read ends, the lock is released. Never
+   * throws.
+   */
   cancel(reason?: unknown): void;
 }
 
 /**
  * Starts reading a body.
  *
- * A byte stream is read into a buffer of ours that is used again and again. On workerd this is what lets one turn carry
- * many events (its default reader hands out one write of the server at a time), on Deno it saves an allocation of
- * 64 KiB per read. Any other stream is read in the chunks it comes in.
+ * A byte stream is read into a buffer of ours that is used again and again. On workerd this is what lets one
+ * turn carry many events (its default reader hands out one write of the server at a time), on Deno it saves
+ * an allocation of 64 KiB per read. Any other stream is read in the chunks it comes in.
  *
- * On Node a byte stream is read in the chunks it comes in as well, as they are made in any case, and each is freed when
- * it has been read: chunks that wait for the garbage collector are memory outside of the heap, and V8 answers to many of
- * them by collecting the whole heap again and again, which at 100,000 objects is a quarter of the time of a list.
+ * On Node a byte stream is read in the chunks it comes in as well, as they are made in any case, and each is
+ * freed when it has been read: chunks that wait for the garbage collector are memory outside of the heap, and
+ * V8 answers to many of them by collecting the whole heap again and again, which at 100,000 objects is a
+ * quarter of the time of a list.
  *
  * @param onBytes Receives the size of each chunk.
  * @throws {TypeError} The body has another reader.
@@ -132,6 +136,7 @@ function release(
   try {
     reader.releaseLock();
   } catch {
-    // Runtimes that still follow the old rule refuse while a read is pending; the stream is cancelled nevertheless.
+    // Runtimes that still follow the old rule refuse while a read is pending; the stream is cancelled
+    // nevertheless.
   }
 }

@@ -17,8 +17,8 @@ import type { Projection } from "../text/field_tree.ts";
 import { newNetworkError } from "./network_failure.ts";
 
 /**
- * Validates one decoded frame: returns the event it holds, or the report of what is wrong with it. It is called once per frame, in
- * order, in the turn the frame arrived. What it throws ends the watch.
+ * Validates one decoded frame: returns the event it holds, or the report of what is wrong with it. It is
+ * called once per frame, in order, in the turn the frame arrived. What it throws ends the watch.
  *
  * @category Decoding
  */
@@ -34,7 +34,10 @@ export interface DecodeWatchOptions<T> {
   readonly validate: ValidateFrame<T>;
   /** The longest frame accepted, in bytes; 16 MiB by default. */
   readonly maxFrameBytes?: number;
-  /** Ends the watch: the body is cancelled at once, and waiting for the next batch rejects with the signal's reason. */
+  /**
+   * Ends the watch: the body is cancelled at once, and waiting for the next batch rejects with the signal's
+   * reason.
+   */
   readonly signal?: AbortSignal;
   /** Receives the size of each chunk, in bytes. */
   readonly onBytes?: (bytes: number) => void;
@@ -42,7 +45,10 @@ export interface DecodeWatchOptions<T> {
   readonly subject?: string;
   /** Leaves fields out of the objects before they are parsed; not of those of BOOKMARK and ERROR events. */
   readonly projection?: Projection;
-  /** Hands out objects that are not parsed; not those of BOOKMARK and ERROR events. They are parsed by default. */
+  /**
+   * Hands out objects that are not parsed; not those of BOOKMARK and ERROR events. They are parsed by
+   * default.
+   */
   readonly asText?: ObjectsAsText;
 }
 
@@ -62,14 +68,16 @@ export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
 /**
  * Decodes the body of a watch: newline-delimited JSON, split anywhere.
  *
- * Each batch holds, in order, the frames that one chunk of bytes completed; a chunk that completes none gives no batch.
- * The body is read only as fast as batches are requested. The stream can be iterated once.
+ * Each batch holds, in order, the frames that one chunk of bytes completed; a chunk that completes none gives
+ * no batch. The body is read only as fast as batches are requested. The stream can be iterated once.
  *
- * - The server ends the body: the stream ends. A last frame without a newline is decoded if it is whole, else dropped.
+ * - The server ends the body: the stream ends. A last frame without a newline is decoded if it is whole, else
+ *   dropped.
  * - The connection breaks: the stream throws a {@linkcode NetworkError} after the batches that arrived.
- * - A frame that is no JSON, is over `maxFrameBytes`, or is no event (its type is none that is known, as where a server
- *   answers with its list, or it has no object): an ERROR event with a Status of code 500, reason InternalError, and a
- *   cause `ClientWatchDecoding`; then the stream ends. Events before it are delivered.
+ * - A frame that is no JSON, is over `maxFrameBytes`, or is no event (its type is none that is known, as
+ *   where a server answers with its list, or it has no object): an ERROR event with a Status of code 500,
+ *   reason InternalError, and a cause `ClientWatchDecoding`; then the stream ends. Events before it are
+ *   delivered.
  * - Leaving the loop, or aborting `signal`: the body is cancelled and its lock released.
  *
  * Mirrors client-go's `StreamWatcher`.
@@ -215,8 +223,8 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
     return batch;
   }
 
-  // Adds what the frame holds to the batch; false when the watch ends with it. A frame that may be cut short, because
-  // nothing came after it, is no reason to complain.
+  // Adds what the frame holds to the batch; false when the watch ends with it. A frame that may be cut short,
+  // because nothing came after it, is no reason to complain.
   #decodeFrame(frame: unknown, batch: WatchItem<T>[], mayBeCut = false): boolean {
     let value = frame;
     try {
@@ -276,8 +284,8 @@ function textValidator<T>(
 }
 
 /**
- * Why a frame is no event at all: then nothing is known of what it was to say, nor of what follows it. A server that
- * does not know how to watch answers with its list.
+ * Why a frame is no event at all: then nothing is known of what it was to say, nor of what follows it. A
+ * server that does not know how to watch answers with its list.
  */
 function envelopeProblem(frame: unknown): string | undefined {
   const { type, object } = (frame ?? {}) as { readonly type?: unknown; readonly object?: unknown };

@@ -38,8 +38,8 @@ export interface ListEnvelope {
  */
 export interface DecodeListOptions {
   /**
-   * Validates the list as a whole: returns its envelope, or throws. It sees everything but the items, which are
-   * an empty array; their absence shows.
+   * Validates the list as a whole: returns its envelope, or throws. It sees everything but the items, which
+   * are an empty array; their absence shows.
    */
   readonly validateList: (list: Readonly<Record<string, unknown>>) => ListEnvelope;
   /** Validates one item: returns what is wrong with it, or `undefined`. Called in the list's order. */
@@ -56,23 +56,30 @@ export interface DecodeListOptions {
   readonly projection?: Projection;
   /** Hands out items that are not parsed. They are parsed by default. */
   readonly asText?: ObjectsAsText;
-  /** The longest item that is accepted, in bytes; 16 MiB by default. So long may be what is around the items, too. */
+  /**
+   * The longest item that is accepted, in bytes; 16 MiB by default. So long may be what is around the items,
+   * too.
+   */
   readonly maxItemBytes?: number;
-  /** The longest list that is accepted, in bytes once it is decompressed, 512 at least for each item; 2 GiB by default. */
+  /**
+   * The longest list that is accepted, in bytes once it is decompressed, 512 at least for each item; 2 GiB by
+   * default.
+   */
   readonly maxListBytes?: number;
   /** Measures when to give others a turn; without one they get it when the body makes the reader wait. */
   readonly clock?: Clock;
 }
 
 /**
- * Decodes the body of a list. Invalid items are quarantined and reported in the page; the others are the decoded
- * objects themselves.
+ * Decodes the body of a list. Invalid items are quarantined and reported in the page; the others are the
+ * decoded objects themselves.
  *
- * The items of a built-in list come without `apiVersion` and `kind` (a `PodList` says it once for all): items that lack
- * them are given the list's own, so that an object is the same whether a list or a watch brought it.
+ * The items of a built-in list come without `apiVersion` and `kind` (a `PodList` says it once for all): items
+ * that lack them are given the list's own, so that an object is the same whether a list or a watch brought
+ * it.
  *
- * Items are cut out of the text and parsed one by one while the body arrives: besides the items themselves no more
- * than a chunk and one item's text are held, and a list may be longer than the runtime's longest text.
+ * Items are cut out of the text and parsed one by one while the body arrives: besides the items themselves no
+ * more than a chunk and one item's text are held, and a list may be longer than the runtime's longest text.
  *
  * @example
  * ```ts
@@ -165,7 +172,10 @@ const MAX_TEXT_BYTES = 64 * 1024 * 1024;
 /** How many characters of a bad answer are quoted. */
 const QUOTED = 60;
 
-/** Receives items as they arrive: adds their type, validates them, and quarantines those that are not accepted. */
+/**
+ * Receives items as they arrive: adds their type, validates them, and quarantines those that are not
+ * accepted.
+ */
 class ItemCollector<T> {
   readonly #options: DecodeListOptions;
   readonly #items: T[] = [];
@@ -302,8 +312,8 @@ export async function readText(
 }
 
 /**
- * Reads a body to its end, a chunk at a time; then comes `undefined`. What `onChunk` throws ends the reading. Where the
- * body comes faster than it is read, others get a turn every few milliseconds.
+ * Reads a body to its end, a chunk at a time; then comes `undefined`. What `onChunk` throws ends the reading.
+ * Where the body comes faster than it is read, others get a turn every few milliseconds.
  */
 async function readBody(
   body: ReadableStream<Uint8Array>,
@@ -355,8 +365,8 @@ const TURN_MS = 4;
 const TURN_CHUNKS = 8;
 
 /**
- * The beginning of an answer, without what is long enough to be a credential that a proxy sent back, or was cut where it
- * could be one.
+ * The beginning of an answer, without what is long enough to be a credential that a proxy sent back, or was
+ * cut where it could be one.
  */
 function quote(text: string): string {
   // deno-lint-ignore listwatch/linear-regex -- 60 characters

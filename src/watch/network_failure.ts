@@ -7,10 +7,12 @@ import { NetworkError, type NetworkFailure } from "../meta/request_failure.ts";
 import { errorMessage } from "../util/errors.ts";
 
 /**
- * Wraps what a `fetch`, or the body it returned, failed with. A {@linkcode NetworkError} is given back as it is.
+ * Wraps what a `fetch`, or the body it returned, failed with. A {@linkcode NetworkError} is given back as it
+ * is.
  *
- * Every runtime says it in its own way, and some do not distinguish a reset from an end that came too early: Node by the
- * `code` of a cause, Bun by the `code` of the error itself, Deno by text alone, workerd hardly at all.
+ * Every runtime says it in its own way, and some do not distinguish a reset from an end that came too early:
+ * Node by the `code` of a cause, Bun by the `code` of the error itself, Deno by text alone, workerd hardly at
+ * all.
  *
  * @param text What could not be done, such as `Cannot list "pods"`; the failure's own words follow it.
  */

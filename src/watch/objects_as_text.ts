@@ -13,8 +13,8 @@ import type { UncheckedHead } from "../text/object_text.ts";
  */
 export interface ObjectsAsText extends HoldText {
   /**
-   * Whether an object is accepted whatever is in it besides its head. If not, or by default, it is parsed for the
-   * validator, which decides.
+   * Whether an object is accepted whatever is in it besides its head. If not, or by default, it is parsed for
+   * the validator, which decides.
    */
   readonly acceptsHead?: (head: UncheckedHead) => boolean;
 }

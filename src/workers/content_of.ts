@@ -22,10 +22,12 @@ import type { Cache } from "../store/cache.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 
 /**
- * Lets an informer begin with the content of an earlier one of the same source, and continue by a watch: for Workers, where the
- * runtime freezes an informer soon after the request that has started it. Nothing is copied, and nothing is saved.
+ * Lets an informer begin with the content of an earlier one of the same source, and continue by a watch: for
+ * Workers, where the runtime freezes an informer soon after the request that has started it. Nothing is
+ * copied, and nothing is saved.
  *
- * Until the API server has confirmed it, the content is served as what it is: with its age, and `Cache-Synced: false`.
+ * Until the API server has confirmed it, the content is served as what it is: with its age, and
+ * `Cache-Synced: false`.
  *
  * @param previous The earlier informer, which may be frozen, or still run for a while; `undefined`: there is none. It must
  * hold its objects in the same form (`storage`).

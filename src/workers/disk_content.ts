@@ -9,8 +9,8 @@ import type { FieldTexts } from "../text/field_tree.ts";
 import { rowsOf, type SqlDatabase, type SqlValue } from "./sql_database.ts";
 
 /**
- * Texts in a table, each written once, when its object arrives; what is held in memory is the number of its row. Rows that
- * nothing refers to are deleted by {@linkcode BodySweep}.
+ * Texts in a table, each written once, when its object arrives; what is held in memory is the number of its
+ * row. Rows that nothing refers to are deleted by {@linkcode BodySweep}.
  */
 export class DiskBodies implements TextForm {
   readonly #sql: SqlDatabase;
@@ -145,7 +145,10 @@ export class DiskContent {
     this.#sql.exec("DELETE FROM listwatch_objects WHERE key = ?", key);
   }
 
-  /** The store has other indices than when the fields were written: forgets their values, which are read from the texts. */
+  /**
+   * The store has other indices than when the fields were written: forgets their values, which are read from
+   * the texts.
+   */
   dropFields(): void {
     this.#sql.exec("UPDATE listwatch_objects SET fields = NULL WHERE fields IS NOT NULL");
   }
@@ -271,9 +274,9 @@ function newTextObject(key: string, text: string, json: string): TextObject {
 }
 
 /**
- * Deletes the rows of `bodies` up to a number that neither an object nor an event refers to, in short steps. Such rows come
- * from crashes in the middle of a list, and from objects that turned out to be unchanged or were quarantined. All
- * others are deleted with the event that replaced them.
+ * Deletes the rows of `bodies` up to a number that neither an object nor an event refers to, in short steps.
+ * Such rows come from crashes in the middle of a list, and from objects that turned out to be unchanged or
+ * were quarantined. All others are deleted with the event that replaced them.
  */
 export class BodySweep {
   readonly #sql: SqlDatabase;
@@ -283,7 +286,9 @@ export class BodySweep {
   #at = 0;
   #after = 0;
 
-  /** @param lastId The last row that may be deleted: everything up to it has been stored, or never will be. */
+  /**
+   * @param lastId The last row that may be deleted: everything up to it has been stored, or never will be.
+   */
   constructor(sql: SqlDatabase, lastId: number) {
     this.#sql = sql;
     this.#lastId = lastId;

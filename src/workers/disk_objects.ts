@@ -29,8 +29,8 @@ import { createTables, FORMAT, readState, type SqlStorage, writeState } from "./
  */
 export interface DiskObjectsOptions extends TextsOptions {
   /**
-   * The longest text of an object, in bytes; 2,000,000 by default, which the rows of a Durable Object have room for. A longer
-   * one is quarantined.
+   * The longest text of an object, in bytes; 2,000,000 by default, which the rows of a Durable Object have
+   * room for. A longer one is quarantined.
    */
   readonly maxObjectBytes?: number;
   /** Where time comes from; the system's clock by default. */
@@ -40,18 +40,20 @@ export interface DiskObjectsOptions extends TextsOptions {
 }
 
 /**
- * The objects of one informer in an SQLite database that commits whole turns, such as that of a Durable Object: the
- * informer's `storage`, its `snapshot`, and the history of its event log for `readApi`.
+ * The objects of one informer in an SQLite database that commits whole turns, such as that of a Durable
+ * Object: the informer's `storage`, its `snapshot`, and the history of its event log for `readApi`.
  *
- * - The JSON text of each state is a row, written when the text arrives. Memory has keys, metadata (uid, version, namespace,
- *   labels) and indices: about 400 bytes an object. A read takes the text from the database, the last ones excepted.
- * - Each change is written in its turn, before observers and readers see it. So a reader sees only what is on disk, and a
- *   crash loses only what no reader has seen.
- * - After a restart the informer has the same content at the same version, and continues by a watch; readers resume their
- *   watches from the same log.
+ * - The JSON text of each state is a row, written when the text arrives. Memory has keys, metadata (uid,
+ *   version, namespace, labels) and indices: about 400 bytes an object. A read takes the text from the
+ *   database, the last ones excepted.
+ * - Each change is written in its turn, before observers and readers see it. So a reader sees only what is on
+ *   disk, and a crash loses only what no reader has seen.
+ * - After a restart the informer has the same content at the same version, and continues by a watch; readers
+ *   resume their watches from the same log.
  * - States that were replaced are deleted by {@linkcode DiskObjects.reclaim}.
  *
- * The tables' names begin with `listwatch_`; others of the same database are not touched. One instance at a time may use them.
+ * The tables' names begin with `listwatch_`; others of the same database are not touched. One instance at a
+ * time may use them.
  *
  * @example
  * ```ts
@@ -78,7 +80,10 @@ export class DiskObjects implements SnapshotStorage {
   #identity = "";
   #isRestored = false;
   #sweep: BodySweep | undefined;
-  /** Up to which state the next sweep looks for those that were never stored: in the beginning, because of a crash. */
+  /**
+   * Up to which state the next sweep looks for those that were never stored: in the beginning, because of a
+   * crash.
+   */
   #sweepTo: number | undefined;
   /** How many objects were stored since the start. */
   #storedCount = 0;
@@ -161,8 +166,8 @@ export class DiskObjects implements SnapshotStorage {
   }
 
   /**
-   * Deletes states that objects had: those whose events the log dropped five minutes ago or earlier, as slow readers may be
-   * reading them, and those that were never stored. To be called every minute or so; while it
+   * Deletes states that objects had: those whose events the log dropped five minutes ago or earlier, as slow
+   * readers may be reading them, and those that were never stored. To be called every minute or so; while it
    * returns `true`, again in another turn.
    *
    * @param options `isListing`: the informer is listing, and what it has read is not stored yet. `limit`: how many rows

@@ -1,5 +1,6 @@
 /**
- * The cache in Cloudflare Workers: a Durable Object that follows a resource, and keeps it in its SQLite database.
+ * The cache in Cloudflare Workers: a Durable Object that follows a resource, and keeps it in its SQLite
+ * database.
  *
  * @module
  */

@@ -1,10 +1,10 @@
 /**
  * A Durable Object that keeps a copy of a resource.
  *
- * How it works. A Durable Object lives while it handles an event, and is evicted 70 to 140 s after the last one. So the
- * informer runs while `alarm()` does, in slices of 45 s: each sets the next alarm first, so that a crash leaves one. The
- * object lives on between two slices, and with it the informer and its watch. Nothing is done at the end, as there is no
- * such moment: everything is in the database when a turn ends.
+ * How it works. A Durable Object lives while it handles an event, and is evicted 70 to 140 s after the last
+ * one. So the informer runs while `alarm()` does, in slices of 45 s: each sets the next alarm first, so that
+ * a crash leaves one. The object lives on between two slices, and with it the informer and its watch. Nothing
+ * is done at the end, as there is no such moment: everything is in the database when a turn ends.
  * https://developers.cloudflare.com/durable-objects/concepts/durable-object-lifecycle/
  *
  * @module
@@ -25,7 +25,8 @@ import { DiskObjects, type DiskObjectsOptions } from "./disk_objects.ts";
 import { createTables, readState, type SqlDatabase, type SqlStorage, writeState } from "./sql_database.ts";
 
 /**
- * The `ctx` of a Durable Object with SQLite storage (`DurableObjectState` of `@cloudflare/workers-types` is one).
+ * The `ctx` of a Durable Object with SQLite storage (`DurableObjectState` of `@cloudflare/workers-types` is
+ * one).
  *
  * @category Workers
  */
@@ -59,8 +60,9 @@ export interface ReflectorSettings<T extends KubernetesObject = KubernetesObject
   /** Names what the objects pass through, beside a transform; see `SnapshotOptions.identity`. */
   readonly identity?: string;
   /**
-   * Options of the read API. By default the object answers everyone who has it: a Durable Object is reached only by the
-   * Workers that have a binding to it, and they decide who may read. `freshness` is `stale-if-error` by default.
+   * Options of the read API. By default the object answers everyone who has it: a Durable Object is reached
+   * only by the Workers that have a binding to it, and they decide who may read. `freshness` is
+   * `stale-if-error` by default.
    */
   readonly readApi?: Omit<ReadApiOptions, "resources" | "signal">;
   /** Options of the database. */
@@ -68,14 +70,16 @@ export interface ReflectorSettings<T extends KubernetesObject = KubernetesObject
 }
 
 /**
- * A Durable Object that owns one list-watch: it keeps a copy of a resource in its SQLite database, and answers reads of it
- * in Kubernetes' own protocol, watches included. Extend it, and say what it caches.
+ * A Durable Object that owns one list-watch: it keeps a copy of a resource in its SQLite database, and
+ * answers reads of it in Kubernetes' own protocol, watches included. Extend it, and say what it caches.
  *
- * - It follows the API server from the first request on, at all times: it is resident, and billed for it. A crash, a deploy
- *   and an eviction cost no list: the next instance has the same content, continues by a watch, and its readers resume
- *   theirs. Deletes that happened meanwhile are events as any other.
- * - What it answers is on disk. Before the first list it answers 503, and after a restart with what it had, marked stale.
- * - Give it to readers through a Worker that decides who may read: the object itself answers all of its callers.
+ * - It follows the API server from the first request on, at all times: it is resident, and billed for it. A
+ *   crash, a deploy and an eviction cost no list: the next instance has the same content, continues by a
+ *   watch, and its readers resume theirs. Deletes that happened meanwhile are events as any other.
+ * - What it answers is on disk. Before the first list it answers 503, and after a restart with what it had,
+ *   marked stale.
+ * - Give it to readers through a Worker that decides who may read: the object itself answers all of its
+ *   callers.
  *
  * It needs no flag, such as `nodejs_compat`, and SQLite storage (`new_sqlite_classes` in `wrangler.jsonc`).
  *
@@ -227,7 +231,10 @@ class Reflection {
     return this.#hasStopped;
   }
 
-  /** Lets it run for a while, and tidies the database up. A limited amount of work besides what the server sends. */
+  /**
+   * Lets it run for a while, and tidies the database up. A limited amount of work besides what the server
+   * sends.
+   */
   async slice(): Promise<void> {
     await this.#rest();
     for (let step = 0; step < MOST_RECLAIM_STEPS && !this.#hasStopped; step++) {
@@ -255,7 +262,10 @@ class Reflection {
   }
 }
 
-/** Below the 70 s after which an object without an event may be evicted, and far below the 15 minutes that an alarm may take. */
+/**
+ * Below the 70 s after which an object without an event may be evicted, and far below the 15 minutes that an
+ * alarm may take.
+ */
 const SLICE_MS = 45_000;
 /** In a slice, 500 rows each. */
 const MOST_RECLAIM_STEPS = 200;

@@ -3,8 +3,8 @@
  *
  * - `bodies`: the states of objects as JSON text, each written once.
  * - `objects`: the content: for each key the number of its state, and what is read of it without its text.
- * - `events`: the entries of the event log, the oldest first. They are deleted, and the states that they replaced with
- *   them, some minutes after the log has dropped them.
+ * - `events`: the entries of the event log, the oldest first. They are deleted, and the states that they
+ *   replaced with them, some minutes after the log has dropped them.
  * - `state`: what is there once.
  *
  * There is no second index, as each row of an index is a row written, for which Cloudflare charges.
@@ -20,8 +20,8 @@
 export type SqlValue = ArrayBuffer | string | number | null;
 
 /**
- * An SQLite database that is written synchronously: `ctx.storage` of a Durable Object, or anything like it. What is written
- * within one turn of the event loop must be committed as a whole, or not at all.
+ * An SQLite database that is written synchronously: `ctx.storage` of a Durable Object, or anything like it.
+ * What is written within one turn of the event loop must be committed as a whole, or not at all.
  *
  * @category Workers
  */

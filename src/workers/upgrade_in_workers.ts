@@ -13,9 +13,9 @@ interface WorkersGlobals {
 /**
  * Accepts WebSockets in Workers and Durable Objects, for the option `upgradeWebSocket` of `readApi`.
  *
- * The runtime does not say how much of what was sent is still unread. So a client is closed (1013) after 16 MiB, and resumes its
- * watch, unless it says regularly how many messages it has read, by sending their number as text; see
- * `examples/edge/public/store.js`. An API server ignores such messages.
+ * The runtime does not say how much of what was sent is still unread. So a client is closed (1013) after 16
+ * MiB, and resumes its watch, unless it says regularly how many messages it has read, by sending their number
+ * as text; see `examples/edge/public/store.js`. An API server ignores such messages.
  *
  * @example
  * ```ts

@@ -44,9 +44,10 @@ export class DelayingQueue<T = string> extends WorkQueue<T> {
   }
 
   /**
-   * Adds an item after `delayMs` milliseconds; immediately if that is 0 or less. An item that already waits is added at the
-   * earlier of the two times. {@linkcode WorkQueue.add} still adds a waiting item immediately; it is then
-   * added again when its time comes. Ignored once the queue is shut down, which also drops everything that waits.
+   * Adds an item after `delayMs` milliseconds; immediately if that is 0 or less. An item that already waits
+   * is added at the earlier of the two times. {@linkcode WorkQueue.add} still adds a waiting item
+   * immediately; it is then added again when its time comes. Ignored once the queue is shut down, which also
+   * drops everything that waits.
    */
   addAfter(item: T, delayMs: number): void {
     if (this.shuttingDown) return;

@@ -20,11 +20,11 @@ export interface ParallelizeOptions {
 }
 
 /**
- * Does the pieces 0 to `pieces - 1`, each once, `workers` at a time, and resolves when all are done, or, after the
- * signal was aborted, when all started pieces are.
+ * Does the pieces 0 to `pieces - 1`, each once, `workers` at a time, and resolves when all are done, or,
+ * after the signal was aborted, when all started pieces are.
  *
- * Mirrors client-go's `workqueue.ParallelizeUntil`. A piece that throws stops the others between pieces, too (upstream,
- * a panic ends the program).
+ * Mirrors client-go's `workqueue.ParallelizeUntil`. A piece that throws stops the others between pieces, too
+ * (upstream, a panic ends the program).
  *
  * @throws What the first piece to fail threw, once no piece is running any more.
  * @throws {RangeError} `pieces` is no whole number, `workers` is not at least 1, or `chunkSize` is not a number of 0 or

@@ -29,7 +29,10 @@ export interface RateLimiter<T> {
  * @category Work queues
  */
 export interface KeyOfOption<T> {
-  /** What makes two items the same; by default the item itself, as in a `Map`: right for strings, not for objects. */
+  /**
+   * What makes two items the same; by default the item itself, as in a `Map`: right for strings, not for
+   * objects.
+   */
   readonly keyOf?: (item: T) => unknown;
 }
 
@@ -228,8 +231,8 @@ export interface ControllerRateLimiterOptions<T> extends KeyOfOption<T> {
 }
 
 /**
- * What controllers use: each item doubles from 5 ms to 1000 s, and all together come at most 10 times a second after
- * a burst of 100.
+ * What controllers use: each item doubles from 5 ms to 1000 s, and all together come at most 10 times a
+ * second after a burst of 100.
  *
  * Mirrors client-go's `DefaultTypedControllerRateLimiter`.
  *

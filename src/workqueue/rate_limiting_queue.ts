@@ -8,10 +8,11 @@ import type { RateLimiter } from "./rate_limiters.ts";
 import type { WorkQueueOptions } from "./work_queue.ts";
 
 /**
- * A {@linkcode DelayingQueue} with a rate limiter: an item that failed is added again when the limiter says so.
+ * A {@linkcode DelayingQueue} with a rate limiter: an item that failed is added again when the limiter says
+ * so.
  *
- * After success, or after the last try, call {@linkcode RateLimitingQueue.forget}, or the limiter keeps the item for
- * ever; `done` is needed as well.
+ * After success, or after the last try, call {@linkcode RateLimitingQueue.forget}, or the limiter keeps the
+ * item for ever; `done` is needed as well.
  *
  * Mirrors client-go's `workqueue.TypedRateLimitingInterface`.
  *

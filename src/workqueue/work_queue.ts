@@ -43,9 +43,14 @@ export type GetResult<T> =
  * @category Work queues
  */
 export interface WorkQueueOptions<T> {
-  /** What makes two items the same; by default the item itself, as in a `Set`: right for strings, not for objects. */
+  /**
+   * What makes two items the same; by default the item itself, as in a `Set`: right for strings, not for
+   * objects.
+   */
   readonly keyOf?: (item: T) => unknown;
-  /** In which order items come out; the order they were added in by default. Must be empty, and not be shared. */
+  /**
+   * In which order items come out; the order they were added in by default. Must be empty, and not be shared.
+   */
   readonly order?: QueueOrder<T>;
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
@@ -58,9 +63,9 @@ export interface WorkQueueOptions<T> {
 }
 
 /**
- * A queue for the work of a controller. An item that is added twice before anyone took it is handed out once; one that
- * is added while a worker has it is handed out again after that worker's {@linkcode WorkQueue.done}, so that no two
- * workers ever have the same item.
+ * A queue for the work of a controller. An item that is added twice before anyone took it is handed out once;
+ * one that is added while a worker has it is handed out again after that worker's {@linkcode WorkQueue.done},
+ * so that no two workers ever have the same item.
  *
  * Every {@linkcode WorkQueue.get} needs a {@linkcode WorkQueue.done}. Only calls that wait are asynchronous.
  *
@@ -129,8 +134,8 @@ export class WorkQueue<T = string> {
   }
 
   /**
-   * Waits for an item and takes it; the longest waiting worker is first. After a shutdown it still returns what is
-   * in the queue, and then says `shutdown`: the worker should end.
+   * Waits for an item and takes it; the longest waiting worker is first. After a shutdown it still returns
+   * what is in the queue, and then says `shutdown`: the worker should end.
    *
    * @param signal Ends the wait; no item was taken then.
    * @throws The signal's reason.
@@ -153,8 +158,8 @@ export class WorkQueue<T = string> {
   }
 
   /**
-   * Says that the work on an item is over; it is handed out again if it was added meanwhile. Ignored for an item that no
-   * worker has (upstream, a `done` too many queues a waiting item twice).
+   * Says that the work on an item is over; it is handed out again if it was added meanwhile. Ignored for an
+   * item that no worker has (upstream, a `done` too many queues a waiting item twice).
    */
   done(item: T): void {
     const key = this.#keyOf(item);
@@ -171,8 +176,9 @@ export class WorkQueue<T = string> {
   }
 
   /**
-   * As {@linkcode WorkQueue.shutDown}, and waits until no worker has an item any more. Items that no worker took do not
-   * hold it up. It never settles if a worker forgets {@linkcode WorkQueue.done}: give it a signal, or call `shutDown`.
+   * As {@linkcode WorkQueue.shutDown}, and waits until no worker has an item any more. Items that no worker
+   * took do not hold it up. It never settles if a worker forgets {@linkcode WorkQueue.done}: give it a
+   * signal, or call `shutDown`.
    *
    * @param signal Ends the wait; the queue stays shut down.
    * @throws The signal's reason.

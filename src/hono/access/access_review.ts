@@ -36,7 +36,9 @@ export interface ReviewCluster {
  * @category HTTP adapter
  */
 export interface ReviewOptions {
-  /** How long a positive decision is cached; 60 s by default. A revoked permission stays valid for so long. */
+  /**
+   * How long a positive decision is cached; 60 s by default. A revoked permission stays valid for so long.
+   */
   readonly allowedTtlMs?: number;
   /** How long a negative decision is cached; 10 s by default. */
   readonly deniedTtlMs?: number;
@@ -45,13 +47,13 @@ export interface ReviewOptions {
   /** How many reviews are in flight at a time; 16 by default. */
   readonly maxInFlight?: number;
   /**
-   * How many questions may wait for that; 1024 by default. A reader beyond is answered with 429. A question whose last
-   * answer was yes is always asked, and first.
+   * How many questions may wait for that; 1024 by default. A reader beyond is answered with 429. A question
+   * whose last answer was yes is always asked, and first.
    */
   readonly maxWaiting?: number;
   /**
-   * How many of them may be about one client: tokens from one address, or accesses of one user; 64 by default. Clients
-   * take turns.
+   * How many of them may be about one client: tokens from one address, or accesses of one user; 64 by
+   * default. Clients take turns.
    */
   readonly maxWaitingPerClient?: number;
   /** How long the API server may take to answer; 5 s by default. */
@@ -71,11 +73,12 @@ export interface TokenReviewOptions extends ReviewOptions {
 }
 
 /**
- * Makes an `authenticate` hook that asks an API server who presents a bearer token (`TokenReview`). A user is known by
- * the name, groups and uid that the cluster knows; that of a JSON web token ends when the token does.
+ * Makes an `authenticate` hook that asks an API server who presents a bearer token (`TokenReview`). A user is
+ * known by the name, groups and uid that the cluster knows; that of a JSON web token ends when the token
+ * does.
  *
- * What asks must be allowed to `create tokenreviews.authentication.k8s.io` (the ClusterRole `system:auth-delegator`).
- * Answers are kept by the token's digest, for a while and a bounded number of them.
+ * What asks must be allowed to `create tokenreviews.authentication.k8s.io` (the ClusterRole
+ * `system:auth-delegator`). Answers are kept by the token's digest, for a while and a bounded number of them.
  *
  * @example
  * ```ts
@@ -122,8 +125,8 @@ export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions 
  * reader is let see what the cluster's own RBAC lets them see.
  *
  * What asks must be allowed to `create subjectaccessreviews.authorization.k8s.io` (the ClusterRole
- * `system:auth-delegator`). Without an `authenticate` hook every user is `system:anonymous`. Answers are kept by user and
- * request, for a while and a bounded number of them.
+ * `system:auth-delegator`). Without an `authenticate` hook every user is `system:anonymous`. Answers are kept
+ * by user and request, for a while and a bounded number of them.
  *
  * @example
  * ```ts
@@ -198,7 +201,10 @@ function reviewedUser(review: unknown, token: string, audiences: readonly string
   };
 }
 
-/** When a JSON web token ends; `undefined` of any other token. What it says counts for nothing until it was reviewed. */
+/**
+ * When a JSON web token ends; `undefined` of any other token. What it says counts for nothing until it was
+ * reviewed.
+ */
 function expiryOf(token: string): number | undefined {
   const parts = token.split(".");
   if (parts.length !== 3) return undefined;

@@ -16,7 +16,10 @@ export interface AllowNamespacesOptions {
   readonly resources?: readonly string[];
   /** Which verbs; all by default. A list that is watched is `watch`. */
   readonly verbs?: readonly RequestAttributes["verb"][];
-  /** Resources that may be read as a whole, such as `nodes`: by default none. Of a namespaced one: in all namespaces. */
+  /**
+   * Resources that may be read as a whole, such as `nodes`: by default none. Of a namespaced one: in all
+   * namespaces.
+   */
   readonly clusterResources?: readonly string[];
 }
 
@@ -26,12 +29,13 @@ const DISCOVERY = /^\/(?:api|apis|healthz|indices|livez|openapi|readyz|version)(
 const VERBS: readonly string[] = ["get", "list", "watch"];
 
 /**
- * Makes an `authorize` hook that lets read what is in some namespaces, and discovery, and nothing else: no metrics, which count
- * what is in all namespaces.
+ * Makes an `authorize` hook that lets read what is in some namespaces, and discovery, and nothing else: no
+ * metrics, which count what is in all namespaces.
  *
- * A request for all namespaces, and one for objects that live in none, is refused, as an API server refuses it to users that
- * have Roles and no ClusterRole; it is not narrowed, since an informer would take a part for the whole. The namespaces
- * themselves can be read by name (`kubectl get namespace shop`), and other resources as `clusterResources` says.
+ * A request for all namespaces, and one for objects that live in none, is refused, as an API server refuses
+ * it to users that have Roles and no ClusterRole; it is not narrowed, since an informer would take a part for
+ * the whole. The namespaces themselves can be read by name (`kubectl get namespace shop`), and other
+ * resources as `clusterResources` says.
  *
  * @throws {TypeError} There is no namespace, or a name is empty, a pattern or no text, or a verb is not known.
  *
@@ -85,8 +89,8 @@ export function allowNamespaces(
 }
 
 /**
- * Makes an `authorize` hook that lets through what all the given ones let through. They run in order, up to the
- * first that does not say `true`.
+ * Makes an `authorize` hook that lets through what all the given ones let through. They run in order, up to
+ * the first that does not say `true`.
  *
  * @throws {TypeError} There is none, or one is no function.
  *

@@ -55,8 +55,9 @@ const RESERVED = 1 / 4;
 /**
  * Asks each question once at a time, few at a time, and keeps the answers. Failures are not kept.
  *
- * A question whose last answer was yes goes first, and is never refused: a client that sends new questions without end
- * delays no reader that is known. The others wait for their turn by client, and the number of those is limited.
+ * A question whose last answer was yes goes first, and is never refused: a client that sends new questions
+ * without end delays no reader that is known. The others wait for their turn by client, and the number of
+ * those is limited.
  */
 export class AnswerCache<T> {
   readonly #options: AnswerCacheOptions;

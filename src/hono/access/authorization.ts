@@ -19,8 +19,8 @@ export interface UserInfo {
   /** Anything else that the `authorize` hook wants to know. */
   readonly extra?: unknown;
   /**
-   * When the credential ends, in milliseconds since the Unix epoch. The hooks run again shortly before, for each
-   * open watch; unless they permit it, the watch ends then.
+   * When the credential ends, in milliseconds since the Unix epoch. The hooks run again shortly before, for
+   * each open watch; unless they permit it, the watch ends then.
    */
   readonly expiresAtMs?: number;
 }
@@ -50,10 +50,11 @@ interface ResourceAttributes extends CommonAttributes {
 /**
  * The attributes of a request, in Kubernetes' words. `scope` says how far the request reaches:
  *
- * - `"namespace"`: one namespace, which `namespace` names. The object `namespaces/shop` is in the namespace `shop`, as
- *   for an API server.
- * - `"cluster"`: all namespaces, or objects that live in none. `namespace` is `undefined`: a rule that lists what may be
- *   read refuses, one that lists what may not (`namespace !== "kube-system"`) would show everything.
+ * - `"namespace"`: one namespace, which `namespace` names. The object `namespaces/shop` is in the namespace
+ *   `shop`, as for an API server.
+ * - `"cluster"`: all namespaces, or objects that live in none. `namespace` is `undefined`: a rule that lists
+ *   what may be read refuses, one that lists what may not (`namespace !== "kube-system"`) would show
+ *   everything.
  * - `"path"`: no resource but discovery, or an unknown path. `resource` is empty; see `path`.
  *
  * @category HTTP adapter
@@ -64,9 +65,9 @@ export type RequestAttributes =
   | ResourceAttributes & { readonly scope: "path"; readonly resource: ""; readonly namespace: undefined };
 
 /**
- * Finds the user of a request: an object with a name. Anything else (no known user), a failure, and an answer that does
- * not come within `hookTimeoutMs` are answered with 401. Requests with `Impersonate-User` or another header of impersonation
- * are refused with 403 before it is called.
+ * Finds the user of a request: an object with a name. Anything else (no known user), a failure, and an answer
+ * that does not come within `hookTimeoutMs` are answered with 401. Requests with `Impersonate-User` or
+ * another header of impersonation are refused with 403 before it is called.
  *
  * @category HTTP adapter
  */
@@ -74,9 +75,9 @@ export type Authenticate = (c: Context) => UserInfo | undefined | Promise<UserIn
 
 /**
  * Decides on one request. Only `true` lets it through. `false`, a text that says why, and any other answer
- * with 403. What it throws, or not answering within `hookTimeoutMs`, is answered with 500, and a `StatusError` of 429 as
- * that; nothing is served. An open watch for which a hook is called again stays open at a 429, and the hook is called
- * once more after 5 s.
+ * with 403. What it throws, or not answering within `hookTimeoutMs`, is answered with 500, and a
+ * `StatusError` of 429 as that; nothing is served. An open watch for which a hook is called again stays open
+ * at a 429, and the hook is called once more after 5 s.
  *
  * {@linkcode allowNamespaces} and {@linkcode subjectAccessReview} make such hooks.
  *

@@ -25,11 +25,11 @@ export const MIN_TOKEN_LENGTH = 16;
 const MAX_TOKEN_LENGTH = 16_384;
 
 /**
- * Makes an `authenticate` hook that knows readers by the token in their `Authorization: Bearer` header, or for a
- * WebSocket in the subprotocol that Kubernetes has for it.
+ * Makes an `authenticate` hook that knows readers by the token in their `Authorization: Bearer` header, or
+ * for a WebSocket in the subprotocol that Kubernetes has for it.
  *
- * Tokens are compared by their SHA-256 digests, each with all, in a time that does not depend on them; the hook keeps
- * digests only. Say in `authorize` what each of them may read.
+ * Tokens are compared by their SHA-256 digests, each with all, in a time that does not depend on them; the
+ * hook keeps digests only. Say in `authorize` what each of them may read.
  *
  * @throws {TypeError} There is no token, one is shorter than 16 characters, has characters other than printable ASCII,
  * or is there twice, or a user has no name. No message holds a token.
@@ -70,8 +70,8 @@ export function bearerTokens(tokens: Iterable<BearerToken>): Authenticate {
 }
 
 /**
- * The token that a request presents, for a WebSocket also as a subprotocol; `undefined` if there is none, or it is none that
- * could be one.
+ * The token that a request presents, for a WebSocket also as a subprotocol; `undefined` if there is none, or
+ * it is none that could be one.
  */
 export function bearerTokenOf(c: Context): string | undefined {
   const header = c.req.header("Authorization");

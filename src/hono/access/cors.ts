@@ -11,12 +11,14 @@ import type { MiddlewareHandler } from "hono";
  * @category HTTP adapter
  */
 export interface CorsOptions {
-  /** Origins such as `https://dashboard.example`, as browsers send them; `"*"` for the pages of every origin. */
+  /**
+   * Origins such as `https://dashboard.example`, as browsers send them; `"*"` for the pages of every origin.
+   */
   readonly origins: readonly string[] | "*";
   /**
-   * Whether pages may send cookies and passwords that the browser knows; `false` by default. A page that sets the
-   * `Authorization` header itself does not need it. Not with `"*"`. Without it, a page of another origin opens WebSockets
-   * only where the browser sends neither.
+   * Whether pages may send cookies and passwords that the browser knows; `false` by default. A page that sets
+   * the `Authorization` header itself does not need it. Not with `"*"`. Without it, a page of another origin
+   * opens WebSockets only where the browser sends neither.
    */
   readonly credentials?: boolean;
   /** How long a browser may keep the answer to a preflight request; 10 minutes by default. */
@@ -29,8 +31,8 @@ const REQUEST_HEADERS = "Accept, Authorization, Cache-Control, If-None-Match, La
 const EXPOSED_HEADERS = "Age, Cache-Synced, ETag, Resource-Version, Retry-After, Warning";
 
 /**
- * Makes the middleware that lets browsers show answers to pages of the allowed origins, and answers their preflight requests.
- * It authorizes nobody: the requests themselves are authorized as any other one.
+ * Makes the middleware that lets browsers show answers to pages of the allowed origins, and answers their
+ * preflight requests. It authorizes nobody: the requests themselves are authorized as any other one.
  *
  * @throws {TypeError} An origin is not one, or `"*"` is combined with `credentials`.
  */

@@ -39,10 +39,16 @@ export interface Permission {
   readonly renew: () => Promise<Permission | Status>;
 }
 
-/** Lets a request through that asks for one thing, or for all of several; or returns the Status that refuses it. */
+/**
+ * Lets a request through that asks for one thing, or for all of several; or returns the Status that refuses
+ * it.
+ */
 export type Gate = (asked: Asked | readonly Asked[], c: Context) => Promise<Permission | Status>;
 
-/** Finds the user of a request; `undefined` if there is no `authenticate` hook, a Status if the request is refused. */
+/**
+ * Finds the user of a request; `undefined` if there is no `authenticate` hook, a Status if the request is
+ * refused.
+ */
 export type Authentication = (c: Context, path: string) => Promise<UserInfo | undefined | Status>;
 
 /** Makes the part of the gate that decides nothing but who the user is. */
@@ -67,8 +73,8 @@ export function newAuthentication(
 }
 
 /**
- * Makes the gate. It is fail-closed: an `authenticate` hook must return a user with a name, an `authorize` hook must
- * return `true`, and without one `allowAnonymous` must be `true`.
+ * Makes the gate. It is fail-closed: an `authenticate` hook must return a user with a name, an `authorize`
+ * hook must return `true`, and without one `allowAnonymous` must be `true`.
  */
 export function newGate(options: GateOptions): Gate {
   const { authorize, allowAnonymous, logger } = options;
@@ -111,15 +117,17 @@ export function newGate(options: GateOptions): Gate {
   return gate;
 }
 
-/** Whether a request wants to be answered as another user would be: with a header such as `Impersonate-User`. */
+/**
+ * Whether a request wants to be answered as another user would be: with a header such as `Impersonate-User`.
+ */
 export function impersonates(c: Context): boolean {
   for (const name of c.req.raw.headers.keys()) if (name.startsWith("impersonate-")) return true;
   return false;
 }
 
 /**
- * 403: hooks decide on the user that sends the request. A proxy that sends its own credentials, and its user in these
- * headers, would read for every user what only the proxy may read.
+ * 403: hooks decide on the user that sends the request. A proxy that sends its own credentials, and its user
+ * in these headers, would read for every user what only the proxy may read.
  */
 function noImpersonation(): Status {
   const text =

@@ -20,8 +20,8 @@ import { cutOpenApi, groupVersionPath, type OpenApiIndex } from "./open_api_cut.
 import { GUARD_HEADERS, VARY } from "../send/responses.ts";
 
 /**
- * Fetches an OpenAPI document of the API server, with the credentials of the cache. Returns the response whatever its
- * status is, 304 included.
+ * Fetches an OpenAPI document of the API server, with the credentials of the cache. Returns the response
+ * whatever its status is, 304 included.
  *
  * @category HTTP adapter
  */
@@ -57,9 +57,9 @@ const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024;
 const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 
 /**
- * Answers requests for OpenAPI documents: `/openapi/v2`, `/openapi/v3` and the documents that it names, as JSON. Documents
- * are fetched when they are requested, once for all readers, and revalidated with their `ETag`. If the API server does
- * not answer, the last known document is served.
+ * Answers requests for OpenAPI documents: `/openapi/v2`, `/openapi/v3` and the documents that it names, as
+ * JSON. Documents are fetched when they are requested, once for all readers, and revalidated with their
+ * `ETag`. If the API server does not answer, the last known document is served.
  */
 export class OpenApi {
   readonly #options: OpenApiOptions;

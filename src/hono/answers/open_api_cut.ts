@@ -18,9 +18,9 @@ export function groupVersionPath({ group, version }: Pick<ApiResource, "group" |
 }
 
 /**
- * Cuts a document of version 2 or 3: only the paths of the resources, and what they and the kinds of the resources refer
- * to. For GET, and for PATCH, where kubectl reads whether the server validates fields; without it, it sends no write, and
- * does not print why a cache refuses it:
+ * Cuts a document of version 2 or 3: only the paths of the resources, and what they and the kinds of the
+ * resources refer to. For GET, and for PATCH, where kubectl reads whether the server validates fields;
+ * without it, it sends no write, and does not print why a cache refuses it:
  * https://github.com/kubernetes/cli-runtime/blob/master/pkg/resource/query_param_verifier_v3.go
  */
 export function cutOpenApi(document: JsonObject, resources: readonly ApiResource[]): JsonObject {

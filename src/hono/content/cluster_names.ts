@@ -1,5 +1,6 @@
 /**
- * Objects of one cluster among those of others: named after it, with an annotation that says where they come from.
+ * Objects of one cluster among those of others: named after it, with an annotation that says where they come
+ * from.
  * @module
  */
 
@@ -30,8 +31,8 @@ export function shownObject<T extends KubernetesObject>(cluster: string, object:
 }
 
 /**
- * The same, of an object's JSON text: everything else of it stays, digit for digit. `undefined` if that needs a look at
- * the object.
+ * The same, of an object's JSON text: everything else of it stays, digit for digit. `undefined` if that needs
+ * a look at the object.
  */
 export function shownText(cluster: string, json: string): string | undefined {
   const metadata = textMember(json, 0, "metadata");

@@ -65,7 +65,10 @@ export class ContentFreshness {
       .map(({ name }) => name);
   }
 
-  /** Waits until the content is as fresh as the servers are now; those with content of which it cannot be proven. Never rejects. */
+  /**
+   * Waits until the content is as fresh as the servers are now; those with content of which it cannot be
+   * proven. Never rejects.
+   */
   async catchUp(
     wait: VersionWaitOptions,
     { name, staleIfError }: { readonly name: string; readonly staleIfError: boolean },
@@ -79,8 +82,8 @@ export class ContentFreshness {
   }
 
   /**
-   * Whether the content reaches a resourceVersion within a time; asks for proof of it. `"foreign"`: it is none of this
-   * content, and never will be.
+   * Whether the content reaches a resourceVersion within a time; asks for proof of it. `"foreign"`: it is
+   * none of this content, and never will be.
    */
   async reaches(
     resourceVersion: string,
@@ -96,7 +99,10 @@ export class ContentFreshness {
     return reached.includes(false) ? "behind" : "reached";
   }
 
-  /** Whether a resourceVersion that the content has not reached is of a lost history; see {@linkcode FreshReads.isLost}. */
+  /**
+   * Whether a resourceVersion that the content has not reached is of a lost history; see {@linkcode
+   * FreshReads.isLost}.
+   */
   async isLost(resourceVersion: string, signal: AbortSignal): Promise<boolean> {
     const [{ fresh }] = this.#sources;
     return this.#sources.length === 1 && await fresh?.isLost(resourceVersion, signal) === true;

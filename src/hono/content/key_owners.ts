@@ -22,10 +22,10 @@ interface Hidden {
 /**
  * Keeps the source that shows each key, and makes one history of each key of the changes of all sources.
  *
- * Shards of one cluster have a key twice for a moment: its object was deleted and created again, or has moved from one
- * shard to another, and one shard is ahead of the other. The later version is the object as it is; what the other one has is
- * over. If the later one is deleted, what the other one has is shown again only when that has come as far and still
- * has it. Clusters never have the same key.
+ * Shards of one cluster have a key twice for a moment: its object was deleted and created again, or has moved
+ * from one shard to another, and one shard is ahead of the other. The later version is the object as it is;
+ * what the other one has is over. If the later one is deleted, what the other one has is shown again only
+ * when that has come as far and still has it. Clusters never have the same key.
  */
 export class KeyOwners {
   /** By their names. */
@@ -61,7 +61,10 @@ export class KeyOwners {
     this.#buried.clear();
   }
 
-  /** What a change of a source is to readers of all: nothing, one change, or the end of one object and another one. */
+  /**
+   * What a change of a source is to readers of all: nothing, one change, or the end of one object and another
+   * one.
+   */
   changed(source: Source, change: Change): readonly Change[] {
     const shown = source.shownChange(change);
     if (source.isCluster) return [shown];
@@ -143,7 +146,9 @@ export class KeyOwners {
   }
 }
 
-/** One object takes the place of another one: a new one of the same name, or the same one from another source. */
+/**
+ * One object takes the place of another one: a new one of the same name, or the same one from another source.
+ */
 function exchanged(
   key: string,
   oldObject: Held<KubernetesObject>,

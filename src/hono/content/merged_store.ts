@@ -54,8 +54,8 @@ interface MergedStoreOptions {
 type HeldIndexer = Indexer<Held<KubernetesObject>>;
 
 /**
- * The part of an `Indexer` that is read of several informers: their keys together, and the indices that all of them
- * have, by name.
+ * The part of an `Indexer` that is read of several informers: their keys together, and the indices that all
+ * of them have, by name.
  */
 export class MergedStore implements ServedStore<KubernetesObject> {
   readonly #of: MergedStoreOptions;

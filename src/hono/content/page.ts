@@ -59,8 +59,8 @@ export interface Page<T> {
 }
 
 /**
- * Where the requested page is, or the Status that refuses it. Gives others a turn before it looks at many changes; looks at
- * no object.
+ * Where the requested page is, or the Status that refuses it. Gives others a turn before it looks at many
+ * changes; looks at no object.
  */
 export async function placePage<T extends KubernetesObject>(
   log: EventLog<T>,
@@ -96,7 +96,8 @@ export async function placePage<T extends KubernetesObject>(
   }
   const { resourceVersion = "0", resourceVersionMatch } = options;
   if (resourceVersion === "0") return { past: undefined, start, limit };
-  // A page at a resourceVersion is one of exactly that state, as it was before resourceVersionMatch was invented.
+  // A page at a resourceVersion is one of exactly that state, as it was before resourceVersionMatch was
+  // invented.
   const isExact = resourceVersionMatch === "Exact" ||
     (resourceVersionMatch === undefined && options.limit !== undefined);
   if (!isExact) return { past: undefined, start, limit };
@@ -119,8 +120,8 @@ function limitOf(options: ListOptions): number {
 const SMALL_PAGE = 5_000;
 
 /**
- * Takes a page out of the content as it is when this is called, or out of a state of the past; costs only what it walks
- * over. Gives others a turn while it looks at objects.
+ * Takes a page out of the content as it is when this is called, or out of a state of the past; costs only
+ * what it walks over. Gives others a turn while it looks at objects.
  *
  * @throws The signal's reason, once it is aborted.
  */

@@ -29,8 +29,8 @@ export interface Selection {
   /** Whether the object of a key can be selected. Call it first: it does not open the object. */
   mayHave(key: string): boolean;
   /**
-   * Whether the labels are selected; `undefined` if all are. Takes an object in its held form, too: labels are live
-   * metadata.
+   * Whether the labels are selected; `undefined` if all are. Takes an object in its held form, too: labels
+   * are live metadata.
    */
   readonly hasLabels: ((held: unknown) => boolean) | undefined;
   /** Whether the fields are, besides those that the key shows; the same, but it needs the object itself. */
@@ -43,7 +43,8 @@ export interface Selection {
   readonly units: number;
 }
 
-// A label selector looks at an object's labels, however many requirements it has; a field selector at each field.
+// A label selector looks at an object's labels, however many requirements it has; a field selector at each
+// field.
 const LABELS_UNITS = 10;
 const FIELD_UNITS = 10;
 
@@ -95,7 +96,9 @@ export function narrowed(selection: Selection | undefined, test: (held: unknown)
   };
 }
 
-/** The fields of a store's field indices, as field selectors name them: paths of names with dots between them. */
+/**
+ * The fields of a store's field indices, as field selectors name them: paths of names with dots between them.
+ */
 export function indexedFields(store: ServedStore<unknown>): string[] {
   const indexers = (store as Partial<Indexer<unknown>>).getIndexers?.() ?? {};
   return Object.values(indexers).flatMap((indexFunc) => {

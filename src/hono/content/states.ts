@@ -58,8 +58,8 @@ export interface StatedLog<T> {
 }
 
 /**
- * Makes snapshots of the content of a log, now and before. It keeps the order of the store's keys, so that a list does not
- * sort them again: a change costs a note, the next snapshot a walk over all keys.
+ * Makes snapshots of the content of a log, now and before. It keeps the order of the store's keys, so that a
+ * list does not sort them again: a change costs a note, the next snapshot a walk over all keys.
  */
 export class ContentStates<T> {
   readonly #log: StatedLog<T>;
@@ -111,8 +111,8 @@ export class ContentStates<T> {
   }
 
   /**
-   * The same, or less: at least what a query matches. Costs only what an index of the store has under one of the query's
-   * labels or fields, if there is one.
+   * The same, or less: at least what a query matches. Costs only what an index of the store has under one of
+   * the query's labels or fields, if there is one.
    */
   candidates(query: CandidateQuery | undefined): Snapshot<T> {
     const indexer = query && this.indexer;
@@ -135,9 +135,9 @@ export class ContentStates<T> {
   }
 
   /**
-   * The content as it was at a resourceVersion that is not in the future, or `undefined` if that is not known any more: an
-   * API server compacts its history after five minutes. Costs a walk over the entries that have come since, up to the last
-   * snapshot of the content, which all states of the past share.
+   * The content as it was at a resourceVersion that is not in the future, or `undefined` if that is not known
+   * any more: an API server compacts its history after five minutes. Costs a walk over the entries that have
+   * come since, up to the last snapshot of the content, which all states of the past share.
    */
   stateAt(resourceVersion: string): Snapshot<T> | undefined {
     const { oldestState, window, resourceVersion: now } = this.#log;
@@ -211,8 +211,8 @@ const PAST_MS = 300_000;
 const ENTRY_UNITS = 50;
 
 /**
- * A snapshot of the content as it was before some changes. It refers to the present one, and has only what differs: in
- * memory and time it costs as much as there are changes.
+ * A snapshot of the content as it was before some changes. It refers to the present one, and has only what
+ * differs: in memory and time it costs as much as there are changes.
  *
  * @param before The objects of all keys that have changed since; `undefined` where there was none.
  */

@@ -1,5 +1,6 @@
 /**
- * Versions of content, which show whether two lists are the same: hashes, and the `ETag`s that are made of them.
+ * Versions of content, which show whether two lists are the same: hashes, and the `ETag`s that are made of
+ * them.
  * @module
  */
 
@@ -25,7 +26,10 @@ export interface HashedLog<T> {
 
 /** The version of the content of a namespace. */
 export interface ContentVersion {
-  /** Two copies of one source have the same hash if their objects are the same: by name, uid and resourceVersion. */
+  /**
+   * Two copies of one source have the same hash if their objects are the same: by name, uid and
+   * resourceVersion.
+   */
   readonly hash: string;
   /** How often the content has changed in a way that resourceVersions do not show. */
   readonly rewrites: number;
@@ -41,9 +45,9 @@ interface Scope {
 const ALL = "";
 
 /**
- * Keeps a hash of the objects of each namespace, and of all. It reads the entries of the log when a hash is requested, so that a
- * change costs nothing while there are no lists. The first request costs a walk over all objects, and so does one
- * before which the entries since the last one were dropped.
+ * Keeps a hash of the objects of each namespace, and of all. It reads the entries of the log when a hash is
+ * requested, so that a change costs nothing while there are no lists. The first request costs a walk over all
+ * objects, and so does one before which the entries since the last one were dropped.
  */
 export class ContentHashes<T> {
   readonly #log: HashedLog<T>;
@@ -169,9 +173,9 @@ export interface ListTag {
 /**
  * Makes the tags of one adapter. They are weak: a body and its compressed form have the same one.
  *
- * A tag names the states of objects by their uids and resourceVersions. An API server can send two states under one
- * resourceVersion, for one when it was restored from a backup. So a tag also has an epoch, in which there are no two such
- * states: this process's own, and another one after each such rewrite.
+ * A tag names the states of objects by their uids and resourceVersions. An API server can send two states
+ * under one resourceVersion, for one when it was restored from a backup. So a tag also has an epoch, in which
+ * there are no two such states: this process's own, and another one after each such rewrite.
  */
 export class EntityTags {
   readonly #random: () => number;
@@ -183,9 +187,10 @@ export class EntityTags {
   }
 
   /**
-   * Of the present list of a form and selection. It is the same while only the list's resourceVersion moves: the body that a
-   * reader has says an earlier version of the same content, from which it can watch. So does every tag of the same content that
-   * is not older than the log's history: copies of one source have come to the content at different versions.
+   * Of the present list of a form and selection. It is the same while only the list's resourceVersion moves:
+   * the body that a reader has says an earlier version of the same content, from which it can watch. So does
+   * every tag of the same content that is not older than the log's history: copies of one source have come to
+   * the content at different versions.
    */
   ofList(log: TaggedLog, { hash, rewrites, since }: ContentVersion, name: string): ListTag {
     const opaque = `${this.#epochOf(rewrites)}-${hash}-${textHash(name)}-`;

@@ -63,8 +63,9 @@ const MAX_LAG_MS = 120_000;
 const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;
 
 /**
- * Why an informer's copy must not be relied on, at this moment: it has not synced, it has stopped, or its server has been silent
- * for too long. `undefined` if it may be. Computed at each request, without a timer: so it is true after a program was frozen.
+ * Why an informer's copy must not be relied on, at this moment: it has not synced, it has stopped, or its
+ * server has been silent for too long. `undefined` if it may be. Computed at each request, without a timer:
+ * so it is true after a program was frozen.
  */
 function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): string | undefined {
   const { phase, lagMs, hasNoBookmarks } = informer.status();
@@ -89,8 +90,8 @@ function seconds(ms: number): string {
 }
 
 /**
- * 200 `ok` while every informer has synced and has recent news of its server; otherwise
- * 503, with those that fail. With `?verbose` all are named. Names are only for users that may read them. What is not ready is
+ * 200 `ok` while every informer has synced and has recent news of its server; otherwise 503, with those that
+ * fail. With `?verbose` all are named. Names are only for users that may read them. What is not ready is
  * served nevertheless.
  */
 function ready(

@@ -43,13 +43,14 @@ interface Family extends MetricFamily {
 const MOST_SERIES = 2_000;
 
 /**
- * Collects measurements in memory and writes them in the text format of Prometheus: pass it as `metrics` to informers,
- * as `metricsProvider` to work queues and as `metrics` to `readApi`, which serves it at `/metrics`.
+ * Collects measurements in memory and writes them in the text format of Prometheus: pass it as `metrics` to
+ * informers, as `metricsProvider` to work queues and as `metrics` to `readApi`, which serves it at
+ * `/metrics`.
  *
  * The measurements of this library have help texts and buckets that fit; others become what their method says
- * (`count`: counter, `gauge`: gauge, `observe`: histogram of seconds). A name is of one type: measurements of another type,
- * values that are not finite and decreases of counters are skipped. Characters that a name may not have become `_`.
- * Each name has at most 2,000 sets of labels; further ones are skipped.
+ * (`count`: counter, `gauge`: gauge, `observe`: histogram of seconds). A name is of one type: measurements of
+ * another type, values that are not finite and decreases of counters are skipped. Characters that a name may
+ * not have become `_`. Each name has at most 2,000 sets of labels; further ones are skipped.
  *
  * @see https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
  *

@@ -15,9 +15,10 @@ const REFUSED = new Set([401, 403, 429]);
 const RESTORED = "this is a saved state, which the API server has not confirmed yet";
 
 /**
- * Adds to an answer: `Cache-Synced` (whether the first list is there, or the API server has confirmed a snapshot), `Age`
- * (seconds since the last contact with the API server) and `Resource-Version` (what the cache has reached), and the
- * `Warning`s of a snapshot that is not confirmed and of a deprecated resource. Not to an answer that refuses the reader.
+ * Adds to an answer: `Cache-Synced` (whether the first list is there, or the API server has confirmed a
+ * snapshot), `Age` (seconds since the last contact with the API server) and `Resource-Version` (what the
+ * cache has reached), and the `Warning`s of a snapshot that is not confirmed and of a deprecated resource.
+ * Not to an answer that refuses the reader.
  */
 export function withCacheHeaders(
   response: Response,

@@ -9,8 +9,8 @@
 export const GZIP_LEAST_BYTES: number = 128 * 1024;
 
 /**
- * Whether a reader prefers gzip, by its `Accept-Encoding`: it names gzip or `*`, and not with a lower quality than
- * `identity`. `false` on a runtime that cannot compress.
+ * Whether a reader prefers gzip, by its `Accept-Encoding`: it names gzip or `*`, and not with a lower quality
+ * than `identity`. `false` on a runtime that cannot compress.
  */
 export function prefersGzip(acceptEncoding: string | undefined): boolean {
   if (acceptEncoding === undefined || typeof CompressionStream === "undefined") return false;

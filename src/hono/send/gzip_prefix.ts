@@ -1,8 +1,8 @@
 /**
  * Compressed bytes with other bytes before them, without compressing them again.
  *
- * Not as two members of one gzip file: browsers and some clients read the first member only. A stored block before the
- * blocks of the known bytes makes one member, whose checksum is computed from those of both parts.
+ * Not as two members of one gzip file: browsers and some clients read the first member only. A stored block
+ * before the blocks of the known bytes makes one member, whose checksum is computed from those of both parts.
  * https://www.rfc-editor.org/rfc/rfc1951#section-3.2.4, https://www.rfc-editor.org/rfc/rfc1952
  *
  * @module
@@ -101,7 +101,10 @@ function checksumOf(bytes: Uint8Array): number {
   return ~checksum >>> 0;
 }
 
-/** The checksum of two texts, one after the other: as `crc32_combine` of https://github.com/madler/zlib/blob/master/crc32.c */
+/**
+ * The checksum of two texts, one after the other: as `crc32_combine` of
+ * https://github.com/madler/zlib/blob/master/crc32.c
+ */
 function joinedChecksum(first: number, second: number, secondLength: number): number {
   let shift = ONE;
   let power = BYTE;

@@ -26,10 +26,11 @@ const IDLE_MS = 10_000;
 const MOST_PAST = 32;
 
 /**
- * Keeps the bodies of lists: for each form and selection the one of the present content. A body is made once, while its
- * first reader reads it, and every reader reads the same bytes; while only the list's resourceVersion moves, its head is made
- * again. It is dropped when the content of its namespace has changed, when it was not requested for 10 s, and for the sake
- * of others when there are too many bytes: the least recently used first.
+ * Keeps the bodies of lists: for each form and selection the one of the present content. A body is made once,
+ * while its first reader reads it, and every reader reads the same bytes; while only the list's
+ * resourceVersion moves, its head is made again. It is dropped when the content of its namespace has changed,
+ * when it was not requested for 10 s, and for the sake of others when there are too many bytes: the least
+ * recently used first.
  *
  * It needs no timer: what is unused is dropped at the next request, whatever that is for.
  */
@@ -67,7 +68,9 @@ export class ListBodies implements BodyBudget {
     return body;
   }
 
-  /** Keeps a body until the content changes, unless one of a newer content is kept. Returns the body to read. */
+  /**
+   * Keeps a body until the content changes, unless one of a newer content is kept. Returns the body to read.
+   */
   add(of: BodyOf, text: ListText): ListBody {
     const { content, name, version } = of;
     const known = this.get(of);

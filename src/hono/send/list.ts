@@ -39,9 +39,9 @@ export interface ListAnswerRequest extends ListRequest {
 const SMALL_LIST = 64 * 1024;
 
 /**
- * The answer to a list. A large one is written while it is read; its objects are those of one snapshot nevertheless. A list
- * of the present content that everyone sees alike has an `ETag`, and its body is kept for the next requests. If the client
- * stops reading, the stream ends with an error.
+ * The answer to a list. A large one is written while it is read; its objects are those of one snapshot
+ * nevertheless. A list of the present content that everyone sees alike has an `ETag`, and its body is kept
+ * for the next requests. If the client stops reading, the stream ends with an error.
  *
  * @throws The signal's reason, once it is aborted.
  */
@@ -71,7 +71,10 @@ export async function answerList(
   return await respond(body.open(pacer), request, tag.text);
 }
 
-/** The name of a body: requests with the same name get the same one. `undefined` if it depends on more than the content. */
+/**
+ * The name of a body: requests with the same name get the same one. `undefined` if it depends on more than
+ * the content.
+ */
 function bodyName(request: ListAnswerRequest, { start, limit }: PagePlace<unknown>): string | undefined {
   const { view, format, content, identity } = request;
   if (view.sharedAs === undefined) return undefined;

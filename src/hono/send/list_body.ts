@@ -1,5 +1,6 @@
 /**
- * The body of a list: its text, written piece by piece, and its bytes, made once for all readers, plain and compressed.
+ * The body of a list: its text, written piece by piece, and its bytes, made once for all readers, plain and
+ * compressed.
  * @module
  */
 
@@ -31,8 +32,8 @@ export interface ListShape {
 const YAML_WEIGHT = 64;
 
 /**
- * Writes a page as text, in pieces that end after an item, so that it never is in memory as a whole: first the head, then
- * the pieces, of which the last one has the end.
+ * Writes a page as text, in pieces that end after an item, so that it never is in memory as a whole: first
+ * the head, then the pieces, of which the last one has the end.
  */
 export class ListText {
   readonly #page: Page<KubernetesObject>;
@@ -87,8 +88,8 @@ export class ListText {
   }
 
   /**
-   * The next piece, of at least this many characters of JSON, or fewer of what takes longer, unless it is the last one;
-   * `undefined` at the end.
+   * The next piece, of at least this many characters of JSON, or fewer of what takes longer, unless it is the
+   * last one; `undefined` at the end.
    */
   piece(length: number): string | undefined {
     if (this.#isDone) return undefined;

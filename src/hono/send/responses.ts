@@ -13,7 +13,10 @@ import { jsonText, wantsPretty } from "../../protocol/responses.ts";
 import { resourceDetails } from "../../protocol/statuses.ts";
 import { loadYaml } from "./yaml.ts";
 
-/** The headers that keep a browser from taking an answer for something else, or showing it to a page of another site. */
+/**
+ * The headers that keep a browser from taking an answer for something else, or showing it to a page of
+ * another site.
+ */
 export const GUARD_HEADERS: Readonly<Record<string, string>> = {
   "X-Content-Type-Options": "nosniff",
   "Cross-Origin-Resource-Policy": "same-origin",
@@ -26,7 +29,9 @@ export interface Format {
   readonly pretty: boolean;
 }
 
-/** The format that a request asks for: by its `Accept` header, which was negotiated, and its query and client. */
+/**
+ * The format that a request asks for: by its `Accept` header, which was negotiated, and its query and client.
+ */
 export function formatOf(c: Context, { mediaType, pretty }: Format): Format {
   const isIndented = pretty || wantsPretty(new URL(c.req.url).searchParams, c.req.header("User-Agent"));
   return { mediaType, pretty: isIndented };
@@ -60,8 +65,8 @@ export async function documentResponse(
 }
 
 /**
- * A refusal as an answer, in a format that the client accepts, otherwise as indented JSON; with `Retry-After` where the
- * Status says so.
+ * A refusal as an answer, in a format that the client accepts, otherwise as indented JSON; with `Retry-After`
+ * where the Status says so.
  */
 export async function refusalResponse(c: Context, status: Status): Promise<Response> {
   const agreed = negotiate(c.req.header("Accept"), { mediaTypes: JSON_AND_YAML });

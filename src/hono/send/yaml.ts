@@ -41,7 +41,8 @@ function exactValue(json: string): unknown {
   try {
     return JSON.parse(json, exactInteger);
   } catch (error) {
-    // A reviver takes the stack of a call for each level, and there are not enough for some thousands of them.
+    // A reviver takes the stack of a call for each level, and there are not enough for some thousands of
+    // them.
     if (error instanceof RangeError) return JSON.parse(json);
     throw error;
   }
@@ -53,7 +54,8 @@ function exactInteger(_name: string, value: unknown, context?: { readonly source
   return source !== undefined && /^-?[0-9]+$/.test(source) ? BigInt(source) : value;
 }
 
-// Each level costs an indent of every line below it, and calls of the library. No object of Kubernetes' own has as many.
+// Each level costs an indent of every line below it, and calls of the library. No object of Kubernetes' own
+// has as many.
 const BLOCK_LEVELS = 100;
 
 /** Whether a value has too many levels for blocks. */

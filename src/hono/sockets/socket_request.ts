@@ -7,7 +7,10 @@ import type { Context } from "hono";
 import { fromBase64 } from "../../util/base64.ts";
 import type { CorsOptions } from "../access/cors.ts";
 
-/** The subprotocol that is a token: https://github.com/kubernetes/apiserver/blob/master/pkg/authentication/request/websocket/protocol.go */
+/**
+ * The subprotocol that is a token:
+ * https://github.com/kubernetes/apiserver/blob/master/pkg/authentication/request/websocket/protocol.go
+ */
 const TOKEN_PREFIX = "base64url.bearer.authorization.k8s.io.";
 
 /** Whether the client wants a WebSocket. */
@@ -16,8 +19,8 @@ export function isSocketRequest(c: Context): boolean {
 }
 
 /**
- * The bearer token among the subprotocols, as a page sends it that cannot set a header; `undefined` if there is none, more
- * than one, or no other subprotocol, which a browser needs the server to choose.
+ * The bearer token among the subprotocols, as a page sends it that cannot set a header; `undefined` if there
+ * is none, more than one, or no other subprotocol, which a browser needs the server to choose.
  */
 export function socketTokenOf(c: Context): string | undefined {
   if (!isSocketRequest(c)) return undefined;
@@ -44,9 +47,9 @@ function protocolsOf(c: Context): string[] {
 }
 
 /**
- * Whether the page that wants a WebSocket may have one: it is of this origin, or `cors` allows it. Browsers do not ask
- * before they open one, and send what they know of this host along: a page of another origin may have one with cookies or
- * a password only with `credentials`. A client that says no origin is no page.
+ * Whether the page that wants a WebSocket may have one: it is of this origin, or `cors` allows it. Browsers
+ * do not ask before they open one, and send what they know of this host along: a page of another origin may
+ * have one with cookies or a password only with `credentials`. A client that says no origin is no page.
  */
 export function mayOpenSocket(c: Context, cors: CorsOptions | undefined): boolean {
   const origin = c.req.header("Origin");

@@ -12,8 +12,8 @@ const SILENT_BYTES = 16 * 1024 * 1024;
 const SPOKEN_BYTES = 1024 * 1024;
 
 /**
- * Counts what a client has not read: by what waits in the socket, or in a runtime that does not say so, by the number of
- * messages that the client says it has read.
+ * Counts what a client has not read: by what waits in the socket, or in a runtime that does not say so, by
+ * the number of messages that the client says it has read.
  */
 export class Unread {
   readonly #socket: ServerWebSocket;

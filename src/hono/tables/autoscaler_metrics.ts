@@ -54,8 +54,8 @@ function metric(spec: unknown, status: unknown): string {
 }
 
 /**
- * Specs and statuses of autoscaling/v1 in the form of autoscaling/v2. That version has one metric in fields of its own, and
- * the others in annotations, see
+ * Specs and statuses of autoscaling/v1 in the form of autoscaling/v2. That version has one metric in fields
+ * of its own, and the others in annotations, see
  * https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/autoscaling/v1/conversion.go
  */
 function metricsOfV1(autoscaler: unknown): [specs: unknown[], statuses: unknown[]] {

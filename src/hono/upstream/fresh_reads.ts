@@ -45,7 +45,10 @@ export interface FollowedContent {
   reaches(resourceVersion: string, options: VersionWaitOptions): Promise<boolean>;
 }
 
-/** Whether a read is fresh: `unknown` if the API server did not answer, `behind` if the cache did not get there in time. */
+/**
+ * Whether a read is fresh: `unknown` if the API server did not answer, `behind` if the cache did not get
+ * there in time.
+ */
 export type FreshnessOutcome = "fresh" | "behind" | "unknown";
 
 /** An API server's version, and what the content had reached at the time of the question. */
@@ -71,12 +74,13 @@ const MAX_STATE_OBJECTS = 100;
 const LARGE_MS = 60_000;
 
 /**
- * Brings one resource up to its API server's resourceVersion, as kube-apiserver does for its own cache with etcd: one
- * question for the version now, shared by all reads that came before it was sent, then a wait for the content.
+ * Brings one resource up to its API server's resourceVersion, as kube-apiserver does for its own cache with
+ * etcd: one question for the version now, shared by all reads that came before it was sent, then a wait for
+ * the content.
  *
- * All resources of a cluster share one counter, so that a quiet resource is rarely at the server's version. What is missing
- * then is not an event but the proof that there is none. Small resources get it by a list of versions that equals the
- * content; others by a short second watch, up to its bookmark, which takes 1 to 2 s.
+ * All resources of a cluster share one counter, so that a quiet resource is rarely at the server's version.
+ * What is missing then is not an event but the proof that there is none. Small resources get it by a list of
+ * versions that equals the content; others by a short second watch, up to its bookmark, which takes 1 to 2 s.
  *
  * While no read waits, it asks nothing and no timer runs.
  */
@@ -166,8 +170,8 @@ export class FreshReads {
   }
 
   /**
-   * Whether a resourceVersion that the content has not reached is of a lost history: the server, asked now, is before it.
-   * Asks until it is answered; `false` if the signal is aborted first.
+   * Whether a resourceVersion that the content has not reached is of a lost history: the server, asked now,
+   * is before it. Asks until it is answered; `false` if the signal is aborted first.
    */
   async isLost(resourceVersion: string, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options;

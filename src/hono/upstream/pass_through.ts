@@ -1,5 +1,6 @@
 /**
- * Requests that the cache does not answer itself, sent on to the API server with the reader's own credentials.
+ * Requests that the cache does not answer itself, sent on to the API server with the reader's own
+ * credentials.
  * @module
  */
 
@@ -20,7 +21,8 @@ import { GUARD_HEADERS, malformedPath, noTunnel } from "../send/responses.ts";
 import { answerInTime } from "./answer_in_time.ts";
 import { afterLimit, type PassThroughRequest } from "./pass_through_request.ts";
 
-// What clients of Kubernetes send and API servers read. Everything else stays here: hop-by-hop headers, cookies, addresses.
+// What clients of Kubernetes send and API servers read. Everything else stays here: hop-by-hop headers,
+// cookies, addresses.
 const REQUEST_HEADERS: readonly string[] = [
   "accept",
   "content-type",
@@ -283,8 +285,8 @@ function checkServer({ server, fetch, writes, clusterTokens }: PassThroughOption
 }
 
 /**
- * Whether a request wants to turn its connection into a WebSocket or SPDY, as `kubectl exec` and its like do. Clients
- * offer h2c, which a server may ignore.
+ * Whether a request wants to turn its connection into a WebSocket or SPDY, as `kubectl exec` and its like do.
+ * Clients offer h2c, which a server may ignore.
  */
 function wantsTunnel(c: Context): boolean {
   return /^(websocket|spdy\/)/i.test(c.req.header("Upgrade") ?? "");

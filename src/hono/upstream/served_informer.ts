@@ -25,8 +25,8 @@ export interface ServedStore<T> {
 }
 
 /**
- * What {@linkcode readApi} needs of an informer. A `SharedIndexInformer` has it, with its default keys and its default
- * queue: a `DeltaFIFO` hides relists and the order of events, on which watches depend.
+ * What {@linkcode readApi} needs of an informer. A `SharedIndexInformer` has it, with its default keys and
+ * its default queue: a `DeltaFIFO` hides relists and the order of events, on which watches depend.
  *
  * @category HTTP adapter
  */
@@ -38,14 +38,18 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   /** Whether the first list is in the store. */
   hasSynced(): boolean;
   /**
-   * Whether there is content to read although it has not synced: that of a snapshot, which the API server has not
-   * confirmed. It is served, and every answer says so.
+   * Whether there is content to read although it has not synced: that of a snapshot, which the API server has
+   * not confirmed. It is served, and every answer says so.
    */
   isRestored?(): boolean;
-  /** Calls an observer with every write to the store, in order and in the same turn, until the returned function is called. */
+  /**
+   * Calls an observer with every write to the store, in order and in the same turn, until the returned
+   * function is called.
+   */
   observe(observer: (event: StoreEvent<T>) => void): () => void;
   /**
-   * The same, with the objects in the form in which the store holds them; if it is absent, they are held as they are.
+   * The same, with the objects in the form in which the store holds them; if it is absent, they are held as
+   * they are.
    *
    * @internal
    */
@@ -54,13 +58,16 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   onStatus?(listener: (status: { readonly phase: string }) => void): () => void;
   /** A source of the names and versions of what it lists: reads that must be fresh need it. */
   metadata?(): MetadataSource | undefined;
-  /** Moves the content's version forward to `through`, if every change up to `after` has arrived; whether it is there. */
+  /**
+   * Moves the content's version forward to `through`, if every change up to `after` has arrived; whether it
+   * is there.
+   */
   proven?(proof: VersionProof): boolean;
   /** The informers that it is made of, if it is not one itself. */
   readonly sources?: readonly NamedInformer[] | undefined;
   /**
-   * The version of each of {@linkcode ServedInformer.sources} that a resourceVersion stands for; `undefined` if it is none of
-   * theirs.
+   * The version of each of {@linkcode ServedInformer.sources} that a resourceVersion stands for; `undefined`
+   * if it is none of theirs.
    */
   partsOf?(resourceVersion: string): readonly string[] | undefined;
   /** The only one of its sources that may have an object of a name; `undefined` if all may. */
@@ -68,7 +75,9 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   /** What the reflector is at. */
   status(): {
     readonly phase: string;
-    /** How many milliseconds ago its API server sent something; if it is absent, `/readyz` does not use it. */
+    /**
+     * How many milliseconds ago its API server sent something; if it is absent, `/readyz` does not use it.
+     */
     readonly lagMs?: number;
     /** The API server sends no bookmarks, so that a quiet resource has news each 5 to 10 minutes only. */
     readonly hasNoBookmarks?: boolean;

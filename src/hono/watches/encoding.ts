@@ -21,11 +21,13 @@ export interface LogEntry<T> {
   readonly object: Held<T> | undefined;
   readonly oldObject: Held<T> | undefined;
   /**
-   * In the entries of a relist, and of a change whose object's version is not the position: the position before it. What
-   * happened in between is not known, and a reader in the middle has no position.
+   * In the entries of a relist, and of a change whose object's version is not the position: the position
+   * before it. What happened in between is not known, and a reader in the middle has no position.
    */
   readonly gapAfter: string | undefined;
-  /** Whether the object's version says something about the position; otherwise a bookmark has to follow it. */
+  /**
+   * Whether the object's version says something about the position; otherwise a bookmark has to follow it.
+   */
   readonly isPlaced: boolean;
   /** About how much memory the object takes. */
   readonly bytes: number;
@@ -53,15 +55,18 @@ const KEPT_ENTRIES = 256;
 const KEPT_BYTES = 8 * 1024 * 1024;
 
 /**
- * Makes the bytes and the opened objects of entries, once for all watches. They are kept for the last few entries that
- * were read, and for more of them during a pass over all watches.
+ * Makes the bytes and the opened objects of entries, once for all watches. They are kept for the last few
+ * entries that were read, and for more of them during a pass over all watches.
  */
 export class EntryViews<T extends KubernetesObject> {
   readonly #holding: Holding<T>;
   /** The entries with something kept, the oldest first. */
   readonly #kept = new Set<LogEntry<T>>();
   #keptBytes = 0;
-  /** Many watches read the same entries now: what is made of them is kept up to {@linkcode EntryViews.passEnds}. */
+  /**
+   * Many watches read the same entries now: what is made of them is kept up to {@linkcode
+   * EntryViews.passEnds}.
+   */
   isPass = false;
 
   /** @param holding How the entries' objects are held. */
@@ -108,9 +113,9 @@ export class EntryViews<T extends KubernetesObject> {
     if (change === "LEFT") {
       return eventText("DELETED", view.event(atVersion(this.opened(entry, "oldObject")!, shown)));
     }
-    // If only the fact of a delete was known, the object's version is an old one: with it, readers that resume from the
-    // last event they have read would go back. Of a relist nothing is known but that its deletes came after the position
-    // before it; a reader that resumes there has to list again.
+    // If only the fact of a delete was known, the object's version is an old one: with it, readers that
+    // resume from the last event they have read would go back. Of a relist nothing is known but that its
+    // deletes came after the position before it; a reader that resumes there has to list again.
     const least = gapAfter ?? position;
     const isOld = change === "DELETED" && entry.isPlaced &&
       compareResourceVersions(resourceVersion, least) < 0;

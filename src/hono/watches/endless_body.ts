@@ -6,10 +6,10 @@
 import type { Context } from "hono";
 
 /**
- * Keeps middlewares of the same app from reading the body of an endless response: `etag()` and `prettyJSON()` read a clone of
- * each response to its end before it is sent, and a body that was cloned does not learn that its client has left. A clone of
- * this response has no body, which makes them leave it alone. `isEndless` recognizes it: where a middleware has set
- * headers, hono makes a new response of it.
+ * Keeps middlewares of the same app from reading the body of an endless response: `etag()` and `prettyJSON()`
+ * read a clone of each response to its end before it is sent, and a body that was cloned does not learn that
+ * its client has left. A clone of this response has no body, which makes them leave it alone. `isEndless`
+ * recognizes it: where a middleware has set headers, hono makes a new response of it.
  */
 export function protectEndlessBody(c: Context, isEndless: (response: Response) => boolean): void {
   const { get, set } = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(c), "res") ?? {};

@@ -41,12 +41,12 @@ export interface EventLogOptions {
 /**
  * Keeps the last entries of an informer's history, for the watches that read it.
  *
- * Positions never decrease, except at a relist at an older resourceVersion (a restored server), which starts a new history.
- * A late change - under an older resourceVersion, or in a list at the same one - does not move the position. A watch that
- * resumes from there may have seen it or not, and receives it, a second time if necessary. Where the position is a merged
- * resourceVersion, objects have the versions of their own servers, and a bookmark follows each change, or a few of them,
- * with the position behind them. An entry costs two references
- * to objects in their held form; its bytes are made when a watch first needs them.
+ * Positions never decrease, except at a relist at an older resourceVersion (a restored server), which starts
+ * a new history. A late change - under an older resourceVersion, or in a list at the same one - does not move
+ * the position. A watch that resumes from there may have seen it or not, and receives it, a second time if
+ * necessary. Where the position is a merged resourceVersion, objects have the versions of their own servers,
+ * and a bookmark follows each change, or a few of them, with the position behind them. An entry costs two
+ * references to objects in their held form; its bytes are made when a watch first needs them.
  */
 export class EventLog<T extends KubernetesObject> implements FanOutSource {
   readonly #informer: ServedInformer<T>;
@@ -114,7 +114,9 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.isReady();
   }
 
-  /** Whether the informer has synced, or has the content of a snapshot; before that there is nothing to read. */
+  /**
+   * Whether the informer has synced, or has the content of a snapshot; before that there is nothing to read.
+   */
   isReady(): boolean {
     if (!this.#informer.hasSynced() && !this.#informer.isRestored?.()) return false;
     if (!this.#started) this.#start("");
@@ -138,8 +140,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   }
 
   /**
-   * How often the content changed in a way that resourceVersions do not show: a state of an object may have replaced another
-   * one of the same resourceVersion.
+   * How often the content changed in a way that resourceVersions do not show: a state of an object may have
+   * replaced another one of the same resourceVersion.
    */
   get rewrites(): number {
     return this.#rewrites;
@@ -172,9 +174,10 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   }
 
   /**
-   * Where a watch that has seen everything up to a resourceVersion resumes; the end for one from the future; `undefined`
-   * if entries it has not seen were dropped, or if its version is before or within a relist. At the present position, late
-   * entries may have been dropped unseen: a watch that was refused there would have nowhere to resume.
+   * Where a watch that has seen everything up to a resourceVersion resumes; the end for one from the future;
+   * `undefined` if entries it has not seen were dropped, or if its version is before or within a relist. At
+   * the present position, late entries may have been dropped unseen: a watch that was refused there would
+   * have nowhere to resume.
    */
   resume(resourceVersion: string): number | undefined {
     if (compareResourceVersions(resourceVersion, this.oldestResourceVersion) < 0) return undefined;
@@ -259,7 +262,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
 
   #observe(event: StoreEvent<Held<T>>): void {
     if (!this.#started) {
-      // The first list comes as one event, or object by object, of which nothing is known until the informer has synced.
+      // The first list comes as one event, or object by object, of which nothing is known until the informer
+      // has synced.
       if (event.type === "replaced") this.#start(event.resourceVersion);
       return;
     }
@@ -282,7 +286,10 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#afterAppend();
   }
 
-  /** Everything up to a resourceVersion is there: also what came since the position and is not placed yet, as one step. */
+  /**
+   * Everything up to a resourceVersion is there: also what came since the position and is not placed yet, as
+   * one step.
+   */
   #bookmark(resourceVersion: string): void {
     const before = this.#position;
     const isLate = !this.#advance(resourceVersion);
@@ -318,7 +325,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
     this.#contentRevision++;
     this.#position = resourceVersion;
     this.#layout = layoutOf(resourceVersion);
-    // A watch that has read all of it is at the end; one that stops in its middle is before it and may not resume.
+    // A watch that has read all of it is at the end; one that stops in its middle is before it and may not
+    // resume.
     const isLate = resourceVersion === previous;
     const relist = { position: resourceVersion, gapAfter: previous, isLate };
     const sequence = isLate
@@ -340,8 +348,8 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   }
 
   /**
-   * The server went back in time. There is no way from what watches have seen to what is there: the same resourceVersion
-   * may mean another state. They receive what came before, and then have to list again.
+   * The server went back in time. There is no way from what watches have seen to what is there: the same
+   * resourceVersion may mean another state. They receive what came before, and then have to list again.
    */
   #restarted(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {
     const readers = Array.from(this.recipients);
@@ -399,8 +407,9 @@ export class EventLog<T extends KubernetesObject> implements FanOutSource {
   }
 
   /**
-   * An object comes with a resourceVersion that the log had reached before: it may have had another state under it. Every
-   * other state is under a resourceVersion of its own, since which the content has not had an older one.
+   * An object comes with a resourceVersion that the log had reached before: it may have had another state
+   * under it. Every other state is under a resourceVersion of its own, since which the content has not had an
+   * older one.
    */
   #noteRewrite({ type }: StoreChange<Held<T>>): void {
     if (type !== "deleted") this.#rewrites++;

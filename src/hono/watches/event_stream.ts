@@ -48,11 +48,12 @@ export function eventStreamRequest(
 
 /**
  * The lines of a watch as server-sent events: each is a message with the watch event as its data, and has the
- * resourceVersion from which a reader may resume as its `id`. There is none while a reader would miss something: up to the
- * bookmark behind the initial events, and where a resourceVersion is not beyond the last one.
+ * resourceVersion from which a reader may resume as its `id`. There is none while a reader would miss
+ * something: up to the bookmark behind the initial events, and where a resourceVersion is not beyond the last
+ * one.
  *
- * An ERROR event, which is 410 for a reader that has fallen behind, becomes an event named `expired`, with the Status as its
- * data and an empty `id`: the next connection begins with the initial events.
+ * An ERROR event, which is 410 for a reader that has fallen behind, becomes an event named `expired`, with
+ * the Status as its data and an empty `id`: the next connection begins with the initial events.
  *
  * @param expired Why the reader cannot resume where it has been: the first event. Then `lines` have initial events.
  */

@@ -1,24 +1,26 @@
 /**
  * Who writes to which watcher, and when.
  *
- * - **Cursors.** A watch has a cursor: the sequence number of the log entry that it sends next. The log keeps the entries,
- *   the watch keeps the cursor. No event is queued for a watch.
- * - **Groups** (watch_groups.ts). Watches of the same view and selection have one group. A group makes the bytes from one
- *   cursor to the end of the log once, as one chunk, and every watch of the group that has this cursor sends the same
- *   chunk. A slow watch has another cursor, so it gets chunks of its own until it has caught up: it leaves and
- *   joins the others without any bookkeeping.
- * - **Passes.** New entries start a pass: every watch of the log that is behind and whose outlet has room sends one chunk. The first
- *   event after a quiet time is written in the turn in which it comes. A pass is followed by a rest of twice its cost, 25 ms at most, in
- *   which entries gather: with few watches nothing waits, with a thousand a burst goes out in chunks of 25 ms. The rest
- *   is a time, not a timer: a timer is only set for entries that come in the rest.
- * - **Slices.** A pass is cut into slices of about 3 ms. After each slice the event loop runs at least one turn, in which the
- *   informers read from their sockets; while such a turn brings entries, up to {@linkcode INGEST_TURNS} turns. So ingest
- *   never waits longer than a slice, however many watches there are. Work is counted, not timed: the same work
- *   gives way at the same places with every clock.
- * - **Order of work.** A watch whose outlet has drained and that is still behind (a replay, initial events, a slow
- *   reader) takes turns with those of the pass, one by one.
- * - **Bounds.** An outlet holds `watchBufferBytes` per watch and `maxBufferedBytes` for all. A watch without room waits
- *   for its reader, for `writeTimeoutMs` at most; it is cut off with 410 when the log drops entries that it has not sent.
+ * - **Cursors.** A watch has a cursor: the sequence number of the log entry that it sends next. The log keeps
+ *   the entries, the watch keeps the cursor. No event is queued for a watch.
+ * - **Groups** (watch_groups.ts). Watches of the same view and selection have one group. A group makes the
+ *   bytes from one cursor to the end of the log once, as one chunk, and every watch of the group that has
+ *   this cursor sends the same chunk. A slow watch has another cursor, so it gets chunks of its own until it
+ *   has caught up: it leaves and joins the others without any bookkeeping.
+ * - **Passes.** New entries start a pass: every watch of the log that is behind and whose outlet has room
+ *   sends one chunk. The first event after a quiet time is written in the turn in which it comes. A pass is
+ *   followed by a rest of twice its cost, 25 ms at most, in which entries gather: with few watches nothing
+ *   waits, with a thousand a burst goes out in chunks of 25 ms. The rest is a time, not a timer: a timer is
+ *   only set for entries that come in the rest.
+ * - **Slices.** A pass is cut into slices of about 3 ms. After each slice the event loop runs at least one
+ *   turn, in which the informers read from their sockets; while such a turn brings entries, up to {@linkcode
+ *   INGEST_TURNS} turns. So ingest never waits longer than a slice, however many watches there are. Work is
+ *   counted, not timed: the same work gives way at the same places with every clock.
+ * - **Order of work.** A watch whose outlet has drained and that is still behind (a replay, initial events, a
+ *   slow reader) takes turns with those of the pass, one by one.
+ * - **Bounds.** An outlet holds `watchBufferBytes` per watch and `maxBufferedBytes` for all. A watch without
+ *   room waits for its reader, for `writeTimeoutMs` at most; it is cut off with 410 when the log drops
+ *   entries that it has not sent.
  *
  * @module
  */
@@ -54,7 +56,8 @@ const INGEST_TURNS = 4;
 /** The longest time for which entries gather. */
 export const MOST_GATHER_MS = 25;
 
-// The rest after a pass, in proportion to its cost: so fan-out takes a third of the time at most, until the bound.
+// The rest after a pass, in proportion to its cost: so fan-out takes a third of the time at most, until the
+// bound.
 const REST_FACTOR = 2;
 
 /** Runs the watches of all logs of one server, in slices. */

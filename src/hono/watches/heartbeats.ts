@@ -13,8 +13,8 @@ export interface LogReader extends Recipient {
   /** Whether it wants {@linkcode LogReader.heartbeat}. */
   readonly wantsHeartbeat: boolean;
   /**
-   * Whether the difference between two lists is not enough for it: it requires each event, or has seen a state in between,
-   * elsewhere.
+   * Whether the difference between two lists is not enough for it: it requires each event, or has seen a
+   * state in between, elsewhere.
    */
   readonly endsAtRelist: boolean;
   /** Time for a sign of life. */
@@ -30,7 +30,10 @@ export interface LogReader extends Recipient {
 // An API server sends a bookmark about once a minute; a merged resource has one after each event.
 const HEARD_MS = 5_000;
 
-/** Gives a heartbeat to each watch that wants it, at the same time to all. There is a timer while a watch wants one. */
+/**
+ * Gives a heartbeat to each watch that wants it, at the same time to all. There is a timer while a watch
+ * wants one.
+ */
 export class Heartbeats {
   readonly #readers: Iterable<LogReader>;
   readonly #clock: Clock;

@@ -41,8 +41,9 @@ export interface LogStart {
 }
 
 /**
- * Keeps the log of one resource, so that watches resume when its process has restarted. All calls are synchronous, and
- * come in the turn in which the informer's snapshot was saved: a storage that commits whole turns keeps both together.
+ * Keeps the log of one resource, so that watches resume when its process has restarted. All calls are
+ * synchronous, and come in the turn in which the informer's snapshot was saved: a storage that commits whole
+ * turns keeps both together.
  *
  * @category HTTP adapter
  */

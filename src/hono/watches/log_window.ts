@@ -10,7 +10,9 @@ import { compareResourceVersions, layoutOf } from "../../meta/resource_version.t
 import type { Deque } from "../../util/deque.ts";
 import type { LogEntry } from "./encoding.ts";
 
-/** The entries that a log keeps, by their sequence numbers from `tail` on. Their positions do not decrease. */
+/**
+ * The entries that a log keeps, by their sequence numbers from `tail` on. Their positions do not decrease.
+ */
 export interface LogWindow<T> {
   readonly tail: number;
   readonly entries: Pick<Deque<LogEntry<T>>, "length" | "at">;
@@ -34,10 +36,10 @@ export function firstAfter<T>(
 }
 
 /**
- * Whether the log was at a resourceVersion: a reader at it has seen what comes before it, and nothing of what comes after.
- * Each version of one server is such a place. A merged version may come from another copy, in which the events of the
- * sources came in another order: it must be between the position after one entry and the position before the next one, for
- * each source.
+ * Whether the log was at a resourceVersion: a reader at it has seen what comes before it, and nothing of what
+ * comes after. Each version of one server is such a place. A merged version may come from another copy, in
+ * which the events of the sources came in another order: it must be between the position after one entry and
+ * the position before the next one, for each source.
  */
 export function isOnTheWay<T>(
   window: LogWindow<T>,
@@ -68,8 +70,8 @@ export function firstUnseen<T>(window: LogWindow<T>, resourceVersion: string, fr
 }
 
 /**
- * Deletes first, as their objects carry old resourceVersions; then by ascending resourceVersion, so that only the last
- * can bring a reader to the relist's own.
+ * Deletes first, as their objects carry old resourceVersions; then by ascending resourceVersion, so that only
+ * the last can bring a reader to the relist's own.
  */
 export function inWatchOrder<T>(changes: readonly StoreChange<T>[]): StoreChange<T>[] {
   const deletes: StoreChange<T>[] = changes.filter((change) => change.type === "deleted");

@@ -21,8 +21,9 @@ export interface OutletUser {
 /**
  * Where the pieces of a watch go. They are shared with other watches, and take no memory until they are sent.
  *
- * What is read as a stream gets copies, as some runtimes take the buffer away when it is sent; what waits is kept here,
- * not in the stream. A server that takes the pieces as they are shares them until they are in its socket.
+ * What is read as a stream gets copies, as some runtimes take the buffer away when it is sent; what waits is
+ * kept here, not in the stream. A server that takes the pieces as they are shares them until they are in its
+ * socket.
  */
 export class Outlet implements SinkUser {
   #body: PushedBody | undefined;
@@ -62,7 +63,9 @@ export class Outlet implements SinkUser {
     return this.#sink !== undefined;
   }
 
-  /** Whether a large piece costs no more memory than a small one: it is shared, or its reader waits for it. */
+  /**
+   * Whether a large piece costs no more memory than a small one: it is shared, or its reader waits for it.
+   */
   get takesLarge(): boolean {
     return this.isShared || this.#isAwaited;
   }

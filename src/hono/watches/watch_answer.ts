@@ -81,7 +81,8 @@ function eventStreamResponse(
   return watchResponse(eventStream(lines, options), EVENT_STREAM_TYPE);
 }
 
-// `no-transform`, or a compressing middleware would hold events back; the last one keeps nginx from buffering.
+// `no-transform`, or a compressing middleware would hold events back; the last one keeps nginx from
+// buffering.
 const WATCH_HEADERS: Readonly<Record<string, string>> = {
   "Cache-Control": "no-cache, private, no-transform",
   "X-Accel-Buffering": "no",

@@ -54,7 +54,10 @@ export interface GroupLog<T> {
     readonly entries: { readonly length: number; at(index: number): LogEntry<T> | undefined };
   };
   readonly views: EntryViews<T & KubernetesObject>;
-  /** The time since the last contact with the API server, or with the one of several that was silent the longest. */
+  /**
+   * The time since the last contact with the API server, or with the one of several that was silent the
+   * longest.
+   */
   readonly ageMs: number;
 }
 
@@ -119,7 +122,9 @@ function nameOf({ view, selection, allowBookmarks }: GroupKind): string | undefi
   return JSON.stringify([view.sharedAs, allowBookmarks, selected]);
 }
 
-/** Whether the next entry belongs to the same relist, or to the same step from one merged version to another. */
+/**
+ * Whether the next entry belongs to the same relist, or to the same step from one merged version to another.
+ */
 function isSameStep(entry: LogEntry<unknown>, next: LogEntry<unknown> | undefined): boolean {
   return entry.gapAfter !== undefined && next?.gapAfter === entry.gapAfter &&
     next.position === entry.position;
@@ -170,7 +175,10 @@ export class WatchGroup<T extends KubernetesObject> {
     return bytes;
   }
 
-  /** A bookmark behind events whose objects do not show where they lead; says how old the whole is, if a source is away. */
+  /**
+   * A bookmark behind events whose objects do not show where they lead; says how old the whole is, if a
+   * source is away.
+   */
   #place(resourceVersion: string): Uint8Array {
     const { ageMs } = this.#log;
     if (ageMs < SHOWN_AGE_MS) return this.bookmark(resourceVersion);

@@ -31,7 +31,8 @@ export interface Mortal {
   stop(): void;
 }
 
-// A watch that is so short is opened for its bookmark, which comes first here. kube-apiserver sends it 2 s before the end:
+// A watch that is so short is opened for its bookmark, which comes first here. kube-apiserver sends it 2 s
+// before the end:
 // https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
 const SHORT_MS = 3_000;
 

@@ -64,8 +64,8 @@ const SEND_UNITS = 0.05;
 /**
  * Opens a watch: events as lines of JSON.
  *
- * A reader so slow that the log moves past its place gets a 410 ERROR event and is cut off; one that leaves the next
- * bytes waiting for too long is disconnected.
+ * A reader so slow that the log moves past its place gets a 410 ERROR event and is cut off; one that leaves
+ * the next bytes waiting for too long is disconnected.
  */
 export function openWatch<T extends KubernetesObject>(
   log: EventLog<T>,
@@ -233,7 +233,10 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     return queuedBytes === 0 || (queuedBytes < bufferBytes && readers.hasRoom);
   }
 
-  /** Whether heartbeats have found the same bytes for too long: some runtimes say late, or never, that a client has disconnected. */
+  /**
+   * Whether heartbeats have found the same bytes for too long: some runtimes say late, or never, that a
+   * client has disconnected.
+   */
   #isUnread(): boolean {
     const { clock, writeTimeoutMs } = this.#request;
     const { queuedBytes, leftBytes } = this.#outlet;
