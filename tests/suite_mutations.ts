@@ -308,9 +308,9 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: what authorize refuses is answered as well",
     file: "src/hono/route.ts",
-    find: "if (isStatus(permission)) return permission;",
+    find: 'if (!("renew" in permission)) return permission;',
     replace:
-      "if (isStatus(permission)) return await route.answer({ user: undefined, renew: () => Promise.resolve(permission) });",
+      'if (!("renew" in permission)) return await route.answer({ user: undefined, renew: () => Promise.resolve(permission) } as never);',
     test: "tests/hono/access_test.ts",
   },
   {

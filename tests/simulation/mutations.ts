@@ -563,8 +563,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "fresh reads: a proof is accepted before the changes that the second watch saw have arrived",
     file: FRESH,
-    find: "this.#informer.proven?.({ after, through });",
-    replace: "this.#informer.proven?.({ after: from, through });",
+    find: "this.#informer.proven?.({ after, through,",
+    replace: "this.#informer.proven?.({ after: from, through,",
   },
   {
     name: "fresh reads: the reflector believes a proof, whatever has arrived",

@@ -290,7 +290,8 @@ export class FreshReads {
     const untilMs = shownMs + ASK_MS;
     while (!this.#isReached(state.resourceVersion)) {
       if (this.#isEqualTo(state)) {
-        const proof = { after: this.#content.resourceVersion, through: state.resourceVersion };
+        const ageMs = this.#nowMs() - shownMs;
+        const proof = { after: this.#content.resourceVersion, through: state.resourceVersion, ageMs };
         return this.#informer.proven?.(proof) ?? false;
       }
       const leftMs = untilMs - this.#nowMs();
