@@ -41,8 +41,8 @@ describe("docs/workers.md: the Worker", () => {
   const watches = () => server.requests.filter(({ isWatch }) => isWatch).length;
   /** Lists of whole objects; an informer that continues requests one name, which says how far the server is. */
   const lists = () =>
-    server.requests.filter(({ isWatch, query }) =>
-      isWatch ? query.sendInitialEvents === "true" : query.limit !== "1"
+    server.requests.filter(({ path, isWatch, query }) =>
+      path.endsWith("/pods") && (isWatch ? query.sendInitialEvents === "true" : query.limit !== "1")
     ).length;
 
   before(async () => {
