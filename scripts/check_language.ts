@@ -63,7 +63,7 @@ async function readAll(): Promise<Map<string, string>> {
   return files;
 }
 
-/** `src/hono` of `src/hono/access/gate.ts`; files at the root by their own name. */
+/** `src/hono` of `src/hono/request/gate.ts`; files at the root by their own name. */
 function folderOf(path: string): string {
   return path.split("/").slice(0, /^(?:src|tests)\//.test(path) ? 2 : 1).join("/");
 }

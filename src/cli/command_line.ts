@@ -4,7 +4,7 @@
  */
 
 import { parseArgs } from "node:util";
-import { type Freshness, FRESHNESSES, isFreshness } from "../hono/upstream/freshness.ts";
+import { type Freshness, FRESHNESSES, isFreshness } from "../hono/content/freshness.ts";
 import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
 import {

@@ -22,15 +22,15 @@ export {
   type ReviewOptions,
   subjectAccessReview,
   tokenReview,
-} from "./access/access_review.ts";
-export type { TokenReviewOptions } from "./access/access_review.ts";
-export { allOf, allowNamespaces, type AllowNamespacesOptions } from "./access/allow_namespaces.ts";
-export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./access/authorization.ts";
-export { type BearerToken, bearerTokens } from "./access/bearer_tokens.ts";
+} from "./request/access_review.ts";
+export type { TokenReviewOptions } from "./request/access_review.ts";
+export { allOf, allowNamespaces, type AllowNamespacesOptions } from "./request/allow_namespaces.ts";
+export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./request/authorization.ts";
+export { type BearerToken, bearerTokens } from "./request/bearer_tokens.ts";
 export { PrometheusMetrics, type ServedMetrics } from "./health/prometheus.ts";
-export type { CorsOptions } from "./access/cors.ts";
-export type { Freshness } from "./upstream/freshness.ts";
-export type { FetchOpenApi } from "./answers/open_api.ts";
+export type { CorsOptions } from "./request/cors.ts";
+export type { Freshness } from "./content/freshness.ts";
+export type { FetchOpenApi } from "./upstream/open_api.ts";
 export type { PassThroughOptions } from "./upstream/pass_through_options.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
 export type {
@@ -40,7 +40,7 @@ export type {
   ReadApiResource,
   VersionInfo,
 } from "./read_api_options.ts";
-export type { NamedInformer, ServedInformer, ServedStore } from "./upstream/served_informer.ts";
+export type { NamedInformer, ServedInformer, ServedStore } from "./content/served_informer.ts";
 export { MergedInformer, type MergedInformerOptions } from "./content/merged_informer.ts";
 export type { AcceptedWebSocket, ServerWebSocket, UpgradeWebSocket } from "../util/web_socket.ts";
 export type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";

@@ -4,8 +4,8 @@
  */
 
 import { Hono, type MiddlewareHandler } from "hono";
-import type { UserInfo } from "./access/authorization.ts";
-import { newCors } from "./access/cors.ts";
+import type { UserInfo } from "./request/authorization.ts";
+import { newCors } from "./request/cors.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
 import { newReadApiState, type ReadApiState } from "./read_api_state.ts";

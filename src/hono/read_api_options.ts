@@ -7,15 +7,15 @@ import type { Context } from "hono";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
-import type { Authenticate, Authorize, UserInfo } from "./access/authorization.ts";
-import type { CorsOptions } from "./access/cors.ts";
-import type { Freshness } from "./upstream/freshness.ts";
-import type { FetchOpenApi } from "./answers/open_api.ts";
+import type { Authenticate, Authorize, UserInfo } from "./request/authorization.ts";
+import type { CorsOptions } from "./request/cors.ts";
+import type { Freshness } from "./content/freshness.ts";
+import type { FetchOpenApi } from "./upstream/open_api.ts";
 import type { ServedMetrics } from "./health/prometheus.ts";
 import type { PassThroughOptions } from "./upstream/pass_through_options.ts";
 import type { UpgradeWebSocket } from "../util/web_socket.ts";
-import type { ServedInformer } from "./upstream/served_informer.ts";
-import type { LogHistory } from "./watches/log_history.ts";
+import type { ServedInformer } from "./content/served_informer.ts";
+import type { LogHistory } from "./content/log_history.ts";
 
 /**
  * One resource that is served: from an informer, or by another server.

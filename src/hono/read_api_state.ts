@@ -7,17 +7,17 @@ import type { ApiResource } from "../protocol/api_resource.ts";
 import { onAbort } from "../util/abort.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { newWorkPacer, type Pacer } from "../util/turns.ts";
-import { checkAccess } from "./access/access_options.ts";
+import { checkAccess } from "./access_options.ts";
 import { EntityTags } from "./content/versions.ts";
-import { FanOut } from "./watches/fan_out.ts";
-import { type Authentication, type Gate, newAuthentication, newGate } from "./access/gate.ts";
+import { FanOut } from "./send/fan_out.ts";
+import { type Authentication, type Gate, newAuthentication, newGate } from "./request/gate.ts";
 import { ListBodies } from "./send/kept_bodies.ts";
-import { OpenApi } from "./answers/open_api.ts";
+import { OpenApi } from "./upstream/open_api.ts";
 import { PassThrough } from "./upstream/pass_through.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
 import { ReadMetrics } from "./health/read_metrics.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
-import { Readers } from "./readers.ts";
+import { Readers } from "./request/readers.ts";
 import {
   type ForwardedResource,
   isForwarded,

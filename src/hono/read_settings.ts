@@ -6,11 +6,11 @@
 import type { Context } from "hono";
 import { type Clock, realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import type { CorsOptions } from "./access/cors.ts";
-import { remoteAddress } from "./connection.ts";
+import type { CorsOptions } from "./request/cors.ts";
+import { remoteAddress } from "./request/connection.ts";
 import type { UpgradeWebSocket } from "../util/web_socket.ts";
-import type { UserInfo } from "./access/authorization.ts";
-import { type Freshness, FRESHNESSES, isFreshness } from "./upstream/freshness.ts";
+import type { UserInfo } from "./request/authorization.ts";
+import { type Freshness, FRESHNESSES, isFreshness } from "./content/freshness.ts";
 import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
 
 /** The options that requests are answered by, with their defaults. */

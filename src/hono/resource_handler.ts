@@ -17,17 +17,17 @@ import { compareResourceVersions } from "../meta/resource_version.ts";
 import { refusesStale, requiresEachEvent } from "../meta/request_preferences.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
-import { askedOf } from "./access/authorization.ts";
-import { protectEndlessBody } from "./watches/endless_body.ts";
+import { askedOf } from "./request/authorization.ts";
+import { protectEndlessBody } from "./send/endless_body.ts";
 import type { StaleSource } from "./content/content_freshness.ts";
 import { warningHeader } from "./send/cache_headers.ts";
 import { indexedFields } from "./content/selection.ts";
-import type { Permission } from "./access/gate.ts";
+import type { Permission } from "./request/gate.ts";
 import { prefersGzip } from "./send/gzip.ts";
 import { answerList } from "./send/list.ts";
 import { answerObject } from "./send/object.ts";
 import type { ReadSettings } from "./read_settings.ts";
-import { type RequestedRead, requestedRead } from "./requested_read.ts";
+import { type RequestedRead, requestedRead } from "./request/requested_read.ts";
 import type { ResourceRequest } from "./resource_request.ts";
 import {
   anotherLayout,
@@ -43,9 +43,9 @@ import {
 import type { Answer, Route } from "./route.ts";
 import { newSelection } from "./content/selection.ts";
 import { type IncludeObject, newTableView } from "./tables/table.ts";
-import { newMetadataView, newObjectView, type View } from "./send/view.ts";
-import { answerWatch, watchResponse } from "./watches/watch_answer.ts";
-import { errorStream } from "./watches/watch_stream.ts";
+import { newMetadataView, newObjectView, type View } from "./request/view.ts";
+import { answerWatch, watchResponse } from "./send/watch_answer.ts";
+import { errorStream } from "./send/watch_stream.ts";
 
 /** The route of a GET of a resource that is served. */
 export function readRoute(c: Context, request: ResourceRequest): Route {

@@ -5,7 +5,7 @@
 
 import type { ResourcePath } from "../protocol/resource_path.ts";
 import type { ReadApiState } from "./read_api_state.ts";
-import type { Reader } from "./readers.ts";
+import type { Reader } from "./request/readers.ts";
 import type { ServedResource } from "./served_resources.ts";
 import type { IndexValue } from "./content/states.ts";
 

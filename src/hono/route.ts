@@ -6,16 +6,16 @@
 import type { Context } from "hono";
 import type { Status } from "../meta/status.ts";
 import { isStatus } from "../protocol/statuses.ts";
-import type { Asked, UserInfo } from "./access/authorization.ts";
+import type { Asked, UserInfo } from "./request/authorization.ts";
 import { withCacheHeaders } from "./send/cache_headers.ts";
-import type { Permission } from "./access/gate.ts";
-import { onceSent } from "./connection.ts";
+import type { Permission } from "./request/gate.ts";
+import { onceSent } from "./request/connection.ts";
 import type { ReadApiState } from "./read_api_state.ts";
-import type { Reader } from "./readers.ts";
+import type { Reader } from "./request/readers.ts";
 import { foreignPage, refusalResponse, tooManyRequests } from "./send/responses.ts";
 import type { ServedResource } from "./served_resources.ts";
-import { isSocketRequest, mayOpenSocket } from "./sockets/socket_request.ts";
-import { socketResponse } from "./sockets/socket_watch.ts";
+import { isSocketRequest, mayOpenSocket } from "./request/socket_request.ts";
+import { socketResponse } from "./send/socket_watch.ts";
 
 /** A response, or the Status to answer with. */
 export type Answer = Response | Status;

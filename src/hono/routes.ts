@@ -5,13 +5,13 @@
 
 import type { Context } from "hono";
 import { apiRoute } from "./api_routes.ts";
-import { askedOfPath } from "./access/authorization.ts";
+import { askedOfPath } from "./request/authorization.ts";
 import { alive, readyRoute } from "./health/health.ts";
 import { indexRoute } from "./index_routes.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import { pageNotFound } from "./send/responses.ts";
 import type { PlainRoute, ReaderRoute, Route } from "./route.ts";
-import { versionRoute } from "./answers/version.ts";
+import { versionRoute } from "./version.ts";
 
 /**
  * The paths that are answered whatever readers there are: health, and what shows that their limits are

@@ -8,13 +8,13 @@ import { describedResource } from "../protocol/builtin_resources.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import type { Logger } from "../util/logger.ts";
-import { EventLog } from "./watches/event_log.ts";
-import type { FanOut } from "./watches/fan_out.ts";
+import { EventLog } from "./content/event_log.ts";
+import type { FanOut } from "./send/fan_out.ts";
 import { ContentFreshness } from "./content/content_freshness.ts";
-import type { Freshness } from "./upstream/freshness.ts";
+import type { Freshness } from "./content/freshness.ts";
 import type { ReadApiForward, ReadApiOptions } from "./read_api_options.ts";
 import type { ReadSettings } from "./read_settings.ts";
-import { type ServedInformer, sourcesOf } from "./upstream/served_informer.ts";
+import { type ServedInformer, sourcesOf } from "./content/served_informer.ts";
 
 /** A resource that is served from an informer. */
 export interface ServedResource {

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { KeptEntry, KeptLog, LogHistory, LogStart } from "../hono/watches/log_history.ts";
+import type { KeptEntry, KeptLog, LogHistory, LogStart } from "../hono/content/log_history.ts";
 import { compareResourceVersions } from "../meta/resource_version.ts";
 import type { Held } from "../store/holding.ts";
 import { TextObject } from "../store/text_holding.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { LogHistory } from "../hono/watches/log_history.ts";
+import type { LogHistory } from "../hono/content/log_history.ts";
 import {
   type LoadedSnapshot,
   type SavedVersion,

@@ -3,7 +3,7 @@ import { type ReadApi, readApi } from "@listwatch/cache/hono";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { WatchedStore } from "../../examples/edge/public/store.js";
-import { bearerTokenOf } from "../../src/hono/access/bearer_tokens.ts";
+import { bearerTokenOf } from "../../src/hono/request/bearer_tokens.ts";
 import { FakeClock } from "../../src/util/clock.ts";
 import { FakeInformer, object } from "../hono/fake_informer.ts";
 

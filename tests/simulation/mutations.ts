@@ -24,7 +24,7 @@ const OUTAGE = "src/reflector/outage.ts";
 const APPLIER = "src/informer/delta_applier.ts";
 const HISTORY = "src/informer/event_history.ts";
 const MERGED = "src/informer/merged_notifications.ts";
-const FRESH = "src/hono/upstream/fresh_reads.ts";
+const FRESH = "src/hono/content/fresh_reads.ts";
 const DECODER = "src/watch/decode_watch.ts";
 const KEEPER = "src/informer/snapshot_keeper.ts";
 const RUN = "src/informer/informer_snapshot.ts";
@@ -538,19 +538,19 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "fan-out: a slow reader that has room again is not written to",
-    file: "src/hono/watches/watch_stream.ts",
+    file: "src/hono/send/watch_stream.ts",
     find: "    this.#isBlocked = false;\n    if (this.isReady)",
     replace: "    if (this.isReady)",
   },
   {
     name: "fan-out: what waited for a slow reader comes in another order",
-    file: "src/hono/watches/outlet.ts",
+    file: "src/hono/send/outlet.ts",
     find: "pieces.push(piece);",
     replace: "pieces.unshift(piece);",
   },
   {
     name: "fan-out: an object that leaves a selection is not deleted",
-    file: "src/hono/watches/watch_groups.ts",
+    file: "src/hono/send/watch_groups.ts",
     find: "    if (!was) return undefined;\n",
     replace: '    if (!was || entry.type !== "DELETED") return undefined;\n',
   },

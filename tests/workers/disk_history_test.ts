@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { type KubernetesObject, metaNamespaceKey, silentLogger } from "@listwatch/cache";
 import { pod } from "@listwatch/cache/testing";
 import { DiskObjects } from "@listwatch/cache/workers";
-import type { KeptEntry, KeptLog, LogHistory } from "../../src/hono/watches/log_history.ts";
+import type { KeptEntry, KeptLog, LogHistory } from "../../src/hono/content/log_history.ts";
 import type { Held, Holding } from "../../src/store/holding.ts";
 import { NodeSql } from "./node_sql.ts";
 

@@ -4,14 +4,14 @@
  */
 
 import { type Context, Hono } from "hono";
-import type { Asked } from "../../hono/access/authorization.ts";
-import type { Permission } from "../../hono/access/gate.ts";
+import type { Asked } from "../../hono/request/authorization.ts";
+import type { Permission } from "../../hono/request/gate.ts";
 import { tooManyRequests } from "../../hono/send/responses.ts";
 import type { ReadApiState } from "../../hono/read_api_state.ts";
-import type { Reader } from "../../hono/readers.ts";
+import type { Reader } from "../../hono/request/readers.ts";
 import { type Answer, answerReader } from "../../hono/route.ts";
-import { EVENT_STREAM_TYPE } from "../../hono/watches/event_stream.ts";
-import { watchResponse } from "../../hono/watches/watch_answer.ts";
+import { EVENT_STREAM_TYPE } from "../../hono/send/event_stream.ts";
+import { watchResponse } from "../../hono/send/watch_answer.ts";
 import type { Dashboard } from "./dashboard.ts";
 import type { DashboardMessage } from "./dashboard_message.ts";
 import { PAGE, SCRIPT, STYLE } from "./page_bundle.ts";

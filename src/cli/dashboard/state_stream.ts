@@ -3,10 +3,10 @@
  * @module
  */
 
-import type { UserInfo } from "../../hono/access/authorization.ts";
-import type { Permission } from "../../hono/access/gate.ts";
-import type { OpenWatch, Reader, Readers } from "../../hono/readers.ts";
-import { type Mortal, WatchLife } from "../../hono/watches/watch_life.ts";
+import type { UserInfo } from "../../hono/request/authorization.ts";
+import type { Permission } from "../../hono/request/gate.ts";
+import type { OpenWatch, Reader, Readers } from "../../hono/request/readers.ts";
+import { type Mortal, WatchLife } from "../../hono/send/watch_life.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { ChangeFeed } from "./change_feed.ts";
 import type { DashboardMessage, DashboardState } from "./dashboard_message.ts";

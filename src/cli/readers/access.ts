@@ -4,14 +4,14 @@
  */
 
 import type { Context, MiddlewareHandler } from "hono";
-import { type ReviewCluster, subjectAccessReview, tokenReview } from "../../hono/access/access_review.ts";
-import { allOf, allowNamespaces } from "../../hono/access/allow_namespaces.ts";
+import { type ReviewCluster, subjectAccessReview, tokenReview } from "../../hono/request/access_review.ts";
+import { allOf, allowNamespaces } from "../../hono/request/allow_namespaces.ts";
 import {
   type Asked,
   askedOfPath,
   type Authenticate,
   type Authorize,
-} from "../../hono/access/authorization.ts";
+} from "../../hono/request/authorization.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { quote } from "../errors.ts";

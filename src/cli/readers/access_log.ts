@@ -4,8 +4,8 @@
  */
 
 import type { MiddlewareHandler } from "hono";
-import type { Authenticate } from "../../hono/access/authorization.ts";
-import { remoteAddress } from "../../hono/connection.ts";
+import type { Authenticate } from "../../hono/request/authorization.ts";
+import { remoteAddress } from "../../hono/request/connection.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { visibleText } from "../../util/visible_text.ts";
 import type { WebSocketEnv } from "../../util/web_socket.ts";

@@ -5,8 +5,8 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Context } from "hono";
-import type { Authenticate } from "../../hono/access/authorization.ts";
-import { bearerTokenOf, MIN_TOKEN_LENGTH } from "../../hono/access/bearer_tokens.ts";
+import type { Authenticate } from "../../hono/request/authorization.ts";
+import { bearerTokenOf, MIN_TOKEN_LENGTH } from "../../hono/request/bearer_tokens.ts";
 import { FileToken } from "../../node/rest_config.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";

@@ -3,9 +3,9 @@
  * @module
  */
 
-import { allowNamespaces } from "../../hono/access/allow_namespaces.ts";
-import { checkCors } from "../../hono/access/cors.ts";
-import { FRESHNESSES, isFreshness } from "../../hono/upstream/freshness.ts";
+import { allowNamespaces } from "../../hono/request/allow_namespaces.ts";
+import { checkCors } from "../../hono/request/cors.ts";
+import { FRESHNESSES, isFreshness } from "../../hono/content/freshness.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { Projection } from "../../text/field_tree.ts";

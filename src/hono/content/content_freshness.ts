@@ -12,9 +12,9 @@ import {
   type FreshnessOutcome,
   FreshReads,
   type FreshReadsOptions,
-} from "../upstream/fresh_reads.ts";
-import { type NamedInformer, type ServedInformer, sourcesOf } from "../upstream/served_informer.ts";
-import type { EventLog } from "../watches/event_log.ts";
+} from "./fresh_reads.ts";
+import { type NamedInformer, type ServedInformer, sourcesOf } from "./served_informer.ts";
+import type { EventLog } from "./event_log.ts";
 
 /** A source that a read cannot be proven fresh of. */
 export interface StaleSource {

@@ -31,7 +31,7 @@ import { decodeMergedVersion, encodeMergedVersion, MOST_SHARDS } from "../../met
 import { isOlder, layoutOf } from "../../meta/resource_version.ts";
 import type { Held } from "../../store/holding.ts";
 import { textHash } from "../../util/text_hash.ts";
-import type { NamedInformer, ServedInformer, ServedStore } from "../upstream/served_informer.ts";
+import type { NamedInformer, ServedInformer, ServedStore } from "./served_informer.ts";
 import { KeyOwners } from "./key_owners.ts";
 import { MergedStore } from "./merged_store.ts";
 import { Source } from "./source.ts";

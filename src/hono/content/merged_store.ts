@@ -8,7 +8,7 @@ import { fieldPathOf } from "../../store/field_index.ts";
 import { type Held, type Holding, ObjectHolding } from "../../store/holding.ts";
 import type { IndexFunc } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/indexer.ts";
-import type { ServedStore } from "../upstream/served_informer.ts";
+import type { ServedStore } from "./served_informer.ts";
 import { shownKey } from "./cluster_names.ts";
 import type { KeyOwners } from "./key_owners.ts";
 import { type Source, SourceObject } from "./source.ts";

@@ -10,7 +10,7 @@ import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
 import type { Held } from "../../store/holding.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
 import { continueTooOld, isStatus } from "../../protocol/statuses.ts";
-import type { EventLog } from "../watches/event_log.ts";
+import type { EventLog } from "./event_log.ts";
 import { OPEN_UNITS, type Pacer } from "../../util/turns.ts";
 import { stateTooOld } from "../send/responses.ts";
 import { narrowed, type Selection } from "./selection.ts";

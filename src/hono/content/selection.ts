@@ -12,7 +12,7 @@ import type { CandidateQuery } from "../../store/candidates.ts";
 import { fieldPathOf } from "../../store/field_index.ts";
 import type { Indexer } from "../../store/indexer.ts";
 import { EACH, parseFieldPath } from "../../text/field_path.ts";
-import type { ServedStore } from "../upstream/served_informer.ts";
+import type { ServedStore } from "./served_informer.ts";
 
 /** What narrows a list or a watch. */
 export interface Selectors {

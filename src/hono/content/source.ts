@@ -8,7 +8,7 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import { metaOf } from "../../meta/object.ts";
 import { isComparableResourceVersion } from "../../meta/resource_version.ts";
 import { type Held, type HeldObject, heldStoreOf, type Holding } from "../../store/holding.ts";
-import type { ServedInformer, ServedStore } from "../upstream/served_informer.ts";
+import type { ServedInformer, ServedStore } from "./served_informer.ts";
 import { ownKey, shownKey, shownObject, shownText } from "./cluster_names.ts";
 
 /** One of the informers, and how its objects are shown. */

@@ -9,8 +9,8 @@ import { candidateKeysOf, type CandidateQuery } from "../../store/candidates.ts"
 import type { Held } from "../../store/holding.ts";
 import type { Indexer } from "../../store/indexer.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import type { ServedStore } from "../upstream/served_informer.ts";
-import { firstAfter, isOnTheWay, type LogWindow } from "../watches/log_window.ts";
+import type { ServedStore } from "./served_informer.ts";
+import { firstAfter, isOnTheWay, type LogWindow } from "./log_window.ts";
 
 /** A value of an index. */
 export interface IndexValue {

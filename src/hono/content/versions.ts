@@ -10,7 +10,7 @@ import type { Held } from "../../store/holding.ts";
 import { textHash } from "../../util/text_hash.ts";
 import { TextSetHash } from "../../util/text_set_hash.ts";
 import type { Pacer } from "../../util/turns.ts";
-import type { LogWindow } from "../watches/log_window.ts";
+import type { LogWindow } from "./log_window.ts";
 import type { Snapshot } from "./states.ts";
 
 /** A log, as the hashes of its content see it. */

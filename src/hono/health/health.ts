@@ -6,11 +6,11 @@
 import type { Context } from "hono";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { isStatus } from "../../protocol/statuses.ts";
-import { askedOfPath } from "../access/authorization.ts";
+import { askedOfPath } from "../request/authorization.ts";
 import type { ReadApiState } from "../read_api_state.ts";
 import { GUARD_HEADERS } from "../send/responses.ts";
 import type { Route } from "../route.ts";
-import { type ServedInformer, sourcesOf } from "../upstream/served_informer.ts";
+import { type ServedInformer, sourcesOf } from "../content/served_informer.ts";
 
 const HEADERS: Readonly<Record<string, string>> = {
   "Content-Type": "text/plain; charset=utf-8",

@@ -6,10 +6,10 @@
 import { formatGroupResource } from "../../meta/resource.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import type { MetricLabels } from "../../util/metrics.ts";
-import type { Asked } from "../access/authorization.ts";
+import type { Asked } from "../request/authorization.ts";
 import type { ListBodies } from "../send/kept_bodies.ts";
 import type { ServedMetrics } from "./prometheus.ts";
-import type { Readers } from "../readers.ts";
+import type { Readers } from "../request/readers.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ServedResource } from "../served_resources.ts";
 

@@ -7,14 +7,14 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
 import type { EntityTags } from "../content/versions.ts";
-import type { EventLog } from "../watches/event_log.ts";
+import type { EventLog } from "../content/event_log.ts";
 import { gzipChunks, gzipResponse } from "./gzip.ts";
 import type { ListBodies } from "./kept_bodies.ts";
 import { type BodyReader, type Bytes, type ListShape, ListText } from "./list_body.ts";
 import { cutPage, type ListRequest, type PagePlace, placePage } from "../content/page.ts";
-import { newStalledError, type Reader, type Readers } from "../readers.ts";
+import { newStalledError, type Reader, type Readers } from "../request/readers.ts";
 import { type Format, notModified, objectHeaders, tooManyRequests, VARY } from "./responses.ts";
-import type { View } from "./view.ts";
+import type { View } from "../request/view.ts";
 import { loadYaml } from "./yaml.ts";
 
 /** A list, and how to answer it. */

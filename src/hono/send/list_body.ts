@@ -11,10 +11,10 @@ import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { concatenated } from "../../util/concatenated.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { Page } from "../content/page.ts";
-import type { Readers } from "../readers.ts";
+import type { Readers } from "../request/readers.ts";
 import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
 import { PrefixableGzip } from "./gzip_prefix.ts";
-import type { View } from "./view.ts";
+import type { View } from "../request/view.ts";
 import type { YamlWriter } from "./yaml.ts";
 
 /** The form of a list. */

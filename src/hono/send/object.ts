@@ -6,13 +6,13 @@
 import type { KubernetesObject } from "../../meta/object.ts";
 import { matchesTag } from "../../protocol/if_none_match.ts";
 import type { Held } from "../../store/holding.ts";
-import { encode } from "../watches/encoding.ts";
+import { encode } from "./encoding.ts";
 import type { EntityTags } from "../content/versions.ts";
 import { indentedText } from "../../protocol/responses.ts";
-import type { EventLog } from "../watches/event_log.ts";
+import type { EventLog } from "../content/event_log.ts";
 import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "./gzip.ts";
 import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
-import type { View } from "./view.ts";
+import type { View } from "../request/view.ts";
 import { loadYaml } from "./yaml.ts";
 
 /** How to answer a get. */

@@ -7,7 +7,7 @@ import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { Column, Printer } from "./columns.ts";
 import { printerOf } from "./printers.ts";
-import { type View, withType } from "../send/view.ts";
+import { type View, withType } from "../request/view.ts";
 
 /** What each row says of its object. */
 export type IncludeObject = "None" | "Metadata" | "Object";

@@ -9,16 +9,16 @@ import { newStatus, type Status } from "../../meta/status.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { resourceDetails } from "../../protocol/statuses.ts";
 import { errorMessage } from "../../util/errors.ts";
-import { askedOf } from "../access/authorization.ts";
-import type { Permission } from "../access/gate.ts";
+import { askedOf } from "../request/authorization.ts";
+import type { Permission } from "../request/gate.ts";
 import type { ReadSettings } from "../read_settings.ts";
-import type { Reader, Readers } from "../readers.ts";
-import { type RequestedRead, requestedRead } from "../requested_read.ts";
+import type { Reader, Readers } from "../request/readers.ts";
+import { type RequestedRead, requestedRead } from "../request/requested_read.ts";
 import type { Answer, Route } from "../route.ts";
 import type { ForwardedResource } from "../served_resources.ts";
-import { protectEndlessBody } from "../watches/endless_body.ts";
-import { watchResponse } from "../watches/watch_answer.ts";
-import { WatchLife } from "../watches/watch_life.ts";
+import { protectEndlessBody } from "../send/endless_body.ts";
+import { watchResponse } from "../send/watch_answer.ts";
+import { WatchLife } from "../send/watch_life.ts";
 import { answerInTime } from "./answer_in_time.ts";
 
 /** A request for such a resource. */

@@ -3,9 +3,9 @@
  * @module
  */
 
-import type { UserInfo } from "../access/authorization.ts";
+import type { UserInfo } from "../request/authorization.ts";
 import type { ReadSettings } from "../read_settings.ts";
-import type { Reader, Readers } from "../readers.ts";
+import type { Reader, Readers } from "../request/readers.ts";
 
 /** One request, and its reader. */
 export interface PassThroughRequest {

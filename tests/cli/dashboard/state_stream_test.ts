@@ -7,9 +7,9 @@ import type {
   DashboardState,
   FeedEntry,
 } from "../../../src/cli/dashboard/dashboard_message.ts";
-import { unauthorized } from "../../../src/hono/access/authorization.ts";
-import type { Permission } from "../../../src/hono/access/gate.ts";
-import { Readers } from "../../../src/hono/readers.ts";
+import { unauthorized } from "../../../src/hono/request/authorization.ts";
+import type { Permission } from "../../../src/hono/request/gate.ts";
+import { Readers } from "../../../src/hono/request/readers.ts";
 import { HEARTBEAT_MS, type PageWatch, StateStream } from "../../../src/cli/dashboard/state_stream.ts";
 
 /** A stream of a feed and a state that the test writes. */

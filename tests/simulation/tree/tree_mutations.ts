@@ -10,9 +10,9 @@ export interface TreeMutation extends Mutation {
   readonly tree: true;
 }
 
-const LOG = "src/hono/watches/event_log.ts";
+const LOG = "src/hono/content/event_log.ts";
 const STATES = "src/hono/content/states.ts";
-const WATCH = "src/hono/watches/watch_stream.ts";
+const WATCH = "src/hono/send/watch_stream.ts";
 const CLIENT = "src/client/resource_client.ts";
 const KEEPER = "src/informer/snapshot_keeper.ts";
 

@@ -1,0 +1,263 @@
+/**
+ * Authentication and authorization by the cluster: TokenReview and SubjectAccessReview.
+ * @module
+ */
+
+import type { Context } from "hono";
+import { fromBase64 } from "../../util/base64.ts";
+import { type Clock, realClock } from "../../util/clock.ts";
+import { requireNumbers } from "../../util/require_number.ts";
+import { remoteAddress } from "./connection.ts";
+import { AnswerCache } from "./answer_cache.ts";
+import type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./authorization.ts";
+import { bearerTokenOf, digestOf } from "./bearer_tokens.ts";
+
+/**
+ * What the hooks need of a cluster: its `request`. What `newCluster` makes has it.
+ *
+ * @category HTTP adapter
+ */
+export interface ReviewCluster {
+  /** Sends a review, and gives the answer's JSON as a value. */
+  request(
+    path: string,
+    options: {
+      readonly method: string;
+      readonly body: unknown;
+      readonly action: string;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<unknown>;
+}
+
+/**
+ * Options of {@linkcode tokenReview} and {@linkcode subjectAccessReview}.
+ *
+ * @category HTTP adapter
+ */
+export interface ReviewOptions {
+  /**
+   * How long a positive decision is cached; 60 s by default. A revoked permission stays valid for so long.
+   */
+  readonly allowedTtlMs?: number;
+  /** How long a negative decision is cached; 10 s by default. */
+  readonly deniedTtlMs?: number;
+  /** How many positive decisions are kept, and how many negative ones; 4096 by default. */
+  readonly maxEntries?: number;
+  /** How many reviews are in flight at a time; 16 by default. */
+  readonly maxInFlight?: number;
+  /**
+   * How many questions may wait for that; 1024 by default. A reader beyond is answered with 429. A question
+   * whose last answer was yes is always asked, and first.
+   */
+  readonly maxWaiting?: number;
+  /**
+   * How many of them may be about one client: tokens from one address, or accesses of one user; 64 by
+   * default. Clients take turns.
+   */
+  readonly maxWaitingPerClient?: number;
+  /** How long the API server may take to answer; 5 s by default. */
+  readonly timeoutMs?: number;
+  /** Where time comes from; the system's clock by default. */
+  readonly clock?: Clock;
+}
+
+/**
+ * Options of {@linkcode tokenReview}.
+ *
+ * @category HTTP adapter
+ */
+export interface TokenReviewOptions extends ReviewOptions {
+  /** Whom tokens must be for; the API server itself by default. */
+  readonly audiences?: readonly string[];
+}
+
+/**
+ * Makes an `authenticate` hook that asks an API server who presents a bearer token (`TokenReview`). A user is
+ * known by the name, groups and uid that the cluster knows; that of a JSON web token ends when the token
+ * does.
+ *
+ * What asks must be allowed to `create tokenreviews.authentication.k8s.io` (the ClusterRole
+ * `system:auth-delegator`). Answers are kept by the token's digest, for a while and a bounded number of them.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { readApi, subjectAccessReview, tokenReview } from "@listwatch/cache/hono";
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const pods = new SharedIndexInformer(cluster.resource("v1/pods"));
+ * const api = readApi({
+ *   resources: [{ informer: pods, resource: "v1/pods" }],
+ *   authenticate: tokenReview(cluster),
+ *   authorize: subjectAccessReview(cluster),
+ * });
+ * console.log((await api.request("/api/v1/pods")).status); // 401
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions = {}): Authenticate {
+  const { audiences = [] } = options;
+  const users = new AnswerCache<UserInfo | undefined>(settingsOf(options));
+  return async (c) => {
+    const token = bearerTokenOf(c);
+    if (token === undefined) return undefined;
+    const ask = async (signal: AbortSignal) => {
+      const review = await cluster.request("/apis/authentication.k8s.io/v1/tokenreviews", {
+        method: "POST",
+        body: {
+          apiVersion: "authentication.k8s.io/v1",
+          kind: "TokenReview",
+          spec: { token, ...(audiences.length > 0 && { audiences }) },
+        },
+        action: "review a token",
+        signal,
+      });
+      const value = reviewedUser(review, token, audiences);
+      return { value, isYes: value !== undefined };
+    };
+    return await users.get({ key: hex(await digestOf(token)), client: addressOf(c), ask });
+  };
+}
+
+/**
+ * Makes an `authorize` hook that sends each request for review to an API server (`SubjectAccessReview`): each
+ * reader is let see what the cluster's own RBAC lets them see.
+ *
+ * What asks must be allowed to `create subjectaccessreviews.authorization.k8s.io` (the ClusterRole
+ * `system:auth-delegator`). Without an `authenticate` hook every user is `system:anonymous`. Answers are kept
+ * by user and request, for a while and a bounded number of them.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import { type Authorize, subjectAccessReview } from "@listwatch/cache/hono";
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const authorize: Authorize = subjectAccessReview(cluster, { allowedTtlMs: 10_000 });
+ * ```
+ *
+ * @category HTTP adapter
+ */
+export function subjectAccessReview(cluster: ReviewCluster, options: ReviewOptions = {}): Authorize {
+  const decisions = new AnswerCache<boolean | string>(settingsOf(options));
+  return (request, c) => {
+    const spec = reviewSpec(request);
+    const ask = async (signal: AbortSignal) => {
+      const review = await cluster.request("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
+        method: "POST",
+        body: { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec },
+        action: "review a reader's access",
+        signal,
+      });
+      const { allowed, denied, reason } = statusOf(review);
+      const isAllowed = allowed === true && (denied === undefined || denied === false);
+      const why = typeof reason === "string" && reason !== "" ? reason : false;
+      return { value: isAllowed || why, isYes: isAllowed };
+    };
+    const client = request.user === undefined ? addressOf(c) : request.user.name;
+    return decisions.get({ key: JSON.stringify(spec), client, ask });
+  };
+}
+
+function addressOf(c: Context): string {
+  return remoteAddress(c.req.raw, c.env) ?? "";
+}
+
+function settingsOf(options: ReviewOptions): Required<ReviewOptions> {
+  const {
+    allowedTtlMs = 60_000,
+    deniedTtlMs = 10_000,
+    maxEntries = 4096,
+    maxInFlight = 16,
+    maxWaiting = 1024,
+    maxWaitingPerClient = 64,
+    timeoutMs = 5_000,
+    clock = realClock,
+  } = options;
+  const fromZero = { allowedTtlMs, deniedTtlMs, maxEntries, maxWaiting, maxWaitingPerClient };
+  const fromOne = { maxInFlight, timeoutMs };
+  requireNumbers("review", fromZero, { mayBeInfinite: true });
+  requireNumbers("review", fromOne, { least: 1, mayBeInfinite: true });
+  return { ...fromZero, ...fromOne, clock };
+}
+
+/** The user of a TokenReview that says yes; `undefined` for every other answer. */
+function reviewedUser(review: unknown, token: string, audiences: readonly string[]): UserInfo | undefined {
+  const { authenticated, user, error, audiences: agreed } = statusOf(review);
+  if (authenticated !== true || (error !== undefined && error !== "")) return undefined;
+  // A server that knows nothing of audiences answers without any.
+  if (audiences.length > 0 && !texts(agreed).some((audience) => audiences.includes(audience))) {
+    return undefined;
+  }
+  const { username, uid, groups, extra } = record(user);
+  if (typeof username !== "string" || username === "") return undefined;
+  const expiresAtMs = expiryOf(token);
+  return {
+    name: username,
+    groups: texts(groups),
+    ...(typeof uid === "string" && uid !== "" && { uid }),
+    ...(extra !== undefined && { extra }),
+    ...(expiresAtMs !== undefined && { expiresAtMs }),
+  };
+}
+
+/**
+ * When a JSON web token ends; `undefined` of any other token. What it says counts for nothing until it was
+ * reviewed.
+ */
+function expiryOf(token: string): number | undefined {
+  const parts = token.split(".");
+  if (parts.length !== 3) return undefined;
+  try {
+    const { exp } = record(JSON.parse(fromBase64(parts[1])));
+    return typeof exp === "number" && Number.isFinite(exp) ? exp * 1000 : undefined;
+  } catch {
+    return undefined; // no JSON web token
+  }
+}
+
+function reviewSpec(request: RequestAttributes): Record<string, unknown> {
+  const { user, verb, group, version, resource, subresource, name, path } = request;
+  const who = user === undefined ? { user: "system:anonymous", groups: ["system:unauthenticated"] } : {
+    user: user.name,
+    groups: user.groups ?? [],
+    ...(user.uid !== undefined && { uid: user.uid }),
+    ...(isExtra(user.extra) && { extra: user.extra }),
+  };
+  return request.scope === "path" ? { ...who, nonResourceAttributes: { path, verb } } : {
+    ...who,
+    resourceAttributes: {
+      namespace: request.namespace ?? "",
+      verb,
+      group,
+      version,
+      resource,
+      ...(subresource !== undefined && { subresource }),
+      name,
+    },
+  };
+}
+
+/** Whether it is what Kubernetes calls a user's extra: lists of texts by name. */
+function isExtra(extra: unknown): boolean {
+  return typeof extra === "object" && extra !== null && !Array.isArray(extra) &&
+    Object.values(extra).every((value) =>
+      Array.isArray(value) && value.every((text) => typeof text === "string")
+    );
+}
+
+function statusOf(review: unknown): Record<string, unknown> {
+  return record(record(review).status);
+}
+
+function record(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null ? value as Record<string, unknown> : {};
+}
+
+function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((text) => typeof text === "string") : [];
+}
+
+function hex(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

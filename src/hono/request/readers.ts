@@ -1,0 +1,209 @@
+/**
+ * The limits of readers: their number, their queued bytes, their time per turn.
+ * @module
+ */
+
+import type { UserInfo } from "./authorization.ts";
+
+/** A piece of this size is worth a write. */
+export const MOST_PIECE: number = 64 * 1024;
+const MOST_SHARED_PIECE = 256 * 1024;
+const LEAST_PIECE = 8 * 1024;
+
+/** Options of {@linkcode Readers}. */
+export interface ReadersOptions {
+  readonly maxRequests: number;
+  readonly maxWatches: number;
+  readonly maxWatchesPerClient: number;
+  readonly maxBufferedBytes: number;
+}
+
+/** An open watch, for callers that end watches. */
+export interface OpenWatch {
+  readonly user: UserInfo | undefined;
+  /** Ends it, and sends nothing more. */
+  stop(): void;
+}
+
+/**
+ * Places that clients share. A client may take as many as are still free: alone it has half of them, beside
+ * another one a third, and a newcomer finds some as long as there are fewer clients than places.
+ */
+class Places {
+  #most: number;
+  readonly #mostPerClient: number;
+  readonly #byClient = new Map<string, number>();
+  #taken = 0;
+
+  constructor(most: number, mostPerClient: number = Infinity) {
+    this.#most = most;
+    this.#mostPerClient = mostPerClient;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Takes one, for a client or an unknown one; `false` if it has its share. */
+  take(client: string | undefined): boolean {
+    const own = client === undefined ? 0 : this.#byClient.get(client) ?? 0;
+    if (own >= Math.min(this.#most - this.#taken, this.#mostPerClient)) return false;
+    this.#taken++;
+    if (client !== undefined) this.#byClient.set(client, own + 1);
+    return true;
+  }
+
+  /** Lets no client take any more. */
+  close(): void {
+    this.#most = 0;
+  }
+
+  giveBack(client: string | undefined): void {
+    this.#taken--;
+    if (client === undefined) return;
+    const own = this.#byClient.get(client) ?? 0;
+    if (own > 1) this.#byClient.set(client, own - 1);
+    else this.#byClient.delete(client);
+  }
+}
+
+/** Counts the readers, and the bytes that wait to be read. */
+export class Readers {
+  readonly #maxBufferedBytes: number;
+  readonly #requestPlaces: Places;
+  readonly #watchPlaces: Places;
+  #bufferedBytes = 0;
+  #isDraining = false;
+  /** The open watches. */
+  readonly watches: Set<OpenWatch> = new Set();
+
+  /** Makes the counters. */
+  constructor({ maxRequests, maxWatches, maxWatchesPerClient, maxBufferedBytes }: ReadersOptions) {
+    this.#requestPlaces = new Places(maxRequests);
+    this.#watchPlaces = new Places(maxWatches, maxWatchesPerClient);
+    this.#maxBufferedBytes = maxBufferedBytes;
+  }
+
+  /** The requests and watches that are being answered. */
+  get count(): number {
+    return this.#requestPlaces.taken + this.#watchPlaces.taken;
+  }
+
+  /** The bytes that wait in streams. */
+  get bufferedBytes(): number {
+    return this.#bufferedBytes;
+  }
+
+  /** Whether more may be put into a stream that has something in it. */
+  get hasRoom(): boolean {
+    return this.#bufferedBytes < this.#maxBufferedBytes;
+  }
+
+  /**
+   * How much is made for a watch at a time. Where there are many it is little: the runtime, too, holds a
+   * piece for each of them.
+   */
+  get watchPieceLength(): number {
+    return this.#pieceLength(MOST_PIECE, this.#watchPlaces);
+  }
+
+  /** How much of a list is made for one reader at a time. */
+  get listPieceLength(): number {
+    return this.#pieceLength(MOST_PIECE, this.#requestPlaces);
+  }
+
+  /** The same for bytes that all readers share, so that large pieces cost little memory. */
+  get sharedListPieceLength(): number {
+    return this.#pieceLength(MOST_SHARED_PIECE, this.#requestPlaces);
+  }
+
+  #pieceLength(most: number, { taken }: Places): number {
+    const share = Math.floor(this.#maxBufferedBytes / (2 * taken || 1));
+    return Math.max(LEAST_PIECE, Math.min(most, share));
+  }
+
+  /** Bytes came into a stream, or went. */
+  buffered(bytes: number): void {
+    this.#bufferedBytes += bytes;
+  }
+
+  /** Whether the server is about to stop. */
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  /** Ends the open watches, and refuses others. */
+  drain(): void {
+    this.#isDraining = true;
+    this.#watchPlaces.close();
+    for (const watch of Array.from(this.watches)) watch.stop();
+  }
+
+  /** Counts a request of a client that is not authenticated yet; `undefined` if that is too many. */
+  enter(client: string | undefined): Reader | undefined {
+    const places = this.#requestPlaces;
+    return places.take(client) ? new Reader(client, { places, watchPlaces: this.#watchPlaces }) : undefined;
+  }
+}
+
+/** One that reads: a request, and the stream that answers it. */
+export class Reader {
+  readonly #watchPlaces: Places;
+  /** Where it is counted, and as whose; `undefined` once it is refused. */
+  #places: Places | undefined;
+  #client: string | undefined;
+  #holds = 1;
+
+  /** Made by {@linkcode Readers.enter}. */
+  constructor(
+    client: string | undefined,
+    { places, watchPlaces }: { readonly places: Places; readonly watchPlaces: Places },
+  ) {
+    this.#client = client;
+    this.#places = places;
+    this.#watchPlaces = watchPlaces;
+  }
+
+  /** Says whose request it is, and whether it wants a watch; `false` if that client has too many. */
+  identify(client: string | undefined, { isWatch }: { readonly isWatch: boolean }): boolean {
+    const places = isWatch ? this.#watchPlaces : this.#places;
+    if (places === this.#places && client === this.#client) return true;
+    this.#places?.giveBack(this.#client);
+    this.#client = client;
+    this.#places = places?.take(client) ? places : undefined;
+    return this.#places !== undefined;
+  }
+
+  /**
+   * A stream continues after the request is answered. Returns how to end that, which may be called more than
+   * once.
+   */
+  hold(): () => void {
+    this.keep();
+    let isHeld = true;
+    return () => {
+      if (isHeld) this.release();
+      isHeld = false;
+    };
+  }
+
+  /** A stream continues after the request is answered, until {@linkcode Reader.release}. */
+  keep(): void {
+    this.#holds++;
+  }
+
+  /** The request is answered, or a stream has ended. */
+  release(): void {
+    if (--this.#holds === 0) this.#places?.giveBack(this.#client);
+  }
+}
+
+/**
+ * What ends the stream of a reader that reads nothing. Without a stack: some runtimes print it, and it is no
+ * defect.
+ */
+export function newStalledError(what: string, timeoutMs: number): Error {
+  const error = new Error(`the client has read nothing of the ${what} for ${timeoutMs} ms`);
+  error.stack = `${error.name}: ${error.message}`;
+  return error;
+}

@@ -1,0 +1,64 @@
+/**
+ * What a GET of a resource asks for.
+ * @module
+ */
+
+import type { Context } from "hono";
+import {
+  type ListQuery,
+  type ListQueryRefusal,
+  parseGetQuery,
+  parseListQuery,
+  queryParameters,
+  wantsWatch,
+} from "../../protocol/list_query.ts";
+import type { ResourcePath } from "../../protocol/resource_path.ts";
+import type { FieldRules } from "../../protocol/selectable_fields.ts";
+import type { ReadSettings } from "../read_settings.ts";
+import { type EventStreamRequest, eventStreamRequest } from "../send/event_stream.ts";
+
+/** What a GET of a resource asks for, before it is decided. */
+export interface RequestedRead {
+  readonly verb: "get" | "list" | "watch";
+  /** The object that is named, by the path or by a field selector; `""` if there is none. */
+  readonly name: string;
+  readonly query: ListQuery | ListQueryRefusal;
+  readonly searchParams: URLSearchParams;
+  /** If the events of a watch are requested as server-sent ones. */
+  readonly events: EventStreamRequest | undefined;
+}
+
+// A thousand values of the longest kind, and keys for a hundred requirements.
+const MAX_QUERY_TEXT = 128 * 1024;
+
+/** Reads the path and the query of a GET. `isList`: the path has no watches. */
+export function requestedRead(
+  c: Context,
+  { path, fields, isList, settings }: {
+    readonly path: ResourcePath;
+    /** The fields that the resource can be selected by; `undefined` if another server knows. */
+    readonly fields: (() => FieldRules) | undefined;
+    readonly isList: boolean;
+    readonly settings: ReadSettings;
+  },
+): RequestedRead {
+  const isOne = path.name !== "" && !path.isWatch;
+  const mustWatch = path.isWatch || (isList ? false : undefined);
+  const given = queryParameters(new URL(c.req.url).search);
+  const events = !isOne && (mustWatch ?? wantsWatch(given)) ? eventStreamRequest(c, given) : undefined;
+  const { searchParams } = events ?? { searchParams: given };
+  const query = isOne ? parseGetQuery(searchParams) : parseListQuery(searchParams, {
+    ...(mustWatch !== undefined && { watch: mustWatch }),
+    ...(path.isWatch && path.name !== "" && { name: path.name }),
+    fields,
+    limits: {
+      maxRequirements: settings.maxSelectorRequirements,
+      maxValues: settings.maxSelectorValues,
+      maxTextLength: MAX_QUERY_TEXT,
+    },
+  });
+  const isWatch = query.ok ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
+  const verb = isOne ? "get" : isWatch ? "watch" : "list";
+  const name = path.name || (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
+  return { verb, name, query, searchParams, events };
+}

@@ -1,0 +1,152 @@
+/**
+ * The maximum life of a watch.
+ * @module
+ */
+
+import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
+import type { UserInfo } from "../request/authorization.ts";
+import type { Permission } from "../request/gate.ts";
+import { isStatus } from "../../protocol/statuses.ts";
+
+/** Options of {@linkcode WatchLife}. */
+export interface WatchLifeOptions {
+  readonly clock: Clock;
+  /** The permission that the watch was opened with. */
+  readonly permission: Permission;
+  /** Ends the watch in good order after this time. */
+  readonly limitMs: number;
+  /** How often to ask whether the permission still holds. */
+  readonly recheckMs: number;
+}
+
+/** A watch, as its life sees it. */
+export interface Mortal {
+  /** Whether it wants {@linkcode Mortal.heartbeat}. */
+  readonly wantsHeartbeat: boolean;
+  /** Its time is nearly over: show the reader how far it has come. */
+  heartbeat(): void;
+  /** Its time is over: send the remaining events, then end. */
+  end(): void;
+  /** The reader may see nothing more. */
+  stop(): void;
+}
+
+// A watch that is so short is opened for its bookmark, which comes first here. kube-apiserver sends it 2 s
+// before the end:
+// https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
+const SHORT_MS = 3_000;
+
+// Until the hooks are called again that were too busy to decide.
+const BUSY_MS = 5_000;
+
+// Before the end of a credential: time for the hooks to look for its successor.
+const MARGIN_MS = 10_000;
+
+/** Ends a watch when its time is over, or its permission is. One timer at a time. */
+export class WatchLife {
+  readonly #watch: Mortal;
+  readonly #clock: Clock;
+  readonly #recheckMs: number;
+  /** `undefined` if the permission lasts for the whole life: it keeps the request, which is large. */
+  readonly #renew: Permission["renew"] | undefined;
+  readonly #endMs: number;
+  #user: UserInfo | undefined;
+  #nextCheckMs: number;
+  #bookmarkMs: number;
+  #timer: TimerHandle | undefined;
+  #isClosed = false;
+
+  /** Begins. */
+  constructor(watch: Mortal, options: WatchLifeOptions) {
+    this.#watch = watch;
+    const { clock, limitMs, recheckMs, permission } = options;
+    this.#clock = clock;
+    this.#recheckMs = recheckMs;
+    this.#endMs = monotonicNow(clock) + limitMs;
+    this.#user = permission.user;
+    const isLasting = recheckMs === Infinity && permission.user?.expiresAtMs === undefined;
+    this.#renew = isLasting ? undefined : permission.renew;
+    this.#nextCheckMs = monotonicNow(clock) + this.#checkDelayMs();
+    const isShort = watch.wantsHeartbeat && options.limitMs <= SHORT_MS;
+    this.#bookmarkMs = isShort ? this.#endMs - options.limitMs : Infinity;
+    this.#schedule();
+  }
+
+  /** Whose watch it is. */
+  get user(): UserInfo | undefined {
+    return this.#user;
+  }
+
+  /** Whether nothing more may be sent, as the reader's credential has ended. */
+  get isOver(): boolean {
+    return this.#remainingMs() <= 0;
+  }
+
+  /** The watch has ended. */
+  close(): void {
+    this.#isClosed = true;
+    this.#clearTimer();
+  }
+
+  #clearTimer(): void {
+    if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #remainingMs(): number {
+    const clock = this.#clock;
+    return this.#user?.expiresAtMs === undefined ? Infinity : this.#user.expiresAtMs - clock.now();
+  }
+
+  #checkDelayMs(): number {
+    const remainingMs = this.#remainingMs();
+    return Math.min(this.#recheckMs, Math.max(remainingMs - MARGIN_MS, remainingMs / 2));
+  }
+
+  #schedule(): void {
+    const clock = this.#clock;
+    const nowMs = monotonicNow(clock);
+    const nextMs = Math.min(this.#endMs, this.#nextCheckMs, this.#bookmarkMs);
+    const waitMs = Math.min(nextMs - nowMs, this.#remainingMs());
+    if (waitMs < Infinity) this.#timer = clock.setTimeout(() => this.#onTimer(), Math.max(0, waitMs));
+  }
+
+  #onTimer(): void {
+    this.#timer = undefined;
+    const nowMs = monotonicNow(this.#clock);
+    if (this.isOver) return this.#watch.stop();
+    if (nowMs >= this.#endMs) return this.#watch.end();
+    if (nowMs >= this.#bookmarkMs) {
+      this.#bookmarkMs = Infinity;
+      this.#watch.heartbeat();
+      if (this.#isClosed) return;
+    }
+    if (nowMs >= this.#nextCheckMs) {
+      // Until there is an answer, which has its own time limit.
+      this.#nextCheckMs = Infinity;
+      this.#check();
+    }
+    this.#schedule();
+  }
+
+  async #check(): Promise<void> {
+    const known = this.#user;
+    const answer = await this.#renew?.();
+    if (this.#isClosed || answer === undefined) return;
+    // A hook with too much to do ends no watch.
+    if (isStatus(answer) && answer.code === 429) return this.#checkAgain(BUSY_MS);
+    // A watch belongs to one user.
+    if (isStatus(answer) || answer.user?.name !== known?.name) return this.#watch.stop();
+    this.#user = answer.user;
+    // A credential without a successor is good until its end, which needs no further question.
+    const isSame = known?.expiresAtMs !== undefined && answer.user?.expiresAtMs === known.expiresAtMs &&
+      this.#remainingMs() <= MARGIN_MS;
+    this.#checkAgain(isSame ? Infinity : this.#checkDelayMs());
+  }
+
+  #checkAgain(delayMs: number): void {
+    this.#clearTimer();
+    this.#nextCheckMs = monotonicNow(this.#clock) + delayMs;
+    this.#schedule();
+  }
+}

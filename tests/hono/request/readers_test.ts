@@ -1,0 +1,356 @@
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import process from "node:process";
+import { describe, it } from "node:test";
+import { silentLogger } from "@listwatch/cache";
+import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import { FakeClock, nextTurn, settle } from "../../../src/util/clock.ts";
+import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
+
+const WATCH = "/api/v1/pods?watch=1&resourceVersion=30000";
+
+function apiOf(objects: readonly TestObject[], options: Partial<ReadApiOptions> = {}) {
+  const clock = new FakeClock();
+  const informer = FakeInformer.with(objects, 30_000);
+  const api = readApi({
+    resources: [{ informer, resource: "v1/pods" }],
+    ...(options.authorize === undefined && { allowAnonymous: true }),
+    logger: silentLogger,
+    clock,
+    ...options,
+  });
+  return { api, informer, clock };
+}
+
+function manyPods(count: number): TestObject[] {
+  return Array.from(
+    { length: count },
+    (_, i) => object(`shop/pod-${String(i).padStart(5, "0")}`, i + 1, { spec: { text: "x".repeat(1_000) } }),
+  );
+}
+
+const from = (hostname: string) => ({ remoteAddr: { hostname } });
+
+describe("Readers", () => {
+  const watch = async (api: ReturnType<typeof apiOf>["api"], address: string, user = "") =>
+    (await api.request(WATCH, { headers: { "X-User": user } }, from(address))).status;
+  const repeated = (status: number, count: number) => Array.from({ length: count }, () => status);
+  const ofUsers: Partial<ReadApiOptions> = {
+    authenticate: (c) => ({ name: c.req.header("X-User") ?? "" }),
+    authorize: () => true,
+  };
+
+  it("beyond maxWatches get 429 with Retry-After for watches only, and are answered once others have left", async () => {
+    const { api } = apiOf([], { maxWatches: 3 });
+    const watches = await Promise.all([1, 2, 3].map(() => api.request(WATCH)));
+    assert.deepEqual(watches.map(({ status }) => status), [200, 200, 200]);
+    const response = await api.request(WATCH);
+    assert.equal(response.status, 429);
+    assert.equal(response.headers.get("Retry-After"), "1");
+    assert.equal((await response.json()).reason, "TooManyRequests");
+    for (const path of ["/api/v1/pods", "/apis", "/readyz"]) {
+      assert.equal((await api.request(path)).status, 200);
+    }
+    await watches[1].body?.cancel();
+    assert.equal((await api.request(WATCH)).status, 200);
+    assert.equal(api.endWatches(), 3);
+    const again = await Promise.all([1, 2, 3].map(() => api.request(WATCH)));
+    assert.deepEqual(again.map(({ status }) => status), [200, 200, 200]);
+    api.endWatches();
+  });
+
+  it("beyond maxRequests get 429 for requests, while they wait for their authentication, too", async () => {
+    let decide = (_: boolean) => {};
+    const decision = new Promise<boolean>((resolve) => (decide = resolve));
+    const { api } = apiOf([], { maxRequests: 4, authorize: () => decision });
+    const list = (address: string) => api.request("/api/v1/pods", {}, from(address));
+    const first = [list("a"), list("a")];
+    assert.equal((await list("a")).status, 429);
+    const second = [list("b")];
+    assert.equal((await list("b")).status, 429);
+    const third = [list("c")];
+    assert.equal((await list("c")).status, 429);
+    decide(true);
+    for (const response of await Promise.all([...first, ...second, ...third])) {
+      assert.equal(response.status, 200);
+      await response.text();
+    }
+    assert.equal((await list("a")).status, 200);
+  });
+
+  it("of one client may be as many as are still free: by user, else by address; a newcomer finds some", async () => {
+    const { api } = apiOf([], { maxWatches: 12 });
+    const statuses = [];
+    for (let i = 0; i < 8; i++) statuses.push(await watch(api, "10.0.0.1"));
+    assert.deepEqual(statuses, [...repeated(200, 6), 429, 429]);
+    assert.deepEqual(
+      [await watch(api, "10.0.0.2"), await watch(api, "10.0.0.2"), await watch(api, "10.0.0.2")],
+      repeated(200, 3),
+    );
+    assert.deepEqual([await watch(api, "10.0.0.2"), await watch(api, "10.0.0.1")], [429, 429]);
+    assert.equal(await watch(api, "10.0.0.3"), 200);
+    assert.equal((await api.request("/api/v1/pods", {}, from("10.0.0.1"))).status, 200);
+    const known = apiOf([], { ...ofUsers, maxWatches: 4 }).api;
+    assert.deepEqual([await watch(known, "1", "jane"), await watch(known, "2", "jane")], [200, 200]);
+    assert.equal(await watch(known, "3", "jane"), 429);
+    assert.equal(await watch(known, "1", "joe"), 200);
+    known.endWatches(({ name } = { name: "" }) => name === "jane");
+    assert.deepEqual([await watch(known, "1", "jane"), await watch(known, "2", "joe")], [200, 200]);
+  });
+
+  it("of one client are at most maxWatchesPerClient", async () => {
+    const { api } = apiOf([], { maxWatchesPerClient: 2 });
+    assert.deepEqual([await watch(api, "a"), await watch(api, "a"), await watch(api, "a")], [200, 200, 429]);
+    assert.equal(await watch(api, "b"), 200);
+  });
+
+  it("are by default 5,000 watches of one ServiceAccount or address, whose lists are answered meanwhile", async () => {
+    for (const options of [ofUsers, {}]) {
+      const { api, informer } = apiOf(manyPods(3), options);
+      const headers = { "X-User": "system:serviceaccount:a:b" };
+      const bodies: ReadableStreamDefaultReader<Uint8Array>[] = [];
+      for (let i = 0; i < 5_000; i++) {
+        const response = await api.request(
+          WATCH,
+          { headers },
+          from("a"),
+        );
+        assert.equal(response.status, 200);
+        bodies.push(response.body!.getReader());
+      }
+      assert.deepEqual(api.openWatches(), [5_000]);
+      for (let i = 0; i < 100; i++) {
+        const list = await api.request("/api/v1/pods", { headers });
+        assert.equal((await list.json()).items.length, 3);
+      }
+      const pieces = bodies.map((body) => body.read());
+      informer.put(object("shop/news", 30_001));
+      for (const { value } of await Promise.all(pieces)) assert.ok(value!.byteLength > 0);
+      assert.equal(api.endWatches(), 5_000);
+    }
+  });
+
+  it("are distinguished by clientOf", async () => {
+    const { api } = apiOf([], {
+      maxWatchesPerClient: 1,
+      clientOf: (c) => c.req.header("X-Client"),
+    });
+    const statusOf = async (client?: string) =>
+      (await api.request(WATCH, client === undefined ? {} : { headers: { "X-Client": client } })).status;
+    assert.deepEqual(
+      [await statusOf("a"), await statusOf("a"), await statusOf("b"), await statusOf(), await statusOf()],
+      [200, 429, 200, 200, 200],
+    );
+  });
+
+  it("are counted until their response is sent, where the runtime reports it", async () => {
+    const { api } = apiOf([], { maxRequests: 2, maxWatches: 2 });
+    for (const path of ["/api/v1/pods", "/apis", "/api/v1/pods/none", WATCH]) {
+      const ask = async (env: object = {}) => {
+        const { status, body } = await api.request(path, {}, { ...from("a"), ...env });
+        await body?.cancel();
+        return status;
+      };
+      const outgoing = new EventEmitter();
+      assert.notEqual(await ask({ outgoing }), 429, path);
+      assert.equal(await ask(), 429, path);
+      outgoing.emit("close");
+      const { promise: completed, resolve } = Promise.withResolvers<void>();
+      assert.notEqual(await ask({ completed }), 429, path);
+      assert.equal(await ask(), 429, path);
+      resolve();
+      await settle();
+      assert.notEqual(await ask(), 429, path);
+    }
+  });
+
+  it("that are refused, fail or go are not counted any more", async () => {
+    let allowed: unknown = false;
+    const { api } = apiOf(manyPods(200), {
+      maxRequests: 1,
+      maxWatches: 1,
+      // deno-lint-ignore no-explicit-any
+      authorize: () => allowed as any,
+    });
+    for (const method of ["GET", "POST", "HEAD"]) {
+      assert.equal((await api.request("/api/v1/pods", { method }, from("a"))).status, 403);
+    }
+    allowed = true;
+    for (
+      const path of ["?limit=ten", "?watch=1&resourceVersion=x", "?watch=1&resourceVersion=1", "?limit=1"]
+    ) {
+      const response = await api.request(`/api/v1/pods${path}`, {}, from("a"));
+      assert.notEqual(response.status, 429, path);
+      await response.text();
+    }
+    for (let i = 0; i < 3; i++) {
+      const list = await api.request("/api/v1/pods", {}, from("a"));
+      assert.equal(list.status, 200);
+      if (i === 0) await list.text();
+      else await list.body?.cancel();
+    }
+  });
+});
+
+describe("Reader, one that reads nothing", () => {
+  it("of a large list, or stops in its middle, is disconnected after writeTimeoutMs, and one that reads slowly is not", async () => {
+    const { api, clock } = apiOf(manyPods(1_000), { writeTimeoutMs: 5_000, maxRequests: 4 });
+    const never = await api.request("/api/v1/pods");
+    const slow = await api.request("/api/v1/pods");
+    assert.equal(clock.pendingTimers, 2);
+    const reader = slow.body!.getReader();
+    let length = 0;
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+      length += chunk.value.byteLength;
+      await clock.advance(4_000);
+    }
+    assert.ok(length > 1_000_000);
+    assert.equal(clock.pendingTimers, 0);
+    await assert.rejects(never.text(), /the client has read nothing of the list for 5000 ms/);
+    const stops = (await api.request("/api/v1/pods")).body!.getReader();
+    await stops.read();
+    assert.equal(clock.pendingTimers, 1);
+    await clock.advance(5_000);
+    assert.equal(clock.pendingTimers, 0);
+    await assert.rejects(stops.read(), /the client has read nothing of the list for 5000 ms/);
+    assert.equal((await api.request("/api/v1/pods?limit=1")).status, 200);
+  });
+
+  it("of a watch is disconnected once more waits than fits into its stream, and one that reads slowly is not", async () => {
+    const options = { writeTimeoutMs: 5_000, watchLifetimeMs: Infinity, watchBufferBytes: 2_000 };
+    const { api, informer, clock } = apiOf([], options);
+    const idle = await api.request(WATCH);
+    const never = await api.request(WATCH);
+    const slow = await api.request(WATCH);
+    await clock.advance(60_000);
+    assert.equal(clock.pendingTimers, 0, "who has nothing to read is not slow");
+    await idle.body?.cancel();
+    const reader = slow.body!.getReader();
+    for (let version = 30_001; version <= 30_040; version++) {
+      informer.put(object("shop/a", version, { spec: "x".repeat(500) }));
+      await settle();
+      if (version % 2 === 0) await reader.read();
+      await clock.advance(2_000);
+    }
+    await assert.rejects(never.text(), /the client has read nothing of the watch for 5000 ms/);
+    await reader.cancel();
+    assert.equal(clock.pendingTimers, 0);
+  });
+});
+
+describe("Readers, the bytes that wait for them,", () => {
+  /** The bytes that are made for readers that read nothing, as the streams' own queues hold them. */
+  async function waiting(responses: readonly Response[]): Promise<number> {
+    let bytes = 0;
+    for (const { body } of responses) {
+      const reader = body!.getReader();
+      // The first of a list that streams is made when it is read.
+      const { value } = await reader.read();
+      bytes += value?.byteLength ?? 0;
+      await reader.cancel();
+    }
+    return bytes;
+  }
+
+  it("of 400 who never read, before 20,000 pods, is less than 50 MB, and their lists share their objects", async () => {
+    const { api, informer } = apiOf(manyPods(20_000));
+    const arrayBuffers = () => process.memoryUsage().arrayBuffers;
+    const before = arrayBuffers();
+    const responses: Response[] = [];
+    for (let i = 0; i < 400; i++) {
+      responses.push(await api.request(i % 2 === 0 ? "/api/v1/pods" : "/api/v1/pods?watch=1"));
+      informer.put(object("shop/pod-00000", 30_001 + i, { spec: { text: "y".repeat(1_000) } }));
+      await settle();
+    }
+    const grown = arrayBuffers() - before;
+    assert.ok(grown < 50_000_000, `${grown} bytes`);
+    assert.ok(await waiting(responses) < 50_000_000);
+  });
+
+  it("of a relist that changed very much is nothing but 410: to list again waits for the reader", async () => {
+    const { api, informer } = apiOf(manyPods(100), { eventWindow: 20_000 });
+    const pods = (name: string, count: number, version: number) =>
+      manyPods(count).map(({ spec }, i) => object(`shop/${name}-${i}`, version + i, { spec }));
+    const many = await api.request(WATCH);
+    const first = pods("q", 6_000, 30_001);
+    informer.relist(first, 40_000);
+    await settle();
+    assert.match(await many.text(), /^\{"type":"ERROR".{0,500}"code":410\}\}\n$/);
+    const few = await api.request("/api/v1/pods?watch=1&resourceVersion=40000");
+    informer.relist([...first, ...pods("r", 1_000, 40_001)], 50_000);
+    await settle();
+    api.endWatches();
+    assert.ok((await few.text()).length > 1_000_000);
+  });
+
+  it("is made in turns: timers and the network continue while many read", async () => {
+    const watch = "/api/v1/pods?watch=1&allowWatchBookmarks=1";
+    // To send kept bytes takes a tenth of the time that it takes to make them.
+    const cases = [["/api/v1/pods", 0, 1], ["/api/v1/pods", 1e9, 10], [watch, 0, 1]] as const;
+    for (const [path, maxListBodyBytes, share] of cases) {
+      const { api } = apiOf(manyPods(3_000), { maxListBodyBytes });
+      let bytes = 0;
+      let most = 0;
+      let isOver = false;
+      const turns = (async () => {
+        for (let before = 0; !isOver; before = bytes) {
+          await nextTurn();
+          most = Math.max(most, bytes - before);
+        }
+      })();
+      await Promise.all(Array.from({ length: 20 }, async () => {
+        const reader = (await api.request(path)).body!.getReader();
+        let last = "";
+        for (let read = await reader.read(); !read.done; read = await reader.read()) {
+          bytes += read.value.byteLength;
+          last = new TextDecoder().decode(read.value.subarray(-300));
+          if (last.includes("initial-events-end")) break;
+        }
+        await reader.cancel();
+      }));
+      isOver = true;
+      await turns;
+      assert.ok(bytes > 60_000_000, `${bytes} bytes`);
+      // What each begins with, and a turn's worth.
+      assert.ok(most < 20 * 64 * 1024 + share * 1_000_000, `${path}: ${most} bytes in one turn`);
+    }
+  });
+
+  it("is less for each the more there are, as the runtime holds a piece for each, too", async () => {
+    const { api } = apiOf(manyPods(500));
+    const pieceOf = async (path: string) => {
+      const reader = (await api.request(path)).body!.getReader();
+      const { byteLength } = (await reader.read()).value!;
+      return { byteLength, reader };
+    };
+    for (const path of ["/api/v1/pods", "/api/v1/pods?watch=1"]) {
+      const first = await pieceOf(path);
+      assert.ok(first.byteLength >= 64 * 1024, `${first.byteLength}`);
+      const readers = [first.reader];
+      let last = first.byteLength;
+      for (let i = 0; i < 400; i++) {
+        const { byteLength, reader } = await pieceOf(path);
+        readers.push(reader);
+        last = byteLength;
+      }
+      assert.ok(last < 24 * 1024, `${last}`);
+      for (const reader of readers) await reader.cancel();
+    }
+  });
+
+  it("is one chunk each where all together have too much, and no reader waits for another", async () => {
+    const { api } = apiOf(manyPods(500), { maxBufferedBytes: 1, watchBufferBytes: 1_000_000 });
+    const open = () => api.request("/api/v1/pods?watch=1&allowWatchBookmarks=1");
+    const never = await open();
+    const reads = await open();
+    const reader = reads.body!.getReader();
+    let text = "";
+    while (!text.includes("initial-events-end")) {
+      const { value } = await reader.read();
+      assert.ok(value!.byteLength < 100_000);
+      text += new TextDecoder().decode(value);
+    }
+    await reader.cancel();
+    assert.ok((await never.body!.getReader().read()).value!.byteLength < 100_000);
+  });
+});

@@ -1,0 +1,451 @@
+import assert from "node:assert/strict";
+import process from "node:process";
+import { describe, it } from "node:test";
+import { metaNamespaceKey, silentLogger } from "@listwatch/cache";
+import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import { FanOut, MOST_GATHER_MS, type Recipient, SLICE_UNITS } from "../../../src/hono/send/fan_out.ts";
+import { newObjectView } from "../../../src/hono/request/view.ts";
+import { newSelection } from "../../../src/hono/content/selection.ts";
+import { EntryViews } from "../../../src/hono/send/encoding.ts";
+import { WatchGroups } from "../../../src/hono/send/watch_groups.ts";
+import { parseLabelSelector } from "../../../src/meta/labels.ts";
+import { parseResource } from "../../../src/meta/resource.ts";
+import { ObjectHolding } from "../../../src/store/holding.ts";
+import { FakeClock, nextTurn, settle } from "../../../src/util/clock.ts";
+import { type ByteSink, PushedBody, type SinkUser } from "../../../src/util/pushed_body.ts";
+import { seededRandom } from "../../../src/util/seeded_random.ts";
+import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
+import type { Json } from "../reading.ts";
+
+const PODS = "/api/v1/pods";
+const WRITE_UNITS = 500;
+
+/** A log whose watches each have `entries` to send, one by one. */
+function sourceOf(fanOut: FanOut, count: number) {
+  const log = { entries: 0, delivered: 0, passes: 0 };
+  const recipients = Array.from({ length: count }, (): Recipient & { sent: number } => ({
+    sent: 0,
+    isQueued: false,
+    get isReady() {
+      return this.sent < log.entries;
+    },
+    deliver() {
+      this.sent = log.entries;
+      log.delivered++;
+      fanOut.units += WRITE_UNITS;
+      return false;
+    },
+  }));
+  const source = { recipients, passEnds: () => void log.passes++ };
+  const grow = () => {
+    log.entries++;
+    fanOut.grown(source);
+  };
+  return { log, recipients, source, grow };
+}
+
+describe("FanOut", () => {
+  it("lets the event loop turn after a slice, however many watches there are, so that ingest never waits longer", async () => {
+    const clock = new FakeClock();
+    const { log, recipients, grow } = sourceOf(new FanOut(clock), 2_000);
+    let most = 0;
+    // The upstream: one event in every turn, as a socket brings them.
+    for (let event = 0; event < 200; event++) {
+      const before = log.delivered;
+      grow();
+      await nextTurn();
+      most = Math.max(most, log.delivered - before);
+      if (event % 10 === 0) void clock.advance(1);
+    }
+    assert.ok(most > 0 && most <= SLICE_UNITS / WRITE_UNITS + 1, `${most} writes in one turn`);
+    await clock.advance(MOST_GATHER_MS);
+    await settle();
+    await clock.advance(MOST_GATHER_MS);
+    assert.ok(recipients.every(({ sent }) => sent === 200));
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("sends the first event after a quiet time in its turn, and gathers those of the rest after a large pass", async () => {
+    const clock = new FakeClock();
+    const { log, grow } = sourceOf(new FanOut(clock), 250);
+    grow();
+    await Promise.resolve();
+    assert.equal(log.delivered, 250);
+    assert.equal(clock.pendingTimers, 0, "no timer while nothing comes");
+    grow();
+    grow();
+    await settle();
+    assert.equal(log.delivered, 250);
+    assert.equal(clock.pendingTimers, 1);
+    // Twice the cost of the pass: 250 writes of 10 us.
+    await clock.advance(5);
+    assert.equal(log.delivered, 500, "both events at once");
+    assert.equal(clock.pendingTimers, 0);
+    await clock.advance(5);
+    grow();
+    await Promise.resolve();
+    assert.equal(log.delivered, 750);
+  });
+
+  it("gathers for 25 ms at most, and not at all for few watches", async () => {
+    const clock = new FakeClock();
+    const many = sourceOf(new FanOut(clock), 20_000);
+    many.grow();
+    await settle();
+    many.grow();
+    await clock.advance(MOST_GATHER_MS);
+    await settle();
+    assert.equal(many.log.delivered, 40_000);
+    const few = sourceOf(new FanOut(clock), 10);
+    for (let i = 1; i <= 5; i++) {
+      few.grow();
+      await Promise.resolve();
+      assert.equal(few.log.delivered, 10 * i);
+    }
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("lets a watch that continues on its own take turns with a pass, and forgets a log without watches", async () => {
+    const clock = new FakeClock();
+    const fanOut = new FanOut(clock);
+    const { log, source, grow } = sourceOf(fanOut, 1_000);
+    let pieces = 0;
+    let passed = 0;
+    const replay: Recipient = {
+      isQueued: false,
+      isReady: true,
+      deliver() {
+        fanOut.units += WRITE_UNITS;
+        if (++pieces === 500) passed = log.delivered;
+        return pieces < 500;
+      },
+    };
+    grow();
+    fanOut.ready(replay);
+    fanOut.ready(replay);
+    await settle();
+    assert.equal(pieces, 500);
+    assert.ok(Math.abs(passed - 500) <= 1, `${passed} watches of the pass meanwhile`);
+    assert.equal(log.delivered, 1_000);
+    grow();
+    assert.equal(clock.pendingTimers, 1);
+    fanOut.forget(source);
+    assert.equal(clock.pendingTimers, 0);
+  });
+});
+
+function apiOf(objects: readonly TestObject[], options: Partial<ReadApiOptions> = {}) {
+  const clock = new FakeClock();
+  const informer = FakeInformer.with(objects, 1_000);
+  const api = readApi({
+    resources: [{ informer, resource: "v1/pods" }],
+    allowAnonymous: true,
+    logger: silentLogger,
+    clock,
+    ...options,
+  });
+  return { api, informer, clock };
+}
+
+/** A server's response that takes shared pieces. */
+class Sink implements ByteSink {
+  text = "";
+  ended = false;
+  queuedBytes = 0;
+  isSlow = false;
+  readonly pieces: Uint8Array[] = [];
+  readonly user: SinkUser;
+
+  constructor(response: Response) {
+    const { body } = response;
+    assert.ok(body instanceof PushedBody);
+    this.user = body.pushTo(this);
+  }
+
+  write(piece: Uint8Array): boolean {
+    assert.ok(!this.ended);
+    this.pieces.push(piece);
+    this.text += new TextDecoder().decode(piece);
+    if (this.isSlow) this.queuedBytes += piece.byteLength;
+    return !this.isSlow;
+  }
+
+  drain(): void {
+    this.queuedBytes = 0;
+    this.user.onDrained();
+  }
+
+  end(): void {
+    this.ended = true;
+  }
+
+  destroy(): void {
+    this.ended = true;
+  }
+
+  get events(): Json[] {
+    return this.text.split("\n").slice(0, -1).map((line) => JSON.parse(line));
+  }
+}
+
+describe("openWatch, many watches,", () => {
+  it("share the bytes of one view, one selection and one place: made once, written to each", async () => {
+    const { api, informer } = apiOf([]);
+    let encoded = 0;
+    const open = async (query = "") =>
+      new Sink(await api.request(`${PODS}?watch=1&resourceVersion=1000${query}`));
+    const all = await Promise.all(Array.from({ length: 50 }, () => open()));
+    const red = await Promise.all(Array.from({ length: 50 }, () => open("&labelSelector=color%3Dred")));
+    const spec = { toJSON: () => ++encoded };
+    informer.put(object("shop/a", 1_001, { labels: { color: "red" }, spec }));
+    informer.put(object("shop/b", 1_002, { labels: { color: "blue" }, spec }));
+    await settle();
+    assert.equal(encoded, 2);
+    for (const sinks of [all, red]) {
+      const [{ pieces }] = sinks;
+      assert.equal(pieces.length, 1);
+      assert.ok(sinks.every((sink) => sink.pieces[0] === pieces[0]));
+    }
+    assert.deepEqual(all[0].events.map(({ object }) => object.metadata.name), ["a", "b"]);
+    assert.deepEqual(red[0].events.map(({ object }) => object.metadata.name), ["a"]);
+  });
+
+  it("leave the others when they are slow, continue from their own place, and share again when they have caught up", async () => {
+    const { api, informer, clock } = apiOf([], { watchBufferBytes: 1_000 });
+    const open = async () => new Sink(await api.request(`${PODS}?watch=1&resourceVersion=1000`));
+    const [slow, quick, other] = [await open(), await open(), await open()];
+    const put = async (version: number) => {
+      informer.put(object("shop/a", version, { spec: "x".repeat(2_000) }));
+      await clock.advance(MOST_GATHER_MS);
+    };
+    slow.isSlow = true;
+    for (let version = 1_001; version <= 1_005; version++) await put(version);
+    assert.deepEqual([slow.pieces.length, quick.pieces.length], [1, 5]);
+    slow.isSlow = false;
+    slow.drain();
+    await settle();
+    assert.equal(slow.text, quick.text);
+    assert.equal(slow.pieces.length, 2);
+    await put(1_006);
+    assert.equal(slow.pieces.at(-1), quick.pieces.at(-1));
+    assert.equal(slow.text, other.text);
+  });
+
+  it("that a server writes to directly, are disconnected when they read nothing, and end with 410 when they read too late", async () => {
+    const options = { watchBufferBytes: 1_000, writeTimeoutMs: 5_000, eventWindow: 10 };
+    const { api, informer, clock } = apiOf([], options);
+    const open = async () => new Sink(await api.request(`${PODS}?watch=1&resourceVersion=1000`));
+    const late = await open();
+    late.isSlow = true;
+    for (let version = 1_001; version <= 1_030; version++) {
+      informer.put(object("shop/a", version, { spec: "x".repeat(2_000) }));
+      await settle();
+    }
+    assert.equal(late.events.at(-1).object.code, 410);
+    assert.ok(late.ended);
+    assert.equal(late.events.length, 2);
+    const never = new Sink(await api.request(`${PODS}?watch=1&resourceVersion=1030`));
+    never.isSlow = true;
+    for (let version = 1_031; version <= 1_033; version++) {
+      informer.put(object("shop/a", version, { spec: "x".repeat(2_000) }));
+      await settle();
+    }
+    await clock.advance(5_000);
+    assert.ok(never.ended);
+    assert.equal(api.endWatches(), 0);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("receive what comes during a long pass, also when it is more than the event window", async () => {
+    const { api, informer, clock } = apiOf([], { eventWindow: 5 });
+    const sinks: Sink[] = [];
+    for (let i = 0; i < 1_000; i++) {
+      sinks.push(new Sink(await api.request(`${PODS}?watch=1&resourceVersion=1000`)));
+    }
+    let version = 1_000;
+    for (let turn = 0; turn < 30; turn++) {
+      for (let i = 0; i < 4; i++) informer.put(object("shop/a", ++version));
+      await nextTurn();
+    }
+    await clock.advance(MOST_GATHER_MS);
+    await settle();
+    await clock.advance(MOST_GATHER_MS);
+    for (const { text } of sinks) assert.equal(text, sinks[0].text);
+    assert.deepEqual(
+      sinks[0].events.map(({ object }) => Number(object.metadata.resourceVersion)),
+      Array.from({ length: 120 }, (_, i) => 1_001 + i),
+    );
+    const old = await api.request(`${PODS}?watch=1&resourceVersion=1110`);
+    assert.equal(JSON.parse(await old.text()).object.code, 410);
+  });
+
+  it("whose clients disconnect without a sign are found by their bookmarks", async () => {
+    const options = { bookmarkIntervalMs: 10_000, writeTimeoutMs: 15_000, watchLifetimeMs: Infinity };
+    const { api, informer, clock } = apiOf([], options);
+    const open = () => api.request(`${PODS}?watch=1&resourceVersion=1000&allowWatchBookmarks=1`);
+    const lost = await open();
+    const lives = (await open()).body!.getReader();
+    for (let i = 0; i < 6; i++) {
+      informer.bookmark(1_001 + i);
+      await clock.advance(10_000);
+      await lives.read();
+    }
+    assert.equal(api.endWatches(), 1);
+    await assert.rejects(lost.text(), /the client has read nothing of the watch for 15000 ms/);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("receive every event once and in order, at any speed, through any number of groups, relists and late joiners", async () => {
+    const seed = Number(process.env.LISTWATCH_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
+    console.log(`LISTWATCH_FUZZ_SEED=${seed}`);
+    const random = seededRandom(seed);
+    const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)];
+    const colors = ["red", "blue", "green"];
+    const { api, informer, clock } = apiOf([], { watchBufferBytes: 3_000, eventWindow: 100_000 });
+    let version = 1_000;
+    /** All changes, as a watch of everything receives them. */
+    const changes: { key: string; before?: string; after?: string; version: number }[] = [];
+    const known = new Map<string, string>();
+    const change = (key: string, after: string | undefined) => {
+      changes.push({ key, before: known.get(key), after, version: ++version });
+      if (after === undefined) known.delete(key);
+      else known.set(key, after);
+    };
+    const pod = (key: string, color: string) =>
+      object(key, version, { labels: { color }, spec: "x".repeat(Math.floor(random() * 700)) });
+    const expected = (from: number, namespace: string, color: string) =>
+      changes.slice(from).flatMap(({ key, before, after, version }) => {
+        const has = (value?: string) =>
+          value !== undefined && (color === "" || value === color) && key.startsWith(namespace);
+        if (!has(before) && !has(after)) return [];
+        return [`${!has(before) ? "ADDED" : !has(after) ? "DELETED" : "MODIFIED"} ${key} ${version}`];
+      });
+    const watches: { sink: Sink; from: number; namespace: string; color: string; startMs: number }[] = [];
+    const lines = ({ sink }: { sink: Sink }) =>
+      sink.events.filter(({ type }) => type !== "BOOKMARK").map(({ type, object: { metadata } }) =>
+        `${type} ${metadata.namespace}/${metadata.name} ${metadata.resourceVersion}`
+      );
+    try {
+      for (let step = 0; step < 2_000; step++) {
+        const kind = random();
+        if (kind < 0.06 && watches.length < 60) {
+          const [namespace, color] = [pick(["", "a", "b"]), pick(["", ...colors])];
+          const path = namespace === "" ? PODS : `/api/v1/namespaces/${namespace}/pods`;
+          const accept = pick([
+            "application/json",
+            "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+          ]);
+          const selector = color === "" ? "" : `&labelSelector=color%3D${color}`;
+          const query = `watch=1&resourceVersion=${version}${selector}${
+            pick(["", "&allowWatchBookmarks=1"])
+          }`;
+          const from = changes.length;
+          const response = await api.request(`${path}?${query}`, { headers: { Accept: accept } });
+          watches.push({ sink: new Sink(response), from, namespace, color, startMs: clock.now() });
+        } else if (kind < 0.2 && watches.length > 0) {
+          const { sink } = pick(watches);
+          sink.isSlow = !sink.isSlow;
+          if (!sink.isSlow) sink.drain();
+        } else if (kind < 0.35 && watches.length > 0) {
+          pick(watches).sink.drain();
+        } else if (kind < 0.4) {
+          await clock.advance(random() * 40);
+        } else if (kind < 0.5) {
+          await nextTurn();
+        } else {
+          const key = `${pick(["a", "b"])}/${Math.floor(random() * 12)}`;
+          if (known.has(key) && random() < 0.3) {
+            change(key, undefined);
+            informer.remove(key, version);
+          } else {
+            const color = pick(colors);
+            change(key, color);
+            informer.put(pod(key, color));
+          }
+        }
+        // A client is never ahead of what has happened, and never out of order.
+        if (step % 100 === 0) {
+          for (const watch of watches) {
+            const read = lines(watch);
+            const all = expected(watch.from, watch.namespace, watch.color);
+            assert.deepEqual(read, all.slice(0, read.length));
+          }
+        }
+      }
+      for (let i = 0; i < 400; i++) {
+        for (const { sink } of watches) {
+          sink.isSlow = false;
+          sink.drain();
+        }
+        await clock.advance(1);
+      }
+      assert.ok(changes.length > 500 && watches.length > 30);
+      for (const watch of watches) {
+        assert.deepEqual(lines(watch), expected(watch.from, watch.namespace, watch.color));
+      }
+    } catch (error) {
+      throw new Error(`seed ${seed}: ${(error as Error).message}`, { cause: error });
+    }
+  });
+});
+
+describe("EventLog, its window,", () => {
+  const large = (version: number) => object("shop/a", version, { spec: "x".repeat(50_000) });
+
+  it("is bounded by eventWindowBytes, too: the oldest events go first, watches from before them get 410", async () => {
+    const { api, informer } = apiOf([], { eventWindowBytes: 1_000_000 });
+    const quick = new Sink(await api.request(`${PODS}?watch=1&resourceVersion=1000`));
+    for (let version = 1_001; version <= 1_100; version++) {
+      informer.put(large(version));
+      if (version % 7 === 0) await settle();
+    }
+    await settle();
+    assert.equal(quick.events.length, 100, "a watch that keeps up loses nothing");
+    const first = async (version: number) =>
+      new Sink(await api.request(`${PODS}?watch=1&resourceVersion=${version}`));
+    const old = await api.request(`${PODS}?watch=1&resourceVersion=1079`);
+    assert.equal(JSON.parse(await old.text()).object.code, 410);
+    const recent = await first(1_085);
+    await settle();
+    assert.equal(recent.events[0].object.metadata.resourceVersion, "1086");
+    assert.equal(recent.events.length, 15);
+  });
+
+  it("without watches is bounded at every event; small events are bounded by their number", async () => {
+    const { api, informer } = apiOf([], { eventWindowBytes: 1_000_000, eventWindow: 50 });
+    for (let version = 1_001; version <= 1_100; version++) informer.put(large(version));
+    const status = async (version: number) =>
+      (await (await api.request(`${PODS}?resourceVersion=${version}&resourceVersionMatch=Exact`)).json())
+        .code;
+    assert.deepEqual([await status(1_079), await status(1_085)], [410, undefined]);
+    for (let version = 1_101; version <= 1_200; version++) informer.put(object("shop/b", version));
+    assert.deepEqual([await status(1_149), await status(1_151)], [410, undefined]);
+  });
+});
+
+describe("WatchGroups", () => {
+  it("keeps a group as long as one watch is in it, and nothing of those that have ended", () => {
+    const entries = { length: 0, at: () => undefined };
+    const groups = new WatchGroups({
+      window: { tail: 0, entries },
+      views: new EntryViews(new ObjectHolding(metaNamespaceKey)),
+      ageMs: 0,
+    });
+    const view = newObjectView({ ...parseResource("v1/pods"), kind: "Pod", namespaced: true });
+    const kind = (i: number) => ({
+      view,
+      allowBookmarks: true,
+      selection: newSelection(parseResource("v1/pods"), {
+        namespace: "",
+        labels: parseLabelSelector(`app=a-${i}`),
+        fields: undefined,
+      }),
+    });
+    const joined = Array.from({ length: 100 }, (_, i) => groups.join(kind(i % 50)));
+    assert.equal(groups.size, 50);
+    for (const group of joined.slice(0, 50)) groups.leave(group);
+    assert.equal(groups.size, 50);
+    for (const group of joined.slice(50)) groups.leave(group);
+    assert.equal(groups.size, 0);
+  });
+});

@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { readApi } from "@listwatch/cache/hono";
+import type { ApiResource } from "../../../src/protocol/api_resource.ts";
+import { parseResource } from "../../../src/meta/resource.ts";
+import { FakeClock } from "../../../src/util/clock.ts";
+import { describe, it } from "node:test";
+import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
+import { get, type Json } from "../reading.ts";
+import { RECORDED_TABLES } from "../recorded_tables.ts";
+
+const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
+const NOW = Date.parse("2026-11-21T12:00:00Z");
+
+interface Recorded {
+  readonly resource: string;
+  readonly columns: readonly unknown[];
+  readonly rows: readonly { readonly cells: readonly unknown[]; readonly object: TestObject }[];
+}
+
+async function tableOf(
+  resource: string,
+  objects: readonly TestObject[],
+  more: Partial<ApiResource> = {},
+): Promise<Json> {
+  const described = { ...parseResource(resource), kind: "Any", namespaced: false, ...more };
+  const api = readApi({
+    resources: [{ informer: FakeInformer.with(objects, 10), resource: described }],
+    allowAnonymous: true,
+    allowSecrets: true,
+    clock: new FakeClock(NOW),
+  });
+  const prefix = described.group === "" ? "/api" : `/apis/${described.group}`;
+  return await get(api, `${prefix}/${described.version}/${described.resource}`, { accept: TABLE });
+}
+
+/** The cells of one object that was created two days ago. */
+async function cells(resource: string, fields: object): Promise<unknown[]> {
+  const { metadata, ...rest } = fields as TestObject;
+  const creationTimestamp = "2026-11-19T12:00:00Z";
+  const one = { ...object("x", 5), ...rest, metadata: { name: "x", creationTimestamp, ...metadata } };
+  return (await tableOf(resource, [one])).rows[0].cells;
+}
+
+describe("A Table", () => {
+  for (const line of RECORDED_TABLES.trim().split("\n")) {
+    const { resource, columns, rows } = JSON.parse(line) as Recorded;
+    it(`of ${resource} has kube-apiserver's columns and cells`, async () => {
+      const shown = rows.map(({ object }, i) => ({
+        ...object,
+        metadata: { ...object.metadata, resourceVersion: String(i + 1), namespace: `n${100 + i}` },
+      }));
+      const table = await tableOf(resource, shown, { namespaced: true });
+      assert.deepEqual(
+        table.columnDefinitions.map((c: Json) => [c.name, c.type, c.format, c.priority]),
+        columns,
+      );
+      for (const [i, { cells }] of rows.entries()) {
+        const actual = table.rows[i].cells.map((cell: unknown) =>
+          typeof cell === "string" ? cell.replace(/\b(?:\d+[smhdy])+\b/, "<age>") : cell
+        );
+        assert.deepEqual(actual, cells);
+      }
+    });
+  }
+
+  it("of a kind outside the groups that people list by hand shows names and ages", async () => {
+    const kinds = ["coordination.k8s.io/v1/leases", "storage.k8s.io/v9/novelties", "example.com/v1/widgets"];
+    for (const kind of kinds) {
+      const table = await tableOf(kind, [object("x", 1)]);
+      const columns = table.columnDefinitions.map((column: Json) => [column.name, column.type]);
+      assert.deepEqual(columns, [["Name", "string"], ["Age", "date"]], kind);
+      assert.deepEqual(await cells(kind, {}), ["x", "2d"], kind);
+    }
+  });
+
+  it("of jobs shows how long they ran", async () => {
+    const duration = async (status: object) => (await cells("batch/v1/jobs", { status }))[3];
+    const startTime = "2026-11-21T10:00:00Z";
+    assert.equal(await duration({}), "");
+    assert.equal(await duration({ startTime }), "120m");
+    assert.equal(await duration({ startTime, completionTime: "2026-11-21T10:01:40Z" }), "100s");
+  });
+
+  it("of events shows when they were seen first and last", async () => {
+    const times = async (resource: string, event: object) => {
+      const row = await cells(resource, event);
+      return [row[0], row[7], row[8]];
+    };
+    const [old, late] = ["2026-11-21T10:00:00Z", "2026-11-21T11:50:30Z"];
+    const classic = { firstTimestamp: old, lastTimestamp: late, count: 3 };
+    assert.deepEqual(await times("v1/events", classic), ["9m30s", "120m", 3]);
+    assert.deepEqual(
+      await times("v1/events", { firstTimestamp: null, lastTimestamp: null, eventTime: old }),
+      [
+        "120m",
+        "120m",
+        1,
+      ],
+    );
+    const series = { count: 8, lastObservedTime: late };
+    assert.deepEqual(await times("v1/events", { eventTime: old, series, count: 1 }), ["9m30s", "120m", 8]);
+  });
+
+  it("marks the default of storage classes and ingress classes", async () => {
+    const name = async (resource: string, annotation: string) =>
+      (await cells(resource, { metadata: { annotations: { [annotation]: "true" } } }))[0];
+    const storage = "storage.k8s.io/v1/storageclasses";
+    assert.equal(await name(storage, "storageclass.kubernetes.io/is-default-class"), "x (default)");
+    assert.equal(await name(storage, "storageclass.beta.kubernetes.io/is-default-class"), "x (default)");
+    const ingress = "networking.k8s.io/v1/ingressclasses";
+    assert.equal(await name(ingress, "ingressclass.kubernetes.io/is-default-class"), "x (default)");
+    assert.equal(await name(ingress, "storageclass.kubernetes.io/is-default-class"), "x");
+  });
+
+  it("shows what it can of an object of an unexpected shape, in every kind", async () => {
+    const odd = [7, "text", null, true, [1, null, { name: 5 }], { a: { b: 1 } }];
+    for (const line of RECORDED_TABLES.trim().split("\n")) {
+      const { resource } = JSON.parse(line) as Recorded;
+      for (const value of odd) {
+        const row = await cells(resource, {
+          spec: value,
+          status: value,
+          data: value,
+          subsets: value,
+          series: value,
+        });
+        assert.ok(row.includes("x"), `${resource} with ${JSON.stringify(value)}: ${JSON.stringify(row)}`);
+        for (const cell of row) assert.notEqual(typeof cell, "object", resource);
+      }
+    }
+  });
+});

@@ -1,0 +1,257 @@
+import { silentLogger } from "@listwatch/cache";
+import {
+  bearerTokens,
+  type ReadApi,
+  readApi,
+  type ReadApiForward,
+  type ReadApiOptions,
+} from "@listwatch/cache/hono";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeInformer, object } from "../fake_informer.ts";
+import { type Json, WatchReader } from "../reading.ts";
+
+const PODS = "/api/v1/pods";
+const JANE = { Authorization: "Bearer jane-has-a-long-token" };
+const BOB = { Authorization: "Bearer bob-has-a-long-token-too" };
+const USERS = bearerTokens([
+  { token: "jane-has-a-long-token", user: { name: "jane" } },
+  { token: "bob-has-a-long-token-too", user: { name: "bob" } },
+]);
+
+/** A reader in front of a holder, which is another read API. */
+class Forwarding {
+  readonly clock = new FakeClock();
+  readonly informer = FakeInformer.with(
+    [object("shop/web-1", 5, { labels: { app: "web" } }), object("shop/web-2", 6), object("store/db-1", 7)],
+    10,
+    { byNamespace: ({ metadata }) => [metadata!.namespace!] },
+  );
+  readonly requests: Request[] = [];
+  readonly holder: ReadApi;
+  readonly reader: ReadApi;
+  answer: ReadApiForward["fetch"];
+
+  constructor(options: Partial<ReadApiOptions> & { resource?: string } = {}) {
+    const { resource = "v1/pods", ...rest } = options;
+    const common = { clock: this.clock, logger: silentLogger, random: () => 0 };
+    this.holder = readApi({
+      ...common,
+      resources: [{ informer: this.informer, resource }],
+      allowAnonymous: true,
+      allowSecrets: true,
+    });
+    this.answer = (request) => this.holder.fetch(request);
+    this.reader = readApi({
+      ...common,
+      resources: [{
+        resource,
+        fetch: (request) => {
+          this.requests.push(request);
+          return this.answer(request);
+        },
+      }],
+      ...(rest.authorize === undefined && { allowAnonymous: true }),
+      ...rest,
+    });
+  }
+
+  get last(): Request {
+    return this.requests.at(-1)!;
+  }
+}
+
+describe("readApi with a resource that another server answers", () => {
+  it("answers as that does: gets, lists, pages, selectors, Tables, metadata, YAML, indices", async () => {
+    const forwarding = new Forwarding();
+    const table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    for (
+      const [path, accept] of [
+        ["/api/v1/namespaces/shop/pods/web-1"],
+        ["/api/v1/namespaces/shop/pods/web-1/status"],
+        ["/api/v1/namespaces/shop/pods/none"],
+        [PODS],
+        [`${PODS}?pretty=true`],
+        ["/api/v1/namespaces/shop/pods"],
+        [`${PODS}?labelSelector=app%3Dweb`],
+        [`${PODS}?fieldSelector=metadata.name%3Ddb-1`],
+        [`${PODS}?fieldSelector=spec.unknown%3D1`],
+        [`${PODS}?limit=2`],
+        [`${PODS}?limit=x`],
+        [`${PODS}?resourceVersion=0`],
+        [PODS, table],
+        [`${PODS}?includeObject=None`, table],
+        [PODS, "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"],
+        [PODS, "application/yaml"],
+        [PODS, "application/vnd.kubernetes.protobuf,application/json"],
+        [PODS, "text/html"],
+        ["/indices/pods"],
+        ["/indices/pods/byNamespace"],
+        ["/indices/pods/byNamespace?namespace=shop&limit=1"],
+        ["/indices/pods/byNamespace/shop"],
+        ["/indices/pods/none"],
+        ["/api/v1"],
+        ["/api/v1/nodes"],
+      ]
+    ) {
+      const init = accept === undefined ? {} : { headers: { Accept: accept } };
+      const expected = await forwarding.holder.request(path, init);
+      const actual = await forwarding.reader.request(path, init);
+      const text = await actual.text();
+      assert.equal(actual.status, expected.status, `${path}: ${text}`);
+      assert.equal(text, await expected.text(), path);
+      const headers = actual.status === 200 ? ["ETag", "Resource-Version", "Cache-Synced", "Vary"] : [];
+      for (const header of ["Content-Type", ...headers]) {
+        assert.equal(actual.headers.get(header), expected.headers.get(header), `${path}: ${header}`);
+      }
+    }
+  });
+
+  it("decides itself, before the other server receives anything", async () => {
+    const forwarding = new Forwarding({
+      authenticate: USERS,
+      authorize: ({ user, namespace, name }) =>
+        user?.name === "jane" && (namespace === "shop" || name === "db-1"),
+    });
+    const status = async (path: string, headers?: Record<string, string>) =>
+      (await forwarding.reader.request(path, headers === undefined ? {} : { headers })).status;
+    assert.equal(await status(PODS), 401);
+    assert.equal(await status(PODS, BOB), 403);
+    assert.equal(await status(PODS, JANE), 403);
+    assert.equal(await status("/indices/pods/byNamespace", JANE), 403);
+    assert.equal(await status(`${PODS}?watch=true`, JANE), 403);
+    assert.equal(await status(PODS, { ...JANE, "Impersonate-User": "root" }), 403);
+    assert.deepEqual(forwarding.requests, []);
+    assert.equal(await status("/api/v1/namespaces/shop/pods", JANE), 200);
+    assert.equal(await status("/indices/pods/byNamespace/shop?namespace=shop", JANE), 200);
+    assert.equal(new URL(forwarding.last.url).search, "?namespace=shop");
+  });
+
+  it("sends the user's name on, no credential, and of repeated parameters the value that it has decided on", async () => {
+    const forwarding = new Forwarding({ authenticate: USERS });
+    const headers = {
+      ...JANE,
+      Cookie: "session=1",
+      "User-Agent": "kubectl",
+      "X-Forwarded-For": "10.0.0.1",
+      "X-Remote-User": "root",
+      "If-None-Match": '"tag"',
+      "Accept-Encoding": "gzip",
+    };
+    await forwarding.reader.request(`${PODS}?limit=1&limit=2&a;b=c&labelSelector=app%3Dweb`, { headers });
+    assert.deepEqual(Object.fromEntries(forwarding.last.headers), {
+      "accept-encoding": "identity",
+      "if-none-match": '"tag"',
+      "user-agent": "kubectl",
+      "x-remote-user": "jane",
+    });
+    assert.equal(new URL(forwarding.last.url).search, "?limit=1&labelSelector=app%3Dweb");
+  });
+
+  it("serves Secrets only with allowSecrets", () => {
+    const resources = [{ resource: "v1/secrets", fetch: () => new Response() }];
+    assert.throws(() => readApi({ resources, allowAnonymous: true }), /allowSecrets/);
+  });
+
+  it("refuses a resource that has neither informer nor fetch", () => {
+    const serve = (resource: Json) => () => readApi({ resources: [resource], allowAnonymous: true });
+    assert.throws(serve({ resource: "v1/pods" }), /give readApi an informer for it, or the `fetch`/);
+    assert.throws(serve({ resource: "v1/pods", fetch: "https://x" }), TypeError);
+  });
+
+  it("answers mounted below a path", async () => {
+    const forwarding = new Forwarding();
+    const { Hono } = await import("hono");
+    const app = new Hono().route("/clusters/one", forwarding.reader);
+    assert.equal((await app.request("/clusters/one/api/v1/namespaces/shop/pods/web-1")).status, 200);
+    assert.equal(new URL(forwarding.last.url).pathname, "/api/v1/namespaces/shop/pods/web-1");
+  });
+
+  it("is 503 while that cannot be reached, and 504 where it does not begin to answer", async () => {
+    const forwarding = new Forwarding();
+    forwarding.answer = () => Promise.reject(new TypeError("connection refused"));
+    for (const path of [PODS, `${PODS}?watch=true`]) {
+      const response = await forwarding.reader.request(path);
+      assert.equal(response.status, 503);
+      assert.equal((await response.json()).message, "the server that holds pods cannot be reached");
+    }
+    let isCancelled = false;
+    let answer = (_: Response) => {};
+    forwarding.answer = () => new Promise((resolve) => (answer = resolve));
+    const slow = forwarding.reader.request(PODS);
+    await forwarding.clock.advance(10_000);
+    assert.equal((await slow).status, 504);
+    answer(new Response(new ReadableStream({ cancel: () => void (isCancelled = true) })));
+    await forwarding.clock.advance(0);
+    assert.ok(isCancelled);
+  });
+});
+
+describe("readApi watches that another server answers", () => {
+  it("have its events, and end there when their reader leaves", async () => {
+    const forwarding = new Forwarding();
+    const watch = await WatchReader.open(forwarding.reader, `${PODS}?watch=true&resourceVersion=10`);
+    assert.equal(watch.response.headers.get("Resource-Version"), "10");
+    assert.deepEqual(forwarding.holder.openWatches(), [1]);
+    forwarding.informer.put(object("shop/web-3", 11));
+    await forwarding.clock.advance(50);
+    assert.deepEqual(await watch.lines(1), ["ADDED shop/web-3 11"]);
+    await watch.cancel();
+    assert.deepEqual(forwarding.holder.openWatches(), [0]);
+  });
+
+  it("last as long as this adapter's watches, and end with a bookmark", async () => {
+    const seconds = async (options: Partial<ReadApiOptions>, query = "") => {
+      const forwarding = new Forwarding(options);
+      const path = `${PODS}?watch=true&allowWatchBookmarks=true&resourceVersion=10${query}`;
+      const watch = await WatchReader.open(forwarding.reader, path);
+      const given = new URL(forwarding.last.url).searchParams.get("timeoutSeconds");
+      const end = watch.toEnd();
+      for (let left = Number(given); left > 0; left -= 20) await forwarding.clock.advance(20_000);
+      assert.equal((await end).at(-1), "BOOKMARK 10");
+      return Number(given);
+    };
+    assert.equal(await seconds({}), 3_600);
+    assert.equal(await seconds({}, "&timeoutSeconds=20"), 20);
+    assert.equal(await seconds({ watchLifetimeMs: 60_000 }, "&timeoutSeconds=500"), 60);
+  });
+
+  it("end with their permission, when it is renewed or their credential ends, and by endWatches", async () => {
+    let isPermitted = true;
+    const options = { authorize: () => isPermitted, watchRecheckMs: 60_000 };
+    const ended = async (options: Partial<ReadApiOptions>, end: (forwarding: Forwarding) => unknown) => {
+      const forwarding = new Forwarding(options);
+      const watch = await WatchReader.open(forwarding.reader, `${PODS}?watch=true&resourceVersion=10`);
+      const reading = assert.rejects(watch.toEnd(), /ended with its permission/);
+      await forwarding.clock.advance(12_299);
+      assert.deepEqual(forwarding.holder.openWatches(), [1]);
+      await end(forwarding);
+      await reading;
+      await forwarding.clock.advance(0);
+      assert.deepEqual(forwarding.holder.openWatches(), [0]);
+      assert.equal(forwarding.reader.endWatches(), 0);
+    };
+    await ended(options, ({ clock }) => {
+      isPermitted = false;
+      return clock.advance(60_000);
+    });
+    const authenticate = () => ({ name: "jane", expiresAtMs: new FakeClock().now() + 12_300 });
+    await ended({ authenticate, allowAnonymous: true }, ({ clock }) => clock.advance(1));
+    await ended({}, ({ reader }) => assert.equal(reader.endWatches(), 1));
+  });
+
+  it("come as server-sent events, resumed by Last-Event-ID", async () => {
+    const forwarding = new Forwarding();
+    forwarding.informer.put(object("shop/web-3", 11));
+    const response = await forwarding.reader.request(`${PODS}?watch=true`, {
+      headers: { Accept: "text/event-stream", "Last-Event-ID": "10" },
+    });
+    assert.match(response.headers.get("Content-Type")!, /^text\/event-stream/);
+    const reader = response.body!.getReader();
+    let text = "";
+    while (!text.includes("web-3")) text += new TextDecoder().decode((await reader.read()).value);
+    assert.match(text, /id: 11/);
+    await reader.cancel();
+  });
+});

@@ -1,0 +1,279 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Hono } from "hono";
+import { type FetchOpenApi, readApi } from "@listwatch/cache/hono";
+import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeInformer } from "../fake_informer.ts";
+
+const gvk = (group: string, version: string, kind: string) => ({
+  "x-kubernetes-group-version-kind": [{ group, version, kind }],
+});
+const ref = (name: string, root = "components/schemas") => ({ $ref: `#/${root}/${name}` });
+const operation = (name: string) => ({
+  responses: { 200: { content: { "application/json": { schema: ref(name) } } } },
+});
+
+/** A document of version 3, in short. */
+const CORE = {
+  openapi: "3.0.0",
+  info: { title: "Kubernetes" },
+  paths: {
+    "/api/v1/": { get: operation("APIResourceList") },
+    "/api/v1/pods": { get: operation("PodList"), parameters: [{ name: "watch" }] },
+    "/api/v1/namespaces/{namespace}/pods": { get: operation("PodList"), post: operation("Pod") },
+    "/api/v1/namespaces/{namespace}/pods/{name}": {
+      get: operation("Pod"),
+      patch: { ...operation("Pod"), parameters: [{ name: "fieldValidation" }], requestBody: ref("Patch") },
+      delete: operation("Status"),
+    },
+    "/api/v1/namespaces/{namespace}/pods/{name}/log": { get: operation("Log") },
+    "/api/v1/watch/pods": { get: operation("WatchEvent") },
+    "/api/v1/secrets": { get: operation("SecretList") },
+    "/api/v1/namespaces/{namespace}/bindings": { post: operation("Binding") },
+  },
+  components: {
+    schemas: {
+      APIResourceList: {},
+      Pod: { ...gvk("", "v1", "Pod"), properties: { metadata: ref("Meta"), spec: ref("PodSpec") } },
+      PodList: { properties: { items: { items: ref("Pod") } } },
+      PodSpec: { properties: { self: ref("PodSpec") } },
+      Meta: {},
+      Status: {},
+      Patch: {},
+      Log: {},
+      WatchEvent: {},
+      Secret: gvk("", "v1", "Secret"),
+      SecretList: { properties: { items: { items: ref("Secret") } } },
+      Binding: {},
+      // Named by nothing but its kind.
+      ConfigMap: gvk("", "v1", "ConfigMap"),
+    },
+    securitySchemes: { BearerToken: {} },
+  },
+};
+
+const V2 = {
+  swagger: "2.0",
+  paths: {
+    "/api/v1/pods": {
+      get: {
+        responses: { 200: { schema: ref("Pod", "definitions") } },
+        parameters: [ref("limit", "parameters")],
+      },
+    },
+    "/apis/apps/v1/deployments": { get: { schema: ref("Deployment", "definitions") } },
+  },
+  definitions: {
+    Pod: gvk("", "v1", "Pod"),
+    Deployment: gvk("apps", "v1", "Deployment"),
+  },
+  parameters: { limit: {}, other: {} },
+};
+
+function upstream() {
+  const requests: string[] = [];
+  const documents: Record<string, unknown> = {
+    "/openapi/v3": {
+      paths: {
+        "api": { serverRelativeURL: "/openapi/v3/api?hash=A" },
+        "api/v1": { serverRelativeURL: "/openapi/v3/api/v1?hash=B" },
+        "apis/apps/v1": { serverRelativeURL: "/openapi/v3/apis/apps/v1?hash=C" },
+      },
+    },
+    "/openapi/v3/api/v1": CORE,
+    "/openapi/v2": V2,
+  };
+  const state = {
+    requests,
+    documents,
+    tag: '"B"',
+    isDown: false,
+    fetch: undefined as unknown as FetchOpenApi,
+  };
+  state.fetch = (path, { headers }) => {
+    requests.push(headers["If-None-Match"] === undefined ? path : `${path} ${headers["If-None-Match"]}`);
+    if (state.isDown) return Promise.reject(new Error("connection refused"));
+    const document = documents[path];
+    if (document === undefined) return Promise.resolve(new Response("no", { status: 404 }));
+    if (headers["If-None-Match"] === state.tag) return Promise.resolve(new Response(null, { status: 304 }));
+    return Promise.resolve(
+      Response.json(document, { headers: path === "/openapi/v3" ? {} : { ETag: state.tag } }),
+    );
+  };
+  return state;
+}
+
+function apiOf(openApi?: FetchOpenApi) {
+  const clock = new FakeClock();
+  const informer = () => FakeInformer.with([], 1);
+  const api = readApi({
+    resources: [
+      { informer: informer(), resource: "v1/pods" },
+      { informer: informer(), resource: "v1/configmaps" },
+    ],
+    allowAnonymous: true,
+    clock,
+    ...(openApi && { openApi }),
+  });
+  return { api, clock };
+}
+
+describe("readApi({ openApi })", () => {
+  it("lists the group versions that are served, with the hash that the document has as its ETag", async () => {
+    const { api } = apiOf(upstream().fetch);
+    const { paths } = await (await api.request("/openapi/v3")).json();
+    assert.deepEqual(Object.keys(paths), ["api/v1"]);
+    const url = paths["api/v1"].serverRelativeURL;
+    assert.match(url, /^\/openapi\/v3\/api\/v1\?hash=[0-9A-F]{16}$/);
+    const response = await api.request(url);
+    assert.equal(response.headers.get("ETag"), `"${url.split("=")[1]}"`);
+    assert.match(response.headers.get("Cache-Control") ?? "", /immutable/);
+  });
+
+  it("cuts a document of version 3 to what can be read, and to the schemas that it needs", async () => {
+    const { api } = apiOf(upstream().fetch);
+    const document = await (await api.request("/openapi/v3/api/v1")).json();
+    assert.deepEqual(Object.keys(document.paths), [
+      "/api/v1/",
+      "/api/v1/pods",
+      "/api/v1/namespaces/{namespace}/pods",
+      "/api/v1/namespaces/{namespace}/pods/{name}",
+      "/api/v1/watch/pods",
+    ]);
+    assert.deepEqual(Object.keys(document.paths["/api/v1/namespaces/{namespace}/pods"]), ["get"]);
+    // kubectl looks there for `fieldValidation`, and sends no write without it.
+    const one = document.paths["/api/v1/namespaces/{namespace}/pods/{name}"];
+    assert.deepEqual(Object.keys(one), ["get", "patch"]);
+    assert.deepEqual(document.paths["/api/v1/pods"].parameters, [{ name: "watch" }]);
+    assert.deepEqual(Object.keys(document.components.schemas), [
+      "APIResourceList",
+      "Pod",
+      "PodList",
+      "PodSpec",
+      "Meta",
+      "Patch",
+      "WatchEvent",
+      "ConfigMap",
+    ]);
+    assert.deepEqual([document.openapi, document.components.securitySchemes], ["3.0.0", { BearerToken: {} }]);
+  });
+
+  it("cuts a document of version 2", async () => {
+    const document = await (await apiOf(upstream().fetch).api.request("/openapi/v2")).json();
+    assert.deepEqual(Object.keys(document.paths), ["/api/v1/pods"]);
+    assert.deepEqual(document.definitions, { Pod: V2.definitions.Pod });
+    assert.deepEqual(document.parameters, { limit: {} });
+  });
+
+  it("fetches a document once for all readers, and revalidates it after 10 s", async () => {
+    const server = upstream();
+    const { api, clock } = apiOf(server.fetch);
+    const read = async () => (await api.request("/openapi/v3/api/v1")).headers.get("ETag");
+    const [tag, other] = await Promise.all([read(), read()]);
+    assert.equal(tag, other);
+    await clock.advance(9_999);
+    assert.equal(await read(), tag);
+    assert.deepEqual(server.requests.splice(0), ["/openapi/v3/api/v1"]);
+    await clock.advance(1);
+    assert.equal(await read(), tag);
+    assert.deepEqual(server.requests.splice(0), ['/openapi/v3/api/v1 "B"']);
+    server.tag = '"B2"';
+    await clock.advance(10_000);
+    assert.notEqual(await read(), tag);
+  });
+
+  it("answers 304 for a tag that the reader has, and redirects from an outdated hash", async () => {
+    const { api } = apiOf(upstream().fetch);
+    const tag = (await api.request("/openapi/v2")).headers.get("ETag")!;
+    const again = await api.request("/openapi/v2", { headers: { "If-None-Match": tag } });
+    assert.deepEqual([again.status, again.headers.get("Content-Type")], [304, null]);
+    const moved = await api.request("/openapi/v3/api/v1?hash=OLD");
+    const { paths } = await (await api.request("/openapi/v3")).json();
+    assert.deepEqual([moved.status, moved.headers.get("Location")], [301, paths["api/v1"].serverRelativeURL]);
+  });
+
+  it("names paths below the one that it is mounted at", async () => {
+    const app = new Hono().route("/cluster", apiOf(upstream().fetch).api);
+    const { paths } = await (await app.request("/cluster/openapi/v3")).json();
+    const url = paths["api/v1"].serverRelativeURL;
+    assert.match(url, /^\/cluster\/openapi\/v3\/api\/v1\?hash=/);
+    assert.equal((await app.request(url)).status, 200);
+    const moved = await app.request("/cluster/openapi/v3/api/v1?hash=OLD");
+    assert.equal(moved.headers.get("Location"), url);
+  });
+
+  it("serves the last known document while the API server does not answer, else 503", async () => {
+    const server = upstream();
+    const { api, clock } = apiOf(server.fetch);
+    assert.equal((await api.request("/openapi/v2")).status, 200);
+    server.isDown = true;
+    await clock.advance(60_000);
+    assert.equal((await api.request("/openapi/v2")).status, 200);
+    const none = await api.request("/openapi/v3");
+    assert.deepEqual([none.status, none.headers.get("Retry-After")], [503, "1"]);
+    assert.match((await none.json()).message, /\/openapi\/v3 cannot be fetched: connection refused/);
+  });
+
+  it("waits 30 s for an API server that is silent, or stops in the middle, and then not again for 10 s", async () => {
+    const silent: FetchOpenApi = () => new Promise(() => {});
+    const half: FetchOpenApi = () => {
+      const body = new ReadableStream<Uint8Array>({
+        start: (controller) => controller.enqueue(new TextEncoder().encode('{"paths":')),
+      });
+      return Promise.resolve(new Response(body));
+    };
+    for (const fetch of [silent, half]) {
+      const server = upstream();
+      let current: FetchOpenApi = fetch;
+      let count = 0;
+      const { api, clock } = apiOf((path, init) => {
+        count++;
+        return current(path, init);
+      });
+      const refused = api.request("/openapi/v2");
+      await clock.advance(30_000);
+      assert.equal((await refused).status, 503);
+      current = server.fetch;
+      assert.equal((await api.request("/openapi/v2")).status, 200);
+      current = fetch;
+      await clock.advance(10_000);
+      const kept = api.request("/openapi/v2");
+      await clock.advance(30_000);
+      assert.equal((await kept).status, 200);
+      assert.equal(count, 3);
+      assert.equal((await api.request("/openapi/v2")).status, 200);
+      assert.equal(count, 3);
+    }
+  });
+
+  it("is 404 with the reason where there is no document", async () => {
+    const server = upstream();
+    delete server.documents["/openapi/v2"];
+    const cases: [FetchOpenApi | undefined, string, RegExp][] = [
+      [undefined, "/openapi/v3", /not given a source/],
+      [undefined, "/openapi/v2", /not given a source/],
+      [server.fetch, "/openapi/v2", /API server has no OpenAPI document at \/openapi\/v2/],
+      [server.fetch, "/openapi/v3/apis/apps/v1", /nothing of "apis\/apps\/v1" is served/],
+    ];
+    for (const [fetch, path, message] of cases) {
+      // kubectl explain accepts protobuf only for /openapi/v2.
+      for (const Accept of ["*/*", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"]) {
+        const response = await apiOf(fetch).api.request(path, { headers: { Accept } });
+        const { kind, reason, message: text } = await response.json();
+        assert.deepEqual([response.status, kind, reason], [404, "Status", "NotFound"]);
+        assert.match(text, message);
+      }
+    }
+  });
+
+  it("is 406 for readers that accept protobuf only, and JSON for readers that accept both", async () => {
+    const { api } = apiOf(upstream().fetch);
+    const protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    assert.equal((await api.request("/openapi/v2", { headers: { Accept: protobuf } })).status, 406);
+    const accept = { Accept: `${protobuf},application/json` };
+    assert.equal(
+      (await api.request("/openapi/v2", { headers: accept })).headers.get("Content-Type"),
+      "application/json",
+    );
+  });
+});

@@ -1,0 +1,409 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { bearerTokens, type PassThroughOptions, readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import { silentLogger } from "@listwatch/cache";
+import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeInformer, object } from "../fake_informer.ts";
+import { openWatches } from "../middlewares.ts";
+
+const SERVER = "https://api.example/prefix";
+const READER = { Authorization: "Bearer reader-of-the-cluster" };
+const CACHE_TOKEN = "cache-token-of-its-own";
+
+/** An API server that records what reaches it. */
+class Upstream {
+  readonly requests: { readonly url: string; readonly init: RequestInit; readonly body: string }[] = [];
+  answer: (url: string, init: RequestInit) => Response | Promise<Response> = () =>
+    Response.json({ kind: "Pong" });
+
+  readonly fetch = async (url: string, init: RequestInit): Promise<Response> => {
+    const body = init.body ? await new Response(init.body).text() : "";
+    this.requests.push({ url, init, body });
+    return await this.answer(url, init);
+  };
+
+  get last(): { readonly url: string; readonly init: RequestInit; readonly body: string } {
+    return this.requests.at(-1)!;
+  }
+
+  header(name: string): string | null {
+    return new Headers(this.last.init.headers).get(name);
+  }
+}
+
+function apiOf(passThrough: Partial<PassThroughOptions> = {}, options: Partial<ReadApiOptions> = {}) {
+  const upstream = new Upstream();
+  const clock = new FakeClock();
+  const informer = FakeInformer.with([object("shop/web-1", 5)], 10);
+  const api = readApi({
+    resources: [{ informer, resource: "v1/pods" }],
+    ...(options.authorize === undefined && { allowAnonymous: true }),
+    clock,
+    logger: silentLogger,
+    passThrough: { server: SERVER, fetch: upstream.fetch, ...passThrough },
+    ...options,
+  });
+  return { api, upstream, clock };
+}
+
+const LOG = "/api/v1/namespaces/shop/pods/web-1/log";
+
+describe("readApi with passThrough", () => {
+  it("answers what it serves itself, and sends the rest on with the reader's token and query", async () => {
+    const { api, upstream } = apiOf();
+    assert.equal((await api.request("/api/v1/pods", { headers: READER })).status, 200);
+    assert.equal((await api.request("/api/v1/namespaces/shop/pods/none", { headers: READER })).status, 404);
+    assert.deepEqual(upstream.requests, []);
+    for (
+      const path of [
+        `${LOG}?container=a&follow=true`,
+        "/api/v1/events?fieldSelector=involvedObject.name%3Dweb-1",
+        "/api/v1/namespaces/shop/pods/web-1/ephemeralcontainers",
+        "/apis/apps/v1/deployments",
+        "/apis",
+        "/api",
+        "/openapi/v3",
+      ]
+    ) {
+      const response = await api.request(path, { headers: { ...READER, Accept: "application/json" } });
+      assert.deepEqual(await response.json(), { kind: "Pong" }, path);
+      assert.equal(upstream.last.url, SERVER + path);
+      assert.equal(upstream.header("Authorization"), READER.Authorization);
+      assert.equal(upstream.header("Accept"), "application/json");
+      assert.equal(upstream.last.init.redirect, "manual");
+    }
+  });
+
+  it("sends access reviews on, and other writes only if it may", async () => {
+    const post = (body: string) => ({
+      method: "POST",
+      headers: { ...READER, "Content-Type": "application/json" },
+      body,
+    });
+    const review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    const reads = apiOf();
+    assert.equal((await reads.api.request(review, post('{"spec":{}}'))).status, 200);
+    assert.equal(reads.upstream.last.body, '{"spec":{}}');
+    assert.equal(reads.upstream.header("Content-Type"), "application/json");
+    for (
+      const [method, path] of [
+        ["POST", "/api/v1/namespaces/shop/pods"],
+        ["POST", "/api/v1/namespaces/shop/serviceaccounts/a/token"],
+        ["POST", `${review}/x`],
+        ["DELETE", "/api/v1/namespaces/shop/pods/web-1"],
+        ["PATCH", "/apis/apps/v1/namespaces/shop/deployments/web/scale"],
+        ["GET", "/api/v1/namespaces/shop/services/web/proxy/admin"],
+        ["GET", "/api/v1/nodes/node-1/proxy/run"],
+      ]
+    ) {
+      const { api, upstream } = reads;
+      const before = upstream.requests.length;
+      const refused = await api.request(path, { method, headers: READER });
+      assert.equal(refused.status, 405, path);
+      assert.match((await refused.json()).message, /passes reads through to the API server, and no writes/);
+      assert.equal(upstream.requests.length, before);
+      const writes = apiOf({ writes: true });
+      assert.equal((await writes.api.request(path, { method, headers: READER })).status, 200);
+      assert.equal(writes.upstream.last.init.method, method);
+    }
+  });
+
+  it("sends no request on without a bearer token; discovery and what is served need none", async () => {
+    const { api, upstream } = apiOf({ writes: true });
+    for (
+      const headers of [{}, { Authorization: "Basic YTpi" }, { Authorization: "Bearer a b" }, {
+        Cookie: "token=x",
+      }]
+    ) {
+      for (
+        const [method, path] of [["GET", LOG], ["GET", "/api/v1/secrets"], [
+          "POST",
+          "/api/v1/namespaces/shop/pods",
+        ]]
+      ) {
+        const response = await api.request(path, { method, headers: headers as Record<string, string> });
+        assert.equal(response.status, 401, path);
+        assert.equal((await response.json()).reason, "Unauthorized");
+      }
+      assert.equal((await api.request("/apis", { headers: headers as Record<string, string> })).status, 200);
+    }
+    assert.deepEqual(upstream.requests, []);
+  });
+
+  it("does not send a token of the cache's own to anyone", async () => {
+    const authenticate = bearerTokens([{ token: CACHE_TOKEN, user: { name: "jane" } }]);
+    const headers = { Authorization: `Bearer ${CACHE_TOKEN}` };
+    const own = apiOf({ writes: true }, { authenticate });
+    for (const path of [LOG, "/api/v1/secrets"]) {
+      const response = await own.api.request(path, { headers });
+      assert.equal(response.status, 403);
+      assert.match(
+        (await response.json()).message,
+        /readers of this cache present tokens of the cache, not of the cluster/,
+      );
+    }
+    assert.equal((await own.api.request("/apis", { headers })).status, 200);
+    assert.equal((await own.api.request(LOG, { headers: READER })).status, 401);
+    assert.deepEqual(own.upstream.requests, []);
+    const cluster = apiOf({ clusterTokens: true }, { authenticate });
+    assert.equal((await cluster.api.request(LOG, { headers })).status, 200);
+    assert.equal(
+      (await cluster.api.request(LOG, { headers: READER })).status,
+      401,
+      "the hook does not know it",
+    );
+    assert.equal(cluster.upstream.requests.length, 1);
+  });
+
+  it("sends only the headers on that API servers read, and answers with those that clients read", async () => {
+    const { api, upstream } = apiOf();
+    upstream.answer = () =>
+      new Response("{}", {
+        headers: {
+          "Content-Type": "application/json",
+          "Set-Cookie": "session=1",
+          "Audit-Id": "a",
+          "Warning": '299 - "old"',
+          "Server": "secret/1",
+          "Access-Control-Allow-Origin": "*",
+        },
+      });
+    const response = await api.request(LOG, {
+      headers: {
+        ...READER,
+        "Cookie": "session=2",
+        "Connection": "X-Hop",
+        "X-Hop": "1",
+        "X-Remote-User": "system:admin",
+        "X-Remote-Group": "system:masters",
+        "X-Forwarded-For": "10.0.0.1",
+        "Forwarded": "for=10.0.0.1",
+        "Host": "evil.example",
+        "Transfer-Encoding": "chunked",
+        "Content-Length": "5",
+        "Impersonate-User": "jane",
+        "Impersonate-Extra-Scopes": "view",
+        "User-Agent": "kubectl/v1",
+      },
+    });
+    assert.deepEqual(Object.keys(upstream.last.init.headers!).sort(), [
+      "accept-encoding",
+      "authorization",
+      "impersonate-extra-scopes",
+      "impersonate-user",
+      "user-agent",
+    ]);
+    assert.equal(new URL(upstream.last.url).host, "api.example");
+    assert.equal(response.headers.get("Audit-Id"), "a");
+    assert.equal(response.headers.get("Warning"), '299 - "old"');
+    for (const name of ["Set-Cookie", "Server", "Access-Control-Allow-Origin"]) {
+      assert.equal(response.headers.get(name), null, name);
+    }
+    const groups = await api.request(LOG, { headers: { ...READER, "Impersonate-Group": "a, b" } });
+    assert.equal(groups.status, 400);
+  });
+
+  it("lets the API server answer what is served, where a reader impersonates a user", async () => {
+    const jane = { ...READER, "Impersonate-User": "jane" };
+    const { api, upstream } = apiOf();
+    for (const path of ["/api/v1/pods", "/api/v1/namespaces/shop/pods/web-1", "/api/v1/watch/pods"]) {
+      const response = await api.request(path, { headers: jane });
+      assert.deepEqual(await response.json(), { kind: "Pong" }, path);
+      assert.equal(upstream.header("Impersonate-User"), "jane");
+    }
+    const own = apiOf({}, {
+      authenticate: bearerTokens([{ token: CACHE_TOKEN, user: { name: "proxy" } }]),
+      authorize: () => true,
+    });
+    const headers = { ...jane, Authorization: `Bearer ${CACHE_TOKEN}` };
+    assert.equal((await own.api.request("/api/v1/pods", { headers })).status, 403);
+    assert.deepEqual(own.upstream.requests, []);
+  });
+
+  it("sends no path on that another server could read as another path", async () => {
+    const { api, upstream } = apiOf({ writes: true });
+    for (
+      const path of [
+        "/api/v1/namespaces/shop/pods/..%2f..%2f..%2fsecrets/log",
+        "/api/v1/namespaces/shop/pods/web-1%2Fexec/log",
+        "/api/v1/namespaces/shop/widgets/%5C..%5Csecrets",
+        "/api/v1/namespaces/shop/widgets/a%00b",
+        "/api/v1/namespaces/shop/widgets/a%0d%0aHost:%20x",
+        "/api/v1//secrets/x/log",
+        "/api/v1/namespaces/shop/widgets/%zz",
+        `/api/v1/widgets/${"a".repeat(3_000)}`,
+      ]
+    ) {
+      const response = await api.request(path, { headers: READER });
+      assert.ok(response.status >= 400, path);
+      assert.deepEqual(upstream.requests, [], path);
+    }
+    // The URL's own steps are taken before anything is decided.
+    for (
+      const path of ["/api/v1/pods/../secrets", "/api/v1/pods/%2e%2e/secrets", "/api/v1/pods/.%2E/secrets"]
+    ) {
+      await api.request(path, { headers: READER });
+      assert.equal(upstream.last.url, `${SERVER}/api/v1/secrets`, path);
+    }
+    await api.request("/apis/widgets.example/v1/widgets?url=https://evil.example/../..", { headers: READER });
+    assert.equal(new URL(upstream.last.url).origin, "https://api.example");
+    for (
+      const path of ["/metrics", "/logs/x", "/debug/pprof", "/.well-known/openid-configuration", "/healthz"]
+    ) {
+      const before = upstream.requests.length;
+      await api.request(path, { headers: READER });
+      assert.equal(upstream.requests.length, before, path);
+    }
+  });
+
+  it("follows no redirect, and says what it cannot do", async () => {
+    const { api, upstream } = apiOf({ writes: true });
+    upstream.answer = () =>
+      new Response(null, { status: 302, headers: { Location: "https://evil.example/" } });
+    const redirect = await api.request(LOG, { headers: READER });
+    assert.equal(redirect.status, 502);
+    assert.equal(redirect.headers.get("Location"), null);
+    upstream.answer = () => Promise.reject(new TypeError("connect ECONNREFUSED 10.0.0.1:6443"));
+    const down = await api.request(LOG, { headers: READER });
+    assert.equal(down.status, 503);
+    assert.ok(!(await down.text()).includes("10.0.0.1"));
+    const before = upstream.requests.length;
+    const long = await api.request("/api/v1/namespaces/shop/configmaps", {
+      method: "POST",
+      headers: READER,
+      body: "x".repeat(3 * 1024 * 1024 + 1),
+    });
+    assert.equal(long.status, 413);
+    assert.equal(upstream.requests.length, before);
+  });
+
+  it("refuses what tunnels, whatever the protocol, and says where to go", async () => {
+    const cases: readonly (readonly [path: string, method: string, upgrade: string, what: RegExp])[] = [
+      ["pods/web-1/exec?command=sh", "GET", "websocket", /^"exec" \(kubectl exec\) /],
+      ["pods/web-1/exec?command=sh", "POST", "SPDY/3.1", /^"exec" /],
+      ["pods/web-1/exec?command=sh", "POST", "", /^"exec" /],
+      ["pods/web-1/attach", "GET", "WebSocket", /^"attach" \(kubectl attach\) /],
+      ["pods/web-1/portforward", "POST", "SPDY/3.1", /^"portforward" \(kubectl port-forward\) /],
+      ["pods/web-1/proxy/socket", "GET", "websocket", /^"proxy" \(kubectl proxy\) /],
+      ["pods/web-1/log?follow=true", "GET", "websocket", /^"log" \(kubectl logs\) /],
+      ["secrets?watch=true", "GET", "websocket", /^this request /],
+    ];
+    for (const writes of [true, false]) {
+      const { api, upstream } = apiOf({ writes });
+      for (const [path, method, upgrade, what] of cases) {
+        const response = await api.request(`/api/v1/namespaces/shop/${path}`, {
+          method,
+          headers: { ...READER, ...(upgrade !== "" && { Connection: "Upgrade", Upgrade: upgrade }) },
+        });
+        assert.equal(response.status, 405, path);
+        const { message, reason } = await response.json();
+        assert.equal(reason, "MethodNotAllowed");
+        assert.match(message, what);
+        assert.match(message, /; send it to the API server itself$/);
+      }
+      assert.equal(upstream.requests.length, 0);
+      // Clients of Java offer it with each request.
+      const offer = { ...READER, Connection: "Upgrade, HTTP2-Settings", Upgrade: "h2c" };
+      assert.equal((await api.request(LOG, { headers: offer })).status, 200);
+    }
+  });
+
+  it("answers 504 when the API server does not, and leaves streams their time", async () => {
+    const { api, upstream, clock } = apiOf({ writes: true });
+    const signals: AbortSignal[] = [];
+    upstream.answer = (_, { signal }) => {
+      signals.push(signal!);
+      return new Promise(() => {});
+    };
+    const request = (path: string, method = "GET") => {
+      const seen: { status?: number; message?: string } = {};
+      Promise.resolve(api.request(path, { method, headers: READER })).then(async (response) => {
+        seen.status = response.status;
+        seen.message = (await response.json()).message;
+      });
+      return seen;
+    };
+    const events = "/api/v1/namespaces/shop/events";
+    const plain = [request(LOG), request(events), request(`${events}/a`, "DELETE"), request("/apis")];
+    const streams = [
+      request(`${LOG}?follow=true`),
+      request(`${events}?watch=true`),
+      request("/api/v1/watch/namespaces/shop/events"),
+    ];
+    await clock.advance(59_999);
+    assert.ok(plain.every(({ status }) => status === undefined));
+    await clock.advance(1);
+    for (const { status, message } of plain) {
+      assert.equal(status, 504);
+      assert.equal(message, "Timeout: the API server has not answered within 60000 ms");
+    }
+    assert.deepEqual(signals.map(({ aborted }) => aborted), [true, true, true, true, false, false, false]);
+    assert.ok(streams.every(({ status }) => status === undefined));
+    await clock.advance(3_600_000);
+    assert.ok(streams.every(({ status }) => status === 504));
+    assert.equal(clock.pendingTimers, 0);
+    assert.throws(() => apiOf({ timeoutMs: 0 }), RangeError);
+  });
+
+  it("streams logs as they come, and ends both sides when either leaves", async () => {
+    const { api, upstream, clock } = apiOf({}, { maxRequests: 1, maxWatches: 1 });
+    let controller!: ReadableStreamDefaultController<Uint8Array>;
+    let isCancelled = false;
+    upstream.answer = (_url, { signal }) => {
+      const body = new ReadableStream<Uint8Array>({
+        start: (own) => void (controller = own),
+        cancel: () => void (isCancelled = true),
+      });
+      signal!.addEventListener("abort", () => (isCancelled = true));
+      return new Response(body, { headers: { "Content-Type": "text/plain" } });
+    };
+    const follow = async () => {
+      isCancelled = false;
+      const response = await api.request(`${LOG}?follow=true`, { headers: READER });
+      assert.equal(response.headers.get("Content-Type"), "text/plain");
+      assert.match(response.headers.get("Cache-Control") ?? "", /no-transform/);
+      return response.body!.getReader();
+    };
+    const first = await follow();
+    controller.enqueue(new TextEncoder().encode("one\n"));
+    assert.equal(new TextDecoder().decode((await first.read()).value), "one\n");
+    const other = await api.request(`${LOG}?follow=true`, { headers: READER });
+    assert.equal(other.status, 429, "a log that is followed counts as a watch");
+    await first.cancel();
+    assert.equal(isCancelled, true);
+
+    const second = await follow();
+    controller.close();
+    assert.equal((await second.read()).done, true);
+
+    const third = await follow();
+    controller.error(new Error("reset"));
+    await assert.rejects(third.read());
+
+    const fourth = await follow();
+    assert.equal(api.endWatches(), 1);
+    assert.equal((await fourth.read()).done, true);
+    assert.equal(isCancelled, true);
+
+    const fifth = await follow();
+    await clock.advance(3_600_000);
+    assert.equal((await fifth.read()).done, true);
+    assert.equal(openWatches(api), 0);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("refuses a server to which tokens would not go safely", () => {
+    for (
+      const server of [
+        "http://api.example",
+        "https://a:b@api.example",
+        "api.example",
+        "https://api.example?x",
+        "",
+      ]
+    ) {
+      assert.throws(() => apiOf({ server }), /`server` must be an https URL without user/, server);
+    }
+    assert.throws(() => apiOf({ writes: "yes" as unknown as boolean }), /`writes` must be true or false/);
+  });
+});
