@@ -9,7 +9,8 @@
  */
 
 import { parseArgs } from "node:util";
-import { type Mutation, MUTATIONS } from "../tests/simulation/mutations.ts";
+import { mutantOf, type Mutation } from "../tests/mutant.ts";
+import { MUTATIONS } from "../tests/simulation/mutations.ts";
 import { TREE_MUTATIONS, type TreeMutation } from "../tests/simulation/tree/tree_mutations.ts";
 import { SUITE_MUTATIONS, type SuiteMutation } from "../tests/suite_mutations.ts";
 
@@ -121,12 +122,13 @@ async function tryMutation(
 ): Promise<Verdict> {
   const path = `${copy}/${mutation.file}`;
   const sound = await Deno.readTextFile(path);
-  if (sound.split(mutation.find).length !== 2) {
+  const mutant = mutantOf(sound, mutation);
+  if (mutant === undefined) {
     throw new Error(
       `Cannot make the mutant "${mutation.name}": ${mutation.file} does not have this exactly once: ${mutation.find}`,
     );
   }
-  await Deno.writeTextFile(path, sound.replace(mutation.find, () => mutation.replace));
+  await Deno.writeTextFile(path, mutant);
   try {
     return "test" in mutation
       ? await runTest(copy, mutation.name, mutation.test)

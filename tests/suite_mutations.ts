@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Mutation } from "./simulation/mutations.ts";
+import type { Mutation } from "./mutant.ts";
 
 /** One fault, and who notices it. */
 export interface SuiteMutation extends Mutation {

@@ -3,17 +3,7 @@
  * @module
  */
 
-/** One defect, as a change of the source. */
-export interface Mutation {
-  /** The defect. */
-  readonly name: string;
-  /** The file, from the root of the project. */
-  readonly file: string;
-  /** The text to replace; must occur exactly once. */
-  readonly find: string;
-  /** The new text. */
-  readonly replace: string;
-}
+import type { Mutation } from "../mutant.ts";
 
 const REFLECTOR = "src/reflector/list_watch_loop.ts";
 const WRITER = "src/reflector/store_writer.ts";
@@ -71,8 +61,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "text: an object has the fields of the one before it too",
     file: "src/text/object_walk.ts",
-    find: "this.found =\n      this.cutCount =\n        0;",
-    replace: "this.cutCount = 0;",
+    find: "this.metadataStart = this.found =",
+    replace: "this.metadataStart =",
   },
   {
     name: "text: an item that continues in the next chunk ends the list",

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Mutation } from "../mutations.ts";
+import type { Mutation } from "../../mutant.ts";
 
 /** One defect, for trees. */
 export interface TreeMutation extends Mutation {
