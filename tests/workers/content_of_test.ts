@@ -43,7 +43,7 @@ class World {
 
   get lists(): number {
     return this.server.requests.filter(({ isWatch, query }) =>
-      isWatch ? query.sendInitialEvents === "true" : query.limit !== "1"
+      isWatch ? query.sendInitialEvents === "true" : !(Number(query.limit) <= 100)
     ).length;
   }
 }

@@ -69,7 +69,7 @@ class Rig implements Disposable {
 
   /** The requests for objects since the last call: `list`, `stream` or `watch` with its version. */
   requests(): string[] {
-    const requests = this.server.requests.filter(({ query }) => query.limit !== "1")
+    const requests = this.server.requests.filter(({ query }) => !(Number(query.limit) <= 100))
       .map(({ isWatch, query }) =>
         !isWatch ? "list" : query.sendInitialEvents ? "stream" : `watch ${query.resourceVersion}`
       );
@@ -375,7 +375,9 @@ describe("ReflectorObject", () => {
     using rig = new Rig();
     for (let i = 0; i < count; i++) rig.server.create("v1/pods", pod(`web-${i}`, { namespace: "shop" }));
     rig.server.intercept(answerStatus(400), { match: ({ query }) => query.sendInitialEvents === "true" });
-    rig.server.intercept(trickle, { match: ({ isWatch, query }) => !isWatch && query.limit !== "1" });
+    rig.server.intercept(trickle, {
+      match: ({ isWatch, query }) => !isWatch && !(Number(query.limit) <= 100),
+    });
     await rig.platform.fetch("/readyz");
     await rig.clock.advance(590_000);
     assert.equal((await rig.platform.fetch(PODS)).status, 503);

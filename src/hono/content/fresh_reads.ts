@@ -64,6 +64,8 @@ const GRACE_MS = 10;
 const ASK_MS = 100;
 // After a question without an answer.
 const RETRY_MS = 1_000;
+// The content mostly lags behind a reader from the future, and kube-apiserver keeps it waiting in silence.
+const LOST_AFTER_MS = 5_000;
 // A reader from the future waits in any case.
 const LOST_RETRY_MS = 30_000;
 // The longest Retry-After that is respected: the server may be wrong by days.
@@ -170,11 +172,12 @@ export class FreshReads {
   }
 
   /**
-   * Whether a resourceVersion that the content has not reached is of a lost history: the server, asked now,
-   * is before it. Asks until it is answered; `false` if the signal is aborted first.
+   * Whether a resourceVersion that the content has not reached is of a lost history: the server, asked after
+   * some seconds, is before it. Asks until it is answered; `false` if the signal is aborted first.
    */
   async isLost(resourceVersion: string, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options;
+    await sleepUnlessAborted(LOST_AFTER_MS, { clock, signal });
     while (!signal.aborted && !this.#stop.signal.aborted && !this.#isReached(resourceVersion)) {
       try {
         const { version } = await this.#currentVersion();

@@ -57,7 +57,10 @@ export class CountedUpstream implements AsyncDisposable {
 function kindOf(request: Request): CountedRequest["kind"] {
   const { searchParams, pathname } = new URL(request.url);
   if (request.headers.get("Accept")?.includes("PartialObjectMetadata")) return "other";
-  if (!pathname.startsWith("/api")) return "other";
-  if (searchParams.get("watch") === null) return "list";
+  // What says which cluster it is, and what proves that a read is fresh, at most 100 objects.
+  if (!pathname.startsWith("/api") || pathname.endsWith("/namespaces/kube-system")) return "other";
+  if (searchParams.get("watch") === null) {
+    return Number(searchParams.get("limit") ?? NaN) <= 100 ? "other" : "list";
+  }
   return searchParams.get("sendInitialEvents") === "true" ? "stream" : "watch";
 }
