@@ -40,25 +40,25 @@ export {
   SharedInformerFactory,
   type SharedInformerFactoryOptions,
 } from "./src/informer/shared_informer_factory.ts";
-export { FilteringResourceEventHandler, type ResourceEventHandler } from "./src/informer/event_handler.ts";
+export { FilteringResourceEventHandler, type ResourceEventHandler } from "./src/informer/events.ts";
 export type { HandlerOptions, HandlerRegistration } from "./src/informer/processor.ts";
 export type { Running } from "./src/informer/controller.ts";
 export { waitForCacheSync } from "./src/informer/wait_for_cache_sync.ts";
 export type { ReflectorStatus } from "./src/reflector/status.ts";
-export { type Deleted, DeletedFinalStateUnknown, type DeletedObject } from "./src/meta/tombstone.ts";
+export { type Deleted, DeletedFinalStateUnknown, type DeletedObject } from "./src/meta/object.ts";
 export type { TransformFunc } from "./src/store/transform.ts";
 
 export { type Lister, type NamespaceLister, newLister } from "./src/informer/lister.ts";
-export type { Indexer } from "./src/store/indexer.ts";
+export type { Indexer } from "./src/store/store.ts";
 export {
   type Indexers,
   type IndexFunc,
   metaNamespaceIndex,
   NAMESPACE_INDEX,
 } from "./src/store/index_func.ts";
-export { fieldIndex, ownerIndex } from "./src/store/field_index.ts";
-export { LABEL_INDEX, labelIndexFunc } from "./src/store/label_index.ts";
-export { shortTexts } from "./src/store/short_texts.ts";
+export { fieldIndex, ownerIndex } from "./src/store/index_func.ts";
+export { LABEL_INDEX, labelIndexFunc } from "./src/store/index_func.ts";
+export { shortTexts } from "./src/store/texts.ts";
 export { texts } from "./src/store/texts.ts";
 export {
   deletionHandlingMetaNamespaceKey,
@@ -69,10 +69,10 @@ export {
 } from "./src/meta/keys.ts";
 
 export type { KubernetesObject, ObjectMeta, OwnerReference } from "./src/meta/object.ts";
-export { compareResourceVersions } from "./src/meta/resource_version.ts";
+export { compareResourceVersions } from "./src/meta/object.ts";
 
 export { CacheSyncError, InformerStateError, NotFreshError } from "./src/informer/errors.ts";
-export { isConnectionRefused, NetworkError } from "./src/meta/request_failure.ts";
+export { isConnectionRefused, NetworkError } from "./src/meta/request.ts";
 export {
   isAlreadyExists,
   isConflict,

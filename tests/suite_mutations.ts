@@ -849,21 +849,21 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "hono: the line breaks of an indented object end the line of a watch",
-    file: "src/text/json_text.ts",
+    file: "src/text/json_walk.ts",
     find: 'json = json.replace(/[\\n\\r]/g, " ");',
     replace: "void 0;",
     test: "tests/hono/send/white_space_test.ts",
   },
   {
     name: "hono: U+2028 and U+2029 are not escaped in watches",
-    file: "src/text/json_text.ts",
+    file: "src/text/json_walk.ts",
     find: 'return json.includes("\\u2028") || json.includes("\\u2029")',
     replace: 'return json.includes("\\u2028\\u2029")',
     test: "tests/hono/send/watch_test.ts",
   },
   {
     name: "hono: the carriage returns of an object end the line of a server-sent event",
-    file: "src/text/json_text.ts",
+    file: "src/text/json_walk.ts",
     find: 'json = json.replace(/[\\n\\r]/g, " ");',
     replace: 'json = json.replace(/\\n/g, " ");',
     test: "tests/hono/send/white_space_test.ts",
@@ -976,7 +976,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "snapshot: it is saved as complete although a change was lost",
-    file: "src/informer/snapshot_keeper.ts",
+    file: "src/informer/snapshot/content.ts",
     find: "quarantine.losses > this.#repairedLosses",
     replace: "false",
     test: "tests/informer/snapshot_restart_test.ts",
@@ -997,7 +997,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "snapshot: one with fewer objects than it says is used",
-    file: "src/informer/snapshot_loader.ts",
+    file: "src/informer/snapshot/content.ts",
     find: "if (items.length !== count) {",
     replace: "if (count < 0) {",
     test: "tests/informer/snapshot_restart_test.ts",
@@ -1011,7 +1011,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "snapshot: a storage that fails is called for each change",
-    file: "src/informer/snapshot_keeper.ts",
+    file: "src/informer/snapshot/content.ts",
     find: " && !this.#isQuiet()) this.#save();",
     replace: ") this.#save();",
     test: "tests/informer/snapshot_saves_test.ts",
@@ -1405,7 +1405,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "informer: a change of a merged resource passes for one that was there before",
-    file: "src/meta/resource_version.ts",
+    file: "src/meta/object.ts",
     find: "isComparableResourceVersion(than) && layoutOf(version) === layoutOf(than);",
     replace: "isComparableResourceVersion(than);",
     test: "tests/hono/content/merged_informer_test.ts",
@@ -1454,7 +1454,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a cache above a stale one takes its answer for fresh",
-    file: "src/meta/request_preferences.ts",
+    file: "src/meta/request.ts",
     find: 'return hasPart(cacheControl, "stale-if-error=0");',
     replace: 'return hasPart(cacheControl, "stale-if-error=1");',
     test: "tests/hono/content/freshness_test.ts",

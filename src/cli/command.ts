@@ -5,7 +5,7 @@
 
 import process from "node:process";
 import { monotonicNow, realClock } from "../util/clock.ts";
-import { visibleText } from "../util/visible_text.ts";
+import { visibleText } from "../util/logger.ts";
 import { type AccessLogEntry, accessLogJson, accessLogLine } from "./readers/access_log.ts";
 import { parseCommandLine } from "./command_line.ts";
 import { CommandError, explainError, oneLine } from "./errors.ts";

@@ -4,10 +4,10 @@
  */
 
 import { ListenError } from "../node/serve_fetch.ts";
-import { type NetworkError, networkErrorOf } from "../meta/request_failure.ts";
+import { type NetworkError, networkErrorOf } from "../meta/request.ts";
 import { statusErrorOf } from "../meta/status.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
-import { visibleText } from "../util/visible_text.ts";
+import { visibleText } from "../util/logger.ts";
 
 /**
  * A command failed. The message is one line: what failed, where, and what to do.

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { DecodeError, NetworkError } from "../meta/request_failure.ts";
+import { DecodeError, NetworkError } from "../meta/request.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import {
   type GroupVersionResource,
@@ -12,15 +12,14 @@ import {
   type ResourceOf,
 } from "../meta/resource.ts";
 import type { Schema } from "../schema/schema.ts";
-import type { Advice } from "../util/advice.ts";
+import type { Advice, FieldPaths, Projected } from "../text/field_path.ts";
 import { abortable, withTimeLimit } from "../util/abort.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { realClock } from "../util/clock.ts";
-import { jsonFault } from "../util/json_fault.ts";
+import { jsonFault } from "../util/json.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
-import type { FieldPaths, Projected } from "../text/field_path.ts";
 import { CredentialsError, headerFault, newScrubber, tokenFault } from "./credentials.ts";
 import type { PartialObjectMetadata } from "./metadata_only.ts";
 import type { Query, RequestOptions } from "./requests.ts";

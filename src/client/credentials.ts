@@ -4,7 +4,7 @@
  */
 
 import { CacheError } from "../util/errors.ts";
-import { fromBase64 } from "../util/base64.ts";
+import { fromBase64 } from "../util/bytes.ts";
 
 /**
  * The credentials of a request cannot be sent. The text never holds them.

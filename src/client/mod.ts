@@ -9,7 +9,7 @@ export type { Query, RequestOptions } from "./requests.ts";
 export { CredentialsError } from "./credentials.ts";
 export type { DeleteOptions, ObjectRequestOptions, TypedResourceOptions } from "./resource_options.ts";
 export type { FetchFunction, Impersonation, TokenSource } from "./rest_config.ts";
-export { DecodeError, type NetworkFailure } from "../meta/request_failure.ts";
+export { DecodeError, type NetworkFailure } from "../meta/request.ts";
 export {
   formatResource,
   groupVersion,

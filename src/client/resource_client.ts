@@ -3,13 +3,11 @@
  * @module
  */
 
-import { DecodeError } from "../meta/request_failure.ts";
+import { DecodeError, EACH_EVENT, NOTHING_STALE } from "../meta/request.ts";
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
-import type { ListWatchContext } from "../text/list_watch_context.ts";
-import { type KubernetesObject, metaOf } from "../meta/object.ts";
-import { EACH_EVENT, NOTHING_STALE } from "../meta/request_preferences.ts";
+import type { ListWatchContext } from "../text/object_text_reader.ts";
+import { type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
-import { layoutOf } from "../meta/resource_version.ts";
 import { acceptsHead, checkList, eventCheck, objectCheck } from "../schema/checks.ts";
 import type { Clock } from "../util/clock.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";

@@ -6,7 +6,7 @@
 import type { KubernetesObject } from "../meta/object.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { ValidatorOptions } from "../schema/checks.ts";
-import type { Advice } from "../util/advice.ts";
+import type { Advice } from "../text/field_path.ts";
 import type { Query } from "./requests.ts";
 
 /**

@@ -4,8 +4,7 @@
  */
 
 import type { WatchItem, WatchStream } from "../meta/list_watch.ts";
-import { resourceVersionOf } from "../meta/object.ts";
-import { layoutOf } from "../meta/resource_version.ts";
+import { layoutOf, resourceVersionOf } from "../meta/object.ts";
 
 /**
  * The events of a merged resource, each batch up to a bookmark: objects have the versions of their own

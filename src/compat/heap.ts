@@ -6,7 +6,7 @@
 import { keyOf } from "../meta/keys.ts";
 import { type Deferred, deferred } from "../util/deferred.ts";
 import { CacheError } from "../util/errors.ts";
-import { KeyedHeap } from "../util/heap.ts";
+import { KeyedHeap } from "../util/collections.ts";
 
 /**
  * Something was added to a closed {@linkcode Heap}, or popped from one that is closed and empty.

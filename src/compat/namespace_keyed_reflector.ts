@@ -6,7 +6,7 @@
 import { metaNamespaceKey } from "../meta/keys.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
 import { newIndexer } from "../store/cache.ts";
-import type { Indexer } from "../store/indexer.ts";
+import type { Indexer } from "../store/store.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { Reflector } from "../reflector/reflector.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";

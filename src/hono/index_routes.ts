@@ -13,9 +13,9 @@ import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../pro
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { forwardRoute } from "./upstream/forward.ts";
 import type { Held } from "../store/holding.ts";
-import type { Indexer } from "../store/indexer.ts";
-import { fromBase64, toBase64 } from "../util/base64.ts";
-import { lowerBound } from "../util/lower_bound.ts";
+import type { Indexer } from "../store/store.ts";
+import { fromBase64, toBase64 } from "../util/bytes.ts";
+import { lowerBound } from "../util/collections.ts";
 import type { Pacer } from "../util/turns.ts";
 import { ownPath } from "./api_routes.ts";
 import { askedOf, askedOfPath } from "./request/authorization.ts";

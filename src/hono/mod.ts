@@ -42,5 +42,5 @@ export type {
 } from "./read_api_options.ts";
 export type { NamedInformer, ServedInformer, ServedStore } from "./content/served_informer.ts";
 export { MergedInformer, type MergedInformerOptions } from "./content/merged_informer.ts";
-export type { AcceptedWebSocket, ServerWebSocket, UpgradeWebSocket } from "../util/web_socket.ts";
+export type { AcceptedWebSocket, ServerWebSocket, UpgradeWebSocket } from "../util/serving.ts";
 export type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";

@@ -13,7 +13,7 @@ import type { Freshness } from "./content/freshness.ts";
 import type { FetchOpenApi } from "./upstream/open_api.ts";
 import type { ServedMetrics } from "./health/prometheus.ts";
 import type { PassThroughOptions } from "./upstream/pass_through_options.ts";
-import type { UpgradeWebSocket } from "../util/web_socket.ts";
+import type { UpgradeWebSocket } from "../util/serving.ts";
 import type { ServedInformer } from "./content/served_informer.ts";
 import type { LogHistory } from "./content/log_history.ts";
 

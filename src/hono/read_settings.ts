@@ -8,7 +8,7 @@ import { type Clock, realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { CorsOptions } from "./request/cors.ts";
 import { remoteAddress } from "./request/connection.ts";
-import type { UpgradeWebSocket } from "../util/web_socket.ts";
+import type { UpgradeWebSocket } from "../util/serving.ts";
 import type { UserInfo } from "./request/authorization.ts";
 import { type Freshness, FRESHNESSES, isFreshness } from "./content/freshness.ts";
 import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";

@@ -30,23 +30,27 @@
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { Quarantined } from "../meta/list_watch.ts";
-import { metaOf, resourceVersionOf } from "../meta/object.ts";
-import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import {
+  DeletedFinalStateUnknown,
+  isComparableResourceVersion,
+  isOlder,
+  layoutOf,
+  metaOf,
+  resourceVersionOf,
+} from "../meta/object.ts";
 import type { VersionWaiters } from "../meta/version_waiters.ts";
 import type { Delta, Deltas } from "../queue/delta.ts";
-import { isComparableResourceVersion, isOlder, layoutOf } from "../meta/resource_version.ts";
 import type { Quarantine } from "../reflector/quarantine.ts";
 import type { KeyedStore } from "../store/cache.ts";
 import { IndexFuncError } from "../store/errors.ts";
 import type { OnTransformFailure } from "../store/transform.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { toError } from "../util/errors.ts";
-import { callGuarded } from "../util/guarded.ts";
+import { callGuarded, toError } from "../util/errors.ts";
 import type { Metrics } from "../util/metrics.ts";
 import { finish, type Steps } from "../util/turns.ts";
 import { type Change, EventHistory, type Standing } from "./event_history.ts";
 import { ListApplication, type ListApplicationOptions } from "./list_application.ts";
-import type { StoreEvent } from "./store_event.ts";
+import type { StoreEvent } from "./events.ts";
 
 /** What a {@linkcode DeltaApplier} needs. */
 export interface DeltaApplierOptions<T> extends ListApplicationOptions<T> {

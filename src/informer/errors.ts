@@ -3,7 +3,7 @@
  * @module
  */
 
-import { failureInWords } from "../meta/request_failure.ts";
+import { failureInWords } from "../meta/request.ts";
 import type { FailedTry } from "../reflector/outage.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 

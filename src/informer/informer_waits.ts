@@ -3,7 +3,7 @@
  * @module
  */
 
-import { isComparableResourceVersion } from "../meta/resource_version.ts";
+import { isComparableResourceVersion } from "../meta/object.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
 import type { FailedTry } from "../reflector/outage.ts";
 import type { ReflectorStatus } from "../reflector/status.ts";

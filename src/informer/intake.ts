@@ -3,13 +3,17 @@
  * @module
  */
 
-import type { HoldText } from "../text/list_watch_context.ts";
-import { metaOf, resourceVersionOf } from "../meta/object.ts";
-import { compareResourceVersions, isComparableResourceVersion } from "../meta/resource_version.ts";
+import type { HoldText } from "../text/object_text_reader.ts";
+import {
+  compareResourceVersions,
+  isComparableResourceVersion,
+  metaOf,
+  resourceVersionOf,
+} from "../meta/object.ts";
 import type { Held, Holding } from "../store/holding.ts";
 import type { Store } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
-import type { IsSameState } from "./same_state.ts";
+import type { IsSameState } from "./event_history.ts";
 
 /** What an {@linkcode Intake} needs. */
 export interface IntakeOptions<T> {

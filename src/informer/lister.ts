@@ -11,8 +11,7 @@ import { newStatus, StatusError } from "../meta/status.ts";
 import { type Held, heldStoreOf } from "../store/holding.ts";
 import { NAMESPACE_INDEX } from "../store/index_func.ts";
 import { candidatesOf } from "../store/candidates.ts";
-import type { Indexer } from "../store/indexer.ts";
-import type { Store } from "../store/store.ts";
+import type { Indexer, Store } from "../store/store.ts";
 
 /**
  * The objects of one namespace.

@@ -20,7 +20,7 @@
 export { Controller, type ControllerConfig } from "./controller.ts";
 export { type CacheSyncErrorOptions, NoIndexerError } from "./errors.ts";
 export { freezeObject } from "./intake.ts";
-export { type InformerOptions, newInformer } from "./informer.ts";
+export { type InformerOptions, newInformer } from "./controller.ts";
 export { listAll, listAllByNamespace } from "./lister.ts";
 export type { MailboxOptions } from "./mailbox.ts";
 export type { HeadHandlerOptions } from "./processor.ts";
@@ -28,7 +28,11 @@ export type { KeyedHead } from "../store/holding.ts";
 export { MutationCache, type MutationCacheOptions } from "./mutation_cache.ts";
 export type { ResourceSource } from "./shared_informer_factory.ts";
 export type { QueueContext } from "./shared_informer_options.ts";
-export { type InformerSnapshot, newInformerSnapshot, type SnapshotOptions } from "./informer_snapshot.ts";
+export {
+  type InformerSnapshot,
+  newInformerSnapshot,
+  type SnapshotOptions,
+} from "./snapshot/informer_snapshot.ts";
 export type {
   LoadedSnapshot,
   SnapshotChange,
@@ -37,9 +41,9 @@ export type {
   SnapshotPut,
   SnapshotRefusal,
   SnapshotStorage,
-} from "./snapshot.ts";
-export { SnapshotRefusedError } from "./snapshot.ts";
-export type { InformerStatus, SnapshotStatus } from "./snapshot_run.ts";
-export type { StoreChange, StoreEvent } from "./store_event.ts";
+} from "./snapshot/storage.ts";
+export { SnapshotRefusedError } from "./snapshot/storage.ts";
+export type { InformerStatus, SnapshotStatus } from "./snapshot/storage.ts";
+export type { StoreChange, StoreEvent } from "./events.ts";
 export { type HasSynced, waitFor, type WaitForOptions } from "./wait_for_cache_sync.ts";
 export type { SyncedMethod } from "../util/deferred.ts";

@@ -4,18 +4,15 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
-import { metaOf } from "../meta/object.ts";
-import { compareResourceVersions } from "../meta/resource_version.ts";
-import type { DeletedObject } from "../meta/tombstone.ts";
+import { compareResourceVersions, type DeletedObject, metaOf } from "../meta/object.ts";
 import type { NoIndexNames } from "../store/index_func.ts";
-import type { Indexer } from "../store/indexer.ts";
-import type { Store } from "../store/store.ts";
+import type { Indexer, Store } from "../store/store.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { NoIndexerError } from "./errors.ts";
-import type { ResourceEventHandler } from "./event_handler.ts";
+import type { ResourceEventHandler } from "./events.ts";
 
 /**
  * Options of {@linkcode MutationCache}. All may be left out.

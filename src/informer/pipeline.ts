@@ -17,7 +17,7 @@ import { Quarantine } from "../reflector/quarantine.ts";
 import type { WatchErrorHandler } from "../reflector/reflector_options.ts";
 import type { Cache } from "../store/cache.ts";
 import type { Held } from "../store/holding.ts";
-import type { Indexer } from "../store/indexer.ts";
+import type { Indexer } from "../store/store.ts";
 import { transformer, type TransformFunc, transformOnce } from "../store/transform.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
@@ -28,9 +28,9 @@ import type { InformerWaits } from "./informer_waits.ts";
 import type { ListApplicationOptions } from "./list_application.ts";
 import { freezeObject, Intake } from "./intake.ts";
 import type { Processor } from "./processor.ts";
-import { newIsSameState } from "./same_state.ts";
+import { newIsSameState } from "./event_history.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
-import type { SnapshotContext, SnapshotRun } from "./snapshot_run.ts";
+import type { SnapshotContext, SnapshotRun } from "./snapshot/storage.ts";
 
 /** What a pipeline is made from. */
 export interface PipelineOptions<T, I extends string> {

@@ -11,11 +11,10 @@ import type { SyncedMethod } from "../util/deferred.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import { type Steps, TurnQueue } from "../util/turns.ts";
-import type { Notification, ResourceEventHandler } from "./event_handler.ts";
-import { newHeadOpener } from "./head_opener.ts";
-import { ListNotifications, type NotificationReceiver } from "./list_notifications.ts";
+import type { Notification, ResourceEventHandler } from "./events.ts";
+import { newHeadOpener, type Opener, ProcessorListener } from "./processor_listener.ts";
+import { ListNotifications, type NotificationReceiver } from "./list_application.ts";
 import type { MailboxOptions } from "./mailbox.ts";
-import { type Opener, ProcessorListener } from "./processor_listener.ts";
 
 /**
  * Options of `addEventHandler`.

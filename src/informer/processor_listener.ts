@@ -4,21 +4,21 @@
  */
 
 import type { KeyFunc } from "../meta/keys.ts";
-import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/tombstone.ts";
-import type { Held, Holding } from "../store/holding.ts";
+import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/object.ts";
+import type { Held, Holding, KeyedHead } from "../store/holding.ts";
 import { abortable, sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { Pacer, type Steps, type Turns } from "../util/turns.ts";
 import { Latch } from "../util/deferred.ts";
-import { errorMessage } from "../util/errors.ts";
-import { isThenable } from "../util/guarded.ts";
+import { errorMessage, isThenable } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import type { MetricLabels, Metrics } from "../util/metrics.ts";
 import { InformerStateError } from "./errors.ts";
-import type { Notification, ResourceEventHandler } from "./event_handler.ts";
-import type { ListCursor, ListNotifications } from "./list_notifications.ts";
+import type { Notification, ResourceEventHandler } from "./events.ts";
+import type { ListCursor, ListNotifications } from "./list_application.ts";
 import { Mailbox, type MailboxOptions } from "./mailbox.ts";
 import { SingleFileTracker } from "./sync_tracking.ts";
+import { freezeObject } from "./intake.ts";
 
 /** What a listener is made of. */
 export interface ProcessorListenerOptions<T> {
@@ -298,4 +298,20 @@ function openDeleted<T>(
   return deleted.finalStateUnknown
     ? new DeletedFinalStateUnknown(key, object)
     : { finalStateUnknown: false, key, object };
+}
+
+/**
+ * What gives a listener heads where others have their objects opened; for one listener. Nothing is opened.
+ */
+export function newHeadOpener<T>(
+  holding: Pick<Holding<T>, "head">,
+  { freezes }: { readonly freezes: boolean | undefined },
+): Opener<KeyedHead> {
+  return {
+    convert: (whole, conversion) => conversion(whole),
+    open(held) {
+      const head = holding.head(held as T);
+      return freezes ? freezeObject(head) : head;
+    },
+  };
 }

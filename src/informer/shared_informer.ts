@@ -20,28 +20,25 @@ import type { FailedTry } from "../reflector/outage.ts";
 import { type Cache, newCache } from "../store/cache.ts";
 import type { Held, KeyedHead } from "../store/holding.ts";
 import type { Indexers, NoIndexNames } from "../store/index_func.ts";
-import type { Indexer } from "../store/indexer.ts";
-import type { IndexedInSteps } from "../store/store.ts";
+import type { IndexedInSteps, Indexer } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import { onAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
-import { errorMessage } from "../util/errors.ts";
-import { callGuarded } from "../util/guarded.ts";
+import { callGuarded, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { finishInTurns, type Pace, stepObjectsOf, type Steps } from "../util/turns.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { type Controller, paceOf, type Running, startRunning } from "./controller.ts";
 import { InformerStateError } from "./errors.ts";
-import type { ResourceEventHandler } from "./event_handler.ts";
+import { newEventOpener, type ResourceEventHandler, type StoreEvent } from "./events.ts";
 import { InformerWaits } from "./informer_waits.ts";
 import { freezeObject } from "./intake.ts";
 import { newPipeline } from "./pipeline.ts";
 import type { HandlerOptions, HandlerRegistration, HeadHandlerOptions } from "./processor.ts";
 import { Processor } from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
-import type { InformerStatus, SnapshotRun } from "./snapshot_run.ts";
-import { newEventOpener, type StoreEvent } from "./store_event.ts";
+import type { InformerStatus, SnapshotRun } from "./snapshot/storage.ts";
 
 /**
  * Keeps an indexed copy of a resource, and notifies any number of handlers of its changes.

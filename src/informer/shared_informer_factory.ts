@@ -19,7 +19,7 @@ import type { SyncedMethod } from "../util/deferred.ts";
 import { CacheSyncError, InformerStateError } from "./errors.ts";
 import { type Lister, newLister } from "./lister.ts";
 import type { Running } from "./controller.ts";
-import type { InformerSnapshot } from "./informer_snapshot.ts";
+import type { InformerSnapshot } from "./snapshot/informer_snapshot.ts";
 import { SharedIndexInformer } from "./shared_informer.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import { waitFor } from "./wait_for_cache_sync.ts";

@@ -8,12 +8,12 @@ import type { Queue } from "../queue/queue.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { IndexersOption, NoIndexNames } from "../store/index_func.ts";
 import type { StoreOptions } from "../store/cache.ts";
-import type { Indexer } from "../store/indexer.ts";
+import type { Indexer } from "../store/store.ts";
 import type { OnTransformFailure, TransformFunc } from "../store/transform.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
-import type { InformerSnapshot } from "./informer_snapshot.ts";
+import type { InformerSnapshot } from "./snapshot/informer_snapshot.ts";
 
 /**
  * What an informer's queue is made from.

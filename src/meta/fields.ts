@@ -3,7 +3,7 @@
  * @module
  */
 
-import { quoted, SelectorParseError } from "./selector_parse_error.ts";
+import { quoted, SelectorParseError } from "./label_requirement.ts";
 
 /**
  * One condition of a {@linkcode FieldSelector}.

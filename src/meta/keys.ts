@@ -4,8 +4,7 @@
  */
 
 import { CacheError, errorMessage } from "../util/errors.ts";
-import { metaOf } from "./object.ts";
-import { DeletedFinalStateUnknown } from "./tombstone.ts";
+import { DeletedFinalStateUnknown, metaOf } from "./object.ts";
 
 /**
  * Computes the key of a value; must always return the same key for the same object.

@@ -3,8 +3,13 @@
  * @module
  */
 
-import { labelKeyProblem, type LabelOperator, LabelRequirement } from "./label_requirement.ts";
-import { quoted, SelectorParseError } from "./selector_parse_error.ts";
+import {
+  labelKeyProblem,
+  type LabelOperator,
+  LabelRequirement,
+  quoted,
+  SelectorParseError,
+} from "./label_requirement.ts";
 
 /**
  * Parses a label selector into its requirements, in the order of the text.

@@ -5,8 +5,12 @@
 
 import { compileLabels, type LabelTest } from "./compiled_labels.ts";
 import { parseLabelRequirements } from "./label_parser.ts";
-import { type LabelOperator, LabelRequirement, type LabelSet } from "./label_requirement.ts";
-import { SelectorParseError } from "./selector_parse_error.ts";
+import {
+  type LabelOperator,
+  LabelRequirement,
+  type LabelSet,
+  SelectorParseError,
+} from "./label_requirement.ts";
 
 /**
  * A condition on labels: all of its requirements must hold. Immutable.
@@ -216,4 +220,4 @@ function requirementsOfSet(labels: LabelSet): LabelRequirement[] {
 }
 
 export { type LabelOperator, LabelRequirement, type LabelSet } from "./label_requirement.ts";
-export { SelectorParseError, type SelectorParseErrorOptions } from "./selector_parse_error.ts";
+export { SelectorParseError, type SelectorParseErrorOptions } from "./label_requirement.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { compareResourceVersions } from "./resource_version.ts";
+import { compareResourceVersions } from "./object.ts";
 
 /** A resourceVersion of each shard. */
 export interface MergedVersion {

@@ -1,5 +1,5 @@
 /**
- * Kubernetes objects: the fields that the cache reads.
+ * Kubernetes objects: the fields that the cache reads, their versions, and what stands for deleted ones.
  * @module
  */
 
@@ -84,3 +84,119 @@ export function resourceVersionOf(value: unknown): string | undefined {
   const metadata = metaOf(value);
   return metadata === undefined ? undefined : metadata.resourceVersion ?? "";
 }
+
+/**
+ * Compares two resourceVersions: -1 when `a` is older, 0 when they are the same, 1 when `a` is newer.
+ *
+ * They are decimal numbers of any length, kept as text: compared by length and then by digits, never parsed
+ * to a number. The empty version is older than every other. Leading zeros do not occur and are not handled.
+ *
+ * Mirrors Kubernetes' `CompareResourceVersion` (KEP-5504).
+ *
+ * @example
+ * ```ts
+ * import { compareResourceVersions } from "@listwatch/cache";
+ * console.log(compareResourceVersions("9", "10")); // -1
+ * console.log(compareResourceVersions("18446744073709551616", "18446744073709551615")); // 1
+ * ```
+ *
+ * @category Objects and errors
+ */
+export function compareResourceVersions(a: string, b: string): -1 | 0 | 1 {
+  if (a === b) return 0;
+  if (a.length !== b.length) return a.length < b.length ? -1 : 1;
+  return a < b ? -1 : 1;
+}
+
+/**
+ * Whether a text is a resourceVersion that can be compared: decimal digits without a leading zero.
+ *
+ * @example
+ * ```ts
+ * import { isComparableResourceVersion } from "@listwatch/cache/store";
+ * console.log(isComparableResourceVersion("42"), isComparableResourceVersion("abc")); // true false
+ * ```
+ *
+ * @category Objects and errors
+ */
+export function isComparableResourceVersion(text: string): boolean {
+  return /^[1-9][0-9]*$/.test(text);
+}
+
+/**
+ * The layout of a merged resourceVersion (merged_version.ts), as the text that two of one layout have in
+ * common; `""` for the version of one server, which has 20 digits at most. Versions of different layouts say
+ * nothing about each other.
+ */
+export function layoutOf(version: string): string {
+  return version.length > SERVER_DIGITS ? version.slice(-LAYOUT_DIGITS) : "";
+}
+
+// Of the greatest version that an API server has, 2^64 - 1.
+const SERVER_DIGITS = 20;
+// The layout itself, and the number of its sources.
+const LAYOUT_DIGITS = 13;
+
+/**
+ * Whether a resourceVersion is known to be older than another: both are numbers, of one layout, and it is the
+ * lesser one.
+ */
+export function isOlder(version: string, than: string): boolean {
+  return compareResourceVersions(version, than) < 0 && isComparableResourceVersion(version) &&
+    isComparableResourceVersion(than) && layoutOf(version) === layoutOf(than);
+}
+
+/**
+ * A tombstone: the object was deleted, and the cache did not see the delete. A list no longer had the object,
+ * so {@linkcode DeletedFinalStateUnknown.object} is the last state that the cache knew, which may be stale,
+ * or `undefined`.
+ *
+ * Mirrors client-go's `DeletedFinalStateUnknown`.
+ *
+ * @example
+ * ```ts
+ * import { DeletedFinalStateUnknown } from "@listwatch/cache";
+ * const tombstone = new DeletedFinalStateUnknown("shop/web-1", { metadata: { name: "web-1", namespace: "shop" } });
+ * console.log(tombstone.key, tombstone.finalStateUnknown); // shop/web-1 true
+ * ```
+ *
+ * @category Informers
+ */
+export class DeletedFinalStateUnknown<T> {
+  /** Always true; distinguishes a tombstone from a delete that was seen. */
+  readonly finalStateUnknown = true as const;
+  /** The object's key in the store. */
+  readonly key: string;
+  /** The last known state, if there is one. */
+  readonly object: T | undefined;
+
+  /** Makes a tombstone for the object that had this key. */
+  constructor(key: string, object: T | undefined) {
+    this.key = key;
+    this.object = object;
+  }
+}
+
+/**
+ * A delete that the cache saw: {@linkcode Deleted.object} is the object's final state, as the server sent it.
+ *
+ * @category Informers
+ */
+export interface Deleted<T> {
+  /** Always false. */
+  readonly finalStateUnknown: false;
+  /** The object's key in the store. */
+  readonly key: string;
+  /** The final state. */
+  readonly object: T;
+}
+
+/**
+ * The argument of a delete handler: a delete that was seen, or a tombstone. `finalStateUnknown` distinguishes
+ * them and narrows the type: `object` may be `undefined` in a tombstone only.
+ *
+ * Mirrors client-go's `DeletedObject`, which replaces a type assertion that many handlers lacked.
+ *
+ * @category Informers
+ */
+export type DeletedObject<T> = Deleted<T> | DeletedFinalStateUnknown<T>;

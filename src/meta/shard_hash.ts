@@ -3,7 +3,7 @@
  * @module
  */
 
-import { finishLane } from "../util/text_hash.ts";
+import { finishLane } from "../util/hash.ts";
 
 /**
  * The shard of a key (`namespace/name`, or the name of an object without a namespace) among `count` shards,

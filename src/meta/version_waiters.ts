@@ -5,7 +5,8 @@
 
 import { onAbort } from "../util/abort.ts";
 import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
-import { compareResourceVersions } from "./resource_version.ts";
+import { compareResourceVersions } from "./object.ts";
+import { hasReached } from "./merged_version.ts";
 
 /** How a wait ended. `stopped`: the version will not change any more. */
 export type WaitEnd = "reached" | "stopped" | "aborted" | "timedOut";
@@ -88,5 +89,15 @@ export class VersionWaiters {
   /** Whether a version, `""` before the first, has everything up to another one. */
   protected covers(version: string, wanted: string): boolean {
     return version !== "" && compareResourceVersions(version, wanted) >= 0;
+  }
+}
+
+/**
+ * Waits until each part of a merged resourceVersion is reached; for versions of one server as {@linkcode
+ * VersionWaiters}.
+ */
+export class PartwiseVersionWaiters extends VersionWaiters {
+  protected override covers(version: string, wanted: string): boolean {
+    return version !== "" && hasReached(version, wanted);
   }
 }

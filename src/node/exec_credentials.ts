@@ -9,7 +9,7 @@ import type { FetchFunction } from "../client/rest_config.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { type ExecConfig, type KubeconfigCluster, KubeconfigError } from "./kubeconfig.ts";
-import { toBase64 } from "../util/base64.ts";
+import { toBase64 } from "../util/bytes.ts";
 import { createTlsFetch } from "./tls_fetch.ts";
 import type { TlsOptions } from "./rest_config.ts";
 

@@ -9,7 +9,7 @@ import type { FetchFunction, Impersonation, TokenSource } from "../client/rest_c
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import { fromBase64, toBase64 } from "../util/base64.ts";
+import { fromBase64, toBase64 } from "../util/bytes.ts";
 import { ExecCredentials, type ExecCredentialsOptions } from "./exec_credentials.ts";
 import {
   FileToken,

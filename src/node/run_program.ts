@@ -6,7 +6,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import process from "node:process";
 import type { Clock } from "../util/clock.ts";
-import { concatenated } from "../util/concatenated.ts";
+import { concatenated } from "../util/bytes.ts";
 
 /** Options of {@linkcode runProgram}. */
 export interface RunProgramOptions {

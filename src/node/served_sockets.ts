@@ -11,7 +11,7 @@ import type {
   AcceptedWebSocket,
   ServerWebSocket,
   WebSocketEnv,
-} from "../util/web_socket.ts";
+} from "../util/serving.ts";
 
 /** The part of `ws` that is used here: https://github.com/websockets/ws/blob/master/doc/ws.md */
 interface WebSockets {

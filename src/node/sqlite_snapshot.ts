@@ -10,7 +10,7 @@ import {
   type InformerSnapshot,
   newInformerSnapshot,
   type SnapshotOptions,
-} from "../informer/informer_snapshot.ts";
+} from "../informer/snapshot/informer_snapshot.ts";
 import {
   type LoadedSnapshot,
   type SnapshotChange,
@@ -20,7 +20,7 @@ import {
   type SnapshotRefusedError,
   type SnapshotStorage,
   versionOf,
-} from "../informer/snapshot.ts";
+} from "../informer/snapshot/storage.ts";
 import { checkIdentity, corrupt, refusalOf, SnapshotFault } from "../snapshots/refusals.ts";
 import { nextTurn } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";

@@ -8,10 +8,15 @@
  */
 
 import { crc32 } from "node:zlib";
-import type { SavedVersion, SnapshotEntry, SnapshotIdentity, SnapshotPut } from "../informer/snapshot.ts";
+import type {
+  SavedVersion,
+  SnapshotEntry,
+  SnapshotIdentity,
+  SnapshotPut,
+} from "../informer/snapshot/storage.ts";
 import { checkFormat, corrupt, SnapshotFault } from "../snapshots/refusals.ts";
 import { parsed, readVersion, savedHead } from "../snapshots/saved_values.ts";
-import type { ObjectHead } from "../text/object_text.ts";
+import type { ObjectHead } from "../text/object_reader.ts";
 import { pragma, type SqliteDatabase, type SqliteRow, transaction } from "./sqlite_database.ts";
 
 /** `PRAGMA application_id`: "LWSN". */

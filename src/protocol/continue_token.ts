@@ -3,11 +3,11 @@
  * @module
  */
 
-import { isComparableResourceVersion } from "../meta/resource_version.ts";
+import { isComparableResourceVersion } from "../meta/object.ts";
 import { newStatus, type Status } from "../meta/status.ts";
-import { fromBase64, toBase64 } from "../util/base64.ts";
+import { fromBase64, toBase64 } from "../util/bytes.ts";
 import { errorMessage } from "../util/errors.ts";
-import { textHash } from "../util/text_hash.ts";
+import { textHash } from "../util/hash.ts";
 
 /** The content of a token. */
 export interface ContinueToken {

@@ -5,7 +5,7 @@
 
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";
-import { textHash } from "../util/text_hash.ts";
+import { textHash } from "../util/hash.ts";
 import { JSON_ONLY, matchesRoute, type MediaType, negotiate, type Representation } from "./accept.ts";
 import { type ApiResource, isBuiltinGroup, singularName } from "./api_resource.ts";
 import { matchesTag } from "./if_none_match.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import type { DeletedFinalStateUnknown } from "../meta/object.ts";
 
 /**
  * The payload of a `ReplacedAll` delta: a whole list, to be applied as one step.

@@ -13,7 +13,7 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, KeyError, type KeyFunc, keyOf } from "../meta/keys.ts";
-import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import { DeletedFinalStateUnknown } from "../meta/object.ts";
 import {
   type OnTransformFailure,
   transformed,

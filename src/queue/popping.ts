@@ -6,7 +6,7 @@
 import { abortable } from "../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { Latch, type SyncedMethod, Wakeup } from "../util/deferred.ts";
-import { Deque } from "../util/deque.ts";
+import { Deque } from "../util/collections.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { FIFOClosedError } from "./errors.ts";
 import type { PopOptions, PopProcessFunc, SyncProcessFunc } from "./queue.ts";

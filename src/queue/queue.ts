@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import type { DeletedFinalStateUnknown } from "../meta/object.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
 import type { Deltas } from "./delta.ts";

@@ -11,7 +11,7 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, keyOf } from "../meta/keys.ts";
-import { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import { DeletedFinalStateUnknown } from "../meta/object.ts";
 import {
   type OnTransformFailure,
   transformed,

@@ -4,10 +4,10 @@
  */
 
 import type { ListOptions, ListPage, Quarantined } from "../meta/list_watch.ts";
-import type { ListWatchContext } from "../text/list_watch_context.ts";
+import type { ListWatchContext } from "../text/object_text_reader.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
 import { type Deferred, deferred } from "../util/deferred.ts";
-import { Deque } from "../util/deque.ts";
+import { Deque } from "../util/collections.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 
 /**

@@ -4,8 +4,8 @@
  */
 
 import type { ListOptions, ListPage } from "../meta/list_watch.ts";
-import type { ListWatchContext } from "../text/list_watch_context.ts";
-import { NetworkError } from "../meta/request_failure.ts";
+import type { ListWatchContext } from "../text/object_text_reader.ts";
+import { NetworkError } from "../meta/request.ts";
 import { linkedAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";

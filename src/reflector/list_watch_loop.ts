@@ -18,15 +18,20 @@
  */
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
-import type { ListOptions, Quarantined, VersionProof, WatchItem } from "../meta/list_watch.ts";
-import { networkErrorOf } from "../meta/request_failure.ts";
-import { compareResourceVersions, layoutOf } from "../meta/resource_version.ts";
+import {
+  ageMsOf,
+  type ListOptions,
+  type Quarantined,
+  type VersionProof,
+  type WatchItem,
+} from "../meta/list_watch.ts";
+import { networkErrorOf } from "../meta/request.ts";
+import { compareResourceVersions, layoutOf } from "../meta/object.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
-import { ageMsOf } from "../meta/watch_event.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import { requestList } from "./list_request.ts";
 import { type OpenWatch, openWatch } from "./open_watch.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
-import type { ListWatchContext } from "../text/list_watch_context.ts";
+import type { ListWatchContext } from "../text/object_text_reader.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 

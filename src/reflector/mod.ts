@@ -26,10 +26,10 @@ export { shardOf, type ShardOptions } from "./shard_of.ts";
 export { eachListItem, type EachListItemOptions } from "./each_list_item.ts";
 export { listAllPages, type PagedList, type PagerOptions } from "./pager.ts";
 export type { ListOptions, ListPage, Quarantined, WatchItem, WatchStream } from "../meta/list_watch.ts";
-export type { ListWatchContext } from "../text/list_watch_context.ts";
+export type { ListWatchContext } from "../text/object_text_reader.ts";
 export type { ListMeta } from "../meta/object.ts";
-export type { ObjectHead } from "../text/object_text.ts";
-export type { BookmarkObject, WatchEvent } from "../meta/watch_event.ts";
+export type { ObjectHead } from "../text/object_reader.ts";
+export type { BookmarkObject, WatchEvent } from "../meta/list_watch.ts";
 
 export {
   Backoff,
@@ -40,9 +40,9 @@ export {
   type Random,
   type ReflectorBackoffOptions,
 } from "../util/backoff.ts";
-export { KeyedBackoff, type KeyedBackoffOptions } from "../util/backoff_keyed.ts";
+export { KeyedBackoff, type KeyedBackoffOptions } from "../util/backoff.ts";
 export { realClock, type TimerHandle } from "../util/clock.ts";
 export type { CacheErrorOptions } from "../util/errors.ts";
 export type { LogFields } from "../util/logger.ts";
 export type { MetricLabels } from "../util/metrics.ts";
-export { RetryWithDeadline, type RetryWithDeadlineOptions } from "../util/retry_with_deadline.ts";
+export { RetryWithDeadline, type RetryWithDeadlineOptions } from "../util/backoff.ts";

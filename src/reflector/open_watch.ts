@@ -4,8 +4,8 @@
  */
 
 import type { ListOptions, WatchItem, WatchStream } from "../meta/list_watch.ts";
-import type { HoldText } from "../text/list_watch_context.ts";
-import { NetworkError } from "../meta/request_failure.ts";
+import type { HoldText } from "../text/object_text_reader.ts";
+import { NetworkError } from "../meta/request.ts";
 import { abortable, type LinkedAbort, linkedAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";

@@ -9,7 +9,7 @@
  * @module
  */
 
-import { failureInWords, networkErrorOf } from "../meta/request_failure.ts";
+import { failureInWords, networkErrorOf } from "../meta/request.ts";
 import { isExpired, isTooManyRequests, statusErrorOf } from "../meta/status.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 

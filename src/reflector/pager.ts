@@ -4,7 +4,7 @@
  */
 
 import type { ListOptions, ListPage, Quarantined } from "../meta/list_watch.ts";
-import type { ListWatchContext } from "../text/list_watch_context.ts";
+import type { ListWatchContext } from "../text/object_text_reader.ts";
 import type { ListMeta } from "../meta/object.ts";
 import { isResourceExpired } from "../meta/status.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";

@@ -6,8 +6,7 @@
 import type { Quarantined } from "../meta/list_watch.ts";
 import { statusErrorOf } from "../meta/status.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { errorMessage } from "../util/errors.ts";
-import { callGuarded } from "../util/guarded.ts";
+import { callGuarded, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import { Backoff } from "../util/backoff.ts";

@@ -4,9 +4,8 @@
  */
 
 import { isExpired, isTooManyRequests } from "../meta/status.ts";
-import { errorMessage, toError } from "../util/errors.ts";
+import { callGuarded, errorMessage, toError } from "../util/errors.ts";
 import type { Clock } from "../util/clock.ts";
-import { callGuarded } from "../util/guarded.ts";
 import { consoleLogger, type LogFields, type Logger } from "../util/logger.ts";
 import { OutageReporter } from "./outage.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";

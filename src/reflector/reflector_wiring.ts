@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { HoldText } from "../text/list_watch_context.ts";
+import type { HoldText } from "../text/object_text_reader.ts";
 import type { Quarantine } from "./quarantine.ts";
 
 /** The content of a snapshot. */

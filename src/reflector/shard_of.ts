@@ -4,12 +4,16 @@
  */
 
 import { metaNamespaceKey } from "../meta/keys.ts";
-import type { ListOptions, ListPage, WatchItem, WatchStream } from "../meta/list_watch.ts";
-import type { HoldText, ListWatchContext } from "../text/list_watch_context.ts";
-import { type KubernetesObject, metaOf, resourceVersionOf } from "../meta/object.ts";
-import { isOlder } from "../meta/resource_version.ts";
+import {
+  isInitialEventsEnd,
+  type ListOptions,
+  type ListPage,
+  type WatchItem,
+  type WatchStream,
+} from "../meta/list_watch.ts";
+import type { HoldText, ListWatchContext } from "../text/object_text_reader.ts";
+import { isOlder, type KubernetesObject, metaOf, resourceVersionOf } from "../meta/object.ts";
 import { fnv64, hashRanges, shardIndexOf } from "../meta/shard_hash.ts";
-import { isInitialEventsEnd } from "../meta/watch_event.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 

@@ -28,8 +28,8 @@
  */
 
 import type { ListOptions } from "../meta/list_watch.ts";
-import { isOlder } from "../meta/resource_version.ts";
-import { isConnectionRefused, networkErrorOf } from "../meta/request_failure.ts";
+import { isOlder } from "../meta/object.ts";
+import { isConnectionRefused, networkErrorOf } from "../meta/request.ts";
 import {
   isExpired,
   isInternalError,

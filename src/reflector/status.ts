@@ -3,11 +3,10 @@
  * @module
  */
 
-import { networkErrorOf } from "../meta/request_failure.ts";
+import { networkErrorOf } from "../meta/request.ts";
 import { statusErrorOf } from "../meta/status.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { CacheError, errorMessage } from "../util/errors.ts";
-import { callGuarded } from "../util/guarded.ts";
+import { CacheError, callGuarded, errorMessage } from "../util/errors.ts";
 import type { StreamPauseBegin } from "./stream_trial.ts";
 import type { ReflectorOutage } from "./outage.ts";
 

@@ -4,13 +4,11 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
-import type { ListPage, Quarantined, WatchItem } from "../meta/list_watch.ts";
+import type { ListPage, Quarantined, WatchEvent, WatchItem } from "../meta/list_watch.ts";
 import { hasReached } from "../meta/merged_version.ts";
-import { type KubernetesObject, metaOf } from "../meta/object.ts";
+import { isOlder, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
-import { isOlder, layoutOf } from "../meta/resource_version.ts";
 import { StatusError } from "../meta/status.ts";
-import type { WatchEvent } from "../meta/watch_event.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import type { Store } from "../store/store.ts";
 import { errorMessage } from "../util/errors.ts";

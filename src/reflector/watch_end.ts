@@ -3,10 +3,10 @@
  * @module
  */
 
-import { networkErrorOf } from "../meta/request_failure.ts";
+import { networkErrorOf } from "../meta/request.ts";
 import { isInternalError } from "../meta/status.ts";
 import type { Clock } from "../util/clock.ts";
-import { RetryWithDeadline } from "../util/retry_with_deadline.ts";
+import { RetryWithDeadline } from "../util/backoff.ts";
 import { RelistDue, SuspendedError } from "./open_watch.ts";
 import type { Quarantine } from "./quarantine.ts";
 import type { ReflectorMetrics } from "./reflector_metrics.ts";

@@ -6,8 +6,7 @@
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { GroupVersionKind } from "../meta/resource.ts";
 import { StatusError } from "../meta/status.ts";
-import { isInitialEventsEnd } from "../meta/watch_event.ts";
-import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
+import { isInitialEventsEnd, type Quarantined, type WatchItem } from "../meta/list_watch.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { OpenWatch } from "./open_watch.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { DecodeError } from "../meta/request_failure.ts";
+import { DecodeError } from "../meta/request.ts";
 import { metaNamespaceKey } from "../meta/keys.ts";
 import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";

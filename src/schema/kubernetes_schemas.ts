@@ -8,7 +8,7 @@
  */
 
 import * as z from "zod/v4/core";
-import type { BookmarkObject } from "../meta/watch_event.ts";
+import type { BookmarkObject } from "../meta/list_watch.ts";
 import type { KubernetesObject, ListMeta } from "../meta/object.ts";
 import type { Status } from "../meta/status.ts";
 import type { Schema } from "./schema.ts";

@@ -23,10 +23,10 @@ import {
   type SnapshotIdentity,
   type SnapshotStorage,
   versionOf,
-} from "../informer/snapshot.ts";
-import type { ObjectHead } from "../text/object_text.ts";
+} from "../informer/snapshot/storage.ts";
+import type { ObjectHead } from "../text/object_reader.ts";
 import { nextTurn } from "../util/clock.ts";
-import { concatenated } from "../util/concatenated.ts";
+import { concatenated } from "../util/bytes.ts";
 import { errorMessage } from "../util/errors.ts";
 import { crc32 } from "./crc32.ts";
 import { checkFormat, checkIdentity, corrupt, refusalOf, SnapshotFault, truncated } from "./refusals.ts";

@@ -7,7 +7,7 @@ import {
   type InformerSnapshot,
   newInformerSnapshot,
   type SnapshotOptions,
-} from "../informer/informer_snapshot.ts";
+} from "../informer/snapshot/informer_snapshot.ts";
 import { ChunkedStorage, type ChunkStore, MANIFEST } from "./chunked_storage.ts";
 
 /**

@@ -7,7 +7,7 @@ import {
   type InformerSnapshot,
   newInformerSnapshot,
   type SnapshotOptions,
-} from "../informer/informer_snapshot.ts";
+} from "../informer/snapshot/informer_snapshot.ts";
 import {
   type LoadedSnapshot,
   type SavedVersion,
@@ -16,7 +16,7 @@ import {
   type SnapshotIdentity,
   type SnapshotStorage,
   versionOf,
-} from "../informer/snapshot.ts";
+} from "../informer/snapshot/storage.ts";
 import { checkIdentity, refusalOf } from "./refusals.ts";
 
 /**

@@ -3,7 +3,11 @@
  * @module
  */
 
-import { type SnapshotIdentity, type SnapshotRefusal, SnapshotRefusedError } from "../informer/snapshot.ts";
+import {
+  type SnapshotIdentity,
+  type SnapshotRefusal,
+  SnapshotRefusedError,
+} from "../informer/snapshot/storage.ts";
 import { errorMessage } from "../util/errors.ts";
 
 /** What is wrong with saved bytes. The storage adds where they are: {@linkcode refusalOf}. */

@@ -3,8 +3,8 @@
  * @module
  */
 
-import { type SavedVersion, versionOf } from "../informer/snapshot.ts";
-import type { ObjectHead } from "../text/object_text.ts";
+import { type SavedVersion, versionOf } from "../informer/snapshot/storage.ts";
+import type { ObjectHead } from "../text/object_reader.ts";
 import { corrupt } from "./refusals.ts";
 
 /**

@@ -5,20 +5,16 @@
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import { STEP_OBJECTS, type Steps } from "../util/turns.ts";
-import type { FieldIndexFunc } from "./field_index.ts";
-import { type Indexers, type IndexFunc, type IndexValues, readsLiveMetadata } from "./index_func.ts";
-import type { Indexer } from "./indexer.ts";
 import {
-  type Held,
-  type HeldTransform,
-  type Holding,
-  type HoldingOptions,
-  type NewHolding,
-  ObjectHolding,
-  UnopenedHolding,
-} from "./holding.ts";
+  type FieldIndexFunc,
+  type Indexers,
+  type IndexFunc,
+  type IndexValues,
+  readsLiveMetadata,
+} from "./index_func.ts";
 import {
   type IndexedInSteps,
+  type Indexer,
   type Keyed,
   type KeyedTransaction,
   keyedWrites,
@@ -30,6 +26,15 @@ import {
   type Store,
   type Transaction,
 } from "./store.ts";
+import {
+  type Held,
+  type HeldTransform,
+  type Holding,
+  type HoldingOptions,
+  type NewHolding,
+  ObjectHolding,
+  UnopenedHolding,
+} from "./holding.ts";
 import { ThreadSafeStore } from "./thread_safe_store.ts";
 import { transformed, type TransformFunc } from "./transform.ts";
 

@@ -6,10 +6,14 @@
 import type { FieldRequirement } from "../meta/fields.ts";
 import type { LabelRequirement, LabelSelector } from "../meta/labels.ts";
 import { metaOf } from "../meta/object.ts";
-import { indexesField } from "./field_index.ts";
-import { type IndexFunc, type IndexValues, NAMESPACE_INDEX } from "./index_func.ts";
-import type { Indexer } from "./indexer.ts";
-import { indexesLabel } from "./label_index.ts";
+import {
+  indexesField,
+  indexesLabel,
+  type IndexFunc,
+  type IndexValues,
+  NAMESPACE_INDEX,
+} from "./index_func.ts";
+import type { Indexer } from "./store.ts";
 
 /** One index under one of whose values an object must be. */
 interface Condition {

@@ -4,7 +4,7 @@
  */
 
 import { type FieldTexts, TextFields } from "../text/field_tree.ts";
-import { ObjectText } from "../text/object_text.ts";
+import { ObjectText } from "../text/object_reader.ts";
 import { ObjectTextReader } from "../text/object_text_reader.ts";
 
 /**

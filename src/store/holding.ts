@@ -4,9 +4,9 @@
  */
 
 import type { KeyFunc } from "../meta/keys.ts";
-import type { HoldText } from "../text/list_watch_context.ts";
+import type { HoldText } from "../text/object_text_reader.ts";
 import { metaOf, type ObjectMeta } from "../meta/object.ts";
-import { isSameJson } from "../util/same_json.ts";
+import { isSameJson } from "../util/json.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
 import type { TransformFunc } from "./transform.ts";
 

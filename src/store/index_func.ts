@@ -5,8 +5,9 @@
 
 import { type KeyFunc, NoMetaError } from "../meta/keys.ts";
 import { metaOf } from "../meta/object.ts";
-import type { Advice } from "../util/advice.ts";
+import { type Advice, EACH, type IndexedPath, parseFieldPath } from "../text/field_path.ts";
 import { CacheError } from "../util/errors.ts";
+import { fieldValues } from "../text/field_tree.ts";
 
 /**
  * Computes the values under which an object is found in an index: none, one or several; duplicates count
@@ -157,4 +158,179 @@ export function indexFuncToKeyFunc<T>(indexFunc: IndexFunc<T>): KeyFunc {
     if (values.length !== 1) throw new IndexKeyError(values);
     return values[0];
   };
+}
+
+/**
+ * An index function made by {@linkcode fieldIndex}: the path that it carries is all it depends on, so a
+ * holding can compute its values from an object's JSON text, without opening the object.
+ *
+ * @category Stores
+ */
+export interface FieldIndexFunc<T> extends IndexFunc<T> {
+  /** The path of the field. */
+  readonly fieldPath: string;
+}
+
+/**
+ * Makes an index function over a field: an object is under the field's value.
+ *
+ * A string is a value as it is; a number or a boolean as `String` writes it (an integer beyond 2^53 as
+ * JavaScript reads it, rounded). A field that is absent, null, an object or an array gives no value. Below
+ * `[]` every element of the array gives its value; a value that occurs twice counts once. Only an object's
+ * own properties are fields.
+ *
+ * Field selectors of a served cache find an index with such a function by themselves, whatever its name:
+ * `spec.nodeName=n1` costs what is under `n1`. Stores with short texts compute all such indices in one walk
+ * over an object's text, without opening it.
+ *
+ * @param path Written as `spec.nodeName`, `spec.containers[].image`, `metadata.finalizers[]`,
+ * `metadata.annotations["example.com/team"]`. A field that the type of the objects does not have does not
+ * compile.
+ * @throws {TypeError} The path cannot be read.
+ *
+ * @example
+ * ```ts
+ * import { fieldIndex, type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
+ * interface Pod extends KubernetesObject {
+ *   spec?: { nodeName?: string; containers: { image: string }[] };
+ * }
+ * const pods = newIndexer<Pod, "byNode" | "byImage">(metaNamespaceKey, {
+ *   byNode: fieldIndex("spec.nodeName"),
+ *   byImage: fieldIndex("spec.containers[].image"),
+ * });
+ * pods.add({ metadata: { name: "web-1" }, spec: { nodeName: "n1", containers: [{ image: "web:1" }, { image: "web:1" }] } });
+ * console.log(pods.countByIndex("byNode", "n1"), pods.countByIndex("byImage", "web:1")); // 1 1
+ * ```
+ *
+ * @category Keys, indices, listers
+ */
+export function fieldIndex<T, const Path extends string = string>(
+  path: [Path] extends [IndexedPath<T, Path>] ? Path : IndexedPath<T, Path>,
+): FieldIndexFunc<T> {
+  const segments = parseFieldPath(path, { mayEndInElements: true });
+  return withFieldPath((object: T) => fieldValues(object, segments), path);
+}
+
+/**
+ * Makes an index function over owners: an object is under the `uid` of each of its
+ * `metadata.ownerReferences`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, metaNamespaceKey, ownerIndex } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
+ * const pods = newIndexer<KubernetesObject, "byOwner">(metaNamespaceKey, { byOwner: ownerIndex() });
+ * const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "u-1" };
+ * pods.add({ metadata: { name: "web-1", ownerReferences: [owner] } });
+ * console.log(pods.indexKeys("byOwner", "u-1")); // ["web-1"]
+ * ```
+ *
+ * @category Keys, indices, listers
+ */
+export function ownerIndex(): FieldIndexFunc<unknown> {
+  return fieldIndex("metadata.ownerReferences[].uid");
+}
+
+/**
+ * The path of the field that an index function reads; `undefined` for a function that {@linkcode fieldIndex}
+ * did not make.
+ */
+export function fieldPathOf(indexFunc: IndexFunc<never>): string | undefined {
+  return (indexFunc as Partial<FieldIndexFunc<never>>).fieldPath;
+}
+
+/**
+ * Whether a function indexes the field that a field selector names: a path of names with dots between them.
+ */
+export function indexesField(indexFunc: IndexFunc<never>, field: string): boolean {
+  const path = fieldPathOf(indexFunc);
+  if (path === undefined) return false;
+  if (!path.includes("[")) return path === field;
+  const segments = parseFieldPath(path, { mayEndInElements: true });
+  // Selectors have no way to write a dot in a name.
+  return segments.every((segment) => segment !== EACH && !segment.includes(".")) &&
+    segments.join(".") === field;
+}
+
+/** Says that an index function gives the values of a field. */
+export function withFieldPath<T>(indexFunc: IndexFunc<T>, fieldPath: string): FieldIndexFunc<T> {
+  return Object.assign(indexFunc, { fieldPath });
+}
+
+/**
+ * A name for an index by labels, as `NAMESPACE_INDEX` is one for that by namespace; see {@linkcode
+ * labelIndexFunc}.
+ *
+ * @example
+ * ```ts
+ * import { LABEL_INDEX, labelIndexFunc, metaNamespaceKey } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
+ * const indexer = newIndexer<unknown, "labels">(metaNamespaceKey, { [LABEL_INDEX]: labelIndexFunc() });
+ * console.log(indexer.countByIndex(LABEL_INDEX, "app=web")); // 0
+ * ```
+ *
+ * @category Keys, indices, listers
+ */
+export const LABEL_INDEX = "labels";
+
+/**
+ * Makes an index function over labels: an object is under `key=value` and under `key` for each label it
+ * carries.
+ *
+ * Listers (`newLister`, `listAll`, `listAllByNamespace`) find an index with such a function by themselves,
+ * whatever its name, and walk the rarest of what a selector requires (`key=value`, `key in (...)`, `key`,
+ * `key>1`) instead of all objects. Selectors that only exclude (`!key`, `key!=value`, `key notin (...)`) are
+ * answered by a scan as before.
+ *
+ * It costs memory and time for two values a label: name the keys that selectors use, where they are known.
+ *
+ * @param labelKeys The labels that are indexed; all by default.
+ * @returns A function that throws a {@linkcode NoMetaError} for a value without metadata.
+ *
+ * @example
+ * ```ts
+ * import {
+ *   type KubernetesObject,
+ *   LABEL_INDEX,
+ *   labelIndexFunc,
+ *   metaNamespaceKey,
+ *   newLister,
+ * } from "@listwatch/cache";
+ * import { newIndexer } from "@listwatch/cache/store";
+ * const indexer = newIndexer<KubernetesObject, "labels">(metaNamespaceKey, {
+ *   [LABEL_INDEX]: labelIndexFunc(["app", "tier"]),
+ * });
+ * indexer.add({ metadata: { namespace: "shop", name: "web-1", labels: { app: "web", tier: "front" } } });
+ * console.log(newLister(indexer, "v1/pods").list("app=web,tier!=back").length); // 1
+ * console.log(indexer.countByIndex("labels", "app=web"), indexer.countByIndex("labels", "tier")); // 1 1
+ * ```
+ *
+ * @category Keys, indices, listers
+ */
+export function labelIndexFunc(labelKeys?: readonly string[]): IndexFunc<unknown> {
+  const only = labelKeys === undefined ? undefined : new Set(labelKeys);
+  const indexFunc: IndexFunc<unknown> = (object) => {
+    const metadata = metaOf(object);
+    if (metadata === undefined) throw new NoMetaError(object);
+    const labels = metadata.labels;
+    const values: string[] = [];
+    if (labels === undefined || labels === null) return values;
+    for (const key of Object.keys(labels)) {
+      if (only === undefined || only.has(key)) values.push(key, `${key}=${labels[key]}`);
+    }
+    return values;
+  };
+  indexedKeys.set(indexFunc, only ?? "all");
+  markLiveMetadataReader(indexFunc);
+  return indexFunc;
+}
+
+/** Which labels the functions that {@linkcode labelIndexFunc} made know of. */
+const indexedKeys = new WeakMap<IndexFunc<never>, ReadonlySet<string> | "all">();
+
+/** Whether a function that {@linkcode labelIndexFunc} made indexes a label. */
+export function indexesLabel(indexFunc: IndexFunc<never>, key: string): boolean {
+  const keys = indexedKeys.get(indexFunc);
+  return keys === "all" || keys?.has(key) === true;
 }

@@ -17,7 +17,7 @@ export { newIndexer, newStore, type StoreOptions } from "./cache.ts";
 export type { TextsOptions } from "./text_holding.ts";
 export type { Keyed, KeyedTransaction, OnIndexFailure, Store, Transaction } from "./store.ts";
 export { ThreadSafeStore } from "./thread_safe_store.ts";
-export type { FieldIndexFunc } from "./field_index.ts";
+export type { FieldIndexFunc } from "./index_func.ts";
 export type { IndexedPath } from "../text/field_path.ts";
 export type { OnTransformFailure } from "./transform.ts";
 export {
@@ -44,4 +44,4 @@ export {
   parseObjectName,
   UnexpectedKeyFormatError,
 } from "../meta/keys.ts";
-export { isComparableResourceVersion } from "../meta/resource_version.ts";
+export { isComparableResourceVersion } from "../meta/object.ts";

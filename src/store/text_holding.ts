@@ -35,14 +35,12 @@
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, metaNamespaceKey } from "../meta/keys.ts";
-import type { HoldText } from "../text/list_watch_context.ts";
+import { type HoldText, ObjectTextReader } from "../text/object_text_reader.ts";
 import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
 import type { FieldTexts } from "../text/field_tree.ts";
-import { ObjectTextReader } from "../text/object_text_reader.ts";
-import { closingQuote } from "../text/json_text.ts";
-import { isPlainJson } from "../util/plain_json.ts";
-import { isSameJson } from "../util/same_json.ts";
-import { fieldPathOf } from "./field_index.ts";
+import { closingQuote } from "../text/json_walk.ts";
+import { isPlainJson, isSameJson } from "../util/json.ts";
+import { fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
 import { FieldReader, HeldFields } from "./field_reader.ts";
 import {
   type Held,
@@ -53,7 +51,6 @@ import {
   type KeyedHead,
   newHead,
 } from "./holding.ts";
-import type { Indexers, IndexFunc } from "./index_func.ts";
 import type { TransformFunc } from "./transform.ts";
 
 /**

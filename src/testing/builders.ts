@@ -4,7 +4,7 @@
  */
 
 import type { KubernetesObject, ObjectMeta, OwnerReference } from "../meta/object.ts";
-import { toBase64 } from "../util/base64.ts";
+import { toBase64 } from "../util/bytes.ts";
 
 /**
  * Metadata options of every builder.

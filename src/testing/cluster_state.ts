@@ -6,8 +6,7 @@
 import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
 import type { Clock } from "../util/clock.ts";
-import { Deque } from "../util/deque.ts";
-import { lowerBound } from "../util/lower_bound.ts";
+import { Deque, lowerBound } from "../util/collections.ts";
 import type { ServedResource } from "./served_resources.ts";
 
 /** The metadata of a stored object. */

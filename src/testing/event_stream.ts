@@ -3,7 +3,7 @@
  * @module
  */
 
-import { concatenated } from "../util/concatenated.ts";
+import { concatenated } from "../util/bytes.ts";
 
 // About the size of one read from a socket.
 const CHUNK_BYTES = 65_536;

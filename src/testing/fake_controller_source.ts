@@ -3,12 +3,17 @@
  * @module
  */
 
-import type { ListOptions, ListPage, WatchItem, WatchStream } from "../meta/list_watch.ts";
-import type { ListWatchContext } from "../text/list_watch_context.ts";
+import {
+  INITIAL_EVENTS_END_ANNOTATION,
+  type ListOptions,
+  type ListPage,
+  type WatchItem,
+  type WatchStream,
+} from "../meta/list_watch.ts";
+import type { ListWatchContext } from "../text/object_text_reader.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { metaNamespaceKey } from "../meta/keys.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
-import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
 import { watchTooOld } from "../protocol/statuses.ts";
 import { onAbort } from "../util/abort.ts";
 import { FakeWatcher } from "./fake_watcher.ts";

@@ -4,7 +4,7 @@
  */
 
 import type { ExplicitKey } from "../meta/keys.ts";
-import type { DeletedFinalStateUnknown } from "../meta/tombstone.ts";
+import type { DeletedFinalStateUnknown } from "../meta/object.ts";
 
 type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
 

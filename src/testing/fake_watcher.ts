@@ -3,10 +3,9 @@
  * @module
  */
 
-import type { WatchItem } from "../meta/list_watch.ts";
+import type { BookmarkObject, WatchItem } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { Status } from "../meta/status.ts";
-import type { BookmarkObject } from "../meta/watch_event.ts";
 import { type Deferred, deferred } from "../util/deferred.ts";
 
 /**

@@ -5,7 +5,7 @@
 
 import type { Clock } from "../util/clock.ts";
 import { failure, notFound } from "./api_errors.ts";
-import { lowerBound } from "../util/lower_bound.ts";
+import { lowerBound } from "../util/collections.ts";
 import type { ClusterState, StoredObject } from "./cluster_state.ts";
 import { isJsonObject, type JsonObject } from "./json.ts";
 import { finalizersOf, metadataOf, metaText, timestamp } from "./object_checks.ts";

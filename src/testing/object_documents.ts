@@ -6,9 +6,9 @@
 import type { KubernetesObject } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";
-import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/watch_event.ts";
+import { INITIAL_EVENTS_END_ANNOTATION } from "../meta/list_watch.ts";
 import { type ObjectShape, partialMetadata } from "../protocol/object_shape.ts";
-import { onOneLine } from "../text/json_text.ts";
+import { onOneLine } from "../text/json_walk.ts";
 import type { Change, StoredObject } from "./cluster_state.ts";
 import type { JsonObject } from "./json.ts";
 import type { Page, Selection } from "./object_reader.ts";

@@ -13,7 +13,7 @@ import { decodeContinue, encodeContinue, LATEST } from "../protocol/continue_tok
 import { selectableFields } from "../protocol/selectable_fields.ts";
 import { continueTooOld, isStatus, tooLargeResourceVersion } from "../protocol/statuses.ts";
 import { failure, internal, notFound } from "./api_errors.ts";
-import { lowerBound } from "../util/lower_bound.ts";
+import { lowerBound } from "../util/collections.ts";
 import type { ClusterState, Snapshot, StoredObject } from "./cluster_state.ts";
 import type { ServedResource } from "./served_resources.ts";
 

@@ -6,7 +6,7 @@
 import { formatObjectName, type ObjectName } from "../meta/keys.ts";
 import { formatGroupResource, groupVersion } from "../meta/resource.ts";
 import type { Clock } from "../util/clock.ts";
-import { isSameJson } from "../util/same_json.ts";
+import { isSameJson } from "../util/json.ts";
 import {
   alreadyExists,
   conflict,

@@ -4,7 +4,7 @@
  */
 
 import { errorMessage } from "../util/errors.ts";
-import { isSameJson } from "../util/same_json.ts";
+import { isSameJson } from "../util/json.ts";
 import { badRequest, failure, patchRefused, unsupportedMediaType } from "./api_errors.ts";
 import { isJsonObject, type JsonObject, parseJson } from "./json.ts";
 import type { ServedResource } from "./served_resources.ts";

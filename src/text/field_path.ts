@@ -3,7 +3,6 @@
  * @module
  */
 
-import type { Advice } from "../util/advice.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 
 /**
@@ -179,3 +178,13 @@ export type Projected<
   Keep extends readonly string[] ? Kept<T, Keep[number]> : T,
   Drop[number]
 >;
+
+/**
+ * A type that no value has. Where it is required, the compiler's error shows the text.
+ *
+ * `string & Advice<"name an index in indexers">` refuses every string in this way.
+ */
+export interface Advice<Text extends string> {
+  /** Exists for the type checker only. */
+  readonly "~advice": Text;
+}

@@ -3,8 +3,7 @@
  * @module
  */
 
-import { BACKSLASH, QUOTE } from "./json_text.ts";
-import { afterString, afterValue } from "./json_walk.ts";
+import { afterString, afterValue, BACKSLASH, QUOTE } from "./json_walk.ts";
 
 /**
  * Walks values that mostly differ from one another in their strings only, as the managedFields of objects

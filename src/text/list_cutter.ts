@@ -14,8 +14,8 @@ import {
   OPEN_BRACKET,
   QUOTE,
   SPACE,
-} from "./json_text.ts";
-import { PiecedBytes } from "./pieced_bytes.ts";
+} from "./json_walk.ts";
+import { PiecedBytes } from "./line_cutter.ts";
 
 /** An item, or what is around the items, is longer than it may be. */
 export class ItemTooLargeError extends Error {

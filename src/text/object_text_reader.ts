@@ -12,11 +12,16 @@
 
 import { metaOf } from "../meta/object.ts";
 import { fieldText, type FieldTexts, NO_VALUES } from "./field_tree.ts";
-import { QUOTE } from "./json_text.ts";
-import { afterPlainString } from "./json_walk.ts";
-import { isObject, ObjectReader, ROOM } from "./object_reader.ts";
-import { type ItemType, ObjectText } from "./object_text.ts";
-import { isTextAt, SharedTexts } from "./shared_texts.ts";
+import { afterPlainString, QUOTE } from "./json_walk.ts";
+import {
+  isObject,
+  type ItemType,
+  type ObjectHead,
+  ObjectReader,
+  ObjectText,
+  type ReadAlong,
+  ROOM,
+} from "./object_reader.ts";
 
 /**
  * Reads objects out of texts and bytes, as {@linkcode ObjectText}. The texts must be well-formed (no lone
@@ -237,3 +242,96 @@ function withoutManagedFields({ managedFields: _, ...rest }: Record<string, unkn
 
 /** The longest key for which there is room beforehand. */
 const MAX_KEY = 512;
+
+/** What was read lately, by its bytes: a table in which one takes the place of another. */
+export class SharedTexts<V> {
+  #texts: (string | undefined)[] = [];
+  #values: (V | undefined)[] = [];
+  #slot = 0;
+
+  /** What was set for these bytes; `undefined` if nothing was, or it is there no more. */
+  get(bytes: Uint8Array, start: number, end: number): V | undefined {
+    const slot = this.#slot = hashOf(bytes, start, end) % SLOTS;
+    const text = this.#texts[slot];
+    return text !== undefined && isTextAt(bytes, start, end, text) ? this.#values[slot] : undefined;
+  }
+
+  /**
+   * Sets it for the bytes that were looked up last, of which this is the text; only if each is a character,
+   * and few.
+   */
+  set(text: string, length: number, value: V): void {
+    if (text.length !== length || length > MAX_LENGTH) return;
+    if (this.#texts.length === 0) {
+      this.#texts = new Array(SLOTS);
+      this.#values = new Array(SLOTS);
+    }
+    this.#texts[this.#slot] = text;
+    this.#values[this.#slot] = value;
+  }
+}
+
+/** Whether the bytes are those of this text; not if it has other characters than ASCII's. */
+export function isTextAt(bytes: Uint8Array, start: number, end: number, text: string): boolean {
+  if (text.length !== end - start) return false;
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) !== bytes[start + i]) return false;
+  return true;
+}
+
+/** A hash of bytes, of a long part not of all: what follows compares them. */
+function hashOf(bytes: Uint8Array, start: number, end: number): number {
+  let hash = end - start;
+  let i = start;
+  for (; i < end - 24; i += 8) hash = Math.imul(hash ^ bytes[i], 0x01000193);
+  for (i = Math.max(start, end - 24); i < end; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
+  return (hash ^ hash >>> 15) >>> 0;
+}
+
+const SLOTS = 8192;
+const MAX_LENGTH = 512;
+
+/**
+ * Arguments of a list or a watch that are not sent.
+ *
+ * @category Reflector
+ */
+export interface ListWatchContext {
+  /** Ends the request, and a watch's stream, at once. */
+  readonly signal: AbortSignal;
+  /** Called with the number of bytes of each chunk of the answer's body, by sources that count them. */
+  readonly onBytes?: (bytes: number) => void;
+  /**
+   * Called with each item of a list as soon as it is decoded and accepted; what it returns replaces the item
+   * in the page. For sources that decode items one by one, so that at most one of them is in memory in
+   * decoded form. A source that reads the items of another source's pages must not pass this on.
+   */
+  readonly intake?: (item: unknown) => unknown;
+  /**
+   * Makes what a store holds of an object's JSON text; lists and watches return that instead of the parsed
+   * objects. For sources that have the text; others ignore it.
+   */
+  readonly holdText?: HoldText;
+}
+
+/**
+ * How a store holds objects that are read as text. One that holds texts hands it to its source.
+ *
+ * @category Reflector
+ */
+export interface HoldText {
+  /** Reads objects out of texts: used by one after the other. */
+  readonly reader: ObjectTextReader;
+  /**
+   * Makes what the store holds of an object's JSON text, which is a string of its own (no part of a longer
+   * one), and was checked: it can be parsed, and its head was accepted.
+   *
+   * @param read What the reader read besides; absent where the text is not the one that was read.
+   */
+  readonly hold: (text: string, head: ObjectHead, read?: ReadAlong) => unknown;
+  /**
+   * What is stored for a key, if an item that has the same uid and resourceVersion, of a list at this
+   * resourceVersion, may be taken for the same object. Then the list has the stored one in its place, and its
+   * text is not read.
+   */
+  readonly stored?: (key: string, listVersion: string) => unknown;
+}

@@ -4,9 +4,22 @@
  * @module
  */
 
-import { CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from "./json_text.ts";
+import {
+  afterPlainString,
+  afterString,
+  afterStrings,
+  afterValue,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  isAt,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  space,
+} from "./json_walk.ts";
 import { type FieldNode, newFieldNode } from "./field_tree.ts";
-import { afterPlainString, afterString, afterStrings, afterValue, isAt, space } from "./json_walk.ts";
 import { KnownShapes } from "./known_shapes.ts";
 
 /** How deep objects are that are walked; deeper than those of any API. */

@@ -4,7 +4,7 @@
  */
 
 import { type Clock, monotonicNow, nextTurn } from "./clock.ts";
-import { Deque } from "./deque.ts";
+import { Deque } from "./collections.ts";
 
 /** Who has which turn of the event loop. */
 export interface Turns {

@@ -7,11 +7,16 @@ import type { WatchItem, WatchStream } from "../meta/list_watch.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import { onAbort } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
-import { jsonFault } from "../util/json_fault.ts";
+import { jsonFault } from "../util/json.ts";
 import { type ByteReader, openByteReader } from "./byte_reader.ts";
 import { LineCutter } from "../text/line_cutter.ts";
-import { type EventReader, type ObjectEvent, ObjectParser } from "../text/object_reader.ts";
-import { type ObjectHead, ObjectText } from "../text/object_text.ts";
+import {
+  type EventReader,
+  type ObjectEvent,
+  type ObjectHead,
+  ObjectParser,
+  ObjectText,
+} from "../text/object_reader.ts";
 import type { ObjectsAsText } from "./objects_as_text.ts";
 import type { Projection } from "../text/field_tree.ts";
 import { newNetworkError } from "./network_failure.ts";

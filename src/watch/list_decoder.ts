@@ -3,20 +3,25 @@
  * @module
  */
 
-import { DecodeError } from "../meta/request_failure.ts";
+import { DecodeError } from "../meta/request.ts";
 import type { ListPage, Quarantined } from "../meta/list_watch.ts";
 import type { ListMeta } from "../meta/object.ts";
 import { onAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
-import { jsonFault } from "../util/json_fault.ts";
+import { jsonFault } from "../util/json.ts";
 import { openByteReader } from "./byte_reader.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { Pacer } from "../util/turns.ts";
-import { Utf8Stream } from "../util/utf8_stream.ts";
+import { Utf8Stream } from "../util/bytes.ts";
 import type { Projection } from "../text/field_tree.ts";
 import { ItemTooLargeError, ListCutter } from "../text/list_cutter.ts";
-import { ObjectParser } from "../text/object_reader.ts";
-import { type ItemType, type ObjectHead, ObjectText, StoredItem } from "../text/object_text.ts";
+import {
+  type ItemType,
+  type ObjectHead,
+  ObjectParser,
+  ObjectText,
+  StoredItem,
+} from "../text/object_reader.ts";
 import { newNetworkError } from "./network_failure.ts";
 import type { ObjectsAsText } from "./objects_as_text.ts";
 

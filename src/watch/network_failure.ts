@@ -3,7 +3,7 @@
  * @module
  */
 
-import { NetworkError, type NetworkFailure } from "../meta/request_failure.ts";
+import { NetworkError, type NetworkFailure } from "../meta/request.ts";
 import { errorMessage } from "../util/errors.ts";
 
 /**

@@ -3,8 +3,8 @@
  * @module
  */
 
-import type { HoldText } from "../text/list_watch_context.ts";
-import type { UncheckedHead } from "../text/object_text.ts";
+import type { HoldText } from "../text/object_text_reader.ts";
+import type { UncheckedHead } from "../text/object_reader.ts";
 
 /**
  * How a list or a watch hands out objects that are not parsed.

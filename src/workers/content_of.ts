@@ -7,7 +7,7 @@ import {
   type InformerSnapshot,
   newInformerSnapshot,
   type SnapshotOptions,
-} from "../informer/informer_snapshot.ts";
+} from "../informer/snapshot/informer_snapshot.ts";
 import type { SharedIndexInformer } from "../informer/shared_informer.ts";
 import {
   type LoadedSnapshot,
@@ -15,7 +15,7 @@ import {
   type SnapshotIdentity,
   SnapshotRefusedError,
   type SnapshotStorage,
-} from "../informer/snapshot.ts";
+} from "../informer/snapshot/storage.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatResource } from "../meta/resource.ts";
 import type { Cache } from "../store/cache.ts";

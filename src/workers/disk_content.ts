@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { SnapshotEntry } from "../informer/snapshot.ts";
+import type { SnapshotEntry } from "../informer/snapshot/storage.ts";
 import { type TextForm, TextObject } from "../store/text_holding.ts";
 import type { FieldTexts } from "../text/field_tree.ts";
 import { rowsOf, type SqlDatabase, type SqlValue } from "./sql_database.ts";

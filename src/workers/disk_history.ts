@@ -4,7 +4,7 @@
  */
 
 import type { KeptEntry, KeptLog, LogHistory, LogStart } from "../hono/content/log_history.ts";
-import { compareResourceVersions } from "../meta/resource_version.ts";
+import { compareResourceVersions } from "../meta/object.ts";
 import type { Held } from "../store/holding.ts";
 import { TextObject } from "../store/text_holding.ts";
 import { errorMessage } from "../util/errors.ts";

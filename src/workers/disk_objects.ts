@@ -12,7 +12,7 @@ import {
   SnapshotRefusedError,
   type SnapshotStorage,
   versionOf,
-} from "../informer/snapshot.ts";
+} from "../informer/snapshot/storage.ts";
 import type { KeyFunc } from "../meta/keys.ts";
 import type { HoldingOptions, NewHolding } from "../store/holding.ts";
 import { TextHolding, type TextsOptions } from "../store/text_holding.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { ServerWebSocket, UpgradeWebSocket } from "../util/web_socket.ts";
+import type { ServerWebSocket, UpgradeWebSocket } from "../util/serving.ts";
 
 /** What Workers have beside the web's own classes. */
 interface WorkersGlobals {

@@ -4,7 +4,7 @@
  */
 
 import { type Clock, monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
-import { KeyedHeap } from "../util/heap.ts";
+import { KeyedHeap } from "../util/collections.ts";
 import { identity, WorkQueue, type WorkQueueOptions } from "./work_queue.ts";
 
 interface Waiting<T> {

@@ -6,7 +6,7 @@
 import { onAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { type Deferred, deferred } from "../util/deferred.ts";
-import { Deque } from "../util/deque.ts";
+import { Deque } from "../util/collections.ts";
 import { type MetricsProvider, QueueMonitor } from "./metrics.ts";
 
 /**

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type KubernetesObject, newCluster, type ResourceOptions } from "@listwatch/cache";
 import type { Schema } from "@listwatch/cache/client";
-import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
+import { type HoldText, ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import type { ObjectHead, Quarantined, WatchItem } from "@listwatch/cache/reflector";
-import type { HoldText } from "../../src/text/list_watch_context.ts";
 
 /** Fields in no usual order, a number that a double cannot hold, a key that objects have by themselves. */
 const REST = '"status":{"n":9007199254740993,"__proto__":{"a":1}},"spec":{"nodeName":"n1","s":"\\u0041ü"}';

@@ -1,6 +1,6 @@
 import { type Indexer, type Indexers, type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
 import type { StoreChange, StoreEvent } from "@listwatch/cache/informer";
-import { newEventOpener } from "../../src/informer/store_event.ts";
+import { newEventOpener } from "../../src/informer/events.ts";
 import { resourceVersionOf } from "../../src/meta/object.ts";
 import type { Cache } from "../../src/store/cache.ts";
 import type { Held } from "../../src/store/holding.ts";

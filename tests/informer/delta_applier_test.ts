@@ -11,9 +11,9 @@ import type { Store } from "@listwatch/cache/store";
 import { FakeClock } from "@listwatch/cache/testing";
 import { DeltaApplier } from "../../src/informer/delta_applier.ts";
 import { type KeyedStore, newCache } from "../../src/store/cache.ts";
-import type { Notification } from "../../src/informer/event_handler.ts";
-import type { ListNotifications, NotificationReceiver } from "../../src/informer/list_notifications.ts";
-import { isSameState } from "../../src/informer/same_state.ts";
+import type { Notification } from "../../src/informer/events.ts";
+import type { ListNotifications, NotificationReceiver } from "../../src/informer/list_application.ts";
+import { isSameState } from "../../src/informer/event_history.ts";
 import { Quarantine } from "../../src/reflector/quarantine.ts";
 import { text } from "./rig.ts";
 

@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubernetesObject } from "@listwatch/cache";
 import { ObjectHolding } from "../../src/store/holding.ts";
-import type { Notification } from "../../src/informer/event_handler.ts";
-import { ListNotifications } from "../../src/informer/list_notifications.ts";
+import type { Notification } from "../../src/informer/events.ts";
+import { ListNotifications } from "../../src/informer/list_application.ts";
 import { Mailbox, type MailboxOptions } from "../../src/informer/mailbox.ts";
 import { newCaller } from "../../src/informer/processor_listener.ts";
 import { finish } from "../../src/util/turns.ts";
 import { metaNamespaceKey } from "../../src/meta/keys.ts";
-import { DeletedFinalStateUnknown } from "../../src/meta/tombstone.ts";
+import { DeletedFinalStateUnknown } from "../../src/meta/object.ts";
 import { propertyOptions } from "../property.ts";
 import { named, newRig, Recorder } from "./rig.ts";
 

@@ -17,7 +17,7 @@ import {
 import type { ListerWatcher, WatchEvent } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 import { ObjectHolding } from "../../src/store/holding.ts";
-import { ListNotifications } from "../../src/informer/list_notifications.ts";
+import { ListNotifications } from "../../src/informer/list_application.ts";
 import { Processor } from "../../src/informer/processor.ts";
 import { nextTurn } from "../../src/util/clock.ts";
 import { finish } from "../../src/util/turns.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { decodeMergedVersion, encodeMergedVersion, hasReached } from "../../src/meta/merged_version.ts";
-import { isComparableResourceVersion } from "../../src/meta/resource_version.ts";
+import { isComparableResourceVersion } from "../../src/meta/object.ts";
 import { propertyOptions } from "../property.ts";
 
 const LAYOUT = "0123456789";

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { metaOf, resourceVersionOf } from "../../src/meta/object.ts";
-import { DeletedFinalStateUnknown } from "../../src/meta/tombstone.ts";
+import { DeletedFinalStateUnknown, metaOf, resourceVersionOf } from "../../src/meta/object.ts";
 
 describe("metaOf", () => {
   it("is the metadata of an object, and `undefined` for every other value", () => {

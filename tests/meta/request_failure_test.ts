@@ -6,7 +6,7 @@ import {
   isConnectionRefused,
   NetworkError,
   networkErrorOf,
-} from "../../src/meta/request_failure.ts";
+} from "../../src/meta/request.ts";
 import { newStatus, StatusError } from "../../src/meta/status.ts";
 
 describe("NetworkError", () => {

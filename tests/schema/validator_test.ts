@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import * as z from "zod/mini";
 import * as zod from "zod";
-import { DecodeError } from "../../src/meta/request_failure.ts";
+import { DecodeError } from "../../src/meta/request.ts";
 import type { Quarantined, WatchItem } from "../../src/meta/list_watch.ts";
 import type { KubernetesObject } from "../../src/meta/object.ts";
 import { isForbidden, newStatus, StatusError } from "../../src/meta/status.ts";

@@ -34,11 +34,11 @@ describe("openings", () => {
   });
 
   it("counts meta, and util only on request", () => {
-    const trace = [{ path: A }, { path: "src/util/deque.ts", caller: A }, {
+    const trace = [{ path: A }, { path: "src/util/collections.ts", caller: A }, {
       path: "src/meta/keys.ts",
       caller: A,
     }];
     assert.deepEqual(openings(trace), [A, "src/meta/keys.ts"]);
-    assert.deepEqual(openings(trace, true), [A, "src/util/deque.ts", "src/meta/keys.ts"]);
+    assert.deepEqual(openings(trace, true), [A, "src/util/collections.ts", "src/meta/keys.ts"]);
   });
 });

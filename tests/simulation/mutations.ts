@@ -13,12 +13,12 @@ const TRIAL = "src/reflector/stream_trial.ts";
 const OUTAGE = "src/reflector/outage.ts";
 const APPLIER = "src/informer/delta_applier.ts";
 const HISTORY = "src/informer/event_history.ts";
-const MERGED = "src/informer/merged_notifications.ts";
+const MERGED = "src/informer/mailbox.ts";
 const FRESH = "src/hono/content/fresh_reads.ts";
 const DECODER = "src/watch/decode_watch.ts";
-const KEEPER = "src/informer/snapshot_keeper.ts";
-const RUN = "src/informer/informer_snapshot.ts";
-const CONFIRMATION = "src/informer/snapshot_confirmation.ts";
+const KEEPER = "src/informer/snapshot/content.ts";
+const RUN = "src/informer/snapshot/informer_snapshot.ts";
+const CONFIRMATION = "src/informer/snapshot/informer_snapshot.ts";
 
 /** The defects, in the order of the data flow. */
 export const MUTATIONS: readonly Mutation[] = [
@@ -307,7 +307,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: objects of the same version count as equal",
-    file: "src/informer/same_state.ts",
+    file: "src/informer/event_history.ts",
     find: "(resourceVersionOf(a) === resourceVersionOf(b) && isSameContent(a, b))",
     replace: "resourceVersionOf(a) === resourceVersionOf(b)",
   },
@@ -370,7 +370,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: a handler of heads receives the head of another object",
-    file: "src/informer/head_opener.ts",
+    file: "src/informer/processor_listener.ts",
     find: "const head = holding.head(held as T);",
     replace: "const head = ((holding as { kept?: KeyedHead }).kept ??= holding.head(held as T));",
   },
@@ -718,7 +718,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: a proof leaves out a change that was quarantined",
-    file: "src/informer/progress.ts",
+    file: "src/informer/snapshot/progress.ts",
     find: "        lastChange = item.quarantined.resourceVersion ?? lastChange;\n",
     replace: "",
   },

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { textMember, textMembers } from "../../src/text/json_text.ts";
+import { textMember, textMembers } from "../../src/text/json_walk.ts";
 import { propertyOptions } from "../property.ts";
 
 /** What the members of a text say, read one by one. */

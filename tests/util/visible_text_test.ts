@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { visibleText } from "../../src/util/visible_text.ts";
+import { visibleText } from "../../src/util/logger.ts";
 
 describe("visibleText", () => {
   it("does not change ordinary text of any script", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { WatchItem } from "../../src/meta/list_watch.ts";
-import { NetworkError } from "../../src/meta/request_failure.ts";
+import { NetworkError } from "../../src/meta/request.ts";
 import { decodeWatch, type DecodeWatchOptions } from "../../src/watch/decode_watch.ts";
 import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { propertyOptions } from "../property.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ListPage } from "../../src/meta/list_watch.ts";
-import { DecodeError, NetworkError } from "../../src/meta/request_failure.ts";
+import { DecodeError, NetworkError } from "../../src/meta/request.ts";
 import { nextTurn, realClock } from "../../src/util/clock.ts";
 import { decodeList, type DecodeListOptions, type ListEnvelope } from "../../src/watch/list_decoder.ts";
 import { ObjectTextReader } from "../../src/text/object_text_reader.ts";

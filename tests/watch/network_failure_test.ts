@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer, type Socket } from "node:net";
 import { describe, it } from "node:test";
-import { NetworkError } from "../../src/meta/request_failure.ts";
+import { NetworkError } from "../../src/meta/request.ts";
 import { newNetworkError } from "../../src/watch/network_failure.ts";
 
 function failure(message: string, code?: string, cause?: unknown): Error {

@@ -7,7 +7,7 @@
 import { lstat, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import { textHash } from "../../util/text_hash.ts";
+import { textHash } from "../../util/hash.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import type { Connection } from "./connect.ts";

@@ -5,7 +5,7 @@
 
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { builtinResource } from "../../protocol/builtin_resources.ts";
-import { networkErrorOf } from "../../meta/request_failure.ts";
+import { networkErrorOf } from "../../meta/request.ts";
 import { isForbidden, statusErrorOf } from "../../meta/status.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { withTimeLimit } from "../../util/abort.ts";

@@ -4,10 +4,10 @@
  */
 
 import { podPrinter } from "../../hono/tables/pod_printer.ts";
-import type { StoreChange, StoreEvent } from "../../informer/store_event.ts";
+import type { StoreChange, StoreEvent } from "../../informer/events.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Clock } from "../../util/clock.ts";
-import { visibleText } from "../../util/visible_text.ts";
+import { visibleText } from "../../util/logger.ts";
 import type { FeedEntry } from "./dashboard_message.ts";
 import { isCore, type ReflectedResource } from "./reflected_resource.ts";
 

@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { InformerStatus } from "../../informer/snapshot_run.ts";
+import type { InformerStatus } from "../../informer/snapshot/storage.ts";
 
 /** Everything the page shows, at one moment. */
 export interface DashboardState {

@@ -5,7 +5,7 @@
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { briefReason } from "../errors.ts";
-import { visibleText } from "../../util/visible_text.ts";
+import { visibleText } from "../../util/logger.ts";
 import type {
   DashboardState,
   IndexCounts,

@@ -6,8 +6,7 @@
 import type { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
-import { type Indexers, metaNamespaceIndex } from "../../store/index_func.ts";
-import { labelIndexFunc } from "../../store/label_index.ts";
+import { type Indexers, labelIndexFunc, metaNamespaceIndex } from "../../store/index_func.ts";
 
 /** The indices that the page reads: `namespace` for every resource, the others for pods only. */
 export type ReflectedIndex = "namespace" | "byNode" | "readyByNode";

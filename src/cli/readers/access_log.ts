@@ -7,8 +7,8 @@ import type { MiddlewareHandler } from "hono";
 import type { Authenticate } from "../../hono/request/authorization.ts";
 import { remoteAddress } from "../../hono/request/connection.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import { visibleText } from "../../util/visible_text.ts";
-import type { WebSocketEnv } from "../../util/web_socket.ts";
+import { visibleText } from "../../util/logger.ts";
+import type { WebSocketEnv } from "../../util/serving.ts";
 
 /**
  * One request and its response, after the response has ended. Without headers, which contain credentials.

@@ -11,7 +11,7 @@ import { FileToken } from "../../node/rest_config.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
 import { UsageError } from "../errors.ts";
-import { fromBase64 } from "../../util/base64.ts";
+import { fromBase64 } from "../../util/bytes.ts";
 
 /** A token, or a function that returns the present one. */
 export type ReaderToken = string | (() => Promise<string>);

@@ -5,7 +5,7 @@
  */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import { afterSpace, CLOSE_BRACE, OPEN_BRACE, QUOTE, textMember } from "../../text/json_text.ts";
+import { afterSpace, CLOSE_BRACE, OPEN_BRACE, QUOTE, textMember } from "../../text/json_walk.ts";
 
 /** The annotation of objects that are shown among those of other clusters. */
 export const CLUSTER_ANNOTATION = "listwatch.dev/cluster";

@@ -3,10 +3,8 @@
  * @module
  */
 
-import type { KubernetesObject } from "../../meta/object.ts";
-import { PartwiseVersionWaiters } from "../../meta/merged_version_waiters.ts";
-import { layoutOf } from "../../meta/resource_version.ts";
-import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
+import { type KubernetesObject, layoutOf } from "../../meta/object.ts";
+import { PartwiseVersionWaiters, type VersionWaitOptions } from "../../meta/version_waiters.ts";
 import {
   type FollowedContent,
   type FreshnessOutcome,

@@ -3,16 +3,22 @@
  * @module
  */
 
-import type { StoreChange, StoreEvent } from "../../informer/store_event.ts";
-import type { KubernetesObject } from "../../meta/object.ts";
-import { resourceVersionOf } from "../../meta/object.ts";
-import { compareResourceVersions, layoutOf } from "../../meta/resource_version.ts";
-import { PartwiseVersionWaiters } from "../../meta/merged_version_waiters.ts";
-import type { VersionWaiters, VersionWaitOptions } from "../../meta/version_waiters.ts";
+import type { StoreChange, StoreEvent } from "../../informer/events.ts";
+import {
+  compareResourceVersions,
+  type KubernetesObject,
+  layoutOf,
+  resourceVersionOf,
+} from "../../meta/object.ts";
+import {
+  PartwiseVersionWaiters,
+  type VersionWaiters,
+  type VersionWaitOptions,
+} from "../../meta/version_waiters.ts";
 import { type Held, heldStoreOf, type Holding } from "../../store/holding.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import { Deque } from "../../util/deque.ts";
-import { memorySize } from "../../util/memory_size.ts";
+import { Deque } from "../../util/collections.ts";
+import { memorySize } from "../../util/json.ts";
 import { EntryViews, type LogEntry } from "../send/encoding.ts";
 import type { KeptEntry, KeptLog, LogHistory } from "./log_history.ts";
 import { firstUnseen, inWatchOrder, isOnTheWay, type LogWindow } from "./log_window.ts";

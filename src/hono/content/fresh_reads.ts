@@ -3,9 +3,8 @@
  * @module
  */
 
-import { type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
+import { compareResourceVersions, type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
 import { hasReached } from "../../meta/merged_version.ts";
-import { compareResourceVersions } from "../../meta/resource_version.ts";
 import { isExpired, statusErrorOf } from "../../meta/status.ts";
 import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
 import {
@@ -26,7 +25,7 @@ import {
   currentState,
   currentVersion,
   type MetadataSource,
-} from "../../informer/progress.ts";
+} from "../../informer/snapshot/progress.ts";
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
 
 /** Options of {@linkcode FreshReads}. */

@@ -3,10 +3,13 @@
  * @module
  */
 
-import type { StoreChange } from "../../informer/store_event.ts";
-import type { KubernetesObject } from "../../meta/object.ts";
-import { metaOf, resourceVersionOf } from "../../meta/object.ts";
-import { compareResourceVersions } from "../../meta/resource_version.ts";
+import type { StoreChange } from "../../informer/events.ts";
+import {
+  compareResourceVersions,
+  type KubernetesObject,
+  metaOf,
+  resourceVersionOf,
+} from "../../meta/object.ts";
 import type { Held } from "../../store/holding.ts";
 import type { Source } from "./source.ts";
 

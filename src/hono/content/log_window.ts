@@ -3,11 +3,10 @@
  * @module
  */
 
-import type { StoreChange } from "../../informer/store_event.ts";
-import { resourceVersionOf } from "../../meta/object.ts";
+import type { StoreChange } from "../../informer/events.ts";
+import { compareResourceVersions, layoutOf, resourceVersionOf } from "../../meta/object.ts";
 import { hasReached } from "../../meta/merged_version.ts";
-import { compareResourceVersions, layoutOf } from "../../meta/resource_version.ts";
-import type { Deque } from "../../util/deque.ts";
+import type { Deque } from "../../util/collections.ts";
 import type { LogEntry } from "../send/encoding.ts";
 
 /**

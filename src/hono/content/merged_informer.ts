@@ -25,12 +25,11 @@
  * @module
  */
 
-import { newEventOpener, type StoreEvent } from "../../informer/store_event.ts";
-import type { KubernetesObject } from "../../meta/object.ts";
+import { newEventOpener, type StoreEvent } from "../../informer/events.ts";
+import { isOlder, type KubernetesObject, layoutOf } from "../../meta/object.ts";
 import { decodeMergedVersion, encodeMergedVersion, MOST_SHARDS } from "../../meta/merged_version.ts";
-import { isOlder, layoutOf } from "../../meta/resource_version.ts";
 import type { Held } from "../../store/holding.ts";
-import { textHash } from "../../util/text_hash.ts";
+import { textHash } from "../../util/hash.ts";
 import type { NamedInformer, ServedInformer, ServedStore } from "./served_informer.ts";
 import { KeyOwners } from "./key_owners.ts";
 import { MergedStore } from "./merged_store.ts";

@@ -4,10 +4,9 @@
  */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import { fieldPathOf } from "../../store/field_index.ts";
+import { fieldPathOf, type IndexFunc } from "../../store/index_func.ts";
 import { type Held, type Holding, ObjectHolding } from "../../store/holding.ts";
-import type { IndexFunc } from "../../store/index_func.ts";
-import type { Indexer } from "../../store/indexer.ts";
+import type { Indexer } from "../../store/store.ts";
 import type { ServedStore } from "./served_informer.ts";
 import { shownKey } from "./cluster_names.ts";
 import type { KeyOwners } from "./key_owners.ts";

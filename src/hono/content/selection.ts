@@ -9,8 +9,8 @@ import { type KubernetesObject, metaOf } from "../../meta/object.ts";
 import type { GroupVersionResource } from "../../meta/resource.ts";
 import { isFieldAtItsPath, selectableFields } from "../../protocol/selectable_fields.ts";
 import type { CandidateQuery } from "../../store/candidates.ts";
-import { fieldPathOf } from "../../store/field_index.ts";
-import type { Indexer } from "../../store/indexer.ts";
+import { fieldPathOf } from "../../store/index_func.ts";
+import type { Indexer } from "../../store/store.ts";
 import { EACH, parseFieldPath } from "../../text/field_path.ts";
 import type { ServedStore } from "./served_informer.ts";
 

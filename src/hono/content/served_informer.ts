@@ -4,10 +4,10 @@
  */
 
 import type { VersionProof } from "../../meta/list_watch.ts";
-import type { StoreEvent } from "../../informer/store_event.ts";
+import type { StoreEvent } from "../../informer/events.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { GroupVersionResource } from "../../meta/resource.ts";
-import type { MetadataSource } from "../../informer/progress.ts";
+import type { MetadataSource } from "../../informer/snapshot/progress.ts";
 import type { Held } from "../../store/holding.ts";
 
 /**

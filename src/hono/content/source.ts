@@ -3,10 +3,8 @@
  * @module
  */
 
-import type { StoreChange, StoreEvent } from "../../informer/store_event.ts";
-import type { KubernetesObject } from "../../meta/object.ts";
-import { metaOf } from "../../meta/object.ts";
-import { isComparableResourceVersion } from "../../meta/resource_version.ts";
+import type { StoreChange, StoreEvent } from "../../informer/events.ts";
+import { isComparableResourceVersion, type KubernetesObject, metaOf } from "../../meta/object.ts";
 import { type Held, type HeldObject, heldStoreOf, type Holding } from "../../store/holding.ts";
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
 import { ownKey, shownKey, shownObject, shownText } from "./cluster_names.ts";

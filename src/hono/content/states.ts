@@ -4,10 +4,10 @@
  */
 
 import type { FieldRequirement } from "../../meta/fields.ts";
-import { compareResourceVersions } from "../../meta/resource_version.ts";
+import { compareResourceVersions } from "../../meta/object.ts";
 import { candidateKeysOf, type CandidateQuery } from "../../store/candidates.ts";
 import type { Held } from "../../store/holding.ts";
-import type { Indexer } from "../../store/indexer.ts";
+import type { Indexer } from "../../store/store.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import type { ServedStore } from "./served_informer.ts";
 import { firstAfter, isOnTheWay, type LogWindow } from "./log_window.ts";

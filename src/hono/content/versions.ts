@@ -7,8 +7,7 @@
 import { type KubernetesObject, metaOf } from "../../meta/object.ts";
 import { opaqueTags } from "../../protocol/if_none_match.ts";
 import type { Held } from "../../store/holding.ts";
-import { textHash } from "../../util/text_hash.ts";
-import { TextSetHash } from "../../util/text_set_hash.ts";
+import { textHash, TextSetHash } from "../../util/hash.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { LogWindow } from "./log_window.ts";
 import type { Snapshot } from "./states.ts";

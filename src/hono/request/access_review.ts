@@ -4,7 +4,7 @@
  */
 
 import type { Context } from "hono";
-import { fromBase64 } from "../../util/base64.ts";
+import { fromBase64 } from "../../util/bytes.ts";
 import { type Clock, realClock } from "../../util/clock.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { remoteAddress } from "./connection.ts";

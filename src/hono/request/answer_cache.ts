@@ -6,7 +6,7 @@
 import { newStatus, StatusError } from "../../meta/status.ts";
 import { abortable, withTimeLimit } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import { Deque } from "../../util/deque.ts";
+import { Deque } from "../../util/collections.ts";
 
 /** Options of {@linkcode AnswerCache}. */
 export interface AnswerCacheOptions {

@@ -7,7 +7,7 @@ import type { KubernetesObject, ListMeta, ObjectMeta } from "../../meta/object.t
 import { groupVersion } from "../../meta/resource.ts";
 import { type ApiResource, isBuiltinGroup } from "../../protocol/api_resource.ts";
 import { partialMetadata } from "../../protocol/object_shape.ts";
-import { textMembers } from "../../text/json_text.ts";
+import { textMembers } from "../../text/json_walk.ts";
 
 /** Turns objects of one resource into what a client asked for. Made per request. */
 export interface View {

@@ -5,8 +5,7 @@
 
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { EventLog } from "../content/event_log.ts";
-import type { KubernetesObject } from "../../meta/object.ts";
-import { layoutOf } from "../../meta/resource_version.ts";
+import { type KubernetesObject, layoutOf } from "../../meta/object.ts";
 import { type ServedInformer, sourcesOf } from "../content/served_informer.ts";
 
 // Refused by the permission check, or before it: says nothing about the cache.

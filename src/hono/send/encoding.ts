@@ -3,10 +3,9 @@
  * @module
  */
 
-import { type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
-import { compareResourceVersions } from "../../meta/resource_version.ts";
+import { compareResourceVersions, type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
 import type { Held, Holding } from "../../store/holding.ts";
-import { onOneLine } from "../../text/json_text.ts";
+import { onOneLine } from "../../text/json_walk.ts";
 import type { View } from "../request/view.ts";
 
 /** One entry of the log. */

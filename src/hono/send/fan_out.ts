@@ -26,7 +26,7 @@
  */
 
 import { type Clock, monotonicNow, nextTurn, type TimerHandle } from "../../util/clock.ts";
-import { Deque } from "../../util/deque.ts";
+import { Deque } from "../../util/collections.ts";
 import { Pacer, UNITS_PER_MS } from "../../util/turns.ts";
 
 /** A watch, as the fan-out sees it. */

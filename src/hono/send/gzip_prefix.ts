@@ -8,7 +8,7 @@
  * @module
  */
 
-import { concatenated } from "../../util/concatenated.ts";
+import { concatenated } from "../../util/bytes.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 

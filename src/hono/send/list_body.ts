@@ -8,7 +8,7 @@ import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import { indentedText, jsonText } from "../../protocol/responses.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import { concatenated } from "../../util/concatenated.ts";
+import { concatenated } from "../../util/bytes.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { Page } from "../content/page.ts";
 import type { Readers } from "../request/readers.ts";

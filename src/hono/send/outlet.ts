@@ -3,9 +3,9 @@
  * @module
  */
 
-import { concatenated } from "../../util/concatenated.ts";
-import { Deque } from "../../util/deque.ts";
-import { type ByteSink, PushedBody, type SinkUser } from "../../util/pushed_body.ts";
+import { concatenated } from "../../util/bytes.ts";
+import { Deque } from "../../util/collections.ts";
+import { type ByteSink, PushedBody, type SinkUser } from "../../util/serving.ts";
 
 // What one read of a stream returns at most, unless one piece is longer.
 const MOST_PIECE = 64 * 1024;

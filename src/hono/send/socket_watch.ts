@@ -5,8 +5,8 @@
 
 import type { Context } from "hono";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import { Utf8Stream } from "../../util/utf8_stream.ts";
-import type { ServerWebSocket, UpgradeWebSocket } from "../../util/web_socket.ts";
+import { Utf8Stream } from "../../util/bytes.ts";
+import type { ServerWebSocket, UpgradeWebSocket } from "../../util/serving.ts";
 import { Unread } from "./unread.ts";
 import { socketProtocolOf } from "../request/socket_request.ts";
 

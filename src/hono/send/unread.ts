@@ -3,8 +3,8 @@
  * @module
  */
 
-import { Deque } from "../../util/deque.ts";
-import type { ServerWebSocket } from "../../util/web_socket.ts";
+import { Deque } from "../../util/collections.ts";
+import type { ServerWebSocket } from "../../util/serving.ts";
 
 // What a client may leave unread that never says what it has read.
 const SILENT_BYTES = 16 * 1024 * 1024;

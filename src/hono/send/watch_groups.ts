@@ -3,10 +3,9 @@
  * @module
  */
 
-import type { KubernetesObject } from "../../meta/object.ts";
-import { compareResourceVersions } from "../../meta/resource_version.ts";
-import { AGE_ANNOTATION } from "../../meta/watch_event.ts";
-import { concatenated } from "../../util/concatenated.ts";
+import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
+import { AGE_ANNOTATION } from "../../meta/list_watch.ts";
+import { concatenated } from "../../util/bytes.ts";
 import { encode, type EntryViews, eventText, type LogEntry } from "./encoding.ts";
 import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Selection } from "../content/selection.ts";

@@ -3,10 +3,9 @@
  * @module
  */
 
-import type { KubernetesObject } from "../../meta/object.ts";
-import { compareResourceVersions } from "../../meta/resource_version.ts";
+import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
-import { AGE_ANNOTATION, INITIAL_EVENTS_END_ANNOTATION } from "../../meta/watch_event.ts";
+import { AGE_ANNOTATION, INITIAL_EVENTS_END_ANNOTATION } from "../../meta/list_watch.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { UserInfo } from "../request/authorization.ts";
 import { encode, eventText, heldEventText } from "./encoding.ts";

@@ -11,7 +11,7 @@ import { copyHeaders } from "../../util/copy_headers.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { requireNumbers } from "../../util/require_number.ts";
-import { wholeBody } from "../../util/whole_body.ts";
+import { wholeBody } from "../../util/bytes.ts";
 import { unauthorized } from "../request/authorization.ts";
 import { bearerTokenOf } from "../request/bearer_tokens.ts";
 import { protectEndlessBody, uniqueTag, withEmptyClone } from "../send/endless_body.ts";

@@ -30,7 +30,7 @@ import {
 } from "@listwatch/cache/client";
 import type { ReflectorStore } from "@listwatch/cache/queue";
 import { type ListerWatcher, Reflector, VeryShortWatchError } from "@listwatch/cache/reflector";
-import type { HoldText } from "../../../src/text/list_watch_context.ts";
+import type { HoldText } from "../../../src/text/object_text_reader.ts";
 import { newStore } from "@listwatch/cache/store";
 import type { Holding } from "../../../src/store/holding.ts";
 import { type CaseHolding, newHolding } from "../holdings.ts";

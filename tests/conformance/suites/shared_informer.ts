@@ -24,7 +24,7 @@ import {
   realClock,
   type WatchItem,
 } from "@listwatch/cache/reflector";
-import type { HoldText } from "../../../src/text/list_watch_context.ts";
+import type { HoldText } from "../../../src/text/object_text_reader.ts";
 import { FakeClock } from "@listwatch/cache/testing";
 import type { CaseHolding } from "../holdings.ts";
 import { canonical, type Case } from "./harness.ts";

@@ -12,7 +12,7 @@ import { parseLabelSelector } from "../../../src/meta/labels.ts";
 import { parseResource } from "../../../src/meta/resource.ts";
 import { ObjectHolding } from "../../../src/store/holding.ts";
 import { FakeClock, nextTurn, settle } from "../../../src/util/clock.ts";
-import { type ByteSink, PushedBody, type SinkUser } from "../../../src/util/pushed_body.ts";
+import { type ByteSink, PushedBody, type SinkUser } from "../../../src/util/serving.ts";
 import { seededRandom } from "../../../src/util/seeded_random.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import type { Json } from "../reading.ts";

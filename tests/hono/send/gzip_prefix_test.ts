@@ -5,7 +5,7 @@ import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { gzipBytes } from "../../../src/hono/send/gzip.ts";
 import { PrefixableGzip } from "../../../src/hono/send/gzip_prefix.ts";
-import { concatenated } from "../../../src/util/concatenated.ts";
+import { concatenated } from "../../../src/util/bytes.ts";
 import { propertyOptions } from "../../property.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeClock, nextTurn } from "../../../src/util/clock.ts";
-import { TextSetHash } from "../../../src/util/text_set_hash.ts";
+import { TextSetHash } from "../../../src/util/hash.ts";
 import {
   allowNamespaces,
   bearerTokens,

@@ -14,7 +14,7 @@ const LOG = "src/hono/content/event_log.ts";
 const STATES = "src/hono/content/states.ts";
 const WATCH = "src/hono/send/watch_stream.ts";
 const CLIENT = "src/client/resource_client.ts";
-const KEEPER = "src/informer/snapshot_keeper.ts";
+const KEEPER = "src/informer/snapshot/content.ts";
 
 /** The defects. */
 export const TREE_MUTATIONS: readonly TreeMutation[] = [

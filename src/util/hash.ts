@@ -1,5 +1,5 @@
 /**
- * A short hash of a text.
+ * Hashes of texts and of sets of texts. None protects against deliberate collisions.
  * @module
  */
 
@@ -35,4 +35,42 @@ export function finishLane(lane: number): number {
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
   return (mixed ^ (mixed >>> 16)) >>> 0;
+}
+
+/**
+ * The hash of a set of texts in whatever order they were added: the sums of two hashes of 32 bits each. It
+ * distinguishes sets and does not protect against deliberate collisions.
+ */
+export class TextSetHash {
+  #a = 0;
+  #b = 0;
+  #size = 0;
+
+  /** How many texts there are. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** The hash, as 16 lower-case hexadecimal digits. */
+  get text(): string {
+    return hexLane(this.#a) + hexLane(this.#b);
+  }
+
+  /** Adds a text. */
+  add(text: string): void {
+    this.#change(text, 1);
+  }
+
+  /** Deletes a text, which must have been added. */
+  delete(text: string): void {
+    this.#change(text, -1);
+  }
+
+  #change(text: string, sign: 1 | -1): void {
+    const [a, b] = hashLanes(text);
+    // Without the finish, sums of similar texts would be equal.
+    this.#a = (this.#a + sign * finishLane(a)) | 0;
+    this.#b = (this.#b + sign * finishLane(b ^ text.length)) | 0;
+    this.#size += sign;
+  }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { seededRandom } from "../../src/util/seeded_random.ts";
-import { Utf8Stream } from "../../src/util/utf8_stream.ts";
+import { Utf8Stream } from "../../src/util/bytes.ts";
 import { propertyOptions } from "../property.ts";
 
 const CHARACTERS = ["a", "é", "€", "😀", "\ufeff", "\0"].map((text) => [...new TextEncoder().encode(text)]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isSameJson } from "../../src/util/same_json.ts";
+import { isSameJson } from "../../src/util/json.ts";
 
 function nested(levels: number): unknown {
   let value: unknown = 1;

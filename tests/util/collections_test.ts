@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { KeyedHeap } from "../../src/util/heap.ts";
+import { KeyedHeap } from "../../src/util/collections.ts";
 
 describe("KeyedHeap", () => {
   it("returns the least item first, and moves an item that is set again", () => {

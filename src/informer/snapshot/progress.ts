@@ -3,12 +3,11 @@
  * @module
  */
 
-import { metaNamespaceKey } from "../meta/keys.ts";
-import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
-import type { ListWatchContext } from "../text/list_watch_context.ts";
-import { type KubernetesObject, resourceVersionOf } from "../meta/object.ts";
-import { layoutOf } from "../meta/resource_version.ts";
-import { StatusError } from "../meta/status.ts";
+import { metaNamespaceKey } from "../../meta/keys.ts";
+import type { ListOptions, ListPage, WatchStream } from "../../meta/list_watch.ts";
+import type { ListWatchContext } from "../../text/object_text_reader.ts";
+import { type KubernetesObject, layoutOf, resourceVersionOf } from "../../meta/object.ts";
+import { StatusError } from "../../meta/status.ts";
 
 /** A client for the metadata of what an informer lists. */
 export interface MetadataSource {

@@ -1,0 +1,106 @@
+/**
+ * Bytes: joined, read to their end, and as text.
+ * @module
+ */
+
+/** The bytes of all parts, `length` in all, in a buffer of their own. */
+export function concatenated(parts: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(length);
+  let offset = 0;
+  for (const part of parts) {
+    whole.set(part, offset);
+    offset += part.byteLength;
+  }
+  return whole;
+}
+
+/**
+ * All bytes of a body, which is unlocked then. `undefined` if there are more than `maxBytes`: the rest is
+ * cancelled.
+ */
+export async function wholeBody(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  maxBytes: number,
+): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return concatenated(chunks, length);
+      length += value.byteLength;
+      if (length > maxBytes) {
+        reader.cancel().catch(() => {});
+        return undefined;
+      }
+      chunks.push(value);
+    }
+  } finally {
+    reader.releaseLock();
+  }
+}
+
+/**
+ * Decodes chunks of UTF-8 to the texts that a `TextDecoder` with `stream: true` gives, put together. In that
+ * mode Deno takes twice as long for a chunk of some kilobytes, so a character that continues in the next
+ * chunk is held back here. A BOM stays: to a JSON parser it is no white space.
+ */
+export class Utf8Stream {
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  /** The beginning of a character. */
+  #rest: Uint8Array = NOTHING;
+
+  /** The text of the chunk, as far as its characters are whole. */
+  decode(chunk: Uint8Array): string {
+    let bytes = chunk;
+    if (this.#rest.length > 0) {
+      bytes = new Uint8Array(this.#rest.length + chunk.length);
+      bytes.set(this.#rest);
+      bytes.set(chunk, this.#rest.length);
+    }
+    const end = wholeLength(bytes);
+    this.#rest = end === bytes.length ? NOTHING : bytes.slice(end);
+    return this.#decoder.decode(end === bytes.length ? bytes : bytes.subarray(0, end));
+  }
+
+  /** What stands for a character that never came whole. */
+  end(): string {
+    const rest = this.#rest;
+    this.#rest = NOTHING;
+    return this.#decoder.decode(rest);
+  }
+}
+
+const NOTHING: Uint8Array = new Uint8Array(0);
+
+/** How many bytes there are before a character at the end that may continue. */
+function wholeLength(bytes: Uint8Array): number {
+  const { length } = bytes;
+  for (let back = 1; back <= 3 && back <= length; back++) {
+    const code = bytes[length - back];
+    if (code < 0x80) return length;
+    if (code < 0xc0) continue; // inside of a character
+    const characterLength = code >= 0xf0 ? 4 : code >= 0xe0 ? 3 : 2;
+    return characterLength > back ? length - back : length;
+  }
+  return length;
+}
+
+/** Encodes text as UTF-8 in base64. */
+export function toBase64(text: string): string {
+  let binary = "";
+  for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte);
+  return btoa(binary);
+}
+
+/**
+ * Decodes UTF-8 text from base64, also in its alphabet for URLs.
+ *
+ * @throws {DOMException | TypeError} It is not base64, or not of UTF-8.
+ */
+export function fromBase64(base64: string): string {
+  const binary = atob(base64.replaceAll("-", "+").replaceAll("_", "/"));
+  return decoder.decode(Uint8Array.from(binary, (unit) => unit.charCodeAt(0)));
+}
+
+const decoder = /* @__PURE__ */ new TextDecoder("utf-8", { fatal: true });

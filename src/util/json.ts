@@ -1,0 +1,111 @@
+/**
+ * JSON values: compared, checked, weighed, and what is wrong with a text.
+ * @module
+ */
+
+import { errorMessage } from "./errors.ts";
+
+const MAX_DEPTH = 500;
+
+/**
+ * Whether two JSON values are equal; the order of properties does not count, and a property that is
+ * `undefined` equals an absent one. Values that are not JSON (a `Date`, a `Map`) or nested deeper than 500
+ * levels are equal to themselves only.
+ *
+ * Allocates nothing, so that many objects that are mostly equal can be compared.
+ */
+export function isSameJson(a: unknown, b: unknown): boolean {
+  return isSame(a, b, 0);
+}
+
+function isSame(a: unknown, b: unknown, depth: number): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null || depth > MAX_DEPTH) {
+    return false;
+  }
+  if (Array.isArray(a)) {
+    if (!Array.isArray(b) || a.length !== b.length) return false;
+    for (let i = 0; i < a.length; i++) if (!isSame(a[i], b[i], depth + 1)) return false;
+    return true;
+  }
+  if (!isPlainObject(a) || !isPlainObject(b)) return false;
+  let surplus = 0;
+  for (const name in a) {
+    if (a[name] === undefined) continue;
+    if (!Object.hasOwn(b, name) || !isSame(a[name], b[name], depth + 1)) return false;
+    surplus++;
+  }
+  for (const name in b) if (b[name] !== undefined) surplus--;
+  return surplus === 0;
+}
+
+// `JSON.rawJSON` makes objects without a prototype.
+function isPlainObject(value: object): value is Record<string, unknown> {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+/**
+ * Whether a value is the same after it was written as JSON and read, but for properties that are `undefined`.
+ */
+export function isPlainJson(value: unknown, depth: number = 0): boolean {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return true;
+    case "number":
+      return Number.isFinite(value) && !Object.is(value, -0);
+    case "object":
+      break;
+    default:
+      return false;
+  }
+  if (value === null) return true;
+  if (depth > MAX_DEPTH) return false; // or it holds itself
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) if (!isPlainJson(value[i], depth + 1)) return false;
+    return true;
+  }
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false;
+  const fields = value as Record<string, unknown>;
+  for (const name in fields) {
+    if (fields[name] !== undefined && !isPlainJson(fields[name], depth + 1)) return false;
+  }
+  return true;
+}
+
+/**
+ * What is wrong with a text that is not JSON: the position, or that it ends too early. The runtimes' messages
+ * quote the text, which may be a Secret or a token.
+ */
+export function jsonFault(error: unknown): string {
+  const message = errorMessage(error).slice(0, 1024);
+  const position = / at position ([0-9]{1,15})/.exec(message)?.[1];
+  if (position !== undefined) return `it is broken at position ${position}`;
+  return /unexpected (?:end|eof)|unterminated/i.test(message) ? "it ends too early" : "it cannot be parsed";
+}
+
+// A property's share of its object, or an element's of its array.
+const SLOT_BYTES = 16;
+// No object that a server sends comes near.
+const MOST_VALUES = 1_000_000;
+
+/**
+ * About how many bytes a value takes, with what it refers to: its strings and buffers, and a fixed share for
+ * every other value. Costs a walk over it. The names of properties are not counted: engines share them
+ * between objects.
+ */
+export function memorySize(value: unknown): number {
+  let bytes = 0;
+  const rest: unknown[] = [value];
+  for (let i = 0; i < MOST_VALUES && rest.length > 0; i++) {
+    const next = rest.pop();
+    bytes += SLOT_BYTES;
+    if (typeof next === "string") bytes += next.length;
+    else if (typeof next !== "object" || next === null) continue;
+    else if (ArrayBuffer.isView(next)) bytes += next.byteLength;
+    else if (Array.isArray(next)) { for (const element of next) rest.push(element); }
+    else for (const name of Object.keys(next)) rest.push((next as Record<string, unknown>)[name]);
+  }
+  return bytes;
+}
