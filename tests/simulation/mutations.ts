@@ -614,8 +614,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "snapshot: the version is saved ahead of the content",
     file: KEEPER,
-    find: "      resourceVersion,\n      savedAtMs",
-    replace: "      resourceVersion: String(Number(resourceVersion) + 1),\n      savedAtMs",
+    find: "      resourceVersion,\n      savedAtMs: lastContactMs",
+    replace: "      resourceVersion: String(Number(resourceVersion) + 1),\n      savedAtMs: lastContactMs",
   },
   {
     name: "snapshot: deletes are not saved",
