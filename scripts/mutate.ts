@@ -22,6 +22,7 @@ const COPIED_TESTS = [
   "counting_signal.ts",
   "in_background.ts",
   "log_recorder.ts",
+  "nothing_left.ts",
   "property.ts",
   "storages.ts",
   "simulation",

@@ -349,6 +349,22 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/send/kept_lists_test.ts",
   },
   {
+    name: "read API: a fresh read that waits leaves an observer",
+    file: "src/hono/content/fresh_reads.ts",
+    within: "#changeWithin",
+    find: "unobserve();",
+    replace: "",
+    test: "tests/hono/content/freshness_test.ts",
+  },
+  {
+    name: "read API: the bytes of ended watches are counted for ever",
+    file: "src/hono/send/watch_stream.ts",
+    within: "onGone",
+    find: "this.#request.readers.buffered(-this.#outlet.queuedBytes);",
+    replace: "",
+    test: "tests/hono/send/watch_test.ts",
+  },
+  {
     name: "read API: every selection that was ever watched is kept",
     file: "src/hono/send/watch_groups.ts",
     find: "if (name !== undefined) this.#groups.delete(name);",

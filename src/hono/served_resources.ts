@@ -52,7 +52,7 @@ export function newServedResources(
   },
 ): (ServedResource | ForwardedResource)[] {
   const resources = options.resources.map(({ resource }) => describedResource(resource, "serve"));
-  checkResources(resources, options);
+  checkResources(resources, options, settings.freshness);
   return options.resources.map((each, i): ServedResource | ForwardedResource => {
     if (each.informer === undefined) {
       return { resource: resources[i], fetch: each.fetch, logger };
@@ -67,12 +67,15 @@ export function newServedResources(
       history,
     });
     const fresh = new ContentFreshness(log, informer, { ...settings, logger });
-    if (!fresh.isProvable) checkFreshness(resources[i], settings.freshness);
     return { resource: resources[i], informer, log, fresh };
   });
 }
 
-function checkResources(resources: readonly ApiResource[], options: ReadApiOptions): void {
+function checkResources(
+  resources: readonly ApiResource[],
+  options: ReadApiOptions,
+  freshness: Freshness | undefined,
+): void {
   const names = new Set<string>();
   for (const [i, resource] of resources.entries()) {
     const name = `${resource.group}/${resource.version}/${resource.resource}`;
@@ -84,13 +87,15 @@ function checkResources(resources: readonly ApiResource[], options: ReadApiOptio
         `Cannot serve ${name}: give readApi an informer for it, or the \`fetch\` of a server that holds it`,
       );
     }
-    const holdsSecrets = isSecrets(resource) ||
-      (informer !== undefined && sourcesOf(informer).some((each) => isSecrets(each.informer.resource)));
+    const sources = informer === undefined ? [] : sourcesOf(informer);
+    const holdsSecrets = isSecrets(resource) || sources.some(({ informer }) => isSecrets(informer.resource));
     if (holdsSecrets && options.allowSecrets !== true) {
       throw new TypeError(
         "Cannot serve Secrets by accident: say `allowSecrets: true` beside `authorize`, or leave secrets out of readApi's resources",
       );
     }
+    const isProvable = sources.every(({ informer }) => informer.metadata?.() !== undefined);
+    if (!isProvable) checkFreshness(resource, freshness);
   }
 }
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { readApi } from "@listwatch/cache/hono";
 import { FakeInformer } from "./fake_informer.ts";
 import { get, type Json } from "./reading.ts";
+import { readApi } from "./read_api.ts";
 
 const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const KUBECTL =

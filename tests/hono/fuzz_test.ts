@@ -9,10 +9,11 @@ import process from "node:process";
 import { describe, it } from "node:test";
 import { Hono } from "hono";
 import { labelIndexFunc, silentLogger } from "@listwatch/cache";
-import { type Authorize, readApi, type UserInfo } from "@listwatch/cache/hono";
+import type { Authorize, UserInfo } from "@listwatch/cache/hono";
 import { FakeClock, settle } from "../../src/util/clock.ts";
 import { seededRandom } from "../../src/util/seeded_random.ts";
 import { FakeInformer, object } from "./fake_informer.ts";
+import { readApi } from "./read_api.ts";
 
 const REQUESTS = 24_000;
 const NAMESPACES = ["shop", "shop-2", "shopping", "sho", "kube-system", "constructor"];

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { fieldIndex, metaNamespaceIndex } from "@listwatch/cache";
-import { allowNamespaces, readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import { allowNamespaces, type ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
 import { get, type Json, names } from "./reading.ts";
 import { describe, it } from "./storages.ts";
+import { readApi } from "./read_api.ts";
 
 const byApp = ({ metadata }: TestObject) => [metadata?.labels?.app ?? ""];
 

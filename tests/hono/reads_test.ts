@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { FakeClock } from "../../src/util/clock.ts";
 import { labelIndexFunc } from "@listwatch/cache";
-import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
 import { get, type Json, names } from "./reading.ts";
 import { describe, it } from "./storages.ts";
+import { readApi } from "./read_api.ts";
 
 function apiOf(
   objects: readonly TestObject[],

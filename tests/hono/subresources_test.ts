@@ -1,15 +1,11 @@
 import assert from "node:assert/strict";
-import {
-  type ApiResource,
-  readApi,
-  type ReadApiOptions,
-  type RequestAttributes,
-} from "@listwatch/cache/hono";
+import type { ApiResource, ReadApiOptions, RequestAttributes } from "@listwatch/cache/hono";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
 import { get } from "./reading.ts";
 import { describe, it } from "./storages.ts";
 // Objects, and the answers of kube-apiserver v1.36.3 to their `scale`.
 import recorded from "./recorded/scale.json" with { type: "json" };
+import { readApi } from "./read_api.ts";
 
 const ODDS: ApiResource = {
   group: "proto.example.com",

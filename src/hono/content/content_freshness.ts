@@ -45,11 +45,6 @@ export class ContentFreshness {
     });
   }
 
-  /** Whether all servers answer such questions. */
-  get isProvable(): boolean {
-    return this.#sources.every(({ fresh }) => fresh !== undefined);
-  }
-
   /** Stops all questions. */
   close(): void {
     for (const { fresh } of this.#sources) fresh?.close();

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { fieldIndex, type Indexers, labelIndexFunc, metaNamespaceIndex } from "@listwatch/cache";
-import { readApi } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { propertyOptions } from "../../property.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, names, WatchReader } from "../reading.ts";
 import { describe, it } from "../storages.ts";
+import { readApi } from "../read_api.ts";
 
 const apiOf = (informer: FakeInformer) =>
   readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true });

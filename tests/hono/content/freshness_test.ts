@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
-import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import type { ReadApiOptions } from "@listwatch/cache/hono";
 import {
   answerStatus,
   configMap,
@@ -13,6 +13,7 @@ import { FakeClock } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { get, names, WatchReader } from "../reading.ts";
 import { describe, it, storage } from "../storages.ts";
+import { readApi } from "../read_api.ts";
 
 const isQuestion = ({ isWatch, query }: RecordedRequest) => !isWatch && query.limit === "1";
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
-import { readApi } from "@listwatch/cache/hono";
 import { InMemoryApiServer, node, pod, type RecordedRequest } from "@listwatch/cache/testing";
 import { FakeClock, settle } from "../../../src/util/clock.ts";
 import { get, names, WatchReader } from "../reading.ts";
 import { describe, it, storage } from "../storages.ts";
+import { readApi } from "../read_api.ts";
 
 /** An API server in memory, an informer of its pods, and the informer served. */
 function chain(clock = new FakeClock()) {

@@ -1,5 +1,5 @@
 import { newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
-import { MergedInformer, type MergedInformerOptions, type ReadApi, readApi } from "@listwatch/cache/hono";
+import { MergedInformer, type MergedInformerOptions, type ReadApi } from "@listwatch/cache/hono";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { decodeMergedVersion, encodeMergedVersion } from "../../../src/meta/merged_version.ts";
@@ -7,6 +7,7 @@ import { FakeClock } from "../../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, names, WatchReader } from "../reading.ts";
 import { describe, it } from "../storages.ts";
+import { readApi } from "../read_api.ts";
 
 const PODS = "/api/v1/pods";
 const BY_NODE = { byNode: ({ node }: TestObject) => typeof node === "string" ? [node] : [] };
@@ -676,9 +677,9 @@ describe("MergedInformer below another informer", () => {
     await tower.synced();
     const informer = tower.copy();
     await tower.settled(informer.synced());
-    const copy = tower.serve(informer, { freshness: "consistent" });
     const received: string[] = [];
     informer.observe(({ type }) => void received.push(type));
+    const copy = tower.serve(informer, { freshness: "consistent" });
     tower.holdsWatches = true;
     servers[1].create("v1/pods", pod("db", { namespace: "shop" }));
     servers[1].delete("v1/pods", "shop/db");

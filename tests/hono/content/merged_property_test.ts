@@ -1,5 +1,5 @@
 import { compareResourceVersions, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
-import { MergedInformer, type ReadApi, readApi } from "@listwatch/cache/hono";
+import { MergedInformer, type ReadApi } from "@listwatch/cache/hono";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
@@ -8,6 +8,7 @@ import { FakeClock } from "../../../src/util/clock.ts";
 import { propertyOptions } from "../../property.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import type { Json } from "../reading.ts";
+import { readApi } from "../read_api.ts";
 
 const PODS = "/api/v1/pods";
 

@@ -7,10 +7,10 @@ import {
   SharedIndexInformer,
   silentLogger,
 } from "@listwatch/cache";
-import { readApi } from "@listwatch/cache/hono";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { newBytesHolding } from "../../bytes_holding.ts";
 import { get, names, WatchReader } from "../reading.ts";
+import { readApi } from "../read_api.ts";
 
 interface Pod extends KubernetesObject {
   readonly spec?: { readonly nodeName?: string };

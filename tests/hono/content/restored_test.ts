@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
-import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { newInformerSnapshot } from "@listwatch/cache/informer";
 import { FakeClock } from "../../../src/util/clock.ts";
 import { Disk } from "../../informer/snapshot_rig.ts";
 import { names, WatchReader } from "../reading.ts";
 import { describe, it, storage } from "../storages.ts";
+import { readApi } from "../read_api.ts";
 
 /** A cache that is stopped and started again, before an API server in memory. */
 class Restarts {

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { labelIndexFunc } from "@listwatch/cache";
-import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, names, WatchReader } from "../reading.ts";
+import { readApi } from "../read_api.ts";
 
 function apiOf(count: number, options: Partial<ReadApiOptions> & { informer?: FakeInformer } = {}) {
   const { informer, ...rest } = options;

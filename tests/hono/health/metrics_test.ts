@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { newCluster, SharedIndexInformer } from "@listwatch/cache";
-import { allowNamespaces, PrometheusMetrics, readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import { allowNamespaces, PrometheusMetrics, type ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { WorkQueue } from "@listwatch/cache/workqueue";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { type ParsedFamily, parsePrometheusText } from "../prometheus_text.ts";
+import { readApi } from "../read_api.ts";
 
 type Families = Map<string, ParsedFamily>;
 

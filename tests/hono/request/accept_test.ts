@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { readApi } from "@listwatch/cache/hono";
 import { parse } from "yaml";
 import { FakeInformer, object } from "../fake_informer.ts";
 // What kube-apiserver v1.36.3 answered: per header and target the index of an answer (status, Content-Type, kind, whether
 // it is indented, message of a 406). Protobuf was taken out of headers that it was the answer to, and out of messages.
 import recorded from "../recorded/accept.json" with { type: "json" };
+import { readApi } from "../read_api.ts";
 
 const CORE = "/api/v1/namespaces/shop/configmaps";
 const CUSTOM = "/apis/readapi.example.com/v1/namespaces/shop/widgets";

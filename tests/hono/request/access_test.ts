@@ -2,15 +2,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Hono } from "hono";
 import { silentLogger } from "@listwatch/cache";
-import {
-  PrometheusMetrics,
-  readApi,
-  type ReadApiOptions,
-  type RequestAttributes,
-} from "@listwatch/cache/hono";
+import { PrometheusMetrics, type ReadApiOptions, type RequestAttributes } from "@listwatch/cache/hono";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { PLAIN_ROUTES, READER_ROUTES } from "../../../src/hono/routes.ts";
 import { get } from "../reading.ts";
+import { readApi } from "../read_api.ts";
 
 const pods = () => ({ informer: FakeInformer.with([object("shop/web-1", 5)], 10), resource: "v1/pods" });
 const secrets = () => ({ informer: FakeInformer.with([object("shop/key", 5)], 10), resource: "v1/secrets" });

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Hono } from "hono";
-import { type CorsOptions, readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import type { CorsOptions, ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeInformer, object } from "../fake_informer.ts";
+import { readApi } from "../read_api.ts";
 
 const PATH = "/api/v1/pods";
 const ORIGIN = "https://dashboard.example";

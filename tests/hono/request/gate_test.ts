@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
-import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeClock, settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { get } from "../reading.ts";
+import { readApi } from "../read_api.ts";
 
 const pods = () => ({
   informer: FakeInformer.with([object("shop/web-1", 5), object("kube-system/dns-1", 6)], 10),

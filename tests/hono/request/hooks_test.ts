@@ -8,7 +8,6 @@ import {
   type Authorize,
   bearerTokens,
   PrometheusMetrics,
-  readApi,
   type ReadApiOptions,
   type RequestAttributes,
   subjectAccessReview,
@@ -18,6 +17,7 @@ import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import { settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { names, WatchReader } from "../reading.ts";
+import { readApi } from "../read_api.ts";
 
 const SHOP = "a-token-for-the-shop-alone";
 const ADMIN = "a-token-for-the-administrator";

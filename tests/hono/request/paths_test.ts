@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { readApi } from "@listwatch/cache/hono";
 import { FakeInformer, object } from "../fake_informer.ts";
 // What kube-apiserver v1.36.3 answered: method, path, status, Content-Type, kind, and the message of a Status or the text.
 import recorded from "../recorded/paths.json" with { type: "json" };
+import { readApi } from "../read_api.ts";
 
 type Recording = [string, string, number, string, string | null, string | null];
 

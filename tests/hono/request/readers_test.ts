@@ -3,9 +3,10 @@ import { EventEmitter } from "node:events";
 import process from "node:process";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
-import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeClock, nextTurn, settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
+import { readApi } from "../read_api.ts";
 
 const WATCH = "/api/v1/pods?watch=1&resourceVersion=30000";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { readApi } from "@listwatch/cache/hono";
 import { FakeClock } from "../../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, WatchReader } from "../reading.ts";
 import { describe, it } from "../storages.ts";
+import { readApi } from "../read_api.ts";
 
 const TABLE =
   "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";

@@ -7,7 +7,6 @@ import {
   parseResource,
   shortTexts,
 } from "@listwatch/cache";
-import { readApi } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { EventLog } from "../../../src/hono/content/event_log.ts";
 import type { LogEntry } from "../../../src/hono/send/encoding.ts";
@@ -20,6 +19,7 @@ import { TextObject } from "../../../src/store/text_holding.ts";
 import { FakeClock, settle } from "../../../src/util/clock.ts";
 import { object, type TestObject } from "../fake_informer.ts";
 import { get, names, WatchReader } from "../reading.ts";
+import { readApi } from "../read_api.ts";
 
 /** An informer with a store of encoded objects, none of which stay decoded, that counts what is decoded. */
 function counting(objects: readonly TestObject[], resourceVersion: number) {

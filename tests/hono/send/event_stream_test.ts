@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../src/util/clock.ts";
-import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { describe, it } from "../storages.ts";
+import { readApi } from "../read_api.ts";
 
 const PATH = "/api/v1/pods?watch=1";
 

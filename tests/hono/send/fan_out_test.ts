@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import { describe, it } from "node:test";
 import { metaNamespaceKey, silentLogger } from "@listwatch/cache";
-import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { FanOut, MOST_GATHER_MS, type Recipient, SLICE_UNITS } from "../../../src/hono/send/fan_out.ts";
 import { newObjectView } from "../../../src/hono/request/view.ts";
 import { newSelection } from "../../../src/hono/content/selection.ts";
@@ -16,6 +16,7 @@ import { type ByteSink, PushedBody, type SinkUser } from "../../../src/util/serv
 import { seededRandom } from "../../../src/util/seeded_random.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import type { Json } from "../reading.ts";
+import { readApi } from "../read_api.ts";
 
 const PODS = "/api/v1/pods";
 const WRITE_UNITS = 500;

@@ -1,17 +1,12 @@
 import assert from "node:assert/strict";
 import { FakeClock, nextTurn } from "../../../src/util/clock.ts";
 import { TextSetHash } from "../../../src/util/hash.ts";
-import {
-  allowNamespaces,
-  bearerTokens,
-  PrometheusMetrics,
-  readApi,
-  type ReadApiOptions,
-} from "@listwatch/cache/hono";
+import { allowNamespaces, bearerTokens, PrometheusMetrics, type ReadApiOptions } from "@listwatch/cache/hono";
 import type { Holding } from "../../../src/store/holding.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import type { Json } from "../reading.ts";
 import { describe, it } from "../storages.ts";
+import { readApi } from "../read_api.ts";
 
 /** Pods of about a kilobyte. */
 function pods(count: number, namespaces = ["shop", "blog"]): TestObject[] {

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
-import { readApi } from "@listwatch/cache/hono";
 import { seededRandom } from "../../../src/util/seeded_random.ts";
 import { FakeClock, settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
+import { readApi } from "../read_api.ts";
 
 const MAX_READERS = 60;
 const STEPS = 3_000;

@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { silentLogger, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
-import { readApi, type ReadApiOptions, type UserInfo } from "@listwatch/cache/hono";
+import type { ReadApiOptions, UserInfo } from "@listwatch/cache/hono";
 import { FakeClock, settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { WatchReader } from "../reading.ts";
+import { readApi } from "../read_api.ts";
 
 const WATCH = "/api/v1/pods?watch=1&resourceVersion=10";
 const START_MS = 1_700_000_000_000;

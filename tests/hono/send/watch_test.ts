@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import type { Clock } from "@listwatch/cache";
-import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeClock, settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, names, WatchReader } from "../reading.ts";
 import { describe, it } from "../storages.ts";
+import { readApi } from "../read_api.ts";
 
 const WATCH = "/api/v1/pods?watch=1";
 const WATCH_LIST =

@@ -1,9 +1,10 @@
 import { silentLogger } from "@listwatch/cache";
-import { bearerTokens, readApi, type ReadApiOptions, type ServerWebSocket } from "@listwatch/cache/hono";
+import { bearerTokens, type ReadApiOptions, type ServerWebSocket } from "@listwatch/cache/hono";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FakeClock } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
+import { readApi } from "../read_api.ts";
 
 const WATCH = "/api/v1/pods?watch=true&resourceVersion=10";
 const TOKEN = "jane-has-a-long-token/=?";

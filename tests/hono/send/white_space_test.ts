@@ -5,10 +5,10 @@
 
 import assert from "node:assert/strict";
 import { newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
-import { readApi } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { propertyOptions } from "../../property.ts";
 import { describe, it, storage } from "../storages.ts";
+import { readApi } from "../read_api.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

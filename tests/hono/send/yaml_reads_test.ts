@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { readApi } from "@listwatch/cache/hono";
 import { parse } from "yaml";
 import { nextTurn } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { get } from "../reading.ts";
 import { describe, it } from "../storages.ts";
+import { readApi } from "../read_api.ts";
 
 function apiOf(count: number) {
   const objects = Array.from(

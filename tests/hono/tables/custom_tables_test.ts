@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { type ApiResource, type PrinterColumn, readApi } from "@listwatch/cache/hono";
+import type { ApiResource, PrinterColumn } from "@listwatch/cache/hono";
 import { describe, it } from "node:test";
 import { FakeClock } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { get, type Json, WatchReader } from "../reading.ts";
+import { readApi } from "../read_api.ts";
 
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const NOW = Date.parse("2026-11-21T12:00:00Z");

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { readApi } from "@listwatch/cache/hono";
 import type { ApiResource } from "../../../src/protocol/api_resource.ts";
 import { parseResource } from "../../../src/meta/resource.ts";
 import { FakeClock } from "../../../src/util/clock.ts";
@@ -7,6 +6,7 @@ import { describe, it } from "node:test";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json } from "../reading.ts";
 import { RECORDED_TABLES } from "../recorded_tables.ts";
+import { readApi } from "../read_api.ts";
 
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const NOW = Date.parse("2026-11-21T12:00:00Z");

@@ -1,16 +1,11 @@
 import { silentLogger } from "@listwatch/cache";
-import {
-  bearerTokens,
-  type ReadApi,
-  readApi,
-  type ReadApiForward,
-  type ReadApiOptions,
-} from "@listwatch/cache/hono";
+import { bearerTokens, type ReadApi, type ReadApiForward, type ReadApiOptions } from "@listwatch/cache/hono";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FakeClock } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { type Json, WatchReader } from "../reading.ts";
+import { readApi } from "../read_api.ts";
 
 const PODS = "/api/v1/pods";
 const JANE = { Authorization: "Bearer jane-has-a-long-token" };

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Hono } from "hono";
-import { type FetchOpenApi, readApi } from "@listwatch/cache/hono";
+import type { FetchOpenApi } from "@listwatch/cache/hono";
 import { FakeClock } from "../../../src/util/clock.ts";
 import { FakeInformer } from "../fake_informer.ts";
+import { readApi } from "../read_api.ts";
 
 const gvk = (group: string, version: string, kind: string) => ({
   "x-kubernetes-group-version-kind": [{ group, version, kind }],

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { bearerTokens, type PassThroughOptions, readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import { bearerTokens, type PassThroughOptions, type ReadApiOptions } from "@listwatch/cache/hono";
 import { silentLogger } from "@listwatch/cache";
 import { FakeClock } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { openWatches } from "../middlewares.ts";
+import { readApi } from "../read_api.ts";
 
 const SERVER = "https://api.example/prefix";
 const READER = { Authorization: "Bearer reader-of-the-cluster" };
