@@ -445,7 +445,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: Secrets are known by their name only",
     file: "src/hono/served_resources.ts",
-    find: "sourcesOf(informer).some((each) => isSecrets(each.informer.resource))",
+    find: "sources.some(({ informer }) => isSecrets(informer.resource))",
     replace: "sourcesOf(informer).length < 0",
     test: "tests/hono/request/gate_test.ts",
   },
