@@ -1,33 +1,45 @@
 /**
- * Simulates worlds, seed by seed: `deno task simulate --seeds 2000 --from 1`.
- *
- * - `--seeds N`: how many; 2,000 by default.
- * - `--from S`: the first seed; 1 by default.
- * - `--only fault,fault`: these kinds of faults and no others; `--without fault,fault`: all but these.
- * - `--trace`: prints everything that happened in a failing world.
- * - `--fail-fast`: stops at the first failing seed.
- * - `--summary`: one line for each failing seed instead of its script.
- * - `--tree`: trees of caches in place of single informers; without `--only` and `--without`.
- * - `--shards`: shards and clusters that are served as one; the same.
- *
- * Prints `N passed, N failed`; the exit code is 1 if any failed.
+ * `deno task simulate`: simulates worlds, seed by seed; `--help` says more. Its exit code is 1 if any failed.
  *
  * @module
  */
 
+import { parseArgs } from "node:util";
 import { type Fault, FAULTS } from "../tests/simulation/scenario.ts";
 import { describeFailure, simulateSeed } from "../tests/simulation/simulate.ts";
 import { describeShardsFailure, simulateShards } from "../tests/simulation/shards/simulate_shards.ts";
 import { describeTreeFailure, simulateTree } from "../tests/simulation/tree/simulate_tree.ts";
 
 const SHOWN = 5;
-const SWITCHES = ["--trace", "--fail-fast", "--summary", "--tree", "--shards"];
+const USAGE = `Usage: deno task simulate [options]
+
+Simulates worlds, one per seed, and prints "N passed, N failed".
+
+  --seeds N               how many seeds (default: 2000)
+  --from S                the first seed (default: 1)
+  --only FAULT,FAULT      these kinds of faults and no others
+  --without FAULT,FAULT   all kinds of faults but these
+  --tree                  trees of caches in place of single informers; not with --only or --without
+  --shards                shards and clusters that are served as one; not with --only or --without
+  --trace                 print everything that happened in a failing world
+  --summary               print one line for each failing seed instead of its script
+  --fail-fast             stop at the first failing seed
+  --help                  show this text
+
+Faults: ${FAULTS.join(", ")}
+`;
 
 async function main(args: readonly string[]): Promise<number> {
-  const options = parse(args);
-  if (typeof options === "string") {
-    console.error(options);
+  let options: Options | undefined;
+  try {
+    options = parse(args);
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${USAGE}`);
     return 2;
+  }
+  if (options === undefined) {
+    console.log(USAGE);
+    return 0;
   }
   const { seeds, from, failFast, summary } = options;
   const startMs = performance.now();
@@ -83,50 +95,56 @@ interface Options {
   readonly isShards: boolean;
 }
 
-function parse(args: readonly string[]): Options | string {
-  let seeds = 2_000;
-  let from = 1;
-  let faults: readonly Fault[] = FAULTS;
-  const flags = new Set<string>();
-  for (let i = 0; i < args.length; i++) {
-    const [name, inline] = args[i].split("=", 2);
-    if (SWITCHES.includes(name)) {
-      flags.add(name);
-      continue;
-    }
-    const value = inline ?? args[++i];
-    if (value === undefined) return `Cannot simulate: ${name} needs a value`;
-    if (name === "--seeds" || name === "--from") {
-      const number = Number(value);
-      if (!Number.isInteger(number) || number < 0) {
-        return `Cannot simulate: ${name} must be a whole number, not ${value}`;
-      }
-      if (name === "--seeds") seeds = number;
-      else from = number;
-    } else if (name === "--without" || name === "--only") {
-      const named = value.split(",").filter((one) => one !== "");
-      const unknown = named.find((one) => !FAULTS.includes(one as Fault));
-      if (unknown !== undefined) {
-        return `Cannot simulate: there is no fault ${unknown}; there are ${FAULTS.join(", ")}`;
-      }
-      faults = FAULTS.filter((fault) => named.includes(fault) === (name === "--only"));
-    } else {
-      return `Cannot simulate: ${name} is not known; there are --seeds, --from, --without, --only, ${
-        SWITCHES.join(", ")
-      }`;
-    }
+/** The options of a command line; `undefined` if it asks for help. Throws if it makes no sense. */
+function parse(args: readonly string[]): Options | undefined {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      seeds: { type: "string", default: "2000" },
+      from: { type: "string", default: "1" },
+      only: { type: "string" },
+      without: { type: "string" },
+      tree: { type: "boolean", default: false },
+      shards: { type: "boolean", default: false },
+      trace: { type: "boolean", default: false },
+      summary: { type: "boolean", default: false },
+      "fail-fast": { type: "boolean", default: false },
+      help: { type: "boolean" },
+    },
+  });
+  if (values.help) return undefined;
+  const { only, without, tree, shards, trace, summary } = values;
+  if ((tree || shards) && (only ?? without) !== undefined) {
+    throw new Error(
+      `--${tree ? "tree" : "shards"} has faults of its own: it takes no --only and no --without`,
+    );
   }
-  if (flags.has("--tree") && faults !== FAULTS) return "Cannot simulate: --tree has faults of its own";
+  const kept = only === undefined ? FAULTS : faultsOf("--only", only);
+  const left = without === undefined ? [] : faultsOf("--without", without);
   return {
-    seeds,
-    from,
-    faults,
-    trace: flags.has("--trace"),
-    failFast: flags.has("--fail-fast"),
-    summary: flags.has("--summary"),
-    isTree: flags.has("--tree"),
-    isShards: flags.has("--shards"),
+    seeds: wholeNumber("--seeds", values.seeds),
+    from: wholeNumber("--from", values.from),
+    faults: only === undefined && without === undefined
+      ? FAULTS
+      : FAULTS.filter((fault) => kept.includes(fault) && !left.includes(fault)),
+    trace,
+    failFast: values["fail-fast"],
+    summary,
+    isTree: tree,
+    isShards: shards,
   };
+}
+
+function wholeNumber(flag: string, text: string): number {
+  if (/^\d+$/.test(text)) return Number(text);
+  throw new Error(`${flag} must be a whole number, not ${text}`);
+}
+
+function faultsOf(flag: string, text: string): string[] {
+  const named = text.split(",").filter((one) => one !== "");
+  const unknown = named.find((one) => !FAULTS.includes(one as Fault));
+  if (unknown === undefined) return named;
+  throw new Error(`${flag}: there is no fault ${unknown}`);
 }
 
 if (import.meta.main) Deno.exit(await main(Deno.args));

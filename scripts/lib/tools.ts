@@ -36,13 +36,10 @@ export const TOOLS_DIR: string = join(ROOT, "tests", "runtimes");
  */
 export async function installTools(log: (message: string) => void = console.log): Promise<Tools> {
   const modules = join(TOOLS_DIR, "node_modules");
-  const stamp = join(modules, ".listwatch-installed");
-  const wanted = await fingerprint();
-  if (await Deno.readTextFile(stamp).catch(() => "") !== wanted) {
+  await installOnce(TOOLS_DIR, await fingerprint(), async () => {
     log("installing Node 24 and 22, Bun, miniflare and esbuild into tests/runtimes/node_modules ...");
     await npmInstall();
-    await Deno.writeTextFile(stamp, wanted);
-  }
+  });
   const { os, arch } = Deno.build;
   const exe = os === "windows" ? ".exe" : "";
   const cpu = arch === "aarch64" ? "arm64" : "x64";
@@ -74,6 +71,22 @@ export async function installTools(log: (message: string) => void = console.log)
       join(modules, "@cloudflare", `workerd-${os}-${cpu === "arm64" ? cpu : "64"}`, "bin", `workerd${exe}`),
     ]),
   };
+}
+
+/**
+ * Runs `install` unless that was done for `wanted`: `node_modules` of the folder then says so. Of several processes that
+ * call it at once, one installs, and the others wait for it.
+ */
+export async function installOnce(dir: string, wanted: string, install: () => Promise<void>): Promise<void> {
+  const stamp = join(dir, "node_modules", ".listwatch-installed");
+  const isDone = async () => await Deno.readTextFile(stamp).catch(() => "") === wanted;
+  if (await isDone()) return;
+  // Beside node_modules, which npm replaces. The lock ends with the process at the latest.
+  using lock = await Deno.open(join(dir, ".installing"), { create: true, write: true });
+  await lock.lock(true);
+  if (await isDone()) return;
+  await install();
+  await Deno.writeTextFile(stamp, wanted);
 }
 
 /** Changes whenever another installation would come out. */
