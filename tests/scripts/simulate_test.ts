@@ -17,7 +17,7 @@ describe("deno task simulate", () => {
     assert.match(stdout, /^Faults: \w+/m);
   });
 
-  it("simulates the seeds that it is asked for", async () => {
+  it("simulates the seeds of the command line", async () => {
     assert.match((await run("--seeds=2", "--from", "5")).stdout, /\n2 passed, 0 failed\n$/);
   });
 
