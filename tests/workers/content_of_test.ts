@@ -42,8 +42,8 @@ class World {
   }
 
   get lists(): number {
-    return this.server.requests.filter(({ isWatch, query }) =>
-      isWatch ? query.sendInitialEvents === "true" : !(Number(query.limit) <= 100)
+    return this.server.requests.filter(({ path, isWatch, query }) =>
+      path.endsWith("/pods") && (isWatch ? query.sendInitialEvents === "true" : !(Number(query.limit) <= 100))
     ).length;
   }
 }
