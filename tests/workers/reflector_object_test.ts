@@ -69,7 +69,8 @@ class Rig implements Disposable {
 
   /** The requests for objects since the last call: `list`, `stream` or `watch` with its version. */
   requests(): string[] {
-    const requests = this.server.requests.filter(({ query }) => !(Number(query.limit) <= 100))
+    const requests = this.server.requests
+      .filter(({ path, query }) => path.endsWith("/pods") && !(Number(query.limit) <= 100))
       .map(({ isWatch, query }) =>
         !isWatch ? "list" : query.sendInitialEvents ? "stream" : `watch ${query.resourceVersion}`
       );

@@ -479,7 +479,7 @@ describe("tokenReview and subjectAccessReview", () => {
         asked[count++].answer();
         await until(() => asked.length === 12 + count);
       }
-      assert.ok(count <= 3, `after ${count} others`);
+      assert.ok(count <= 8, `after ${count} of 140 others`);
       asked.at(-1)!.answer();
       assert.equal((await answer).status, 200);
       control.isQuick = true;
