@@ -124,6 +124,18 @@ export const ROOMS: Record<string, RoomRule> = {
   },
 };
 
+/** What the folders of one room may import of each other. */
+export const INNER_ROOMS: Record<string, Record<string, Omit<RoomRule, "packages">>> = {
+  hono: {
+    request: { rooms: [], why: "what is asked, and by whom" },
+    tables: { rooms: ["request"], why: "what rows of Tables say" },
+    content: { rooms: ["request"], why: "what can be answered: the history of changes, states, hashes" },
+    send: { rooms: ["request", "content", "tables"], why: "the bytes that readers get" },
+    upstream: { rooms: ["request", "send"], why: "what other servers answer: it knows no content" },
+    health: { rooms: ["request", "content", "send"], why: "what probes and metrics are told" },
+  },
+};
+
 /** Checks the tree below `root`. */
 export async function checkLayers(root: string): Promise<{ violations: Violation[]; fileCount: number }> {
   const files = await sourceFiles(root, "src");
@@ -139,6 +151,11 @@ export async function checkLayers(root: string): Promise<{ violations: Violation
 /** `src/queue/fifo.ts` -> `queue`; `undefined` for files that are in no room. */
 function roomOf(path: string): string | undefined {
   return /^src\/([^/]+)\//.exec(path)?.[1];
+}
+
+/** `src/hono/send/list.ts` -> `send`; `""` for a file between the folders. */
+function innerRoomOf(path: string): string {
+  return /^src\/[^/]+\/([^/]+)\//.exec(path)?.[1] ?? "";
 }
 
 /** `npm:@hono/node-server@^2/x` -> `@hono/node-server`; `node:fs` -> `node:`; `https://…` -> `https:`. */
@@ -176,7 +193,7 @@ function checkNode(node: ModuleNode): Violation[] {
         refuse(line, "example-import", `imports ${specifier}; an example imports the package by its name`);
       }
     } else if (room !== undefined) {
-      const message = isFile ? wrongRoom(room, target) : wrongPackage(room, target);
+      const message = isFile ? wrongRoom(node.path, target) : wrongPackage(room, target);
       if (message !== undefined) refuse(line, isFile ? "layer" : "package", message);
     } else if (node.path === "mod.ts" && !(isFile && target.startsWith("src/"))) {
       refuse(line, "layer", `mod.ts imports ${specifier}; it may only re-export from src/`);
@@ -185,12 +202,29 @@ function checkNode(node: ModuleNode): Violation[] {
   return violations;
 }
 
-function wrongRoom(room: string, target: string): string | undefined {
+function wrongRoom(path: string, target: string): string | undefined {
+  const room = roomOf(path)!;
   const to = roomOf(target);
   if (to === undefined) return `src/${room}/ imports ${target}, which is outside of src/'s rooms`;
-  if (to === room || ROOMS[room].rooms.includes(to)) return undefined;
+  if (to === room) return wrongInnerRoom(room, path, target);
+  if (ROOMS[room].rooms.includes(to)) return undefined;
   const allowed = ROOMS[room].rooms.join(", ") || "no other room";
   return `${room}/ may not import ${to}/ (${target}): ${room}/ ${ROOMS[room].why}; it may import ${allowed}`;
+}
+
+/** The files between the folders of a room join them, and may import all; no folder imports them. */
+function wrongInnerRoom(room: string, path: string, target: string): string | undefined {
+  const inner = INNER_ROOMS[room];
+  const from = innerRoomOf(path);
+  const to = innerRoomOf(target);
+  if (inner === undefined || from === "" || from === to) return undefined;
+  const rule = inner[from];
+  if (rule === undefined) {
+    return `${room}/${from}/ is in no order: add it to INNER_ROOMS of scripts/check_layers.ts, with its reason`;
+  }
+  if (rule.rooms.includes(to)) return undefined;
+  const allowed = rule.rooms.map((name) => `${room}/${name}`).join(", ") || `nothing of ${room}/`;
+  return `${room}/${from}/ may not import ${target}: it is ${rule.why}; it may import ${allowed}`;
 }
 
 function wrongPackage(room: string, target: string): string | undefined {

@@ -403,7 +403,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a list shows an object as it was listed before",
     file: "src/hono/content/states.ts",
-    find: "this.#last?.contentRevision === contentRevision ? this.#last.snapshot : undefined",
+    find: "this.#last?.revision === revision ? this.#last.snapshot : undefined",
     replace: "this.#last?.snapshot",
     test: "tests/hono/reads_test.ts",
   },
@@ -570,8 +570,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a late event is not sent to readers that continue from the version before it",
-    file: "src/hono/content/log_window.ts",
-    find: "while (first > start && isUnseen(entries.at(first - 1 - tail))) first--;",
+    file: "src/hono/content/event_log.ts",
+    find: "while (first > start && isUnseen(this.#entries.at(first - 1 - this.#tail))) first--;",
     replace: "void isUnseen;",
     test: "tests/hono/send/watch_test.ts",
   },
@@ -626,16 +626,16 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "fan-out: events are dropped before each watch has had its turn",
-    file: "src/hono/content/event_log.ts",
-    find: "this.#trim(hasGrown ? this.#keepFrom : Infinity);",
-    replace: "this.#trim(Infinity);",
+    file: "src/hono/send/watchers.ts",
+    find: "this.content.trim(hasGrown ? this.#keepFrom : Infinity);",
+    replace: "this.content.trim(Infinity);",
     test: "tests/hono/send/fan_out_test.ts",
   },
   {
     name: "read API: the event window is bounded by the number of events only",
     file: "src/hono/content/event_log.ts",
-    find: "(entries.length > capacity || this.#windowBytes > capacityBytes)",
-    replace: "entries.length > capacity",
+    find: "(this.#entries.length > capacity || this.#bytes > capacityBytes)",
+    replace: "this.#entries.length > capacity",
     test: "tests/hono/send/fan_out_test.ts",
   },
   {
@@ -935,14 +935,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "etag: a list has another tag when only its resourceVersion moves",
-    file: "src/hono/content/versions.ts",
+    file: "src/hono/content/hashes.ts",
     find: "if (this.#log.resume(scope.since) === undefined) scope.since",
     replace: "scope.since",
     test: "tests/hono/send/kept_lists_test.ts",
   },
   {
     name: "etag: a list keeps its tag although watches from its version are refused",
-    file: "src/hono/content/versions.ts",
+    file: "src/hono/send/cache_headers.ts",
     find: " && log.resume(from) !== undefined",
     replace: "",
     test: "tests/hono/send/kept_lists_test.ts",
@@ -950,13 +950,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "etag: a state that replaces another one of the same resourceVersion has its tag",
     file: "src/hono/content/event_log.ts",
-    find: "    if (isLate) this.#noteRewrite(change);\n",
+    find: "    if (at.isLate) this.#noteRewrite(change);\n",
     replace: "",
     test: "tests/hono/send/kept_lists_test.ts",
   },
   {
     name: "etag: the tag of a list is that of a list of other objects",
-    file: "src/hono/content/versions.ts",
+    file: "src/hono/content/hashes.ts",
     find: 'if (type !== "ADDED") hash.delete(nameOf(key, oldObject));',
     replace:
       'if (type === "DELETED") hash.delete(nameOf(key, oldObject));\n          else if (type === "MODIFIED") continue;',
@@ -1281,21 +1281,21 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "merged: a copy lets a reader resume at a version of another copy",
-    file: "src/hono/content/log_window.ts",
+    file: "src/hono/content/event_log.ts",
     find: "  return hasReached(version, before) && hasReached(after, version);\n",
     replace: "  return true;\n",
     test: "tests/hono/content/merged_informer_test.ts",
   },
   {
     name: "merged: what a source did without a change before an event is not on the way to it",
-    file: "src/hono/content/log_window.ts",
+    file: "src/hono/content/event_log.ts",
     find: "entry.gapAfter ?? entry.position",
     replace: "entry.position",
     test: "tests/hono/content/merged_informer_test.ts",
   },
   {
     name: "merged: a change without a position is dropped",
-    file: "src/hono/content/event_log.ts",
+    file: "src/hono/content/content.ts",
     find: "      this.#unplaced.push(change);\n",
     replace: "",
     test: "tests/hono/content/merged_informer_test.ts",
@@ -1456,9 +1456,9 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a delete of an unknown object hides the next one of its name from lists",
-    file: "src/hono/content/event_log.ts",
-    find: "&& change.oldObject !== undefined) this.states.deleted(key);",
-    replace: ") this.states.deleted(key);",
+    file: "src/hono/content/states.ts",
+    find: 'type === "deleted" && change.oldObject !== undefined',
+    replace: 'type === "deleted"',
     test: "tests/hono/reads_test.ts",
   },
   {

@@ -4,7 +4,7 @@
  */
 
 import { parseArgs } from "node:util";
-import { type Freshness, FRESHNESSES, isFreshness } from "../hono/content/freshness.ts";
+import { type Freshness, FRESHNESSES, isFreshness } from "../hono/read_api_options.ts";
 import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
 import {

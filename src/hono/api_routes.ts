@@ -15,23 +15,13 @@ import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/
 import { isStatus, methodNotAllowed, objectNotFound, unknownPath } from "../protocol/statuses.ts";
 import { isAction, subresourcesOf } from "../protocol/subresources.ts";
 import { askedOf, askedOfPath } from "./request/authorization.ts";
+import { noReviews, notHeld, notServed, readOnly } from "./request/refusals.ts";
 import { impersonates } from "./request/gate.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
-import { forwardRoute } from "./upstream/forward.ts";
 import { isForwarded } from "./served_resources.ts";
-import { readRoute } from "./resource_handler.ts";
-import {
-  documentResponse,
-  formatOf,
-  GUARD_HEADERS,
-  malformedPath,
-  noReviews,
-  notHeld,
-  notServed,
-  pageNotFound,
-  readOnly,
-} from "./send/responses.ts";
+import { forwardRoute, readRoute } from "./resource_handler.ts";
+import { documentResponse, formatOf, GUARD_HEADERS, malformedPath, pageNotFound } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
 
 // No path of a Kubernetes API comes near: names have 253 characters at most.

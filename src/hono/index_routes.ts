@@ -11,7 +11,6 @@ import { newStatus, type Status } from "../meta/status.ts";
 import { decodedPath, type ResourcePath } from "../protocol/resource_path.ts";
 import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../protocol/statuses.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
-import { forwardRoute } from "./upstream/forward.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/store.ts";
 import { fromBase64, toBase64 } from "../util/bytes.ts";
@@ -19,11 +18,12 @@ import { lowerBound } from "../util/collections.ts";
 import type { Pacer } from "../util/turns.ts";
 import { ownPath } from "./api_routes.ts";
 import { askedOf, askedOfPath } from "./request/authorization.ts";
-import type { EventLog } from "./content/event_log.ts";
+import type { Content } from "./content/content.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
-import { readRoute } from "./resource_handler.ts";
-import { documentResponse, formatOf, incomplete, notSynced } from "./send/responses.ts";
+import { forwardRoute, readRoute } from "./resource_handler.ts";
+import { incomplete, notSynced } from "./content/content_freshness.ts";
+import { documentResponse, formatOf } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
 import { isForwarded, type ServedResource } from "./served_resources.ts";
 
@@ -76,13 +76,13 @@ async function answerIndex(
     readonly pacer: Pacer;
   },
 ): Promise<Answer> {
-  const { resource, log } = target;
+  const { resource, content } = target;
   if (index !== undefined && !isIndex(target, index)) return unknownIndex(target, index);
-  if (!log.isReady()) return notSynced(resource);
+  if (!content.isReady()) return notSynced(resource);
   const missing = target.fresh.missing("");
   if (missing.length > 0) return incomplete(resource, missing);
   if (index === undefined) {
-    return await listed(c, target, "IndexList", { items: indexNames(log).map((name) => ({ name })) });
+    return await listed(c, target, "IndexList", { items: indexNames(content).map((name) => ({ name })) });
   }
   const page = pageOf(c);
   if (isStatus(page)) return page;
@@ -94,8 +94,8 @@ interface Described {
   readonly resource: ApiResource;
 }
 
-function isIndex({ log }: ServedResource, index: string): boolean {
-  return log.states.indexer !== undefined && Object.hasOwn(log.states.indexer.getIndexers(), index);
+function isIndex({ content }: ServedResource, index: string): boolean {
+  return content.states.indexer !== undefined && Object.hasOwn(content.states.indexer.getIndexers(), index);
 }
 
 /** A path below `/indices`. */
@@ -146,7 +146,7 @@ async function valuesOf(
   },
 ): Promise<Response> {
   const { index, namespace, limit, after, pacer } = page;
-  const indexer = target.log.states.indexer!;
+  const indexer = target.content.states.indexer!;
   const counts = indexer.indexValueCounts(index);
   const values = Array.from(counts.keys()).sort();
   const items: { value: string; count: number }[] = [];
@@ -183,7 +183,7 @@ function countIn(
 /** The answers have the metadata of lists, and a kind of their own: no API server has them. */
 function listed(
   c: Context,
-  { resource, log }: ServedResource,
+  { resource, content }: ServedResource,
   kind: "IndexList" | "IndexValueList",
   of:
     & { readonly continue?: string; readonly remainingItemCount?: number; readonly items: readonly unknown[] }
@@ -192,7 +192,7 @@ function listed(
     >,
 ): Promise<Response> {
   const { continue: next, remainingItemCount, ...rest } = of;
-  const metadata = { resourceVersion: log.resourceVersion, continue: next, remainingItemCount };
+  const metadata = { resourceVersion: content.resourceVersion, continue: next, remainingItemCount };
   const document = {
     kind,
     apiVersion: INDICES_VERSION,
@@ -223,8 +223,8 @@ function pageOf(c: Context): { readonly limit: number; readonly after: string | 
   }
 }
 
-function unknownIndex({ resource, log }: ServedResource, index: string | undefined): Status {
-  const names = indexNames(log);
+function unknownIndex({ resource, content }: ServedResource, index: string | undefined): Status {
+  const names = indexNames(content);
   const what = formatGroupResource(resource);
   const known = names.length === 0 ? `${what} have none` : `the indices of ${what} are ${names.join(", ")}`;
   return newStatus(404, "NotFound", `index ${JSON.stringify(index)} not found: ${known}`, {
@@ -233,8 +233,8 @@ function unknownIndex({ resource, log }: ServedResource, index: string | undefin
   });
 }
 
-function indexNames(log: EventLog<KubernetesObject>): string[] {
-  return Object.keys(log.states.indexer?.getIndexers() ?? {}).sort();
+function indexNames(content: Content<KubernetesObject>): string[] {
+  return Object.keys(content.states.indexer?.getIndexers() ?? {}).sort();
 }
 
 /** The path of the list that an answer is made from, for which the reader needs the permission. */

@@ -29,11 +29,11 @@ export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./req
 export { type BearerToken, bearerTokens } from "./request/bearer_tokens.ts";
 export { PrometheusMetrics, type ServedMetrics } from "./health/prometheus.ts";
 export type { CorsOptions } from "./request/cors.ts";
-export type { Freshness } from "./content/freshness.ts";
 export type { FetchOpenApi } from "./upstream/open_api.ts";
-export type { PassThroughOptions } from "./upstream/pass_through_options.ts";
+export type { PassThroughOptions } from "./upstream/pass_through.ts";
 export { type ReadApi, readApi } from "./read_api.ts";
 export type {
+  Freshness,
   ReadApiForward,
   ReadApiInformer,
   ReadApiOptions,

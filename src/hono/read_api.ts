@@ -168,7 +168,7 @@ export function readApiOf(state: ReadApiState): ReadApi {
       return ended.length;
     },
     drain(): void {
-      for (const { log } of state.served) log.endReaders();
+      for (const { watchers } of state.served) watchers.end();
       state.readers.drain();
     },
     openWatches: () => state.resources.map((resource) => watchesOf(state, resource)),
@@ -176,5 +176,5 @@ export function readApiOf(state: ReadApiState): ReadApi {
 }
 
 function watchesOf({ served }: ReadApiState, resource: ApiResource): number {
-  return served.find((each) => each.resource === resource)?.log.readers ?? 0;
+  return served.find((each) => each.resource === resource)?.watchers.size ?? 0;
 }

@@ -9,10 +9,9 @@ import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Authenticate, Authorize, UserInfo } from "./request/authorization.ts";
 import type { CorsOptions } from "./request/cors.ts";
-import type { Freshness } from "./content/freshness.ts";
 import type { FetchOpenApi } from "./upstream/open_api.ts";
 import type { ServedMetrics } from "./health/prometheus.ts";
-import type { PassThroughOptions } from "./upstream/pass_through_options.ts";
+import type { PassThroughOptions } from "./upstream/pass_through.ts";
 import type { UpgradeWebSocket } from "../util/serving.ts";
 import type { ServedInformer } from "./content/served_informer.ts";
 import type { LogHistory } from "./content/log_history.ts";
@@ -76,6 +75,28 @@ export interface VersionInfo {
   readonly platform: string;
   /** What else the API server says, such as `goVersion`: it is passed on. */
   readonly [field: string]: string | undefined;
+}
+
+/**
+ * How fresh a read without a resourceVersion is:
+ *
+ * - `"consistent"`: as fresh as the API server's own. One small question to it is shared by all reads that
+ *   wait. A read that cannot be proven fresh within `freshnessTimeoutMs` is answered 504.
+ * - `"stale-if-error"`: the same, but while the API server does not answer, or the cache is behind it, the
+ *   read is answered with what the cache holds, and a `Warning` header, which kubectl prints; a reader that
+ *   sends `Cache-Control: stale-if-error=0` gets 504 instead. Caches above this one send it.
+ * - `"as-is"`: what the cache holds.
+ *
+ * @category HTTP adapter
+ */
+export type Freshness = "consistent" | "stale-if-error" | "as-is";
+
+/** All of them. */
+export const FRESHNESSES: readonly Freshness[] = ["consistent", "stale-if-error", "as-is"];
+
+/** Whether it is one of them. */
+export function isFreshness(value: unknown): value is Freshness {
+  return (FRESHNESSES as readonly unknown[]).includes(value);
 }
 
 /**

@@ -8,8 +8,7 @@ import { onAbort } from "../util/abort.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { newWorkPacer, type Pacer } from "../util/turns.ts";
 import { checkAccess } from "./access_options.ts";
-import { EntityTags } from "./content/versions.ts";
-import { FanOut } from "./send/fan_out.ts";
+import { EntityTags } from "./send/cache_headers.ts";
 import { type Authentication, type Gate, newAuthentication, newGate } from "./request/gate.ts";
 import { ListBodies } from "./send/kept_bodies.ts";
 import { OpenApi } from "./upstream/open_api.ts";
@@ -18,12 +17,8 @@ import type { ReadApiOptions } from "./read_api_options.ts";
 import { ReadMetrics } from "./health/read_metrics.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { Readers } from "./request/readers.ts";
-import {
-  type ForwardedResource,
-  isForwarded,
-  newServedResources,
-  type ServedResource,
-} from "./served_resources.ts";
+import { isForwarded, newServedResources, type ServedResource } from "./served_resources.ts";
+import type { ForwardedResource } from "./upstream/forward.ts";
 
 /** What all requests of a read API share. */
 export interface ReadApiState {
@@ -41,8 +36,6 @@ export interface ReadApiState {
   readonly readers: Readers;
   /** Where all readers take turns. */
   readonly pacer: Pacer;
-  /** Lets the watches send. */
-  readonly fanOut: FanOut;
   readonly bodies: ListBodies;
   readonly tags: EntityTags;
   readonly settings: ReadSettings;
@@ -54,15 +47,14 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
   const settings = readSettings(options);
   const { clock, hookTimeoutMs } = settings;
   const { logger = consoleLogger, signal, authenticate, authorize, allowAnonymous, metrics } = options;
-  const fanOut = new FanOut(clock);
-  const all = newServedResources(options, { settings, fanOut, logger });
+  const all = newServedResources(options, settings, logger);
   const served = all.filter((each): each is ServedResource => !isForwarded(each));
   const forwarded = all.filter(isForwarded);
   const readers = new Readers(settings);
   if (signal !== undefined) {
     onAbort(signal, () => {
-      for (const { log, fresh } of served) {
-        log.close();
+      for (const { content, fresh } of served) {
+        content.close();
         fresh.close();
       }
       // Those of what is passed through.
@@ -82,7 +74,6 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
     metrics: metrics && new ReadMetrics(metrics, clock),
     readers,
     pacer: newWorkPacer(),
-    fanOut,
     bodies: new ListBodies(settings),
     tags: new EntityTags(settings.random),
     settings,

@@ -10,8 +10,13 @@ import type { CorsOptions } from "./request/cors.ts";
 import { remoteAddress } from "./request/connection.ts";
 import type { UpgradeWebSocket } from "../util/serving.ts";
 import type { UserInfo } from "./request/authorization.ts";
-import { type Freshness, FRESHNESSES, isFreshness } from "./content/freshness.ts";
-import type { ReadApiOptions, VersionInfo } from "./read_api_options.ts";
+import {
+  type Freshness,
+  FRESHNESSES,
+  isFreshness,
+  type ReadApiOptions,
+  type VersionInfo,
+} from "./read_api_options.ts";
 
 /** The options that requests are answered by, with their defaults. */
 export interface ReadSettings {

@@ -5,6 +5,7 @@
 
 import type { Context } from "hono";
 import type { ApiResource } from "../protocol/api_resource.ts";
+import type { ResourcePath } from "../protocol/resource_path.ts";
 import { SCALE, scaleOf } from "../protocol/subresources.ts";
 import { decodeContinue, LATEST, listIdentity } from "../protocol/continue_token.ts";
 import type { ListQuery } from "../protocol/list_query.ts";
@@ -19,7 +20,19 @@ import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import { askedOf } from "./request/authorization.ts";
 import { protectEndlessBody } from "./send/endless_body.ts";
-import type { StaleSource } from "./content/content_freshness.ts";
+import {
+  anotherLayout,
+  incomplete,
+  notFresh,
+  notSynced,
+  type StaleSource,
+} from "./content/content_freshness.ts";
+import type { IndexValue } from "./content/states.ts";
+import type { ReadApiState } from "./read_api_state.ts";
+import type { Reader } from "./request/readers.ts";
+import { nameProblem } from "./request/refusals.ts";
+import type { ServedResource } from "./served_resources.ts";
+import { answerForwarded, type ForwardRequest } from "./upstream/forward.ts";
 import { warningHeader } from "./send/cache_headers.ts";
 import { indexedFields } from "./content/selection.ts";
 import type { Permission } from "./request/gate.ts";
@@ -28,24 +41,22 @@ import { answerList } from "./send/list.ts";
 import { answerObject } from "./send/object.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { type RequestedRead, requestedRead } from "./request/requested_read.ts";
-import type { ResourceRequest } from "./resource_request.ts";
-import {
-  anotherLayout,
-  documentResponse,
-  type Format,
-  formatOf,
-  incomplete,
-  nameProblem,
-  notFresh,
-  notSynced,
-  refusalResponse,
-} from "./send/responses.ts";
+import { documentResponse, type Format, formatOf, refusalResponse } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
 import { newSelection } from "./content/selection.ts";
 import { type IncludeObject, newTableView } from "./tables/table.ts";
 import { newMetadataView, newObjectView, type View } from "./request/view.ts";
 import { answerWatch, watchResponse } from "./send/watch_answer.ts";
 import { errorStream } from "./send/watch_stream.ts";
+
+/** A request for a served resource. */
+export interface ResourceRequest extends ReadApiState {
+  readonly target: ServedResource;
+  readonly path: ResourcePath;
+  readonly reader: Reader;
+  /** List only what is under this value of an index, which the store has. */
+  readonly under?: IndexValue;
+}
 
 /** The route of a GET of a resource that is served. */
 export function readRoute(c: Context, request: ResourceRequest): Route {
@@ -58,6 +69,21 @@ export function readRoute(c: Context, request: ResourceRequest): Route {
     isWatch: read.verb === "watch",
     target,
     answer: (permission) => answerRead(c, request, { ...read, permission }),
+  };
+}
+
+/** The route of a GET of a resource that is answered elsewhere. */
+export function forwardRoute(
+  c: Context,
+  request: ForwardRequest & Pick<ReadApiState, "settings">,
+): Route {
+  const { path, settings, isIndex = false } = request;
+  const read = requestedRead(c, { path, fields: undefined, settings, isList: isIndex });
+  return {
+    access: "hooks",
+    asked: askedOf(path, { verb: read.verb, name: read.name }),
+    isWatch: read.verb === "watch",
+    answer: (permission) => answerForwarded(c, request, { ...read, permission }),
   };
 }
 
@@ -74,7 +100,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const agreed = negotiateShape(target.resource, { accept, verb, mediaTypes: JSON_AND_YAML });
   if (!("shape" in agreed)) return agreed;
   if (!query.ok) return query.status;
-  if (!target.log.isReady()) return notSynced(target.resource);
+  if (!target.content.isReady()) return notSynced(target.resource);
   const shown = path.subresource === "scale" ? SCALE : target.resource;
   const view = isStatus(agreed.shape) ? agreed.shape : newView(shown, agreed.shape, {
     searchParams,
@@ -92,7 +118,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const name = verb === "get" ? path.name : "";
   const missing = target.fresh.missing(name);
   const isFound = missing.length > 0 && verb === "get" &&
-    target.log.held(formatObjectName(path)) !== undefined;
+    target.content.held(formatObjectName(path)) !== undefined;
   if (missing.length > 0 && !isPartial && !isFound) return incomplete(target.resource, missing);
   const cacheControl = c.req.header("Cache-Control");
   const waited = await catchUp(request, query, { wait, name, isPartial, cacheControl });
@@ -155,7 +181,7 @@ async function catchUp(
   },
 ): Promise<readonly StaleSource[] | Status> {
   const { target, settings } = request;
-  const { log, fresh } = target;
+  const { content, fresh } = target;
   const { resourceVersion, sendInitialEvents, continue: continued } = query.options;
   const token = continued === undefined ? undefined : decodeContinue(continued);
   if (token !== undefined) {
@@ -163,7 +189,7 @@ async function catchUp(
     if (isStatus(token) || token.list === undefined) return [];
     if (token.resourceVersion !== LATEST) {
       // Another cache of the same API server may have written it, which has come further.
-      if (compareResourceVersions(token.resourceVersion, log.resourceVersion) > 0) {
+      if (compareResourceVersions(token.resourceVersion, content.resourceVersion) > 0) {
         await fresh.reaches(token.resourceVersion, wait);
       }
       return [];
@@ -176,7 +202,7 @@ async function catchUp(
     if (outcome === "reached") return [];
     return outcome === "foreign"
       ? anotherLayout(resourceVersion)
-      : tooLargeResourceVersion(resourceVersion, log.resourceVersion);
+      : tooLargeResourceVersion(resourceVersion, content.resourceVersion);
   }
   if (settings.freshness === "as-is") return [];
   const staleIfError = isPartial || (settings.freshness === "stale-if-error" && !refusesStale(cacheControl));
@@ -224,15 +250,15 @@ async function answerGet(
   const problem = nameProblem(path.name);
   if (problem !== undefined) return problem;
   const key = formatObjectName(path);
-  const held = target.log.held(key);
+  const held = target.content.held(key);
   if (held === undefined) return objectNotFound(target.resource, path.name);
   const { view } = shape;
   if (path.subresource === "scale") {
-    const scale = scaleOf(target.resource, target.log.holding.open(held));
+    const scale = scaleOf(target.resource, target.content.holding.open(held));
     if (isStatus(scale) || isStatus(view)) return isStatus(scale) ? scale : view as Status;
     return await documentResponse(view.one(scale), shape.format);
   }
-  return isStatus(view) ? view : await answerObject(target.log, held, { ...shape, view, key, tags });
+  return isStatus(view) ? view : await answerObject(target.content, held, { ...shape, view, key, tags });
 }
 
 async function answerListOf(
@@ -251,7 +277,7 @@ async function answerListOf(
     String(query.fields ?? ""),
     ...(request.under === undefined ? [] : [request.under.index, request.under.value]),
   ];
-  return await answerList(target.log, {
+  return await answerList(target.content, {
     ...request,
     ...settings,
     ...options,

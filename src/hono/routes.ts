@@ -6,12 +6,13 @@
 import type { Context } from "hono";
 import { apiRoute } from "./api_routes.ts";
 import { askedOfPath } from "./request/authorization.ts";
-import { alive, readyRoute } from "./health/health.ts";
+import { matchesRoute, type MediaType } from "../protocol/accept.ts";
+import { isStatus, methodNotAllowed, noRouteProduces } from "../protocol/statuses.ts";
+import { alive, checksOf, ready } from "./health/health.ts";
 import { indexRoute } from "./index_routes.ts";
 import type { ReadApiState } from "./read_api_state.ts";
-import { pageNotFound } from "./send/responses.ts";
+import { documentResponse, pageNotFound } from "./send/responses.ts";
 import type { PlainRoute, ReaderRoute, Route } from "./route.ts";
-import { versionRoute } from "./version.ts";
 
 /**
  * The paths that are answered whatever readers there are: health, and what shows that their limits are
@@ -57,4 +58,33 @@ function metricsRoute(c: Context, state: ReadApiState): Route | undefined {
   const { method } = c.req.raw;
   if (metrics === undefined || (method !== "GET" && method !== "HEAD")) return undefined;
   return { access: "hooks", asked: askedOfPath("/metrics"), answer: () => metrics.page(state) };
+}
+
+/** `/readyz`: open, but only users that may read this path receive names. */
+function readyRoute(c: Context, { bodies, gate, served, readers, settings }: ReadApiState): Route {
+  return {
+    access: "open",
+    answer: async () => {
+      bodies.dropUnused();
+      const checks = checksOf({ served, readers, maxLagMs: settings.maxLagMs });
+      const verbose = c.req.query("verbose") !== undefined;
+      const hasNames = verbose || checks.some(({ problem }) => problem !== undefined);
+      const mayName = hasNames && !isStatus(await gate(askedOfPath("/readyz"), c));
+      return ready(checks, { verbose: verbose && mayName, mayName });
+    },
+  };
+}
+
+const VERSION_TYPES: readonly MediaType[] = ["application/json"];
+
+/** `/version`: open, as an API server's. */
+function versionRoute(c: Context, { settings }: ReadApiState): Route {
+  return {
+    access: "open",
+    answer: () => {
+      if (c.req.raw.method !== "GET") return methodNotAllowed();
+      if (!matchesRoute(c.req.header("Accept"), VERSION_TYPES)) return noRouteProduces(VERSION_TYPES);
+      return documentResponse(settings.version, { mediaType: "application/json", pretty: true });
+    },
+  };
 }

@@ -8,11 +8,12 @@ import { describedResource } from "../protocol/builtin_resources.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import type { Logger } from "../util/logger.ts";
-import { EventLog } from "./content/event_log.ts";
-import type { FanOut } from "./send/fan_out.ts";
+import { Content } from "./content/content.ts";
+import { FanOut } from "./send/fan_out.ts";
+import { Watchers } from "./send/watchers.ts";
+import type { ForwardedResource } from "./upstream/forward.ts";
 import { ContentFreshness } from "./content/content_freshness.ts";
-import type { Freshness } from "./content/freshness.ts";
-import type { ReadApiForward, ReadApiOptions } from "./read_api_options.ts";
+import type { Freshness, ReadApiOptions } from "./read_api_options.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { type ServedInformer, sourcesOf } from "./content/served_informer.ts";
 
@@ -20,16 +21,10 @@ import { type ServedInformer, sourcesOf } from "./content/served_informer.ts";
 export interface ServedResource {
   readonly resource: ApiResource;
   readonly informer: ServedInformer;
-  readonly log: EventLog<KubernetesObject>;
+  readonly content: Content<KubernetesObject>;
+  readonly watchers: Watchers<KubernetesObject>;
   /** Compares the content with the API servers. */
   readonly fresh: ContentFreshness;
-}
-
-/** A resource that another server answers for. */
-export interface ForwardedResource {
-  readonly resource: ApiResource;
-  readonly fetch: ReadApiForward["fetch"];
-  readonly logger: Logger;
 }
 
 /** Whether a resource is answered elsewhere. */
@@ -45,29 +40,27 @@ export function isForwarded(target: { readonly resource: ApiResource }): target 
  */
 export function newServedResources(
   options: ReadApiOptions,
-  { settings, fanOut, logger }: {
-    readonly settings: ReadSettings;
-    readonly fanOut: FanOut;
-    readonly logger: Logger;
-  },
+  settings: ReadSettings,
+  logger: Logger,
 ): (ServedResource | ForwardedResource)[] {
   const resources = options.resources.map(({ resource }) => describedResource(resource, "serve"));
   checkResources(resources, options, settings.freshness);
+  const { clock, bookmarkIntervalMs: heartbeatMs } = settings;
+  const fanOut = new FanOut(clock);
   return options.resources.map((each, i): ServedResource | ForwardedResource => {
     if (each.informer === undefined) {
       return { resource: resources[i], fetch: each.fetch, logger };
     }
     const { informer, history } = each;
-    const log = new EventLog<KubernetesObject>(informer, {
-      clock: settings.clock,
+    const content = new Content<KubernetesObject>(informer, {
+      clock,
       capacity: settings.eventWindow,
       capacityBytes: settings.eventWindowBytes,
-      fanOut,
-      heartbeatMs: settings.bookmarkIntervalMs,
       history,
     });
-    const fresh = new ContentFreshness(log, informer, { ...settings, logger });
-    return { resource: resources[i], informer, log, fresh };
+    const watchers = new Watchers(content, { clock, fanOut, heartbeatMs });
+    const fresh = new ContentFreshness(content, informer, { ...settings, logger });
+    return { resource: resources[i], informer, content, watchers, fresh };
   });
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { dirname, join } from "node:path";
-import { checkLayers, ROOMS } from "../../scripts/check_layers.ts";
+import { checkLayers, INNER_ROOMS, ROOMS } from "../../scripts/check_layers.ts";
 
 const DENO_JSON = JSON.stringify({
   imports: { "zod/mini": "npm:zod@^4.6.7/mini", "hono": "npm:hono@^4.13.19" },
@@ -26,6 +26,9 @@ const LEAVES = {
   "src/util/clock.ts": "export interface Clock { now(): number }\nexport const zero = 0;\n",
   "src/meta/object.ts": 'import type { Clock } from "../util/clock.ts";\nexport type At = Clock;\n',
   "src/client/client.ts": "export const client = 1;\n",
+  "src/hono/routes.ts": 'import "./send/list.ts";\n',
+  "src/hono/send/list.ts": "export {};\n",
+  "src/hono/request/user.ts": "export type U = string;\n",
 };
 
 describe("checkLayers", () => {
@@ -104,6 +107,24 @@ describe("checkLayers", () => {
       'import "../../scripts/tool.ts";\n',
       /^src\/cli\/bad\.ts:1 layer src\/cli\/ imports scripts\/tool\.ts, which is outside/,
     ],
+    [
+      "an arrow back up in hono/",
+      "src/hono/content/bad.ts",
+      'import type { U } from "../request/user.ts";\nimport "../send/list.ts";\nexport type V = U;\n',
+      /^src\/hono\/content\/bad\.ts:2 layer hono\/content\/ may not import .*list\.ts: .*may import hono\/request$/,
+    ],
+    [
+      "a folder of hono/ that imports what joins the folders",
+      "src/hono/request/bad.ts",
+      'import "../routes.ts";\n',
+      /^src\/hono\/request\/bad\.ts:1 layer hono\/request\/ may not import src\/hono\/routes\.ts: .*may import nothing of hono\/$/,
+    ],
+    [
+      "a folder of hono/ that is in no order",
+      "src/hono/attic/bad.ts",
+      'import "../send/list.ts";\n',
+      /^src\/hono\/attic\/bad\.ts:1 layer hono\/attic\/ is in no order/,
+    ],
     ["an unknown room", "src/attic/bad.ts", "export {};\n", /^src\/attic\/bad\.ts:1 unknown-room/],
     [
       "logic in mod.ts",
@@ -174,12 +195,13 @@ describe("checkLayers", () => {
 
   it("allows every import that CONTRIBUTING.md draws", async () => {
     const text = await Deno.readTextFile(new URL("../../CONTRIBUTING.md", import.meta.url));
-    const [, drawing = ""] = /An arrow reads "imports":\s+```\n([\s\S]*?)```/.exec(text) ?? [];
-    const arrows = drawing.trim().split("\n").flatMap((line) => {
-      const steps = line.split("──>").map((rooms) => rooms.trim().split(", "));
-      return steps.slice(1).flatMap((to, i) => steps[i].flatMap((from) => to.map((room) => [from, room])));
-    });
-    assert.ok(arrows.length > 15, drawing);
+    const arrows = arrowsIn(/An arrow reads "imports":\s+```\n([\s\S]*?)```/.exec(text)?.[1] ?? "");
+    assert.ok(arrows.length > 15, text);
     for (const [from, to] of arrows) assert.ok(ROOMS[from].rooms.includes(to), `${from} ──> ${to}`);
+    const inner = arrowsIn(
+      /An arrow of `hono` reads\s+"imports", too:\s+```\n([\s\S]*?)```/.exec(text)?.[1] ?? "",
+    );
+    for (const [from, to] of inner) assert.ok(INNER_ROOMS.hono[from].rooms.includes(to), `${from} ──> ${to}`);
+    assert.deepEqual(new Set(inner.flat()), new Set(Object.keys(INNER_ROOMS.hono)), "each folder is drawn");
   });
 });

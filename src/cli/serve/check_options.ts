@@ -5,7 +5,7 @@
 
 import { allowNamespaces } from "../../hono/request/allow_namespaces.ts";
 import { checkCors } from "../../hono/request/cors.ts";
-import { FRESHNESSES, isFreshness } from "../../hono/content/freshness.ts";
+import { FRESHNESSES, isFreshness } from "../../hono/read_api_options.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { Projection } from "../../text/field_tree.ts";

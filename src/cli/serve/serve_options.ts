@@ -3,7 +3,7 @@
  * @module
  */
 
-import type { Freshness } from "../../hono/content/freshness.ts";
+import type { Freshness } from "../../hono/read_api_options.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
 import type { AccessLogEntry } from "../readers/access_log.ts";

@@ -7,7 +7,7 @@ import { Hono } from "hono";
 import type { ServedMetrics } from "../../hono/health/prometheus.ts";
 import { type ReadApi, readApiOf } from "../../hono/read_api.ts";
 import { newReadApiState } from "../../hono/read_api_state.ts";
-import type { PassThroughOptions } from "../../hono/upstream/pass_through_options.ts";
+import type { PassThroughOptions } from "../../hono/upstream/pass_through.ts";
 import { StatusError } from "../../meta/status.ts";
 import { type ServedFetch, serveFetch } from "../../node/serve_fetch.ts";
 import {

@@ -3,8 +3,12 @@
  * @module
  */
 
-import { type KubernetesObject, layoutOf } from "../../meta/object.ts";
 import { PartwiseVersionWaiters, type VersionWaitOptions } from "../../meta/version_waiters.ts";
+import { formatGroupResource } from "../../meta/resource.ts";
+import { layoutOf } from "../../meta/object.ts";
+import { newStatus, type Status } from "../../meta/status.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import { resourceDetails } from "../../protocol/statuses.ts";
 import {
   type FollowedContent,
   type FreshnessOutcome,
@@ -12,7 +16,6 @@ import {
   type FreshReadsOptions,
 } from "./fresh_reads.ts";
 import { type NamedInformer, type ServedInformer, sourcesOf } from "./served_informer.ts";
-import type { EventLog } from "./event_log.ts";
 
 /** A source that a read cannot be proven fresh of. */
 export interface StaleSource {
@@ -29,19 +32,19 @@ interface Followed extends NamedInformer {
 
 /** Compares the content with the servers of all sources, and waits for what they have. */
 export class ContentFreshness {
-  readonly #log: EventLog<KubernetesObject>;
+  readonly #content: FollowedContent;
   readonly #informer: ServedInformer;
   readonly #sources: readonly Followed[];
   readonly #unobserve: (() => void)[] = [];
 
-  constructor(log: EventLog<KubernetesObject>, informer: ServedInformer, options: FreshReadsOptions) {
-    this.#log = log;
+  constructor(content: FollowedContent, informer: ServedInformer, options: FreshReadsOptions) {
+    this.#content = content;
     this.#informer = informer;
     this.#sources = sourcesOf(informer).map((each) => {
-      const content = each.informer === informer ? log : this.#follow(each.informer, options);
+      const own = each.informer === informer ? content : this.#follow(each.informer, options);
       const source = each.informer.metadata?.();
-      const fresh = source && new FreshReads(content, { informer: each.informer, source }, options);
-      return { ...each, content, fresh };
+      const fresh = source && new FreshReads(own, { informer: each.informer, source }, options);
+      return { ...each, content: own, fresh };
     });
   }
 
@@ -103,7 +106,9 @@ export class ContentFreshness {
 
   #partsOf(resourceVersion: string): readonly string[] | undefined {
     if (this.#informer.partsOf !== undefined) return this.#informer.partsOf(resourceVersion);
-    return layoutOf(resourceVersion) === layoutOf(this.#log.resourceVersion) ? [resourceVersion] : undefined;
+    return layoutOf(resourceVersion) === layoutOf(this.#content.resourceVersion)
+      ? [resourceVersion]
+      : undefined;
   }
 
   #mayHave(name: string): readonly Followed[] {
@@ -124,4 +129,59 @@ export class ContentFreshness {
       reaches: async (wanted, wait) => await waiters.wait(wanted, wait) === "reached",
     };
   }
+}
+
+/** 504: a read without a resourceVersion cannot be proven as fresh as the API server's own. */
+export function notFresh(resource: ApiResource, stale: readonly StaleSource[]): Status {
+  const names = stale.map(({ name }) => name).filter((name) => name !== "").join(", ");
+  const of = names && ` of ${names}`;
+  const reason = stale.some(({ why }) => why === "behind")
+    ? `the cache of ${
+      formatGroupResource(resource)
+    }${of} has not reached the API server's resourceVersion in time`
+    : `the API server${of} did not say in time how far it is`;
+  const instead = names === "" ? "resourceVersion=0" : "partial=true or resourceVersion=0";
+  return newStatus(
+    504,
+    "Timeout",
+    `Timeout: the read cannot be proven fresh: ${reason}; ${instead} reads what the cache holds`,
+    { ...resourceDetails(resource), retryAfterSeconds: 1 },
+  );
+}
+
+/** 503: nothing was read of some sources yet, and the answer would be incomplete without them. */
+export function incomplete(resource: ApiResource, missing: readonly string[]): Status {
+  const what = formatGroupResource(resource);
+  const names = missing.map((name) => JSON.stringify(name)).join(", ");
+  return newStatus(
+    503,
+    "ServiceUnavailable",
+    `${what} cannot be read completely: the cache has nothing of ${names} yet; partial=true reads the others`,
+    {
+      ...resourceDetails(resource),
+      causes: missing.map((name) => ({
+        reason: "SourceUnavailable",
+        message: "it has not synced",
+        field: name,
+      })),
+      retryAfterSeconds: 1,
+    },
+  );
+}
+
+/** 410: a resourceVersion from before the sources were divided in another way, or of one of them. */
+export function anotherLayout(resourceVersion: string): Status {
+  const shown = resourceVersion.length > 100 ? `${resourceVersion.slice(0, 100)}...` : resourceVersion;
+  const why = "its sources were divided in another way, or it is that of a single object; list again";
+  return newStatus(410, "Expired", `The resourceVersion ${shown} is none of this resource: ${why}`);
+}
+
+/** 503: the first list is not there yet. */
+export function notSynced(resource: ApiResource): Status {
+  return newStatus(
+    503,
+    "ServiceUnavailable",
+    `the cache of ${formatGroupResource(resource)} has not synced yet; try again in a moment`,
+    { ...resourceDetails(resource), retryAfterSeconds: 1 },
+  );
 }

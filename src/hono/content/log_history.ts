@@ -1,10 +1,47 @@
 /**
- * Event logs that outlive their process.
+ * The entries of event logs, and logs that outlive their process.
  * @module
  */
 
 import type { Held } from "../../store/holding.ts";
-import type { LogEntry } from "../send/encoding.ts";
+
+/** One entry of the log of one resource. */
+export interface LogEntry<T> {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
+  readonly key: string;
+  /** The resourceVersion of the resource once this has happened; the same for all entries of a relist. */
+  readonly position: string;
+  /** It did not move the position: a reader at that position may have seen it, or not. */
+  readonly isLate: boolean;
+  /** The present state; of a deleted object the final one. `undefined` in a bookmark. */
+  readonly object: Held<T> | undefined;
+  readonly oldObject: Held<T> | undefined;
+  /**
+   * In the entries of a relist, and of a change whose object's version is not the position: the position
+   * before it. What happened in between is not known, and a reader in the middle has no position.
+   */
+  readonly gapAfter: string | undefined;
+  /**
+   * Whether the object's version says something about the position; otherwise a bookmark has to follow it.
+   */
+  readonly isPlaced: boolean;
+  /** About how much memory the object takes. */
+  readonly bytes: number;
+  /** When this process appended it, in monotonic time. */
+  readonly atMs: number;
+  /** What was made of it for watches, while that is kept. */
+  views: EntryForms<T> | undefined;
+}
+
+/** What was made of an entry. */
+export interface EntryForms<T> {
+  object?: T;
+  oldObject?: T;
+  /** As bytes, by event type and view. */
+  readonly encoded: Map<string, Uint8Array>;
+  /** The length of all of them. */
+  bytes: number;
+}
 
 /**
  * An entry of the log of one resource, as it is kept.

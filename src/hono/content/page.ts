@@ -10,9 +10,8 @@ import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
 import type { Held } from "../../store/holding.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
 import { continueTooOld, isStatus } from "../../protocol/statuses.ts";
-import type { EventLog } from "./event_log.ts";
+import type { Content } from "./content.ts";
 import { OPEN_UNITS, type Pacer } from "../../util/turns.ts";
-import { stateTooOld } from "../send/responses.ts";
 import { narrowed, type Selection } from "./selection.ts";
 import { firstFrom, type IndexValue, type Snapshot } from "./states.ts";
 
@@ -63,7 +62,7 @@ export interface Page<T> {
  * changes; looks at no object.
  */
 export async function placePage<T extends KubernetesObject>(
-  log: EventLog<T>,
+  { log, states }: Content<T>,
   request: ListRequest,
 ): Promise<PagePlace<T> | Status> {
   const { options, namespace, pacer } = request;
@@ -72,8 +71,8 @@ export async function placePage<T extends KubernetesObject>(
   const stateAt = async (resourceVersion: string) => {
     if (pacer.isDue) await pacer.rest();
     // In the turn in which it is done.
-    pacer.spend(log.states.unitsOf(resourceVersion));
-    return log.states.stateAt(resourceVersion);
+    pacer.spend(states.unitsOf(resourceVersion));
+    return states.stateAt(resourceVersion);
   };
   if (options.continue !== undefined) {
     const token = decodeContinue(options.continue);
@@ -105,6 +104,11 @@ export async function placePage<T extends KubernetesObject>(
   return past === undefined ? stateTooOld(resourceVersion) : { past, start, limit };
 }
 
+/** 410: a list at a resourceVersion whose state is not known any more. */
+function stateTooOld(asked: string): Status {
+  return newStatus(410, "Expired", `The resourceVersion for the provided list is too old: ${asked}`);
+}
+
 /** 410, with a token for the rest of the list as it is then. */
 function continueFrom(start: string, { identity }: ListRequest): Status {
   return continueTooOld(encodeContinue({ resourceVersion: LATEST, start, list: identity() }));
@@ -126,7 +130,7 @@ const SMALL_PAGE = 5_000;
  * @throws The signal's reason, once it is aborted.
  */
 export async function cutPage<T extends KubernetesObject>(
-  { holding, states }: EventLog<T>,
+  { holding, states }: Content<T>,
   request: ListRequest,
   { past, start, limit }: PagePlace<T>,
 ): Promise<Page<T>> {

@@ -3,6 +3,7 @@
  * @module
  */
 
+import type { StoreChange } from "../../informer/events.ts";
 import type { FieldRequirement } from "../../meta/fields.ts";
 import { compareResourceVersions } from "../../meta/object.ts";
 import { candidateKeysOf, type CandidateQuery } from "../../store/candidates.ts";
@@ -10,7 +11,7 @@ import type { Held } from "../../store/holding.ts";
 import type { Indexer } from "../../store/store.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import type { ServedStore } from "./served_informer.ts";
-import { firstAfter, isOnTheWay, type LogWindow } from "./log_window.ts";
+import type { EventLog } from "./event_log.ts";
 
 /** A value of an index. */
 export interface IndexValue {
@@ -44,25 +45,12 @@ export function firstFrom({ length, key }: Pick<Snapshot<unknown>, "length" | "k
   return low;
 }
 
-/** A log, as the states of its content see it. */
-export interface StatedLog<T> {
-  /** The resourceVersion that the content has reached. */
-  readonly resourceVersion: string;
-  /** Differs whenever the objects have changed. */
-  readonly contentRevision: number;
-  readonly window: LogWindow<T>;
-  /** The sequence number of the next entry. */
-  readonly head: number;
-  /** The oldest known state: its resourceVersion, and the first entry after it. */
-  readonly oldestState: { readonly resourceVersion: string; readonly sequence: number };
-}
-
 /**
  * Makes snapshots of the content of a log, now and before. It keeps the order of the store's keys, so that a
  * list does not sort them again: a change costs a note, the next snapshot a walk over all keys.
  */
 export class ContentStates<T> {
-  readonly #log: StatedLog<T>;
+  readonly #log: EventLog<T>;
   readonly #store: ServedStore<Held<T>>;
   readonly #clock: Clock;
   /** The keys in their order, but for those that came and went since. */
@@ -71,42 +59,50 @@ export class ContentStates<T> {
   readonly #deleted = new Set<string>();
   /** The content when it was read last, and the first entry after that. */
   #last:
-    | { readonly contentRevision: number; readonly sequence: number; readonly snapshot: Snapshot<T> }
+    | { readonly revision: number; readonly sequence: number; readonly snapshot: Snapshot<T> }
     | undefined;
+  #revision = 0;
 
   /** @param store With its objects in their held form. */
-  constructor(log: StatedLog<T>, store: ServedStore<Held<T>>, clock: Clock) {
+  constructor(log: EventLog<T>, store: ServedStore<Held<T>>, clock: Clock) {
     this.#log = log;
     this.#store = store;
     this.#clock = clock;
   }
 
-  /** A key was added. */
-  added(key: string): void {
-    if (this.#keys === undefined) return;
-    if (!this.#deleted.delete(key)) this.#added.add(key);
+  /** Differs whenever the objects have changed. */
+  get revision(): number {
+    return this.#revision;
   }
 
-  /** A key was deleted. */
-  deleted(key: string): void {
+  /** An object has changed. */
+  changed(change: StoreChange<Held<T>>): void {
+    const { type, key } = change;
+    this.#revision++;
     if (this.#keys === undefined) return;
-    if (!this.#added.delete(key)) this.#deleted.add(key);
+    if (type === "added") {
+      if (!this.#deleted.delete(key)) this.#added.add(key);
+    } else if (type === "deleted" && change.oldObject !== undefined) {
+      if (!this.#added.delete(key)) this.#deleted.add(key);
+    }
   }
 
-  /** A new history begins, in which versions have other states. */
-  restarted(): void {
-    this.#last = undefined;
+  /** All of it was replaced. In a new history, versions have other states. */
+  replaced(isNewHistory = false): void {
+    this.#revision++;
+    if (isNewHistory) this.#last = undefined;
   }
 
   /** The content now, in key order. Taken once per change. */
   snapshot(): Snapshot<T> {
-    const { resourceVersion, contentRevision, head } = this.#log;
-    let snapshot = this.#last?.contentRevision === contentRevision ? this.#last.snapshot : undefined;
+    const { resourceVersion, head } = this.#log;
+    const revision = this.#revision;
+    let snapshot = this.#last?.revision === revision ? this.#last.snapshot : undefined;
     if (snapshot?.resourceVersion === resourceVersion) return snapshot;
     snapshot = snapshot === undefined
       ? this.#snapshotOf(this.#sortedKeys(), resourceVersion)
       : { ...snapshot, resourceVersion };
-    this.#last = { contentRevision, sequence: head, snapshot };
+    this.#last = { revision, sequence: head, snapshot };
     return snapshot;
   }
 
@@ -140,15 +136,11 @@ export class ContentStates<T> {
    * come since, up to the last snapshot of the content, which all states of the past share.
    */
   stateAt(resourceVersion: string): Snapshot<T> | undefined {
-    const { oldestState, window, resourceVersion: now } = this.#log;
+    const { oldestState, resourceVersion: now, tail, entries } = this.#log;
     if (compareResourceVersions(resourceVersion, oldestState.resourceVersion) < 0) return undefined;
     if (compareResourceVersions(resourceVersion, now) > 0) return undefined;
-    const oldestResourceVersion = oldestState.resourceVersion;
-    if (!isOnTheWay(window, resourceVersion, { oldestResourceVersion, resourceVersion: now })) {
-      return undefined;
-    }
-    const { tail, entries } = window;
-    const first = firstAfter(window, resourceVersion, oldestState.sequence);
+    if (!this.#log.isOnTheWay(resourceVersion, oldestState.resourceVersion)) return undefined;
+    const first = this.#log.firstAfter(resourceVersion, oldestState.sequence);
     const next = entries.at(first - tail);
     if (next !== undefined && monotonicNow(this.#clock) - next.atMs >= PAST_MS) return undefined;
     const gapAfter = next?.gapAfter;
@@ -168,8 +160,7 @@ export class ContentStates<T> {
 
   /** About how many units of a {@linkcode Pacer} a state at a resourceVersion takes. */
   unitsOf(resourceVersion: string): number {
-    const { window, head } = this.#log;
-    return ENTRY_UNITS * (head - firstAfter(window, resourceVersion, window.tail));
+    return ENTRY_UNITS * (this.#log.head - this.#log.firstAfter(resourceVersion));
   }
 
   #snapshotOf(keys: readonly string[], resourceVersion: string, answers?: FieldRequirement): Snapshot<T> {

@@ -3,13 +3,9 @@
  * @module
  */
 
-import type { Context } from "hono";
+import type { ApiResource } from "../../protocol/api_resource.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
-import { isStatus } from "../../protocol/statuses.ts";
-import { askedOfPath } from "../request/authorization.ts";
-import type { ReadApiState } from "../read_api_state.ts";
 import { GUARD_HEADERS } from "../send/responses.ts";
-import type { Route } from "../route.ts";
 import { type ServedInformer, sourcesOf } from "../content/served_informer.ts";
 
 const HEADERS: Readonly<Record<string, string>> = {
@@ -24,33 +20,23 @@ export function alive(verbose: string | false = false): Response {
   return new Response(text, { headers: HEADERS });
 }
 
-/** `/readyz`: open, but only users that may read this path receive names. */
-export function readyRoute(c: Context, state: ReadApiState): Route {
-  return {
-    access: "open",
-    answer: async () => {
-      state.bodies.dropUnused();
-      const checks = checksOf(state);
-      const verbose = c.req.query("verbose") !== undefined;
-      const hasNames = verbose || checks.some(({ problem }) => problem !== undefined);
-      const mayName = hasNames && !isStatus(await state.gate(askedOfPath("/readyz"), c));
-      return ready(checks, { verbose: verbose && mayName, mayName });
-    },
-  };
-}
-
 /** A thing that must be ready. */
-interface Check {
+export interface Check {
   readonly name: string;
   /** Why it is not ready. */
   readonly problem: string | undefined;
 }
 
-function checksOf({ served, readers, settings }: ReadApiState): Check[] {
+/** What must be ready: every informer, and the server itself. */
+export function checksOf({ served, readers, maxLagMs }: {
+  readonly served: readonly { readonly resource: ApiResource; readonly informer: ServedInformer }[];
+  readonly readers: { readonly isDraining: boolean };
+  readonly maxLagMs: number | undefined;
+}): Check[] {
   const informers = served.flatMap(({ resource, informer }) =>
     sourcesOf(informer).map((source): Check => ({
       name: `informer/${formatGroupResource(resource)}${source.name && ` of ${source.name}`}`,
-      problem: unreadiness(source.informer, settings.maxLagMs),
+      problem: unreadiness(source.informer, maxLagMs),
     }))
   );
   const stopping = readers.isDraining ? [{ name: "shutdown", problem: "the server is about to stop" }] : [];
@@ -94,7 +80,7 @@ function seconds(ms: number): string {
  * fail. With `?verbose` all are named. Names are only for users that may read them. What is not ready is
  * served nevertheless.
  */
-function ready(
+export function ready(
   checks: readonly Check[],
   { verbose, mayName }: { readonly verbose: boolean; readonly mayName: boolean },
 ): Response {

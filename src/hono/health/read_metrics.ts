@@ -11,11 +11,15 @@ import type { ListBodies } from "../send/kept_bodies.ts";
 import type { ServedMetrics } from "./prometheus.ts";
 import type { Readers } from "../request/readers.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import type { ServedResource } from "../served_resources.ts";
+import type { ServedInformer } from "../content/served_informer.ts";
 
 /** What is measured when it is read. */
 export interface MeasuredState {
-  readonly served: readonly ServedResource[];
+  readonly served: readonly {
+    readonly resource: ApiResource;
+    readonly informer: ServedInformer;
+    readonly watchers: { readonly size: number };
+  }[];
   readonly readers: Readers;
   readonly bodies: ListBodies;
 }
@@ -61,9 +65,9 @@ export class ReadMetrics {
     metrics.gauge("read_api_buffered_bytes", readers.bufferedBytes, this.#of({}));
     metrics.gauge("read_api_list_bodies", bodies.size, this.#of({}));
     metrics.gauge("read_api_list_body_bytes", bodies.bytes, this.#of({}));
-    for (const { resource, informer, log } of served) {
+    for (const { resource, informer, watchers } of served) {
       const labels = this.#of({ resource: formatGroupResource(resource) });
-      metrics.gauge("read_api_watches", log.readers, labels);
+      metrics.gauge("read_api_watches", watchers.size, labels);
       metrics.gauge("read_api_synced", informer.hasSynced() ? 1 : 0, labels);
       const { lagMs } = informer.status();
       if (lagMs !== undefined) metrics.gauge("read_api_lag_seconds", lagMs / 1_000, labels);

@@ -18,7 +18,7 @@ import {
 } from "./authorization.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { isStatus, resourceDetails } from "../../protocol/statuses.ts";
-import { tooManyRequests } from "../send/responses.ts";
+import { tooManyRequests } from "./refusals.ts";
 
 /** Options of {@linkcode newGate}. */
 export interface GateOptions {

@@ -14,8 +14,14 @@ import {
 } from "../../protocol/list_query.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import type { FieldRules } from "../../protocol/selectable_fields.ts";
-import type { ReadSettings } from "../read_settings.ts";
-import { type EventStreamRequest, eventStreamRequest } from "../send/event_stream.ts";
+
+/** A watch that is requested as server-sent events, as the watch that it means. */
+interface EventStreamRequest {
+  /** What the events are to be, without `text/event-stream`. */
+  readonly accept: string;
+  /** With bookmarks, and with what the reader has seen already as the resourceVersion. */
+  readonly searchParams: URLSearchParams;
+}
 
 /** What a GET of a resource asks for, before it is decided. */
 export interface RequestedRead {
@@ -39,7 +45,10 @@ export function requestedRead(
     /** The fields that the resource can be selected by; `undefined` if another server knows. */
     readonly fields: (() => FieldRules) | undefined;
     readonly isList: boolean;
-    readonly settings: ReadSettings;
+    readonly settings: {
+      readonly maxSelectorRequirements: number;
+      readonly maxSelectorValues: number;
+    };
   },
 ): RequestedRead {
   const isOne = path.name !== "" && !path.isWatch;
@@ -61,4 +70,27 @@ export function requestedRead(
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const name = path.name || (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
   return { verb, name, query, searchParams, events };
+}
+
+// A merged resourceVersion has a version for each shard.
+const LAST_EVENT_ID = /^[1-9][0-9]{0,19999}$/;
+
+/** What a request for server-sent events means; `undefined` for every other request. */
+function eventStreamRequest(
+  c: Context,
+  searchParams: URLSearchParams,
+): EventStreamRequest | undefined {
+  const clauses = (c.req.header("Accept") ?? "").split(",").map((clause) => clause.trim());
+  const others = clauses.filter((clause) => !/^text\/event-stream\s*(;|$)/i.test(clause));
+  if (others.length === clauses.length) return undefined;
+  const params = new URLSearchParams(searchParams);
+  params.set("allowWatchBookmarks", "true");
+  const lastEventId = c.req.header("Last-Event-ID") ?? "";
+  // The browser sends the last `id` when it connects again, to the URL of the first time.
+  if (LAST_EVENT_ID.test(lastEventId)) {
+    params.set("resourceVersion", lastEventId);
+    params.delete("resourceVersionMatch");
+    params.delete("sendInitialEvents");
+  }
+  return { accept: others.join(", ") || "application/json", searchParams: params };
 }

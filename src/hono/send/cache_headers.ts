@@ -1,11 +1,16 @@
 /**
- * Headers that show how fresh an answer is.
+ * Headers that show how fresh an answer is, and whether it is one that the reader has.
  * @module
  */
 
 import type { ApiResource } from "../../protocol/api_resource.ts";
+import type { Content } from "../content/content.ts";
 import type { EventLog } from "../content/event_log.ts";
-import { type KubernetesObject, layoutOf } from "../../meta/object.ts";
+import type { ContentVersion } from "../content/hashes.ts";
+import { type KubernetesObject, layoutOf, metaOf } from "../../meta/object.ts";
+import { opaqueTags } from "../../protocol/if_none_match.ts";
+import type { Held } from "../../store/holding.ts";
+import { textHash } from "../../util/hash.ts";
 import { type ServedInformer, sourcesOf } from "../content/served_informer.ts";
 
 // Refused by the permission check, or before it: says nothing about the cache.
@@ -21,23 +26,23 @@ const RESTORED = "this is a saved state, which the API server has not confirmed 
  */
 export function withCacheHeaders(
   response: Response,
-  { resource, informer, log }: {
+  { resource, informer, content }: {
     readonly resource: ApiResource;
     readonly informer: ServedInformer;
-    readonly log: EventLog<KubernetesObject>;
+    readonly content: Content<KubernetesObject>;
   },
 ): Response {
   if (REFUSED.has(response.status)) return response;
   const { headers } = response;
-  const isReady = log.isReady();
+  const isReady = content.isReady();
   const isSynced = informer.hasSynced();
   const { lagMs } = informer.status();
   headers.set("Cache-Synced", String(isSynced));
   if (isReady && lagMs !== undefined && Number.isFinite(lagMs)) {
     headers.set("Age", String(Math.floor(lagMs / 1_000)));
   }
-  if (isReady && log.resourceVersion !== "") headers.set("Resource-Version", log.resourceVersion);
-  if (layoutOf(log.resourceVersion) !== "") headers.set("Snapshot", "per-shard");
+  if (isReady && content.resourceVersion !== "") headers.set("Resource-Version", content.resourceVersion);
+  if (layoutOf(content.resourceVersion) !== "") headers.set("Snapshot", "per-shard");
   if (isReady && !isSynced) {
     const restored = sourcesOf(informer).filter(({ informer }) =>
       !informer.hasSynced() && informer.isRestored?.()
@@ -67,3 +72,71 @@ export function warningHeader(text: string): string {
 }
 
 const encoder = new TextEncoder();
+
+/** The tag of a list. */
+export interface ListTag {
+  readonly text: string;
+  /** The tag of an `If-None-Match` by which the client has the list; `undefined` if there is none. */
+  matching(ifNoneMatch: string | undefined): string | undefined;
+}
+
+/**
+ * Makes the tags of one adapter. They are weak: a body and its compressed form have the same one.
+ *
+ * A tag names the states of objects by their uids and resourceVersions. An API server can send two states
+ * under one resourceVersion, for one when it was restored from a backup. So a tag also has an epoch, in which
+ * there are no two such states: this process's own, and another one after each such rewrite.
+ */
+export class EntityTags {
+  readonly #random: () => number;
+  #instance: string | undefined;
+
+  /** @param random Distinguishes this process from others. */
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  /**
+   * Of the present list of a form and selection. It is the same while only the list's resourceVersion moves:
+   * the body that a reader has says an earlier version of the same content, from which it can watch. So does
+   * every tag of the same content that is not older than the log's history: copies of one source have come to
+   * the content at different versions.
+   */
+  ofList(log: EventLog<unknown>, { hash, rewrites, since }: ContentVersion, name: string): ListTag {
+    const opaque = `${this.#epochOf(rewrites)}-${hash}-${textHash(name)}-`;
+    const text = `W/"${opaque}${since}"`;
+    return {
+      text,
+      matching(ifNoneMatch) {
+        for (const given of opaqueTags(ifNoneMatch)) {
+          if (given === "*") return text;
+          if (!given.startsWith(opaque)) continue;
+          const from = given.slice(opaque.length);
+          if (VERSION.test(from) && log.resume(from) !== undefined) return `W/"${given}"`;
+        }
+        return undefined;
+      },
+    };
+  }
+
+  /** Of an object in a form; `undefined` if its version is not known. */
+  ofObject(
+    { rewrites }: EventLog<unknown>,
+    held: Held<KubernetesObject>,
+    name: string,
+  ): string | undefined {
+    const { uid = "", resourceVersion } = metaOf(held) ?? {};
+    if (!resourceVersion) return undefined;
+    const version = `${encodeURIComponent(resourceVersion)}-${textHash(`${uid} ${name}`)}`;
+    return `W/"${this.#epochOf(rewrites)}-${version}"`;
+  }
+
+  #epochOf(rewrites: number): string {
+    // Not when the adapter is made: Workers have no random numbers while modules are loaded.
+    this.#instance ??= Math.floor(this.#random() * 2 ** 48).toString(36);
+    return `${this.#instance}.${rewrites}`;
+  }
+}
+
+/** The resourceVersion in a tag. */
+const VERSION = /^(?:0|[1-9][0-9]{0,99})?$/;

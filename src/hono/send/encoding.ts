@@ -1,53 +1,16 @@
 /**
- * Entries of the log of one resource, and their bytes, made once for all watches.
+ * The bytes of entries of an event log, made once for all watches.
  * @module
  */
 
 import { compareResourceVersions, type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import { onOneLine } from "../../text/json_walk.ts";
+import type { EntryForms, LogEntry } from "../content/log_history.ts";
 import type { View } from "../request/view.ts";
-
-/** One entry of the log. */
-export interface LogEntry<T> {
-  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
-  readonly key: string;
-  /** The resourceVersion of the resource once this has happened; the same for all entries of a relist. */
-  readonly position: string;
-  /** It did not move the position: a reader at that position may have seen it, or not. */
-  readonly isLate: boolean;
-  /** The present state; of a deleted object the final one. `undefined` in a bookmark. */
-  readonly object: Held<T> | undefined;
-  readonly oldObject: Held<T> | undefined;
-  /**
-   * In the entries of a relist, and of a change whose object's version is not the position: the position
-   * before it. What happened in between is not known, and a reader in the middle has no position.
-   */
-  readonly gapAfter: string | undefined;
-  /**
-   * Whether the object's version says something about the position; otherwise a bookmark has to follow it.
-   */
-  readonly isPlaced: boolean;
-  /** About how much memory the object takes. */
-  readonly bytes: number;
-  /** When this process appended it, in monotonic time. */
-  readonly atMs: number;
-  /** For {@linkcode EntryViews}. */
-  views: Views<T> | undefined;
-}
 
 /** What an entry is to a watch; `LEFT`: the object is not selected any more, and is shown as it was. */
 export type EntryChange = "ADDED" | "MODIFIED" | "DELETED" | "LEFT";
-
-/** What was made of an entry. */
-interface Views<T> {
-  object?: T;
-  oldObject?: T;
-  /** As bytes, by event type and view. */
-  readonly encoded: Map<string, Uint8Array>;
-  /** The length of all of them. */
-  bytes: number;
-}
 
 // Enough for what several watches are about to read.
 const KEPT_ENTRIES = 256;
@@ -129,7 +92,7 @@ export class EntryViews<T extends KubernetesObject> {
     this.#evict();
   }
 
-  #viewsOf(entry: LogEntry<T>): Views<T> {
+  #viewsOf(entry: LogEntry<T>): EntryForms<T> {
     if (entry.views !== undefined) return entry.views;
     this.#kept.add(entry);
     entry.views = { encoded: new Map(), bytes: 0 };

@@ -4,7 +4,6 @@
  * @module
  */
 
-import type { Context } from "hono";
 import { compareResourceVersions } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../../meta/list_watch.ts";
@@ -13,38 +12,8 @@ import { ObjectText } from "../../text/object_reader.ts";
 import { ObjectTextReader } from "../../text/object_text_reader.ts";
 import { encode } from "./encoding.ts";
 
-/** A watch that is requested as server-sent events, as the watch that it means. */
-export interface EventStreamRequest {
-  /** What the events are to be, without `text/event-stream`. */
-  readonly accept: string;
-  /** With bookmarks, and with what the reader has seen already as the resourceVersion. */
-  readonly searchParams: URLSearchParams;
-}
-
+/** The media type of server-sent events. */
 export const EVENT_STREAM_TYPE = "text/event-stream; charset=utf-8";
-
-// A merged resourceVersion has a version for each shard.
-const LAST_EVENT_ID = /^[1-9][0-9]{0,19999}$/;
-
-/** What a request for server-sent events means; `undefined` for every other request. */
-export function eventStreamRequest(
-  c: Context,
-  searchParams: URLSearchParams,
-): EventStreamRequest | undefined {
-  const clauses = (c.req.header("Accept") ?? "").split(",").map((clause) => clause.trim());
-  const others = clauses.filter((clause) => !/^text\/event-stream\s*(;|$)/i.test(clause));
-  if (others.length === clauses.length) return undefined;
-  const params = new URLSearchParams(searchParams);
-  params.set("allowWatchBookmarks", "true");
-  const lastEventId = c.req.header("Last-Event-ID") ?? "";
-  // The browser sends the last `id` when it connects again, to the URL of the first time.
-  if (LAST_EVENT_ID.test(lastEventId)) {
-    params.set("resourceVersion", lastEventId);
-    params.delete("resourceVersionMatch");
-    params.delete("sendInitialEvents");
-  }
-  return { accept: others.join(", ") || "application/json", searchParams: params };
-}
 
 /**
  * The lines of a watch as server-sent events: each is a message with the watch event as its data, and has the

@@ -6,14 +6,15 @@
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
-import type { EntityTags } from "../content/versions.ts";
-import type { EventLog } from "../content/event_log.ts";
+import type { EntityTags } from "./cache_headers.ts";
+import type { Content } from "../content/content.ts";
 import { gzipChunks, gzipResponse } from "./gzip.ts";
 import type { ListBodies } from "./kept_bodies.ts";
 import { type BodyReader, type Bytes, type ListShape, ListText } from "./list_body.ts";
 import { cutPage, type ListRequest, type PagePlace, placePage } from "../content/page.ts";
 import { newStalledError, type Reader, type Readers } from "../request/readers.ts";
-import { type Format, notModified, objectHeaders, tooManyRequests, VARY } from "./responses.ts";
+import { tooManyRequests } from "../request/refusals.ts";
+import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
 import type { View } from "../request/view.ts";
 import { loadYaml } from "./yaml.ts";
 
@@ -46,28 +47,28 @@ const SMALL_LIST = 64 * 1024;
  * @throws The signal's reason, once it is aborted.
  */
 export async function answerList(
-  log: EventLog<KubernetesObject>,
+  content: Content<KubernetesObject>,
   request: ListAnswerRequest,
 ): Promise<Response | Status> {
-  const place = await placePage(log, request);
+  const place = await placePage(content, request);
   if (!("limit" in place)) return place;
   const { bodies, tags, namespace, pacer, format } = request;
   const yaml = format.mediaType === "application/yaml" ? await loadYaml() : undefined;
-  const shape: ListShape = { view: request.view, pretty: format.pretty, yaml, holding: log.holding };
+  const shape: ListShape = { view: request.view, pretty: format.pretty, yaml, holding: content.holding };
   const name = place.past === undefined ? bodyName(request, place) : undefined;
   if (name === undefined) {
-    const body = bodies.alone(new ListText(await cutPage(log, request, place), shape));
+    const body = bodies.alone(new ListText(await cutPage(content, request, place), shape));
     return body === undefined ? tooManyRequests() : await respond(body.open(pacer), request, undefined);
   }
-  const { hashes } = log;
+  const { hashes } = content;
   await hashes.catchUp(pacer);
   const version = hashes.versionOf(namespace);
-  const tag = tags.ofList(log, version, name);
+  const tag = tags.ofList(content.log, version, name);
   const matching = tag.matching(request.ifNoneMatch);
   if (matching !== undefined) return notModified(matching);
-  const of = { content: log, namespace, name, version, revision: log.contentRevision };
+  const of = { content, namespace, name, version, revision: content.states.revision };
   // Others have a turn while it is cut, and the content may change.
-  const body = bodies.get(of) ?? bodies.add(of, new ListText(await cutPage(log, request, place), shape));
+  const body = bodies.get(of) ?? bodies.add(of, new ListText(await cutPage(content, request, place), shape));
   return await respond(body.open(pacer), request, tag.text);
 }
 

@@ -164,8 +164,10 @@ function itemJson(held: Held<KubernetesObject>, { view, holding }: ListShape): s
 /** What bodies are of: the content of one resource. */
 export interface ListedContent {
   readonly resourceVersion: string;
-  /** Differs whenever the objects have changed. */
-  readonly contentRevision: number;
+  readonly states: {
+    /** Differs whenever the objects have changed. */
+    readonly revision: number;
+  };
   readonly hashes: {
     /** Whether it takes a while to say the next version. */
     readonly isBehind: boolean;
@@ -267,10 +269,10 @@ export class ListBody {
   get isCurrent(): boolean {
     if (this.of === undefined) return false;
     const { content, namespace, version } = this.of;
-    const { contentRevision, resourceVersion, hashes } = content;
-    if (contentRevision !== this.#revision) {
+    const { states: { revision }, resourceVersion, hashes } = content;
+    if (revision !== this.#revision) {
       if (hashes.isBehind || !isSameVersion(hashes.versionOf(namespace), version)) return false;
-      this.#revision = contentRevision;
+      this.#revision = revision;
     }
     return this.#text.isLasting || this.#text.resourceVersion === resourceVersion;
   }

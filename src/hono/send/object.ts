@@ -7,9 +7,9 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import { matchesTag } from "../../protocol/if_none_match.ts";
 import type { Held } from "../../store/holding.ts";
 import { encode } from "./encoding.ts";
-import type { EntityTags } from "../content/versions.ts";
+import type { EntityTags } from "./cache_headers.ts";
 import { indentedText } from "../../protocol/responses.ts";
-import type { EventLog } from "../content/event_log.ts";
+import type { Content } from "../content/content.ts";
 import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "./gzip.ts";
 import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
 import type { View } from "../request/view.ts";
@@ -28,17 +28,17 @@ export interface ObjectAnswerRequest {
 
 /** The answer to a get. It is 304 if the client has the object already, which is then not opened. */
 export async function answerObject(
-  log: EventLog<KubernetesObject>,
+  content: Content<KubernetesObject>,
   held: Held<KubernetesObject>,
   request: ObjectAnswerRequest,
 ): Promise<Response> {
   const { key, view, format: { mediaType, pretty }, gzip } = request;
   const tag = view.sharedAs === undefined
     ? undefined
-    : request.tags.ofObject(log, held, JSON.stringify([key, view.sharedAs, mediaType, pretty]));
+    : request.tags.ofObject(content.log, held, JSON.stringify([key, view.sharedAs, mediaType, pretty]));
   if (tag !== undefined && matchesTag(request.ifNoneMatch, tag)) return notModified(tag);
   const headers = { ...objectHeaders(mediaType), ...VARY, ...(tag !== undefined && { ETag: tag }) };
-  const json = objectText(log, held, { view, pretty: pretty && mediaType === "application/json" });
+  const json = objectText(content, held, { view, pretty: pretty && mediaType === "application/json" });
   const text = mediaType === "application/yaml" ? (await loadYaml()).document(json) : json;
   // A text has at least as many bytes as characters.
   if (!gzip || text.length < GZIP_LEAST_BYTES) return new Response(text, { headers });
@@ -46,7 +46,7 @@ export async function answerObject(
 }
 
 function objectText(
-  { holding }: EventLog<KubernetesObject>,
+  { holding }: Content<KubernetesObject>,
   held: Held<KubernetesObject>,
   { view, pretty }: { readonly view: View; readonly pretty: boolean },
 ): string {

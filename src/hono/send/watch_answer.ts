@@ -8,15 +8,38 @@ import { watchTooOld } from "../../protocol/statuses.ts";
 import { uniqueTag, withEmptyClone } from "./endless_body.ts";
 import { EVENT_STREAM_TYPE, eventStream } from "./event_stream.ts";
 import type { Permission } from "../request/gate.ts";
-import type { ResourceRequest } from "../resource_request.ts";
+import type { ContentFreshness } from "../content/content_freshness.ts";
+import type { Reader, Readers } from "../request/readers.ts";
+import type { Watchers } from "./watchers.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
+import type { Clock } from "../../util/clock.ts";
+import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { GUARD_HEADERS } from "./responses.ts";
 import { newSelection } from "../content/selection.ts";
 import type { View } from "../request/view.ts";
 import { errorStream, openWatch } from "./watch_stream.ts";
 
+/** What is watched, and by whom. */
+export interface WatchedResource {
+  readonly target: {
+    readonly watchers: Watchers<KubernetesObject>;
+    readonly fresh: ContentFreshness;
+  };
+  readonly path: ResourcePath;
+  readonly reader: Reader;
+  readonly readers: Readers;
+  readonly settings: {
+    readonly clock: Clock;
+    readonly watchRecheckMs: number;
+    readonly watchBufferBytes: number;
+    readonly writeTimeoutMs: number;
+    watchLimitMs(): number;
+  };
+}
+
 /** The answer to a watch: it replays, sends initial events, or ends at once with the reason. */
 export function answerWatch(
-  request: ResourceRequest,
+  request: WatchedResource,
   query: ListQuery,
   options: {
     readonly view: View;
@@ -25,14 +48,14 @@ export function answerWatch(
     readonly endsAtRelist: boolean;
   },
 ): Response {
-  const { target, path, reader, readers, fanOut, settings } = request;
-  const { log, fresh } = target;
+  const { target: { watchers, fresh }, path, reader, readers, settings } = request;
+  const { content } = watchers;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   // Its time is over before anything is sent.
   if (timeoutSeconds !== undefined && timeoutSeconds < 0) return watchResponse(new Blob([]).stream());
   const common = {
     ...options,
-    selection: newSelection(target.resource, {
+    selection: newSelection(path, {
       namespace: path.namespace,
       labels: query.labels,
       fields: query.fields,
@@ -48,12 +71,12 @@ export function answerWatch(
     writeTimeoutMs: settings.writeTimeoutMs,
     reader,
     readers,
-    fanOut,
     clock: settings.clock,
   };
   const openInitial = () => {
-    const initial = log.states.candidates(common.selection?.indexed);
-    return openWatch(log, { ...common, cursor: log.head, resourceVersion: log.resourceVersion, initial });
+    const initial = content.states.candidates(common.selection?.indexed);
+    const { log: { head: cursor }, resourceVersion } = content;
+    return openWatch(watchers, { ...common, cursor, resourceVersion, initial });
   };
   const { isEventStream } = options;
   if (sendInitialEvents) {
@@ -61,16 +84,16 @@ export function answerWatch(
       ? eventStreamResponse(openInitial(), { hasInitialEvents: true })
       : watchResponse(openInitial());
   }
-  const from = resourceVersion === "0" ? log.resourceVersion : resourceVersion;
-  const cursor = log.resume(from);
+  const from = resourceVersion === "0" ? content.resourceVersion : resourceVersion;
+  const cursor = content.log.resume(from);
   if (cursor === undefined) {
-    const expired = watchTooOld(from, log.oldestResourceVersion);
+    const expired = watchTooOld(from, content.log.oldestResourceVersion);
     return isEventStream
       ? eventStreamResponse(openInitial(), { hasInitialEvents: true, expired })
       : watchResponse(errorStream(expired));
   }
   const isLost = (signal: AbortSignal) => fresh.isLost(from, signal);
-  const body = openWatch(log, { ...common, cursor, resourceVersion: from, isLost });
+  const body = openWatch(watchers, { ...common, cursor, resourceVersion: from, isLost });
   return isEventStream ? eventStreamResponse(body, { hasInitialEvents: false }) : watchResponse(body);
 }
 

@@ -6,7 +6,9 @@
 import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import { AGE_ANNOTATION } from "../../meta/list_watch.ts";
 import { concatenated } from "../../util/bytes.ts";
-import { encode, type EntryViews, eventText, type LogEntry } from "./encoding.ts";
+import type { EventLog } from "../content/event_log.ts";
+import type { LogEntry } from "../content/log_history.ts";
+import { encode, type EntryViews, eventText } from "./encoding.ts";
 import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Selection } from "../content/selection.ts";
 import type { View } from "../request/view.ts";
@@ -46,13 +48,9 @@ export interface ChunkOptions {
   readonly skipThrough: string;
 }
 
-/** The part of a log that groups read. */
-export interface GroupLog<T> {
-  readonly window: {
-    readonly tail: number;
-    readonly entries: { readonly length: number; at(index: number): LogEntry<T> | undefined };
-  };
-  readonly views: EntryViews<T & KubernetesObject>;
+/** The part of a content that groups read. */
+export interface GroupContent<T> {
+  readonly log: Pick<EventLog<T>, "tail" | "entries">;
   /**
    * The time since the last contact with the API server, or with the one of several that was silent the
    * longest.
@@ -74,14 +72,19 @@ const KEPT_CHUNKS = 4;
 
 /** The groups of one log. */
 export class WatchGroups<T extends KubernetesObject> {
-  readonly #log: GroupLog<T>;
+  readonly #content: GroupContent<T>;
+  readonly #views: EntryViews<T>;
   readonly #groups = new Map<string, WatchGroup<T>>();
   /** Those that may keep chunks. */
   readonly #used = new Set<WatchGroup<T>>();
 
-  /** @param log Whose entries are sent. */
-  constructor(log: GroupLog<T>) {
-    this.#log = log;
+  /**
+   * @param content Whose entries are sent.
+   * @param views What is made of them.
+   */
+  constructor(content: GroupContent<T>, views: EntryViews<T>) {
+    this.#content = content;
+    this.#views = views;
   }
 
   /** The number of groups that further watches may join. */
@@ -93,7 +96,8 @@ export class WatchGroups<T extends KubernetesObject> {
   join(kind: GroupKind): WatchGroup<T> {
     const name = nameOf(kind);
     const known = name === undefined ? undefined : this.#groups.get(name);
-    const group = known ?? new WatchGroup(this.#log, kind, this.#used);
+    const group = known ??
+      new WatchGroup(kind, { content: this.#content, views: this.#views, used: this.#used });
     if (name !== undefined) this.#groups.set(name, group);
     group.members++;
     return group;
@@ -131,7 +135,8 @@ function isSameStep(entry: LogEntry<unknown>, next: LogEntry<unknown> | undefine
 
 /** Watches of one view and one selection. */
 export class WatchGroup<T extends KubernetesObject> {
-  readonly #log: GroupLog<T>;
+  readonly #content: GroupContent<T>;
+  readonly #views: EntryViews<T>;
   readonly kind: GroupKind;
   /** How many watches it has. */
   members = 0;
@@ -141,9 +146,17 @@ export class WatchGroup<T extends KubernetesObject> {
   #bookmark: { readonly resourceVersion: string; readonly bytes: Uint8Array } | undefined;
 
   /** Made by {@linkcode WatchGroups.join}. */
-  constructor(log: GroupLog<T>, kind: GroupKind, used: Set<WatchGroup<T>>) {
-    this.#log = log;
+  constructor(
+    kind: GroupKind,
+    { content, views, used }: {
+      readonly content: GroupContent<T>;
+      readonly views: EntryViews<T>;
+      readonly used: Set<WatchGroup<T>>;
+    },
+  ) {
     this.kind = kind;
+    this.#content = content;
+    this.#views = views;
     this.#used = used;
   }
 
@@ -151,7 +164,7 @@ export class WatchGroup<T extends KubernetesObject> {
   chunk(from: number, options: ChunkOptions): Chunk {
     // What the chunk of a watch from the future leaves out is its own.
     if (options.skipThrough !== "") return this.#build(from, options);
-    const { tail, entries } = this.#log.window;
+    const { tail, entries } = this.#content.log;
     const i = this.#chunks.findLastIndex((chunk) => chunk.from === from);
     const known = this.#chunks[i];
     if (known?.isFull || known?.to === tail + entries.length) return known;
@@ -179,7 +192,7 @@ export class WatchGroup<T extends KubernetesObject> {
    * source is away.
    */
   #place(resourceVersion: string): Uint8Array {
-    const { ageMs } = this.#log;
+    const { ageMs } = this.#content;
     if (ageMs < SHOWN_AGE_MS) return this.bookmark(resourceVersion);
     const annotations = { [AGE_ANNOTATION]: String(ageMs) };
     return encode(eventText("BOOKMARK", this.kind.view.bookmark({ resourceVersion, annotations })));
@@ -192,7 +205,7 @@ export class WatchGroup<T extends KubernetesObject> {
 
   #build(from: number, { length: most, skipThrough }: ChunkOptions, known?: Chunk): Chunk {
     const { selection, allowBookmarks } = this.kind;
-    const { tail, entries } = this.#log.window;
+    const { tail, entries } = this.#content.log;
     const head = tail + entries.length;
     const parts = known?.bytes === undefined ? [] : [known.bytes];
     let length = known?.bytes?.byteLength ?? 0;
@@ -245,7 +258,7 @@ export class WatchGroup<T extends KubernetesObject> {
     if (selection?.mayHave(entry.key) === false) return undefined;
     const was = entry.oldObject !== undefined && this.#isSelected(entry, "oldObject", onOpen);
     const is = entry.type !== "DELETED" && this.#isSelected(entry, "object", onOpen);
-    const { views } = this.#log;
+    const views = this.#views;
     if (is) return views.bytes(entry, was ? "MODIFIED" : "ADDED", view, showsPosition);
     if (!was) return undefined;
     return views.bytes(entry, entry.type === "DELETED" ? "DELETED" : "LEFT", view, showsPosition);
@@ -255,7 +268,7 @@ export class WatchGroup<T extends KubernetesObject> {
     const { hasLabels, hasFields } = this.kind.selection ?? {};
     if (hasLabels?.(entry[which]) === false) return false;
     if (hasFields === undefined) return true;
-    const object = this.#log.views.opened(entry, which)!;
+    const object = this.#views.opened(entry, which)!;
     if (object !== entry[which]) onOpen();
     return hasFields(object);
   }

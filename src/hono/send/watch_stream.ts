@@ -9,9 +9,6 @@ import { AGE_ANNOTATION, INITIAL_EVENTS_END_ANNOTATION } from "../../meta/list_w
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { UserInfo } from "../request/authorization.ts";
 import { encode, eventText, heldEventText } from "./encoding.ts";
-import type { EventLog } from "../content/event_log.ts";
-import type { FanOut } from "./fan_out.ts";
-import type { LogReader } from "./heartbeats.ts";
 import type { Permission } from "../request/gate.ts";
 import { Outlet, type OutletUser } from "./outlet.ts";
 import {
@@ -23,8 +20,10 @@ import {
 } from "../request/readers.ts";
 import { OPEN_UNITS } from "../../util/turns.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
+import type { Content } from "../content/content.ts";
 import type { Snapshot } from "../content/states.ts";
 import type { GroupKind, WatchGroup } from "./watch_groups.ts";
+import type { LogReader, Watchers } from "./watchers.ts";
 import { WatchLife } from "./watch_life.ts";
 
 /** What is watched. */
@@ -51,7 +50,6 @@ export interface WatchRequest<T> extends GroupKind {
   readonly writeTimeoutMs: number;
   readonly reader: Reader;
   readonly readers: Readers;
-  readonly fanOut: FanOut;
   readonly clock: Clock;
 }
 
@@ -73,10 +71,10 @@ const SEND_UNITS = 0.05;
  * the next bytes waiting for too long is disconnected.
  */
 export function openWatch<T extends KubernetesObject>(
-  log: EventLog<T>,
+  watchers: Watchers<T>,
   request: WatchRequest<T>,
 ): ReadableStream<Uint8Array> {
-  return new Watch(log, request).takeBody();
+  return new Watch(watchers, request).takeBody();
 }
 
 /** What the initial events of a watch are made of. */
@@ -93,7 +91,8 @@ export function errorStream(status: Status): ReadableStream<Uint8Array> {
 }
 
 class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletUser {
-  readonly #log: EventLog<T>;
+  readonly #watchers: Watchers<T>;
+  readonly #content: Content<T>;
   readonly #request: Omit<WatchRequest<T>, "initial" | keyof GroupKind | "permission">;
   readonly #group: WatchGroup<T>;
   readonly #outlet: Outlet;
@@ -117,25 +116,27 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   #isBlocked = false;
   #stallTimer: TimerHandle | undefined;
 
-  constructor(log: EventLog<T>, request: WatchRequest<T>) {
+  constructor(watchers: Watchers<T>, request: WatchRequest<T>) {
     // What the group has, it has for all of its watches; the permission keeps the request.
     const { initial, view, selection, allowBookmarks, permission, ...rest } = request;
     const { reader, readers, resourceVersion } = rest;
-    this.#log = log;
+    const { content } = watchers;
+    this.#watchers = watchers;
+    this.#content = content;
     this.#request = rest;
     this.cursor = request.cursor;
     this.#resourceVersion = resourceVersion;
-    const isFuture = compareResourceVersions(resourceVersion, log.resourceVersion) > 0;
+    const isFuture = compareResourceVersions(resourceVersion, content.resourceVersion) > 0;
     this.#skipThrough = isFuture ? resourceVersion : "";
     this.#initial = initial;
     this.wantsHeartbeat = allowBookmarks;
     this.#outlet = new Outlet(this);
-    this.#group = log.groups.join({ view, selection, allowBookmarks });
+    this.#group = watchers.groups.join({ view, selection, allowBookmarks });
     reader.keep();
     readers.watches.add(this);
     this.#life = new WatchLife(this, { ...rest, permission });
-    log.attach(this);
-    if (this.isReady) rest.fanOut.ready(this);
+    watchers.attach(this);
+    if (this.isReady) watchers.fanOut.ready(this);
     if (isFuture) this.#cutIfLost(rest.isLost);
   }
 
@@ -167,7 +168,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     if (this.#life.isOver) this.stop();
     else if (!this.#hasRoom()) this.#awaitReader();
     else if (this.#initial !== undefined) this.#write(this.#initialPiece(this.#initial));
-    else if (this.cursor < this.#log.window.tail) this.cut();
+    else if (this.cursor < this.#content.log.tail) this.cut();
     else if (!this.#isCaughtUp()) this.#write(this.#nextPiece());
     else this.#sendHeartbeat();
     return this.isReady;
@@ -176,11 +177,11 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   heartbeat(): void {
     this.#isHeartbeatDue = true;
     if (this.#isUnread()) this.#disconnect();
-    else this.#request.fanOut.ready(this);
+    else this.#watchers.fanOut.ready(this);
   }
 
   cut(): void {
-    const status = watchTooOld(this.#resourceVersion, this.#log.oldestResourceVersion);
+    const status = watchTooOld(this.#resourceVersion, this.#content.log.oldestResourceVersion);
     if (this.#isOpen) this.#outlet.write(encode(eventText("ERROR", status)));
     this.stop();
   }
@@ -208,8 +209,8 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#waiting?.abort();
     this.#initial = undefined;
     this.#request.readers.buffered(-this.#outlet.queuedBytes);
-    this.#log.detach(this);
-    this.#log.groups.leave(this.#group);
+    this.#watchers.detach(this);
+    this.#watchers.groups.leave(this.#group);
     this.#life.close();
     this.#stopAwaiting();
     this.#request.readers.watches.delete(this);
@@ -221,12 +222,12 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#request.readers.buffered(bytes);
     if (bytes > 0 || !this.#isBlocked || !this.#hasRoom()) return;
     this.#isBlocked = false;
-    if (this.isReady) this.#request.fanOut.ready(this);
+    if (this.isReady) this.#watchers.fanOut.ready(this);
   }
 
   #write(piece: Uint8Array | undefined): void {
     if (piece === undefined || !this.#isOpen) return;
-    this.#request.fanOut.units += (this.#outlet.isShared ? SHARED_WRITE_UNITS : WRITE_UNITS) +
+    this.#watchers.fanOut.units += (this.#outlet.isShared ? SHARED_WRITE_UNITS : WRITE_UNITS) +
       piece.byteLength * SEND_UNITS;
     this.#outlet.write(piece);
   }
@@ -277,14 +278,14 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   }
 
   #isCaughtUp(): boolean {
-    const { tail, entries } = this.#log.window;
+    const { tail, entries } = this.#content.log;
     return this.#initial === undefined && this.cursor === tail + entries.length;
   }
 
   #nextPiece(): Uint8Array | undefined {
-    const { fanOut, readers } = this.#request;
+    const { fanOut } = this.#watchers;
     const chunk = this.#group.chunk(this.cursor, {
-      length: this.#outlet.takesLarge ? MOST_PIECE : readers.watchPieceLength,
+      length: this.#outlet.takesLarge ? MOST_PIECE : this.#request.readers.watchPieceLength,
       skipThrough: this.#skipThrough,
     });
     fanOut.units += chunk.units;
@@ -302,9 +303,9 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   }
 
   #initialPiece(initial: InitialState<T>): Uint8Array | undefined {
-    const { readers, fanOut } = this.#request;
+    const { readers } = this.#request;
     const { selection, view, allowBookmarks } = this.#group.kind;
-    const { holding } = this.#log;
+    const { holding } = this.#content;
     const hasFields = selection?.hasFieldsBesides(initial.answers);
     const length = readers.watchPieceLength;
     let text = "";
@@ -342,7 +343,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
         );
       }
     }
-    fanOut.units += units + text.length * ENCODE_UNITS;
+    this.#watchers.fanOut.units += units + text.length * ENCODE_UNITS;
     return text === "" ? undefined : encode(text);
   }
 
@@ -350,8 +351,8 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   #sendHeartbeat(): void {
     this.#isHeartbeatDue = false;
     const isBehind = this.#skipThrough !== "" &&
-      compareResourceVersions(this.#log.resourceVersion, this.#skipThrough) < 0;
-    const resourceVersion = isBehind ? this.#resourceVersion : this.#log.resourceVersion;
+      compareResourceVersions(this.#content.resourceVersion, this.#skipThrough) < 0;
+    const resourceVersion = isBehind ? this.#resourceVersion : this.#content.resourceVersion;
     const annotations = this.#ageAnnotation();
     const { view } = this.#group.kind;
     this.#write(
@@ -363,7 +364,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
 
   /** For a cache above this one: how old the content is. Others need no such annotation. */
   #ageAnnotation(): Record<string, string> | undefined {
-    const { ageMs } = this.#log;
+    const { ageMs } = this.#content;
     return this.#request.endsAtRelist && ageMs >= 1 ? { [AGE_ANNOTATION]: String(ageMs) } : undefined;
   }
 }

@@ -9,56 +9,59 @@ import { newStatus, type Status } from "../../meta/status.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { resourceDetails } from "../../protocol/statuses.ts";
 import { errorMessage } from "../../util/errors.ts";
-import { askedOf } from "../request/authorization.ts";
 import type { Permission } from "../request/gate.ts";
-import type { ReadSettings } from "../read_settings.ts";
 import type { Reader, Readers } from "../request/readers.ts";
-import { type RequestedRead, requestedRead } from "../request/requested_read.ts";
-import type { Answer, Route } from "../route.ts";
-import type { ForwardedResource } from "../served_resources.ts";
+import type { RequestedRead } from "../request/requested_read.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import type { Clock } from "../../util/clock.ts";
+import type { Logger } from "../../util/logger.ts";
 import { protectEndlessBody } from "../send/endless_body.ts";
 import { watchResponse } from "../send/watch_answer.ts";
 import { WatchLife } from "../send/watch_life.ts";
 import { answerInTime } from "./answer_in_time.ts";
 
+/** A resource that another server answers for. */
+export interface ForwardedResource {
+  readonly resource: ApiResource;
+  readonly fetch: (request: Request) => Response | Promise<Response>;
+  readonly logger: Logger;
+}
+
 /** A request for such a resource. */
-interface ForwardRequest {
+export interface ForwardRequest {
   readonly target: ForwardedResource;
   readonly path: ResourcePath;
   /** The path as it is sent on. */
   readonly own: string;
-  readonly settings: ReadSettings;
+  readonly settings: {
+    readonly clock: Clock;
+    readonly watchRecheckMs: number;
+    watchLimitMs(): number;
+  };
   readonly reader: Reader;
   readonly readers: Readers;
   /** Whether it asks for an index, which has no watches. */
   readonly isIndex?: boolean;
 }
 
-/** The route of a GET of a resource that is answered elsewhere. */
-export function forwardRoute(c: Context, request: ForwardRequest): Route {
-  const { path, settings, isIndex = false } = request;
-  const read = requestedRead(c, { path, fields: undefined, settings, isList: isIndex });
-  const isWatch = read.verb === "watch";
-  return {
-    access: "hooks",
-    asked: askedOf(path, { verb: read.verb, name: read.name }),
-    isWatch,
-    answer: async (permission) => {
-      if (!read.query.ok) return read.query.status;
-      const limitMs = settings.watchLimitMs();
-      const answer = await send(c, request, { ...read, permission, limitMs });
-      if (!(answer instanceof Response) || !isWatch || answer.status !== 200 || answer.body === null) {
-        return answer;
-      }
-      protectEndlessBody(c, ({ headers }) => headers.get("X-Accel-Buffering") === "no");
-      const body = permitted(answer.body, request, { permission, limitMs });
-      const response = watchResponse(body, answer.headers.get("Content-Type") ?? undefined);
-      for (const [name, value] of answer.headers) {
-        if (!response.headers.has(name)) response.headers.set(name, value);
-      }
-      return response;
-    },
-  };
+/** Sends a permitted read on, and answers with what comes back. A watch ends with its permission. */
+export async function answerForwarded(
+  c: Context,
+  request: ForwardRequest,
+  read: RequestedRead & { readonly permission: Permission },
+): Promise<Response | Status> {
+  if (!read.query.ok) return read.query.status;
+  const limitMs = request.settings.watchLimitMs();
+  const answer = await send(c, request, { ...read, limitMs });
+  if (!(answer instanceof Response) || answer.status !== 200 || answer.body === null) return answer;
+  if (read.verb !== "watch") return answer;
+  protectEndlessBody(c, ({ headers }) => headers.get("X-Accel-Buffering") === "no");
+  const body = permitted(answer.body, request, { permission: read.permission, limitMs });
+  const response = watchResponse(body, answer.headers.get("Content-Type") ?? undefined);
+  for (const [name, value] of answer.headers) {
+    if (!response.headers.has(name)) response.headers.set(name, value);
+  }
+  return response;
 }
 
 // The other server, which has the same limit, ends the watch first, and in good order.
@@ -115,7 +118,7 @@ async function send(
     readonly permission: Permission;
     readonly limitMs: number;
   },
-): Promise<Answer> {
+): Promise<Response | Status> {
   const { clock } = settings;
   // Of a repeated parameter the value that was decided on.
   const params = new URLSearchParams(Array.from(new Map(Array.from(searchParams).reverse())).reverse());

@@ -7,19 +7,60 @@
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { type LinkedAbort, linkedAbort } from "../../util/abort.ts";
+import type { Clock } from "../../util/clock.ts";
 import { copyHeaders } from "../../util/copy_headers.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { wholeBody } from "../../util/bytes.ts";
-import { unauthorized } from "../request/authorization.ts";
+import { unauthorized, type UserInfo } from "../request/authorization.ts";
 import { bearerTokenOf } from "../request/bearer_tokens.ts";
 import { protectEndlessBody, uniqueTag, withEmptyClone } from "../send/endless_body.ts";
-import type { PassThroughOptions } from "./pass_through_options.ts";
-import type { OpenWatch } from "../request/readers.ts";
-import { GUARD_HEADERS, malformedPath, noTunnel } from "../send/responses.ts";
+import type { OpenWatch, Reader, Readers } from "../request/readers.ts";
+import { noTunnel } from "../request/refusals.ts";
+import { GUARD_HEADERS, malformedPath } from "../send/responses.ts";
 import { answerInTime } from "./answer_in_time.ts";
-import { afterLimit, type PassThroughRequest } from "./pass_through_request.ts";
+
+/**
+ * Which API server requests are sent on to, and how.
+ *
+ * @category HTTP adapter
+ */
+export interface PassThroughOptions {
+  /** The API server's URL; https, as tokens are sent to it. */
+  readonly server: string;
+  /**
+   * Sends the requests; the runtime's own by default. It must add no credentials, such as a client
+   * certificate.
+   */
+  readonly fetch?: (url: string, init: RequestInit) => Response | Promise<Response>;
+  /**
+   * How long the API server may take to begin an answer, in milliseconds; a minute by default, as it limits
+   * itself. A watch and a log that is followed may take as long as a watch may last.
+   */
+  readonly timeoutMs?: number;
+  /**
+   * Whether writes and `proxy` subresources are sent on; `false` by default: reads and access reviews only.
+   */
+  readonly writes?: boolean;
+  /**
+   * Whether the bearer tokens that readers present are the cluster's, as with `tokenReview`. Needed with an
+   * `authenticate` hook: a token of the cache's own is not sent to anyone. `false` by default.
+   */
+  readonly clusterTokens?: boolean;
+}
+
+/** One request, and its reader. */
+export interface PassThroughRequest {
+  /** The path below the mount, encoded. */
+  readonly path: string;
+  /** Whether the answer is one that lasts. */
+  readonly isStream: boolean;
+  readonly reader: Reader;
+  readonly readers: Readers;
+  readonly user: UserInfo | undefined;
+  readonly settings: { readonly clock: Clock; watchLimitMs(): number };
+}
 
 // What clients of Kubernetes send and API servers read. Everything else stays here: hop-by-hop headers,
 // cookies, addresses.
@@ -221,6 +262,20 @@ export class PassThrough {
     return withEmptyClone(new Response(stream, { status, headers }));
   }
 }
+
+/** Calls `stop` when a watch of this request would have to end. Returns how to prevent it. */
+function afterLimit({ settings, user }: PassThroughRequest, stop: () => void): () => void {
+  const { clock } = settings;
+  const ofCredential = user?.expiresAtMs === undefined ? Infinity : user.expiresAtMs - clock.now();
+  const timer = clock.setTimeout(
+    stop,
+    Math.max(0, Math.min(settings.watchLimitMs(), ofCredential, MAX_TIMER_MS)),
+  );
+  return () => clock.clearTimeout(timer);
+}
+
+// The longest delay of a timer.
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** A body as it arrives; where one side ends it, the other side's connection ends too. */
 function passedBody(

@@ -8,9 +8,10 @@ import {
   shortTexts,
 } from "@listwatch/cache";
 import fc from "fast-check";
-import { EventLog } from "../../../src/hono/content/event_log.ts";
-import type { LogEntry } from "../../../src/hono/send/encoding.ts";
-import { FanOut } from "../../../src/hono/send/fan_out.ts";
+import { Content } from "../../../src/hono/content/content.ts";
+import type { EventLog } from "../../../src/hono/content/event_log.ts";
+import type { LogEntry } from "../../../src/hono/content/log_history.ts";
+import { EntryViews } from "../../../src/hono/send/encoding.ts";
 import { newObjectView, withoutTypeText, withType, withTypeText } from "../../../src/hono/request/view.ts";
 import { newEventOpener, type StoreEvent } from "../../../src/informer/events.ts";
 import { newCache } from "../../../src/store/cache.ts";
@@ -192,39 +193,39 @@ describe("readApi over short texts", () => {
   it("keeps its past encoded, and the bytes of few events", async () => {
     const { informer, put, clock } = counting([], 10);
     const view = newObjectView({ ...parseResource("v1/pods"), kind: "Pod", namespaced: true });
-    const log = new EventLog<KubernetesObject>(informer, {
+    const content = new Content<KubernetesObject>(informer, {
       clock,
       capacity: 2_000,
       capacityBytes: Infinity,
-      heartbeatMs: 1_000,
-      fanOut: new FanOut(clock),
     });
+    const { log } = content;
+    const views = new EntryViews(content.holding);
     for (let i = 0; i < 1_000; i++) put(object("shop/a", 11 + i, { labels: { i: String(i) } }));
-    for (let sequence = log.window.tail; sequence < log.head; sequence++) {
+    for (let sequence = log.tail; sequence < log.head; sequence++) {
       const entry = entryOf(log, sequence);
       assert.ok(entry.object instanceof TextObject);
-      log.views.opened(entry, "object");
-      log.views.bytes(entry, "ADDED", view);
+      views.opened(entry, "object");
+      views.bytes(entry, "ADDED", view);
     }
     const kept = () => {
       let count = 0;
-      for (let i = log.window.tail; i < log.head; i++) if (entryOf(log, i).views !== undefined) count++;
+      for (let i = log.tail; i < log.head; i++) if (entryOf(log, i).views !== undefined) count++;
       return count;
     };
     assert.equal(kept(), 256);
     assert.ok(entryOf(log, log.head - 1).views, "those that were read last");
     const all = () => {
-      for (let i = log.window.tail; i < log.head; i++) {
-        log.views.bytes(entryOf(log, i), "DELETED", view);
+      for (let i = log.tail; i < log.head; i++) {
+        views.bytes(entryOf(log, i), "DELETED", view);
       }
     };
-    log.views.isPass = true;
+    views.isPass = true;
     all();
     assert.equal(kept(), 1_000); // every watch is about to read them
-    log.views.passEnds();
+    views.passEnds();
     assert.equal(kept(), 256);
-    assert.equal(log.states.snapshot().object(0) instanceof TextObject, true);
-    log.close();
+    assert.equal(content.states.snapshot().object(0) instanceof TextObject, true);
+    content.close();
     await settle();
   });
 });
@@ -302,5 +303,5 @@ describe("withTypeText and withoutTypeText", () => {
 });
 
 function entryOf(log: EventLog<KubernetesObject>, sequence: number): LogEntry<KubernetesObject> {
-  return log.window.entries.at(sequence - log.window.tail)!;
+  return log.entries.at(sequence - log.tail)!;
 }

@@ -427,11 +427,8 @@ describe("EventLog, its window,", () => {
 describe("WatchGroups", () => {
   it("keeps a group as long as one watch is in it, and nothing of those that have ended", () => {
     const entries = { length: 0, at: () => undefined };
-    const groups = new WatchGroups({
-      window: { tail: 0, entries },
-      views: new EntryViews(new ObjectHolding(metaNamespaceKey)),
-      ageMs: 0,
-    });
+    const views = new EntryViews(new ObjectHolding(metaNamespaceKey));
+    const groups = new WatchGroups({ log: { tail: 0, entries }, ageMs: 0 }, views);
     const view = newObjectView({ ...parseResource("v1/pods"), kind: "Pod", namespaced: true });
     const kind = (i: number) => ({
       view,

@@ -22,16 +22,15 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
     tree: true,
     name: "tree: a list has a later version than its objects",
     file: STATES,
-    find: "let snapshot = this.#last?.contentRevision === contentRevision ? this.#last.snapshot : undefined;",
+    find: "let snapshot = this.#last?.revision === revision ? this.#last.snapshot : undefined;",
     replace: "let snapshot = this.#last?.snapshot;",
   },
   {
     tree: true,
     name: "tree: a watch that resumes misses the first event",
     file: LOG,
-    find: "    return firstUnseen(this.#window, resourceVersion, this.#resumeFrom.sequence);",
-    replace: "    const first = firstUnseen(this.#window, resourceVersion, this.#resumeFrom.sequence);\n" +
-      "    return Math.min(first + 1, this.head);",
+    find: "    return this.#firstUnseen(resourceVersion);",
+    replace: "    return Math.min(this.#firstUnseen(resourceVersion) + 1, this.head);",
   },
   {
     tree: true,
@@ -43,9 +42,9 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
   {
     tree: true,
     name: "tree: the watches of a restored server continue",
-    file: LOG,
-    find: "    for (const reader of readers) if (this.recipients.has(reader)) reader.cut();",
-    replace: "",
+    file: "src/hono/send/watchers.ts",
+    find: "if (this.recipients.has(reader)) reader.cut();",
+    replace: "if (!isNewHistory && this.recipients.has(reader)) reader.cut();",
   },
   {
     tree: true,

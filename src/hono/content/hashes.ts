@@ -1,27 +1,13 @@
 /**
- * Versions of content, which show whether two lists are the same: hashes, and the `ETag`s that are made of
- * them.
+ * Hashes of content, which show whether two lists are the same.
  * @module
  */
 
-import { type KubernetesObject, metaOf } from "../../meta/object.ts";
-import { opaqueTags } from "../../protocol/if_none_match.ts";
-import type { Held } from "../../store/holding.ts";
-import { textHash, TextSetHash } from "../../util/hash.ts";
+import { metaOf } from "../../meta/object.ts";
+import { TextSetHash } from "../../util/hash.ts";
 import type { Pacer } from "../../util/turns.ts";
-import type { LogWindow } from "./log_window.ts";
-import type { Snapshot } from "./states.ts";
-
-/** A log, as the hashes of its content see it. */
-export interface HashedLog<T> {
-  readonly window: LogWindow<T>;
-  readonly rewrites: number;
-  readonly resourceVersion: string;
-  readonly oldestResourceVersion: string;
-  /** `undefined` if a watch may not start there. */
-  resume(resourceVersion: string): number | undefined;
-  readonly states: { snapshot(): Snapshot<T> };
-}
+import type { EventLog } from "./event_log.ts";
+import type { ContentStates } from "./states.ts";
 
 /** The version of the content of a namespace. */
 export interface ContentVersion {
@@ -49,7 +35,8 @@ const ALL = "";
  * objects, and so does one before which the entries since the last one were dropped.
  */
 export class ContentHashes<T> {
-  readonly #log: HashedLog<T>;
+  readonly #log: EventLog<T>;
+  readonly #states: ContentStates<T>;
   /** The namespaces with objects, and all together. */
   #scopes = new Map<string, Scope>();
   /** Each of the others. */
@@ -59,9 +46,10 @@ export class ContentHashes<T> {
   #rewrites = 0;
   #reading: Promise<void> | undefined;
 
-  /** @param log Whose content it is. */
-  constructor(log: HashedLog<T>) {
+  /** Reads nothing yet. */
+  constructor(log: EventLog<T>, states: ContentStates<T>) {
     this.#log = log;
+    this.#states = states;
   }
 
   /** The version of the objects of a namespace; of all objects where it is empty. */
@@ -76,7 +64,7 @@ export class ContentHashes<T> {
 
   /** Whether all objects must be read for the next version. */
   get isBehind(): boolean {
-    return this.#next === undefined || this.#next < this.#log.window.tail ||
+    return this.#next === undefined || this.#next < this.#log.tail ||
       this.#rewrites !== this.#log.rewrites;
   }
 
@@ -94,7 +82,7 @@ export class ContentHashes<T> {
   }
 
   #catchUp(): void {
-    const { tail, entries } = this.#log.window;
+    const { tail, entries } = this.#log;
     if (this.isBehind) { for (const _ of this.#readAll()); }
     for (let i = this.#next! - tail; i < entries.length; i++) {
       const { type, key, object, oldObject, position } = entries.at(i)!;
@@ -111,9 +99,8 @@ export class ContentHashes<T> {
 
   /** Reads what is there when it begins, in steps. */
   *#readAll(): Generator<undefined, void> {
-    const { oldestResourceVersion, states, window, rewrites } = this.#log;
-    const now = states.snapshot();
-    const next = window.tail + window.entries.length;
+    const { oldestResourceVersion, head: next, rewrites } = this.#log;
+    const now = this.#states.snapshot();
     const scopes = new Map<string, Scope>();
     for (let i = 0; i < now.length; i++) {
       const key = now.key(i);
@@ -123,7 +110,7 @@ export class ContentHashes<T> {
       if (i % STEP === STEP - 1) yield;
     }
     // As if it had read them one by one: so copies of one source that began at the same time agree.
-    const { tail, entries } = window;
+    const { tail, entries } = this.#log;
     for (let i = 0; i < next - tail; i++) {
       const { type, key, position } = entries.at(i)!;
       if (type === "BOOKMARK") continue;
@@ -158,74 +145,3 @@ function nameOf(key: string, held: unknown): string {
   const { uid = "", resourceVersion = "" } = metaOf(held) ?? {};
   return `${key} ${uid} ${resourceVersion}`;
 }
-
-/** A log, as the tags of its content see it. */
-type TaggedLog = Pick<HashedLog<unknown>, "rewrites" | "resume">;
-
-/** The tag of a list. */
-export interface ListTag {
-  readonly text: string;
-  /** The tag of an `If-None-Match` by which the client has the list; `undefined` if there is none. */
-  matching(ifNoneMatch: string | undefined): string | undefined;
-}
-
-/**
- * Makes the tags of one adapter. They are weak: a body and its compressed form have the same one.
- *
- * A tag names the states of objects by their uids and resourceVersions. An API server can send two states
- * under one resourceVersion, for one when it was restored from a backup. So a tag also has an epoch, in which
- * there are no two such states: this process's own, and another one after each such rewrite.
- */
-export class EntityTags {
-  readonly #random: () => number;
-  #instance: string | undefined;
-
-  /** @param random Distinguishes this process from others. */
-  constructor(random: () => number) {
-    this.#random = random;
-  }
-
-  /**
-   * Of the present list of a form and selection. It is the same while only the list's resourceVersion moves:
-   * the body that a reader has says an earlier version of the same content, from which it can watch. So does
-   * every tag of the same content that is not older than the log's history: copies of one source have come to
-   * the content at different versions.
-   */
-  ofList(log: TaggedLog, { hash, rewrites, since }: ContentVersion, name: string): ListTag {
-    const opaque = `${this.#epochOf(rewrites)}-${hash}-${textHash(name)}-`;
-    const text = `W/"${opaque}${since}"`;
-    return {
-      text,
-      matching(ifNoneMatch) {
-        for (const given of opaqueTags(ifNoneMatch)) {
-          if (given === "*") return text;
-          if (!given.startsWith(opaque)) continue;
-          const from = given.slice(opaque.length);
-          if (VERSION.test(from) && log.resume(from) !== undefined) return `W/"${given}"`;
-        }
-        return undefined;
-      },
-    };
-  }
-
-  /** Of an object in a form; `undefined` if its version is not known. */
-  ofObject(
-    log: TaggedLog,
-    held: Held<KubernetesObject>,
-    name: string,
-  ): string | undefined {
-    const { uid = "", resourceVersion } = metaOf(held) ?? {};
-    if (!resourceVersion) return undefined;
-    const version = `${encodeURIComponent(resourceVersion)}-${textHash(`${uid} ${name}`)}`;
-    return `W/"${this.#epochOf(log.rewrites)}-${version}"`;
-  }
-
-  #epochOf(rewrites: number): string {
-    // Not when the adapter is made: Workers have no random numbers while modules are loaded.
-    this.#instance ??= Math.floor(this.#random() * 2 ** 48).toString(36);
-    return `${this.#instance}.${rewrites}`;
-  }
-}
-
-/** The resourceVersion in a tag. */
-const VERSION = /^(?:0|[1-9][0-9]{0,99})?$/;
