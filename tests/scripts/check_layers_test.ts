@@ -31,6 +31,14 @@ const LEAVES = {
   "src/hono/request/user.ts": "export type U = string;\n",
 };
 
+/** The arrows of a drawing. */
+function arrowsIn(drawing: string): string[][] {
+  return drawing.trim().split("\n").flatMap((line) => {
+    const steps = line.split("──>").map((rooms) => rooms.trim().split(", "));
+    return steps.slice(1).flatMap((to, i) => steps[i].flatMap((from) => to.map((room) => [from, room])));
+  });
+}
+
 describe("checkLayers", () => {
   it("accepts imports that point left", async () => {
     assert.deepEqual(
