@@ -127,12 +127,12 @@ export const ROOMS: Record<string, RoomRule> = {
 /** What the folders of one room may import of each other. */
 export const INNER_ROOMS: Record<string, Record<string, Omit<RoomRule, "packages">>> = {
   hono: {
-    request: { rooms: [], why: "what is asked, and by whom" },
+    request: { rooms: [], why: "what is requested, and by whom" },
     tables: { rooms: ["request"], why: "what rows of Tables say" },
     content: { rooms: ["request"], why: "what can be answered: the history of changes, states, hashes" },
     send: { rooms: ["request", "content", "tables"], why: "the bytes that readers get" },
     upstream: { rooms: ["request", "send"], why: "what other servers answer: it knows no content" },
-    health: { rooms: ["request", "content", "send"], why: "what probes and metrics are told" },
+    health: { rooms: ["request", "content", "send"], why: "what probes and metrics show" },
   },
 };
 

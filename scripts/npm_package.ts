@@ -67,7 +67,7 @@ export const BUNDLED: { readonly packages: readonly string[]; readonly notice: s
 
 /** The `listwatch` command. It exits by itself, so that a connection that is kept alive cannot hold the program. */
 export const BIN_SOURCE = `#!/usr/bin/env node
-import { main } from "../src/cli/command.ts";
+import { main } from "../lib/cli.js";
 
 process.exit(await main(process.argv.slice(2)));
 `;

@@ -151,8 +151,8 @@ export class CountedReadApi {
       "bytes that wait for readers": readers.bufferedBytes,
       "lists that are kept": bodies.size,
       "bytes of lists": bodies.bytes,
-      "watches of logs": sum(served.map(({ log }) => log.readers)),
-      "selections that are watched": sum(served.map(({ log }) => log.groups.size)),
+      "watches of logs": sum(served.map(({ watchers }) => watchers.size)),
+      "selections that are watched": sum(served.map(({ watchers }) => watchers.groups.size)),
       "observers of informers": this.#observers.count,
     });
   }

@@ -23,7 +23,7 @@ export interface ContentFollower<T> {
   interrupted(isNewHistory: boolean): () => void;
   /** There are entries to send. Whether it calls {@linkcode Content.trim} when it has sent them. */
   grown(): boolean;
-  /** The API server was heard. */
+  /** There was news of the API server. */
   heard(): void;
   /** An entry was dropped. */
   forget(entry: LogEntry<T>): void;
@@ -116,7 +116,7 @@ export class Content<T extends KubernetesObject> {
   trim(keepFrom: number = Infinity): void {
     const { log } = this;
     const before = log.tail;
-    log.trim(keepFrom, (entry) => this.#follower?.forget(entry));
+    log.trim({ keepFrom, onDropped: (entry) => this.#follower?.forget(entry) });
     if (log.tail !== before) this.#follower?.trimmed(log.tail);
   }
 

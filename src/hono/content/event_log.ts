@@ -254,7 +254,12 @@ export class EventLog<T> {
   }
 
   /** Drops the oldest entries, where there are too many, but none from `keepFrom` on. */
-  trim(keepFrom: number = Infinity, onDropped?: (entry: LogEntry<T>) => void): void {
+  trim(
+    { keepFrom = Infinity, onDropped }: {
+      readonly keepFrom?: number;
+      readonly onDropped?: (entry: LogEntry<T>) => void;
+    } = {},
+  ): void {
     const { capacity, capacityBytes, history } = this.#options;
     const before = this.#tail;
     while (
