@@ -10,7 +10,7 @@ import { loadKubeconfig } from "../../node/load_kubeconfig.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
 import type { ClusterGate } from "./cluster_identity.ts";
-import { EMBEDDED_RESOURCES, newEmbeddedCluster } from "../living_cluster/embedded_cluster.ts";
+import { EMBEDDED_RESOURCES, EmbeddedCluster } from "../embedded_cluster/embedded_cluster.ts";
 import type { ClusterSource } from "../serve/serve_options.ts";
 
 /** The way to an API server without credentials. */
@@ -49,14 +49,14 @@ export interface ConnectOptions {
 export async function connect(source: ClusterSource, options: ConnectOptions): Promise<Connection> {
   const { clock, logger } = options;
   if (source.kind === "embedded") {
-    const seed = source.seed ?? 1;
-    const { server, run } = newEmbeddedCluster({ clock, seed });
+    const embedded = new EmbeddedCluster({ clock, seed: source.seed ?? 1 });
+    const { server } = embedded;
     return {
       cluster: newCluster({ server: "http://embedded", fetch: server.fetch, clock, logger }),
       name: "embedded cluster",
       server: "in this process",
       defaultNames: EMBEDDED_RESOURCES,
-      run,
+      run: (signal) => embedded.run(signal),
       close: () => server.close(),
     };
   }

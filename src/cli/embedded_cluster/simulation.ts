@@ -1,0 +1,112 @@
+/**
+ * What the parts of the embedded cluster share: the API server, random choices, timers and Events.
+ * @module
+ */
+
+import { type BuiltObject, event } from "../../testing/builders.ts";
+import { InMemoryApiServer } from "../../testing/in_memory_api_server.ts";
+import { timestamp } from "../../testing/object_checks.ts";
+import { onAbort } from "../../util/abort.ts";
+import type { Clock, TimerHandle } from "../../util/clock.ts";
+import { seededRandom } from "../../util/seeded_random.ts";
+
+// An API server deletes Events after an hour; here the oldest is deleted when there are more.
+const MAX_EVENTS = 75;
+
+/** Makes random choices, runs actions after random times, and records Events. */
+export class Simulation {
+  readonly server: InMemoryApiServer;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #timers = new Set<TimerHandle>();
+  readonly #events: BuiltObject[] = [];
+  #onError: (error: unknown) => void = () => {};
+
+  constructor(clock: Clock, seed: number) {
+    const random = seededRandom(seed);
+    this.server = new InMemoryApiServer({ clock, random, requestLogLimit: 10, gracefulPodDeletion: true });
+    this.#clock = clock;
+    this.#random = seededRandom(seed);
+  }
+
+  /** The time as objects have it, or one before it. */
+  time(agoMs = 0): string {
+    return timestamp(this.#clock.now() - agoMs);
+  }
+
+  /** True with this probability. */
+  happens(probability: number): boolean {
+    return this.#random() < probability;
+  }
+
+  /** A whole number from `min` to `max`, both included. */
+  between(min: number, max: number): number {
+    return min + Math.floor(this.#random() * (max - min + 1));
+  }
+
+  /** One of several, `undefined` if there are none. */
+  pick<T>(from: readonly T[]): T | undefined {
+    return from[Math.floor(this.#random() * from.length)];
+  }
+
+  /** Runs an action once, after a random time from `minMs` to `maxMs`. */
+  after(minMs: number, maxMs: number, action: () => unknown): void {
+    const timer = this.#clock.setTimeout(async () => {
+      this.#timers.delete(timer);
+      try {
+        await action();
+      } catch (error) {
+        this.#onError(error);
+      }
+    }, minMs + this.#random() * (maxMs - minMs));
+    this.#timers.add(timer);
+  }
+
+  /** Runs an action repeatedly, every `meanMs` on average; the first time within `meanMs`. */
+  often(meanMs: number, action: () => void): void {
+    const again = (): void => {
+      this.after(meanMs * 0.4, meanMs * 1.6, again);
+      action();
+    };
+    this.after(0, meanMs, again);
+  }
+
+  /** Records an Event about an object; a warning if its type says so. */
+  record(
+    about: BuiltObject,
+    component: string,
+    [reason, message]: readonly [reason: string, message: string],
+    { type = "Normal", agoMs = 0 }: { readonly type?: "Normal" | "Warning"; readonly agoMs?: number } = {},
+  ): void {
+    const time = this.time(agoMs);
+    const { metadata, ...fields } = event("", { type, reason, message, involvedObject: about });
+    const { namespace } = metadata;
+    const named = { namespace, generateName: `${about.metadata.name}.`, creationTimestamp: time };
+    this.#events.push(this.server.create("v1/events", {
+      ...fields,
+      metadata: named as unknown as BuiltObject["metadata"],
+      source: { component },
+      reportingComponent: component,
+      reportingInstance: "",
+      firstTimestamp: time,
+      lastTimestamp: time,
+      count: 1,
+    }));
+    if (this.#events.length > MAX_EVENTS) this.server.delete("v1/events", this.#events.shift()!);
+  }
+
+  /** Runs what is due until the signal is aborted, then clears every timer. Rejects if an action throws. */
+  async run(signal: AbortSignal): Promise<void> {
+    let letGo = () => {};
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#onError = reject;
+        letGo = onAbort(signal, resolve);
+      });
+    } finally {
+      letGo();
+      for (const timer of this.#timers) this.#clock.clearTimeout(timer);
+      this.#timers.clear();
+    }
+  }
+}
