@@ -9,7 +9,7 @@ export interface Mutation {
   readonly name: string;
   /** The file, from the root of the project. */
   readonly file: string;
-  /** The function, method or constructor that has the text; anywhere in the file without. */
+  /** The name of the functions and methods that may have the text; anywhere in the file without. */
   readonly within?: string;
   /** The text to replace; must occur exactly once. White space and the comma before a bracket say nothing. */
   readonly find: string;
@@ -19,16 +19,20 @@ export interface Mutation {
 
 /** The source of the mutant; `undefined` if the text to replace is not there exactly once. */
 export function mutantOf(source: string, { within, find, replace }: Mutation): string | undefined {
-  const place = within === undefined ? [0, source.length] as const : functionIn(source, within);
-  if (place === undefined) return undefined;
-  const [from, to] = place;
   const notable = find.trimEnd().endsWith(",") ? /\S/g : NOTABLE;
-  const { text, places } = condensed(source.slice(from, to), notable);
   const wanted = condensed(find, notable).text;
-  const at = text.indexOf(wanted);
-  if (wanted === "" || at < 0 || text.includes(wanted, at + 1)) return undefined;
-  const end = places[at + wanted.length - 1] + 1;
-  return source.slice(0, from + places[at]) + replace + source.slice(from + end);
+  const places = within === undefined ? [[0, source.length] as const] : functionsIn(source, within);
+  const found = places.flatMap(([from, to]) => {
+    const { text, places } = condensed(source.slice(from, to), notable);
+    const ranges: { readonly start: number; readonly end: number }[] = [];
+    for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) {
+      ranges.push({ start: from + places[at], end: from + places[at + wanted.length - 1] + 1 });
+    }
+    return ranges;
+  });
+  if (found.length !== 1) return undefined;
+  const [{ start, end }] = found;
+  return source.slice(0, start) + replace + source.slice(end);
 }
 
 /** All but white space and the commas that the formatter adds. */
@@ -48,17 +52,16 @@ function condensed(
   return { text, places };
 }
 
-/** From the declaration of a function to the bracket that closes it, which the formatter puts below its beginning. */
-function functionIn(source: string, name: string): readonly [number, number] | undefined {
+/** From the declarations of functions of a name to the brackets that close them, which are below their beginnings. */
+function functionsIn(source: string, name: string): (readonly [number, number])[] {
   const declaration = new RegExp(
     `^( *)(?:(?:export|static|async|override|readonly|get|set|function\\*?|const) |\\*)*${
       RegExp.escape(name)
-    }(?: = |: |[(<])`,
+    }(?: = |: |[(<])[^;\n]*$`,
     "gm",
   );
-  const found = Array.from(source.matchAll(declaration));
-  if (found.length !== 1) return undefined;
-  const [{ 1: indentation, index }] = found;
-  const end = source.indexOf(`\n${indentation}}`, index);
-  return end < 0 ? undefined : [index, end + 2 + indentation.length];
+  return Array.from(source.matchAll(declaration), ({ 1: indentation, index }) => {
+    const end = source.indexOf(`\n${indentation}}`, index);
+    return [index, end < 0 ? index : end + 2 + indentation.length] as const;
+  });
 }

@@ -11,8 +11,10 @@ import { newReadApiState, type ReadApiState } from "../src/hono/read_api_state.t
 import { monotonicNow, realClock, settle } from "../src/util/clock.ts";
 import { CountingSignal } from "./counting_signal.ts";
 
-// Longer than anything waits for a reader, a hook or a server.
+/** Longer than anything waits for a reader, a hook or a server. */
 const LONGEST_WAIT_MS = 4 * 3_600_000;
+/** So long after the end of its readers, a read API waits for nothing. */
+export const LEFT_AFTER_MS = 120_000;
 
 /** An informer, as its observers see it. */
 interface Observed {
@@ -124,7 +126,7 @@ export class CountedReadApi {
     for (const informer of informers) this.#observers.add(informer);
     this.#clock = new CountedClock(options.clock ?? realClock);
     const { signal } = this.#signal;
-    options.signal?.addEventListener("abort", () => this.#signal.abort(options.signal?.reason));
+    options.signal?.addEventListener("abort", () => this.#stop(options.signal?.reason));
     this.#state = newReadApiState({ ...options, clock: this.#clock, signal });
     this.api = readApiOf(this.#state);
     this.#listeners = this.#signal.listeners;
@@ -133,10 +135,15 @@ export class CountedReadApi {
 
   /** Ends it, and lets the time pass that it waits for readers that do not read. */
   async end(): Promise<void> {
-    this.#listenersAtEnd = this.#signal.listeners;
     this.api.endWatches();
-    this.#signal.abort();
+    this.#stop();
     await this.#clock.pass(LONGEST_WAIT_MS);
+  }
+
+  #stop(reason?: unknown): void {
+    if (this.#signal.signal.aborted) return;
+    this.#listenersAtEnd = this.#signal.listeners;
+    this.#signal.abort(reason);
   }
 
   /** What is left once it, and all others of its informers, have ended. */

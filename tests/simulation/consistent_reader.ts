@@ -10,8 +10,8 @@ import {
   parseResource,
   SharedIndexInformer,
 } from "@listwatch/cache";
-import { readApi } from "@listwatch/cache/hono";
 import type { ClusterModel, Scope, SimObject } from "./cluster_model.ts";
+import { CountedReadApi } from "../nothing_left.ts";
 import { isWithin, keyOfObject, stateOf } from "./cluster_model.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 import type { VirtualTime } from "./virtual_time.ts";
@@ -73,6 +73,7 @@ export class ConsistentReader {
   readonly #second: SharedIndexInformer<KubernetesObject> | undefined;
   /** Ends what is served. */
   readonly #closing: AbortController[] = [];
+  readonly #served: CountedReadApi[] = [];
   #running: { stop(): Promise<void> } | undefined;
   #left = MOST_READS;
   #open = 0;
@@ -89,7 +90,7 @@ export class ConsistentReader {
     ) => {
       const closing = new AbortController();
       this.#closing.push(closing);
-      return readApi({
+      const served = new CountedReadApi({
         resources: [{ informer, resource: `v1/${resource}` }],
         allowAnonymous: true,
         freshness,
@@ -97,6 +98,8 @@ export class ConsistentReader {
         signal: closing.signal,
         logger,
       });
+      this.#served.push(served);
+      return served.api;
     };
     let api = serve(informer as never, config.levels === 2 ? "consistent" : config.freshness);
     if (config.levels === 2) {
@@ -136,6 +139,14 @@ export class ConsistentReader {
     this.#left = 0;
     for (const closing of this.#closing) closing.abort();
     await this.#running?.stop();
+  }
+
+  /** Checks that its reads leave nothing behind, some time after the stop. */
+  checkLeft(): void {
+    const { name, violate } = this.#options;
+    for (const left of this.#served.flatMap((each) => each.left())) {
+      violate(`${name}: ${left} after the stop`);
+    }
   }
 
   /** The API server has acknowledged a write. */

@@ -73,8 +73,9 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "watch: the last of several frames of a chunk is dropped",
     file: DECODER,
-    find: "    } catch (error) { // a frame over the limit",
-    replace: "      if (batch.length > 2) batch.pop();\n    } catch (error) { // a frame over the limit",
+    within: "#decode",
+    find: "return batch;",
+    replace: "if (batch.length > 2) batch.pop();\n    return batch;",
   },
   {
     name: "watch: a frame that is not JSON is skipped silently",

@@ -24,6 +24,7 @@ import { CountedSignals } from "./counted_signals.ts";
 import type { CountingSignal } from "../counting_signal.ts";
 import { differenceOf, type HandlerConfig, HandlerProbe, headOf } from "./handler_probe.ts";
 import { checkIndices, type IndexName, newIndexers } from "./indices.ts";
+import type { CountedReadApi } from "../nothing_left.ts";
 import { Judge, type Mood } from "./judge.ts";
 import { differenceInResyncs } from "./resyncs.ts";
 import { Meddler } from "./meddler.ts";
@@ -126,6 +127,7 @@ export class Program {
   readonly #workers: Workers | undefined;
   readonly #meddler: Meddler | undefined;
   readonly #readers: readonly ServedReader[];
+  #served: CountedReadApi | undefined;
   readonly #consistentReader: ConsistentReader | undefined;
   readonly #closed: CountingSignal;
   /** How many connection failures its error handler received. */
@@ -254,12 +256,12 @@ export class Program {
     const { resource } = config.scope;
     const { eventWindow, watchBufferBytes } = config;
     const common = { time: this.#world.time, signal: this.#closed.signal };
-    const fetch = serve(informer, { ...common, resource, eventWindow, watchBufferBytes });
+    const served = this.#served = serve(informer, { ...common, resource, eventWindow, watchBufferBytes });
     return config.readers.map((reader, n) =>
       new ServedReader(reader, resource, {
         ...common,
         name: `informer ${index}, reader ${n}`,
-        fetch,
+        fetch: async (path) => await served.api.request(path),
         informer,
         wasRestored: () => this.#world.cluster.epoch > 0,
         isInDoubt: () => this.#isOfLostHistory,
@@ -324,6 +326,12 @@ export class Program {
   checkStopped(): void {
     this.#callers.check();
     for (const left of this.#signals.leftovers()) this.#violate(`listeners are left after the stop: ${left}`);
+  }
+
+  /** Checks that readers that have ended leave nothing behind, some time after the stop. */
+  checkLeft(): void {
+    for (const left of this.#served?.left() ?? []) this.#violate(`${left} after the stop`);
+    this.#consistentReader?.checkLeft();
   }
 
   /** The API server has acknowledged a write. */

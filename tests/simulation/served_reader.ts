@@ -4,7 +4,7 @@
  */
 
 import type { SharedIndexInformer } from "@listwatch/cache";
-import { readApi } from "@listwatch/cache/hono";
+import { CountedReadApi } from "../nothing_left.ts";
 import { keyOfObject, type SimObject, stateOf } from "./cluster_model.ts";
 import { type IndexName, SELECTORS } from "./indices.ts";
 import { isSameValue } from "./views.ts";
@@ -42,7 +42,7 @@ export interface ServedReaderOptions {
   readonly violate: (text: string) => void;
 }
 
-/** Serves an informer; returns the request handler, for readers in the same process. */
+/** Serves an informer, for readers in the same process. */
 export function serve(
   informer: SharedIndexInformer<SimObject, IndexName>,
   options: {
@@ -53,9 +53,9 @@ export function serve(
     readonly time: VirtualTime;
     readonly signal: AbortSignal;
   },
-): (path: string) => Promise<Response> {
+): CountedReadApi {
   const { resource, eventWindow, watchBufferBytes, time, signal } = options;
-  const api = readApi({
+  return new CountedReadApi({
     resources: [{ informer, resource: `v1/${resource}` }],
     allowAnonymous: true,
     // A reader's list must equal the store; a question to the server would let time pass in between.
@@ -65,7 +65,6 @@ export function serve(
     clock: time,
     signal,
   });
-  return async (path) => await api.request(path);
 }
 
 interface Line {

@@ -6,6 +6,7 @@
 import { newStatus } from "@listwatch/cache/client";
 import { ClusterModel } from "./cluster_model.ts";
 import { clockText, describeAction, describeScenario } from "./describe_scenario.ts";
+import { LEFT_AFTER_MS } from "../nothing_left.ts";
 import { ListenerCensus } from "./listener_census.ts";
 import { NetworkModel, type NetworkObserver, type SimRequest } from "./network_model.ts";
 import { Program } from "./program.ts";
@@ -499,8 +500,9 @@ class World {
       this.#violate(`request ${id}, a ${verb}, is left open after the stop`);
     }
     const { requests } = this.#network;
-    await this.#advance(120_000);
+    await this.#advance(LEFT_AFTER_MS);
     if (this.#network.requests > requests) this.#violate("requests are made after the stop");
+    for (const program of this.#programs) program.checkLeft();
   }
 
   #act(action: Action): void {

@@ -12,7 +12,7 @@ import {
   shortTexts,
   texts,
 } from "@listwatch/cache";
-import { MergedInformer, type ReadApi, readApi } from "@listwatch/cache/hono";
+import { MergedInformer, type ReadApi } from "@listwatch/cache/hono";
 import { shardOf } from "@listwatch/cache/reflector";
 import { resourceVersionOf } from "../../../src/meta/object.ts";
 import type { SeededRandom } from "../seeded_random.ts";
@@ -22,6 +22,7 @@ import { RESOURCE } from "../tree/origin.ts";
 import type { VirtualTime } from "../virtual_time.ts";
 import { differenceOf, type MergedTruth } from "./merged_truth.ts";
 import type { ShardsSetting } from "./simulate_shards.ts";
+import { CountedReadApi, LEFT_AFTER_MS } from "../../nothing_left.ts";
 
 /** What programs and readers need of their world. */
 export interface ShardsWorldParts {
@@ -119,7 +120,7 @@ class Life {
   readonly #closing = new AbortController();
   readonly #running: readonly { stop(): Promise<void> }[];
   readonly #informer: MergedInformer | SharedIndexInformer<KubernetesObject>;
-  readonly api: ReadApi;
+  readonly #served: CountedReadApi;
   #isDirty = false;
   #isDead = false;
 
@@ -158,7 +159,7 @@ class Life {
       const what = "key" in event ? `${event.key} ${resourceVersionOf(event.object)}` : event.resourceVersion;
       log("observes")(`${event.type} ${what}`);
     });
-    this.api = readApi({
+    this.#served = new CountedReadApi({
       resources: [{ informer: this.#informer, resource: `v1/${RESOURCE}` }],
       allowAnonymous: true,
       freshness: random.pick(["consistent", "stale-if-error", "as-is"] as const),
@@ -171,6 +172,10 @@ class Life {
     this.#running = informers.map((informer) => informer.start());
   }
 
+  get api(): ReadApi {
+    return this.#served.api;
+  }
+
   kill(): void {
     this.#isDead = true;
     this.#clock.kill();
@@ -179,7 +184,13 @@ class Life {
   async stop(): Promise<void> {
     this.#closing.abort();
     for (const each of this.#running) await each.stop();
-    if (this.#clock.timers > 0) this.#options.world.violate(`${this.#options.name}: timers are left`);
+    const { name, world } = this.#options;
+    if (this.#clock.timers > 0) world.violate(`${name}: timers are left`);
+    world.time.schedule(() => {
+      for (const left of this.#isDead ? [] : this.#served.left()) {
+        world.violate(`${name}: ${left} after the stop`);
+      }
+    }, LEFT_AFTER_MS);
   }
 
   check(): void {

@@ -16,6 +16,7 @@ import { WorldRecord } from "../world_record.ts";
 import { MergedProgram } from "./merged_program.ts";
 import { MergedReader } from "./merged_reader.ts";
 import { MergedTruth } from "./merged_truth.ts";
+import { LEFT_AFTER_MS } from "../../nothing_left.ts";
 
 /** The result of a seed. */
 export interface ShardsResult {
@@ -186,7 +187,7 @@ class ShardsWorld {
       await this.#advance(5_000, () => hasStopped);
       if (!hasStopped) this.#record.violate(`${program.name} does not stop`);
     }
-    await this.#advance(1_000);
+    await this.#advance(LEFT_AFTER_MS);
     if (this.#time.programTimers > 0) {
       this.#record.violate(`${this.#time.programTimers} timers are left after the stop`);
     }

@@ -12,7 +12,7 @@ import {
   shortTexts,
   texts,
 } from "@listwatch/cache";
-import { type Freshness, type ReadApi, readApi } from "@listwatch/cache/hono";
+import type { Freshness, ReadApi } from "@listwatch/cache/hono";
 import type { TimerHandle } from "@listwatch/cache/reflector";
 import { type ClusterModel, isWithin, type Scope, type SimObject } from "../cluster_model.ts";
 import { SeededRandom } from "../seeded_random.ts";
@@ -20,6 +20,7 @@ import type { VirtualTime } from "../virtual_time.ts";
 import { type Breakage, Link, type LinkState, type Target } from "./link.ts";
 import { Disk, type DiskFate, type SaveKind } from "./disk.ts";
 import { differenceAt, RESOURCE } from "./origin.ts";
+import { CountedReadApi, LEFT_AFTER_MS } from "../../nothing_left.ts";
 
 /** How a node is set up. */
 export interface NodeConfig {
@@ -223,7 +224,7 @@ class Life {
   readonly #closing = new AbortController();
   readonly #running: { stop(): Promise<void> };
   readonly informer: SharedIndexInformer<SimObject>;
-  readonly api: ReadApi;
+  readonly #served: CountedReadApi;
   #position = 0;
   /** The position before the last bookmark, or proof. */
   #eventsUpTo = 0;
@@ -280,7 +281,7 @@ class Life {
       }
       this.#position = through;
     });
-    this.api = readApi({
+    this.#served = new CountedReadApi({
       resources: [{ informer: this.informer as never, resource: `v1/${RESOURCE}` }],
       allowAnonymous: true,
       freshness: config.freshness,
@@ -293,6 +294,10 @@ class Life {
     this.#running = this.informer.start();
   }
 
+  get api(): ReadApi {
+    return this.#served.api;
+  }
+
   kill(): void {
     this.#isDead = true;
     this.#options.disk?.close();
@@ -302,8 +307,10 @@ class Life {
   async stop(): Promise<void> {
     this.#closing.abort();
     await this.#running.stop();
-    const left = this.#clock.timers;
-    if (left > 0) this.#options.world.violate(`${this.#config.name}: ${left} timers are left after the stop`);
+    const { world } = this.#options;
+    const violate = (left: string) => world.violate(`${this.#config.name}: ${left} after the stop`);
+    if (this.#clock.timers > 0) violate(`${this.#clock.timers} timers`);
+    world.time.schedule(() => this.#isDead || this.#served.left().forEach(violate), LEFT_AFTER_MS);
   }
 
   check(): void {

@@ -16,6 +16,7 @@ import { RESOURCE } from "./origin.ts";
 import { TreeReader } from "./reader.ts";
 import { newTreeScenario, type TreeAction, type TreeScenario } from "./tree_scenario.ts";
 import { WorldRecord } from "../world_record.ts";
+import { LEFT_AFTER_MS } from "../../nothing_left.ts";
 
 /** The result of a seed. */
 export interface TreeResult {
@@ -271,7 +272,7 @@ class TreeWorld {
       await this.#advance(5_000, () => hasStopped);
       if (!hasStopped) this.#violate(`${node.name} does not stop`);
     }
-    await this.#advance(1_000);
+    await this.#advance(LEFT_AFTER_MS);
     if (this.#time.programTimers > 0) {
       this.#violate(`${this.#time.programTimers} timers are left after the stop`);
     }
