@@ -3,37 +3,112 @@
  * @module
  */
 
-import type { ApiResource } from "../protocol/api_resource.ts";
 import { parseFieldSelector } from "../meta/fields.ts";
 import { formatObjectName, type ObjectName, parseObjectName } from "../meta/keys.ts";
 import { parseLabelSelector } from "../meta/labels.ts";
 import type { KubernetesObject } from "../meta/object.ts";
+import type { ApiResource } from "../protocol/api_resource.ts";
 import { abortable, linkedAbort, onAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { seededRandom } from "../util/seeded_random.ts";
 import { type ApiBindings, newApiRoutes } from "./api_routes.ts";
 import { ClusterState, type StoredObject } from "./cluster_state.ts";
-import { CustomDefinitions } from "./custom_definitions.ts";
-import { connectionRefused, connectionReset } from "./faults.ts";
+import { CustomDefinitions } from "./builtin_controllers.ts";
 import {
+  connectionRefused,
+  connectionReset,
   type InterceptOptions,
   type Interceptor,
   InterceptorChain,
   type RecordedRequest,
   recordRequest,
-} from "./interceptors.ts";
+} from "./faults.ts";
 import { cloneJson, type JsonObject } from "./json.ts";
-import type {
-  InMemoryApiServerOptions,
-  InMemoryList,
-  InMemoryListOptions,
-  ServerFetch,
-} from "./in_memory_options.ts";
 import { newSelection, ObjectReader, select } from "./object_reader.ts";
 import { ObjectRegistry } from "./object_registry.ts";
 import { applyPatch } from "./patches.ts";
-import { ResourceTable, type ServedResource } from "./served_resources.ts";
-import { WatchHub } from "./watch_hub.ts";
+import { type CustomResource, ResourceTable, type ServedResource } from "./served_resources.ts";
+import { type InitialEventsPolicy, WatchHub } from "./watch_hub.ts";
+
+/**
+ * Options of {@linkcode InMemoryApiServer}.
+ *
+ * @category Testing
+ */
+export interface InMemoryApiServerOptions {
+  /** Resources besides the built-in ones; created CustomResourceDefinitions add more. */
+  readonly customResources?: readonly CustomResource[];
+  /** The clock of timestamps, timeouts and bookmarks; the system's by default. */
+  readonly clock?: Clock;
+  /** Random numbers in [0, 1) for uids and generated names; by default the same in every run. */
+  readonly random?: () => number;
+  /** How often a watch with bookmarks gets one; 60,000 ms by default. */
+  readonly bookmarkIntervalMs?: number;
+  /**
+   * How many changes the history keeps for watches; a watch from before them is answered with 410. 10,000 by
+   * default.
+   */
+  readonly historyLimit?: number;
+  /** The resourceVersion of the empty cluster; `"1"` by default, as in etcd. */
+  readonly initialResourceVersion?: string;
+  /** The most items in a page of a list with a `limit`; unlimited by default. */
+  readonly maxPageSize?: number;
+  /**
+   * Whether lists at `resourceVersion=0` ignore `limit`, as with the watch cache of an API server; `true` by
+   * default.
+   */
+  readonly watchCache?: boolean;
+  /** How the server treats `sendInitialEvents`; `"serve"` by default. */
+  readonly initialEvents?: InitialEventsPolicy;
+  /**
+   * How many bytes may wait for a watcher that does not read, before its watch is closed; 16 MiB by default.
+   */
+  readonly maxWatchBufferBytes?: number;
+  /** How long a request waits for a future resourceVersion; 3,000 ms by default. */
+  readonly futureWaitMs?: number;
+  /** Whether an object can be created in an existing namespace only; `false` by default. */
+  readonly requireNamespaces?: boolean;
+  /**
+   * Whether a pod on a node that is deleted over HTTP first gets a deletionTimestamp, and stays until it is
+   * deleted again with `gracePeriodSeconds=0`, as a kubelet does. `false` by default: it is deleted at once.
+   */
+  readonly gracefulPodDeletion?: boolean;
+  /** How many requests {@linkcode InMemoryApiServer.requests} keeps; 1,000 by default. */
+  readonly requestLogLimit?: number;
+}
+
+/**
+ * Options of {@linkcode InMemoryApiServer.list}.
+ *
+ * @category Testing
+ */
+export interface InMemoryListOptions {
+  /** Only this namespace; all by default. */
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+}
+
+/**
+ * A list of {@linkcode InMemoryApiServer.list}.
+ *
+ * @category Testing
+ */
+export interface InMemoryList<T> {
+  readonly resourceVersion: string;
+  /** In the order of a real list: by namespace and name, byte by byte. */
+  readonly items: readonly T[];
+}
+
+/**
+ * The type of `fetch`, and of the handlers of the runtimes' `serve` functions.
+ *
+ * @category Testing
+ */
+export interface ServerFetch {
+  (request: Request, info?: unknown): Promise<Response>;
+  (input: string | URL | Request, init?: RequestInit): Promise<Response>;
+}
 
 /**
  * A Kubernetes API server in memory, for tests: a function shaped like `fetch`, and methods by which a test

@@ -14,16 +14,15 @@
  * @module
  */
 
-export { InMemoryApiServer } from "./in_memory_api_server.ts";
-export type {
-  InMemoryApiServerOptions,
-  InMemoryList,
-  InMemoryListOptions,
-  ServerFetch,
-} from "./in_memory_options.ts";
+export {
+  InMemoryApiServer,
+  type InMemoryApiServerOptions,
+  type InMemoryList,
+  type InMemoryListOptions,
+  type ServerFetch,
+} from "./in_memory_api_server.ts";
 export type { CustomResource } from "./served_resources.ts";
 export type { InitialEventsPolicy } from "./watch_hub.ts";
-export type { InterceptOptions, Interceptor, InterceptorContext, RecordedRequest } from "./interceptors.ts";
 export {
   answerStatus,
   type AnswerStatusOptions,
@@ -31,17 +30,21 @@ export {
   type CutBodyOptions,
   delayRequest,
   hang,
+  type InterceptOptions,
+  type Interceptor,
+  type InterceptorContext,
+  type RecordedRequest,
   refuseConnection,
   splitBody,
   stallBody,
 } from "./faults.ts";
 export { FakeCustomStore, FakeExpirationPolicy, type FakeStoreFuncs } from "./fake_store.ts";
-export { FakeWatcher } from "./fake_watcher.ts";
 export {
   FakeControllerSource,
   type FakeControllerSourceOptions,
   type FakeSourceRequest,
-} from "./fake_controller_source.ts";
+  FakeWatcher,
+} from "./fake_source.ts";
 export {
   type BuilderMeta,
   type BuiltDataObject,

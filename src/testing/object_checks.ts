@@ -1,8 +1,9 @@
 /**
- * Checks of an object before it is stored.
+ * Checks of an object before it is stored, and what the server writes into its metadata.
  * @module
  */
 
+import { DNS_LABEL, DNS_SUBDOMAIN, groupVersion } from "../meta/resource.ts";
 import { errorMessage } from "../util/errors.ts";
 import {
   badRequest,
@@ -17,7 +18,6 @@ import {
 import type { StoredObject } from "./cluster_state.ts";
 import { isJsonObject, type JsonObject, parseJson } from "./json.ts";
 import type { ServedResource } from "./served_resources.ts";
-import { DNS_LABEL, DNS_SUBDOMAIN, groupVersion } from "../meta/resource.ts";
 
 /** Reads the body of a POST or PUT. */
 export function decodeObject(resource: ServedResource, body: string): JsonObject {
@@ -177,4 +177,25 @@ export function finalizersOf(object: JsonObject): string[] {
 /** RFC 3339, to the second, as `metav1.Time` writes it. */
 export function timestamp(ms: number): string {
   return new Date(ms).toISOString().replace(/\.[0-9]+Z$/, "Z");
+}
+
+// No vowels, so that no words arise, and no digits that look like letters.
+const LETTERS = "bcdfghjklmnpqrstvwxz2456789";
+
+/** Five characters, as an API server appends them to `generateName`. */
+export function randomSuffix(random: () => number): string {
+  let suffix = "";
+  for (let i = 0; i < 5; i++) suffix += LETTERS[Math.floor(random() * LETTERS.length)];
+  return suffix;
+}
+
+/** A version 4 UUID. */
+export function randomUid(random: () => number): string {
+  let hex = "";
+  for (let i = 0; i < 32; i++) {
+    const digit = i === 12 ? 4 : i === 16 ? 8 + Math.floor(random() * 4) : Math.floor(random() * 16);
+    hex += digit.toString(16);
+    if (i === 7 || i === 11 || i === 15 || i === 19) hex += "-";
+  }
+  return hex;
 }

@@ -18,8 +18,7 @@ import {
 } from "./api_errors.ts";
 import type { ClusterState, StoredMeta, StoredObject } from "./cluster_state.ts";
 import { isJsonObject, type JsonObject, without } from "./json.ts";
-import { CRD_ID, type CustomDefinitions, establishedStatus } from "./custom_definitions.ts";
-import { Namespaces } from "./namespaces.ts";
+import { CRD_ID, type CustomDefinitions, establishedStatus, Namespaces } from "./builtin_controllers.ts";
 import {
   checkFinalizers,
   checkName,
@@ -32,9 +31,10 @@ import {
   metadataOf,
   metaText,
   nameRequired,
+  randomSuffix,
+  randomUid,
   timestamp,
 } from "./object_checks.ts";
-import { randomSuffix, randomUid } from "./random_names.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
 
 /** Options of a write. */

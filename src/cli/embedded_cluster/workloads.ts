@@ -5,7 +5,7 @@
  */
 
 import type { BuiltSpecObject } from "../../testing/builders.ts";
-import { randomSuffix } from "../../testing/random_names.ts";
+import { randomSuffix } from "../../testing/object_checks.ts";
 import {
   deploymentStatus,
   imageOf,
