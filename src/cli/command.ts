@@ -201,9 +201,7 @@ function printNext(terminal: Terminal, { url, resources }: Listening, options: S
     terminal.print(`  curl${cacert} -H "Authorization: Bearer ${variable}" ${base}/api`);
   } else {
     terminal.print(`  curl -H "Authorization: Bearer ${variable}" ${base}/api`);
-    terminal.print(
-      "kubectl sends tokens over https only: use --tls-cert and --tls-key, or a TLS proxy.",
-    );
+    terminal.print("kubectl sends tokens over https only: use --tls-cert and --tls-key, or a TLS proxy.");
   }
   terminal.print();
   terminal.print("Press Ctrl-C to stop.");

@@ -109,11 +109,7 @@ function headersOf(given: RequestInit["headers"]): Record<string, string | strin
 }
 
 /** The response, whose body is read on demand. */
-function toResponse(
-  message: IncomingMessage,
-  method: string,
-  signal: AbortSignal | undefined,
-): Response {
+function toResponse(message: IncomingMessage, method: string, signal: AbortSignal | undefined): Response {
   const status = message.statusCode ?? 0;
   const headers = new Headers();
   const raw = message.rawHeaders;

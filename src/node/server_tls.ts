@@ -72,9 +72,7 @@ export function checkServerTls({ cert, key }: ServerTls): void {
   try {
     privateKey = createPrivateKey(key);
   } catch {
-    throw new TlsError(
-      "Cannot use the certificate's key: it is not a PEM private key, or has a passphrase",
-    );
+    throw new TlsError("Cannot use the certificate's key: it is not a PEM private key, or has a passphrase");
   }
   if (!certificate.checkPrivateKey(privateKey)) {
     throw new TlsError("Cannot use the certificate: the key does not match it");

@@ -113,9 +113,7 @@ const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[
     ["networkpolicies", "NetworkPolicy", "Namespaced", { shortNames: ["netpol"] }],
     ["servicecidrs", "ServiceCIDR", "Cluster"],
   ]],
-  ["policy/v1", [
-    ["poddisruptionbudgets", "PodDisruptionBudget", "Namespaced", { shortNames: ["pdb"] }],
-  ]],
+  ["policy/v1", [["poddisruptionbudgets", "PodDisruptionBudget", "Namespaced", { shortNames: ["pdb"] }]]],
   ["rbac.authorization.k8s.io/v1", [
     ["clusterrolebindings", "ClusterRoleBinding", "Cluster"],
     ["clusterroles", "ClusterRole", "Cluster"],
@@ -130,12 +128,8 @@ const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[
     ["volumeattachments", "VolumeAttachment", "Cluster"],
     ["volumeattributesclasses", "VolumeAttributesClass", "Cluster", { shortNames: ["vac"] }],
   ]],
-  ["coordination.k8s.io/v1", [
-    ["leases", "Lease", "Namespaced"],
-  ]],
-  ["discovery.k8s.io/v1", [
-    ["endpointslices", "EndpointSlice", "Namespaced"],
-  ]],
+  ["coordination.k8s.io/v1", [["leases", "Lease", "Namespaced"]]],
+  ["discovery.k8s.io/v1", [["endpointslices", "EndpointSlice", "Namespaced"]]],
   ["admissionregistration.k8s.io/v1", [
     ["mutatingadmissionpolicies", "MutatingAdmissionPolicy", "Cluster", EXTENSION],
     ["mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", "Cluster", EXTENSION],

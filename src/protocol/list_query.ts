@@ -174,11 +174,7 @@ function checkLength(kind: string, selector: string, limits: ListQueryLimits | u
   );
 }
 
-function checkCost(
-  kind: string,
-  values: readonly number[],
-  limits: ListQueryLimits | undefined,
-): void {
+function checkCost(kind: string, values: readonly number[], limits: ListQueryLimits | undefined): void {
   if (limits === undefined) return;
   const { maxRequirements, maxValues } = limits;
   if (values.length > maxRequirements) {

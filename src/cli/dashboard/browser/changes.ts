@@ -19,10 +19,7 @@ export function clearChanges(): void {
 }
 
 /** Adds the lines of a message that are not there yet. */
-export function addChanges(
-  state: DashboardMessage,
-  { isFirst }: { readonly isFirst: boolean },
-): void {
+export function addChanges(state: DashboardMessage, { isFirst }: { readonly isFirst: boolean }): void {
   const list = byId("changes");
   if (lastSeq === 0 && state.changes.length === 0 && list.firstChild === null) {
     list.append(make("li", "empty", "No changes yet."));
@@ -36,11 +33,7 @@ export function addChanges(
   while (list.childNodes.length > MAX_LINES) list.lastChild?.remove();
 }
 
-function lineOf(
-  change: FeedEntry,
-  state: DashboardMessage,
-  isFirst: boolean,
-): HTMLLIElement {
+function lineOf(change: FeedEntry, state: DashboardMessage, isFirst: boolean): HTMLLIElement {
   const { type, resource, key, note, timeMs } = change;
   const line = make("li", isFirst ? "" : "new");
   const what = make("span", "what");
@@ -55,10 +48,7 @@ function lineOf(
 }
 
 /** The key of an object, as a link to it while it is there. */
-function keyOf(
-  { type, resource, key }: FeedEntry,
-  { resources }: DashboardMessage,
-): HTMLElement {
+function keyOf({ type, resource, key }: FeedEntry, { resources }: DashboardMessage): HTMLElement {
   const isThere = type === "added" || type === "updated";
   const list = isThere ? resources.find(({ name }) => name === resource) : undefined;
   // A key that was shortened or escaped names no object.

@@ -97,10 +97,7 @@ function updateBar(
     value,
     (isKnown ? number(pods) : "–") + (room ? ` of ${number(room)}` : ""),
   );
-  const [readyPart, unreadyPart] = Array.from(
-    track.children,
-    (part) => (part as HTMLElement).style,
-  );
+  const [readyPart, unreadyPart] = Array.from(track.children, (part) => (part as HTMLElement).style);
   readyPart.width = `${100 * ready / whole}%`;
   unreadyPart.width = `${100 * (pods - ready) / whole}%`;
 }
@@ -128,11 +125,7 @@ export function showNamespaces({ state: { namespaces } }: View): void {
     items: ["Namespace", ...columns],
     keyOf: (name) => name,
     create: (name) => {
-      const cell = make(
-        "th",
-        name === "Namespace" ? "" : "number",
-        name.split(".")[0],
-      );
+      const cell = make("th", name === "Namespace" ? "" : "number", name.split(".")[0]);
       cell.scope = "col";
       cell.title = name;
       return cell;
@@ -150,10 +143,7 @@ export function showNamespaces({ state: { namespaces } }: View): void {
     create: ({ isOthers }) => {
       const row = makeRow("", ...columns.map(() => "number"));
       if (isOthers) row.className = "others";
-      columns.forEach((
-        column,
-        i,
-      ) => (row.cells[i + 1].dataset["label"] = column.split(".")[0]));
+      columns.forEach((column, i) => (row.cells[i + 1].dataset["label"] = column.split(".")[0]));
       return row;
     },
     update: ({ cells }, { name, counts }) => {

@@ -49,10 +49,7 @@ const childrenOf = new WeakMap<Element, Map<string, HTMLElement>>();
  * Gives an element one child for each item, in their order, and keeps the children that it has for their
  * keys.
  */
-export function keyed<T, E extends HTMLElement>(
-  parent: Element,
-  options: KeyedItems<T, E>,
-): void {
+export function keyed<T, E extends HTMLElement>(parent: Element, options: KeyedItems<T, E>): void {
   const { items, keyOf, create, update = () => {} } = options;
   const old = childrenOf.get(parent) ?? new Map<string, HTMLElement>();
   const now = new Map<string, HTMLElement>();
@@ -83,10 +80,7 @@ export function makeRow(...cells: readonly string[]): HTMLTableRowElement {
 }
 
 /** A row with one cell, over all columns, that says why there are no others. */
-export function makeEmptyRow(
-  text: string,
-  columns: number,
-): HTMLTableRowElement {
+export function makeEmptyRow(text: string, columns: number): HTMLTableRowElement {
   const row = make("tr");
   const cell = make("td", "empty", text);
   cell.colSpan = columns;

@@ -30,9 +30,7 @@ export function leaveFinder(): void {
 }
 
 /** Follows the input. */
-export function startFinder(
-  { isBlocked }: { readonly isBlocked: () => boolean },
-): void {
+export function startFinder({ isBlocked }: { readonly isBlocked: () => boolean }): void {
   input.addEventListener("input", () => {
     clearTimeout(timer);
     const query = input.value.trim();
@@ -54,10 +52,7 @@ export function startFinder(
   document.addEventListener("keydown", (event) => {
     const { key, ctrlKey, metaKey, altKey } = event;
     const target = event.target as HTMLElement;
-    if (
-      key !== "/" || ctrlKey || metaKey || altKey || isBlocked() ||
-      target.isContentEditable
-    ) return;
+    if (key !== "/" || ctrlKey || metaKey || altKey || isBlocked() || target.isContentEditable) return;
     if (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return;
     event.preventDefault();
     input.focus();
@@ -170,11 +165,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function showFound(
-  objects: readonly FoundObject[],
-  total: number,
-  text: string,
-): void {
+function showFound(objects: readonly FoundObject[], total: number, text: string): void {
   list.replaceChildren(...objects.map(rowOf));
   const more = total - objects.length;
   note.textContent = text !== ""

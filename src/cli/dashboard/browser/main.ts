@@ -26,10 +26,7 @@ function view(): View {
   return { state, nowMs: state.nowMs + ageMs, ageMs, isLost };
 }
 
-function receive(
-  message: DashboardMessage,
-  { isFirst }: { readonly isFirst: boolean },
-): void {
+function receive(message: DashboardMessage, { isFirst }: { readonly isFirst: boolean }): void {
   if (state.startedMs !== message.startedMs) clearChanges();
   state = message;
   arrivedMs = Date.now();

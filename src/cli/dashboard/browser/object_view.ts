@@ -29,9 +29,7 @@ export function isObjectOpen(): boolean {
 }
 
 /** Follows the fragment. */
-export function startObjectView(
-  { onClose }: { readonly onClose: () => void },
-): void {
+export function startObjectView({ onClose }: { readonly onClose: () => void }): void {
   withManagedFields.addEventListener("change", () => showText(text));
   byId("object-close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => {
@@ -94,9 +92,7 @@ async function view(name: string, signal: AbortSignal): Promise<void> {
 }
 
 /** The last line of each chunk: the latest state is read, once for all events of a chunk. */
-async function* linesOf(
-  body: ReadableStream<Uint8Array<ArrayBuffer>>,
-): AsyncGenerator<string> {
+async function* linesOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
@@ -139,10 +135,7 @@ function showText(next: string): void {
     return pre.replaceChildren(lines.join("\n"));
   }
   pre.replaceChildren(...lines.map((line) => {
-    const row = make(
-      "span",
-      before === undefined || before.has(line) ? "line" : "line changed",
-    );
+    const row = make("span", before === undefined || before.has(line) ? "line" : "line changed");
     const [start, end] = keyIn(line);
     row.append(visible(line.slice(0, start)), make("span", "yaml-key", line.slice(start, end)));
     row.append(visible(line.slice(end)), "\n");

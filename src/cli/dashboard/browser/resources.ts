@@ -90,25 +90,14 @@ function newProblemRow(): HTMLTableRowElement {
   return row;
 }
 
-function updateProblem(
-  row: HTMLTableRowElement,
-  { isOver, text }: Problem,
-): void {
+function updateProblem(row: HTMLTableRowElement, { isOver, text }: Problem): void {
   setClass(row, isOver ? "problem over" : "problem");
   setText(row.cells[0], text);
   row.cells[0].title = text;
 }
 
 function newRow({ name, path }: ResourceState): HTMLTableRowElement {
-  const row = makeRow(
-    "",
-    "number",
-    "",
-    "number",
-    "number",
-    "number mono",
-    "number",
-  );
+  const row = makeRow("", "number", "", "number", "number", "number mono", "number");
   const link = make("a", "", name);
   if (path.startsWith("/api")) link.href = path;
   row.cells[0].append(link);
@@ -118,11 +107,7 @@ function newRow({ name, path }: ResourceState): HTMLTableRowElement {
   return row;
 }
 
-function updateRow(
-  row: HTMLTableRowElement,
-  resource: ResourceState,
-  view: View,
-): void {
+function updateRow(row: HTMLTableRowElement, resource: ResourceState, view: View): void {
   const [, objects, phase, watches, lag, version, event] = row.cells;
   const { lagMs, lastEventTimeMs } = resource;
   setText(objects, isShown(resource) ? number(resource.objects) : "–");
@@ -133,8 +118,5 @@ function updateRow(
   // While this page is connected, the lag grows with the time since the message.
   setText(lag, lagMs === undefined ? "–" : duration(lagMs + view.ageMs));
   setText(version, resource.resourceVersion || "–");
-  setText(
-    event,
-    lastEventTimeMs === undefined ? "–" : ago(view.nowMs - lastEventTimeMs),
-  );
+  setText(event, lastEventTimeMs === undefined ? "–" : ago(view.nowMs - lastEventTimeMs));
 }

@@ -14,10 +14,7 @@ export function showSummary(view: View): void {
   const isRestored = resources.some(({ restored }) => restored !== undefined);
   const only = namespace !== undefined && !view.isLost ? ` Only namespace ${namespace} is reflected.` : "";
   setText(byId("summary"), summaryOf(view) + only);
-  setClass(
-    byId("summary"),
-    view.isLost || isFailing || isRestored ? "summary trouble" : "summary",
-  );
+  setClass(byId("summary"), view.isLost || isFailing || isRestored ? "summary trouble" : "summary");
 }
 
 function summaryOf({ state, nowMs, ageMs, isLost }: View): string {

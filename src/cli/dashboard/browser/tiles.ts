@@ -17,14 +17,8 @@ export function showTiles(view: View): void {
 }
 
 function showObjects({ state: { resources, namespaces } }: View): void {
-  const objects = resources.reduce(
-    (sum, resource) => sum + resource.objects,
-    0,
-  );
-  setText(
-    byId("figure-objects"),
-    resources.some(isShown) ? number(objects) : "–",
-  );
+  const objects = resources.reduce((sum, resource) => sum + resource.objects, 0);
+  setText(byId("figure-objects"), resources.some(isShown) ? number(objects) : "–");
   const shown = (namespaces?.rows.length ?? 0) +
     (namespaces?.others?.namespaces ?? 0);
   setText(
@@ -40,10 +34,7 @@ function showPods(view: View): void {
     figure.dataset["text"] = "";
     setText(figure, "–");
     const pods = resources.find(({ name }) => name === "pods");
-    return setText(
-      detail,
-      pods === undefined ? "not reflected" : phaseText(pods, view),
-    );
+    return setText(detail, pods === undefined ? "not reflected" : phaseText(pods, view));
   }
   const of = nodes.pods === 0 ? "" : `of ${number(nodes.pods)}`;
   const text = `${number(nodes.ready)} ${of}`;
@@ -63,10 +54,7 @@ function showNodes({ state }: View): void {
   const [figure, detail] = [byId("figure-nodes"), byId("detail-nodes")];
   if (nodes === undefined || !knows(state, "nodes")) {
     setText(figure, "–");
-    return setText(
-      detail,
-      resources.some(({ name }) => name === "nodes") ? NO_TEXT : "not reflected",
-    );
+    return setText(detail, resources.some(({ name }) => name === "nodes") ? NO_TEXT : "not reflected");
   }
   const closed = nodes.rows.filter((node) => node.closed).length;
   setText(figure, number(nodes.rows.length + nodes.others));
@@ -78,10 +66,7 @@ function showNodes({ state }: View): void {
 
 function showRate(rates: readonly number[]): void {
   const mean = rates.slice(-10).reduce((sum, rate) => sum + rate, 0) / 10;
-  setText(
-    byId("figure-rate"),
-    mean >= 100 ? number(Math.round(mean)) : mean.toFixed(1),
-  );
+  setText(byId("figure-rate"), mean >= 100 ? number(Math.round(mean)) : mean.toFixed(1));
   const highest = Math.max(8, ...rates);
   const points = rates.map((rate, i) =>
     `${(i * 120 / (rates.length - 1)).toFixed(1)},${(26 - rate * 24 / highest).toFixed(1)}`
