@@ -4,9 +4,8 @@
  */
 
 import type { DashboardMessage, FeedEntry } from "../dashboard_message.ts";
-import { byId, make, setText } from "./dom.ts";
+import { byId, duration, make, setText } from "./dom.ts";
 import { objectPath } from "./object_path.ts";
-import { duration } from "./words.ts";
 
 const MAX_LINES = 100;
 

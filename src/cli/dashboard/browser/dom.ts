@@ -1,5 +1,5 @@
 /**
- * The elements of the page. Text of the server becomes text nodes, never markup.
+ * The elements of the page, and texts in them. Text of the server becomes text nodes, never markup.
  * @module
  */
 
@@ -86,4 +86,41 @@ export function makeEmptyRow(text: string, columns: number): HTMLTableRowElement
   cell.colSpan = columns;
   row.append(cell);
   return row;
+}
+
+/** A space that keeps the height of a line without text. */
+export const NO_TEXT = "\u00a0";
+
+/** `12,000`. */
+export function number(value: number): string {
+  return value.toLocaleString("en");
+}
+
+/** `1 pod`, `2 pods`. */
+export function plural(count: number, one: string, many: string): string {
+  return `${number(count)} ${count === 1 ? one : many}`;
+}
+
+/** `now`, `3 s`, `2 min`. */
+export function duration(ms: number): string {
+  const s = Math.max(0, Math.round(ms / 1_000));
+  if (s < 1) return "now";
+  if (s < 60) return `${s} s`;
+  if (s < 3_600) return `${Math.floor(s / 60)} min`;
+  if (s < 86_400) return `${Math.floor(s / 3_600)} h`;
+  return `${Math.floor(s / 86_400)} d`;
+}
+
+/** `just now`, `3 s ago`. */
+export function ago(ms: number): string {
+  const text = duration(ms);
+  return text === "now" ? "just now" : `${text} ago`;
+}
+
+/** A text with its invisible characters escaped. */
+export function visible(text: string): string {
+  return text.replace(
+    /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu,
+    (c) => `\\u{${c.codePointAt(0)?.toString(16)}}`,
+  );
 }

@@ -4,9 +4,8 @@
  */
 
 import type { FoundObject, SearchedList, SearchResult } from "../dashboard_message.ts";
-import { byId, make } from "./dom.ts";
+import { byId, make, number, visible } from "./dom.ts";
 import { objectPath } from "./object_path.ts";
-import { number, visible } from "./words.ts";
 
 const DELAY_MS = 120;
 /** The objects of each list that a search by labels reads. */

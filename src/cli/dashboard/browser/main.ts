@@ -5,13 +5,11 @@
 
 import type { DashboardMessage } from "../dashboard_message.ts";
 import { addChanges, clearChanges, showAges } from "./changes.ts";
-import { showIndices, showNamespaces, showNodes } from "./counts.ts";
+import { showIndices, showNamespaces, showNodes, showResources } from "./tables.ts";
 import { byId, setClass, setText } from "./dom.ts";
 import { leaveFinder, startFinder } from "./finder.ts";
 import { isObjectOpen, startObjectView } from "./object_view.ts";
-import { showResources } from "./resources.ts";
-import { showSummary } from "./summary.ts";
-import { showTiles } from "./tiles.ts";
+import { showSummary, showTiles } from "./overview.ts";
 import { SILENCE_MS, type View } from "./view.ts";
 
 const RETRY_MS = 2_000;

@@ -1,11 +1,10 @@
 /**
- * The dialog with the object that the URL's fragment names: as YAML, and again after each of its changes.
+ * The dialog with the object that the fragment of the URL names: as YAML, and again after each of its changes.
  * @module
  */
 
-import { byId, make } from "./dom.ts";
+import { byId, make, visible } from "./dom.ts";
 import { objectOfPath, pathOfFragment } from "./object_path.ts";
-import { visible } from "./words.ts";
 
 const RETRY_MS = 2_000;
 /** Longer texts are shown without colors. */
