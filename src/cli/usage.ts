@@ -43,7 +43,7 @@ Resources:
                            had, marked as stale, until the server is back
       --allow-secrets      allow Secrets among the resources; refused by default
       --drop PATHS         fields that are neither stored nor served: 'spec.containers[].env'; with them goes kubectl's
-                           last-applied annotation, which has the whole object in it
+                           last-applied annotation, which has the whole object in it. By default everything is kept
 
 Server and readers:
       --host ADDRESS       the address to listen on; 127.0.0.1 by default; any other than loopback needs

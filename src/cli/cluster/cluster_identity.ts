@@ -10,17 +10,13 @@ import { abortable, onAbort, withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
 import { CommandError } from "../errors.ts";
 
-/**
- * Reads the uid of the namespace `kube-system`, which every cluster has, and no two have the same; `""` if
- * there is no such namespace, or it may not be read.
- */
+/** What identifies a cluster, as `ListerWatcher.clusterUid`; `""` if that may not be read, or is not there. */
 export async function readClusterUid(
   cluster: Pick<Cluster, "resource">,
   signal: AbortSignal,
 ): Promise<string> {
   try {
-    const namespace = await cluster.resource("v1/namespaces").get("kube-system", { signal });
-    return namespace.metadata?.uid ?? "";
+    return await cluster.resource("v1/namespaces").clusterUid(signal);
   } catch (error) {
     if (isForbidden(error) || isNotFound(error)) return "";
     throw error;
@@ -49,7 +45,7 @@ export class ClusterGate {
   #checking: Promise<void> | undefined;
   #onOther: (error: CommandError) => void = () => {};
 
-  constructor({ clock }: { readonly clock: Clock }) {
+  constructor(clock: Clock) {
     this.#clock = clock;
   }
 

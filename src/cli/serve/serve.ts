@@ -79,7 +79,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   const { source = { kind: "embedded" } } = options;
   const credentials = await readCredentials({ ...options, clock, logger });
   options.signal?.throwIfAborted();
-  const gate = new ClusterGate({ clock });
+  const gate = new ClusterGate(clock);
   const connection = await connect(source, { clock, logger, gate });
   const link = linkedAbort(options.signal);
   const { signal } = link;
