@@ -89,8 +89,8 @@ export let newWiredController: <T>(config: ControllerConfig<T>, wiring: Controll
 
 /** What an informer sets besides. */
 interface ControllerWiring extends ReflectorWiring {
-  /** Whether the next item belongs to the last one: both are processed in one turn. */
-  readonly isWithinStep?: () => boolean;
+  /** Where `process` is: whether the next item belongs to the last one, so that one turn has both. */
+  readonly applied?: { readonly isWithinStep: boolean };
 }
 
 function newLoop<T>(
@@ -126,7 +126,7 @@ export class Controller<T> {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #pace: Pace;
-  #isWithinStep: (() => boolean) | undefined;
+  #applied: ControllerWiring["applied"];
   readonly #stopped = new Latch();
   #started = false;
 
@@ -134,7 +134,7 @@ export class Controller<T> {
     newWiredController = (config, wiring) => {
       const controller = new Controller(config);
       controller.#reflector = newLoop(config, wiring);
-      controller.#isWithinStep = wiring.isWithinStep;
+      controller.#applied = wiring.applied;
       return controller;
     };
   }
@@ -242,7 +242,7 @@ export class Controller<T> {
       while (
         !signal.aborted && (this.#isLongNext() ? await this.#processList(signal) : this.#processNext())
       ) {
-        if (!pacer.spend() || this.#isWithinStep?.()) continue;
+        if (!pacer.spend() || this.#applied?.isWithinStep) continue;
         await pacer.rest();
         break;
       }

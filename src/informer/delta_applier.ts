@@ -117,7 +117,8 @@ export class DeltaApplier<T> {
   #hasPosition = false;
   /** Of the last list or bookmark: `""` unless it is a merged resourceVersion. */
   #layout = "";
-  #isWithinStep = false;
+  /** Whether the store is between two merged versions: the next bookmark says where the last changes lead. */
+  isWithinStep = false;
   /** The version of the last list or event that was applied. */
   #newest = "";
 
@@ -139,11 +140,6 @@ export class DeltaApplier<T> {
       isObserved: () => this.#isObserved,
       observe: (event) => this.#observe(event),
     });
-  }
-
-  /** Whether the store is between two merged versions: the next bookmark says where the last changes lead. */
-  get isWithinStep(): boolean {
-    return this.#isWithinStep;
   }
 
   /** Applies deltas of the queue, in this turn. */
@@ -208,7 +204,7 @@ export class DeltaApplier<T> {
     const { resourceVersion } = delta.object;
     this.#hasPosition = resourceVersion !== "" && resourceVersion !== "0";
     this.#layout = layoutOf(resourceVersion);
-    this.#isWithinStep = false;
+    this.isWithinStep = false;
     this.#newest = resourceVersion;
     try {
       yield* this.#lists.replaceSteps(delta.object, isInInitialList);
@@ -226,7 +222,11 @@ export class DeltaApplier<T> {
     const store = this.#store;
     const key = this.#keyOf(object, "update");
     const reached = this.#reachedBeside(object, isLate);
-    const oldObject = store.update(key, this.#holding.hold(object, key));
+    // Of a queue that keeps the order, what is queued is held already.
+    const oldObject = store.update(
+      key,
+      this.#history === undefined ? this.#holding.hold(object, key) : object,
+    );
     if (reached !== undefined) store.bookmark(reached);
     const isObserved = this.#isObserved;
     if (oldObject === undefined) {
@@ -256,7 +256,7 @@ export class DeltaApplier<T> {
   #reachedBeside(object: T, isLate: boolean): string | undefined {
     if (!isLate && this.#layout === "") return undefined; // the ordinary case
     const isUnplaced = this.#layout !== "" && layoutOf(resourceVersionOf(object) ?? "") !== this.#layout;
-    if (isUnplaced) this.#isWithinStep = true;
+    if (isUnplaced) this.isWithinStep = true;
     return isLate || isUnplaced ? this.#store.lastStoreSyncResourceVersion() : undefined;
   }
 
@@ -308,7 +308,7 @@ export class DeltaApplier<T> {
     }
     this.#hasPosition = true;
     this.#layout = layoutOf(resourceVersion);
-    this.#isWithinStep = false;
+    this.isWithinStep = false;
     store.bookmark(resourceVersion);
     if (this.#isObserved) this.#observe({ type: "bookmark", resourceVersion });
   }

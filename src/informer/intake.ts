@@ -58,8 +58,9 @@ export class Intake<T> {
       : undefined;
     const take = holding.heldTransform(transform);
     if (take === undefined) return;
-    this.queue = (object) =>
-      transform !== undefined && this.#stored(object) === object ? object : take(object);
+    this.queue = transform === undefined
+      ? take
+      : (object) => this.#stored(object) === object ? object : take(object);
   }
 
   /** Takes in an object of a list, as it was decoded. */

@@ -140,7 +140,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   }, {
     quarantine,
     neverGoesBack: keepsOrder,
-    isWithinStep: () => applier.isWithinStep,
+    applied: applier,
     knownObjects: intake === undefined ? store : held,
     ...(snapshot && { snapshot }),
     ...(intake === undefined ? {} : { intake: intake.list, acceptIntake: intake.accepts }),

@@ -12,12 +12,8 @@
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/object.ts";
-import {
-  type OnTransformFailure,
-  transformed,
-  transformedAll,
-  type TransformFunc,
-} from "../store/transform.ts";
+import { TransformError } from "../store/errors.ts";
+import { type OnTransformFailure, transformedAll, type TransformFunc } from "../store/transform.ts";
 import type { Delta, Deltas } from "./delta.ts";
 import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncProcessFunc } from "./queue.ts";
@@ -343,7 +339,11 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   ): void {
     this.#keyIn(object, operation);
     if (this.transform !== undefined && type !== "Sync" && !(object instanceof DeletedFinalStateUnknown)) {
-      object = transformed(this.transform, object);
+      try {
+        object = this.transform(object);
+      } catch (error) {
+        throw new TransformError(object, error);
+      }
     }
     this.#push({ type, object } as Delta<T>);
   }

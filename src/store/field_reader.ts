@@ -4,8 +4,7 @@
  */
 
 import { type FieldTexts, TextFields } from "../text/field_tree.ts";
-import { ObjectText } from "../text/object_reader.ts";
-import { ObjectTextReader } from "../text/object_text_reader.ts";
+import { ObjectText, ObjectTextReader } from "../text/object_text_reader.ts";
 
 /**
  * Reads the values of fields out of JSON texts, all of them in one walk over the text: the same values as an

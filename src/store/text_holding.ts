@@ -66,8 +66,13 @@ export class TextObject implements HeldObject {
   readonly namespace: string | undefined;
   /** May be those of another object that has the same. */
   readonly labels: Labels | undefined;
-  /** May be that of another object that has the same. */
-  readonly type: TypeMeta | undefined;
+  readonly apiVersion: string | undefined;
+  readonly kind: string | undefined;
+  /**
+   * What is live of the object's metadata: this object itself, so that `metaOf` reads it without a call;
+   * `undefined` for an object without metadata.
+   */
+  readonly metadata: this | undefined;
   /** For the holding that made it. */
   readonly text: string;
   /** The values of its fields until the indices have them, if the source read them. */
@@ -80,37 +85,22 @@ export class TextObject implements HeldObject {
     this.resourceVersion = metadata.resourceVersion;
     this.namespace = metadata.namespace;
     this.labels = metadata.labels;
-    this.type = metadata.type;
+    this.apiVersion = metadata.apiVersion;
+    this.kind = metadata.kind;
+    this.metadata = metadata.resourceVersion === undefined ? undefined : this;
     this.text = text;
     this.fields = undefined;
-  }
-
-  get apiVersion(): string | undefined {
-    return this.type?.apiVersion;
-  }
-
-  get kind(): string | undefined {
-    return this.type?.kind;
-  }
-
-  /** What is live of the object's metadata. */
-  get metadata(): this | undefined {
-    return this.resourceVersion === undefined ? undefined : this;
   }
 }
 
 /** What stays readable of an object that is encoded. */
 interface LiveMetadata {
-  readonly type: TypeMeta | undefined;
+  readonly apiVersion: string | undefined;
+  readonly kind: string | undefined;
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
   readonly namespace: string | undefined;
   readonly labels: Labels | undefined;
-}
-
-interface TypeMeta {
-  readonly apiVersion: string | undefined;
-  readonly kind: string | undefined;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -136,7 +126,8 @@ export interface TextForm {
 
 /** Encodes and decodes the objects of one store. */
 export class TextHolding<T> implements Holding<T> {
-  readonly #texts: TextForm;
+  /** What is held of a text; the text itself if it is `undefined`. */
+  readonly #form: TextForm | undefined;
   readonly #keyFunc: KeyFunc;
   readonly #readsMetadataOnly: boolean;
   readonly #options: TextsOptions & HoldingOptions;
@@ -163,13 +154,14 @@ export class TextHolding<T> implements Holding<T> {
    */
   #namespace: string | undefined;
   #labels: Labels | undefined;
-  #type: TypeMeta | undefined;
+  #apiVersion: string | undefined;
+  #kind: string | undefined;
   /** What they gave when an object was encoded; `undefined` where they threw. */
   #indexValues = new WeakMap<TextObject, (readonly string[] | undefined)[]>();
 
   /** Makes the holding of objects that have these keys. */
-  constructor(keyFunc: KeyFunc, texts: TextForm, options: TextsOptions & HoldingOptions = {}) {
-    this.#texts = texts;
+  constructor(keyFunc: KeyFunc, form?: TextForm, options: TextsOptions & HoldingOptions = {}) {
+    this.#form = form;
     this.#keyFunc = keyFunc;
     this.#readsMetadataOnly = READ_METADATA_ONLY.has(keyFunc);
     this.#options = options;
@@ -197,7 +189,7 @@ export class TextHolding<T> implements Holding<T> {
     } catch {
       return object; // whatever needs the key throws why there is none
     }
-    const encoded = new TextObject(key, live, this.#texts.encode(JSON.stringify(object)));
+    const encoded = new TextObject(key, live, this.#encoded(JSON.stringify(object)));
     this.#heat(encoded, own);
     return encoded;
   }
@@ -233,7 +225,7 @@ export class TextHolding<T> implements Holding<T> {
         const key = this.#readsMetadataOnly
           ? read?.key ?? this.#keyFunc(head)
           : this.#keyFunc(JSON.parse(text));
-        const held = new TextObject(key, live, this.#texts.encode(text, read?.fields));
+        const held = new TextObject(key, live, this.#encoded(text, read?.fields));
         if (this.#lastField !== undefined) held.fields = read?.fields;
         if (held.text !== text) this.#keepText(held, text);
         return held;
@@ -290,8 +282,12 @@ export class TextHolding<T> implements Holding<T> {
     return held instanceof TextObject ? this.#text(held) : undefined;
   }
 
+  #encoded(json: string, fields?: FieldTexts): string {
+    return this.#form === undefined ? json : this.#form.encode(json, fields);
+  }
+
   #text(held: TextObject): string {
-    return this.#came.get(held) ?? this.#texts.decode(held.text);
+    return this.#form === undefined ? held.text : this.#came.get(held) ?? this.#form.decode(held.text);
   }
 
   #keepText(held: TextObject, text: string): void {
@@ -357,7 +353,7 @@ export class TextHolding<T> implements Holding<T> {
   heldIndex(indexFunc: IndexFunc<T>): IndexFunc<Held<T>> {
     const path = fieldPathOf(indexFunc);
     const place = path === undefined ? undefined : this.#fields.add(path);
-    if (path !== undefined) this.#texts.fieldAdded?.(path);
+    if (path !== undefined) this.#form?.fieldAdded?.(path);
     const wrapper: Wrapper<T> = { indexFunc, place, early: undefined };
     const wrapped: IndexFunc<Held<T>> = (held) => {
       if (!(held instanceof TextObject)) return indexFunc(held as T);
@@ -411,10 +407,16 @@ export class TextHolding<T> implements Holding<T> {
     if (sharesLabels || !isSame(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;
     const { apiVersion, kind } = (object ?? {}) as { apiVersion?: unknown; kind?: unknown };
     if (!isTextOrAbsent(apiVersion) || !isTextOrAbsent(kind)) return undefined;
-    if (this.#type?.apiVersion !== apiVersion || this.#type?.kind !== kind) {
-      this.#type = apiVersion === undefined && kind === undefined ? undefined : { apiVersion, kind };
-    }
-    return { type: this.#type, uid, resourceVersion, namespace: this.#namespace, labels: this.#labels };
+    if (apiVersion !== this.#apiVersion) this.#apiVersion = apiVersion;
+    if (kind !== this.#kind) this.#kind = kind;
+    return {
+      apiVersion: this.#apiVersion,
+      kind: this.#kind,
+      uid,
+      resourceVersion,
+      namespace: this.#namespace,
+      labels: this.#labels,
+    };
   }
 
   #heat(encoded: TextObject, object: T): void {

@@ -37,13 +37,8 @@ import { TextCodec } from "./text_codec.ts";
  */
 export function texts(options: TextsOptions = {}): NewHolding {
   return <T>(keyFunc: KeyFunc, { onOpened }: HoldingOptions = {}) =>
-    new TextHolding<T>(keyFunc, AS_IT_IS, { ...options, ...(onOpened && { onOpened }) });
+    new TextHolding<T>(keyFunc, undefined, { ...options, ...(onOpened && { onOpened }) });
 }
-
-const AS_IT_IS = {
-  encode: (json: string): string => json,
-  decode: (text: string): string => text,
-};
 
 /**
  * Holds the objects of stores and informers as short texts that are decoded when they are read, for a sixth

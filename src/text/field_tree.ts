@@ -34,9 +34,7 @@ export class TextFields {
   };
 
   /** How many paths there are. */
-  get size(): number {
-    return this.#paths.length;
-  }
+  size = 0;
 
   /**
    * Adds a path; returns its place.
@@ -45,7 +43,8 @@ export class TextFields {
    */
   add(path: string): number {
     const segments = parseFieldPath(path, { mayEndInElements: true });
-    const place = this.#paths.push(segments) - 1;
+    const place = this.size++;
+    this.#paths.push(segments);
     const [field] = segments;
     if (segments.length === 1 && (field === "kind" || field === "apiVersion")) {
       this.placesOfType[field].push(place);

@@ -37,22 +37,6 @@ export interface ReadAlong {
   readonly fields: FieldTexts;
 }
 
-/** An object as text, and what was read of it. */
-export class ObjectText implements ReadAlong {
-  /** The JSON text, without white space around it. A string of its own, that keeps no other text alive. */
-  readonly text: string;
-  readonly head: UncheckedHead;
-  readonly key: string | undefined;
-  readonly fields: FieldTexts;
-
-  constructor(text: string, head: UncheckedHead, key: string | undefined, fields: FieldTexts) {
-    this.text = text;
-    this.head = head;
-    this.key = key;
-    this.fields = fields;
-  }
-}
-
 /** What the items of a list are, where they do not say so themselves. */
 export interface ItemType {
   readonly apiVersion: string;

@@ -18,10 +18,26 @@ import {
   type ItemType,
   type ObjectHead,
   ObjectReader,
-  ObjectText,
   type ReadAlong,
   ROOM,
+  type UncheckedHead,
 } from "./object_reader.ts";
+
+/** An object as text, and what was read of it. */
+export class ObjectText implements ReadAlong {
+  /** The JSON text, without white space around it. A string of its own, that keeps no other text alive. */
+  readonly text: string;
+  readonly head: UncheckedHead;
+  readonly key: string | undefined;
+  readonly fields: FieldTexts;
+
+  constructor(text: string, head: UncheckedHead, key: string | undefined, fields: FieldTexts) {
+    this.text = text;
+    this.head = head;
+    this.key = key;
+    this.fields = fields;
+  }
+}
 
 /**
  * Reads objects out of texts and bytes, as {@linkcode ObjectText}. The texts must be well-formed (no lone
@@ -53,7 +69,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     end: number,
     type?: ItemType,
   ): ObjectText | undefined {
-    const { kindStart, kindEnd, apiVersionStart, apiVersionEnd, metadataStart } = this.walk;
+    const { kindStart, kindEnd, apiVersionStart, apiVersionEnd, metadataStart, cutCount } = this.walk;
     this.#bytes = bytes;
     let kind: unknown;
     let apiVersion: unknown;
@@ -72,7 +88,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     const key = this.#hasUsualName() ? this.#keyText() : undefined;
     const head = { kind, apiVersion, metadata: this.#metadata(key) };
     const fields = this.#fieldTexts(from === start ? undefined : type);
-    const text = this.decoder.decode(bytes.subarray(from, this.compact(bytes, end)));
+    const text = this.decoder.decode(bytes.subarray(from, cutCount === 0 ? end : this.compact(bytes, end)));
     return new ObjectText(text, head, key, fields);
   }
 

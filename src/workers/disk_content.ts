@@ -120,7 +120,7 @@ export class DiskContent {
 
   /** Writes an object in the place of its key's earlier state. */
   put(key: string, held: unknown, json: () => string): void {
-    const { uid, resourceVersion, namespace, labels, type } = held instanceof TextObject
+    const { apiVersion, kind, uid, resourceVersion, namespace, labels } = held instanceof TextObject
       ? held
       : newTextObject(key, "", json());
     const fields = held instanceof TextObject ? this.#bodies.takeFields(held.text) : undefined;
@@ -134,7 +134,7 @@ export class DiskContent {
       uid ?? null,
       resourceVersion ?? null,
       namespace ?? null,
-      type === undefined ? null : JSON.stringify([type.apiVersion ?? null, type.kind ?? null]),
+      JSON.stringify([apiVersion ?? null, kind ?? null]),
       labels === undefined ? null : this.#labelText(labels),
       fields === undefined ? null : JSON.stringify(fields),
     );
@@ -248,7 +248,8 @@ function newEntry(row: readonly SqlValue[], shared: SharedValues, bodies: DiskBo
     resourceVersion: version as string | null ?? undefined,
     namespace: shared.text(namespace),
     labels: shared.parsed(labels),
-    type: types && { apiVersion: types[0] ?? undefined, kind: types[1] ?? undefined },
+    apiVersion: types?.[0] ?? undefined,
+    kind: types?.[1] ?? undefined,
   }, String(body));
   held.fields = shared.parsed(fields);
   return {
@@ -265,7 +266,8 @@ function newTextObject(key: string, text: string, json: string): TextObject {
   const { apiVersion, kind, metadata } = JSON.parse(json);
   const { uid, resourceVersion, namespace, labels } = metadata ?? {};
   return new TextObject(key, {
-    type: apiVersion === undefined && kind === undefined ? undefined : { apiVersion, kind },
+    apiVersion,
+    kind,
     uid,
     resourceVersion: metadata === undefined ? undefined : resourceVersion ?? "",
     namespace,

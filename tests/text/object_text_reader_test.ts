@@ -4,8 +4,7 @@ import { seededRandom } from "../../src/util/seeded_random.ts";
 import { fieldIndex, metaNamespaceKey } from "@listwatch/cache";
 import type { ObjectMeta } from "../../src/meta/object.ts";
 import { TextFields } from "../../src/text/field_tree.ts";
-import { ObjectText } from "../../src/text/object_reader.ts";
-import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
+import { ObjectText, ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { acceptsHead } from "../../src/schema/checks.ts";
 import { propertyOptions } from "../property.ts";
 

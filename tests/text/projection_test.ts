@@ -2,8 +2,8 @@ import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Projection, type ProjectionOptions } from "@listwatch/cache/client";
-import { ObjectParser, ObjectText } from "../../src/text/object_reader.ts";
-import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
+import { ObjectParser } from "../../src/text/object_reader.ts";
+import { ObjectText, ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { propertyOptions } from "../property.ts";
 
 const texts = new ObjectTextReader();

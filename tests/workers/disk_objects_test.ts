@@ -5,7 +5,7 @@ import { type SnapshotChange, type SnapshotEntry, SnapshotRefusedError } from "@
 import { newStore } from "@listwatch/cache/store";
 import { pod } from "@listwatch/cache/testing";
 import { DiskObjects } from "@listwatch/cache/workers";
-import type { ObjectText } from "../../src/text/object_reader.ts";
+import type { ObjectText } from "../../src/text/object_text_reader.ts";
 import { newCache } from "../../src/store/cache.ts";
 import { heldStoreOf } from "../../src/store/holding.ts";
 import { FakeClock } from "../../src/util/clock.ts";

@@ -8,8 +8,7 @@ import { compareResourceVersions } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../../meta/list_watch.ts";
 import { LineCutter } from "../../text/line_cutter.ts";
-import { ObjectText } from "../../text/object_reader.ts";
-import { ObjectTextReader } from "../../text/object_text_reader.ts";
+import { ObjectText, ObjectTextReader } from "../../text/object_text_reader.ts";
 import { encode } from "./encoding.ts";
 
 /** The media type of server-sent events. */
