@@ -1497,7 +1497,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "merged: others see a part of a step",
     file: "src/informer/controller.ts",
-    find: "if (!pacer.spend() || this.#isWithinStep?.()) continue;",
+    find: "if (!pacer.spend() || this.#applied?.isWithinStep) continue;",
     replace: "if (!pacer.spend()) continue;",
     test: "tests/hono/content/merged_informer_test.ts",
   },

@@ -223,10 +223,8 @@ export class DeltaApplier<T> {
     const key = this.#keyOf(object, "update");
     const reached = this.#reachedBeside(object, isLate);
     // Of a queue that keeps the order, what is queued is held already.
-    const oldObject = store.update(
-      key,
-      this.#history === undefined ? this.#holding.hold(object, key) : object,
-    );
+    const held = this.#history === undefined ? this.#holding.hold(object, key) : object;
+    const oldObject = store.update(key, held);
     if (reached !== undefined) store.bookmark(reached);
     const isObserved = this.#isObserved;
     if (oldObject === undefined) {

@@ -329,9 +329,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: handlers are notified before the store is written",
     file: APPLIER,
-    find: "const oldObject = store.update(key, this.#holding.hold(object, key));",
-    replace: "const oldObject = store.get(key);\n" +
-      "    queueMicrotask(() => store.update(key, this.#holding.hold(object, key)));",
+    find: "const oldObject = store.update(key, held);",
+    replace: "const oldObject = store.get(key);\n    queueMicrotask(() => store.update(key, held));",
   },
   {
     name: "informer: a late handler misses the stored objects",
