@@ -35,6 +35,8 @@ export interface ListRequest {
 export interface PagePlace<T> {
   /** A state of the past; `undefined`: the content now. */
   readonly past: Snapshot<T> | undefined;
+  /** The version of the content now, if the page is of that one only. */
+  readonly at?: string;
   /** The least key. */
   readonly start: string;
   /** The most objects. */
@@ -87,8 +89,9 @@ export async function placePage<T extends KubernetesObject>(
       );
     }
     const place = { start: token.start > start ? token.start : start, limit };
-    if (token.resourceVersion === LATEST || token.resourceVersion === log.resourceVersion) {
-      return { ...place, past: undefined };
+    if (token.resourceVersion === LATEST) return { ...place, past: undefined };
+    if (token.resourceVersion === log.resourceVersion) {
+      return { ...place, past: undefined, at: token.resourceVersion };
     }
     const past = await stateAt(token.resourceVersion);
     return past === undefined ? continueFrom(token.start, request) : { ...place, past };
@@ -102,6 +105,18 @@ export async function placePage<T extends KubernetesObject>(
   if (!isExact) return { past: undefined, start, limit };
   const past = await stateAt(resourceVersion);
   return past === undefined ? stateTooOld(resourceVersion) : { past, start, limit };
+}
+
+/** The place of a page whose state may have become one of the past since it was placed. */
+export function stillPlaced<T extends KubernetesObject>(
+  { log, states }: Content<T>,
+  request: ListRequest,
+  place: PagePlace<T>,
+): PagePlace<T> | Status {
+  const { at, start, limit } = place;
+  if (at === undefined || at === log.resourceVersion) return place;
+  const past = states.stateAt(at);
+  return past === undefined ? continueFrom(start, request) : { past, start, limit };
 }
 
 /** 410: a list at a resourceVersion whose state is not known any more. */

@@ -11,7 +11,7 @@ import type { Content } from "../content/content.ts";
 import { gzipChunks, gzipResponse } from "./gzip.ts";
 import type { ListBodies } from "./kept_bodies.ts";
 import { type BodyReader, type Bytes, type ListShape, ListText } from "./list_body.ts";
-import { cutPage, type ListRequest, type PagePlace, placePage } from "../content/page.ts";
+import { cutPage, type ListRequest, type PagePlace, placePage, stillPlaced } from "../content/page.ts";
 import { newStalledError, type Reader, type Readers } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
 import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
@@ -50,18 +50,21 @@ export async function answerList(
   content: Content<KubernetesObject>,
   request: ListAnswerRequest,
 ): Promise<Response | Status> {
-  const place = await placePage(content, request);
-  if (!("limit" in place)) return place;
+  const { hashes } = content;
   const { bodies, tags, namespace, pacer, format } = request;
   const yaml = format.mediaType === "application/yaml" ? await loadYaml() : undefined;
   const shape: ListShape = { view: request.view, pretty: format.pretty, yaml, holding: content.holding };
+  const placed = await placePage(content, request);
+  if (!("limit" in placed)) return placed;
+  if (placed.past === undefined && request.view.sharedAs !== undefined) await hashes.catchUp(pacer);
+  // Others had a turn.
+  const place = stillPlaced(content, request, placed);
+  if (!("limit" in place)) return place;
   const name = place.past === undefined ? bodyName(request, place) : undefined;
   if (name === undefined) {
     const body = bodies.alone(new ListText(await cutPage(content, request, place), shape));
     return body === undefined ? tooManyRequests() : await respond(body.open(pacer), request, undefined);
   }
-  const { hashes } = content;
-  await hashes.catchUp(pacer);
   const version = hashes.versionOf(namespace);
   const tag = tags.ofList(content.log, version, name);
   const matching = tag.matching(request.ifNoneMatch);

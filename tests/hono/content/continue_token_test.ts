@@ -62,6 +62,19 @@ describe("readApi, a page with a continue token", () => {
     assert.equal(rest.items.length, 30);
   });
 
+  it("is answered with its state, whenever during the request a change comes", async () => {
+    for (let turns = 0; turns < 60; turns++) {
+      const { api, pods } = apiOf();
+      const { metadata } = await get(api, "/api/v1/pods?limit=10");
+      const next = get(api, `/api/v1/pods?limit=20&continue=${metadata.continue}`);
+      for (let turn = 0; turn < turns; turn++) await null;
+      pods.put(object("a/p-29", 101));
+      const page = await next;
+      assert.equal(page.metadata.resourceVersion, metadata.resourceVersion, `after ${turns} turns`);
+      assert.ok(page.items.every((item: Json) => item.metadata.resourceVersion !== "101"));
+    }
+  });
+
   it("continues its own list only: elsewhere it is 400 and no data", async () => {
     const { api } = apiOf();
     const lists = [
