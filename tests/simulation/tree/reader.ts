@@ -527,7 +527,8 @@ export class TreeReader {
     if (type === "DELETED") this.#known.delete(keyOfObject(object));
     else if (type !== "BOOKMARK") this.#known.set(keyOfObject(object), object);
     this.#position = this.#world.isInDoubt() ? version : Math.max(this.#position, version);
-    this.#saw(node, this.#position, history);
+    // What the reader knew from elsewhere is not what this node has shown.
+    this.#saw(node, version, history);
   }
 
   /** Checks a list. */
