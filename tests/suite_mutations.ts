@@ -386,7 +386,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     within: "add",
     find: "this.#held = undefined;",
     replace: "",
-    test: "tests/store/field_index_test.ts",
+    test: "tests/store/field_reader_test.ts",
   },
   {
     name: "store: after a field that cannot be read, the next object has the values of the one before",
@@ -394,7 +394,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     within: "values",
     find: "this.#values = this.#reader.read(text(held));\n      this.#held = held;",
     replace: "this.#held = held;\n      this.#values = this.#reader.read(text(held));",
-    test: "tests/store/field_index_test.ts",
+    test: "tests/store/field_reader_test.ts",
   },
   {
     name: "work queue: a worker ends its chunk after another one has failed",
@@ -418,7 +418,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     within: "changesSince",
     find: "lastChange = item.quarantined.resourceVersion ?? lastChange;",
     replace: "",
-    test: "tests/hono/content/freshness_test.ts",
+    test: "tests/informer/progress_test.ts",
   },
   {
     name: "snapshot: after it was confirmed, everything is listed for want of bookmarks",

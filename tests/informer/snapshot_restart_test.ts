@@ -123,6 +123,17 @@ describe("SharedIndexInformer with a snapshot", () => {
     assert.deepEqual(machine.requests(), ["version", "watch 2"]);
   });
 
+  it("needs no bookmark, nor a list for want of one, once it is confirmed", async () => {
+    await using machine = new Machine({ bookmarkIntervalMs: 10 ** 8 });
+    machine.create("a");
+    await (await machine.start()).stop();
+    machine.requests();
+    const { informer } = await machine.start();
+    assert.equal(informer.hasSynced(), true);
+    await machine.clock.advance(100_000);
+    assert.deepEqual(machine.requests(), ["version", "watch 2", "watch 2"]);
+  });
+
   it("is confirmed by a proof where only other resources have changed", async () => {
     await using machine = new Machine();
     machine.create("a");

@@ -34,4 +34,16 @@ describe("ListWatchLoop.proven", () => {
     assert.equal(loopOf(run).proven({ after: "50", through: "60" }), false);
     assert.equal(loopOf(run).status().resourceVersion, "40");
   });
+
+  it("moves nothing between two watches: a list that has started may have an earlier version", async () => {
+    const watch = openWatch();
+    await using run = newRun([{ list: page("a@90", "100") }, { watch }], {}, {});
+    await run.start();
+    watch.error(newStatus(410, "Expired", "too old resource version"));
+    await run.clock.advance(0);
+    assert.equal(loopOf(run).status().phase, "backingOff");
+    assert.equal(loopOf(run).proven({ after: "100", through: "130" }), false);
+    assert.equal(loopOf(run).status().resourceVersion, "100");
+    assert.deepEqual(run.store.operations, ["replace 100: a@90"]);
+  });
 });

@@ -274,6 +274,23 @@ describe("Reflector: watches", () => {
     assert.equal(run.reflector.lastSyncResourceVersion(), "32");
   });
 
+  it("where the position never goes back, are at an older event's version until a list comes", async () => {
+    const [watcher, next] = [openWatch(), openWatch()];
+    const script = [{ list: page("", "10") }, { watch: watcher }, { list: page("bar@60", "60") }, {
+      watch: next,
+    }];
+    await using run = newRun(script, {}, { neverGoesBack: true });
+    await run.start();
+    watcher.modify(at("bar@55"));
+    watcher.add(at("baz@32"));
+    await run.clock.advance(0);
+    assert.equal(run.reflector.lastSyncResourceVersion(), "32");
+    assert.equal(run.reflector.status().resourceVersion, "55");
+    watcher.error(statuses.expired);
+    await run.clock.advance(1_000);
+    assert.equal(run.reflector.lastSyncResourceVersion(), "60");
+  });
+
   it("quarantine what is of another kind, a Table, or without metadata: it moves nothing", async () => {
     await using run = await watching((watcher) => {
       watcher.add({ ...at("other@20"), kind: "Service" });

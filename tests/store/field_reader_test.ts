@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fieldIndex } from "@listwatch/cache";
-import { FieldReader } from "../../src/store/field_reader.ts";
+import { FieldReader, HeldFields } from "../../src/store/field_reader.ts";
 import { seededRandom } from "../../src/util/seeded_random.ts";
 import { propertyOptions } from "../property.ts";
 
@@ -180,5 +180,22 @@ describe("FieldReader", () => {
   it("reads a depth that the parser reads", () => {
     const deep = "[".repeat(5_000) + "]".repeat(5_000);
     assert.deepEqual(newReader().read(`{"c":${deep},"a":"x"}`)[0], ["x"]);
+  });
+});
+
+describe("HeldFields", () => {
+  it("gives no values of another object after a text that cannot be read, nor to a field that comes later", () => {
+    const fields = new HeldFields<object>();
+    const [first, lost] = [{}, {}];
+    const textOf = (held: object) => {
+      if (held === lost) throw new Error("it was deleted");
+      return JSON.stringify({ spec: { node: "n1", pool: "p1" } });
+    };
+    const node = fields.add("spec.node");
+    assert.deepEqual(fields.values(first, node, textOf), ["n1"]);
+    for (let i = 0; i < 2; i++) assert.throws(() => fields.values(lost, node, textOf), /it was deleted/);
+    assert.deepEqual(fields.values(first, node, textOf), ["n1"]);
+    const pool = fields.add("spec.pool");
+    assert.deepEqual(fields.values(first, pool, textOf), ["p1"]);
   });
 });

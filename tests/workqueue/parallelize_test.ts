@@ -71,6 +71,17 @@ describe("parallelizeUntil", () => {
     assert.deepEqual([started, finished], [[0, 1], true]);
   });
 
+  it("ends no chunk after a failure", async () => {
+    const started: number[] = [];
+    const work = parallelizeUntil(6, async (piece) => {
+      started.push(piece);
+      await Promise.resolve();
+      if (piece === 0) throw new Error("piece 0");
+    }, { workers: 2, chunkSize: 3 });
+    await assert.rejects(work, /piece 0/);
+    assert.deepEqual(started, [0, 3]);
+  });
+
   it("refuses numbers with which it would do nothing", async () => {
     for (const workers of [0, -1, NaN]) {
       await assert.rejects(parallelizeUntil(1, () => {}, { workers }), RangeError);

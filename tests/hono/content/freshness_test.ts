@@ -92,7 +92,7 @@ describe("readApi", () => {
     server.create("v1/pods", pod("web-1", { namespace: "shop" }));
     const { api, informer } = tower.level(server.fetch, { freshness: "as-is" });
     await using _running = informer.start();
-    await clock.advance(0);
+    await informer.synced();
     // A server that was restored from a backup knows nothing of the reader's version.
     const lost = await WatchReader.open(api, "/api/v1/pods?watch=true&resourceVersion=1000");
     let hasEnded = false;

@@ -139,6 +139,28 @@ describe("readApi, the kept body of a list", () => {
     assert.notEqual(before.headers.get("ETag"), after.headers.get("ETag"));
   });
 
+  it("of a newer content is neither replaced by an older one that took longer, nor has it its tag", async () => {
+    const objects = Array.from(
+      { length: 14_000 },
+      (_, i) => object(`shop/p-${String(i).padStart(5, "0")}`, i + 1, { labels: { app: "web" } }),
+    );
+    const { api, informer, reads } = apiOf(objects);
+    const path = `${PATH}?labelSelector=app%3Dweb&limit=20000`;
+    await (await api.request(`${PATH}?limit=1`)).text(); // the content is hashed
+    const slow = api.request(path);
+    for (let i = 0; i < 100; i++) await Promise.resolve();
+    informer.relist(objects.slice(0, 10), 100_001);
+    const answers = [await api.request(path), await slow];
+    const { count } = reads;
+    answers.push(await api.request(path));
+    assert.equal(reads.count, count, "it is kept");
+    const texts = await Promise.all(answers.map((answer) => answer.text()));
+    assert.deepEqual(texts.map((text) => text.match(/"name":/g)?.length), [10, 14_000, 10]);
+    const [quick, older, kept] = answers.map(({ headers }) => headers.get("ETag"));
+    assert.notEqual(older, quick);
+    assert.equal(kept, quick);
+  });
+
   it("is not made again while only its resourceVersion moves: its items have the same bytes, plain and compressed", async () => {
     const { api, informer, reads } = apiOf(pods(300));
     const forms = ["", "?pretty=1", "?limit=7", "?labelSelector=app%3Dapp-1", "?resourceVersion=0"];

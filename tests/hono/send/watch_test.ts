@@ -407,6 +407,16 @@ describe("EventLog at a relist", () => {
     assert.equal((await watch.chunk())?.length, 200);
   });
 
+  it("after which versions begin anew leaves as much room for events as there was before", async () => {
+    const { api, informer } = apiOf([], 10, { eventWindowBytes: 40_000 });
+    const large = (name: string, version: number) => object(name, version, { spec: "x".repeat(4_000) });
+    for (let i = 1; i <= 8; i++) informer.put(large(`shop/p-${i}`, 10 + i));
+    informer.relist([large("shop/p-1", 4)], 5);
+    for (let i = 1; i <= 3; i++) informer.put(large(`shop/q-${i}`, 5 + i));
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=5`);
+    assert.deepEqual(await watch.lines(3), ["ADDED shop/q-1 6", "ADDED shop/q-2 7", "ADDED shop/q-3 8"]);
+  });
+
   it("cuts off watches from before it, and from its middle, with 410", async () => {
     const { api, informer } = apiOf([object("shop/a", 5)], 10);
     informer.put(object("shop/b", 11));
