@@ -367,8 +367,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: the event window is smaller for ever after a restore",
     file: "src/hono/content/event_log.ts",
-    within: "#restarted",
-    find: "this.#windowBytes = 0;",
+    find: "this.#bytes = 0;",
     replace: "",
     test: "tests/hono/send/watch_test.ts",
   },
