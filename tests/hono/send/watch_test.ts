@@ -407,7 +407,7 @@ describe("EventLog at a relist", () => {
     assert.equal((await watch.chunk())?.length, 200);
   });
 
-  it("after which versions begin anew leaves as much room for events as there was before", async () => {
+  it("at an older version leaves as much room for events as there was before", async () => {
     const { api, informer } = apiOf([], 10, { eventWindowBytes: 40_000 });
     const large = (name: string, version: number) => object(name, version, { spec: "x".repeat(4_000) });
     for (let i = 1; i <= 8; i++) informer.put(large(`shop/p-${i}`, 10 + i));
