@@ -43,7 +43,7 @@ export {
 export { FilteringResourceEventHandler, type ResourceEventHandler } from "./src/informer/events.ts";
 export type { HandlerOptions, HandlerRegistration } from "./src/informer/processor.ts";
 export type { Running } from "./src/informer/controller.ts";
-export { waitForCacheSync } from "./src/informer/wait_for_cache_sync.ts";
+export { waitForCacheSync } from "./src/informer/waits.ts";
 export type { ReflectorStatus } from "./src/reflector/status.ts";
 export { type Deleted, DeletedFinalStateUnknown, type DeletedObject } from "./src/meta/object.ts";
 export type { TransformFunc } from "./src/store/transform.ts";

@@ -17,5 +17,6 @@ export {
 } from "./expiration_cache.ts";
 export { newNamespaceKeyedIndexerAndReflector } from "./namespace_keyed_reflector.ts";
 export { type PushFunc, UndeltaStore } from "./undelta_store.ts";
-export { AsyncTracker, Lazy, SingleFileTracker } from "../informer/sync_tracking.ts";
+export { AsyncTracker, Lazy } from "./trackers.ts";
+export { SingleFileTracker } from "../informer/sync_tracking.ts";
 export { ErrRequeue } from "../queue/errors.ts";

@@ -45,5 +45,5 @@ export type {
 export { SnapshotRefusedError } from "./snapshot/storage.ts";
 export type { InformerStatus, SnapshotStatus } from "./snapshot/storage.ts";
 export type { StoreChange, StoreEvent } from "./events.ts";
-export { type HasSynced, waitFor, type WaitForOptions } from "./wait_for_cache_sync.ts";
+export { type HasSynced, waitFor, type WaitForOptions } from "./waits.ts";
 export type { SyncedMethod } from "../util/deferred.ts";

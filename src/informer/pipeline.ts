@@ -24,7 +24,7 @@ import type { Logger } from "../util/logger.ts";
 import { type Pace, stepObjectsOf } from "../util/turns.ts";
 import { type Controller, newWiredController } from "./controller.ts";
 import { DeltaApplier, type Observation, quarantiner } from "./delta_applier.ts";
-import type { InformerWaits } from "./informer_waits.ts";
+import type { InformerWaits } from "./waits.ts";
 import type { ListApplicationOptions } from "./list_application.ts";
 import { freezeObject, Intake } from "./intake.ts";
 import type { Processor } from "./processor.ts";
@@ -87,21 +87,11 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   };
   const snapshot = informer.snapshot?.begin<T>({
     ...options,
-    resource: source.resource,
-    sourceIdentity: source.identity,
-    clusterUid: source.clusterUid?.bind(source),
     accept: acceptance(options, accepted),
     quarantine,
-    metadata: source.metadata?.(),
-    waiters: waits.versions,
     metrics,
-    lastContactMs: () => controller.status().lastContactTimeMs,
-    proven: (proof) => controller.proven(proof),
-    onRestored: () => waits.restored.open(),
-    onConfirmed: (confirmation) => {
-      controller.confirmed(confirmation);
-      hasSynced();
-    },
+    controller: () => controller,
+    onConfirmed: hasSynced,
   });
   const keepsOrder = informer.queue === undefined;
   const applier = new DeltaApplier<Held<T>>({

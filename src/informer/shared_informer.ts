@@ -32,7 +32,7 @@ import { requireNumbers } from "../util/require_number.ts";
 import { type Controller, paceOf, type Running, startRunning } from "./controller.ts";
 import { InformerStateError } from "./errors.ts";
 import { newEventOpener, type ResourceEventHandler, type StoreEvent } from "./events.ts";
-import { InformerWaits } from "./informer_waits.ts";
+import { InformerWaits } from "./waits.ts";
 import { freezeObject } from "./intake.ts";
 import { newPipeline } from "./pipeline.ts";
 import type { HandlerOptions, HandlerRegistration, HeadHandlerOptions } from "./processor.ts";

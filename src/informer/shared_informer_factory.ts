@@ -22,7 +22,7 @@ import type { Running } from "./controller.ts";
 import type { InformerSnapshot } from "./snapshot/informer_snapshot.ts";
 import { SharedIndexInformer } from "./shared_informer.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
-import { waitFor } from "./wait_for_cache_sync.ts";
+import { waitFor } from "./waits.ts";
 
 /**
  * Where a {@linkcode SharedInformerFactory} gets its sources from: a `Cluster`, or anything with such a

@@ -1,5 +1,5 @@
 /**
- * Tracks whether the handlers of an informer have received its first list.
+ * Tracks whether a handler of an informer has received its first list.
  * @module
  */
 
@@ -7,66 +7,7 @@ import { abortable } from "../util/abort.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";
 
 /**
- * Tracks whether an asynchronous consumer of an informer has synced: the informer has, and every item of the
- * initial list that was started is finished. Items have keys, may be handled at the same time and finish in
- * any order.
- *
- * Start every item of the initial list before the call of {@linkcode AsyncTracker.upstreamHasSynced}; a
- * handler does so by starting those whose `isInInitialList` is true. Once synced, it stays so.
- *
- * Mirrors client-go's `synctrack.AsyncTracker`.
- *
- * @example
- * ```ts
- * import { AsyncTracker } from "@listwatch/cache/compat";
- * const tracker = new AsyncTracker<string>("endpoints writer");
- * tracker.start("shop/web-1");
- * tracker.upstreamHasSynced();
- * console.log(tracker.hasSynced()); // false
- * tracker.finished("shop/web-1");
- * console.log(tracker.hasSynced()); // true
- * ```
- *
- * @category Informers
- */
-export class AsyncTracker<K> {
-  /** For log lines. */
-  readonly name: string;
-  readonly #waiting = new Set<K>();
-  readonly #synced = new SyncedLatch(() => this.#waiting.size);
-
-  /** Makes a tracker without items. */
-  constructor(name = "") {
-    this.name = name;
-  }
-
-  /** An item is being handled; again before it is finished changes nothing. */
-  start(key: K): void {
-    this.#waiting.add(key);
-  }
-
-  /** An item was handled; one that was not started is fine. */
-  finished(key: K): void {
-    this.#waiting.delete(key);
-    this.#synced.check();
-  }
-
-  /** The informer has synced, and every item of its initial list was started. */
-  upstreamHasSynced(): void {
-    this.#synced.upstreamHasSynced();
-  }
-
-  /** Whether the informer has synced and nothing was outstanding since, at least once. */
-  hasSynced(): boolean {
-    return this.#synced.isOpen;
-  }
-
-  /** Resolves when {@linkcode AsyncTracker.hasSynced} becomes true; rejects with the signal's reason. */
-  readonly synced: SyncedMethod = (signal) => abortable(this.#synced.opened, signal);
-}
-
-/**
- * As {@linkcode AsyncTracker}, for a consumer that handles one item after the other: items need no keys, they
+ * As `AsyncTracker`, for a consumer that handles one item after the other: items need no keys, they
  * are counted.
  *
  * Mirrors client-go's `synctrack.SingleFileTracker`.
@@ -128,7 +69,7 @@ export class SingleFileTracker {
 }
 
 /** Opens once the informer has synced and nothing is outstanding, and stays open. */
-class SyncedLatch {
+export class SyncedLatch {
   readonly #latch = new Latch();
   readonly #outstanding: () => number;
   #upstreamSynced = false;
@@ -152,57 +93,5 @@ class SyncedLatch {
 
   check(): void {
     if (this.#upstreamSynced && this.#outstanding() === 0) this.#latch.open();
-  }
-}
-
-/**
- * A value that is computed when it is read, and again only after a `notify`: for values that are derived from
- * a whole store and needed occasionally.
- *
- * Reads during an evaluation share it. One that fails is not remembered: the next read tries again. A read
- * after a `notify` never returns a value whose evaluation started before it.
- *
- * Mirrors client-go's `synctrack.Lazy`.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import { Lazy } from "@listwatch/cache/compat";
- * const nodes = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/nodes");
- * const informer = new SharedIndexInformer(nodes);
- * const names = new Lazy(() => informer.indexer.listKeys().sort());
- * informer.observe(() => names.notify());
- * console.log(await names.get()); // []
- * ```
- *
- * @category Informers
- */
-export class Lazy<V> {
-  readonly #evaluate: () => V | Promise<V>;
-  #value: Promise<V> | undefined;
-
-  /** Makes one that was not computed yet. */
-  constructor(evaluate: () => V | Promise<V>) {
-    this.#evaluate = evaluate;
-  }
-
-  /** Its source has changed. */
-  notify(): void {
-    this.#value = undefined;
-  }
-
-  /**
-   * The value.
-   *
-   * @throws What the evaluation threw.
-   */
-  get(): Promise<V> {
-    if (this.#value !== undefined) return this.#value;
-    const value = new Promise<V>((resolve) => resolve(this.#evaluate()));
-    this.#value = value;
-    value.catch(() => {
-      if (this.#value === value) this.#value = undefined;
-    });
-    return value;
   }
 }

@@ -18,7 +18,6 @@ const FRESH = "src/hono/content/fresh_reads.ts";
 const DECODER = "src/watch/decode_watch.ts";
 const KEEPER = "src/informer/snapshot/content.ts";
 const RUN = "src/informer/snapshot/informer_snapshot.ts";
-const CONFIRMATION = "src/informer/snapshot/informer_snapshot.ts";
 
 /** The defects, in the order of the data flow. */
 export const MUTATIONS: readonly Mutation[] = [
@@ -642,8 +641,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "snapshot: the version is saved ahead of the content",
     file: KEEPER,
-    find: "      resourceVersion,\n      savedAtMs: lastContactMs",
-    replace: "      resourceVersion: String(Number(resourceVersion) + 1),\n      savedAtMs: lastContactMs",
+    find: "      resourceVersion,\n      savedAtMs: controller",
+    replace: "      resourceVersion: String(Number(resourceVersion) + 1),\n      savedAtMs: controller",
   },
   {
     name: "snapshot: deletes are not saved",
@@ -687,13 +686,13 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "snapshot: its content counts as synced before the server answers",
     file: RUN,
-    find: "    this.#context.onRestored();",
-    replace: "    this.#context.onRestored();\n    this.#context.onConfirmed({ isComplete: true });",
+    find: "this.#context.waits.restored.open();",
+    replace: "this.#context.waits.restored.open();\n    this.#context.onConfirmed();",
   },
   {
     name: "snapshot: the server never confirms it",
-    file: CONFIRMATION,
-    find: "    this.#onConfirmed({ isComplete });",
+    file: RUN,
+    find: "    this.#context.onConfirmed();",
     replace: "",
   },
   {
@@ -705,12 +704,12 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "snapshot: no proof is requested where the watch was open before the content was stored",
     file: RUN,
-    find: "if (this.#confirmation.isWatching) this.#confirmation.watching();",
-    replace: "",
+    find: "this.#followed(); // the watch may",
+    replace: "// the watch may",
   },
   {
     name: "snapshot: it has synced before the changes that the watch for a proof saw",
-    file: CONFIRMATION,
+    file: RUN,
     find: "const after = changes.lastChange || from;",
     replace: "const after = from;",
   },
@@ -722,8 +721,8 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "snapshot: one of another cluster that responds at the same address is used",
-    file: CONFIRMATION,
-    find: "uid !== undefined && expectedUid !== undefined && uid !== expectedUid",
+    file: RUN,
+    find: "uid !== undefined && this.#savedUid !== undefined && uid !== this.#savedUid",
     replace: "false",
   },
   {

@@ -355,7 +355,7 @@ export class SnapshotKeeper<T> {
 
   /** What has changed, and the version of the content, read in one turn. */
   #take(): SnapshotChange {
-    const { store, clock, quarantine, lastContactMs } = this.#context;
+    const { store, clock, quarantine, controller } = this.#context;
     const clusterUid = this.#clusterUid();
     const { held, holding } = store;
     const puts: SnapshotPut[] = [];
@@ -368,7 +368,7 @@ export class SnapshotKeeper<T> {
     const resourceVersion = held.lastStoreSyncResourceVersion();
     const change = {
       resourceVersion,
-      savedAtMs: lastContactMs() ?? clock.now(),
+      savedAtMs: controller().status().lastContactTimeMs ?? clock.now(),
       needsList: !this.#hasPosition || isNoPosition(resourceVersion) ||
         quarantine.losses > this.#repairedLosses || quarantine.keys.size > 0,
       ...(clusterUid !== undefined && { clusterUid }),

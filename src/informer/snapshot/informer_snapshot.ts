@@ -4,6 +4,7 @@
  */
 
 import { formatResource } from "../../meta/resource.ts";
+import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import type { Probe, ReflectedSnapshot, RestoredContent } from "../../reflector/reflector_wiring.ts";
 import type { ReflectorPhase } from "../../reflector/status.ts";
 import type { Held } from "../../store/holding.ts";
@@ -13,7 +14,6 @@ import { InformerStateError } from "../errors.ts";
 import type {
   InformerStatus,
   SnapshotContext,
-  SnapshotIdentity,
   SnapshotRun,
   SnapshotStatus,
   SnapshotStorage,
@@ -21,7 +21,7 @@ import type {
 import { loadSnapshot, SnapshotKeeper } from "./content.ts";
 import type { StoreEvent } from "../events.ts";
 import { DecodeError } from "../../meta/request.ts";
-import { compareResourceVersions } from "../../meta/object.ts";
+import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import { isTooManyRequests, statusErrorOf } from "../../meta/status.ts";
 import { abortable, sleep, withTimeLimit } from "../../util/abort.ts";
 import { changesSince, currentVersion } from "./progress.ts";
@@ -147,13 +147,33 @@ function faultOf(
 }
 
 const DEFAULTS = { intervalMs: 1_000, loadTimeoutMs: 30_000, stopTimeoutMs: 10_000 };
+/** How long the server may take to answer a question. */
+const ANSWER_MS = 30_000;
+/** The changes since the snapshot may be on their way. */
+const GRACE_MS = 200;
+/** So many watches for a bookmark are opened, at growing intervals. */
+const MOST_PROOFS = 4;
+const TOO_SLOW = new Error(`no answer within ${ANSWER_MS} ms`);
 
+/**
+ * The snapshot of a running informer: what was loaded, until it is in the store; what is in the store, until
+ * the server has confirmed it; and from then on what is saved.
+ *
+ * The server confirms a snapshot by a list or a bookmark, or by an event that brings the store to the version
+ * that the server had when the informer started. Where its source has no `metadata` to read that version
+ * with, any event does. Bookmarks come once a minute: so while a watch is open and nothing has confirmed the
+ * snapshot, a short second watch asks for one (progress.ts).
+ */
 class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   readonly #storage: SnapshotStorage;
   readonly #context: SnapshotContext<T>;
+  /** A source of the versions of the same objects. */
+  readonly #metadata: ListerWatcher<KubernetesObject> | undefined;
   readonly #options: SnapshotOptions & typeof DEFAULTS;
   readonly #keeper: SnapshotKeeper<T>;
-  readonly #confirmation: SnapshotConfirmation<T>;
+  readonly #stop = new AbortController();
+  /** Ends the questions whether the content is what the server has. */
+  readonly #confirmed = new AbortController();
   #load: SnapshotStatus["load"] = "loading";
   #refusal: string | undefined;
   /** What was loaded, and is not in the store yet. */
@@ -162,18 +182,27 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   #unconfirmed: InformerStatus["restored"];
   /** What identifies the cluster of the snapshot that was loaded, if it says that. */
   #savedUid: string | undefined;
-  readonly #stop = new AbortController();
+  /** What identifies the cluster that responds, or why that cannot be read. */
+  #cluster: { readonly uid?: string; readonly unknown?: string } = {};
   /** Whether a part of it could not be stored: only a list confirms it then. */
   #isIncomplete = false;
+  /** The version that the server had when it was asked at the start. */
+  #serverVersion: string | undefined;
+  /** Whether a watch is open. */
+  #isWatching = false;
+  #isProving = false;
 
   constructor(storage: SnapshotStorage, context: SnapshotContext<T>, options: SnapshotOptions) {
     this.#storage = storage;
     this.#context = context;
+    this.#metadata = context.source.metadata?.();
     this.#options = { ...DEFAULTS, ...options };
-    this.#keeper = new SnapshotKeeper(storage, context, this.#options, () => this.#clusterUid);
-    this.#confirmation = new SnapshotConfirmation(context, (confirmation) => {
-      if (!this.#isIncomplete) this.#confirm(confirmation);
-    });
+    this.#keeper = new SnapshotKeeper(
+      storage,
+      context,
+      this.#options,
+      () => this.#cluster.uid ?? this.#savedUid,
+    );
   }
 
   get isPending(): boolean {
@@ -181,10 +210,13 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   }
 
   async load(signal: AbortSignal): Promise<RestoredContent | undefined> {
-    const { name, logger, metrics } = this.#context;
+    const { name, metrics, source } = this.#context;
     const { loadTimeoutMs: timeoutMs } = this.#options;
     try {
-      const identity = identityOf(this.#context, this.#options);
+      const identity = {
+        resource: source.resource === undefined ? name : formatResource(source.resource),
+        source: [source.identity, this.#options.identity].filter((text) => text).join(" "),
+      };
       this.#loaded = await loadSnapshot(this.#storage, this.#context, {
         identity,
         timeoutMs,
@@ -195,35 +227,55 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
       this.#load = this.#loaded === undefined ? "none" : "restored";
     } catch (error) {
       if (signal.aborted) return undefined;
-      this.#load = "refused";
-      this.#refusal = errorMessage(error);
-      logger.warn(`${name}: ${this.#refusal}; listing instead`, { error });
+      this.#refuse(errorMessage(error), { error });
     }
     metrics?.count("informer_snapshot_loads_total", 1, { name, outcome: this.#load });
     return this.#loaded;
   }
 
+  #refuse(refusal: string, fields?: { readonly error: unknown }): void {
+    this.#load = "refused";
+    this.#refusal = refusal;
+    this.#context.logger.warn(`${this.#context.name}: ${refusal}; listing instead`, fields);
+  }
+
   async probe(signal: AbortSignal): Promise<Probe> {
-    const probe = await this.#confirmation.probe(this.#savedUid, signal);
-    if (probe.isOtherCluster) {
-      this.#load = "refused";
-      this.#refusal = "Cannot use the snapshot: another cluster responds at the address of its own";
-      this.#context.logger.warn(`${this.#context.name}: ${this.#refusal}; listing instead`);
+    await this.#readClusterUid(signal);
+    const { uid } = this.#cluster;
+    const isOtherCluster = uid !== undefined && this.#savedUid !== undefined && uid !== this.#savedUid;
+    if (!isOtherCluster) return { isOtherCluster, serverVersion: await this.#readVersion(signal) };
+    this.#refuse("Cannot use the snapshot: another cluster responds at the address of its own");
+    return { isOtherCluster, serverVersion: undefined };
+  }
+
+  /**
+   * Reads what identifies the cluster, if the source and the server permit that.
+   *
+   * @throws What the request fails with, if it may succeed later.
+   */
+  async #readClusterUid(signal: AbortSignal): Promise<void> {
+    const { source } = this.#context;
+    if (source.clusterUid === undefined || this.#cluster.uid !== undefined) return;
+    try {
+      this.#cluster = { uid: await this.#inTime((limited) => source.clusterUid!(limited), signal) };
+    } catch (error) {
+      const { httpStatus = 0 } = statusErrorOf(error) ?? {};
+      const isForGood = error === TOO_SLOW || error instanceof DecodeError ||
+        (httpStatus >= 400 && httpStatus < 500 && !isTooManyRequests(error));
+      if (!isForGood) throw error;
+      this.#cluster = { unknown: errorMessage(error) };
     }
-    return probe;
   }
 
-  /** What identifies the cluster of the content. */
-  get #clusterUid(): string | undefined {
-    return this.#confirmation.cluster.uid ?? this.#savedUid;
-  }
-
-  /** Finds out what identifies the cluster whose objects were listed. */
-  #identify(): void {
-    if (this.#confirmation.cluster.uid !== undefined) return;
-    this.#confirmation.readClusterUid(this.#stop.signal).then(() => {
-      if (this.#confirmation.cluster.uid !== undefined) this.#keeper.touch();
-    }, () => {}); // with the next list
+  async #readVersion(signal: AbortSignal): Promise<string | undefined> {
+    const metadata = this.#metadata;
+    if (metadata === undefined) return undefined;
+    try {
+      return this.#serverVersion = await this.#inTime((limited) => currentVersion(metadata, limited), signal);
+    } catch (error) {
+      if (error === TOO_SLOW) return undefined; // it may be slow with lists only
+      throw error;
+    }
   }
 
   observe(event: StoreEvent<Held<T>>): void {
@@ -232,10 +284,14 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
       return;
     }
     this.#keeper.gather(event);
-    if (event.type === "replaced") this.#identify();
-    if (this.#unconfirmed === undefined) return;
-    if (event.type === "replaced") this.#confirm({ isComplete: true });
-    else this.#confirmation.by(event);
+    if (event.type === "replaced") {
+      this.#identify();
+      this.#confirm(true);
+    } else if (this.#unconfirmed !== undefined && !this.#isIncomplete) {
+      if (event.type === "bookmark") this.#confirm(true);
+      else if (this.#serverVersion === undefined) this.#confirm(false);
+      else if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
+    }
   }
 
   #restored({ items, resourceVersion, savedAtMs }: RestoredContent): void {
@@ -247,153 +303,37 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
       this.#isIncomplete = true;
       this.#context.quarantine.incomplete();
     }
-    this.#context.onRestored();
-    // The watch may have been opened while this was being stored.
-    if (this.#confirmation.isWatching) this.#confirmation.watching();
+    this.#context.waits.restored.open();
+    this.#followed(); // the watch may have been opened while this was being stored
   }
 
-  #confirm(confirmation: { readonly isComplete: boolean }): void {
-    if (this.#unconfirmed === undefined) return;
-    this.#unconfirmed = undefined;
-    this.#confirmation.stop();
-    this.#context.onConfirmed(confirmation);
+  /** Finds out what identifies the cluster whose objects were listed. */
+  #identify(): void {
+    if (this.#cluster.uid !== undefined) return;
+    this.#readClusterUid(this.#stop.signal).then(() => {
+      if (this.#cluster.uid !== undefined) this.#keeper.touch();
+    }, () => {}); // with the next list
   }
 
   entered(phase: ReflectorPhase): void {
-    this.#confirmation.isWatching = phase === "watching";
-    if (phase === "watching" && this.#unconfirmed !== undefined) this.#confirmation.watching();
+    this.#isWatching = phase === "watching";
+    this.#followed();
   }
 
-  status(): Pick<InformerStatus, "restored" | "snapshot"> {
-    return {
-      ...(this.#unconfirmed && { restored: this.#unconfirmed }),
-      snapshot: {
-        load: this.#load,
-        ...(this.#refusal !== undefined && { refusal: this.#refusal }),
-        ...(this.#confirmation.cluster.uid !== undefined && { clusterUid: this.#confirmation.cluster.uid }),
-        ...(this.#confirmation.cluster.unknown !== undefined && {
-          clusterUnknown: this.#confirmation.cluster.unknown,
-        }),
-        ...this.#keeper.status(),
-      },
-    };
+  /** The store may have the content, and a watch from its version, or from a later one, may be open. */
+  #followed(): void {
+    if (!this.#isWatching || this.#unconfirmed === undefined || this.#serverVersion === undefined) return;
+    if (!this.#hasReached(this.#serverVersion)) void this.#prove(this.#confirmed.signal);
+    else if (!this.#isIncomplete) this.#confirm(true);
   }
 
-  stop(): Promise<void> {
-    this.#stop.abort();
-    this.#confirmation.stop();
-    return this.#keeper.stop();
-  }
-}
-
-function identityOf<T>(
-  { name, resource, sourceIdentity = "" }: SnapshotContext<T>,
-  { identity = "" }: SnapshotOptions,
-): SnapshotIdentity {
-  return {
-    resource: resource === undefined ? name : formatResource(resource),
-    source: [sourceIdentity, identity].filter((text) => text !== "").join(" "),
-  };
-}
-
-/** How long the server may take to answer a question. */
-const ANSWER_MS = 30_000;
-/** The changes since the snapshot may be on their way. */
-const GRACE_MS = 200;
-/** So many watches for a bookmark are opened, at growing intervals. */
-const MOST_PROOFS = 4;
-const TOO_SLOW = new Error(`no answer within ${ANSWER_MS} ms`);
-
-/**
- * The server confirms a snapshot by a list or a bookmark, or by an event that brings the store to the version
- * that the server had when the informer started. Where its source has no `metadata` to read that version
- * with, any event does.
- *
- * Bookmarks come once a minute. So while a watch is open and nothing has confirmed the snapshot, a short
- * second watch asks for one (progress.ts).
- */
-export class SnapshotConfirmation<T> {
-  readonly #context: SnapshotContext<T>;
-  readonly #onConfirmed: (confirmation: { readonly isComplete: boolean }) => void;
-  readonly #stop = new AbortController();
-  #serverVersion: string | undefined;
-  #isProving = false;
-  /** Whether a watch is open. */
-  isWatching = false;
-  /** What identifies the cluster, or why that cannot be read. */
-  cluster: { readonly uid?: string; readonly unknown?: string } = {};
-
-  /** @param onConfirmed Called when the server has confirmed the content, maybe more than once. */
-  constructor(
-    context: SnapshotContext<T>,
-    onConfirmed: (confirmation: { readonly isComplete: boolean }) => void,
-  ) {
-    this.#context = context;
-    this.#onConfirmed = onConfirmed;
-  }
-
-  /** Ends its questions. */
-  stop(): void {
-    this.#stop.abort();
-  }
-
-  /** As `ReflectedSnapshot.probe`, for a snapshot of this cluster. */
-  async probe(expectedUid: string | undefined, signal: AbortSignal): Promise<Probe> {
-    await this.readClusterUid(signal);
-    const { uid } = this.cluster;
-    const isOtherCluster = uid !== undefined && expectedUid !== undefined && uid !== expectedUid;
-    return { isOtherCluster, serverVersion: isOtherCluster ? undefined : await this.#readVersion(signal) };
-  }
-
-  /**
-   * Reads what identifies the cluster, if the source and the server permit that.
-   *
-   * @throws What the request fails with, if it may succeed later.
-   */
-  async readClusterUid(signal: AbortSignal): Promise<void> {
-    const { clusterUid } = this.#context;
-    if (clusterUid === undefined || this.cluster.uid !== undefined) return;
-    try {
-      this.cluster = { uid: await this.#inTime(clusterUid, signal) };
-    } catch (error) {
-      const { httpStatus = 0 } = statusErrorOf(error) ?? {};
-      const isForGood = error === TOO_SLOW || error instanceof DecodeError ||
-        (httpStatus >= 400 && httpStatus < 500 && !isTooManyRequests(error));
-      if (!isForGood) throw error;
-      this.cluster = { unknown: errorMessage(error) };
-    }
-  }
-
-  async #readVersion(signal: AbortSignal): Promise<string | undefined> {
-    const { metadata } = this.#context;
-    if (metadata === undefined) return undefined;
-    try {
-      return this.#serverVersion = await this.#inTime((limited) => currentVersion(metadata, limited), signal);
-    } catch (error) {
-      // It may be slow with lists only.
-      if (error === TOO_SLOW) return undefined;
-      throw error;
-    }
-  }
-
-  /** An event of the store after the content of the snapshot. */
-  by({ type }: StoreEvent<Held<T>>): void {
-    if (type === "bookmark") this.#confirm(true);
-    else if (this.#serverVersion === undefined) this.#confirm(false);
-    else if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
-  }
-
-  /**
-   * The store has the content, and a watch from the version of the snapshot, or from a later one, is open.
-   */
-  watching(): void {
-    if (this.#serverVersion === undefined) return;
-    if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
-    else void this.#prove(this.#stop.signal);
-  }
-
+  /** @param isComplete As for `ListWatchLoop.confirmed`. */
   #confirm(isComplete: boolean): void {
-    this.#onConfirmed({ isComplete });
+    if (this.#unconfirmed === undefined) return;
+    this.#unconfirmed = undefined;
+    this.#confirmed.abort();
+    this.#context.controller().confirmed({ isComplete });
+    this.#context.onConfirmed();
   }
 
   /** Asks for a proof until there is one. If none comes, an event or a bookmark has to do. */
@@ -404,8 +344,10 @@ export class SnapshotConfirmation<T> {
     try {
       for (let tries = 0; tries < MOST_PROOFS; tries++) {
         await sleep(GRACE_MS * 4 ** tries, { clock, signal });
-        if (!this.isWatching) return;
-        if (await this.#isProven(signal)) return this.#confirm(true);
+        if (!this.#isWatching) return;
+        if (!await this.#isProven(signal)) continue;
+        if (!this.#isIncomplete) this.#confirm(true);
+        return;
       }
     } catch {
       // it was stopped
@@ -415,7 +357,8 @@ export class SnapshotConfirmation<T> {
   }
 
   async #isProven(signal: AbortSignal): Promise<boolean> {
-    const { metadata, store, waiters, proven } = this.#context;
+    const { store, waits, controller } = this.#context;
+    const metadata = this.#metadata;
     if (metadata === undefined) return false;
     try {
       const from = store.held.lastStoreSyncResourceVersion();
@@ -426,8 +369,8 @@ export class SnapshotConfirmation<T> {
       if (changes === undefined) return false;
       const after = changes.lastChange || from;
       // The reflector may have received what is still on its way to the store.
-      if (await waiters.wait(after, { signal, timeoutMs: ANSWER_MS }) !== "reached") return false;
-      return proven({ after, through: changes.through });
+      if (await waits.versions.wait(after, { signal, timeoutMs: ANSWER_MS }) !== "reached") return false;
+      return controller().proven({ after, through: changes.through });
     } catch {
       signal.throwIfAborted();
       return false;
@@ -446,5 +389,25 @@ export class SnapshotConfirmation<T> {
       clock: this.#context.clock,
       signal,
     });
+  }
+
+  status(): Pick<InformerStatus, "restored" | "snapshot"> {
+    const { uid, unknown } = this.#cluster;
+    return {
+      ...(this.#unconfirmed && { restored: this.#unconfirmed }),
+      snapshot: {
+        load: this.#load,
+        ...(this.#refusal !== undefined && { refusal: this.#refusal }),
+        ...(uid !== undefined && { clusterUid: uid }),
+        ...(unknown !== undefined && { clusterUnknown: unknown }),
+        ...this.#keeper.status(),
+      },
+    };
+  }
+
+  stop(): Promise<void> {
+    this.#stop.abort();
+    this.#confirmed.abort();
+    return this.#keeper.stop();
   }
 }

@@ -9,10 +9,7 @@
 
 import type { ObjectHead } from "../../text/object_reader.ts";
 import { CacheError } from "../../util/errors.ts";
-import type { VersionProof } from "../../meta/list_watch.ts";
-import type { KubernetesObject } from "../../meta/object.ts";
-import type { GroupVersionResource } from "../../meta/resource.ts";
-import type { VersionWaiters } from "../../meta/version_waiters.ts";
+import type { ListWatchLoop } from "../../reflector/list_watch_loop.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import type { Quarantine } from "../../reflector/quarantine.ts";
 import type { ReflectedSnapshot } from "../../reflector/reflector_wiring.ts";
@@ -24,6 +21,7 @@ import type { Logger } from "../../util/logger.ts";
 import type { Metrics } from "../../util/metrics.ts";
 import type { Pace } from "../../util/turns.ts";
 import type { StoreEvent } from "../events.ts";
+import type { InformerWaits } from "../waits.ts";
 
 /**
  * Whose content a snapshot has. Content of another identity is refused: it may lack objects, or have others.
@@ -229,30 +227,20 @@ export class SnapshotRefusedError extends CacheError {
 export interface SnapshotContext<T> {
   /** For log lines. */
   readonly name: string;
-  readonly resource: GroupVersionResource | undefined;
-  /** As `ListerWatcher.clusterUid`. */
-  readonly clusterUid: ((signal: AbortSignal) => Promise<string>) | undefined;
-  /** As `ListerWatcher.identity`. */
-  readonly sourceIdentity: string | undefined;
+  readonly source: ListerWatcher<unknown>;
   readonly store: Pick<Cache<T, never>, "held" | "holding">;
   /** Receives each object that is loaded before it is stored: it was transformed before it was saved. */
   readonly accept: ((object: Held<T>) => void) | undefined;
   readonly quarantine: Quarantine;
-  /** A source of the versions of the same objects. */
-  readonly metadata: ListerWatcher<KubernetesObject> | undefined;
-  readonly waiters: VersionWaiters;
+  readonly waits: InformerWaits;
   readonly pace: Pace;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
-  /** The last contact with the server, by the wall clock. */
-  lastContactMs(): number | undefined;
-  /** As `SharedIndexInformer.proven`. */
-  proven(proof: VersionProof): boolean;
-  /** The content of the snapshot is in the store. */
-  onRestored(): void;
-  /** The server has confirmed it; `isComplete` as for `ListWatchLoop.confirmed`. */
-  onConfirmed(confirmation: { readonly isComplete: boolean }): void;
+  /** What fills the store; there once the informer runs. */
+  controller(): Pick<ListWatchLoop<unknown>, "status" | "proven" | "confirmed">;
+  /** The server has confirmed the content of the snapshot. */
+  onConfirmed(): void;
 }
 
 /**
