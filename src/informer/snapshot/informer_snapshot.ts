@@ -186,7 +186,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   #cluster: { readonly uid?: string; readonly unknown?: string } = {};
   /** Whether a part of it could not be stored: only a list confirms it then. */
   #isIncomplete = false;
-  /** The version that the server had when it was asked at the start. */
+  /** The version that the server had at the start. */
   #serverVersion: string | undefined;
   /** Whether a watch is open. */
   #isWatching = false;
