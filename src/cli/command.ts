@@ -1,7 +1,4 @@
-/**
- * Runs the command line.
- * @module
- */
+/** Runs the command line. */
 
 import process from "node:process";
 import { monotonicNow, realClock } from "../util/clock.ts";

@@ -1,7 +1,4 @@
-/**
- * Parses the command line.
- * @module
- */
+/** Parses the command line. */
 
 import { parseArgs } from "node:util";
 import { type Freshness, FRESHNESSES, isFreshness } from "../hono/read_api_options.ts";

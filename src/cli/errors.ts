@@ -1,7 +1,4 @@
-/**
- * The errors of the command line: one line of text and an exit code.
- * @module
- */
+/** The errors of the command line: one line of text and an exit code. */
 
 import { ListenError } from "../node/serve_fetch.ts";
 import { type NetworkError, networkErrorOf } from "../meta/request.ts";

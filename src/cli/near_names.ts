@@ -1,7 +1,4 @@
-/**
- * Finds the known names that are nearest to a mistyped one.
- * @module
- */
+/** Finds the known names that are nearest to a mistyped one. */
 
 /**
  * The known names that are similar to `name`: few letters differ, or one contains the other. Best first, at

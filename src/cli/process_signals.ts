@@ -1,7 +1,4 @@
-/**
- * SIGINT (Ctrl-C) and SIGTERM.
- * @module
- */
+/** SIGINT (Ctrl-C) and SIGTERM. */
 
 import process from "node:process";
 import { realClock, type TimerHandle } from "../util/clock.ts";

@@ -1,7 +1,4 @@
-/**
- * Writes lines, a progress line that is redrawn, and the log.
- * @module
- */
+/** Writes lines, a progress line that is redrawn, and the log. */
 
 import { styleText } from "node:util";
 import { consoleLogger, type LogFields, type Logger } from "../util/logger.ts";

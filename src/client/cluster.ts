@@ -1,7 +1,4 @@
-/**
- * Requests to one API server.
- * @module
- */
+/** Requests to one API server. */
 
 import { DecodeError, NetworkError } from "../meta/request.ts";
 import type { KubernetesObject } from "../meta/object.ts";

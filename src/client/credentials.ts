@@ -1,7 +1,4 @@
-/**
- * Checks credentials before they are sent, and removes them from error texts.
- * @module
- */
+/** Checks credentials before they are sent, and removes them from error texts. */
 
 import { CacheError } from "../util/errors.ts";
 import { fromBase64 } from "../util/bytes.ts";

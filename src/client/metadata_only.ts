@@ -1,7 +1,4 @@
-/**
- * Objects with metadata only.
- * @module
- */
+/** Objects with metadata only. */
 
 import type { WatchItem } from "../meta/list_watch.ts";
 import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";

@@ -1,7 +1,4 @@
-/**
- * Requests to an API server: their options and their sender.
- * @module
- */
+/** Requests to an API server: their options and their sender. */
 
 /**
  * The parameters of a query. Those that are `undefined`, `""` or `false` are not sent; `true` is sent as

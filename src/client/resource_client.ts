@@ -1,7 +1,4 @@
-/**
- * The client of one resource: list, watch, and requests for single objects.
- * @module
- */
+/** The client of one resource: list, watch, and requests for single objects. */
 
 import { DecodeError, EACH_EVENT, NOTHING_STALE } from "../meta/request.ts";
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";

@@ -1,7 +1,4 @@
-/**
- * Options of the client of a resource.
- * @module
- */
+/** Options of the client of a resource. */
 
 import type { KubernetesObject } from "../meta/object.ts";
 import type { Schema } from "../schema/schema.ts";

@@ -1,7 +1,4 @@
-/**
- * Makes errors of refusing responses.
- * @module
- */
+/** Makes errors of refusing responses. */
 
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { isStatus, type KubernetesSchemas } from "../schema/checks.ts";

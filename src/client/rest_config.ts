@@ -1,7 +1,4 @@
-/**
- * The connection settings of an API server.
- * @module
- */
+/** The connection settings of an API server. */
 
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";

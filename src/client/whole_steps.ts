@@ -1,7 +1,4 @@
-/**
- * Watches of a resource that a cache has merged of several servers.
- * @module
- */
+/** Watches of a resource that a cache has merged of several servers. */
 
 import type { WatchItem, WatchStream } from "../meta/list_watch.ts";
 import { layoutOf, resourceVersionOf } from "../meta/object.ts";

@@ -1,7 +1,4 @@
-/**
- * A store whose objects expire.
- * @module
- */
+/** A store whose objects expire. */
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";

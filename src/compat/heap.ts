@@ -1,7 +1,4 @@
-/**
- * A priority queue of keyed objects.
- * @module
- */
+/** A priority queue of keyed objects. */
 
 import { keyOf } from "../meta/keys.ts";
 import { type Deferred, deferred } from "../util/deferred.ts";

@@ -1,7 +1,4 @@
-/**
- * A reflector and the store it fills, in one call.
- * @module
- */
+/** A reflector and the store it fills, in one call. */
 
 import { metaNamespaceKey } from "../meta/keys.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";

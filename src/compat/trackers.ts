@@ -1,7 +1,4 @@
-/**
- * Trackers of what has synced, and values derived from a store.
- * @module
- */
+/** Trackers of what has synced, and values derived from a store. */
 
 import { SyncedLatch } from "../informer/sync_tracking.ts";
 import { abortable } from "../util/abort.ts";

@@ -1,7 +1,4 @@
-/**
- * A store that calls a function with its whole content after every write.
- * @module
- */
+/** A store that calls a function with its whole content after every write. */
 
 import type { KeyFunc } from "../meta/keys.ts";
 import { TransactionError } from "../store/errors.ts";

@@ -1,7 +1,4 @@
-/**
- * Whether the options say who may read.
- * @module
- */
+/** Whether the options say who may read. */
 
 import type { ReadApiOptions } from "./read_api_options.ts";
 

@@ -1,7 +1,4 @@
-/**
- * The routes below `/api`, `/apis` and `/openapi`.
- * @module
- */
+/** The routes below `/api`, `/apis` and `/openapi`. */
 
 import type { Context } from "hono";
 import { routePath } from "hono/route";

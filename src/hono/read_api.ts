@@ -1,7 +1,4 @@
-/**
- * The cache over HTTP.
- * @module
- */
+/** The cache over HTTP. */
 
 import { Hono, type MiddlewareHandler } from "hono";
 import type { UserInfo } from "./request/authorization.ts";

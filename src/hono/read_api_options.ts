@@ -1,7 +1,4 @@
-/**
- * The options of the read API.
- * @module
- */
+/** The options of the read API. */
 
 import type { Context } from "hono";
 import type { ApiResource } from "../protocol/api_resource.ts";

@@ -1,7 +1,4 @@
-/**
- * What all requests of a read API share.
- * @module
- */
+/** What all requests of a read API share. */
 
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { onAbort } from "../util/abort.ts";

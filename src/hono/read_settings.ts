@@ -1,7 +1,4 @@
-/**
- * Checks and defaults of the options.
- * @module
- */
+/** Checks and defaults of the options. */
 
 import type { Context } from "hono";
 import { type Clock, realClock } from "../util/clock.ts";

@@ -1,7 +1,4 @@
-/**
- * Get, list and watch of one resource.
- * @module
- */
+/** Get, list and watch of one resource. */
 
 import type { Context } from "hono";
 import type { ApiResource } from "../protocol/api_resource.ts";

@@ -1,7 +1,4 @@
-/**
- * What a request asks for, the access check, and the answer: the one place that every request passes.
- * @module
- */
+/** What a request asks for, the access check, and the answer: the one place that every request passes. */
 
 import type { Context } from "hono";
 import type { Status } from "../meta/status.ts";

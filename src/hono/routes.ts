@@ -1,7 +1,4 @@
-/**
- * All routes.
- * @module
- */
+/** All routes. */
 
 import type { Context } from "hono";
 import { apiRoute } from "./api_routes.ts";

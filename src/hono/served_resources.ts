@@ -1,7 +1,4 @@
-/**
- * The resources that are served, with their informers.
- * @module
- */
+/** The resources that are served, with their informers. */
 
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { describedResource } from "../protocol/builtin_resources.ts";

@@ -1,7 +1,4 @@
-/**
- * A reflector that fills a queue, and the loop that drains it.
- * @module
- */
+/** A reflector that fills a queue, and the loop that drains it. */
 
 import type { VersionProof } from "../meta/list_watch.ts";
 import type { Delta, Deltas } from "../queue/delta.ts";

@@ -1,7 +1,4 @@
-/**
- * Errors that informers throw.
- * @module
- */
+/** Errors that informers throw. */
 
 import { failureInWords } from "../meta/request.ts";
 import type { FailedTry } from "../reflector/outage.ts";

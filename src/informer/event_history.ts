@@ -1,7 +1,4 @@
-/**
- * Events with older versions: which of them were applied before.
- * @module
- */
+/** Events with older versions: which of them were applied before. */
 
 import { isOlder, metaOf, resourceVersionOf } from "../meta/object.ts";
 import type { Held, Holding } from "../store/holding.ts";

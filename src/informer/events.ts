@@ -1,7 +1,4 @@
-/**
- * What handlers and observers of an informer receive.
- * @module
- */
+/** What handlers and observers of an informer receive. */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import type { DeletedFinalStateUnknown, DeletedObject } from "../meta/object.ts";

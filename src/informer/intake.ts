@@ -1,7 +1,4 @@
-/**
- * The intake of an informer: encoding, transform and quarantine of decoded objects.
- * @module
- */
+/** The intake of an informer: encoding, transform and quarantine of decoded objects. */
 
 import type { HoldText } from "../text/object_text_reader.ts";
 import {

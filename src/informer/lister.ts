@@ -1,7 +1,4 @@
-/**
- * Listers: reads of an informer's store by namespace, name and labels.
- * @module
- */
+/** Listers: reads of an informer's store by namespace, name and labels. */
 
 import { NoMetaError } from "../meta/keys.ts";
 import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";

@@ -1,7 +1,4 @@
-/**
- * Reads of a program's own writes before the watch brings them.
- * @module
- */
+/** Reads of a program's own writes before the watch brings them. */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import { compareResourceVersions, type DeletedObject, metaOf } from "../meta/object.ts";

@@ -1,7 +1,4 @@
-/**
- * The handlers of an informer.
- * @module
- */
+/** The handlers of an informer. */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import type { FailedTry } from "../reflector/outage.ts";

@@ -1,7 +1,4 @@
-/**
- * One handler, its queue and its pump.
- * @module
- */
+/** One handler, its queue and its pump. */
 
 import type { KeyFunc } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/object.ts";

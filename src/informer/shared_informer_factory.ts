@@ -1,7 +1,4 @@
-/**
- * The informers of a program: one for each resource.
- * @module
- */
+/** The informers of a program: one for each resource. */
 
 import type { ListOptions } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";

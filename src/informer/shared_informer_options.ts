@@ -1,7 +1,4 @@
-/**
- * Options of a shared informer.
- * @module
- */
+/** Options of a shared informer. */
 
 import type { KeyFunc } from "../meta/keys.ts";
 import type { Queue } from "../queue/queue.ts";

@@ -1,7 +1,4 @@
-/**
- * Tracks whether a handler of an informer has received its first list.
- * @module
- */
+/** Tracks whether a handler of an informer has received its first list. */
 
 import { abortable } from "../util/abort.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";

@@ -1,7 +1,4 @@
-/**
- * Label selectors, prepared for many objects.
- * @module
- */
+/** Label selectors, prepared for many objects. */
 
 import { type LabelRequirement, type LabelSet, parseInt64 } from "./label_requirement.ts";
 

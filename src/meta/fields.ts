@@ -1,7 +1,4 @@
-/**
- * Field selectors: parsing, matching, and their canonical text.
- * @module
- */
+/** Field selectors: parsing, matching, and their canonical text. */
 
 import { quoted, SelectorParseError } from "./label_requirement.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Object names and the keys that stores use for them.
- * @module
- */
+/** Object names and the keys that stores use for them. */
 
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { DeletedFinalStateUnknown, metaOf } from "./object.ts";

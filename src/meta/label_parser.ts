@@ -1,7 +1,4 @@
-/**
- * The grammar of label selectors.
- * @module
- */
+/** The grammar of label selectors. */
 
 import {
   labelKeyProblem,

@@ -1,7 +1,4 @@
-/**
- * One condition on an object's labels.
- * @module
- */
+/** One condition on an object's labels. */
 
 import { DNS_SUBDOMAIN } from "./resource.ts";
 import { CacheError } from "../util/errors.ts";

@@ -1,7 +1,4 @@
-/**
- * Label selectors: parsing, matching, and their canonical text.
- * @module
- */
+/** Label selectors: parsing, matching, and their canonical text. */
 
 import { compileLabels, type LabelTest } from "./compiled_labels.ts";
 import { parseLabelRequirements } from "./label_parser.ts";

@@ -1,7 +1,4 @@
-/**
- * Lists and watches: their options, and what an API server returns.
- * @module
- */
+/** Lists and watches: their options, and what an API server returns. */
 
 import type { KubernetesObject, ListMeta, ObjectMeta } from "./object.ts";
 import type { Status } from "./status.ts";

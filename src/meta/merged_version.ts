@@ -1,7 +1,4 @@
-/**
- * The resourceVersion of a resource that several servers hold together.
- * @module
- */
+/** The resourceVersion of a resource that several servers hold together. */
 
 import { compareResourceVersions } from "./object.ts";
 

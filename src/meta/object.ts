@@ -1,7 +1,4 @@
-/**
- * Kubernetes objects: the fields that the cache reads, their versions, and what stands for deleted ones.
- * @module
- */
+/** Kubernetes objects: the fields that the cache reads, their versions, and what stands for deleted ones. */
 
 /**
  * A reference to the owner of an object.
@@ -70,9 +67,7 @@ export interface ListMeta {
   readonly shardInfo?: { readonly selector?: string };
 }
 
-/**
- * The metadata of a value; `undefined` for a value without metadata (a string, a tombstone).
- */
+/** The metadata of a value; `undefined` for a value without metadata (a string, a tombstone). */
 export function metaOf(value: unknown): ObjectMeta | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const metadata = (value as KubernetesObject).metadata;

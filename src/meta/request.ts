@@ -1,7 +1,4 @@
-/**
- * Requests: what a client asks a cache for in a header, and why one failed.
- * @module
- */
+/** Requests: what a client asks a cache for in a header, and why one failed. */
 
 import { CacheError, errorMessage, findCause } from "../util/errors.ts";
 import { statusErrorOf } from "./status.ts";

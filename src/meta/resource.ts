@@ -1,7 +1,4 @@
-/**
- * Resources of the API: their names and paths.
- * @module
- */
+/** Resources of the API: their names and paths. */
 
 /**
  * A resource of the API: `group` is `""` for the core group.

@@ -1,7 +1,4 @@
-/**
- * Dividing objects among shards by a hash.
- * @module
- */
+/** Dividing objects among shards by a hash. */
 
 import { finishLane } from "../util/hash.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Refusals of an API server, and predicates that classify errors.
- * @module
- */
+/** Refusals of an API server, and predicates that classify errors. */
 
 import { CacheError, findCause } from "../util/errors.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Waiting for a resourceVersion.
- * @module
- */
+/** Waiting for a resourceVersion. */
 
 import { onAbort } from "../util/abort.ts";
 import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";

@@ -1,7 +1,4 @@
-/**
- * Notices that a server accepts no connections any more.
- * @module
- */
+/** Notices that a server accepts no connections any more. */
 
 import type { Server } from "node:http";
 import { connect } from "node:net";

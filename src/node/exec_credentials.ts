@@ -1,7 +1,4 @@
-/**
- * Credentials from a credential plugin.
- * @module
- */
+/** Credentials from a credential plugin. */
 
 import process from "node:process";
 import { tokenFault } from "../client/credentials.ts";

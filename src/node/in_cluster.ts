@@ -1,7 +1,4 @@
-/**
- * The cluster that a program runs in.
- * @module
- */
+/** The cluster that a program runs in. */
 
 import { readFile } from "node:fs/promises";
 import process from "node:process";

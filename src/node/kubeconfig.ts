@@ -1,7 +1,4 @@
-/**
- * The entries of kubeconfig files: their types, the check of what a file has, and its YAML.
- * @module
- */
+/** The entries of kubeconfig files: their types, the check of what a file has, and its YAML. */
 
 import { CacheError } from "../util/errors.ts";
 

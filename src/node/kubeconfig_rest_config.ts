@@ -1,7 +1,4 @@
-/**
- * The REST config of a kubeconfig's context.
- * @module
- */
+/** The REST config of a kubeconfig's context. */
 
 import { readFile } from "node:fs/promises";
 import { tokenFault } from "../client/credentials.ts";

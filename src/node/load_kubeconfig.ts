@@ -1,7 +1,4 @@
-/**
- * Reads and merges kubeconfig files.
- * @module
- */
+/** Reads and merges kubeconfig files. */
 
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";

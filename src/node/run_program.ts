@@ -1,7 +1,4 @@
-/**
- * Runs a program and collects its output.
- * @module
- */
+/** Runs a program and collects its output. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import process from "node:process";

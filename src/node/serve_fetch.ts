@@ -1,7 +1,4 @@
-/**
- * Serves a `fetch` function on a socket.
- * @module
- */
+/** Serves a `fetch` function on a socket. */
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

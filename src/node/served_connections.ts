@@ -1,7 +1,4 @@
-/**
- * The connections of a server: whose turn it is on each, and which of them no client reads.
- * @module
- */
+/** The connections of a server: whose turn it is on each, and which of them no client reads. */
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";

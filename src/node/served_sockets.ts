@@ -1,7 +1,4 @@
-/**
- * WebSockets of the server of `serveFetch`, by the package `ws`.
- * @module
- */
+/** WebSockets of the server of `serveFetch`, by the package `ws`. */
 
 import { type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";

@@ -1,7 +1,4 @@
-/**
- * The certificate of a TLS server.
- * @module
- */
+/** The certificate of a TLS server. */
 
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";

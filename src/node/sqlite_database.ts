@@ -1,7 +1,4 @@
-/**
- * SQLite of Node, Deno and Bun.
- * @module
- */
+/** SQLite of Node, Deno and Bun. */
 
 import { errorMessage } from "../util/errors.ts";
 

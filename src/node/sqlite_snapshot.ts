@@ -1,7 +1,4 @@
-/**
- * A snapshot in a file: a SQLite database.
- * @module
- */
+/** A snapshot in a file: a SQLite database. */
 
 import * as fs from "node:fs";
 import { dirname } from "node:path";

@@ -1,7 +1,4 @@
-/**
- * A `fetch` with its own TLS settings.
- * @module
- */
+/** A `fetch` with its own TLS settings. */
 
 import type { FetchFunction } from "../client/rest_config.ts";
 import type { TlsOptions } from "./rest_config.ts";

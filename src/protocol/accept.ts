@@ -1,7 +1,4 @@
-/**
- * The `Accept` header of a request.
- * @module
- */
+/** The `Accept` header of a request. */
 
 import type { GroupVersionKind } from "../meta/resource.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Descriptions of resources, as discovery has them.
- * @module
- */
+/** Descriptions of resources, as discovery has them. */
 
 import type { GroupVersionResource } from "../meta/resource.ts";
 

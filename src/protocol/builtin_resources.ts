@@ -1,7 +1,4 @@
-/**
- * The resources of Kubernetes itself.
- * @module
- */
+/** The resources of Kubernetes itself. */
 
 import type { ApiResource } from "./api_resource.ts";
 import { type GroupVersionResource, parseResource } from "../meta/resource.ts";
@@ -196,9 +193,7 @@ const OTHER_VERSIONS: ReadonlyMap<string, readonly Row[]> = new Map<string, read
   ]],
 ]);
 
-/**
- * The description of a built-in resource, or `undefined` for every other.
- */
+/** The description of a built-in resource, or `undefined` for every other. */
 export function builtinResource(gvr: GroupVersionResource): ApiResource | undefined {
   const { group, version } = gvr;
   const groupVersion = group === "" ? version : `${group}/${version}`;
@@ -226,9 +221,7 @@ export function describedResource(resource: string | ApiResource, purpose: strin
   );
 }
 
-/**
- * All built-in resources that this library knows, each in one version.
- */
+/** All built-in resources that this library knows, each in one version. */
 export function builtinResources(): ApiResource[] {
   const resources: ApiResource[] = [];
   for (const [groupVersion, rows] of TABLE) {

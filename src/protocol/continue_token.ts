@@ -1,7 +1,4 @@
-/**
- * Tokens at which the next page of a list begins.
- * @module
- */
+/** Tokens at which the next page of a list begins. */
 
 import { isComparableResourceVersion } from "../meta/object.ts";
 import { newStatus, type Status } from "../meta/status.ts";

@@ -1,7 +1,4 @@
-/**
- * The discovery documents of an API server.
- * @module
- */
+/** The discovery documents of an API server. */
 
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";

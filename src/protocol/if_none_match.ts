@@ -1,7 +1,4 @@
-/**
- * Conditional requests.
- * @module
- */
+/** Conditional requests. */
 
 /** Whether an `If-None-Match` has a tag; weak tags match strong ones. */
 export function matchesTag(ifNoneMatch: string | null | undefined, tag: string): boolean {

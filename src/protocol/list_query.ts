@@ -1,7 +1,4 @@
-/**
- * The query of a list or a watch.
- * @module
- */
+/** The query of a list or a watch. */
 
 import { errorMessage } from "../util/errors.ts";
 import { type FieldSelector, parseFieldSelector } from "../meta/fields.ts";

@@ -1,7 +1,4 @@
-/**
- * The forms in which a client can request objects: whole, as a Table, or metadata only.
- * @module
- */
+/** The forms in which a client can request objects: whole, as a Table, or metadata only. */
 
 import type { KubernetesObject } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";

@@ -1,7 +1,4 @@
-/**
- * Paths of resources and objects under `/api` and `/apis`.
- * @module
- */
+/** Paths of resources and objects under `/api` and `/apis`. */
 
 /** A path of a resource, split into its parts. */
 export interface ResourcePath {

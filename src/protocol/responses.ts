@@ -1,7 +1,4 @@
-/**
- * Answers in JSON, as an API server sends them.
- * @module
- */
+/** Answers in JSON, as an API server sends them. */
 
 import type { Status } from "../meta/status.ts";
 

@@ -1,7 +1,4 @@
-/**
- * The values of the fields that field selectors name.
- * @module
- */
+/** The values of the fields that field selectors name. */
 
 import type { FieldGetter } from "../meta/fields.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";

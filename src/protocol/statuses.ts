@@ -1,7 +1,4 @@
-/**
- * The refusals of an API server, in its words.
- * @module
- */
+/** The refusals of an API server, in its words. */
 
 import { formatGroupResource } from "../meta/resource.ts";
 import { newStatus, type Status } from "../meta/status.ts";

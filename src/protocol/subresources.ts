@@ -1,7 +1,4 @@
-/**
- * The subresources that are parts of an object: `status` and `scale`.
- * @module
- */
+/** The subresources that are parts of an object: `status` and `scale`. */
 
 import { labelSelectorFromSet, labelSelectorFromSpec, type LabelSelectorSpec } from "../meta/labels.ts";
 import type { KubernetesObject } from "../meta/object.ts";

@@ -1,7 +1,4 @@
-/**
- * Deltas: the changes that a queue holds.
- * @module
- */
+/** Deltas: the changes that a queue holds. */
 
 import type { DeletedFinalStateUnknown } from "../meta/object.ts";
 

@@ -1,7 +1,4 @@
-/**
- * The errors of queues.
- * @module
- */
+/** The errors of queues. */
 
 import { CacheError, errorMessage } from "../util/errors.ts";
 

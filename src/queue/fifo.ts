@@ -1,7 +1,4 @@
-/**
- * The queue that keeps the newest object of each key.
- * @module
- */
+/** The queue that keeps the newest object of each key. */
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { Keyed } from "../store/store.ts";

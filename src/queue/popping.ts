@@ -1,7 +1,4 @@
-/**
- * The shared part of all queues: waiting, closing, and the sync state.
- * @module
- */
+/** The shared part of all queues: waiting, closing, and the sync state. */
 
 import { abortable } from "../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
@@ -11,9 +8,7 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
 import { FIFOClosedError } from "./errors.ts";
 import type { PopOptions, PopProcessFunc, SyncProcessFunc } from "./queue.ts";
 
-/**
- * Whether the items of the first list were popped: populated, and none of them left. Latched once true.
- */
+/** Whether the items of the first list were popped: populated, and none of them left. Latched once true. */
 export class InitialPopulation {
   /** Open once the first list was popped. */
   readonly latch: Latch = new Latch();

@@ -1,7 +1,4 @@
-/**
- * The interface of every queue between a reflector and a store.
- * @module
- */
+/** The interface of every queue between a reflector and a store. */
 
 import type { DeletedFinalStateUnknown } from "../meta/object.ts";
 import type { TransformFunc } from "../store/transform.ts";

@@ -1,7 +1,4 @@
-/**
- * A list that is read item by item while its next pages are on their way.
- * @module
- */
+/** A list that is read item by item while its next pages are on their way. */
 
 import type { ListOptions, ListPage, Quarantined } from "../meta/list_watch.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";

@@ -1,7 +1,4 @@
-/**
- * The request of one page of a list, with a timeout.
- * @module
- */
+/** The request of one page of a list, with a timeout. */
 
 import type { ListOptions, ListPage } from "../meta/list_watch.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";

@@ -1,7 +1,4 @@
-/**
- * The interface of a reflector's source.
- * @module
- */
+/** The interface of a reflector's source. */
 
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";

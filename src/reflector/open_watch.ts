@@ -1,7 +1,4 @@
-/**
- * One watch, from its request to its end.
- * @module
- */
+/** One watch, from its request to its end. */
 
 import type { ListOptions, WatchItem, WatchStream } from "../meta/list_watch.ts";
 import type { HoldText } from "../text/object_text_reader.ts";

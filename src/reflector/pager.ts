@@ -1,7 +1,4 @@
-/**
- * Lists that come in pages.
- * @module
- */
+/** Lists that come in pages. */
 
 import type { ListOptions, ListPage, Quarantined } from "../meta/list_watch.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";

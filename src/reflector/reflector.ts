@@ -1,7 +1,4 @@
-/**
- * The reflector: keeps a store equal to what a server holds.
- * @module
- */
+/** The reflector: keeps a store equal to what a server holds. */
 
 import type { ReflectorStore } from "../queue/queue.ts";
 import { ListWatchLoop } from "./list_watch_loop.ts";

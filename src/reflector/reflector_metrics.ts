@@ -1,7 +1,4 @@
-/**
- * The metrics of a reflector.
- * @module
- */
+/** The metrics of a reflector. */
 
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { MetricLabels, Metrics } from "../util/metrics.ts";

@@ -1,7 +1,4 @@
-/**
- * Options and errors of a reflector.
- * @module
- */
+/** Options and errors of a reflector. */
 
 import type { KeyFunc } from "../meta/keys.ts";
 import type { Quarantined } from "../meta/list_watch.ts";

@@ -1,7 +1,4 @@
-/**
- * The reports of a reflector to callbacks and to the log.
- * @module
- */
+/** The reports of a reflector to callbacks and to the log. */
 
 import { isExpired, isTooManyRequests } from "../meta/status.ts";
 import { callGuarded, errorMessage, toError } from "../util/errors.ts";

@@ -1,7 +1,4 @@
-/**
- * The options of a reflector that only an informer sets.
- * @module
- */
+/** The options of a reflector that only an informer sets. */
 
 import type { HoldText } from "../text/object_text_reader.ts";
 import type { Quarantine } from "./quarantine.ts";

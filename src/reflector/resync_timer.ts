@@ -1,7 +1,4 @@
-/**
- * The timer of resyncs.
- * @module
- */
+/** The timer of resyncs. */
 
 import type { Clock, TimerHandle } from "../util/clock.ts";
 

@@ -1,7 +1,4 @@
-/**
- * The delays after failures.
- * @module
- */
+/** The delays after failures. */
 
 import { isExpired, statusErrorOf } from "../meta/status.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";

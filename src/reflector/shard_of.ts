@@ -1,7 +1,4 @@
-/**
- * The part of a source that one shard holds.
- * @module
- */
+/** The part of a source that one shard holds. */
 
 import { metaNamespaceKey } from "../meta/keys.ts";
 import {

@@ -1,7 +1,4 @@
-/**
- * The status of a reflector.
- * @module
- */
+/** The status of a reflector. */
 
 import { networkErrorOf } from "../meta/request.ts";
 import { statusErrorOf } from "../meta/status.ts";

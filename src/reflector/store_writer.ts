@@ -1,7 +1,4 @@
-/**
- * Writes lists and events of a server to the store.
- * @module
- */
+/** Writes lists and events of a server to the store. */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import type { ListPage, Quarantined, WatchEvent, WatchItem } from "../meta/list_watch.ts";

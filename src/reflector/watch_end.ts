@@ -1,7 +1,4 @@
-/**
- * Classifies the end of a watch.
- * @module
- */
+/** Classifies the end of a watch. */
 
 import { networkErrorOf } from "../meta/request.ts";
 import { isInternalError } from "../meta/status.ts";

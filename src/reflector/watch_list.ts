@@ -1,7 +1,4 @@
-/**
- * A list that comes as a watch: every present object as ADDED, then a bookmark.
- * @module
- */
+/** A list that comes as a watch: every present object as ADDED, then a bookmark. */
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { GroupVersionKind } from "../meta/resource.ts";

@@ -1,7 +1,4 @@
-/**
- * Checks of lists, events and objects. The schemas are arguments, so that zod can be loaded separately.
- * @module
- */
+/** Checks of lists, events and objects. The schemas are arguments, so that zod can be loaded separately. */
 
 import { DecodeError } from "../meta/request.ts";
 import { metaNamespaceKey } from "../meta/keys.ts";

@@ -1,7 +1,4 @@
-/**
- * A user's schema for a kind of object.
- * @module
- */
+/** A user's schema for a kind of object. */
 
 /**
  * What can say whether a value is a `T`: any [Standard Schema](https://standardschema.dev) version 1, such as a schema

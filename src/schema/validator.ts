@@ -1,7 +1,4 @@
-/**
- * Validates lists, events and objects.
- * @module
- */
+/** Validates lists, events and objects. */
 
 import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { checkList, eventCheck, objectCheck, type ValidatorOptions } from "./checks.ts";

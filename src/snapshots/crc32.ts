@@ -1,7 +1,4 @@
-/**
- * CRC-32, as zlib computes it.
- * @module
- */
+/** CRC-32, as zlib computes it. */
 
 /** The checksum of some bytes; `before` is that of the bytes before them. */
 export type Checksum = (bytes: Uint8Array, before?: number) => number;

@@ -1,7 +1,4 @@
-/**
- * A snapshot in Deno KV.
- * @module
- */
+/** A snapshot in Deno KV. */
 
 import {
   type InformerSnapshot,

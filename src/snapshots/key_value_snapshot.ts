@@ -1,7 +1,4 @@
-/**
- * A snapshot in any store of keys and values.
- * @module
- */
+/** A snapshot in any store of keys and values. */
 
 import {
   type InformerSnapshot,

@@ -1,7 +1,4 @@
-/**
- * A snapshot in memory.
- * @module
- */
+/** A snapshot in memory. */
 
 import {
   type InformerSnapshot,

@@ -1,7 +1,4 @@
-/**
- * Why a snapshot is refused.
- * @module
- */
+/** Why a snapshot is refused. */
 
 import {
   type SnapshotIdentity,

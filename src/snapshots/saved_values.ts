@@ -1,7 +1,4 @@
-/**
- * What storages save besides the texts of objects.
- * @module
- */
+/** What storages save besides the texts of objects. */
 
 import { type SavedVersion, versionOf } from "../informer/snapshot/storage.ts";
 import type { ObjectHead } from "../text/object_reader.ts";

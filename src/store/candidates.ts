@@ -1,7 +1,4 @@
-/**
- * Selectors served from indices.
- * @module
- */
+/** Selectors served from indices. */
 
 import type { FieldRequirement } from "../meta/fields.ts";
 import type { LabelRequirement, LabelSelector } from "../meta/labels.ts";

@@ -1,7 +1,4 @@
-/**
- * The errors of stores and indices.
- * @module
- */
+/** The errors of stores and indices. */
 
 import { describeValue } from "../meta/keys.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";

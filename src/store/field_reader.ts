@@ -1,7 +1,4 @@
-/**
- * The values of fields, read from JSON text.
- * @module
- */
+/** The values of fields, read from JSON text. */
 
 import { type FieldTexts, TextFields } from "../text/field_tree.ts";
 import { ObjectText, ObjectTextReader } from "../text/object_text_reader.ts";

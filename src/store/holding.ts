@@ -1,7 +1,4 @@
-/**
- * How a store holds objects.
- * @module
- */
+/** How a store holds objects. */
 
 import type { KeyFunc } from "../meta/keys.ts";
 import type { HoldText } from "../text/object_text_reader.ts";

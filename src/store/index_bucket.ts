@@ -1,7 +1,4 @@
-/**
- * The entries of a store, and the sets of entries under index values.
- * @module
- */
+/** The entries of a store, and the sets of entries under index values. */
 
 /**
  * A stored object, its key, and where the indices have it. There is one entry per object, shared by the store

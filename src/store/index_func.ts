@@ -1,7 +1,4 @@
-/**
- * Index functions.
- * @module
- */
+/** Index functions. */
 
 import { type KeyFunc, NoMetaError } from "../meta/keys.ts";
 import { metaOf } from "../meta/object.ts";

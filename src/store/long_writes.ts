@@ -1,7 +1,4 @@
-/**
- * Writes that take several turns: replacing the content of a store, adding indices to it.
- * @module
- */
+/** Writes that take several turns: replacing the content of a store, adding indices to it. */
 
 import { STEP_OBJECTS, type Steps } from "../util/turns.ts";
 import { IndexFuncError } from "./errors.ts";

@@ -1,7 +1,4 @@
-/**
- * The interfaces of stores: objects by their keys, and with indices.
- * @module
- */
+/** The interfaces of stores: objects by their keys, and with indices. */
 
 import { type ExplicitKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { DeletedFinalStateUnknown } from "../meta/object.ts";

@@ -1,7 +1,4 @@
-/**
- * The indices of a store.
- * @module
- */
+/** The indices of a store. */
 
 import { IndexerConflictError, IndexFuncError, IndexNotFoundError } from "./errors.ts";
 import { type Entry, IndexBucket, NOWHERE, type Place, type Places } from "./index_bucket.ts";

@@ -1,7 +1,4 @@
-/**
- * A codec that shortens similar JSON texts.
- * @module
- */
+/** A codec that shortens similar JSON texts. */
 
 /**
  * Shortens JSON texts and restores them, exactly.

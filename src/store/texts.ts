@@ -1,7 +1,4 @@
-/**
- * Stored objects as the texts that the server sent.
- * @module
- */
+/** Stored objects as the texts that the server sent. */
 
 import type { KeyFunc } from "../meta/keys.ts";
 import type { HoldingOptions, NewHolding } from "./holding.ts";

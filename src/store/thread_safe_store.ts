@@ -1,7 +1,4 @@
-/**
- * The storage under every store: objects by key, with indices.
- * @module
- */
+/** The storage under every store: objects by key, with indices. */
 
 import { resourceVersionOf } from "../meta/object.ts";
 import type { Steps } from "../util/turns.ts";

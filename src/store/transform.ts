@@ -1,7 +1,4 @@
-/**
- * Transforms: changes of objects before they are stored.
- * @module
- */
+/** Transforms: changes of objects before they are stored. */
 
 import { TransformError } from "./errors.ts";
 

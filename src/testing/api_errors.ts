@@ -1,7 +1,4 @@
-/**
- * Refusals of an API server as errors, in its words.
- * @module
- */
+/** Refusals of an API server as errors, in its words. */
 
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { formatGroupResource } from "../meta/resource.ts";

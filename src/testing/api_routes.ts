@@ -1,7 +1,4 @@
-/**
- * The routes of an API server.
- * @module
- */
+/** The routes of an API server. */
 
 import { Hono } from "hono";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";

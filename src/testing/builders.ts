@@ -1,7 +1,4 @@
-/**
- * Small Kubernetes objects for tests.
- * @module
- */
+/** Small Kubernetes objects for tests. */
 
 import type { KubernetesObject, ObjectMeta, OwnerReference } from "../meta/object.ts";
 import { toBase64 } from "../util/bytes.ts";

@@ -1,7 +1,4 @@
-/**
- * What an API server and its controllers do with namespaces and CustomResourceDefinitions.
- * @module
- */
+/** What an API server and its controllers do with namespaces and CustomResourceDefinitions. */
 
 import type { Clock } from "../util/clock.ts";
 import { lowerBound } from "../util/collections.ts";

@@ -1,7 +1,4 @@
-/**
- * The objects of a cluster with their history, as etcd stores them for an API server.
- * @module
- */
+/** The objects of a cluster with their history, as etcd stores them for an API server. */
 
 import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";

@@ -1,7 +1,4 @@
-/**
- * A source of objects for reflectors and informers, without an API server, and its watches.
- * @module
- */
+/** A source of objects for reflectors and informers, without an API server, and its watches. */
 
 import { metaNamespaceKey } from "../meta/keys.ts";
 import {

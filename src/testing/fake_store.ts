@@ -1,7 +1,4 @@
-/**
- * Stores and policies that a test defines.
- * @module
- */
+/** Stores and policies that a test defines. */
 
 import type { ExplicitKey } from "../meta/keys.ts";
 import type { DeletedFinalStateUnknown } from "../meta/object.ts";

@@ -1,7 +1,4 @@
-/**
- * Functions between a client and a server, and ready-made ones that make faults.
- * @module
- */
+/** Functions between a client and a server, and ready-made ones that make faults. */
 
 import { newStatus } from "../meta/status.ts";
 import { statusResponse } from "../protocol/responses.ts";

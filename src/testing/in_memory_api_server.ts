@@ -1,7 +1,4 @@
-/**
- * A Kubernetes API server in memory.
- * @module
- */
+/** A Kubernetes API server in memory. */
 
 import { parseFieldSelector } from "../meta/fields.ts";
 import { formatObjectName, type ObjectName, parseObjectName } from "../meta/keys.ts";

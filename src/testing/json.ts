@@ -1,7 +1,4 @@
-/**
- * JSON values.
- * @module
- */
+/** JSON values. */
 
 /** A JSON object. */
 export interface JsonObject {

@@ -1,7 +1,4 @@
-/**
- * Checks of an object before it is stored, and what the server writes into its metadata.
- * @module
- */
+/** Checks of an object before it is stored, and what the server writes into its metadata. */
 
 import { DNS_LABEL, DNS_SUBDOMAIN, groupVersion } from "../meta/resource.ts";
 import { errorMessage } from "../util/errors.ts";

@@ -1,7 +1,4 @@
-/**
- * What readers receive: objects, pages of lists and events.
- * @module
- */
+/** What readers receive: objects, pages of lists and events. */
 
 import type { FieldSelector } from "../meta/fields.ts";
 import { formatObjectName, type ObjectName } from "../meta/keys.ts";

@@ -1,7 +1,4 @@
-/**
- * Creating, updating and deleting objects by the API server's rules.
- * @module
- */
+/** Creating, updating and deleting objects by the API server's rules. */
 
 import { formatObjectName, type ObjectName } from "../meta/keys.ts";
 import { formatGroupResource, groupVersion } from "../meta/resource.ts";

@@ -1,7 +1,4 @@
-/**
- * Patches of objects: JSON patches, merge patches and strategic merge patches.
- * @module
- */
+/** Patches of objects: JSON patches, merge patches and strategic merge patches. */
 
 import { errorMessage } from "../util/errors.ts";
 import { isSameJson } from "../util/json.ts";

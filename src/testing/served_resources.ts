@@ -1,7 +1,4 @@
-/**
- * The resources of an in-memory API server.
- * @module
- */
+/** The resources of an in-memory API server. */
 
 import { builtinResources } from "../protocol/builtin_resources.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";

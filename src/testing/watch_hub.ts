@@ -1,7 +1,4 @@
-/**
- * The open watches of a server, and their bodies.
- * @module
- */
+/** The open watches of a server, and their bodies. */
 
 import type { ListOptions } from "../meta/list_watch.ts";
 import { type Status, StatusError } from "../meta/status.ts";

@@ -1,7 +1,4 @@
-/**
- * Paths of fields, such as `spec.containers[].image`.
- * @module
- */
+/** Paths of fields, such as `spec.containers[].image`. */
 
 import type { KubernetesObject } from "../meta/object.ts";
 

@@ -1,7 +1,4 @@
-/**
- * What is done with the fields of objects: which are read, and which are cut out.
- * @module
- */
+/** What is done with the fields of objects: which are read, and which are cut out. */
 
 import { EACH, type FieldPathSegment, parseFieldPath } from "./field_path.ts";
 

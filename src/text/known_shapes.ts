@@ -1,7 +1,4 @@
-/**
- * Walking JSON values that are written as others before them.
- * @module
- */
+/** Walking JSON values that are written as others before them. */
 
 import { afterString, afterValue, BACKSLASH, QUOTE } from "./json_walk.ts";
 

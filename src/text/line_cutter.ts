@@ -1,7 +1,4 @@
-/**
- * Cutting bytes into lines, however small the pieces that they come in: the events of a watch.
- * @module
- */
+/** Cutting bytes into lines, however small the pieces that they come in: the events of a watch. */
 
 import { SPACE } from "./json_walk.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Cutting the bytes of a list into its items and what is around them.
- * @module
- */
+/** Cutting the bytes of a list into its items and what is around them. */
 
 import {
   BACKSLASH,

@@ -1,7 +1,4 @@
-/**
- * Reading objects out of bytes, for lists and watches.
- * @module
- */
+/** Reading objects out of bytes, for lists and watches. */
 
 import { type FieldTexts, FieldTree, type Projection, TextFields } from "./field_tree.ts";
 import type { ObjectMeta } from "../meta/object.ts";

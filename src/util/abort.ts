@@ -1,7 +1,4 @@
-/**
- * Waits that an `AbortSignal` ends.
- * @module
- */
+/** Waits that an `AbortSignal` ends. */
 
 import type { Clock } from "./clock.ts";
 import { realClock } from "./clock.ts";
@@ -35,9 +32,7 @@ export function sleep(ms: number, options: SleepOptions = {}): Promise<void> {
   });
 }
 
-/**
- * Sleeps; returns `false` if the signal ended the sleep.
- */
+/** Sleeps; returns `false` if the signal ended the sleep. */
 export async function sleepUnlessAborted(ms: number, options: SleepOptions): Promise<boolean> {
   try {
     await sleep(ms, options);

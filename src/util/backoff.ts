@@ -1,7 +1,4 @@
-/**
- * Backoff, and retries with a deadline.
- * @module
- */
+/** Backoff, and retries with a deadline. */
 
 import { type Clock, monotonicNow } from "./clock.ts";
 import { requireNumbers } from "./require_number.ts";

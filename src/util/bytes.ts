@@ -1,7 +1,4 @@
-/**
- * Bytes: joined, read to their end, and as text.
- * @module
- */
+/** Bytes: joined, read to their end, and as text. */
 
 /** The bytes of all parts, `length` in all, in a buffer of their own. */
 export function concatenated(parts: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {

@@ -1,7 +1,4 @@
-/**
- * Clocks: the only file of the library that uses timers and the system clock.
- * @module
- */
+/** Clocks: the only file of the library that uses timers and the system clock. */
 
 /**
  * What {@linkcode Clock.setTimeout} returns; opaque, an argument of {@linkcode Clock.clearTimeout}.

@@ -1,7 +1,4 @@
-/**
- * A queue, a heap, and binary search.
- * @module
- */
+/** A queue, a heap, and binary search. */
 
 // Freed slots are released in one slice once there are this many and they are more than half of the array.
 const COMPACT_AT = 1024;

@@ -1,7 +1,4 @@
-/**
- * Passing headers on.
- * @module
- */
+/** Passing headers on. */
 
 /** Sets those of the named headers that are there. */
 export function copyHeaders(from: Headers, to: Headers, names: Iterable<string>): void {

@@ -1,7 +1,4 @@
-/**
- * Promises that are settled from outside.
- * @module
- */
+/** Promises that are settled from outside. */
 
 import { abortable } from "./abort.ts";
 

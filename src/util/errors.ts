@@ -1,7 +1,4 @@
-/**
- * The base class of the library's errors.
- * @module
- */
+/** The base class of the library's errors. */
 
 /**
  * Options of {@linkcode CacheError}.

@@ -1,7 +1,4 @@
-/**
- * Hashes of texts and of sets of texts. None protects against deliberate collisions.
- * @module
- */
+/** Hashes of texts and of sets of texts. None protects against deliberate collisions. */
 
 /**
  * The hash of a text, as 16 lower-case hexadecimal digits: FNV-1a in two lanes of 32 bits. It distinguishes

@@ -1,7 +1,4 @@
-/**
- * JSON values: compared, checked, weighed, and what is wrong with a text.
- * @module
- */
+/** JSON values: compared, checked, weighed, and what is wrong with a text. */
 
 import { errorMessage } from "./errors.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Loggers.
- * @module
- */
+/** Loggers. */
 
 /**
  * Structured fields of a log line.

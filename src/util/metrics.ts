@@ -1,7 +1,4 @@
-/**
- * Metrics.
- * @module
- */
+/** Metrics. */
 
 /**
  * The labels of a measurement: names and values, as in Prometheus.

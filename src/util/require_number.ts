@@ -1,7 +1,4 @@
-/**
- * Checks of numbers in options.
- * @module
- */
+/** Checks of numbers in options. */
 
 /** What is allowed. */
 export interface NumberRule {

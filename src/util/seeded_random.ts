@@ -1,7 +1,4 @@
-/**
- * Random numbers that a seed repeats.
- * @module
- */
+/** Random numbers that a seed repeats. */
 
 /**
  * A source of random numbers from 0 (included) to 1 (excluded) that depends on its seed alone (xorshift128,

@@ -1,7 +1,4 @@
-/**
- * What a server lends to the responses of a fetch function: its sockets and its WebSockets.
- * @module
- */
+/** What a server lends to the responses of a fetch function: its sockets and its WebSockets. */
 
 /** Where a pushed body goes: the response of a server. */
 export interface ByteSink {

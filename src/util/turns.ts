@@ -1,7 +1,4 @@
-/**
- * Turns of the event loop: how much work is done in one, and who has the next.
- * @module
- */
+/** Turns of the event loop: how much work is done in one, and who has the next. */
 
 import { type Clock, monotonicNow, nextTurn } from "./clock.ts";
 import { Deque } from "./collections.ts";

@@ -1,7 +1,4 @@
-/**
- * Reads the bytes of a body in chunks.
- * @module
- */
+/** Reads the bytes of a body in chunks. */
 
 /** Reads a body to its end. */
 export interface ByteReader {

@@ -1,7 +1,4 @@
-/**
- * Decodes the bytes of a watch to batches of events.
- * @module
- */
+/** Decodes the bytes of a watch to batches of events. */
 
 import type { WatchItem, WatchStream } from "../meta/list_watch.ts";
 import { newStatus, type Status } from "../meta/status.ts";

@@ -1,7 +1,4 @@
-/**
- * Decodes the bytes of a list to its items.
- * @module
- */
+/** Decodes the bytes of a list to its items. */
 
 import { DecodeError } from "../meta/request.ts";
 import type { ListPage, Quarantined } from "../meta/list_watch.ts";

@@ -1,7 +1,4 @@
-/**
- * Classifies the errors of `fetch`.
- * @module
- */
+/** Classifies the errors of `fetch`. */
 
 import { NetworkError, type NetworkFailure } from "../meta/request.ts";
 import { errorMessage } from "../util/errors.ts";

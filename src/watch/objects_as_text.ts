@@ -1,7 +1,4 @@
-/**
- * Handing out objects that are not parsed.
- * @module
- */
+/** Handing out objects that are not parsed. */
 
 import type { HoldText } from "../text/object_text_reader.ts";
 import type { UncheckedHead } from "../text/object_reader.ts";

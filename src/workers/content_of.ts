@@ -1,7 +1,4 @@
-/**
- * The content of an informer, for the next one.
- * @module
- */
+/** The content of an informer, for the next one. */
 
 import {
   type InformerSnapshot,

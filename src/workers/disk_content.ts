@@ -1,7 +1,4 @@
-/**
- * The states of objects as texts on disk, and the rows of the present objects.
- * @module
- */
+/** The states of objects as texts on disk, and the rows of the present objects. */
 
 import type { SnapshotEntry } from "../informer/snapshot/storage.ts";
 import { type TextForm, TextObject } from "../store/text_holding.ts";

@@ -1,7 +1,4 @@
-/**
- * The event log on disk.
- * @module
- */
+/** The event log on disk. */
 
 import type { KeptEntry, KeptLog, LogHistory, LogStart } from "../hono/content/log_history.ts";
 import { compareResourceVersions } from "../meta/object.ts";

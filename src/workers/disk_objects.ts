@@ -1,7 +1,4 @@
-/**
- * What an informer holds, in the database of a Durable Object.
- * @module
- */
+/** What an informer holds, in the database of a Durable Object. */
 
 import type { LogHistory } from "../hono/content/log_history.ts";
 import {

@@ -1,7 +1,4 @@
-/**
- * WebSockets in Workers.
- * @module
- */
+/** WebSockets in Workers. */
 
 import type { ServerWebSocket, UpgradeWebSocket } from "../util/serving.ts";
 

@@ -1,7 +1,4 @@
-/**
- * A queue that can add items after a delay.
- * @module
- */
+/** A queue that can add items after a delay. */
 
 import { type Clock, monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
 import { KeyedHeap } from "../util/collections.ts";

@@ -1,7 +1,4 @@
-/**
- * The metrics of a queue.
- * @module
- */
+/** The metrics of a queue. */
 
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 

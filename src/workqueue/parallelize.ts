@@ -1,7 +1,4 @@
-/**
- * Runs numbered pieces of work in parallel.
- * @module
- */
+/** Runs numbered pieces of work in parallel. */
 
 import { requireNumbers } from "../util/require_number.ts";
 

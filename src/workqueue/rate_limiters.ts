@@ -1,7 +1,4 @@
-/**
- * Rate limiters: the delays of failed items.
- * @module
- */
+/** Rate limiters: the delays of failed items. */
 
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";

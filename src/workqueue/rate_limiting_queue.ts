@@ -1,7 +1,4 @@
-/**
- * A queue that delays failed items by a rate limiter.
- * @module
- */
+/** A queue that delays failed items by a rate limiter. */
 
 import { DelayingQueue } from "./delaying_queue.ts";
 import type { RateLimiter } from "./rate_limiters.ts";

@@ -1,7 +1,4 @@
-/**
- * A queue of work: each item once, and by one worker at a time.
- * @module
- */
+/** A queue of work: each item once, and by one worker at a time. */
 
 import { onAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";

@@ -1,7 +1,4 @@
-/**
- * Which cluster is at an address.
- * @module
- */
+/** Which cluster is at an address. */
 
 import { type Cluster, newCluster } from "../../client/cluster.ts";
 import type { RestConfig } from "../../client/rest_config.ts";

@@ -1,7 +1,4 @@
-/**
- * Connects to the cluster that the options name.
- * @module
- */
+/** Connects to the cluster that the options name. */
 
 import { type Cluster, newCluster } from "../../client/cluster.ts";
 import { type RestConfig, serverUrl } from "../../client/rest_config.ts";

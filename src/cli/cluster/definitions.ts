@@ -1,7 +1,4 @@
-/**
- * CustomResourceDefinitions of the reflected resources.
- * @module
- */
+/** CustomResourceDefinitions of the reflected resources. */
 
 import type { Cluster } from "../../client/cluster.ts";
 import { SharedIndexInformer } from "../../informer/shared_informer.ts";

@@ -1,7 +1,4 @@
-/**
- * Discovers the resources of an API server.
- * @module
- */
+/** Discovers the resources of an API server. */
 
 import type { Cluster } from "../../client/cluster.ts";
 import type { ApiResource, PrinterColumn } from "../../protocol/api_resource.ts";

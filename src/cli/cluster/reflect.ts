@@ -1,7 +1,4 @@
-/**
- * The informers of the reflected resources.
- * @module
- */
+/** The informers of the reflected resources. */
 
 import { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { KubernetesObject } from "../../meta/object.ts";

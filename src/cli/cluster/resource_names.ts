@@ -1,7 +1,4 @@
-/**
- * Resolves the names of resources as kubectl does.
- * @module
- */
+/** Resolves the names of resources as kubectl does. */
 
 import { formatGroupResource, formatResource } from "../../meta/resource.ts";
 import type { DiscoveredResource, Discovery } from "./discovery.ts";

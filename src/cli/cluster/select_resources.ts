@@ -1,7 +1,4 @@
-/**
- * Selects the resources to reflect.
- * @module
- */
+/** Selects the resources to reflect. */
 
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { builtinResource } from "../../protocol/builtin_resources.ts";

@@ -1,7 +1,4 @@
-/**
- * The folder of `serve --snapshot`.
- * @module
- */
+/** The folder of `serve --snapshot`. */
 
 import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,7 +1,4 @@
-/**
- * The latest changes, as lines for people.
- * @module
- */
+/** The latest changes, as lines for people. */
 
 import { podPrinter } from "../../hono/tables/pod_printer.ts";
 import type { StoreChange, StoreEvent } from "../../informer/events.ts";

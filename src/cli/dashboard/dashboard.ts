@@ -1,7 +1,4 @@
-/**
- * The state behind the page.
- * @module
- */
+/** The state behind the page. */
 
 import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";

@@ -1,7 +1,4 @@
-/**
- * What the server sends to the page.
- * @module
- */
+/** What the server sends to the page. */
 
 import type { InformerStatus } from "../../informer/snapshot/storage.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Counts the state that the page shows.
- * @module
- */
+/** Counts the state that the page shows. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { briefReason } from "../errors.ts";

@@ -1,7 +1,4 @@
-/**
- * Finds objects by words in their names.
- * @module
- */
+/** Finds objects by words in their names. */
 
 import type { Pacer } from "../../util/turns.ts";
 import type { FoundObject, SearchResult } from "./dashboard_message.ts";

@@ -1,7 +1,4 @@
-/**
- * A reflected resource.
- * @module
- */
+/** A reflected resource. */
 
 import type { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";

@@ -1,7 +1,4 @@
-/**
- * The routes of the page.
- * @module
- */
+/** The routes of the page. */
 
 import { type Context, Hono } from "hono";
 import type { Asked } from "../../hono/request/authorization.ts";

@@ -1,7 +1,4 @@
-/**
- * Sends the state of the page as server-sent events.
- * @module
- */
+/** Sends the state of the page as server-sent events. */
 
 import type { UserInfo } from "../../hono/request/authorization.ts";
 import type { Permission } from "../../hono/request/gate.ts";

@@ -1,7 +1,4 @@
-/**
- * The embedded cluster: an in-memory API server, and a simulation that changes its objects.
- * @module
- */
+/** The embedded cluster: an in-memory API server, and a simulation that changes its objects. */
 
 import { type BuiltSpecObject, configMap, namespace } from "../../testing/builders.ts";
 import type { InMemoryApiServer } from "../../testing/in_memory_api_server.ts";

@@ -1,7 +1,4 @@
-/**
- * The objects of the embedded cluster, with what people look at in a table or on the page.
- * @module
- */
+/** The objects of the embedded cluster, with what people look at in a table or on the page. */
 
 import {
   type BuilderMeta,

@@ -1,7 +1,4 @@
-/**
- * What the parts of the embedded cluster share: the API server, random choices, timers and Events.
- * @module
- */
+/** What the parts of the embedded cluster share: the API server, random choices, timers and Events. */
 
 import { type BuiltObject, event } from "../../testing/builders.ts";
 import { InMemoryApiServer } from "../../testing/in_memory_api_server.ts";

@@ -1,7 +1,4 @@
-/**
- * Access rules of `serve`: authentication and authorization of readers.
- * @module
- */
+/** Access rules of `serve`: authentication and authorization of readers. */
 
 import type { Context, MiddlewareHandler } from "hono";
 import { type ReviewCluster, subjectAccessReview, tokenReview } from "../../hono/request/access_review.ts";

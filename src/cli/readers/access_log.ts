@@ -1,7 +1,4 @@
-/**
- * The log of requests.
- * @module
- */
+/** The log of requests. */
 
 import type { MiddlewareHandler } from "hono";
 import type { Authenticate } from "../../hono/request/authorization.ts";

@@ -1,7 +1,4 @@
-/**
- * Refuses requests that a web page of another site makes.
- * @module
- */
+/** Refuses requests that a web page of another site makes. */
 
 import type { Context, MiddlewareHandler } from "hono";
 import { quote } from "../errors.ts";

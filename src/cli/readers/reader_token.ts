@@ -1,7 +1,4 @@
-/**
- * The token that readers present.
- * @module
- */
+/** The token that readers present. */
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Context } from "hono";

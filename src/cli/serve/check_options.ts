@@ -1,7 +1,4 @@
-/**
- * Refuses options of `serve` that are wrong or contradict each other.
- * @module
- */
+/** Refuses options of `serve` that are wrong or contradict each other. */
 
 import { allowNamespaces } from "../../hono/request/allow_namespaces.ts";
 import { checkCors } from "../../hono/request/cors.ts";

@@ -1,7 +1,4 @@
-/**
- * Reflects a cluster and serves the copy.
- * @module
- */
+/** Reflects a cluster and serves the copy. */
 
 import { PrometheusMetrics } from "../../hono/health/prometheus.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";

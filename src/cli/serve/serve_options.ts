@@ -1,7 +1,4 @@
-/**
- * The options and steps of `serve`.
- * @module
- */
+/** The options and steps of `serve`. */
 
 import type { Freshness } from "../../hono/read_api_options.ts";
 import type { Clock } from "../../util/clock.ts";

@@ -1,7 +1,4 @@
-/**
- * Serves reflected resources to readers: the page, the read API, and who may read.
- * @module
- */
+/** Serves reflected resources to readers: the page, the read API, and who may read. */
 
 import { Hono } from "hono";
 import type { ServedMetrics } from "../../hono/health/prometheus.ts";

@@ -1,7 +1,4 @@
-/**
- * Reports the progress and outages of informers.
- * @module
- */
+/** Reports the progress and outages of informers. */
 
 import type { ReflectorStatus } from "../../reflector/status.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";

@@ -1,7 +1,4 @@
-/**
- * The content of one resource: what its informer holds, what it held before, and what has happened since.
- * @module
- */
+/** The content of one resource: what its informer holds, what it held before, and what has happened since. */
 
 import type { StoreChange, StoreEvent } from "../../informer/events.ts";
 import { compareResourceVersions, type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";

@@ -1,7 +1,4 @@
-/**
- * How fresh the content of a resource is, whether one informer holds it or several.
- * @module
- */
+/** How fresh the content of a resource is, whether one informer holds it or several. */
 
 import { PartwiseVersionWaiters, type VersionWaitOptions } from "../../meta/version_waiters.ts";
 import { formatGroupResource } from "../../meta/resource.ts";

@@ -1,7 +1,4 @@
-/**
- * The recent events of one resource, which watches replay, and which earlier states are computed from.
- * @module
- */
+/** The recent events of one resource, which watches replay, and which earlier states are computed from. */
 
 import type { StoreChange } from "../../informer/events.ts";
 import { compareResourceVersions, layoutOf, resourceVersionOf } from "../../meta/object.ts";

@@ -1,7 +1,4 @@
-/**
- * Reads that are as fresh as the API server's own.
- * @module
- */
+/** Reads that are as fresh as the API server's own. */
 
 import { compareResourceVersions, type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
 import { hasReached } from "../../meta/merged_version.ts";

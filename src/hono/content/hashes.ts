@@ -1,7 +1,4 @@
-/**
- * Hashes of content, which show whether two lists are the same.
- * @module
- */
+/** Hashes of content, which show whether two lists are the same. */
 
 import { metaOf } from "../../meta/object.ts";
 import { TextSetHash } from "../../util/hash.ts";

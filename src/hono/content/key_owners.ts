@@ -1,7 +1,4 @@
-/**
- * Which of several sources shows a key.
- * @module
- */
+/** Which of several sources shows a key. */
 
 import type { StoreChange } from "../../informer/events.ts";
 import {

@@ -1,7 +1,4 @@
-/**
- * The entries of event logs, and logs that outlive their process.
- * @module
- */
+/** The entries of event logs, and logs that outlive their process. */
 
 import type { Held } from "../../store/holding.ts";
 

@@ -1,7 +1,4 @@
-/**
- * The stores of several informers as one.
- * @module
- */
+/** The stores of several informers as one. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { fieldPathOf, type IndexFunc } from "../../store/index_func.ts";

@@ -1,7 +1,4 @@
-/**
- * Which objects a list has: a page of one snapshot.
- * @module
- */
+/** Which objects a list has: a page of one snapshot. */
 
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { ListOptions } from "../../meta/list_watch.ts";

@@ -1,7 +1,4 @@
-/**
- * The selection of a list or a watch: namespace, name, labels and fields.
- * @module
- */
+/** The selection of a list or a watch: namespace, name, labels and fields. */
 
 import { type FieldRequirement, FieldSelector } from "../../meta/fields.ts";
 import type { LabelSelector } from "../../meta/labels.ts";

@@ -1,7 +1,4 @@
-/**
- * The informer interface that the adapter needs.
- * @module
- */
+/** The informer interface that the adapter needs. */
 
 import type { VersionProof } from "../../meta/list_watch.ts";
 import type { StoreEvent } from "../../informer/events.ts";

@@ -1,7 +1,4 @@
-/**
- * One of several informers that are served as one.
- * @module
- */
+/** One of several informers that are served as one. */
 
 import type { StoreChange, StoreEvent } from "../../informer/events.ts";
 import { isComparableResourceVersion, type KubernetesObject, metaOf } from "../../meta/object.ts";

@@ -1,7 +1,4 @@
-/**
- * The states of the content of an event log: the present one, parts of it, and those of the past.
- * @module
- */
+/** The states of the content of an event log: the present one, parts of it, and those of the past. */
 
 import type { StoreChange } from "../../informer/events.ts";
 import type { FieldRequirement } from "../../meta/fields.ts";

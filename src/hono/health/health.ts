@@ -1,7 +1,4 @@
-/**
- * `/healthz`, `/livez` and `/readyz`.
- * @module
- */
+/** `/healthz`, `/livez` and `/readyz`. */
 
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { formatGroupResource } from "../../meta/resource.ts";

@@ -1,7 +1,4 @@
-/**
- * What is known of each measurement: its type, its help text, its buckets.
- * @module
- */
+/** What is known of each measurement: its type, its help text, its buckets. */
 
 /** A measurement with a name. */
 export interface MetricFamily {

@@ -1,7 +1,4 @@
-/**
- * Metrics in the text format of Prometheus.
- * @module
- */
+/** Metrics in the text format of Prometheus. */
 
 import type { MetricLabels, Metrics } from "../../util/metrics.ts";
 import { FAMILIES, type MetricFamily, REQUEST } from "./metric_families.ts";

@@ -1,7 +1,4 @@
-/**
- * Measurements of the read API.
- * @module
- */
+/** Measurements of the read API. */
 
 import { formatGroupResource } from "../../meta/resource.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";

@@ -1,7 +1,4 @@
-/**
- * Authentication and authorization by the cluster: TokenReview and SubjectAccessReview.
- * @module
- */
+/** Authentication and authorization by the cluster: TokenReview and SubjectAccessReview. */
 
 import type { Context } from "hono";
 import { fromBase64 } from "../../util/bytes.ts";

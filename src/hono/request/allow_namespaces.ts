@@ -1,7 +1,4 @@
-/**
- * Ready-made authorization rules.
- * @module
- */
+/** Ready-made authorization rules. */
 
 import type { Authorize, RequestAttributes } from "./authorization.ts";
 import { formatGroupResource } from "../../meta/resource.ts";

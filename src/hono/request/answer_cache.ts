@@ -1,7 +1,4 @@
-/**
- * A cache of access decisions with a time to live.
- * @module
- */
+/** A cache of access decisions with a time to live. */
 
 import { newStatus, StatusError } from "../../meta/status.ts";
 import { abortable, withTimeLimit } from "../../util/abort.ts";

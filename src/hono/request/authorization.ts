@@ -1,7 +1,4 @@
-/**
- * The types of the access hooks, and the attributes of a request.
- * @module
- */
+/** The types of the access hooks, and the attributes of a request. */
 
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";

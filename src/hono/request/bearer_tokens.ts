@@ -1,7 +1,4 @@
-/**
- * Authentication of readers by bearer tokens.
- * @module
- */
+/** Authentication of readers by bearer tokens. */
 
 import type { Context } from "hono";
 import { socketTokenOf } from "./socket_request.ts";

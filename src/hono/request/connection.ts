@@ -1,7 +1,4 @@
-/**
- * What the runtime reports of the connection of a request.
- * @module
- */
+/** What the runtime reports of the connection of a request. */
 
 /**
  * The parts of a runtime's own request that are of use here: of `serveFetch` and hono's server for Node, of

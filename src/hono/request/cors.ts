@@ -1,7 +1,4 @@
-/**
- * Cross-origin requests of web pages.
- * @module
- */
+/** Cross-origin requests of web pages. */
 
 import type { MiddlewareHandler } from "hono";
 

@@ -1,7 +1,4 @@
-/**
- * The access check of every request.
- * @module
- */
+/** The access check of every request. */
 
 import type { Context } from "hono";
 import { isTooManyRequests, newStatus, type Status } from "../../meta/status.ts";

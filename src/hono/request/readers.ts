@@ -1,7 +1,4 @@
-/**
- * The limits of readers: their number, their queued bytes, their time per turn.
- * @module
- */
+/** The limits of readers: their number, their queued bytes, their time per turn. */
 
 import type { UserInfo } from "./authorization.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Requests that are refused, whatever the content is.
- * @module
- */
+/** Requests that are refused, whatever the content is. */
 
 import { formatGroupResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";

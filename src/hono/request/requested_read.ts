@@ -1,7 +1,4 @@
-/**
- * What a GET of a resource asks for.
- * @module
- */
+/** What a GET of a resource asks for. */
 
 import type { Context } from "hono";
 import {

@@ -1,7 +1,4 @@
-/**
- * Requests for WebSockets: the token, the subprotocol, and the page that sends them.
- * @module
- */
+/** Requests for WebSockets: the token, the subprotocol, and the page that sends them. */
 
 import type { Context } from "hono";
 import { fromBase64 } from "../../util/bytes.ts";

@@ -1,7 +1,4 @@
-/**
- * Views: the form of an object in a response. Whole objects and metadata are here, Tables in table.ts.
- * @module
- */
+/** Views: the form of an object in a response. Whole objects and metadata are here, Tables in table.ts. */
 
 import type { KubernetesObject, ListMeta, ObjectMeta } from "../../meta/object.ts";
 import { groupVersion } from "../../meta/resource.ts";

@@ -1,7 +1,4 @@
-/**
- * Headers that show how fresh an answer is, and whether it is one that the reader has.
- * @module
- */
+/** Headers that show how fresh an answer is, and whether it is one that the reader has. */
 
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { Content } from "../content/content.ts";

@@ -1,7 +1,4 @@
-/**
- * The bytes of entries of an event log, made once for all watches.
- * @module
- */
+/** The bytes of entries of an event log, made once for all watches. */
 
 import { compareResourceVersions, type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
 import type { Held, Holding } from "../../store/holding.ts";

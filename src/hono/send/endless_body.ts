@@ -1,7 +1,4 @@
-/**
- * Bodies that never end, behind middlewares.
- * @module
- */
+/** Bodies that never end, behind middlewares. */
 
 import type { Context } from "hono";
 

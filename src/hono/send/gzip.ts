@@ -1,7 +1,4 @@
-/**
- * Compression of large bodies for readers that accept it.
- * @module
- */
+/** Compression of large bodies for readers that accept it. */
 
 /** The least size of a body that is worth it. */
 // As kube-apiserver's defaultGzipThresholdBytes:

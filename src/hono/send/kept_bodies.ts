@@ -1,7 +1,4 @@
-/**
- * The bodies of lists, kept while they are requested.
- * @module
- */
+/** The bodies of lists, kept while they are requested. */
 
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import {

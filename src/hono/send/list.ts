@@ -1,7 +1,4 @@
-/**
- * Answers to lists: kept bodies, streams, and 304.
- * @module
- */
+/** Answers to lists: kept bodies, streams, and 304. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";

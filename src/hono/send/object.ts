@@ -1,7 +1,4 @@
-/**
- * Answers to gets.
- * @module
- */
+/** Answers to gets. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { matchesTag } from "../../protocol/if_none_match.ts";

@@ -1,7 +1,4 @@
-/**
- * The way out of a watch: the body of its response.
- * @module
- */
+/** The way out of a watch: the body of its response. */
 
 import { concatenated } from "../../util/bytes.ts";
 import { Deque } from "../../util/collections.ts";

@@ -1,7 +1,4 @@
-/**
- * Responses in the API server's forms.
- * @module
- */
+/** Responses in the API server's forms. */
 
 import type { Context } from "hono";
 import type { Status } from "../../meta/status.ts";

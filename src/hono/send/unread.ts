@@ -1,7 +1,4 @@
-/**
- * What a client of a WebSocket has not read yet.
- * @module
- */
+/** What a client of a WebSocket has not read yet. */
 
 import { Deque } from "../../util/collections.ts";
 import type { ServerWebSocket } from "../../util/serving.ts";

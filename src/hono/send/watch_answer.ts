@@ -1,7 +1,4 @@
-/**
- * Answers to watches.
- * @module
- */
+/** Answers to watches. */
 
 import type { ListQuery } from "../../protocol/list_query.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";

@@ -1,7 +1,4 @@
-/**
- * Groups of watches that send the same bytes.
- * @module
- */
+/** Groups of watches that send the same bytes. */
 
 import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import { AGE_ANNOTATION } from "../../meta/list_watch.ts";

@@ -1,7 +1,4 @@
-/**
- * The maximum life of a watch.
- * @module
- */
+/** The maximum life of a watch. */
 
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { UserInfo } from "../request/authorization.ts";

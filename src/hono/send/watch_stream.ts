@@ -1,7 +1,4 @@
-/**
- * One watch: what it has sent, and what it sends next.
- * @module
- */
+/** One watch: what it has sent, and what it sends next. */
 
 import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";

@@ -1,7 +1,4 @@
-/**
- * The watchers of one resource.
- * @module
- */
+/** The watchers of one resource. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";

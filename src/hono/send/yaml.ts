@@ -1,7 +1,4 @@
-/**
- * Documents as YAML.
- * @module
- */
+/** Documents as YAML. */
 
 import type { CreateNodeOptions, DocumentOptions, ScalarTag, SchemaOptions, ToStringOptions } from "yaml";
 

@@ -1,7 +1,4 @@
-/**
- * The metrics of horizontal pod autoscalers.
- * @module
- */
+/** The metrics of horizontal pod autoscalers. */
 
 import { at, entryAt, firstOf, itemsAt, scalarText, textAt } from "./fields.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Columns and printers of Tables.
- * @module
- */
+/** Columns and printers of Tables. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { at, countOf, integerAt, textAt } from "./fields.ts";

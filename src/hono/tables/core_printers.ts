@@ -1,7 +1,4 @@
-/**
- * Columns of the kinds of the core group, but for pods.
- * @module
- */
+/** Columns of the kinds of the core group, but for pods. */
 
 import {
   AGE,

@@ -1,7 +1,4 @@
-/**
- * Columns of custom resources.
- * @module
- */
+/** Columns of custom resources. */
 
 import type { PrinterColumn } from "../../protocol/api_resource.ts";
 import { type Cell, type CellColumn, NAME, type Printer, printer } from "./columns.ts";

@@ -1,7 +1,4 @@
-/**
- * Reads fields of objects of any shape.
- * @module
- */
+/** Reads fields of objects of any shape. */
 
 import { labelSelectorFromSpec, type LabelSelectorSpec } from "../../meta/labels.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Durations as people read them.
- * @module
- */
+/** Durations as people read them. */
 
 /** How long ago a time was, in one or two units. */
 export function since(time: unknown, nowMs: number): string {

@@ -1,7 +1,4 @@
-/**
- * Paths into JSON values, as the printer columns of custom resources have them.
- * @module
- */
+/** Paths into JSON values, as the printer columns of custom resources have them. */
 
 /**
  * Finds the values at a path.

@@ -1,7 +1,4 @@
-/**
- * Columns of the group networking.k8s.io.
- * @module
- */
+/** Columns of the group networking.k8s.io. */
 
 import { AGE, type Cell, NAME, type Printer, printer, text } from "./columns.ts";
 import { loadBalancerAddresses } from "./core_printers.ts";

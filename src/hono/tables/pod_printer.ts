@@ -1,7 +1,4 @@
-/**
- * The Table columns of pods.
- * @module
- */
+/** The Table columns of pods. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { AGE, NAME, type Printer, printer, WIDE } from "./columns.ts";

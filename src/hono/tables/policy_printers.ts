@@ -1,7 +1,4 @@
-/**
- * Columns of the groups policy and rbac.authorization.k8s.io.
- * @module
- */
+/** Columns of the groups policy and rbac.authorization.k8s.io. */
 
 import {
   AGE,

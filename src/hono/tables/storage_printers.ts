@@ -1,7 +1,4 @@
-/**
- * Columns of the group storage.k8s.io.
- * @module
- */
+/** Columns of the group storage.k8s.io. */
 
 import {
   AGE,

@@ -1,7 +1,4 @@
-/**
- * Tables, as command-line clients show them.
- * @module
- */
+/** Tables, as command-line clients show them. */
 
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";

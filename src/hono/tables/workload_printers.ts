@@ -1,7 +1,4 @@
-/**
- * Columns of workloads: the groups apps, autoscaling and batch.
- * @module
- */
+/** Columns of workloads: the groups apps, autoscaling and batch. */
 
 import {
   AGE,

@@ -1,7 +1,4 @@
-/**
- * Waiting for the answer of another server.
- * @module
- */
+/** Waiting for the answer of another server. */
 
 import { abortable, withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";

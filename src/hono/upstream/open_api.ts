@@ -1,7 +1,4 @@
-/**
- * The OpenAPI documents of the upstream API server, cut to what is served.
- * @module
- */
+/** The OpenAPI documents of the upstream API server, cut to what is served. */
 
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";

@@ -1,7 +1,4 @@
-/**
- * OpenAPI documents, cut to what is served.
- * @module
- */
+/** OpenAPI documents, cut to what is served. */
 
 import type { ApiResource } from "../../protocol/api_resource.ts";
 

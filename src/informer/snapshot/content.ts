@@ -1,7 +1,4 @@
-/**
- * The content of a snapshot: loaded at once, saved as it changes.
- * @module
- */
+/** The content of a snapshot: loaded at once, saved as it changes. */
 
 import { keyOf } from "../../meta/keys.ts";
 import { resourceVersionOf } from "../../meta/object.ts";

@@ -1,7 +1,4 @@
-/**
- * What an informer's option `snapshot` takes.
- * @module
- */
+/** What an informer's option `snapshot` takes. */
 
 import { formatResource } from "../../meta/resource.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";

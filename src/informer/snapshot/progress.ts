@@ -1,7 +1,4 @@
-/**
- * Questions to an API server about its progress.
- * @module
- */
+/** Questions to an API server about its progress. */
 
 import { metaNamespaceKey } from "../../meta/keys.ts";
 import type { ListOptions, ListPage, WatchStream } from "../../meta/list_watch.ts";

@@ -1,7 +1,4 @@
-/**
- * The feed of changes.
- * @module
- */
+/** The feed of changes. */
 
 import type { DashboardMessage, FeedEntry } from "../dashboard_message.ts";
 import { byId, duration, make, setText } from "./dom.ts";

@@ -1,7 +1,4 @@
-/**
- * The elements of the page, and texts in them. Text of the server becomes text nodes, never markup.
- * @module
- */
+/** The elements of the page, and texts in them. Text of the server becomes text nodes, never markup. */
 
 /** The element of the page with this id. */
 export function byId<E extends HTMLElement = HTMLElement>(id: string): E {

@@ -1,7 +1,4 @@
-/**
- * The search: by names through `/dashboard/search`, by labels through the read API.
- * @module
- */
+/** The search: by names through `/dashboard/search`, by labels through the read API. */
 
 import type { FoundObject, SearchedList, SearchResult } from "../dashboard_message.ts";
 import { byId, make, number, visible } from "./dom.ts";

@@ -1,7 +1,4 @@
-/**
- * The script of the page: shows the state in the document, then every state that the server sends.
- * @module
- */
+/** The script of the page: shows the state in the document, then every state that the server sends. */
 
 import type { DashboardMessage } from "../dashboard_message.ts";
 import { addChanges, clearChanges, showAges } from "./changes.ts";

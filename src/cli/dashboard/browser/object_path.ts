@@ -1,7 +1,4 @@
-/**
- * Paths of objects in the read API.
- * @module
- */
+/** Paths of objects in the read API. */
 
 /** The path of an object, from the path of its resource's list. */
 export function objectPath(

@@ -1,7 +1,4 @@
-/**
- * What the parts of the page show; the sentence at its top, and the tiles.
- * @module
- */
+/** What the parts of the page show; the sentence at its top, and the tiles. */
 
 import { ago, byId, make, NO_TEXT, number, plural, setClass, setText } from "./dom.ts";
 import { phaseText } from "./tables.ts";

@@ -1,7 +1,4 @@
-/**
- * The tables of resources and namespaces, and the lists of nodes and indices.
- * @module
- */
+/** The tables of resources and namespaces, and the lists of nodes and indices. */
 
 import type { IndexCounts, NodeCount, ResourceState } from "../dashboard_message.ts";
 import {

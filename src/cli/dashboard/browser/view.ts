@@ -1,7 +1,4 @@
-/**
- * What the parts of the page show.
- * @module
- */
+/** What the parts of the page show. */
 
 import type { DashboardMessage, ResourceState } from "../dashboard_message.ts";
 
