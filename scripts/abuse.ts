@@ -1,9 +1,11 @@
 /**
- * `deno task abuse [SECONDS] [--only deno|node] [--attack TEXT]`: what strangers and ill-behaved readers can do to `serve`. For a minute
- * they pipeline, send byte by byte, never read, flood random tokens and search the page, all at once, on each runtime.
+ * `deno task abuse [SECONDS] [--only deno|node] [--attack TEXT]`: what strangers and ill-behaved readers can do to
+ * `serve`. For a minute they pipeline, send byte by byte, never read, flood random tokens and search the page, all
+ * at once, on each runtime. The times of `/healthz` are shown beside those of a server that is left alone, which
+ * are the machine's; the attackers are nicer processes, as elsewhere they have machines of their own.
  *
- * Exit code 1: `/healthz` takes 100 ms or more (99th percentile), an answer to a good reader fails, or memory is 150 MB or
- * more above what it was before.
+ * Exit code 1: `/healthz` takes 100 ms or more (99th percentile), an answer to a good reader fails, or memory is
+ * 150 MB or more above what it was before.
  *
  * @module
  */
@@ -27,8 +29,12 @@ const { values: { only, attack }, positionals: [seconds = "60"] } = parseArgs({
 async function programs(): Promise<Listwatch[]> {
   const all: Listwatch[] = [];
   if (only !== "node") {
-    const args = ["run", "-A", "--no-check", join(ROOT, "src/cli/main.ts")];
-    all.push({ name: "Deno", command: Deno.execPath(), args });
+    all.push({
+      name: "Deno",
+      command: Deno.execPath(),
+      preload: (path) => ["run", "-A", "--no-check", "--preload", path],
+      program: join(ROOT, "src/cli/main.ts"),
+    });
   }
   if (only !== "deno") {
     const { node, dir } = await installTools();
@@ -37,8 +43,12 @@ async function programs(): Promise<Listwatch[]> {
     const installed = join(dir, "node_modules", "@listwatch", "cache");
     await Deno.remove(installed, { recursive: true }).catch(() => {});
     await copyTree(NPM_DIST, installed);
-    const args = [join(installed, "bin", "listwatch.js")];
-    all.push({ name: "Node", command: node, args });
+    all.push({
+      name: "Node",
+      command: node,
+      preload: (path) => ["--import", path],
+      program: join(installed, "bin", "listwatch.js"),
+    });
   }
   return all;
 }
@@ -48,28 +58,31 @@ const mb = (value: number) => `${value.toFixed(0)} MB`;
 
 let isMissed = false;
 for (const program of await programs()) {
-  const { before, during, lists, attacks, ...figures } = await measureAbuse(program, {
-    seconds: Number(seconds),
-    attack,
-  });
-  const { failures, memoryBefore, memoryPeak, memoryAfter } = figures;
-  const p99 = quantile(during, 0.99);
+  const options = { seconds: Number(seconds), attack };
+  const { before, during, delays, attacks, ...memory } = await measureAbuse(program, options);
+  const { memoryBefore, memoryPeak, memoryAfter } = memory;
   console.log(`${program.name}, ${seconds} s`);
-  for (const [kind, count] of Object.entries(attacks)) console.log(`  ${kind.padEnd(32)}${count}`);
+  for (const [kind, count] of Object.entries(attacks)) console.log(`  ${kind.padEnd(34)}${count}`);
+  const failures = Object.values(during).flat().filter(Number.isNaN).length;
   for (
-    const [name, times] of [["/healthz alone", before], ["/healthz", during], ["list of 500", lists]] as const
+    const [name, times] of [
+      ["/healthz alone", before.health],
+      ["/healthz", during.health],
+      ["/healthz, new connections", during.newConnection],
+      ["another server beside it", during.plain],
+      ["timers of the server are late by", delays],
+      ["list of 500 alone", before.lists],
+      ["list of 500", during.lists],
+    ] as const
   ) {
-    const [p50, worst] = [quantile(times, 0.5), quantile(times, 1)];
-    console.log(
-      `  ${name.padEnd(32)}p50 ${ms(p50)}, p99 ${ms(quantile(times, 0.99))}, worst ${
-        ms(worst)
-      } of ${times.length}`,
-    );
+    const [p50, p99, worst] = [0.5, 0.99, 1].map((part) => ms(quantile(times, part)));
+    console.log(`  ${name.padEnd(34)}p50 ${p50}, p99 ${p99}, worst ${worst} of ${times.length}`);
   }
-  console.log(`  ${"failed answers".padEnd(32)}${failures}`);
+  console.log(`  ${"failed answers".padEnd(34)}${failures}`);
   console.log(
-    `  ${"memory".padEnd(32)}${mb(memoryBefore)} before, ${mb(memoryPeak)} peak, ${mb(memoryAfter)} after`,
+    `  ${"memory".padEnd(34)}${mb(memoryBefore)} before, ${mb(memoryPeak)} peak, ${mb(memoryAfter)} after`,
   );
-  isMissed ||= !(p99 < MOST_MS) || failures > 0 || memoryAfter - memoryBefore >= MOST_MEMORY;
+  isMissed ||= !(quantile(during.health, 0.99) < MOST_MS) || failures > 0 ||
+    memoryAfter - memoryBefore >= MOST_MEMORY;
 }
 Deno.exit(isMissed ? 1 : 0);

@@ -4,14 +4,17 @@
  * @module
  */
 
-import { TOKEN } from "./abuse_cluster.ts";
+import { join } from "node:path";
+import type { Probes } from "./abuse_prober.ts";
 import { ROOT } from "./gate.ts";
 
 /** A program that runs `listwatch`. */
 export interface Listwatch {
   readonly name: string;
   readonly command: string;
-  readonly args: readonly string[];
+  /** Loads a module before the program. */
+  preload(path: string): readonly string[];
+  readonly program: string;
 }
 
 /** Options of {@linkcode measureAbuse}. */
@@ -24,13 +27,10 @@ export interface AbuseOptions {
 
 /** What was measured. */
 export interface AbuseFigures {
-  /** Milliseconds until the answer of `/healthz`, sorted. */
-  readonly before: readonly number[];
-  readonly during: readonly number[];
-  /** The same of a list of 500 objects by a reader with a known token. */
-  readonly lists: readonly number[];
-  /** Answers that were no 200. */
-  readonly failures: number;
+  readonly before: Probes;
+  readonly during: Probes;
+  /** How late the timers of the server's own process were meanwhile, in milliseconds, sorted. */
+  readonly delays: readonly number[];
   /** Resident memory in MB. */
   readonly memoryBefore: number;
   readonly memoryPeak: number;
@@ -39,80 +39,75 @@ export interface AbuseFigures {
   readonly attacks: Readonly<Record<string, number>>;
 }
 
-const PAUSE_MS = 20;
-const LIST_PAUSE_MS = 500;
+const BEFORE_SECONDS = 10;
 const SETTLE_MS = 5_000;
+const SAMPLE_MS = 500;
 
 /** Serves a cluster of 20,000 pods, measures for some seconds alone, and then while all attackers work. */
 export async function measureAbuse(
-  listwatch: Listwatch,
+  { command, preload, program }: Listwatch,
   { seconds, attack = "" }: AbuseOptions,
 ): Promise<AbuseFigures> {
-  const cluster = workerOf("abuse cluster", "abuse_cluster.ts");
-  const attackers = workerOf("abuse attackers", "abuse_attackers.ts");
-  let server: Deno.ChildProcess | undefined;
+  // What attacks has other machines, as a rule: here it must not take the server's part of this one.
+  const cluster = new Program("nice", ["-n", "10", ...DENO_RUN, pathOf("abuse_cluster.ts")]);
+  const delaysFile = await Deno.makeTempFile();
+  const programs = [cluster];
   try {
-    const { kubeconfig } = await messageOf<{ kubeconfig: string }>(cluster);
-    server = new Deno.Command(listwatch.command, {
-      args: [
-        ...listwatch.args,
-        ...[
-          "serve",
-          "--port",
-          "0",
-          "--kubeconfig",
-          kubeconfig,
-          "--cluster-rbac",
-          "--resource",
-          "pods,namespaces",
-        ],
-      ],
-      cwd: ROOT,
-      env: { NO_COLOR: "1" },
-      stdin: "null",
-      stdout: "piped",
-      stderr: "inherit",
-    }).spawn();
-    const url = await urlOf(server.stdout);
-    const { pid } = server;
-    const health = () => timed(`${url}/healthz`);
-    const headers = { Authorization: `Bearer ${TOKEN}` };
-    const list = () => timed(`${url}/api/v1/pods?limit=500`, headers);
-    // As warm as a server is that has been running.
-    for (let i = 0; i < 20; i++) await list();
-    const before = await repeated(health, PAUSE_MS, Math.min(seconds, 10) * 1_000);
-    const memoryBefore = await memoryOf(pid);
+    const { kubeconfig } = await cluster.line<{ kubeconfig: string }>(/^\{.*\}$/m);
+    const options = ["--kubeconfig", kubeconfig, "--cluster-rbac", "--resource", "pods,namespaces"];
+    const args = [...preload(pathOf("abuse_inside.ts")), program, "serve", "--port", "0", ...options];
+    const server = new Program(command, args, { NO_COLOR: "1", ABUSE_DELAYS: delaysFile });
+    programs.push(server);
+    const port = (await server.text(/^Serving +\S+:(\d+)$[^]*^Synced/m))[1];
+    const probe = async (durationSeconds: number) => {
+      const prober = new Program(DENO_RUN[0], [
+        ...DENO_RUN.slice(1),
+        pathOf("abuse_prober.ts"),
+        port,
+        String(durationSeconds),
+      ]);
+      return await prober.line<Probes>(/^\{.*\}$/m);
+    };
+    const before = await probe(Math.min(seconds, BEFORE_SECONDS));
+    const memoryBefore = await memoryOf(server.pid);
     let memoryPeak = memoryBefore;
     const sampling = setInterval(async () => {
-      memoryPeak = Math.max(memoryPeak, await memoryOf(pid).catch(() => 0));
-    }, 500);
-    attackers.postMessage({ port: Number(new URL(url).port), attack });
-    const [during, lists] = await Promise.all([
-      repeated(health, PAUSE_MS, seconds * 1_000),
-      repeated(list, LIST_PAUSE_MS, seconds * 1_000),
+      memoryPeak = Math.max(memoryPeak, await memoryOf(server.pid).catch(() => 0));
+    }, SAMPLE_MS);
+    const attackers = new Program("nice", [
+      "-n",
+      "10",
+      ...DENO_RUN,
+      pathOf("abuse_attackers.ts"),
+      port,
+      attack,
     ]);
-    attackers.postMessage({});
-    const attacks = await messageOf<Record<string, number>>(attackers);
-    cluster.postMessage({});
-    const { tokens } = await messageOf<{ tokens: number }>(cluster);
-    attackers.terminate();
+    programs.push(attackers);
+    const startMs = Date.now();
+    const during = await probe(seconds);
+    const endMs = Date.now();
+    await attackers.endInput();
+    const attacks = await attackers.line<Record<string, number>>(/^\{.*\}$/m);
+    await cluster.endInput();
+    const { tokens } = await cluster.line<{ tokens: number }>(/^\{"tokens.*\}$/m);
     await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
     clearInterval(sampling);
+    const memoryAfter = await memoryOf(server.pid);
+    await server.stop();
+    const delays: [atMs: number, lateMs: number][] = JSON.parse(await Deno.readTextFile(delaysFile));
     return {
-      before: before.times,
-      during: during.times,
-      lists: lists.times,
-      failures: before.failures + during.failures + lists.failures,
+      before,
+      during,
+      delays: delays.filter(([atMs]) => startMs < atMs && atMs < endMs).map(([, lateMs]) => lateMs)
+        .sort((a, b) => a - b),
       memoryBefore,
       memoryPeak,
-      memoryAfter: await memoryOf(pid),
+      memoryAfter,
       attacks: { ...attacks, "reviews of tokens": tokens },
     };
   } finally {
-    attackers.terminate();
-    cluster.terminate();
-    server?.kill("SIGINT");
-    await server?.status;
+    for (const program of programs.reverse()) await program.stop();
+    await Deno.remove(delaysFile);
   }
 }
 
@@ -121,58 +116,74 @@ export function quantile(sorted: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? NaN;
 }
 
-function workerOf(name: string, file: string): Worker {
-  return new Worker(new URL(file, import.meta.url), { type: "module", name });
+const DENO_RUN = [Deno.execPath(), "run", "-A", "--no-check"];
+
+function pathOf(file: string): string {
+  return join(ROOT, "scripts", "lib", file);
 }
 
-function messageOf<T>(worker: Worker): Promise<T> {
-  return new Promise((resolve, reject) => {
-    worker.onmessage = ({ data }) => resolve(data);
-    worker.onerror = ({ message }) => reject(new Error(message));
-  });
-}
+/** A process, and what it has printed. */
+class Program {
+  readonly #process: Deno.ChildProcess;
+  readonly #ended: Promise<void>;
+  #text = "";
+  #onText = () => {};
 
-/** Waits until the server has synced; reads on, so that it never waits for this program. */
-async function urlOf(stdout: ReadableStream<Uint8Array>): Promise<string> {
-  const reader = stdout.pipeThrough(new TextDecoderStream()).getReader();
-  for (let text = "";;) {
-    const { done, value = "" } = await reader.read();
-    if (done) throw new Error(`serve has ended: ${text}`);
-    text += value;
-    const url = /^Serving +(\S+)/m.exec(text)?.[1];
-    if (url === undefined || !/^Synced/m.test(text)) continue;
-    void (async () => {
-      while (!(await reader.read()).done);
-    })().catch(() => {});
-    return url;
+  constructor(command: string, args: readonly string[], env: Record<string, string> = {}) {
+    this.#process = new Deno.Command(command, {
+      args: [...args],
+      cwd: ROOT,
+      env,
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "inherit",
+    }).spawn();
+    this.#ended = this.#read();
   }
-}
 
-async function timed(url: string, headers: Record<string, string> = {}): Promise<number | undefined> {
-  const startMs = performance.now();
-  try {
-    const response = await fetch(url, { headers });
-    await response.text();
-    return response.status === 200 ? performance.now() - startMs : undefined;
-  } catch {
-    return undefined;
+  get pid(): number {
+    return this.#process.pid;
   }
-}
 
-async function repeated(
-  measure: () => Promise<number | undefined>,
-  pauseMs: number,
-  durationMs: number,
-): Promise<{ readonly times: number[]; readonly failures: number }> {
-  const times: number[] = [];
-  let failures = 0;
-  for (const endMs = performance.now() + durationMs; performance.now() < endMs;) {
-    const ms = await measure();
-    if (ms === undefined) failures++;
-    else times.push(ms);
-    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  /** Reads to the end, so that the process never waits for this one. */
+  async #read(): Promise<void> {
+    for await (const text of this.#process.stdout.pipeThrough(new TextDecoderStream())) {
+      this.#text += text;
+      this.#onText();
+    }
+    this.#onText();
   }
-  return { times: times.sort((a, b) => a - b), failures };
+
+  /** What it has printed, once that matches. */
+  async text(pattern: RegExp): Promise<RegExpExecArray> {
+    let isOver = false;
+    void this.#ended.finally(() => isOver = true);
+    for (;;) {
+      const found = pattern.exec(this.#text);
+      if (found !== null) return found;
+      if (isOver) throw new Error(`a program has ended: ${this.#text}`);
+      await Promise.race([new Promise<void>((resolve) => (this.#onText = resolve)), this.#ended]);
+    }
+  }
+
+  /** The first line that matches, as JSON. */
+  async line<T>(pattern: RegExp): Promise<T> {
+    return JSON.parse((await this.text(pattern))[0]);
+  }
+
+  async endInput(): Promise<void> {
+    await this.#process.stdin.close();
+  }
+
+  async stop(): Promise<void> {
+    try {
+      this.#process.kill("SIGINT");
+    } catch {
+      // It has ended.
+    }
+    await this.#process.status;
+    await this.#ended;
+  }
 }
 
 /** The resident memory of a process in MB. */

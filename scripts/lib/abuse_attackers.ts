@@ -1,16 +1,12 @@
 /**
- * The attackers of `scripts/abuse.ts`, in a worker: receives where to, and begins; ends with its worker.
+ * The attackers of `scripts/abuse.ts`, a program. Arguments: the port, and a part of the names of the attacks. Prints at the
+ * end of its input how often each was carried out.
  *
  * @module
  */
 
 import { connect, type Socket } from "node:net";
 import { TOKEN } from "./abuse_cluster.ts";
-
-const worker = globalThis as unknown as {
-  onmessage?: (event: MessageEvent<{ readonly port: number; readonly attack: string }>) => void;
-  postMessage(message: unknown): void;
-};
 
 /** How often each kind of attack was carried out. */
 const counts: Record<string, number> = {};
@@ -100,17 +96,18 @@ function search(socket: Socket): void {
   next();
 }
 
-if ("WorkerGlobalScope" in globalThis && globalThis.name === "abuse attackers") {
-  worker.onmessage = ({ data: { port, attack: only } }) => {
-    const start = (many: number, kind: string, attack: (socket: Socket, i: number) => void) => {
-      if (!kind.includes(only)) return;
-      for (let n = 0; n < many; n++) void again(port, kind, (socket, i) => attack(socket, i + n));
-    };
-    start(4, "pipelining connections", pipeline);
-    start(200, "dribbling connections", dribble);
-    start(300, "unread connections", neverRead);
-    start(100, "connections with random tokens", tokens);
-    start(40, "searching connections", search);
-    worker.onmessage = () => worker.postMessage(counts);
+if (import.meta.main) {
+  const [port, only = ""] = Deno.args;
+  const start = (many: number, kind: string, attack: (socket: Socket, i: number) => void) => {
+    if (!kind.includes(only)) return;
+    for (let n = 0; n < many; n++) void again(Number(port), kind, (socket, i) => attack(socket, i + n));
   };
+  start(4, "pipelining connections", pipeline);
+  start(200, "dribbling connections", dribble);
+  start(300, "unread connections", neverRead);
+  start(100, "connections with random tokens", tokens);
+  start(40, "searching connections", search);
+  await Deno.stdin.read(new Uint8Array(1));
+  console.log(JSON.stringify(counts));
+  Deno.exit();
 }

@@ -1,6 +1,6 @@
 /**
- * The cluster of `scripts/abuse.ts`, in a worker: an API server in memory with 20,000 pods and reviews of tokens. Posts the
- * path of its kubeconfig, and the number of its reviews whenever it receives a message.
+ * The cluster of `scripts/abuse.ts`, a program: an API server in memory with 20,000 pods and reviews of tokens. Prints the
+ * path of its kubeconfig, and at the end of its input the number of its reviews.
  *
  * @module
  */
@@ -13,12 +13,7 @@ export const TOKEN = "a-token-that-is-known";
 
 const PODS = 20_000;
 
-// The module is imported for its names, too.
-const worker = globalThis as unknown as {
-  onmessage?: (event: MessageEvent) => void;
-  postMessage(message: unknown): void;
-};
-if ("WorkerGlobalScope" in globalThis && globalThis.name === "abuse cluster") {
+if (import.meta.main) {
   const cluster = await RealCluster.start();
   for (const namespace of ["shop", "kube-system"]) {
     cluster.server.create("v1/namespaces", { metadata: { name: namespace } });
@@ -45,6 +40,7 @@ if ("WorkerGlobalScope" in globalThis && globalThis.name === "abuse cluster") {
     const name = `web-${round++ % PODS}-of-a-deployment-with-a-long-name`;
     cluster.server.update("v1/pods", pod(name, { namespace: "shop", labels: { round: String(round) } }));
   }, 20);
-  worker.onmessage = () => worker.postMessage({ tokens });
-  worker.postMessage({ kubeconfig: cluster.kubeconfig });
+  console.log(JSON.stringify({ kubeconfig: cluster.kubeconfig }));
+  await Deno.stdin.read(new Uint8Array(1));
+  console.log(JSON.stringify({ tokens }));
 }

@@ -2,7 +2,8 @@
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
+import { letNetworkThrough, monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
+import { arrived, TurnQueue, UNITS_PER_MS } from "../util/turns.ts";
 
 /** Options of {@linkcode ServedConnections}. */
 export interface ServedConnectionsOptions {
@@ -35,6 +36,13 @@ const MOST_WAITING = 8;
 // costs time.
 const MOST_HEADERS = 1_000;
 
+// What it takes to answer a request, until that waits for something, or for turns of its own.
+const REQUEST_UNITS = UNITS_PER_MS / 4;
+const TURN_UNITS = 3 * UNITS_PER_MS;
+
+// Asked by who restarts what does not answer in time.
+const HEALTH = /^\/(?:healthz|livez|readyz)(?:[/?]|$)/;
+
 // The longest time between two looks at what waits.
 const LOOK_MS = 5_000;
 
@@ -44,6 +52,8 @@ const LOOK_MS = 5_000;
  * - The requests of a connection are answered one after the other. The servers of Node and Deno would start
  *   all that have arrived, which may be thousands. While some wait, nothing more is read; where too many
  *   wait, the connection is closed.
+ * - Connections take turns: a turn of the event loop starts only some of the requests that have come. Those for
+ *   the server's health have turns of their own.
  * - No header is dropped: too many of them are 431. By default, servers leave out what comes after the first
  *   thousand or so, on which the meaning of the others may depend.
  * - A response, of whatever kind, that waits in a socket which takes nothing of it breaks off after
@@ -52,6 +62,8 @@ const LOOK_MS = 5_000;
 export class ServedConnections {
   readonly #options: ServedConnectionsOptions;
   readonly #connections = new Map<Socket, Connection>();
+  readonly #turns = new TurnQueue(TURN_UNITS);
+  readonly #healthTurns = new TurnQueue(TURN_UNITS);
   /** Looks for responses that no client reads, while anything is being answered. */
   #timer: TimerHandle | undefined;
   #answering = 0;
@@ -66,6 +78,8 @@ export class ServedConnections {
   /** Takes the requests of a server. */
   serve(server: Server): void {
     server.maxHeadersCount = 0;
+    server.on("connection", arrived);
+    letNetworkThrough();
     server.on("request", (incoming, outgoing) => this.#accept(incoming, outgoing));
   }
 
@@ -125,6 +139,16 @@ export class ServedConnections {
     this.#look();
     outgoing.once("close", () => this.#answered(connection, incoming.socket));
     if (this.#isClosing) outgoing.shouldKeepAlive = false;
+    const turns = HEALTH.test(incoming.url ?? "") ? this.#healthTurns : this.#turns;
+    void turns.next().then(() => {
+      // Its client may have left.
+      if (connection.current !== exchange) return;
+      turns.spend(REQUEST_UNITS);
+      this.#start(exchange);
+    });
+  }
+
+  #start([incoming, outgoing]: Exchange): void {
     if (incoming.rawHeaders.length <= 2 * MOST_HEADERS) return this.#options.handle(incoming, outgoing);
     outgoing.writeHead(431, { Connection: "close" });
     outgoing.end();

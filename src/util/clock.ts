@@ -179,12 +179,42 @@ export class FakeClock implements Clock {
  */
 export async function nextTurn(): Promise<void> {
   turnsAhead++;
-  await laterTurn();
+  await (sleepsForNetwork ? turnWithNetwork() : laterTurn());
   turnsAhead--;
 }
 
 /** How many tasks wait in {@linkcode nextTurn}. */
 let turnsAhead = 0;
+
+let sleepsForNetwork = false;
+
+/**
+ * From now on turns that follow each other let the network through: for processes with a server. Deno looks at
+ * its sockets when it has nothing else to do, and else in each 61st turn: with some milliseconds of work in each
+ * that is half a second (`event_interval` in https://docs.rs/tokio/latest/tokio/runtime/struct.Builder.html).
+ */
+export function letNetworkThrough(): void {
+  sleepsForNetwork = "Deno" in globalThis;
+}
+
+// A sleep lasts a millisecond.
+const SLEEP_EVERY_MS = 4;
+
+/** The sleep that all tasks share: it is none while one of them is awake. */
+let sleep: Promise<void> | undefined;
+let sleptMs = 0;
+
+function turnWithNetwork(): Promise<void> {
+  if (sleep !== undefined) return sleep;
+  if (performance.now() - sleptMs < SLEEP_EVERY_MS) return laterTurn();
+  return sleep = new Promise<void>((resolve) => {
+    setTimeout(() => {
+      sleep = undefined;
+      sleptMs = performance.now();
+      resolve();
+    }, 0);
+  });
+}
 
 function laterTurn(): Promise<void> {
   return new Promise<void>((resolve) => {

@@ -3,6 +3,28 @@
 import { type Clock, monotonicNow, nextTurn } from "./clock.ts";
 import { Deque } from "./collections.ts";
 
+// As many connections are accepted between two turns of work.
+const MOST_ARRIVALS = 16;
+
+let arrivals = 0;
+
+/** A client has connected, or has sent something that waits for others like it. */
+export function arrived(): void {
+  arrivals++;
+}
+
+/**
+ * Resolves in a later turn of the event loop: while turns bring arrivals, after several of them. libuv accepts
+ * one connection in a turn, so where each turn has work, a crowd that connects would wait for long.
+ */
+export async function giveWay(): Promise<void> {
+  for (let turn = 0; turn < MOST_ARRIVALS; turn++) {
+    const before = arrivals;
+    await nextTurn();
+    if (arrivals === before) return;
+  }
+}
+
 /** Who has which turn of the event loop. */
 export interface Turns {
   /** Whether work waits for its turn. */
@@ -60,7 +82,7 @@ export class TurnQueue implements Turns {
     this.#isTurning = true;
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       if (this.#spentUnits >= this.#unitsPerTurn) {
-        await nextTurn();
+        await giveWay();
         this.#spentUnits = 0;
       }
       next();
@@ -72,7 +94,7 @@ export class TurnQueue implements Turns {
   }
 }
 
-const NEXT_TURN: Turns = { isBusy: false, next: nextTurn };
+const NEXT_TURN: Turns = { isBusy: false, next: giveWay };
 
 /** About how many units a millisecond has, where work is counted in units of 20 nanoseconds. */
 export const UNITS_PER_MS = 50_000;

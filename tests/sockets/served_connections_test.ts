@@ -218,3 +218,46 @@ describe("ServedFetch.stop", () => {
     await until(() => other.isClosed);
   });
 });
+
+describe("serveFetch with requests of hundreds of connections", () => {
+  /** Starts a server, and lets each of many connections send a request at once. */
+  async function crowd(onStart: (path: string) => void) {
+    const app = await served((request) => {
+      onStart(new URL(request.url).pathname);
+      return new Response("here");
+    });
+    const clients = Array.from({ length: 300 }, () => app.send(get("/warm")));
+    await until(() => clients.every(({ answer }) => answer.includes("here")));
+    return { app, clients };
+  }
+
+  it("starts a few of them in a turn of the event loop", async () => {
+    let turn = 0;
+    let isOver = false;
+    const started = new Map<number, number>();
+    const { app, clients } = await crowd(() => started.set(turn, (started.get(turn) ?? 0) + 1));
+    await using _ = app;
+    started.clear();
+    const counting = (async () => {
+      for (; !isOver; turn++) await new Promise((resolve) => setImmediate(resolve));
+    })();
+    for (const { socket } of clients) socket.write(get("/crowd"));
+    await until(() => clients.every(({ answer }) => answer.split("here").length === 3));
+    isOver = true;
+    await counting;
+    const most = Math.max(...started.values());
+    assert.equal(Array.from(started.values()).reduce((sum, count) => sum + count, 0), 300);
+    assert.ok(most <= 40, `${most} in one turn`);
+  });
+
+  it("starts those for its health before others that came before them", async () => {
+    const started: string[] = [];
+    const { app, clients } = await crowd((path) => started.push(path));
+    await using _ = app;
+    started.length = 0;
+    for (const [i, { socket }] of clients.entries()) socket.write(get(i === 299 ? "/healthz?a" : "/crowd"));
+    await until(() => started.length === 300);
+    const at = started.indexOf("/healthz");
+    assert.ok(at >= 0 && at < 150, `${at} others were first`);
+  });
+});

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { nextTurn } from "../../src/util/clock.ts";
 import { FakeClock } from "@listwatch/cache/testing";
-import { finishInTurns, Pacer, TurnQueue } from "../../src/util/turns.ts";
+import { arrived, finishInTurns, giveWay, Pacer, TurnQueue } from "../../src/util/turns.ts";
 
 /** How many steps of this length a turn has. */
 async function stepsOf(stepMs: number, ms: number, steps: number): Promise<number> {
@@ -145,5 +145,30 @@ describe("TurnQueue", () => {
     await turns.next();
     await Promise.all([turns.next(), turns.next()]);
     await turns.next();
+  });
+});
+
+describe("giveWay", () => {
+  /** How many turns of the event loop pass in it. */
+  async function turnsOf(arrivals: number): Promise<number> {
+    let turns = 0;
+    let isOver = false;
+    const counting = (async () => {
+      for (; !isOver; turns++) {
+        if (turns < arrivals) arrived();
+        await nextTurn();
+      }
+    })();
+    await giveWay();
+    isOver = true;
+    await counting;
+    return turns;
+  }
+
+  it("lasts while turns bring arrivals, and not for ever", async () => {
+    const [none, few, endless] = [await turnsOf(0), await turnsOf(5), await turnsOf(1_000)];
+    assert.ok(none <= 2, String(none));
+    assert.ok(few > none + 2 && few <= 8, String(few));
+    assert.ok(endless > 10 && endless <= 20, String(endless));
   });
 });

@@ -86,7 +86,7 @@ export async function findObjects(
     signal.throwIfAborted();
     for (const key of resource.informer.indexer.listKeys()) {
       const rank = rankOf(key, rest);
-      if (rank !== undefined) best.add({ rank, resource, key });
+      if (rank !== undefined) best.add(rank, resource, key);
       if (!pacer.spend(units)) continue;
       await pacer.rest();
       signal.throwIfAborted();
@@ -139,7 +139,6 @@ function rankOf(key: string, words: readonly string[]): number | undefined {
 }
 
 interface Match {
-  readonly rank: number;
   readonly resource: ReflectedResource;
   readonly key: string;
 }
@@ -154,10 +153,10 @@ class BestMatches {
     this.#limit = limit;
   }
 
-  add(match: Match): void {
+  add(rank: number, resource: ReflectedResource, key: string): void {
     this.total++;
-    const same = this.#byRank[match.rank] ??= [];
-    if (same.length < this.#limit) same.push(match);
+    const same = this.#byRank[rank] ??= [];
+    if (same.length < this.#limit) same.push({ resource, key });
   }
 
   sorted(): Match[] {

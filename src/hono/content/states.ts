@@ -162,17 +162,22 @@ export class ContentStates<T> {
 
   #snapshotOf(keys: readonly string[], resourceVersion: string, answers?: FieldRequirement): Snapshot<T> {
     const objects: Held<T>[] = [];
-    const present: string[] = [];
-    for (const key of keys) {
+    // Snapshots share the keys while these are the same.
+    let present: string[] | undefined;
+    for (const [i, key] of keys.entries()) {
       const object = this.#store.getByKey(key);
-      if (object === undefined) continue;
-      present.push(key);
+      if (object === undefined) {
+        present ??= keys.slice(0, i);
+        continue;
+      }
+      present?.push(key);
       objects.push(object);
     }
+    const all = present ?? keys;
     return {
       resourceVersion,
-      length: present.length,
-      key: (index) => present[index],
+      length: all.length,
+      key: (index) => all[index],
       object: (index) => objects[index],
       answers,
       shared: objects,

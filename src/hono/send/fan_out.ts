@@ -25,9 +25,9 @@
  * @module
  */
 
-import { type Clock, monotonicNow, nextTurn, type TimerHandle } from "../../util/clock.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import { Deque } from "../../util/collections.ts";
-import { Pacer, UNITS_PER_MS } from "../../util/turns.ts";
+import { giveWay, Pacer, UNITS_PER_MS } from "../../util/turns.ts";
 
 /** A watch, as the fan-out sees it. */
 export interface Recipient {
@@ -192,7 +192,7 @@ export class FanOut {
   async #giveWay(): Promise<void> {
     for (let turn = 0; turn < INGEST_TURNS; turn++) {
       const growth = this.#growth;
-      await nextTurn();
+      await giveWay();
       if (this.#growth === growth) return;
     }
   }

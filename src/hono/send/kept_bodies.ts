@@ -19,6 +19,8 @@ export interface ListBodiesOptions {
 
 // Pages and programs that poll do so each few seconds.
 const IDLE_MS = 10_000;
+// The part of all bytes that lists of the past may take which are still being read.
+const MOST_LEFT = 1 / 8;
 // Each state of the past takes two references for each object.
 const MOST_PAST = 32;
 
@@ -37,6 +39,8 @@ export class ListBodies implements BodyBudget {
   /** The least recently used first. */
   readonly #kept = new Set<ListBody>();
   #bytes = 0;
+  /** Those that are kept no longer and still have bytes; the oldest first. */
+  readonly #left = new Set<ListBody>();
   /** What the lists of the past that are being read take, and how many lists share it. */
   readonly #past = new Map<object, number>();
 
@@ -93,13 +97,13 @@ export class ListBodies implements BodyBudget {
       if (readers === 0 && this.#past.size >= MOST_PAST) return undefined;
       this.#past.set(past, readers + 1);
     }
-    const onClosed = () => past !== undefined && this.#leave(past);
+    const onClosed = () => past !== undefined && this.#leavePast(past);
     const body = new ListBody(this, text, { clock: this.#options.clock, onClosed });
     body.drop();
     return body;
   }
 
-  #leave(past: object): void {
+  #leavePast(past: object): void {
     const readers = this.#past.get(past)!;
     if (readers > 1) this.#past.set(past, readers - 1);
     else this.#past.delete(past);
@@ -121,14 +125,32 @@ export class ListBodies implements BodyBudget {
     }
     if (this.#bytes + bytes > maxListBodyBytes) return false;
     this.#bytes += bytes;
+    if (!this.#kept.has(of)) this.#leave(of);
     return true;
   }
 
-  free(bytes: number): void {
+  free(bytes: number, of: ListBody): void {
     this.#bytes -= bytes;
+    if (!of.isRead) this.#left.delete(of);
+  }
+
+  /** Slow readers share a body as long as all such bodies have few bytes. */
+  #leave(body: ListBody): void {
+    this.#left.add(body);
+    const most = this.#options.maxListBodyBytes * MOST_LEFT;
+    let bytes = 0;
+    for (const { chunkBytes } of this.#left) bytes += chunkBytes;
+    for (const oldest of this.#left) {
+      if (bytes <= most) return;
+      // Its last chunk is being counted.
+      if (oldest === body) continue;
+      bytes -= oldest.chunkBytes;
+      oldest.release();
+    }
   }
 
   forget(body: ListBody): void {
+    if (body.isRead) this.#leave(body);
     if (this.#kept.delete(body) && body.of) this.#byContent.get(body.of.content)?.delete(body.of.name);
   }
 }

@@ -105,10 +105,15 @@ export class ListText {
     return text + this.#frame.tail;
   }
 
-  /** The same from here on, for another reader. */
-  rest(): ListText {
-    const rest = new ListText(this.#page, this.#shape, this.#next);
-    rest.#isDone = this.#isDone;
+  /** The item that is written next. */
+  get next(): number {
+    return this.#next;
+  }
+
+  /** The same from an item on, for another reader; from here on without one. */
+  rest(from?: number): ListText {
+    const rest = new ListText(this.#page, this.#shape, from ?? this.#next);
+    rest.#isDone = from === undefined && this.#isDone;
     return rest;
   }
 }
@@ -203,8 +208,8 @@ export interface BodyBudget {
    * @param expectedBytes How many bytes it will have in all.
    */
   take(bytes: number, of: ListBody, expectedBytes?: number): boolean;
-  /** A body is neither kept nor read any more. */
-  free(bytes: number): void;
+  /** Bytes of a body are freed; all of them once it is neither kept nor read. */
+  free(bytes: number, of: ListBody): void;
   /** A body is kept no longer. */
   forget(body: ListBody): void;
 }
@@ -229,6 +234,8 @@ export class ListBody {
   readonly #clock: Clock;
   readonly #onClosed: (() => void) | undefined;
   readonly #chunks: Bytes[] = [];
+  /** The first item of each chunk that was made. */
+  readonly #starts: number[] = [];
   #gzipped: Promise<PrefixableGzip | undefined> | undefined;
   #head: ListHead | undefined;
   /** The last whole that was made of it, for the readers of one version. */
@@ -284,6 +291,25 @@ export class ListBody {
     this.#freeUnused();
   }
 
+  /** Whether it has readers. */
+  get isRead(): boolean {
+    return this.#readers > 0;
+  }
+
+  /** What its chunks take. */
+  get chunkBytes(): number {
+    return this.#chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  }
+
+  /** Frees its chunks: readers make on their own what they have not read. */
+  release(): void {
+    const bytes = Math.min(this.chunkBytes, this.#bytes);
+    this.#isFull = true;
+    this.#chunks.length = 0;
+    this.#bytes -= bytes;
+    this.#budget.free(bytes, this);
+  }
+
   /** Begins to read it, with the head of now. The reader must be closed. */
   open(pacer: Pacer): BodyReader {
     const resourceVersion = this.isCurrent ? this.of!.content.resourceVersion : this.#text.resourceVersion;
@@ -331,7 +357,8 @@ export class ListBody {
       before = undefined;
       return all ?? bytes;
     };
-    for (let i = 0;; i++) {
+    let i = 0;
+    for (;; i++) {
       const chunk = this.#chunk(i, pacer);
       if (chunk === undefined) break;
       for (let at = 0; at < chunk.byteLength;) {
@@ -342,7 +369,7 @@ export class ListBody {
       }
     }
     if (!this.#isFull) return;
-    const rest = this.#text.rest();
+    const rest = this.#text.rest(this.#starts[i]);
     detach();
     for (let text; (text = rest.piece(readers.listPieceLength)) !== undefined;) {
       const bytes = encoder.encode(text);
@@ -356,8 +383,10 @@ export class ListBody {
     if (index < this.#chunks.length) return this.#chunks[index];
     if (this.#isFull) return undefined;
     const isAlone = this.of === undefined;
+    const { next } = this.#text;
     const text = this.#text.piece(isAlone || index === 0 ? FIRST_CHUNK : CHUNK);
     if (text === undefined) return undefined;
+    this.#starts.push(next);
     const chunk = encoder.encode(text);
     pacer.spendText(chunk.byteLength * this.#text.weight);
     this.#chunks.push(chunk);
@@ -439,7 +468,7 @@ export class ListBody {
 
   #freeUnused(): void {
     if (this.#isKept || this.#readers > 0) return;
-    this.#budget.free(this.#bytes);
+    this.#budget.free(this.#bytes, this);
     this.#bytes = 0;
   }
 }

@@ -11,6 +11,7 @@ import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { textHash } from "../../util/hash.ts";
 import { wholeBody } from "../../util/bytes.ts";
+import { MOST_PIECE } from "../request/readers.ts";
 import { encode } from "../send/encoding.ts";
 import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse, prefersGzip } from "../send/gzip.ts";
 import { cutOpenApi, groupVersionPath, type OpenApiIndex } from "./open_api_cut.ts";
@@ -125,11 +126,10 @@ export class OpenApi {
       return new Response(text.replaceAll('"/openapi/v3/', `"${mount}/openapi/v3/`), { headers: typed });
     }
     if (kept.bytes.length < GZIP_LEAST_BYTES || !prefersGzip(c.req.header("Accept-Encoding"))) {
-      // A copy: some runtimes take the buffer away when it is sent.
-      return new Response(kept.bytes.slice(), { headers: typed });
+      return new Response(piecesOf(kept.bytes), { headers: typed });
     }
     kept.gzipped ??= await gzipBytes(kept.bytes);
-    return gzipResponse(kept.gzipped.slice(), typed);
+    return gzipResponse(piecesOf(kept.gzipped), typed);
   }
 
   #get(path: string): Promise<Kept | Status> | Kept {
@@ -236,6 +236,23 @@ export class OpenApi {
       bytes -= length;
     }
   }
+}
+
+/**
+ * A document as it is read: an unread one takes the memory of a piece. Copies, as some runtimes take the
+ * buffer away when it is sent.
+ */
+function piecesOf(bytes: Uint8Array<ArrayBuffer>): BodyInit {
+  if (bytes.length <= MOST_PIECE) return bytes.slice();
+  let at = 0;
+  return new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      if (at === bytes.length) return controller.close();
+      const piece = bytes.slice(at, at + MOST_PIECE);
+      at += piece.length;
+      controller.enqueue(piece);
+    },
+  }, { highWaterMark: 0 });
 }
 
 const YEAR_MS = 365 * 24 * 3_600_000;

@@ -7,6 +7,8 @@ import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import type { Json } from "../reading.ts";
 import { describe, it } from "../storages.ts";
 import { readApi } from "../read_api.ts";
+import { readApiOf } from "../../../src/hono/read_api.ts";
+import { newReadApiState } from "../../../src/hono/read_api_state.ts";
 
 /** Pods of about a kilobyte. */
 function pods(count: number, namespaces = ["shop", "blog"]): TestObject[] {
@@ -52,6 +54,44 @@ const GZIP = { headers: { "Accept-Encoding": "gzip" } };
 const PATH = "/api/v1/pods";
 
 const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+
+describe("readApi, the bodies of lists that change while readers read nothing of them", () => {
+  it("have few bytes, and each reader has its own list to the end", async () => {
+    const maxListBodyBytes = 4 * 1024 * 1024;
+    const clock = new FakeClock();
+    const informer = FakeInformer.with(pods(2_000), 100_000);
+    const resources = [{ informer, resource: "v1/pods" }];
+    const state = newReadApiState({ resources, allowAnonymous: true, clock, maxListBodyBytes });
+    const api = readApiOf(state);
+    const readers: { version: number; reader: ReadableStreamDefaultReader<Uint8Array>; text: string }[] = [];
+    const decoder = new TextDecoder();
+    for (let version = 100_000; version < 100_030; version++) {
+      const response = await api.request(PATH);
+      const reader = response.body!.getReader();
+      let text = "";
+      // Some read a part, some nothing.
+      for (let i = 0; i < version % 4; i++) {
+        text += decoder.decode((await reader.read()).value, { stream: true });
+      }
+      readers.push({ version, reader, text });
+      informer.put(object(`shop/new-${version}`, version + 1));
+      state.bodies.dropUnused();
+      const most = maxListBodyBytes / 8 + 512 * 1024;
+      assert.ok(state.bodies.bytes <= most, `${state.bodies.bytes} bytes`);
+    }
+    await Promise.all(readers.map(async ({ version, reader, text: beginning }) => {
+      const own = new TextDecoder();
+      let text = beginning;
+      for (let part; !(part = await reader.read()).done;) text += own.decode(part.value, { stream: true });
+      const { metadata, items } = JSON.parse(text);
+      assert.equal(metadata.resourceVersion, String(version));
+      assert.equal(items.length, 2_000 + version - 100_000);
+    }));
+    state.bodies.dropUnused();
+    assert.equal(state.bodies.bytes, 0);
+    assert.equal(state.readers.count, 0);
+  });
+});
 
 describe("readApi, the kept body of a list", () => {
   it("is what a cache that keeps none answers, byte by byte, in every form", async () => {

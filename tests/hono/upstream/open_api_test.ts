@@ -159,6 +159,20 @@ describe("readApi({ openApi })", () => {
     assert.deepEqual([document.openapi, document.components.securitySchemes], ["3.0.0", { BearerToken: {} }]);
   });
 
+  it("makes of a large document a piece at a time, as its reader reads", async () => {
+    const Large = { ...gvk("", "v1", "Pod"), description: "é".repeat(1_000_000) };
+    const { api } = apiOf(() => Promise.resolve(Response.json({ ...V2, definitions: { Large } })));
+    const whole = await (await api.request("/openapi/v2")).arrayBuffer();
+    assert.ok(whole.byteLength > 2_000_000);
+    for (const encoding of ["identity", "gzip"]) {
+      const { body } = await api.request("/openapi/v2", { headers: { "Accept-Encoding": encoding } });
+      const unread = body!.getReader();
+      assert.ok((await unread.read()).value!.byteLength <= 64 * 1024);
+      await unread.cancel();
+    }
+    assert.deepEqual(await (await api.request("/openapi/v2")).arrayBuffer(), whole);
+  });
+
   it("cuts a document of version 2", async () => {
     const document = await (await apiOf(upstream().fetch).api.request("/openapi/v2")).json();
     assert.deepEqual(Object.keys(document.paths), ["/api/v1/pods"]);
