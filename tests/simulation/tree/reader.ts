@@ -526,9 +526,11 @@ export class TreeReader {
   #fold({ node, history }: Sent, { type, object }: WatchLine, version: number): void {
     if (type === "DELETED") this.#known.delete(keyOfObject(object));
     else if (type !== "BOOKMARK") this.#known.set(keyOfObject(object), object);
+    // A bookmark at the reader's own version says that there is nothing newer, and not how far the node is.
+    const hasShown = type !== "BOOKMARK" || version > this.#position;
     this.#position = this.#world.isInDoubt() ? version : Math.max(this.#position, version);
     // What the reader knew from elsewhere is not what this node has shown.
-    this.#saw(node, version, history);
+    if (hasShown) this.#saw(node, version, history);
   }
 
   /** Checks a list. */

@@ -339,7 +339,8 @@ class TreeWorld {
           for (const link of this.#links()) link.cut(action.how, (target) => target === node);
           later(action.downMs, restart);
         } else {
-          node.stop(action.disk).then(() => later(action.downMs, restart));
+          // One that was still stopping when the faults stopped is started now.
+          node.stop(action.disk).then(() => this.#isCalm ? restart() : later(action.downMs, restart));
         }
         return;
       }

@@ -6,7 +6,20 @@ import { newTreeScenario, TREE_FAULTS } from "./tree_scenario.ts";
 const SEEDS = 2_000;
 
 /** Each found a defect once, of the library or of the judge. */
-const FOUND = [8015687, 9143355, 8015914, 9143930, 9144361, 9143553, 51235998, 3300075, 880052598, 880053412];
+const FOUND = [
+  8015687,
+  9143355,
+  8015914,
+  9143930,
+  9144361,
+  9143553,
+  51235998,
+  3300075,
+  880052598,
+  880053148,
+  880053353,
+  880053412,
+];
 
 describe("simulateTree", () => {
   it("ends well for the seeds that found something once", async () => {
