@@ -499,7 +499,17 @@ export class Program {
     if (!this.informer.hasSynced()) return "it has not synced";
     if (this.#isOfLostHistory) return "it has not listed since the server was restored";
     const found = this.#differenceTo(cluster.objects(this.config.scope.resource), atLast);
-    return found === undefined ? undefined : `its store: ${found}`;
+    return found === undefined ? this.#positionDifference() : `its store: ${found}`;
+  }
+
+  /** Whether the store is where the reflector is. */
+  #positionDifference(): string | undefined {
+    if (this.config.queue === "delta") return undefined;
+    const stored = this.informer.indexer.lastStoreSyncResourceVersion();
+    const { resourceVersion } = this.informer.status();
+    return stored === resourceVersion
+      ? undefined
+      : `its store is at ${stored}, the reflector at ${resourceVersion}`;
   }
 
   /** How long it may take until a change that was refused is listed: a minute, twice as long each time. */
