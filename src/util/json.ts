@@ -90,7 +90,7 @@ const MOST_VALUES = 1_000_000;
 /**
  * About how many bytes a value takes, with what it refers to: its strings and buffers, and a fixed share for
  * every other value. Costs a walk over it. The names of properties are not counted: engines share them
- * between objects.
+ * between objects. A property that holds its own object adds nothing.
  */
 export function memorySize(value: unknown): number {
   let bytes = 0;
@@ -102,7 +102,7 @@ export function memorySize(value: unknown): number {
     else if (typeof next !== "object" || next === null) continue;
     else if (ArrayBuffer.isView(next)) bytes += next.byteLength;
     else if (Array.isArray(next)) { for (const element of next) rest.push(element); }
-    else for (const name of Object.keys(next)) rest.push((next as Record<string, unknown>)[name]);
+    else for (const held of Object.values(next)) if (held !== next) rest.push(held);
   }
   return bytes;
 }

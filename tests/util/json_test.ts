@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isSameJson } from "../../src/util/json.ts";
+import { metaNamespaceKey, texts } from "@listwatch/cache";
+import { isSameJson, memorySize } from "../../src/util/json.ts";
 
 function nested(levels: number): unknown {
   let value: unknown = 1;
@@ -54,5 +55,22 @@ describe("isSameJson", () => {
     }
     const date = new Date(1);
     assert.ok(isSameJson({ date }, { date }));
+  });
+});
+
+describe("memorySize", () => {
+  it("of an object that is held as text is about the length of the text", () => {
+    const held = texts()(metaNamespaceKey).hold({
+      metadata: { name: "web-1", namespace: "shop", resourceVersion: "5" },
+      spec: { text: "x".repeat(4_000) },
+    });
+    const bytes = memorySize(held);
+    assert.ok(bytes > 4_000 && bytes < 5_000, `${bytes} bytes`);
+  });
+
+  it("counts strings, buffers, elements and properties", () => {
+    const [empty, full] = [{ a: "", b: [""] }, { a: "four", b: ["five "] }].map(memorySize);
+    assert.equal(full - empty, 9);
+    assert.ok(memorySize([new Uint8Array(1_000)]) >= 1_000);
   });
 });
