@@ -1,6 +1,7 @@
 /** The routes of an API server. */
 
 import { Hono } from "hono";
+import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { answerDiscovery, type DiscoveryAnswer } from "../protocol/discovery.ts";
 import { type ListQuery, parseListQuery, wantsWatch } from "../protocol/list_query.ts";
@@ -39,7 +40,7 @@ export interface ApiBindings {
   readonly isRemote?: boolean;
 }
 
-interface Call {
+interface Call extends ApiParts {
   readonly request: Request;
   readonly params: URLSearchParams;
   readonly signal: AbortSignal | undefined;
@@ -82,7 +83,8 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
     }
     const isWatch = path.name === "" && request.method === "GET" && wantsWatch(searchParams);
     const isCollection = path.name === "" && (request.method === "DELETE" || request.method === "GET");
-    return await answer(parts, {
+    return await answer({
+      ...parts,
       request,
       params: searchParams,
       signal: c.env?.signal,
@@ -121,59 +123,61 @@ function noResource(resources: ResourceTable, path: ResourcePath, request: Reque
   return isBuiltin ? statusResponse(unknownPath(), request) : pageNotFound();
 }
 
-async function answer(parts: ApiParts, call: Call): Promise<Response> {
-  const { request: { method }, path, resource } = call;
+async function answer(call: Call): Promise<Response> {
+  const { reader, registry, request, request: { method }, params, signal, path, resource, shape } = call;
   // A body that was not read would remain on a connection that is kept alive.
-  const body = method === "GET" || method === "HEAD" ? "" : await call.request.text();
-  if (body !== "" && method !== "PATCH" && !isJson(call.request)) {
-    throw unsupportedMediaType(["application/json"]);
-  }
-  if (path.subresource !== "") {
-    if (path.subresource !== "status" || !resource.statusSubresource) {
+  const body = method === "GET" || method === "HEAD" ? "" : await request.text();
+  if (body !== "" && method !== "PATCH" && !isJson(request)) throw unsupportedMediaType(["application/json"]);
+  const { subresource } = path;
+  if (subresource !== "") {
+    if (subresource !== "status" || !resource.statusSubresource) {
       throw resource.isCustom ? notFound(resource, path.name) : new StatusError(unknownPath());
     }
     if (method !== "GET" && method !== "PUT" && method !== "PATCH") throw new StatusError(methodNotAllowed());
   }
+  const answerObject = (object: KubernetesObject, status?: number) =>
+    jsonResponse(shaped(object, shape), request, status);
+  const dryRun = isDryRun(params);
   if (path.name !== "") {
     switch (method) {
-      case "GET":
-        return await get(parts, call);
+      case "GET": {
+        const resourceVersion = params.get("resourceVersion") ?? undefined;
+        return answerObject(await reader.get(resource, path, { resourceVersion, signal }));
+      }
       case "PUT":
-        return update(parts, call, body);
-      case "PATCH":
-        return patch(parts, call, body);
-      case "DELETE":
-        return deleteOne(parts, call, body);
+        return answerObject(
+          registry.update(resource, decodeObject(resource, body), path, { dryRun, subresource }),
+        );
+      case "PATCH": {
+        const change = applyPatch(resource, request.headers.get("Content-Type") ?? "", body);
+        return answerObject(registry.patch(resource, path, change, { dryRun, subresource }));
+      }
+      case "DELETE": {
+        const deletion = registry.delete(resource, path, deleteOptions(params, body));
+        return jsonResponse(deletionDocument(resource, path.name, deletion, shape), request);
+      }
     }
-  } else if (method === "GET") return await listOrWatch(parts, call);
+  } else if (method === "GET") return await listOrWatch(call);
   else if (!resource.namespaced || path.namespace !== "") {
-    if (method === "POST") return create(parts, call, body);
-    if (method === "DELETE") return await deleteCollection(parts, call, body);
+    if (method === "POST") {
+      const object = decodeObject(resource, body);
+      return answerObject(registry.create(resource, object, path.namespace, { dryRun }), 201);
+    }
+    if (method === "DELETE") return await deleteCollection(call, body);
   }
   throw new StatusError(methodNotAllowed());
 }
 
-async function get(
-  { reader }: ApiParts,
-  { request, params, signal, resource, path, shape }: Call,
-): Promise<Response> {
-  const resourceVersion = params.get("resourceVersion") ?? undefined;
-  const object = await reader.get(resource, path, { resourceVersion, signal });
-  return jsonResponse(shaped(object, shape), request);
-}
-
-async function listOrWatch(parts: ApiParts, call: Call): Promise<Response> {
-  const { query, selection } = readQuery(call);
-  const { params, signal, isRemote, resource, request, shape } = call;
-  if (query.watch) {
+async function listOrWatch(call: Call): Promise<Response> {
+  const { query: { watch, options }, selection } = readQuery(call);
+  const { reader, watches, params, signal, isRemote, resource, request, shape } = call;
+  if (watch) {
     const asksForInitialEvents = params.has("sendInitialEvents");
-    const { options } = query;
-    return watchResponse(
-      parts.watches.open({ selection, options, asksForInitialEvents, signal, isRemote, shape }),
-    );
+    const body = watches.open({ selection, options, asksForInitialEvents, signal, isRemote, shape });
+    const headers = { "Cache-Control": "no-cache, private", "Content-Type": "application/json" };
+    return new Response(body, { headers });
   }
-  const page = await parts.reader.list(selection, query.options, signal);
-  return jsonResponse(listDocument(resource, page, shape), request);
+  return jsonResponse(listDocument(resource, await reader.list(selection, options, signal), shape), request);
 }
 
 function readQuery(
@@ -191,54 +195,13 @@ function readQuery(
   return { query, selection: newSelection(resource, { namespace: path.namespace, labels, fields }) };
 }
 
-function create(
-  { registry }: ApiParts,
-  { request, params, resource, path, shape }: Call,
-  body: string,
-): Response {
-  const object = decodeObject(resource, body);
-  const created = registry.create(resource, object, path.namespace, { dryRun: isDryRun(params) });
-  return jsonResponse(shaped(created, shape), request, 201);
-}
-
-function update(
-  { registry }: ApiParts,
-  { request, params, resource, path, shape }: Call,
-  body: string,
-): Response {
-  const { subresource } = path;
-  const object = decodeObject(resource, body);
-  const updated = registry.update(resource, object, path, { dryRun: isDryRun(params), subresource });
-  return jsonResponse(shaped(updated, shape), request);
-}
-
-function patch(
-  { registry }: ApiParts,
-  { request, params, resource, path, shape }: Call,
-  body: string,
-): Response {
-  const { subresource } = path;
-  const change = applyPatch(resource, request.headers.get("Content-Type") ?? "", body);
-  const patched = registry.patch(resource, path, change, { dryRun: isDryRun(params), subresource });
-  return jsonResponse(shaped(patched, shape), request);
-}
-
-function deleteOne(
-  { registry }: ApiParts,
-  { request, params, resource, path, shape }: Call,
-  body: string,
-): Response {
-  const deletion = registry.delete(resource, path, deleteOptions(params, body));
-  return jsonResponse(deletionDocument(resource, path.name, deletion, shape), request);
-}
-
-async function deleteCollection(parts: ApiParts, call: Call, body: string): Promise<Response> {
-  const { request, params, signal, resource, shape } = call;
+async function deleteCollection(call: Call, body: string): Promise<Response> {
+  const { reader, registry, request, params, signal, resource, shape } = call;
   const { query, selection } = readQuery(call, false);
-  const page = await parts.reader.list(selection, query.options, signal);
+  const page = await reader.list(selection, query.options, signal);
   const { uid: _uid, resourceVersion: _resourceVersion, ...options } = deleteOptions(params, body);
   for (const { metadata: { namespace = "", name } } of page.items) {
-    parts.registry.delete(resource, { namespace, name }, options);
+    registry.delete(resource, { namespace, name }, options);
   }
   return jsonResponse(listDocument(resource, page, shape), request);
 }
@@ -310,11 +273,6 @@ function statusResponse(status: Status, request: Request): Response {
 
 function isPretty(request: Request): boolean {
   return wantsPretty(new URL(request.url).searchParams, request.headers.get("User-Agent"));
-}
-
-function watchResponse(body: ReadableStream<Uint8Array>): Response {
-  const headers = { "Cache-Control": "no-cache, private", "Content-Type": "application/json" };
-  return new Response(body, { headers });
 }
 
 function textResponse(text: string, status = 200): Response {

@@ -1,29 +1,23 @@
 /** What an API server and its controllers do with namespaces and CustomResourceDefinitions. */
 
-import type { Clock } from "../util/clock.ts";
 import { lowerBound } from "../util/collections.ts";
 import { failure, notFound } from "./api_errors.ts";
 import type { ClusterState, StoredObject } from "./cluster_state.ts";
 import { isJsonObject, type JsonObject } from "./json.ts";
 import { finalizersOf, metadataOf, metaText, timestamp } from "./object_checks.ts";
 import type { CustomResource, ResourceTable, ServedResource } from "./served_resources.ts";
-
-/** Options of {@linkcode Namespaces}. */
-export interface NamespacesOptions {
-  readonly clock: Clock;
-  readonly requireNamespaces: boolean;
-}
+import type { ServerSettings } from "./server_settings.ts";
 
 /** The admission plugin NamespaceLifecycle and the namespace controller, in one. */
 export class Namespaces {
   readonly #state: ClusterState;
   readonly #resources: ResourceTable;
-  readonly #options: NamespacesOptions;
+  readonly #settings: ServerSettings;
 
-  constructor(state: ClusterState, resources: ResourceTable, options: NamespacesOptions) {
+  constructor(state: ClusterState, resources: ResourceTable, settings: ServerSettings) {
     this.#state = state;
     this.#resources = resources;
-    this.#options = options;
+    this.#settings = settings;
   }
 
   /** Refuses a new object in a namespace that does not exist or is being deleted. */
@@ -31,7 +25,7 @@ export class Namespaces {
     const namespaces = this.#resources.named("v1/namespaces");
     const namespace = this.#state.get(namespaces, name);
     if (namespace === undefined) {
-      if (this.#options.requireNamespaces) throw notFound(namespaces, name);
+      if (this.#settings.requireNamespaces) throw notFound(namespaces, name);
     } else if (namespace.metadata.deletionTimestamp) {
       const message = `unable to create new content in namespace ${name} because it is being terminated`;
       throw failure(403, "Forbidden", `${resource.resource} is forbidden: ${message}`, {
@@ -56,7 +50,7 @@ export class Namespaces {
   delete(namespaces: ServedResource, existing: StoredObject): { object: StoredObject; isRemoved: boolean } {
     const { name, deletionTimestamp } = existing.metadata;
     if (deletionTimestamp) return { object: existing, isRemoved: false };
-    const now = timestamp(this.#options.clock.now());
+    const now = timestamp(this.#settings.clock.now());
     const object = this.#state.write(namespaces, name, (resourceVersion) => ({
       ...existing,
       metadata: { ...existing.metadata, resourceVersion, deletionTimestamp: now },

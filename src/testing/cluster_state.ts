@@ -2,9 +2,9 @@
 
 import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
-import type { Clock } from "../util/clock.ts";
 import { Deque, lowerBound } from "../util/collections.ts";
 import type { ServedResource } from "./served_resources.ts";
+import type { ServerSettings } from "./server_settings.ts";
 
 /** The metadata of a stored object. */
 export interface StoredMeta extends ObjectMeta {
@@ -49,14 +49,6 @@ interface Collection {
 
 type Listener = (change: Change) => void;
 
-/** Options of {@linkcode ClusterState}. */
-export interface ClusterStateOptions {
-  readonly clock: Clock;
-  readonly initialRevision: bigint;
-  /** How many changes the history keeps. */
-  readonly historyLimit: number;
-}
-
 /**
  * All objects, one revision counter for all of them, and the latest changes. Synchronous; listeners are
  * called within the write, in the order of the writes.
@@ -71,11 +63,11 @@ export class ClusterState {
   /** Waits for a revision. */
   readonly waiters: VersionWaiters;
 
-  constructor(options: ClusterStateOptions) {
-    this.#revision = options.initialRevision;
-    this.#compactedRevision = options.initialRevision;
-    this.#historyLimit = options.historyLimit;
-    this.waiters = new VersionWaiters(() => String(this.#revision), options);
+  constructor(settings: ServerSettings) {
+    this.#revision = BigInt(settings.initialResourceVersion);
+    this.#compactedRevision = this.#revision;
+    this.#historyLimit = settings.historyLimit;
+    this.waiters = new VersionWaiters(() => String(this.#revision), settings);
   }
 
   /** The revision of the last write. */

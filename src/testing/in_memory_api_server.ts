@@ -6,11 +6,8 @@ import { parseLabelSelector } from "../meta/labels.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { abortable, linkedAbort, onAbort } from "../util/abort.ts";
-import { type Clock, realClock } from "../util/clock.ts";
-import { seededRandom } from "../util/seeded_random.ts";
 import { type ApiBindings, newApiRoutes } from "./api_routes.ts";
 import { ClusterState, type StoredObject } from "./cluster_state.ts";
-import { CustomDefinitions } from "./builtin_controllers.ts";
 import {
   connectionRefused,
   connectionReset,
@@ -24,55 +21,9 @@ import { cloneJson, type JsonObject } from "./json.ts";
 import { newSelection, ObjectReader, select } from "./object_reader.ts";
 import { ObjectRegistry } from "./object_registry.ts";
 import { applyPatch } from "./patches.ts";
-import { type CustomResource, ResourceTable, type ServedResource } from "./served_resources.ts";
-import { type InitialEventsPolicy, WatchHub } from "./watch_hub.ts";
-
-/**
- * Options of {@linkcode InMemoryApiServer}.
- *
- * @category Testing
- */
-export interface InMemoryApiServerOptions {
-  /** Resources besides the built-in ones; created CustomResourceDefinitions add more. */
-  readonly customResources?: readonly CustomResource[];
-  /** The clock of timestamps, timeouts and bookmarks; the system's by default. */
-  readonly clock?: Clock;
-  /** Random numbers in [0, 1) for uids and generated names; by default the same in every run. */
-  readonly random?: () => number;
-  /** How often a watch with bookmarks gets one; 60,000 ms by default. */
-  readonly bookmarkIntervalMs?: number;
-  /**
-   * How many changes the history keeps for watches; a watch from before them is answered with 410. 10,000 by
-   * default.
-   */
-  readonly historyLimit?: number;
-  /** The resourceVersion of the empty cluster; `"1"` by default, as in etcd. */
-  readonly initialResourceVersion?: string;
-  /** The most items in a page of a list with a `limit`; unlimited by default. */
-  readonly maxPageSize?: number;
-  /**
-   * Whether lists at `resourceVersion=0` ignore `limit`, as with the watch cache of an API server; `true` by
-   * default.
-   */
-  readonly watchCache?: boolean;
-  /** How the server treats `sendInitialEvents`; `"serve"` by default. */
-  readonly initialEvents?: InitialEventsPolicy;
-  /**
-   * How many bytes may wait for a watcher that does not read, before its watch is closed; 16 MiB by default.
-   */
-  readonly maxWatchBufferBytes?: number;
-  /** How long a request waits for a future resourceVersion; 3,000 ms by default. */
-  readonly futureWaitMs?: number;
-  /** Whether an object can be created in an existing namespace only; `false` by default. */
-  readonly requireNamespaces?: boolean;
-  /**
-   * Whether a pod on a node that is deleted over HTTP first gets a deletionTimestamp, and stays until it is
-   * deleted again with `gracePeriodSeconds=0`, as a kubelet does. `false` by default: it is deleted at once.
-   */
-  readonly gracefulPodDeletion?: boolean;
-  /** How many requests {@linkcode InMemoryApiServer.requests} keeps; 1,000 by default. */
-  readonly requestLogLimit?: number;
-}
+import { ResourceTable, type ServedResource } from "./served_resources.ts";
+import { type InMemoryApiServerOptions, type ServerSettings, serverSettings } from "./server_settings.ts";
+import { WatchHub } from "./watch_hub.ts";
 
 /**
  * Options of {@linkcode InMemoryApiServer.list}.
@@ -156,47 +107,24 @@ export interface ServerFetch {
 export class InMemoryApiServer {
   /** Answers a request. Rejects when the request is aborted, or the server is closed. */
   readonly fetch: ServerFetch = (input: string | URL | Request, init?: unknown) => this.#fetch(input, init);
-  readonly #clock: Clock;
+  readonly #settings: ServerSettings;
   readonly #state: ClusterState;
   readonly #resources: ResourceTable;
   readonly #registry: ObjectRegistry;
   readonly #watches: WatchHub;
   readonly #routes: ReturnType<typeof newApiRoutes>;
   readonly #interceptors = new InterceptorChain();
-  readonly #requestLogLimit: number;
   readonly #closing = new AbortController();
   #requests: RecordedRequest[] = [];
 
   /** Makes a server without objects. */
   constructor(options: InMemoryApiServerOptions = {}) {
-    const { clock = realClock, random = seededRandom(1), requestLogLimit = 1_000 } = options;
-    this.#clock = clock;
-    this.#requestLogLimit = requestLogLimit;
-    this.#resources = new ResourceTable(options.customResources);
-    this.#state = new ClusterState({
-      initialRevision: BigInt(options.initialResourceVersion ?? "1"),
-      historyLimit: options.historyLimit ?? 10_000,
-      clock,
-    });
-    this.#registry = new ObjectRegistry(this.#state, this.#resources, {
-      clock,
-      random,
-      requireNamespaces: options.requireNamespaces ?? false,
-      gracefulPodDeletion: options.gracefulPodDeletion ?? false,
-      definitions: new CustomDefinitions(this.#state, this.#resources),
-    });
-    const reader = new ObjectReader(this.#state, {
-      futureWaitMs: options.futureWaitMs ?? 3_000,
-      watchCache: options.watchCache ?? true,
-      maxPageSize: options.maxPageSize ?? Infinity,
-    });
-    this.#watches = new WatchHub(this.#state, reader, {
-      clock,
-      random,
-      bookmarkIntervalMs: options.bookmarkIntervalMs ?? 60_000,
-      maxWatchBufferBytes: options.maxWatchBufferBytes ?? 16 * 1024 * 1024,
-      initialEvents: options.initialEvents ?? "serve",
-    });
+    this.#settings = serverSettings(options);
+    this.#resources = new ResourceTable(this.#settings.customResources);
+    this.#state = new ClusterState(this.#settings);
+    this.#registry = new ObjectRegistry(this.#state, this.#resources, this.#settings);
+    const reader = new ObjectReader(this.#state, this.#settings);
+    this.#watches = new WatchHub(this.#state, reader, this.#settings);
     this.#routes = newApiRoutes({
       resources: this.#resources,
       reader,
@@ -364,9 +292,10 @@ export class InMemoryApiServer {
     if (this.#closing.signal.aborted) throw connectionRefused(request.url);
     const clientSignal = signalOf(request, init);
     clientSignal?.throwIfAborted();
-    const record = recordRequest(request, this.#clock.now());
+    const { clock, requestLogLimit } = this.#settings;
+    const record = recordRequest(request, clock.now());
     this.#requests.push(record);
-    if (this.#requests.length > this.#requestLogLimit) this.#requests.shift();
+    if (this.#requests.length > requestLogLimit) this.#requests.shift();
     const call = linkedAbort(clientSignal);
     const closing = this.#closing.signal;
     const letGoOfServer = onAbort(closing, () => call.abort(closing.reason));
@@ -374,7 +303,7 @@ export class InMemoryApiServer {
     const env: ApiBindings = { signal: clientSignal, isRemote };
     const answer = this.#interceptors.run(request, record, {
       signal: call.signal,
-      clock: this.#clock,
+      clock,
       serve: async (served) => await this.#routes.fetch(served, env),
     });
     try {

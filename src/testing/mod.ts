@@ -16,13 +16,12 @@
 
 export {
   InMemoryApiServer,
-  type InMemoryApiServerOptions,
   type InMemoryList,
   type InMemoryListOptions,
   type ServerFetch,
 } from "./in_memory_api_server.ts";
 export type { CustomResource } from "./served_resources.ts";
-export type { InitialEventsPolicy } from "./watch_hub.ts";
+export type { InitialEventsPolicy, InMemoryApiServerOptions } from "./server_settings.ts";
 export {
   answerStatus,
   type AnswerStatusOptions,

@@ -17,6 +17,7 @@ import { failure, internal, notFound } from "./api_errors.ts";
 import type { Change, ClusterState, Snapshot, StoredObject } from "./cluster_state.ts";
 import type { JsonObject } from "./json.ts";
 import type { ServedResource } from "./served_resources.ts";
+import type { ServerSettings } from "./server_settings.ts";
 
 /** Objects of one resource: those of a namespace, or of all, that match the selectors. */
 export interface Selection {
@@ -52,16 +53,6 @@ export function newSelection(resource: ServedResource, options: SelectionOptions
   };
 }
 
-/** Options of {@linkcode ObjectReader}. */
-export interface ObjectReaderOptions {
-  /** How long a request may wait for a future resourceVersion. */
-  readonly futureWaitMs: number;
-  /** Whether a list at resourceVersion 0 ignores `limit`. */
-  readonly watchCache: boolean;
-  /** The most items of a page. */
-  readonly maxPageSize: number;
-}
-
 /** A page of a list. */
 export interface Page {
   readonly metadata: ListMeta;
@@ -71,11 +62,11 @@ export interface Page {
 /** Reads of an API server, without watches. */
 export class ObjectReader {
   readonly #state: ClusterState;
-  readonly #options: ObjectReaderOptions;
+  readonly #settings: ServerSettings;
 
-  constructor(state: ClusterState, options: ObjectReaderOptions) {
+  constructor(state: ClusterState, settings: ServerSettings) {
     this.#state = state;
-    this.#options = options;
+    this.#settings = settings;
   }
 
   /** One object, not older than `resourceVersion`. */
@@ -100,7 +91,7 @@ export class ObjectReader {
   /** A page of a list. */
   async list(selection: Selection, options: ListOptions, signal?: AbortSignal): Promise<Page> {
     const { resourceVersion = "", limit, continue: token } = options;
-    const pageSize = limit === undefined ? undefined : Math.min(limit, this.#options.maxPageSize);
+    const pageSize = limit === undefined ? undefined : Math.min(limit, this.#settings.maxPageSize);
     if (token !== undefined) {
       const from = decodeContinue(token);
       if (isStatus(from)) throw new StatusError(from);
@@ -115,7 +106,7 @@ export class ObjectReader {
       return page(selection, snapshot, { pageSize, startKey });
     }
     if (resourceVersion === "" || resourceVersion === "0") {
-      const isWhole = resourceVersion === "0" && this.#options.watchCache;
+      const isWhole = resourceVersion === "0" && this.#settings.watchCache;
       return page(selection, this.#newest(selection.resource), { pageSize: isWhole ? undefined : pageSize });
     }
     const revision = BigInt(resourceVersion);
@@ -139,7 +130,7 @@ export class ObjectReader {
    */
   async waitFor(revision: bigint, signal: AbortSignal | undefined): Promise<void> {
     if (revision <= this.#state.revision) return;
-    const { futureWaitMs } = this.#options;
+    const { futureWaitMs } = this.#settings;
     await this.#state.waiters.wait(String(revision), { timeoutMs: futureWaitMs, signal });
     signal?.throwIfAborted();
     if (revision <= this.#state.revision) return;

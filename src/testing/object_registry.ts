@@ -2,7 +2,6 @@
 
 import { formatObjectName, type ObjectName } from "../meta/keys.ts";
 import { formatGroupResource, groupVersion } from "../meta/resource.ts";
-import type { Clock } from "../util/clock.ts";
 import { isSameJson } from "../util/json.ts";
 import {
   alreadyExists,
@@ -15,7 +14,7 @@ import {
 } from "./api_errors.ts";
 import type { ClusterState, StoredMeta, StoredObject } from "./cluster_state.ts";
 import { isJsonObject, type JsonObject, without } from "./json.ts";
-import { CRD_ID, type CustomDefinitions, establishedStatus, Namespaces } from "./builtin_controllers.ts";
+import { CRD_ID, CustomDefinitions, establishedStatus, Namespaces } from "./builtin_controllers.ts";
 import {
   checkFinalizers,
   checkName,
@@ -33,6 +32,7 @@ import {
   timestamp,
 } from "./object_checks.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
+import type { ServerSettings } from "./server_settings.ts";
 
 /** Options of a write. */
 export interface WriteOptions {
@@ -59,27 +59,20 @@ export interface Deletion {
   readonly isRemoved: boolean;
 }
 
-/** Options of {@linkcode ObjectRegistry}. */
-export interface ObjectRegistryOptions {
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly requireNamespaces: boolean;
-  readonly gracefulPodDeletion: boolean;
-  readonly definitions: CustomDefinitions;
-}
-
 /**
  * Writes of an API server. Every method is synchronous and throws a `StatusError` if it refuses the write.
  */
 export class ObjectRegistry {
   readonly #state: ClusterState;
   readonly #namespaces: Namespaces;
-  readonly #options: ObjectRegistryOptions;
+  readonly #definitions: CustomDefinitions;
+  readonly #settings: ServerSettings;
 
-  constructor(state: ClusterState, resources: ResourceTable, options: ObjectRegistryOptions) {
+  constructor(state: ClusterState, resources: ResourceTable, settings: ServerSettings) {
     this.#state = state;
-    this.#options = options;
-    this.#namespaces = new Namespaces(state, resources, options);
+    this.#settings = settings;
+    this.#namespaces = new Namespaces(state, resources, settings);
+    this.#definitions = new CustomDefinitions(state, resources);
   }
 
   /** Creates an object. */
@@ -103,7 +96,7 @@ export class ObjectRegistry {
     const metadata = {
       name,
       ...(namespace !== "" && { namespace }),
-      uid: (isAsGiven && metaText(object, "uid")) || randomUid(this.#options.random),
+      uid: (isAsGiven && metaText(object, "uid")) || randomUid(this.#settings.random),
       resourceVersion: "", // of the write, which takes its place
       ...(resource.hasGeneration && { generation: 1 }),
       creationTimestamp: (isAsGiven && metaText(object, "creationTimestamp")) || this.#now(),
@@ -156,7 +149,7 @@ export class ObjectRegistry {
     const key = formatObjectName(address);
     if (options.dryRun) return { object: existing, isRemoved: true };
     if (resource.id === "v1/namespaces") return this.#namespaces.delete(resource, existing);
-    if (resource.id === CRD_ID) this.#options.definitions.deleteObjects(existing);
+    if (resource.id === CRD_ID) this.#definitions.deleteObjects(existing);
     const isHeld = finalizersOf(existing).length > 0;
     const graceSeconds = this.#graceSeconds(resource, existing, options);
     if (graceSeconds === undefined && !isHeld) return this.#remove(resource, key, existing);
@@ -255,7 +248,7 @@ export class ObjectRegistry {
     existing: StoredObject,
     options: DeleteOptions,
   ): number | undefined {
-    if (!this.#options.gracefulPodDeletion || resource.id !== "v1/pods" || options.asGiven) return undefined;
+    if (!this.#settings.gracefulPodDeletion || resource.id !== "v1/pods" || options.asGiven) return undefined;
     const spec = isJsonObject(existing.spec) ? existing.spec : {};
     const status = isJsonObject(existing.status) ? existing.status : {};
     const isRunning = Boolean(spec.nodeName) && status.phase !== "Failed" && status.phase !== "Succeeded";
@@ -282,11 +275,11 @@ export class ObjectRegistry {
   #generatedName(resource: ServedResource, object: JsonObject): string {
     const base = metaText(object, "generateName");
     if (base === "") throw nameRequired(resource);
-    return base.slice(0, 58) + randomSuffix(this.#options.random);
+    return base.slice(0, 58) + randomSuffix(this.#settings.random);
   }
 
   #now(plusSeconds = 0): string {
-    return timestamp(this.#options.clock.now() + plusSeconds * 1000);
+    return timestamp(this.#settings.clock.now() + plusSeconds * 1000);
   }
 }
 

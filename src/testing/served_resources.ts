@@ -39,90 +39,33 @@ const VERBS: readonly string[] = [
 ];
 
 // As kube-apiserver 1.36 registers them.
-const WITHOUT_STATUS: ReadonlySet<string> = new Set([
-  "configmaps",
-  "endpoints",
-  "endpointslices",
-  "events",
-  "limitranges",
-  "podtemplates",
-  "secrets",
-  "serviceaccounts",
-  "controllerrevisions",
-  "ingressclasses",
-  "networkpolicies",
-  "clusterrolebindings",
-  "clusterroles",
-  "rolebindings",
-  "roles",
-  "csidrivers",
-  "csinodes",
-  "csistoragecapacities",
-  "storageclasses",
-  "volumeattributesclasses",
-  "leases",
-  "ipaddresses",
-  "mutatingadmissionpolicies",
-  "mutatingadmissionpolicybindings",
-  "mutatingwebhookconfigurations",
-  "validatingadmissionpolicybindings",
-  "validatingwebhookconfigurations",
-  "deviceclasses",
-  "resourceclaimtemplates",
-  "resourceslices",
-  "priorityclasses",
-  "runtimeclasses",
-]);
+const WITHOUT_STATUS: ReadonlySet<string> = names(`
+  configmaps endpoints endpointslices events limitranges podtemplates secrets serviceaccounts
+  controllerrevisions ingressclasses networkpolicies clusterrolebindings clusterroles rolebindings
+  roles csidrivers csinodes csistoragecapacities storageclasses volumeattributesclasses leases
+  ipaddresses mutatingadmissionpolicies mutatingadmissionpolicybindings mutatingwebhookconfigurations
+  validatingadmissionpolicybindings validatingwebhookconfigurations deviceclasses
+  resourceclaimtemplates resourceslices priorityclasses runtimeclasses
+`);
 
-const WITH_GENERATION: ReadonlySet<string> = new Set([
-  "pods",
-  "podtemplates",
-  "replicationcontrollers",
-  "daemonsets",
-  "deployments",
-  "replicasets",
-  "statefulsets",
-  "cronjobs",
-  "jobs",
-  "endpointslices",
-  "ingresses",
-  "ingressclasses",
-  "networkpolicies",
-  "poddisruptionbudgets",
-  "customresourcedefinitions",
-  "mutatingadmissionpolicies",
-  "mutatingadmissionpolicybindings",
-  "mutatingwebhookconfigurations",
-  "validatingadmissionpolicies",
-  "validatingadmissionpolicybindings",
-  "validatingwebhookconfigurations",
-  "flowschemas",
-  "prioritylevelconfigurations",
-  "deviceclasses",
-  "resourceslices",
-  "priorityclasses",
-  "csidrivers",
-]);
+const WITH_GENERATION: ReadonlySet<string> = names(`
+  pods podtemplates replicationcontrollers daemonsets deployments replicasets statefulsets cronjobs
+  jobs endpointslices ingresses ingressclasses networkpolicies poddisruptionbudgets
+  customresourcedefinitions mutatingadmissionpolicies mutatingadmissionpolicybindings
+  mutatingwebhookconfigurations validatingadmissionpolicies validatingadmissionpolicybindings
+  validatingwebhookconfigurations flowschemas prioritylevelconfigurations deviceclasses resourceslices
+  priorityclasses csidrivers
+`);
 
-const RETURNS_DELETED: ReadonlySet<string> = new Set([
-  "namespaces",
-  "persistentvolumeclaims",
-  "persistentvolumes",
-  "pods",
-  "podtemplates",
-  "resourcequotas",
-  "serviceaccounts",
-  "services",
-  "deviceclasses",
-  "resourceclaims",
-  "resourceclaimtemplates",
-  "resourceslices",
-  "csidrivers",
-  "csinodes",
-  "storageclasses",
-  "volumeattachments",
-  "volumeattributesclasses",
-]);
+const RETURNS_DELETED: ReadonlySet<string> = names(`
+  namespaces persistentvolumeclaims persistentvolumes pods podtemplates resourcequotas serviceaccounts
+  services deviceclasses resourceclaims resourceclaimtemplates resourceslices csidrivers csinodes
+  storageclasses volumeattachments volumeattributesclasses
+`);
+
+function names(text: string): ReadonlySet<string> {
+  return new Set(text.trim().split(/\s+/));
+}
 
 function builtin(resource: ApiResource): ServedResource {
   return {

@@ -6,7 +6,7 @@ import type { ObjectShape } from "../protocol/object_shape.ts";
 import { watchTooOld } from "../protocol/statuses.ts";
 import { onAbort } from "../util/abort.ts";
 import { concatenated } from "../util/bytes.ts";
-import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
+import { monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { forbidden, invalidAs } from "./api_errors.ts";
 import type { Change, ClusterState, StoredObject } from "./cluster_state.ts";
 import {
@@ -19,24 +19,7 @@ import {
   type Selection,
   shaped,
 } from "./object_reader.ts";
-
-/**
- * How a server treats `sendInitialEvents` of a watch: it can `serve` it, as API servers do since 1.34;
- * `refuse` it with 422, as servers without the feature gate; or `ignore` it, as servers older than the
- * option.
- *
- * @category Testing
- */
-export type InitialEventsPolicy = "serve" | "refuse" | "ignore";
-
-/** Options of {@linkcode WatchHub}. */
-export interface WatchHubOptions {
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly bookmarkIntervalMs: number;
-  readonly maxWatchBufferBytes: number;
-  readonly initialEvents: InitialEventsPolicy;
-}
+import type { ServerSettings } from "./server_settings.ts";
 
 /** A request for a watch. */
 export interface WatchRequest {
@@ -58,15 +41,15 @@ const LAST_BOOKMARK_MS = 2_000;
 
 /** Opens watches, feeds them, and ends them. */
 export class WatchHub {
-  readonly #state: ClusterState;
-  readonly #reader: ObjectReader;
-  readonly #options: WatchHubOptions;
+  readonly state: ClusterState;
+  readonly reader: ObjectReader;
+  readonly settings: ServerSettings;
   readonly #watches = new Set<Watch>();
 
-  constructor(state: ClusterState, reader: ObjectReader, options: WatchHubOptions) {
-    this.#state = state;
-    this.#reader = reader;
-    this.#options = options;
+  constructor(state: ClusterState, reader: ObjectReader, settings: ServerSettings) {
+    this.state = state;
+    this.reader = reader;
+    this.settings = settings;
   }
 
   /** How many watches are open. */
@@ -80,17 +63,17 @@ export class WatchHub {
    * @throws {StatusError} 422: `sendInitialEvents` is not supported.
    */
   open(request: WatchRequest): ReadableStream<Uint8Array> {
-    const { initialEvents } = this.#options;
+    const { initialEvents } = this.settings;
     if (initialEvents === "refuse" && request.asksForInitialEvents) throw initialEventsUnsupported();
-    const watch = new Watch(request, {
-      state: this.#state,
-      reader: this.#reader,
-      options: this.#options,
-      onClose: () => void this.#watches.delete(watch),
-    });
+    const watch = new Watch(request, this);
     this.#watches.add(watch);
     watch.start();
     return watch.stream.body;
+  }
+
+  /** Forgets a watch that is over. */
+  forget(watch: Watch): void {
+    this.#watches.delete(watch);
   }
 
   /** Ends every watch: as a server that shuts down, or with an error, as if the connections were reset. */
@@ -111,17 +94,11 @@ function initialEventsUnsupported(): StatusError {
   });
 }
 
-interface WatchContext {
-  readonly state: ClusterState;
-  readonly reader: ObjectReader;
-  readonly options: WatchHubOptions;
-  readonly onClose: () => void;
-}
-
+/** An open watch. */
 class Watch {
   readonly stream: EventStream;
   readonly #request: WatchRequest;
-  readonly #context: WatchContext;
+  readonly #hub: WatchHub;
   readonly #ending = new AbortController();
   readonly #cleanups: (() => void)[] = [];
   #bookmarkTimer: TimerHandle;
@@ -129,18 +106,18 @@ class Watch {
   // The revision after which it follows the changes; undefined until it does.
   #start: bigint | undefined;
 
-  constructor(request: WatchRequest, context: WatchContext) {
+  constructor(request: WatchRequest, hub: WatchHub) {
     this.#request = request;
-    this.#context = context;
+    this.#hub = hub;
     this.stream = new EventStream({
-      maxBufferBytes: context.options.maxWatchBufferBytes,
+      maxBufferBytes: hub.settings.maxWatchBufferBytes,
       onClose: () => this.#close(),
     });
   }
 
   start(): void {
     const { selection, options, signal, isRemote, shape } = this.#request;
-    const { state, options: { clock, random, initialEvents } } = this.#context;
+    const { state, settings: { clock, random, initialEvents } } = this.#hub;
     const timeoutMs = options.timeoutSeconds
       ? options.timeoutSeconds * 1000
       : MIN_REQUEST_TIMEOUT_MS * (1 + random());
@@ -176,7 +153,7 @@ class Watch {
 
   #beginWithState(): void {
     const { selection, options, shape } = this.#request;
-    const { state, options: { initialEvents } } = this.#context;
+    const { state, settings: { initialEvents } } = this.#hub;
     const objects = select(selection, state.snapshot(selection.resource)!);
     const end = options.allowWatchBookmarks && initialEvents === "serve"
       ? encodeBookmark(selection.resource, state.revision, { shape, endsInitialEvents: true })
@@ -187,7 +164,7 @@ class Watch {
 
   async #beginWhenReached(revision: bigint): Promise<void> {
     try {
-      await this.#context.reader.waitFor(revision, this.#ending.signal);
+      await this.#hub.reader.waitFor(revision, this.#ending.signal);
     } catch (error) {
       if (error instanceof StatusError) this.#refuse(error.status);
       return;
@@ -198,7 +175,7 @@ class Watch {
   #follow(after: bigint): void {
     const { selection, shape } = this.#request;
     this.#start = after;
-    this.#cleanups.push(this.#context.state.subscribe(selection.resource, (change: Change) => {
+    this.#cleanups.push(this.#hub.state.subscribe(selection.resource, (change: Change) => {
       // A watch from a future version is silent until then.
       const event = change.revision > after ? encodeChange(change, selection, shape) : undefined;
       if (event !== undefined) this.stream.push(event);
@@ -211,7 +188,7 @@ class Watch {
   }
 
   #armBookmark(deadlineMs: number): void {
-    const { state, options: { clock, bookmarkIntervalMs } } = this.#context;
+    const { state, settings: { clock, bookmarkIntervalMs } } = this.#hub;
     const nowMs = monotonicNow(clock);
     const lastMs = deadlineMs - LAST_BOOKMARK_MS;
     const nextMs = lastMs > nowMs ? Math.min(nowMs + bookmarkIntervalMs, lastMs) : nowMs + bookmarkIntervalMs;
@@ -233,9 +210,9 @@ class Watch {
   #stop(): void {
     if (this.#ending.signal.aborted) return;
     this.#ending.abort();
-    this.#context.options.clock.clearTimeout(this.#bookmarkTimer);
+    this.#hub.settings.clock.clearTimeout(this.#bookmarkTimer);
     for (const cleanUp of this.#cleanups) cleanUp();
-    this.#context.onClose();
+    this.#hub.forget(this);
   }
 }
 
