@@ -4,11 +4,9 @@ import { type Cluster, newCluster } from "../../client/cluster.ts";
 import { type RestConfig, serverUrl } from "../../client/rest_config.ts";
 import { restConfigFromKubeconfig } from "../../node/kubeconfig_rest_config.ts";
 import { loadKubeconfig } from "../../node/load_kubeconfig.ts";
-import type { Clock } from "../../util/clock.ts";
-import type { Logger } from "../../util/logger.ts";
 import type { ClusterGate } from "./cluster_identity.ts";
 import { EMBEDDED_RESOURCES, EmbeddedCluster } from "../embedded_cluster/embedded_cluster.ts";
-import type { ClusterSource } from "../serve/serve_options.ts";
+import type { ClusterSource, ServeSettings } from "../serve/serve_options.ts";
 
 /** The way to an API server without credentials. */
 export type AnonymousWay = Pick<RestConfig, "server" | "fetch">;
@@ -34,17 +32,12 @@ export interface Connection {
   close?(): void;
 }
 
-/** Options of {@linkcode connect}. */
-export interface ConnectOptions {
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** What the requests of {@linkcode Connection.cluster} pass; none by default. */
-  readonly gate?: ClusterGate;
-}
-
-/** Prepares the connection; sends no request yet. */
-export async function connect(source: ClusterSource, options: ConnectOptions): Promise<Connection> {
-  const { clock, logger } = options;
+/** Prepares the connection, whose requests pass the gate; sends no request yet. */
+export async function connect(
+  source: ClusterSource,
+  { clock, logger }: Pick<ServeSettings, "clock" | "logger">,
+  gate: ClusterGate,
+): Promise<Connection> {
   if (source.kind === "embedded") {
     const embedded = new EmbeddedCluster({ clock, seed: source.seed ?? 1 });
     const { server } = embedded;
@@ -57,45 +50,22 @@ export async function connect(source: ClusterSource, options: ConnectOptions): P
       close: () => server.close(),
     };
   }
-  const kubeconfig = await loadKubeconfig({ ...(source.path !== undefined && { path: source.path }) });
-  const context = source.context;
-  const config = await restConfigFromKubeconfig(kubeconfig, {
-    clock,
-    logger,
-    ...(context !== undefined && { context }),
-  });
+  const { path, context } = source;
+  const kubeconfig = await loadKubeconfig({ path });
+  const config = await restConfigFromKubeconfig(kubeconfig, { context, clock, logger });
+  // No client certificate, token or plugin.
+  const users = new Map(Array.from(kubeconfig.users.keys(), (user) => [user, {}]));
+  const anonymous = await restConfigFromKubeconfig({ ...kubeconfig, users }, { context, clock, logger });
+  const cluster = newCluster(gate.guard({ ...config, userAgent: "listwatch" }));
   const name = context ?? kubeconfig["current-context"] ?? "";
-  const rest = { ...config, userAgent: "listwatch" };
-  const cluster = newCluster(options.gate?.guard(rest) ?? rest);
-  const anonymous = await withoutUsers(kubeconfig, source, options);
+  // Without the query, which could contain a token.
+  const { server } = cluster;
+  const url = serverUrl(anonymous.server);
   return {
     cluster,
     name,
-    // Without the query, which could contain a token.
-    server: cluster.server,
+    server,
     context: name,
-    ...(anonymous && { anonymous }),
+    ...(/^https:/i.test(url) && anonymous.fetch && { anonymous: { server: url, fetch: anonymous.fetch } }),
   };
-}
-
-/**
- * The way to a kubeconfig's cluster without the credentials of its users; `undefined` where there is none
- * over https.
- */
-async function withoutUsers(
-  kubeconfig: Awaited<ReturnType<typeof loadKubeconfig>>,
-  { context }: Extract<ClusterSource, { kind: "kubeconfig" }>,
-  { clock, logger }: ConnectOptions,
-): Promise<Connection["anonymous"]> {
-  // No client certificate, token or plugin.
-  const users = new Map(Array.from(kubeconfig.users.keys(), (user) => [user, {}]));
-  const { server, fetch } = await restConfigFromKubeconfig({ ...kubeconfig, users }, {
-    clock,
-    logger,
-    ...(context !== undefined && { context }),
-  });
-  // Without what may follow the path, such as a token.
-  const url = serverUrl(server);
-  if (!/^https:/i.test(url) || fetch === undefined) return undefined;
-  return { server: url, fetch };
 }

@@ -6,14 +6,13 @@ import { networkErrorOf } from "../../meta/request.ts";
 import { isForbidden, statusErrorOf } from "../../meta/status.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { withTimeLimit } from "../../util/abort.ts";
-import type { Clock } from "../../util/clock.ts";
 import { readClusterUid } from "./cluster_identity.ts";
 import type { Connection } from "./connect.ts";
 import { discover, type DiscoveredResource, type Discovery } from "./discovery.ts";
 import { CommandError, explainServerError, type ServerName } from "../errors.ts";
 import { defaultResources, resolveResources } from "./resource_names.ts";
 import type { VersionInfo } from "../../hono/read_api_options.ts";
-import type { ServeStep } from "../serve/serve_options.ts";
+import type { ServeOptions, ServeSettings } from "../serve/serve_options.ts";
 
 /** The time limit of the first requests; where there is a saved selection. */
 const FIRST_RESPONSE_MS = 15_000;
@@ -28,23 +27,6 @@ export interface Selection {
   readonly version: (Partial<VersionInfo> & Pick<VersionInfo, "gitVersion">) | undefined;
   /** As `readClusterUid` has read it; `""` if it was not asked for, too. */
   readonly clusterUid: string;
-}
-
-/** Options of {@linkcode selectResources}. */
-export interface SelectOptions {
-  /** The names of the resources; the default ones if absent. */
-  readonly resources?: readonly string[];
-  readonly namespace?: string;
-  readonly allowSecrets?: boolean;
-  /** Fields that are dropped. */
-  readonly drop?: readonly string[];
-  /** Whether to read which cluster it is; not by default. */
-  readonly readsClusterUid?: boolean;
-  /** What is selected while the cluster does not respond; then it is an error. */
-  readonly saved?: Selection | undefined;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly onStep: (step: ServeStep) => void;
 }
 
 /** A selection that may be the saved one. */
@@ -64,13 +46,14 @@ export interface MadeSelection extends Selection {
  */
 export async function selectResources(
   connection: Connection,
-  options: SelectOptions,
+  settings: ServeSettings,
+  saved: Selection | undefined,
 ): Promise<MadeSelection> {
-  const { saved } = options;
+  const limitMs = saved === undefined ? FIRST_RESPONSE_MS : FIRST_RESPONSE_OF_SAVED_MS;
   try {
-    return await selectNow(connection, options);
+    return await selectNow(connection, settings, limitMs);
   } catch (error) {
-    options.signal.throwIfAborted();
+    settings.signal.throwIfAborted();
     if (saved === undefined || !(error instanceof CommandError) || !isAway(error)) throw error;
     return { ...saved, away: error };
   }
@@ -88,31 +71,32 @@ function isAway(error: CommandError): boolean {
     cause instanceof TypeError;
 }
 
-async function selectNow(connection: Connection, options: SelectOptions): Promise<Selection> {
-  const { clock, signal, saved, readsClusterUid = false } = options;
+async function selectNow(
+  connection: Connection,
+  settings: ServeSettings,
+  limitMs: number,
+): Promise<Selection> {
+  const { clock, signal, snapshot } = settings;
   const { cluster } = connection;
-  const limitMs = saved === undefined ? FIRST_RESPONSE_MS : FIRST_RESPONSE_OF_SAVED_MS;
+  const asking = async <R>(what: string, answer: Promise<R>): Promise<R> => {
+    try {
+      return await answer;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw explainServerError(error, what, connection);
+    }
+  };
   return await withTimeLimit(async (deadline) => {
-    const discovery = await asking(
-      "discover the resources",
-      connection,
-      signal,
-      () => discover(cluster, deadline),
-    );
-    const clusterUid = readsClusterUid
-      ? await asking(
-        "get the namespace kube-system",
-        connection,
-        signal,
-        () => readClusterUid(cluster, deadline),
-      )
-      : "";
+    const discovery = await asking("discover the resources", discover(cluster, deadline));
+    const clusterUid = snapshot === undefined
+      ? ""
+      : await asking("get the namespace kube-system", readClusterUid(cluster, deadline));
     const version = await cluster.request("/version", { signal: deadline }).catch(() => undefined);
-    const resources = choose(discovery, connection, options);
+    const resources = choose(discovery, connection, settings);
     // The embedded cluster refuses nothing.
     const allowed = connection.context === undefined
       ? resources
-      : await onlyAllowed(resources, connection, options, deadline);
+      : await onlyAllowed(resources, connection, settings, deadline);
     const inDiscoveryOrder = discovery.resources.filter((resource) => allowed.includes(resource));
     return { resources: allowed, inDiscoveryOrder, version: versionOf(version), clusterUid };
   }, {
@@ -124,20 +108,20 @@ async function selectNow(connection: Connection, options: SelectOptions): Promis
   });
 }
 
-function choose(discovery: Discovery, connection: Connection, options: SelectOptions): DiscoveredResource[] {
-  const names = options.resources ?? connection.defaultNames;
-  return names === undefined ? defaultResources(discovery) : resolveResources(names, discovery, options);
+function choose(discovery: Discovery, connection: Connection, settings: ServeSettings): DiscoveredResource[] {
+  const names = settings.resources ?? connection.defaultNames;
+  return names === undefined ? defaultResources(discovery) : resolveResources(names, discovery, settings);
 }
 
 async function onlyAllowed(
   resources: readonly DiscoveredResource[],
   connection: Connection,
-  options: SelectOptions,
+  settings: ServeSettings,
   signal: AbortSignal,
 ): Promise<DiscoveredResource[]> {
-  const { resources: names, namespace, drop } = options;
+  const { resources: names } = settings;
   const answers = await Promise.allSettled(resources.map((resource) => {
-    const client = connection.cluster.resource(resource, clientOptions(resource, { namespace, drop }));
+    const client = connection.cluster.resource(resource, clientOptions(resource, settings));
     return client.list({ limit: 1 }, { signal });
   }));
   const allowed: DiscoveredResource[] = [];
@@ -149,22 +133,21 @@ async function onlyAllowed(
       allowed.push(resources[i]);
       continue;
     }
-    options.signal.throwIfAborted();
+    settings.signal.throwIfAborted();
     refusal = explainServerError(answer.reason, `list ${name}`, connection);
     if (names !== undefined || !isForbidden(answer.reason)) throw refusal;
     skipped.push(name);
   }
   if (allowed.length === 0 && refusal !== undefined) throw refusal;
-  if (skipped.length > 0) options.onStep({ type: "skipped", resources: skipped });
+  if (skipped.length > 0) settings.onStep({ type: "skipped", resources: skipped });
   return allowed;
 }
 
 /** The client options of a resource; a namespace applies only to namespaced resources. */
 export function clientOptions(
   resource: ApiResource,
-  options: { readonly namespace?: string | undefined; readonly drop?: readonly string[] | undefined },
+  { namespace, drop = [] }: Pick<ServeOptions, "namespace" | "drop">,
 ): { readonly namespace?: string; readonly keep: "everything"; readonly drop: readonly string[] } {
-  const { namespace, drop = [] } = options;
   // Readers receive what the server has, less what is dropped.
   return { keep: "everything", drop, ...(resource.namespaced && namespace !== undefined && { namespace }) };
 }
@@ -178,20 +161,6 @@ export function servedResource(resource: DiscoveredResource): ApiResource {
     ...(fieldSelectors && { fieldSelectors }),
     ...(deprecationWarning && { deprecationWarning }),
   };
-}
-
-async function asking<R>(
-  what: string,
-  name: ServerName,
-  signal: AbortSignal,
-  ask: () => Promise<R>,
-): Promise<R> {
-  try {
-    return await ask();
-  } catch (error) {
-    signal.throwIfAborted();
-    throw explainServerError(error, what, name);
-  }
 }
 
 function whereIs({ server, context }: ServerName): string {

@@ -15,7 +15,7 @@ import { quote, UsageError } from "../errors.ts";
 import { reflect } from "../cluster/reflect.ts";
 import { SavedCluster } from "../cluster/saved_cluster.ts";
 import { selectResources } from "../cluster/select_resources.ts";
-import type { ServeOptions } from "./serve_options.ts";
+import type { ServeOptions, ServeSettings } from "./serve_options.ts";
 import { readCredentials, type ServedContent, serveReaders } from "./serve_readers.ts";
 import { prepareFolder, removeOtherSnapshots, snapshotPath } from "../cluster/snapshot_folder.ts";
 import { reportSteps } from "./sync_steps.ts";
@@ -77,7 +77,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
   const credentials = await readCredentials({ ...options, clock, logger });
   options.signal?.throwIfAborted();
   const gate = new ClusterGate(clock);
-  const connection = await connect(source, { clock, logger, gate });
+  const connection = await connect(source, { clock, logger }, gate);
   const link = linkedAbort(options.signal);
   const { signal } = link;
   const tasks: Promise<void>[] = [];
@@ -132,7 +132,7 @@ export const SHUTDOWN_GRACE_MS = 10_000;
 /** Makes the informers of the selected resources; they are not run yet. */
 async function reflectCluster(
   connection: Connection,
-  options: ServeOptions & Required<Pick<ServeOptions, "clock" | "logger" | "onStep" | "signal">>,
+  settings: ServeSettings,
 ): Promise<{
   readonly content: ServedContent;
   readonly definitions: Definitions;
@@ -141,38 +141,27 @@ async function reflectCluster(
   /** Resolves when what is known of the cluster has been saved. */
   saved(): Promise<void>;
 }> {
-  const { clock, logger, signal, onStep } = options;
-  const folder = options.snapshot;
+  const { clock, logger, signal, onStep, snapshot: folder } = settings;
   if (folder !== undefined) await prepareFolder(folder, logger);
   const kept = folder === undefined
     ? undefined
-    : new SavedCluster(folder, { connection, serve: options, logger });
+    : new SavedCluster(folder, { connection, serve: settings, logger });
   const saved = await kept?.load();
-  const selection = await selectResources(connection, {
-    ...options,
-    saved,
-    readsClusterUid: folder !== undefined,
-    signal,
-  });
+  const selection = await selectResources(connection, settings, saved);
   const { away, clusterUid } = selection;
-  if (folder !== undefined) {
-    await removeOtherSnapshots(folder, { resources: selection.resources, logger });
-  }
+  if (folder !== undefined) await removeOtherSnapshots(folder, { resources: selection.resources, logger });
   const called = { cluster: connection.name, server: connection.server };
   onStep(
     away === undefined
       ? { type: "connected", ...called }
       : { type: "away", ...called, message: away.message },
   );
-  const metrics = options.metrics ? new PrometheusMetrics() : undefined;
+  const metrics = settings.metrics ? new PrometheusMetrics() : undefined;
   const resources = selection.resources.map((resource) =>
-    reflect(resource, connection, {
-      ...options,
+    reflect(resource, connection, settings, {
       snapshotPath: folder === undefined ? undefined : snapshotPath(folder, resource),
       clusterUid,
       metrics,
-      clock,
-      logger,
     })
   );
   if (away !== undefined) describeAs(resources, saved?.served ?? []);

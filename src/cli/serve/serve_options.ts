@@ -163,6 +163,11 @@ export interface ServeOptions {
   readonly clock?: Clock;
 }
 
+/** The options of a `serve` that runs. */
+export type ServeSettings =
+  & ServeOptions
+  & Required<Pick<ServeOptions, "clock" | "logger" | "signal" | "onStep">>;
+
 /**
  * A step of {@linkcode serve} while it starts and runs, in this order.
  *

@@ -14,8 +14,6 @@ import {
   type ServerTlsFiles,
 } from "../../node/server_tls.ts";
 import { upgradeServed } from "../../node/serve_fetch.ts";
-import type { Clock } from "../../util/clock.ts";
-import type { Logger } from "../../util/logger.ts";
 import { type Access, newAccess } from "../readers/access.ts";
 import { newAccessLog } from "../readers/access_log.ts";
 import type { Connection } from "../cluster/connect.ts";
@@ -26,7 +24,7 @@ import type { ReflectedResource } from "../dashboard/reflected_resource.ts";
 import { dashboardRoutes } from "../dashboard/routes.ts";
 import { explainListenError, UsageError } from "../errors.ts";
 import { type ReaderToken, readerToken } from "../readers/reader_token.ts";
-import type { ServeOptions } from "./serve_options.ts";
+import type { ServeOptions, ServeSettings } from "./serve_options.ts";
 
 /** What is served, and the cluster that it comes from. */
 export interface ServedContent {
@@ -39,13 +37,10 @@ export interface ServedContent {
   readonly metrics: ServedMetrics | undefined;
 }
 
-/** Options of {@linkcode serveReaders}. */
-export interface ReadersOptions extends ServeOptions {
+/** The settings of {@linkcode serveReaders}. */
+export interface ReadersSettings extends ServeSettings {
   /** What {@linkcode readCredentials} returned. */
   readonly credentials: ReaderCredentials;
-  readonly signal: AbortSignal;
-  readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 /** Readers that are served. */
@@ -78,7 +73,7 @@ export interface ReaderCredentials {
  * @throws {TlsError} The certificate cannot be used.
  */
 export async function readCredentials(
-  options: ServeOptions & { readonly clock: Clock; readonly logger: Logger },
+  options: Omit<ServeSettings, "signal" | "onStep">,
 ): Promise<ReaderCredentials> {
   const token = await readerToken(options, options);
   const { tlsCert, tlsKey } = options;
@@ -93,7 +88,7 @@ export async function readCredentials(
  * @throws {UsageError} Requests are to be passed on, and there is no API server over https.
  * @throws {CommandError} It cannot listen.
  */
-export async function serveReaders(content: ServedContent, options: ReadersOptions): Promise<ServedReaders> {
+export async function serveReaders(content: ServedContent, options: ReadersSettings): Promise<ServedReaders> {
   const { resources, inDiscoveryOrder, connection: { cluster, name, server }, version } = content;
   const { host = DEFAULT_HOST, credentials: { token }, namespace, clock, logger } = options;
   const accessLog = options.accessLog && newAccessLog(clock, options.accessLog);
@@ -155,7 +150,7 @@ const MAX_LIST_BODY_BYTES = 256 * 1024 * 1024;
 
 function newState(
   { inDiscoveryOrder, connection, version, metrics }: ServedContent,
-  options: ReadersOptions,
+  options: ReadersSettings,
   { readApi }: Access,
 ): ReturnType<typeof newReadApiState> {
   const { freshness = "stale-if-error", allowSecrets, corsOrigins, signal, clock, logger } = options;
@@ -216,7 +211,7 @@ function pathsOf(resources: readonly ReflectedResource[]): string[] {
 async function listen(
   fetch: Parameters<typeof serveFetch>[0],
   host: string,
-  options: ReadersOptions,
+  options: ReadersSettings,
 ): Promise<ServedFetch> {
   const { port = DEFAULT_PORT, keepAliveMs, credentials: { certificate }, signal, clock, logger } = options;
   let server: ServedFetch;
