@@ -1,7 +1,7 @@
 /** Parses the command line. */
 
 import { parseArgs } from "node:util";
-import { type Freshness, FRESHNESSES, isFreshness } from "../hono/read_api_options.ts";
+import { FRESHNESSES } from "../hono/read_api_options.ts";
 import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
 import {
@@ -31,40 +31,45 @@ interface Flag {
   readonly type: "string" | "boolean";
   readonly short?: string;
   readonly multiple?: boolean;
+  /** For the error of a missing value. */
+  readonly example?: string;
 }
 
 const FLAGS = {
-  kubeconfig: { type: "string" },
-  context: { type: "string" },
-  resource: { type: "string", short: "r", multiple: true },
-  namespace: { type: "string", short: "n" },
-  host: { type: "string" },
-  port: { type: "string", short: "p" },
-  token: { type: "string" },
-  "token-file": { type: "string" },
+  kubeconfig: { type: "string", example: "--kubeconfig ~/.kube/config" },
+  context: { type: "string", example: "--context NAME, which `kubectl config get-contexts` lists" },
+  resource: { type: "string", short: "r", multiple: true, example: "--resource pods,nodes,deployments.apps" },
+  namespace: { type: "string", short: "n", example: "--namespace default" },
+  host: { type: "string", example: "--host 127.0.0.1" },
+  port: { type: "string", short: "p", example: "--port 8787, or --port 0 for any free port" },
+  token: { type: "string", example: "--token TEXT, which readers must present" },
+  "token-file": {
+    type: "string",
+    example: "--token-file FILE, which contains the token that readers must present",
+  },
   "cluster-rbac": { type: "boolean" },
-  "reader-namespaces": { type: "string", multiple: true },
-  "reader-resources": { type: "string", multiple: true },
-  "allow-host": { type: "string", multiple: true },
-  "cors-origin": { type: "string", multiple: true },
-  "tls-cert": { type: "string" },
-  "tls-key": { type: "string" },
-  "access-log": { type: "string" },
-  "max-lag": { type: "string" },
-  "keep-alive": { type: "string" },
-  "shutdown-grace": { type: "string" },
-  "max-watches": { type: "string" },
-  "max-watches-per-client": { type: "string" },
+  "reader-namespaces": { type: "string", multiple: true, example: "--reader-namespaces shop,blog" },
+  "reader-resources": { type: "string", multiple: true, example: "--reader-resources pods,deployments.apps" },
+  "allow-host": { type: "string", multiple: true, example: "--allow-host cache.example.com" },
+  "cors-origin": { type: "string", multiple: true, example: "--cors-origin https://dashboard.example" },
+  "tls-cert": { type: "string", example: "--tls-cert FILE --tls-key FILE" },
+  "tls-key": { type: "string", example: "--tls-cert FILE --tls-key FILE" },
+  "access-log": { type: "string", example: "--access-log line, or json" },
+  "max-lag": { type: "string", example: "--max-lag 90s, or 5m" },
+  "keep-alive": { type: "string", example: "--keep-alive 75s" },
+  "shutdown-grace": { type: "string", example: "--shutdown-grace 10s" },
+  "max-watches": { type: "string", example: "--max-watches 20000" },
+  "max-watches-per-client": { type: "string", example: "--max-watches-per-client 1000" },
   metrics: { type: "boolean" },
-  drop: { type: "string", multiple: true },
-  freshness: { type: "string" },
-  storage: { type: "string" },
-  snapshot: { type: "string" },
+  drop: { type: "string", multiple: true, example: "--drop 'spec.containers[].env'" },
+  freshness: { type: "string", example: "--freshness consistent, stale-if-error or as-is" },
+  storage: { type: "string", example: "--storage texts, short-texts or objects" },
+  snapshot: { type: "string", example: "--snapshot /var/cache/listwatch" },
   "pass-through": { type: "boolean" },
   "pass-through-writes": { type: "boolean" },
   "allow-anonymous": { type: "boolean" },
   "allow-secrets": { type: "boolean" },
-  seed: { type: "string" },
+  seed: { type: "string", example: "--seed 42" },
   verbose: { type: "boolean", short: "v" },
   help: { type: "boolean", short: "h" },
   version: { type: "boolean" },
@@ -117,7 +122,7 @@ export function parseCommandLine(
       token.value === undefined || token.value === "" || (!token.inlineValue && token.value.startsWith("-"))
     ) {
       throw new UsageError(
-        `Flag ${token.rawName} needs a value: ${EXAMPLES[name] ?? `${token.rawName} VALUE`}`,
+        `Flag ${token.rawName} needs a value: ${flag.example}`,
       );
     }
     const given = values.get(name) ?? [];
@@ -148,10 +153,7 @@ export function parseCommandLine(
         `resources are named with --resource ${words.slice(1).join(",")}`,
     );
   }
-  const accessLog = values.get("access-log")?.[0];
-  if (accessLog !== undefined && accessLog !== "line" && accessLog !== "json") {
-    throw new UsageError(`Flag --access-log must be line or json, not ${quote(accessLog)}`);
-  }
+  const accessLog = oneOf("access-log", values.get("access-log")?.[0], ["line", "json"]);
   return {
     name: "serve",
     verbose: values.has("verbose"),
@@ -159,34 +161,6 @@ export function parseCommandLine(
     options: serveOptions(values, env),
   };
 }
-
-const EXAMPLES: Partial<Record<FlagName, string>> = {
-  kubeconfig: "--kubeconfig ~/.kube/config",
-  context: "--context NAME, which `kubectl config get-contexts` lists",
-  resource: "--resource pods,nodes,deployments.apps",
-  namespace: "--namespace default",
-  host: "--host 127.0.0.1",
-  port: "--port 8787, or --port 0 for any free port",
-  token: "--token TEXT, which readers must present",
-  seed: "--seed 42",
-  "token-file": "--token-file FILE, which contains the token that readers must present",
-  "reader-namespaces": "--reader-namespaces shop,blog",
-  "reader-resources": "--reader-resources pods,deployments.apps",
-  "allow-host": "--allow-host cache.example.com",
-  "cors-origin": "--cors-origin https://dashboard.example",
-  "tls-cert": "--tls-cert FILE --tls-key FILE",
-  "tls-key": "--tls-cert FILE --tls-key FILE",
-  "access-log": "--access-log line, or json",
-  "max-lag": "--max-lag 90s, or 5m",
-  "keep-alive": "--keep-alive 75s",
-  "shutdown-grace": "--shutdown-grace 10s",
-  "max-watches": "--max-watches 20000",
-  "max-watches-per-client": "--max-watches-per-client 1000",
-  drop: "--drop 'spec.containers[].env'",
-  freshness: "--freshness consistent, stale-if-error or as-is",
-  storage: "--storage texts, short-texts or objects",
-  snapshot: "--snapshot /var/cache/listwatch",
-};
 
 function unknownFlag(rawName: string): UsageError {
   const near = nearNames(rawName.replace(/^-+/, ""), Object.keys(FLAGS))[0];
@@ -205,7 +179,9 @@ function serveOptions(
     const items = given?.flatMap((text) => text.split(",")).map((item) => item.trim()).filter((item) =>
       item !== ""
     );
-    if (items?.length === 0) throw new UsageError(`Flag --${name} has an empty list: ${EXAMPLES[name]}`);
+    if (items?.length === 0) {
+      throw new UsageError(`Flag --${name} has an empty list: ${(FLAGS[name] as Flag).example}`);
+    }
     return items;
   };
   const [kubeconfig, context] = [value("kubeconfig"), value("context")];
@@ -218,55 +194,48 @@ function serveOptions(
   const source: ClusterSource = real
     ? { kind: "kubeconfig", path: kubeconfig, context }
     : { kind: "embedded", seed: integer("seed", value("seed"), 0, 2 ** 32 - 1) };
-  return {
+  const isSet = (name: FlagName): true | undefined => values.has(name) || undefined;
+  const hasOtherToken = values.has("token-file") || values.has("cluster-rbac") || values.has("pass-through");
+  return definedOnly<ServeOptions>({
     source,
     resources: list("resource"),
     namespace: value("namespace"),
     host: value("host"),
     port: integer("port", value("port"), 0, 65_535),
-    token: value("token") ??
-      (values.has("token-file") || values.has("cluster-rbac") || values.has("pass-through")
-        ? undefined
-        : env["LISTWATCH_TOKEN"] || undefined),
-    ...definedOnly({
-      tokenFile: value("token-file"),
-      clusterRbac: values.has("cluster-rbac") || undefined,
-      readerNamespaces: list("reader-namespaces"),
-      readerResources: list("reader-resources"),
-      allowedHosts: list("allow-host"),
-      corsOrigins: list("cors-origin"),
-      tlsCert: value("tls-cert"),
-      tlsKey: value("tls-key"),
-      maxLagMs: durationMs("max-lag", value("max-lag")),
-      keepAliveMs: durationMs("keep-alive", value("keep-alive")),
-      shutdownGraceMs: durationMs("shutdown-grace", value("shutdown-grace")),
-      maxWatches: integer("max-watches", value("max-watches"), 1, 1e9),
-      maxWatchesPerClient: integer("max-watches-per-client", value("max-watches-per-client"), 1, 1e9),
-      drop: list("drop"),
-      freshness: freshness(value("freshness")),
-      storage: storage(value("storage")),
-      snapshot: value("snapshot"),
-      passThrough: values.has("pass-through") || undefined,
-      passThroughWrites: values.has("pass-through-writes") || undefined,
-    }),
-    ...(values.has("metrics") && { metrics: true }),
-    allowAnonymous: values.has("allow-anonymous") || undefined,
-    allowSecrets: values.has("allow-secrets") || undefined,
-  };
+    token: value("token") ?? (hasOtherToken ? undefined : env["LISTWATCH_TOKEN"] || undefined),
+    tokenFile: value("token-file"),
+    clusterRbac: isSet("cluster-rbac"),
+    readerNamespaces: list("reader-namespaces"),
+    readerResources: list("reader-resources"),
+    allowedHosts: list("allow-host"),
+    corsOrigins: list("cors-origin"),
+    tlsCert: value("tls-cert"),
+    tlsKey: value("tls-key"),
+    maxLagMs: durationMs("max-lag", value("max-lag")),
+    keepAliveMs: durationMs("keep-alive", value("keep-alive")),
+    shutdownGraceMs: durationMs("shutdown-grace", value("shutdown-grace")),
+    maxWatches: integer("max-watches", value("max-watches"), 1, 1e9),
+    maxWatchesPerClient: integer("max-watches-per-client", value("max-watches-per-client"), 1, 1e9),
+    drop: list("drop"),
+    freshness: oneOf("freshness", value("freshness"), FRESHNESSES),
+    storage: oneOf("storage", value("storage"), STORAGE_NAMES),
+    snapshot: value("snapshot"),
+    passThrough: isSet("pass-through"),
+    passThroughWrites: isSet("pass-through-writes"),
+    metrics: isSet("metrics"),
+    allowAnonymous: isSet("allow-anonymous"),
+    allowSecrets: isSet("allow-secrets"),
+  });
 }
 
-function storage(text: string | undefined): StorageName | undefined {
-  if (text === undefined) return undefined;
-  const name = STORAGE_NAMES.find((one) => one === text);
-  if (name === undefined) {
-    throw new UsageError(`Flag --storage must be ${STORAGE_NAMES.join(", ")}, not ${quote(text)}`);
-  }
-  return name;
-}
-
-function freshness(text: string | undefined): Freshness | undefined {
-  if (text === undefined || isFreshness(text)) return text;
-  throw new UsageError(`Flag --freshness must be ${FRESHNESSES.join(", ")}, not ${quote(text)}`);
+function oneOf<T extends string>(
+  name: FlagName,
+  text: string | undefined,
+  known: readonly T[],
+): T | undefined {
+  const found = known.find((one) => one === text);
+  if (text === undefined || found !== undefined) return found;
+  throw new UsageError(`Flag --${name} must be ${known.join(" or ")}, not ${quote(text)}`);
 }
 
 /** The options without those that are undefined. */

@@ -1,11 +1,14 @@
-/** Connects to the cluster that the options name. */
+/** Connects to the cluster that the options name, and makes sure that it stays the same one. */
 
 import { type Cluster, newCluster } from "../../client/cluster.ts";
 import { type RestConfig, serverUrl } from "../../client/rest_config.ts";
+import { isForbidden, isNotFound } from "../../meta/status.ts";
 import { restConfigFromKubeconfig } from "../../node/kubeconfig_rest_config.ts";
 import { loadKubeconfig } from "../../node/load_kubeconfig.ts";
-import type { ClusterGate } from "./cluster_identity.ts";
+import { abortable, onAbort, withTimeLimit } from "../../util/abort.ts";
+import type { Clock } from "../../util/clock.ts";
 import { EMBEDDED_RESOURCES, EmbeddedCluster } from "../embedded_cluster/embedded_cluster.ts";
+import { CommandError } from "../errors.ts";
 import type { ClusterSource, ServeSettings } from "../serve/serve_options.ts";
 
 /** The way to an API server without credentials. */
@@ -69,3 +72,104 @@ export async function connect(
     ...(/^https:/i.test(url) && anonymous.fetch && { anonymous: { server: url, fetch: anonymous.fetch } }),
   };
 }
+
+/** What identifies a cluster, as `ListerWatcher.clusterUid`; `""` if that may not be read, or is not there. */
+export async function readClusterUid(
+  cluster: Pick<Cluster, "resource">,
+  signal: AbortSignal,
+): Promise<string> {
+  try {
+    return await cluster.resource("v1/namespaces").clusterUid(signal);
+  } catch (error) {
+    if (isForbidden(error) || isNotFound(error)) return "";
+    throw error;
+  }
+}
+
+/** Options of {@linkcode ClusterGate.expect}. */
+export interface ExpectOptions {
+  /** As {@linkcode readClusterUid} read it before. */
+  readonly uid: string;
+  /** The folder of the snapshots. */
+  readonly folder: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Holds back the requests to a cluster that was away, until it has proven to be the cluster of the snapshots.
+ * The versions of another cluster at the same address cannot show that: they may have passed those of the
+ * snapshots.
+ */
+export class ClusterGate {
+  readonly #clock: Clock;
+  /** Sends requests that are not held back. */
+  #open: Cluster | undefined;
+  #expected: ExpectOptions | undefined;
+  #checking: Promise<void> | undefined;
+  #onOther: (error: CommandError) => void = () => {};
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The same configuration, with a `fetch` that passes the gate. The gate is open at first. */
+  guard(config: RestConfig): RestConfig {
+    this.#open = newCluster(config);
+    const { fetch = globalThis.fetch } = config;
+    return {
+      ...config,
+      fetch: async (input, init) => {
+        await this.#admitted(init?.signal ?? undefined);
+        return await fetch(input, init);
+      },
+    };
+  }
+
+  /**
+   * Closes the gate until a cluster responds with this uid. Resolves when the signal is aborted.
+   *
+   * @throws {CommandError} Another cluster has responded.
+   */
+  expect(options: ExpectOptions): Promise<void> {
+    this.#expected = options;
+    return new Promise((resolve, reject) => {
+      this.#onOther = reject;
+      onAbort(options.signal, resolve);
+    });
+  }
+
+  async #admitted(signal: AbortSignal | undefined): Promise<void> {
+    if (this.#expected === undefined || this.#open === undefined) return;
+    this.#checking ??= this.#check(this.#open, this.#expected).finally(() => this.#checking = undefined);
+    await abortable(this.#checking, signal);
+  }
+
+  async #check(cluster: Cluster, { uid: expected, folder, signal }: ExpectOptions): Promise<void> {
+    const uid = await withTimeLimit((deadline) => abortable(readClusterUid(cluster, deadline), deadline), {
+      ms: CHECK_MS,
+      newError: () => new Error(`no answer of ${cluster.server} within ${CHECK_MS / 1_000} s`),
+      clock: this.#clock,
+      signal,
+    });
+    if (uid === expected) {
+      this.#expected = undefined;
+      return;
+    }
+    // A server that has just started may refuse for a moment what it permits later.
+    if (uid === "") {
+      throw new Error(
+        "the uid of the namespace kube-system, which identifies the cluster of the snapshots, cannot be read: " +
+          "permit it, or start again to list everything",
+      );
+    }
+    const error = new CommandError(
+      `Cannot continue: another cluster responds at ${cluster.server} than that of the snapshots in ${folder}: ` +
+        "start again to list everything",
+    );
+    this.#onOther(error);
+    throw error;
+  }
+}
+
+/** The time limit of a check; the requests that wait for it try again. */
+const CHECK_MS = 15_000;

@@ -1,19 +1,95 @@
 /**
- * What `serve --snapshot` knows of a cluster that does not respond: its resources, and what their definitions
- * say.
+ * The folder of `serve --snapshot`: a snapshot for each resource, and what is known of a cluster that does not respond,
+ * which are its resources, and what their definitions say.
  * @module
  */
 
-import { lstat, open, readFile, rename, rm } from "node:fs/promises";
+import process from "node:process";
+import { lstat, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { formatResource } from "../../meta/resource.ts";
+import { SqliteStorage } from "../../node/sqlite_snapshot.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import { textHash } from "../../util/hash.ts";
 import { errorMessage } from "../../util/errors.ts";
+import { textHash } from "../../util/hash.ts";
 import type { Logger } from "../../util/logger.ts";
+import { CommandError } from "../errors.ts";
+import type { ServeOptions } from "../serve/serve_options.ts";
 import type { Connection } from "./connect.ts";
 import type { DiscoveredResource } from "./discovery.ts";
 import type { Selection } from "./select_resources.ts";
-import type { ServeOptions } from "../serve/serve_options.ts";
+
+const SUFFIX = ".sqlite";
+
+/** The file of a resource's snapshot. */
+export function snapshotPath(folder: string, resource: ApiResource): string {
+  return join(folder, `${formatResource(resource).replaceAll("/", "_")}${SUFFIX}`);
+}
+
+/**
+ * Makes the folder, which only its owner may open. One that was there keeps its mode: if other users may
+ * write it, they decide what is served.
+ *
+ * @throws {CommandError} It cannot be made, or every user may replace its files.
+ */
+export async function prepareFolder(folder: string, logger: Logger): Promise<void> {
+  let mode: number;
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    mode = (await stat(folder)).mode;
+  } catch (error) {
+    throw new CommandError(`Cannot use the folder ${folder} for snapshots: ${errorMessage(error)}`);
+  }
+  // Windows has no such modes.
+  if (process.platform === "win32" || (mode & WRITABLE_BY_OTHERS) === 0) return;
+  if ((mode & WRITABLE_BY_ALL) !== 0 && (mode & STICKY) === 0) {
+    throw new CommandError(
+      `Cannot use the folder ${folder} for snapshots: every user may write it, and decide what is served; ` +
+        "use another one, or chmod 700",
+    );
+  }
+  logger.warn(`other users may write the folder ${folder}, and so decide what is served: chmod 700`);
+}
+
+const WRITABLE_BY_OTHERS = 0o022;
+const WRITABLE_BY_ALL = 0o002;
+const STICKY = 0o1000;
+
+/**
+ * Removes the snapshots of other resources than these: nothing would update them, and they may have Secrets.
+ * Files that are no snapshots, or not named as this command names them, and links stay. A failure is logged.
+ */
+export async function removeOtherSnapshots(
+  folder: string,
+  { resources, logger }: { readonly resources: readonly ApiResource[]; readonly logger: Logger },
+): Promise<void> {
+  const selected = new Set(resources.map((resource) => snapshotPath(folder, resource)));
+  const removed: string[] = [];
+  for (const name of (await readdir(folder)).sort()) {
+    const path = join(folder, name);
+    if (!isSnapshotName(name) || selected.has(path)) continue;
+    try {
+      await new SqliteStorage(path).remove();
+      removed.push(name);
+    } catch (error) {
+      logger.warn(`cannot remove the snapshot ${path}: ${errorMessage(error)}`, { error });
+    }
+  }
+  if (removed.length > 0) {
+    logger.info(`removed snapshots of resources that are not selected in ${folder}: ${removed.join(", ")}`);
+  }
+}
+
+/** Whether {@linkcode snapshotPath} names a file so. */
+function isSnapshotName(name: string): boolean {
+  if (!name.endsWith(SUFFIX)) return false;
+  const [resource = "", version = "", group = "core", ...rest] = name.slice(0, -SUFFIX.length).split("_")
+    .reverse();
+  return rest.length === 0 && VERSION.test(version) && NAME.test(resource) && NAME.test(group);
+}
+
+const VERSION = /^v[0-9]+(?:(?:alpha|beta)[0-9]+)?$/;
+const NAME = /^[a-z0-9.-]+$/;
 
 /** A selection that was saved. */
 export interface SavedSelection extends Selection {

@@ -7,17 +7,15 @@ import { linkedAbort } from "../../util/abort.ts";
 import { realClock } from "../../util/clock.ts";
 import { silentLogger } from "../../util/logger.ts";
 import { checkServeOptions } from "./check_options.ts";
-import { ClusterGate } from "../cluster/cluster_identity.ts";
-import { connect, type Connection } from "../cluster/connect.ts";
+import { ClusterGate, connect, type Connection } from "../cluster/connect.ts";
 import type { ReflectedResource } from "../dashboard/reflected_resource.ts";
 import { type Definitions, readDefinitions } from "../cluster/definitions.ts";
 import { quote, UsageError } from "../errors.ts";
 import { reflect } from "../cluster/reflect.ts";
-import { SavedCluster } from "../cluster/saved_cluster.ts";
+import { prepareFolder, removeOtherSnapshots, SavedCluster, snapshotPath } from "../cluster/saved_cluster.ts";
 import { selectResources } from "../cluster/select_resources.ts";
 import type { ServeOptions, ServeSettings } from "./serve_options.ts";
 import { readCredentials, type ServedContent, serveReaders } from "./serve_readers.ts";
-import { prepareFolder, removeOtherSnapshots, snapshotPath } from "../cluster/snapshot_folder.ts";
 import { reportSteps } from "./sync_steps.ts";
 
 /**
