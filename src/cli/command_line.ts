@@ -4,12 +4,7 @@ import { parseArgs } from "node:util";
 import { FRESHNESSES } from "../hono/read_api_options.ts";
 import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
-import {
-  type ClusterSource,
-  type ServeOptions,
-  STORAGE_NAMES,
-  type StorageName,
-} from "./serve/serve_options.ts";
+import { type ClusterSource, type ServeOptions, STORAGE_NAMES } from "./serve/serve_options.ts";
 
 /**
  * A parsed command line.
@@ -235,7 +230,9 @@ function oneOf<T extends string>(
 ): T | undefined {
   const found = known.find((one) => one === text);
   if (text === undefined || found !== undefined) return found;
-  throw new UsageError(`Flag --${name} must be ${known.join(" or ")}, not ${quote(text)}`);
+  throw new UsageError(
+    `Flag --${name} must be ${known.join(known.length > 2 ? ", " : " or ")}, not ${quote(text)}`,
+  );
 }
 
 /** The options without those that are undefined. */

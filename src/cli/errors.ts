@@ -88,9 +88,7 @@ export function explainServerError(error: unknown, what: string, name: ServerNam
         { cause: error },
       );
     }
-    return new CommandError(`Cannot ${what} at ${where}: ${httpStatus} ${message}`, {
-      cause: error,
-    });
+    return new CommandError(`Cannot ${what} at ${where}: ${httpStatus} ${message}`, { cause: error });
   }
   const network = networkErrorOf(error);
   if (network !== undefined || error instanceof TypeError) {

@@ -110,10 +110,7 @@ export async function readServerTls({ certFile, keyFile }: ServerTlsFiles): Prom
       throw new TlsError(`Cannot read the ${what} ${file}: ${errorMessage(error)}`);
     }
   };
-  const tls = {
-    cert: await read(certFile, "certificate"),
-    key: await read(keyFile, "certificate's key"),
-  };
+  const tls = { cert: await read(certFile, "certificate"), key: await read(keyFile, "certificate's key") };
   try {
     checkServerTls(tls);
   } catch (error) {

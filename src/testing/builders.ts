@@ -92,11 +92,7 @@ export function pod(name: string, options: PodOptions = {}): BuiltSpecObject {
       ...(nodeName !== undefined && { nodeName }),
       ...options.spec,
     },
-    status: {
-      phase,
-      conditions: [{ type: "Ready", status: ready ? "True" : "False" }],
-      ...options.status,
-    },
+    status: { phase, conditions: [{ type: "Ready", status: ready ? "True" : "False" }], ...options.status },
   };
 }
 

@@ -359,10 +359,7 @@ function rewritten(source: ReadableStream<Uint8Array>, rewrite: Rewriter): Reada
   const reader = source.getReader();
   const pending: Uint8Array[] = [];
   let ending: { readonly error: unknown } | undefined;
-  const out: Output = {
-    push: (chunk) => void pending.push(chunk),
-    close: (error) => ending ??= { error },
-  };
+  const out: Output = { push: (chunk) => void pending.push(chunk), close: (error) => ending ??= { error } };
   return new ReadableStream({
     type: "bytes",
     async pull(controller) {

@@ -138,11 +138,7 @@ export class DiskObjects implements SnapshotStorage {
     const paths = JSON.stringify(this.#bodies.paths);
     if (saved.paths !== paths) this.#content.dropFields();
     this.#isRestored = true;
-    return {
-      ...versionOf(saved),
-      count: this.#content.size,
-      entries: () => this.#content.entries(),
-    };
+    return { ...versionOf(saved), count: this.#content.size, entries: () => this.#content.entries() };
   }
 
   /** Writes a change, or nothing of it; it is committed with the turn. */

@@ -50,9 +50,7 @@ export async function readDefinitions(
     { ms: FIRST_RESPONSE_MS, newError: () => undefined, clock, signal },
   );
   const informers = found.filter((informer) => informer !== undefined);
-  return {
-    run: (signal) => Promise.all(informers.map((informer) => informer.run(signal))).then(() => {}),
-  };
+  return { run: (signal) => Promise.all(informers.map((informer) => informer.run(signal))).then(() => {}) };
 }
 
 /** What follows the definition of a resource; `undefined` if there is none that may be read. */

@@ -128,10 +128,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
 export const SHUTDOWN_GRACE_MS = 10_000;
 
 /** Makes the informers of the selected resources; they are not run yet. */
-async function reflectCluster(
-  connection: Connection,
-  settings: ServeSettings,
-): Promise<{
+async function reflectCluster(connection: Connection, settings: ServeSettings): Promise<{
   readonly content: ServedContent;
   readonly definitions: Definitions;
   /** The uid of the cluster of the snapshots, if the cluster does not respond. */
@@ -181,12 +178,7 @@ async function reflectCluster(
     version: selection.version,
     metrics,
   };
-  return {
-    content,
-    definitions,
-    awayUid: away && clusterUid,
-    saved: async () => await kept?.saved(),
-  };
+  return { content, definitions, awayUid: away && clusterUid, saved: async () => await kept?.saved() };
 }
 
 /** Describes resources as they were served before. */

@@ -82,9 +82,7 @@ async function find(query: string): Promise<void> {
   panel.setAttribute("aria-busy", "true");
   try {
     const url = `/dashboard/search?q=${encodeURIComponent(query)}`;
-    const { objects, total, byLabels } = await readJson<SearchResult>(url, {
-      signal,
-    });
+    const { objects, total, byLabels } = await readJson<SearchResult>(url, { signal });
     if (byLabels !== undefined) await findByLabels(byLabels, signal);
     else showFound(objects, total, "");
   } catch (error) {
@@ -126,12 +124,7 @@ async function findByLabels(
       for (const { metadata: { namespace, name } } of items) {
         const key = `${namespace ?? ""}/${name}`;
         if (!words.every((word) => key.includes(word))) continue;
-        objects.push({
-          resource,
-          path,
-          name,
-          ...(namespace !== undefined && { namespace }),
-        });
+        objects.push({ resource, path, name, ...(namespace !== undefined && { namespace }) });
       }
     } catch (error) {
       if (signal.aborted) throw error;

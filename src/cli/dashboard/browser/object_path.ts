@@ -29,11 +29,7 @@ export function objectOfPath(path: string): {
 } {
   const segments = path.split("/").map(decoded);
   const [scope, namespace, resource, name] = segments.slice(-4);
-  return {
-    name,
-    resource,
-    namespace: scope === "namespaces" ? namespace : undefined,
-  };
+  return { name, resource, namespace: scope === "namespaces" ? namespace : undefined };
 }
 
 function decoded(segment: string): string {

@@ -57,10 +57,7 @@ function problemOf(resource: ResourceState, { state, nowMs }: View): Problem {
   const { code, message, timeMs } = lastError;
   // The summary has the common reason.
   if (attempt > 0) {
-    return {
-      isOver: false,
-      text: quarantined + (message === commonReason(state) ? "" : message),
-    };
+    return { isOver: false, text: quarantined + (message === commonReason(state) ? "" : message) };
   }
   // A server without streaming lists answers with an Invalid error, which is no problem.
   if (code === "Invalid" || nowMs - timeMs > OLD_PROBLEM_MS) {
@@ -152,11 +149,7 @@ export function showIndices({ state: { indices } }: View): void {
 }
 
 function showEmpty(table: Element, text: string, columns: number): void {
-  keyed(table, {
-    items: [text],
-    keyOf: () => "empty",
-    create: () => makeEmptyRow(text, columns),
-  });
+  keyed(table, { items: [text], keyOf: () => "empty", create: () => makeEmptyRow(text, columns) });
 }
 
 /** Shows the pods of each node. */
