@@ -1,7 +1,4 @@
-/**
- * The options of the in-memory API server, with their defaults.
- * @module
- */
+/** The options of the in-memory API server, with their defaults. */
 
 import { type Clock, realClock } from "../util/clock.ts";
 import { seededRandom } from "../util/seeded_random.ts";
