@@ -29,7 +29,6 @@ import { DeltaApplier, quarantiner } from "./delta_applier.ts";
 import type { Notification, ResourceEventHandler } from "./events.ts";
 import type { ListNotifications, NotificationReceiver } from "./list_application.ts";
 import { newCaller } from "./processor_listener.ts";
-import { isSameState } from "./event_history.ts";
 import type { QueueContext } from "./shared_informer_options.ts";
 
 /**
@@ -401,8 +400,6 @@ export function newInformer<T, I extends string = NoIndexNames>(
   });
   const applier = new DeltaApplier<Held<T>>({
     store: store.held,
-    keyFunc,
-    isSame: isSameState,
     receiver: new OneHandler(
       newCaller(handler, store.holding),
       (error) => logger.error(`${name}: the handler threw: ${errorMessage(error)}`, { error }),

@@ -57,22 +57,14 @@ export interface DeltaApplierOptions<T> extends ListApplicationOptions<T> {
   /** Receives every object that could not be stored, and every loss of a change. */
   readonly quarantine: Quarantine;
   /**
-   * For a queue that keeps the order of events: those with older versions are classified. All are new by
-   * default.
+   * For a queue that keeps the order of events: those with older versions are classified; all are new by
+   * default. Called once, when it turns out that the server's versions do not ascend.
    */
-  readonly order?: EventOrder | undefined;
+  readonly onUnordered?: (() => void) | undefined;
   /** What follows the store within the turn of each write; nothing by default. */
   readonly observation?: Observation<T> | undefined;
   /** Where measurements go; nowhere by default. */
   readonly measurement?: ApplierMeasurement | undefined;
-  /** Called after each list, stored or not. */
-  readonly onListApplied?: (() => void) | undefined;
-}
-
-/** What is done about events under older versions, if the queue keeps the order of events. */
-export interface EventOrder {
-  /** The server's versions turned out not to ascend; called once. */
-  readonly onUnordered: () => void;
 }
 
 /** What follows a store within the turn of each write. */
@@ -123,7 +115,7 @@ export class DeltaApplier<T> {
   #newest = "";
 
   constructor(options: DeltaApplierOptions<T>) {
-    const { store, receiver, isSame, order, observation, measurement } = options;
+    const { store, receiver, onUnordered, observation, measurement } = options;
     this.#options = options;
     this.#store = store.keyed;
     this.#holding = store.holding;
@@ -132,8 +124,7 @@ export class DeltaApplier<T> {
     this.#observers = observation?.observers ?? NO_OBSERVERS;
     this.#first = observation?.first;
     this.#measurement = measurement;
-    this.#history = order &&
-      new EventHistory<T>({ isSame, applied: this.#applied, onUnordered: order.onUnordered });
+    this.#history = onUnordered && new EventHistory<T>(store.holding, this.#applied, onUnordered);
     this.#lists = new ListApplication<T>(options, {
       history: this.#history,
       quarantine: (error, object) => this.#quarantine.add(quarantinedBy(error, object)),
@@ -209,7 +200,7 @@ export class DeltaApplier<T> {
     try {
       yield* this.#lists.replaceSteps(delta.object, isInInitialList);
     } finally {
-      this.#options.onListApplied?.();
+      this.#holding.listStored();
     }
   }
 
@@ -352,7 +343,7 @@ export class DeltaApplier<T> {
     if (oldObject === object) return true;
     // Of two versions the content differs: most events need no comparison.
     return resourceVersionOf(oldObject) === resourceVersionOf(object) &&
-      this.#options.isSame(oldObject, object);
+      this.#holding.isSameContent(oldObject, object);
   }
 
   get #isObserved(): boolean {
@@ -360,7 +351,7 @@ export class DeltaApplier<T> {
   }
 
   #keyOf(object: T, operation: string): string {
-    return keyOf(this.#options.keyFunc, object, operation);
+    return keyOf(this.#holding.keyFunc, object, operation);
   }
 
   #observe(event: StoreEvent<T>): void {

@@ -1,8 +1,7 @@
 /** Events with older versions: which of them were applied before. */
 
 import { isOlder, metaOf, resourceVersionOf } from "../meta/object.ts";
-import type { Held, Holding } from "../store/holding.ts";
-import { isSameJson } from "../util/json.ts";
+import { type Holding, isSameState } from "../store/holding.ts";
 
 /** An event of one object. */
 export interface Change<T> {
@@ -22,15 +21,6 @@ export interface Change<T> {
  */
 export type Standing = "resent" | "late" | "seen" | "doubtful";
 
-/** Options of {@linkcode EventHistory}. */
-export interface EventHistoryOptions<T> {
-  readonly isSame: IsSameState<T>;
-  /** The last changes that were applied, in any order. */
-  readonly applied: readonly Change<T>[];
-  /** Called once, when it turns out that the server's versions do not ascend. */
-  readonly onUnordered: () => void;
-}
-
 /**
  * Distinguishes new events from those that a proxy sends again: events under an older resourceVersion than
  * the store has reached. Versions ascend in a watch, also across objects; a version that is missing or no
@@ -47,7 +37,9 @@ export interface EventHistoryOptions<T> {
  * For the deltas of an atomic `RealFIFO`, which keeps the order of events.
  */
 export class EventHistory<T> {
-  readonly #options: EventHistoryOptions<T>;
+  readonly #holding: Pick<Holding<T>, "isSameContent">;
+  readonly #applied: readonly Change<T>[];
+  readonly #onUnordered: () => void;
   /** The doubtful changes since the last list, by key. */
   readonly #doubtful = new Map<string, Change<T>>();
   /** Whether the list that is being compared did not go back. */
@@ -56,8 +48,18 @@ export class EventHistory<T> {
   /** How many lists have shown that a doubtful change had happened. */
   #lists = 0;
 
-  constructor(options: EventHistoryOptions<T>) {
-    this.#options = options;
+  /**
+   * @param applied The last changes that were applied, in any order.
+   * @param onUnordered Called once, when it turns out that the server's versions do not ascend.
+   */
+  constructor(
+    holding: Pick<Holding<T>, "isSameContent">,
+    applied: readonly Change<T>[],
+    onUnordered: () => void,
+  ) {
+    this.#holding = holding;
+    this.#applied = applied;
+    this.#onUnordered = onUnordered;
   }
 
   /**
@@ -86,21 +88,21 @@ export class EventHistory<T> {
     if (change === undefined) return;
     const isIt = object === undefined
       ? change.type === "Deleted"
-      : change.type !== "Deleted" && this.#options.isSame(change.object, object);
+      : change.type !== "Deleted" && isSameState(this.#holding, change.object, object);
     if (isIt) this.#happened = true;
   }
 
   /** The list is stored: no change is doubtful any more. */
   listEnds(): void {
     this.#doubtful.clear();
-    if (this.#happened && this.#listContinues && ++this.#lists === ENOUGH_LISTS) this.#options.onUnordered();
+    if (this.#happened && this.#listContinues && ++this.#lists === ENOUGH_LISTS) this.#onUnordered();
     this.#happened = false;
   }
 
   #ofWrite(change: Change<T>, stored: T | undefined): Standing {
     if (stored === undefined) return "doubtful";
     const { object } = change;
-    if (this.#options.isSame(stored, object)) return "resent";
+    if (isSameState(this.#holding, stored, object)) return "resent";
     return isNewer(stored, object) && uidOf(stored) === uidOf(object) && this.#wasApplied(change)
       ? "seen"
       : "doubtful";
@@ -118,8 +120,8 @@ export class EventHistory<T> {
 
   /** Whether this very change was applied a short while ago. */
   #wasApplied({ type, object }: Change<T>): boolean {
-    return this.#options.applied.some((applied) =>
-      applied.type === type && this.#options.isSame(applied.object, object)
+    return this.#applied.some((applied) =>
+      applied.type === type && isSameState(this.#holding, applied.object, object)
     );
   }
 }
@@ -135,22 +137,3 @@ function isNewer(stored: unknown, object: unknown): boolean {
 function uidOf(object: unknown): string | undefined {
   return metaOf(object)?.uid;
 }
-
-/** Whether two states of one object are the same state. */
-export type IsSameState<T> = (a: T, b: T) => boolean;
-
-/**
- * Makes the function that compares two states, as a store holds them, by their content. The same uid and
- * resourceVersion do not prove it: a server that was restored from a backup gives versions twice, and one
- * that makes its objects up (`metrics.k8s.io`) may leave the version as it is while they change. Another
- * resourceVersion does prove that it is another state; the content is compared only if both are the same.
- *
- * @param holding Of states in their held form.
- */
-export function newIsSameState<T>(holding?: Holding<T>): IsSameState<Held<T>> {
-  const isSameContent = holding === undefined ? isSameJson : holding.isSameContent.bind(holding);
-  return (a, b) => a === b || (resourceVersionOf(a) === resourceVersionOf(b) && isSameContent(a, b));
-}
-
-/** The same, of states that are held as they are. */
-export const isSameState: IsSameState<unknown> = newIsSameState();

@@ -7,23 +7,9 @@ import {
   metaOf,
   resourceVersionOf,
 } from "../meta/object.ts";
-import type { Held, Holding } from "../store/holding.ts";
-import type { Store } from "../store/store.ts";
+import type { Cache } from "../store/cache.ts";
+import { type Held, isSameState } from "../store/holding.ts";
 import type { TransformFunc } from "../store/transform.ts";
-import type { IsSameState } from "./event_history.ts";
-
-/** What an {@linkcode Intake} needs. */
-export interface IntakeOptions<T> {
-  readonly holding: Holding<T>;
-  /** The store with its objects in their held form. */
-  readonly held: Pick<Store<Held<T>>, "getByKey" | "lastStoreSyncResourceVersion">;
-  readonly isSame: IsSameState<Held<T>>;
-  /**
-   * Runs on every object that is new, or may have changed, before it is held; returns what it has returned
-   * before as it is.
-   */
-  readonly transform: TransformFunc<T> | undefined;
-}
 
 /**
  * Takes objects in before they are queued: transforms and holds each once. An object of a list that has the
@@ -33,7 +19,8 @@ export interface IntakeOptions<T> {
  * as an object; objects held as they are, when they are queued.
  */
 export class Intake<T> {
-  readonly #options: IntakeOptions<T>;
+  readonly #store: Pick<Cache<T, never>, "held" | "holding">;
+  readonly #transform: TransformFunc<T> | undefined;
   readonly #belief = new Belief();
   /** What the source may put in an item's place. */
   #offered: Held<T> | undefined;
@@ -47,9 +34,14 @@ export class Intake<T> {
    */
   readonly accepts: (list: { readonly hasAdvanced: boolean }) => boolean = this.#belief.accepts;
 
-  constructor(options: IntakeOptions<T>) {
-    this.#options = options;
-    const { holding, transform } = options;
+  /**
+   * @param transform Runs on every object that is new, or may have changed, before it is held; returns what
+   * it has returned before as it is.
+   */
+  constructor(store: Pick<Cache<T, never>, "held" | "holding">, transform: TransformFunc<T> | undefined) {
+    this.#store = store;
+    this.#transform = transform;
+    const { holding } = store;
     this.holdText = transform === undefined && holding.holdText
       ? { ...holding.holdText, stored: this.#offer }
       : undefined;
@@ -62,7 +54,8 @@ export class Intake<T> {
 
   /** Takes in an object of a list, as it was decoded. */
   readonly list = (item: unknown): Held<T> => {
-    const { holding, isSame, transform } = this.#options;
+    const { holding } = this.#store;
+    const transform = this.#transform;
     const object = item as T;
     if (this.#offered !== undefined && this.#offered === object) {
       this.#belief.believed();
@@ -71,12 +64,12 @@ export class Intake<T> {
     const known = this.#stored(object);
     if (known === object) return object;
     if (holding.isHeld(object)) {
-      return known !== undefined && isSame(known, object) ? known : holding.holdEarly(object);
+      return known !== undefined && isSameState(holding, known, object) ? known : holding.holdEarly(object);
     }
     if (transform !== undefined && known !== undefined && this.#belief.isSame(known, object)) return known;
     try {
       const taken = transform === undefined ? object : transform(object);
-      if (known !== undefined && isSame(known, taken)) return known;
+      if (known !== undefined && isSameState(holding, known, taken)) return known;
       const held = holding.holdEarly(taken);
       if (typeof held === "object" && held !== null) return held;
     } catch {
@@ -86,7 +79,7 @@ export class Intake<T> {
   };
 
   readonly #offer = (key: string, listVersion: string): Held<T> | undefined => {
-    const { held } = this.#options;
+    const { held } = this.#store;
     // A list that has not advanced would be no proof: it would have to be listed again.
     const isProof = compareResourceVersions(listVersion, held.lastStoreSyncResourceVersion()) > 0;
     const known = isProof && this.#belief.allows ? held.getByKey(key) : undefined;
@@ -95,7 +88,7 @@ export class Intake<T> {
 
   #stored(object: Held<T>): Held<T> | undefined {
     try {
-      return this.#options.held.getByKey(this.#options.holding.keyFunc(object));
+      return this.#store.held.getByKey(this.#store.holding.keyFunc(object));
     } catch {
       return undefined; // It has no key: the store reports that.
     }

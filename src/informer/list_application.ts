@@ -7,23 +7,22 @@
  * @module
  */
 
-import { type KeyFunc, keyOf } from "../meta/keys.ts";
+import { keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/object.ts";
 import type { ReplacedAllInfo } from "../queue/delta.ts";
 import type { KeyedStore } from "../store/cache.ts";
+import { isSameState } from "../store/holding.ts";
 import type { OnIndexFailure, ReplacedInSteps, Replacement, ReplaceOptions, Store } from "../store/store.ts";
 import type { Taken } from "../store/transform.ts";
 import { toError } from "../util/errors.ts";
 import { finish, type Steps } from "../util/turns.ts";
-import type { EventHistory, IsSameState } from "./event_history.ts";
+import type { EventHistory } from "./event_history.ts";
 import type { Notification, StoreChange, StoreEvent } from "./events.ts";
 
 /** What a {@linkcode ListApplication} needs. */
 export interface ListApplicationOptions<T> {
   /** The store, with its objects in their held form. */
   readonly store: KeyedStore<T>;
-  readonly keyFunc: KeyFunc;
-  readonly isSame: IsSameState<T>;
   readonly receiver: NotificationReceiver<T>;
   /** Whether handlers receive no update for a state that is stored already, unless by a resync. */
   readonly skipsUnchanged: boolean;
@@ -118,7 +117,8 @@ export class ListApplication<T> {
 
   /** Compares a list with the store. */
   *#compare(objects: readonly T[], list: ListNotifications<T>): Steps {
-    const { store, keyFunc, isSame, takeIn, stepObjects } = this.#options;
+    const { store, takeIn, stepObjects } = this.#options;
+    const { holding } = store;
     const { history, quarantine } = this.#context;
     const known = store.listKeys();
     const keys = new Set<string>();
@@ -133,14 +133,14 @@ export class ListApplication<T> {
       }
       let key: string;
       try {
-        key = keyOf(keyFunc, object, "replace");
+        key = keyOf(holding.keyFunc, object, "replace");
       } catch (error) {
         quarantine(toError(error), object);
         continue;
       }
       if (known.length > 0) keys.add(key);
       const oldObject = store.getByKey(key);
-      if (oldObject !== undefined && isSame(oldObject, object)) {
+      if (oldObject !== undefined && isSameState(holding, oldObject, object)) {
         list.push(oldObject, oldObject);
       } else {
         list.push(object, oldObject);
@@ -162,12 +162,12 @@ export class ListApplication<T> {
     notIndexed: ReadonlySet<string>,
     accepted: ListNotifications<T>,
   ): Steps {
-    const { keyFunc, stepObjects } = this.#options;
+    const { store, stepObjects } = this.#options;
     for (const deleted of list.deleted) accepted.pushDeleted(deleted);
     for (let i = 0; i < list.objects.length; i++) {
       const object = list.objects[i];
       const oldObject = list.oldObjects[i];
-      if (!notIndexed.has(keyOf(keyFunc, object, "replace"))) accepted.push(object, oldObject);
+      if (!notIndexed.has(keyOf(store.holding.keyFunc, object, "replace"))) accepted.push(object, oldObject);
       else if (oldObject !== undefined) accepted.push(oldObject, oldObject);
       if ((i + 1) % stepObjects === 0) yield;
     }
@@ -175,7 +175,7 @@ export class ListApplication<T> {
 
   /** What observers receive of a list. */
   *#collectChanges(list: ListNotifications<T>, changes: StoreChange<T>[]): Steps {
-    const { keyFunc, stepObjects } = this.#options;
+    const { store, stepObjects } = this.#options;
     let step = 0;
     for (const { key, object } of list.deleted) {
       changes.push({ type: "deleted", key, object: object as T, oldObject: object });
@@ -186,7 +186,7 @@ export class ListApplication<T> {
       const object = list.objects[i];
       const oldObject = list.oldObjects[i];
       if (object === oldObject) continue;
-      const key = keyOf(keyFunc, object, "replace");
+      const key = keyOf(store.holding.keyFunc, object, "replace");
       if (oldObject === undefined) changes.push({ type: "added", key, object });
       else changes.push({ type: "updated", key, object, oldObject });
     }

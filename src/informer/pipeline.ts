@@ -28,7 +28,6 @@ import type { InformerWaits } from "./waits.ts";
 import type { ListApplicationOptions } from "./list_application.ts";
 import { freezeObject, Intake } from "./intake.ts";
 import type { Processor } from "./processor.ts";
-import { newIsSameState } from "./event_history.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import type { SnapshotContext, SnapshotRun } from "./snapshot/storage.ts";
 
@@ -77,9 +76,8 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     ...(metrics && { metrics }),
   };
   const quarantine = new Quarantine(reflector);
-  const isSame = newIsSameState(holding);
   const accepted = new WeakSet<WeakKey>();
-  const { queue, intake, takeIn } = newQueue({ ...options, isSame, quarantine, accepted });
+  const { queue, intake, takeIn } = newQueue(options, quarantine, accepted);
   const hasSynced = () => {
     waits.synced.open();
     waits.restored.open();
@@ -96,21 +94,16 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   const keepsOrder = informer.queue === undefined;
   const applier = new DeltaApplier<Held<T>>({
     store: held,
-    keyFunc: holding.keyFunc,
-    isSame,
     receiver: processor,
     skipsUnchanged: informer.notifyUnchanged === false,
     takeIn,
-    onListApplied: () => holding.listStored(),
     stepObjects: stepObjectsOf(pace),
     quarantine,
-    order: keepsOrder
-      ? {
-        onUnordered: () =>
-          logger.warn(
-            `${name}: the server sends changes under older versions than before; from now on every event is applied`,
-          ),
-      }
+    onUnordered: keepsOrder
+      ? () =>
+        logger.warn(
+          `${name}: the server sends changes under older versions than before; from now on every event is applied`,
+        )
       : undefined,
     observation: {
       first: snapshot && ((event) => snapshot.observe(event)),
@@ -150,12 +143,10 @@ interface WiredQueue<T> {
 }
 
 function newQueue<T, I extends string>(
-  { store, transform, informer, isSame, quarantine, accepted, clock, logger, name }: PipelineOptions<T, I> & {
-    readonly isSame: ListApplicationOptions<Held<T>>["isSame"];
-    readonly quarantine: Quarantine;
-    /** What was transformed. */
-    readonly accepted: WeakSet<WeakKey>;
-  },
+  { store, transform, informer, clock, logger, name }: PipelineOptions<T, I>,
+  quarantine: Quarantine,
+  /** What was transformed. */
+  accepted: WeakSet<WeakKey>,
 ): WiredQueue<T> {
   const { held, holding } = store;
   const { keyFunc } = holding;
@@ -168,7 +159,7 @@ function newQueue<T, I extends string>(
     const queue = informer.queue({ ...common, knownObjects, transform: once, onTransformFailure });
     return { queue: queue as Queue<Held<T>>, intake: undefined, takeIn: undefined };
   }
-  const intake = new Intake<T>({ holding, held, isSame, transform: once });
+  const intake = new Intake<T>(store, once);
   const queue = new RealFIFO<Held<T>>({
     ...common,
     ...(intake.queue === undefined ? {} : { transform: intake.queue }),

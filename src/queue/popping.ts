@@ -190,13 +190,7 @@ export abstract class PoppingQueue<I, P = unknown> {
     return { error };
   }
 
-  /**
-   * Waits for an item, takes it out and hands it to `process`, whose promise is awaited.
-   *
-   * @returns What was popped.
-   * @throws {FIFOClosedError} The queue is closed and empty.
-   * @throws What `process` threw, or the signal's reason.
-   */
+  /** As {@linkcode Queue.pop}. */
   async pop(process: PopProcessFunc<I>, options: PopOptions = {}): Promise<I> {
     for (;;) {
       const isInInitialList = !this.hasSynced();
@@ -206,12 +200,7 @@ export abstract class PoppingQueue<I, P = unknown> {
     }
   }
 
-  /**
-   * Takes the next item out and hands it to `process`, all within this turn.
-   *
-   * @returns `false` when there was none.
-   * @throws What `process` threw.
-   */
+  /** As {@linkcode Queue.tryPop}. */
   tryPop(process: SyncProcessFunc<I>): boolean {
     if (this.places.length === 0) return false;
     const isInInitialList = !this.hasSynced();
@@ -282,20 +271,12 @@ export abstract class PoppingQueue<I, P = unknown> {
     return this.places.length > 0 || this.#closed ? Promise.resolve() : this.consumers.wait(signal);
   }
 
-  /**
-   * Whether everything of the first `replace` was popped, or something else was queued before any `replace`.
-   * Stays true once it is.
-   */
+  /** Whether everything of the first `replace` was popped, or something else was queued before any. Stays true. */
   hasSynced(): boolean {
     return this.population.latch.isOpen;
   }
 
-  /**
-   * Resolves when {@linkcode PoppingQueue.hasSynced} becomes true; rejects with the signal's reason. A closed
-   * queue can still sync by what is popped of its first list.
-   *
-   * @throws {FIFOClosedError} The queue was closed before anything was queued.
-   */
+  /** As {@linkcode Queue.synced}. A closed queue can still sync by what is popped of its first list. */
   readonly synced: SyncedMethod = async (signal) => {
     if (!this.hasSynced()) await abortable(this.population.latch.opened, signal);
   };

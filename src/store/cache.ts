@@ -125,7 +125,7 @@ export interface KeyedStore<T> extends Store<T> {
     ThreadSafeStore<T>,
     "size" | "get" | "update" | "deleteWithObject" | "bookmark" | "lastStoreSyncResourceVersion"
   >;
-  readonly holding: {
+  readonly holding: Pick<Holding<T>, "keyFunc" | "isSameContent" | "listStored"> & {
     /** The held form of an object of this key. */
     hold(object: T, key: string): T;
   };

@@ -2,7 +2,7 @@
 
 import type { KeyFunc } from "../meta/keys.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
-import { metaOf, type ObjectMeta } from "../meta/object.ts";
+import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
 import { isSameJson } from "../util/json.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
 import type { TransformFunc } from "./transform.ts";
@@ -213,9 +213,27 @@ export class UnopenedHolding<T> extends ObjectHolding<Held<T>> {
     return this.#holding.head(object as Held<T>);
   }
 
+  override isSameContent(a: Held<Held<T>>, b: Held<Held<T>>): boolean {
+    return this.#holding.isSameContent(a as Held<T>, b as Held<T>);
+  }
+
   override heldTransform(): HeldTransform<Held<T>> | undefined {
     return this.#holding.heldTransform(undefined) as HeldTransform<Held<T>> | undefined;
   }
+
+  override listStored(): void {
+    this.#holding.listStored();
+  }
+}
+
+/**
+ * Whether two states of one object are the same state, by their content. The same uid and resourceVersion do
+ * not prove it: a server that was restored from a backup gives versions twice, and one that makes its objects
+ * up (`metrics.k8s.io`) may leave the version as it is while they change. Another resourceVersion does prove
+ * that it is another state; the content is compared only if both are the same.
+ */
+export function isSameState<T>(holding: Pick<Holding<T>, "isSameContent">, a: Held<T>, b: Held<T>): boolean {
+  return a === b || (resourceVersionOf(a) === resourceVersionOf(b) && holding.isSameContent(a, b));
 }
 
 /**

@@ -92,7 +92,7 @@ export class ThreadSafeStore<T, I extends string = string> {
     return this.#content.entries.has(key);
   }
 
-  /** All objects: a new array, in no order that may be relied on. */
+  /** As {@linkcode Store.list}. */
   list(): T[] {
     const objects: T[] = new Array(this.#content.entries.size);
     let i = 0;
@@ -100,12 +100,12 @@ export class ThreadSafeStore<T, I extends string = string> {
     return objects;
   }
 
-  /** All keys: a new array, in no order that may be relied on. */
+  /** As {@linkcode Store.listKeys}. */
   listKeys(): string[] {
     return [...this.#content.entries.keys()];
   }
 
-  /** All objects without a copy; do not write to the store while iterating. */
+  /** As {@linkcode Store.values}. */
   *values(): IterableIterator<T> {
     for (const entry of this.#content.entries.values()) yield entry.object;
   }
@@ -177,104 +177,54 @@ export class ThreadSafeStore<T, I extends string = string> {
     return this.#content.resourceVersion;
   }
 
-  /**
-   * The objects that share a value with `object` in an index, each once; in no order that may be relied on.
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   * @throws What the index function throws for `object`.
-   */
+  /** As {@linkcode Indexer.index}. */
   index(indexName: I, object: T): T[] {
     return objectsOf(this.#content.index.entriesLike(indexName, object));
   }
 
-  /**
-   * The keys under a value of an index, ascending by code unit.
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   */
+  /** As {@linkcode Indexer.indexKeys}. */
   indexKeys(indexName: I, value: string): string[] {
     const entries = this.#content.index.bucket(indexName, value)?.list() ?? [];
     return entries.map((entry) => entry.key).sort(byCodeUnit);
   }
 
-  /** The values under which an index has objects; none for an unknown index. */
+  /** As {@linkcode Indexer.listIndexFuncValues}. */
   listIndexFuncValues(indexName: I): string[] {
     return this.#content.index.values(indexName);
   }
 
-  /**
-   * How many objects there are under each value of an index: a new map, in no order that may be relied on.
-   * O(values).
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   */
+  /** As {@linkcode Indexer.indexValueCounts}. */
   indexValueCounts(indexName: I): Map<string, number> {
     return this.#content.index.counts(indexName);
   }
 
-  /**
-   * How many objects are under a value of an index. O(1).
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   */
+  /** As {@linkcode Indexer.countByIndex}. */
   countByIndex(indexName: I, value: string): number {
     return this.#content.index.bucket(indexName, value)?.size ?? 0;
   }
 
-  /**
-   * The objects under a value of an index: a new array, in no order that may be relied on.
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   */
+  /** As {@linkcode Indexer.byIndex}. */
   byIndex(indexName: I, value: string): T[] {
     return objectsOf(this.#content.index.bucket(indexName, value)?.list() ?? []);
   }
 
-  /**
-   * The objects under a value of an index, one by one and without an array of them; in no order that may be
-   * relied on.
-   *
-   * The store may be written to meanwhile. Each object that stays under the value from the call until its
-   * turn comes once, in its state of that moment. One that has left the value is passed over (and perhaps
-   * also if it is back), one that is new under it since the call does not come. What comes after a `replace`,
-   * or after indices were added in steps, may be of before it.
-   *
-   * The first call after a change of what is under the value costs O(what is under it), others O(1) until
-   * they are read.
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   */
+  /** As {@linkcode Indexer.eachByIndex}. */
   eachByIndex(indexName: I, value: string): IterableIterator<T> {
     return new BucketIterator(this.#content.index.bucket(indexName, value));
   }
 
-  /**
-   * The objects that are under a value in each of several indices (under all of them, where several values
-   * are named for one index): a new array, in no order that may be relied on. All objects, where nothing is
-   * named.
-   *
-   * Costs what the rarest of these values holds, times the number of values.
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   * @throws {TypeError} A value is not a string.
-   */
+  /** As {@linkcode Indexer.byIndices}. */
   byIndices(values: IndexValues<I>): T[] {
     const entries = this.#content.index.intersection(values);
     return entries === undefined ? this.list() : objectsOf(entries);
   }
 
-  /** The index functions by name: a copy. */
+  /** As {@linkcode Indexer.getIndexers}. */
   getIndexers(): Record<I, IndexFunc<T>> {
     return this.#content.index.indexers() as Record<I, IndexFunc<T>>;
   }
 
-  /**
-   * Adds indices, at any time: what is stored already is indexed at once.
-   *
-   * @returns This store, with the new names in its type.
-   * @throws {IndexerConflictError} A name is taken; nothing was added.
-   * @throws {IndexFuncError} An index function threw; nothing was added.
-   */
+  /** As {@linkcode Indexer.addIndexers}. */
   addIndexers<J extends string>(indexers: Indexers<T, J>): ThreadSafeStore<T, I | J> {
     this.#content.addIndexers(indexers);
     return this as unknown as ThreadSafeStore<T, I | J>;

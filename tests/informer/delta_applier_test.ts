@@ -13,7 +13,6 @@ import { DeltaApplier } from "../../src/informer/delta_applier.ts";
 import { type KeyedStore, newCache } from "../../src/store/cache.ts";
 import type { Notification } from "../../src/informer/events.ts";
 import type { ListNotifications, NotificationReceiver } from "../../src/informer/list_application.ts";
-import { isSameState } from "../../src/informer/event_history.ts";
 import { Quarantine } from "../../src/reflector/quarantine.ts";
 import { text } from "./rig.ts";
 
@@ -78,8 +77,6 @@ function newApplier(
   });
   const applier = new DeltaApplier<KubernetesObject>({
     store,
-    keyFunc: deletionHandlingMetaNamespaceKey,
-    isSame: isSameState,
     receiver,
     skipsUnchanged: false,
     stepObjects: 128,

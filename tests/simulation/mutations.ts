@@ -307,8 +307,8 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: objects of the same version count as equal",
-    file: "src/informer/event_history.ts",
-    find: "(resourceVersionOf(a) === resourceVersionOf(b) && isSameContent(a, b))",
+    file: "src/store/holding.ts",
+    find: "(resourceVersionOf(a) === resourceVersionOf(b) && holding.isSameContent(a, b))",
     replace: "resourceVersionOf(a) === resourceVersionOf(b)",
   },
   {
