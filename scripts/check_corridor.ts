@@ -29,7 +29,7 @@ interface Corridor {
 const CEILINGS: Record<Way, Record<Road, Corridor>> = {
   handler: { default: { files: 24, openings: 45 }, serve: { files: 27, openings: 55 } },
   watcher: { default: { files: 30, openings: 57 }, serve: { files: 31, openings: 64 } },
-  list: { default: { files: 46, openings: 113 }, serve: { files: 47, openings: 113 } },
+  list: { default: { files: 44, openings: 113 }, serve: { files: 45, openings: 113 } },
 };
 
 /** What the design aims at, on both roads. */

@@ -73,10 +73,10 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: the delay after losses does not grow",
-    file: "src/reflector/quarantine.ts",
-    find: "nowMs + this.#relistDelay.step()",
-    replace: "nowMs + FIRST_RELIST_MS",
-    test: "tests/reflector/quarantine_test.ts",
+    file: "src/reflector/position.ts",
+    find: "delayMs: Math.min(delayMs * 2, LAST_RELIST_MS)",
+    replace: "delayMs",
+    test: "tests/reflector/position_test.ts",
   },
   {
     name: "reflector: a relist that is due is dropped when the watch reopens",
@@ -94,7 +94,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: a list leaves a listener",
-    file: "src/reflector/list_request.ts",
+    file: "src/reflector/pager.ts",
     find: "    silence.stop();\n    link.unlink();",
     replace: "    silence.stop();",
     test: "tests/reflector/reflector_life_test.ts",
@@ -651,16 +651,16 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: bookmarks that go back are followed where an event went back before them",
-    file: "src/reflector/store_writer.ts",
-    find: "      isOlder(resourceVersion, this.#completeVersion);",
-    replace: "      isOlder(resourceVersion, this.#resourceVersion);",
+    file: "src/reflector/position.ts",
+    find: "    isOlder(resourceVersion, position.completeVersion);",
+    replace: "    isOlder(resourceVersion, position.resourceVersion);",
     test: "tests/reflector/restored_server_test.ts",
   },
   {
     name: "reflector: bookmarks that go back are followed where every event is",
     file: "src/reflector/store_writer.ts",
-    find: "    if (goesBack) quarantine.lost();\n",
-    replace: "    if (goesBack && this.#neverGoesBack) quarantine.lost();\n",
+    find: "if (isLoss) this.#options",
+    replace: "if (isLoss && this.#neverGoesBack) this.#options",
     test: "tests/reflector/restored_server_test.ts",
   },
   {
@@ -749,23 +749,23 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "streamed list: three that are reset or cut do not lead to a list",
-    file: "src/reflector/stream_trial.ts",
+    file: "src/reflector/failures.ts",
     find: "const isSuspect = unfinished >= MOST_UNFINISHED || unfinishedMs >= LONGEST_UNFINISHED_MS;",
     replace: "const isSuspect = unfinishedMs >= LONGEST_UNFINISHED_MS;",
     test: "tests/reflector/endless_streams_test.ts",
   },
   {
     name: "streamed list: thirty seconds of streams do not lead to a list",
-    file: "src/reflector/stream_trial.ts",
+    file: "src/reflector/failures.ts",
     find: "const isSuspect = unfinished >= MOST_UNFINISHED || unfinishedMs >= LONGEST_UNFINISHED_MS;",
     replace: "const isSuspect = unfinished >= MOST_UNFINISHED;",
     test: "tests/reflector/endless_streams_test.ts",
   },
   {
     name: "reports: the log is warned of each watch that ends for the same reason",
-    file: "src/reflector/reflector_reports.ts",
-    find: 'this.log(isNews ? "warn" : "debug", text);',
-    replace: 'this.log("warn", text);',
+    file: "src/reflector/reports.ts",
+    find: 'this.#logger[isNews ? level : "debug"]',
+    replace: "this.#logger[level]",
     test: "tests/reflector/endless_streams_test.ts",
   },
   {
@@ -1080,9 +1080,9 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: a proof counts a quarantined change of a lost history",
-    file: "src/reflector/store_writer.ts",
-    find: '    this.#quarantinedVersion = ""; // may be of another history\n',
-    replace: "",
+    file: "src/reflector/position.ts",
+    find: "return { ...NO_POSITION, ...complete, lastEventTimeMs, lastBookmarkTimeMs };",
+    replace: "return { ...position, ...complete, olderVersion: undefined };",
     test: "tests/reflector/proven_version_test.ts",
   },
   {
@@ -1095,15 +1095,15 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "snapshot: one that needs a list is continued by a watch",
     file: "src/reflector/state.ts",
-    find: "  return needsList\n",
-    replace: "  return needsList && !resourceVersion\n",
+    find: "    needsList\n      ? { ...next",
+    replace: "    needsList && !resourceVersion\n      ? { ...next",
     test: "tests/informer/snapshot_restart_test.ts",
   },
   {
     name: "snapshot: a server that has not reached its version is watched",
-    file: "src/reflector/state.ts",
-    find: "if (serverVersion !== undefined && isOlder(serverVersion, state.resourceVersion)) {",
-    replace: "if (serverVersion === state.resourceVersion + 1) {",
+    file: "src/reflector/transition.ts",
+    find: "isOlder(serverVersion, state.position.resourceVersion)",
+    replace: "serverVersion === state.position.resourceVersion + 1",
     test: "tests/informer/snapshot_restart_test.ts",
   },
   {
@@ -1115,9 +1115,9 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "snapshot: an informer is as fresh as its last watch before the server has confirmed its content",
-    file: "src/reflector/list_watch_loop.ts",
-    find: "    if (this.#isUnconfirmed) return;\n    const { wallMs",
-    replace: "    const { wallMs",
+    file: "src/reflector/store_writer.ts",
+    find: "ageMs === 0 && position.isConfirmed",
+    replace: "ageMs === 0",
     test: "tests/informer/snapshot_restart_test.ts",
   },
   {

@@ -6,10 +6,9 @@ import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { ListWatchLoop } from "../reflector/list_watch_loop.ts";
-import type { FailedTry } from "../reflector/outage.ts";
+import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
-import type { ReflectorWiring } from "../reflector/reflector_wiring.ts";
-import type { ReflectorStatus } from "../reflector/status.ts";
+import type { ReflectorWiring } from "../reflector/reflector_options.ts";
 import { linkedAbort, onAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { finishInTurns, newObjectPacer, type Pace, STEP_OBJECTS, type Steps } from "../util/turns.ts";
@@ -386,7 +385,7 @@ export function newInformer<T, I extends string = NoIndexNames>(
   const logger = options.reflector?.logger ?? consoleLogger;
   const name = options.reflector?.name ?? listerWatcher.description ?? "objects";
   const store = newCache<T, I>(keyFunc, (options.indexers ?? {}) as Indexers<T, I>, {});
-  const quarantine = new Quarantine({ ...options.reflector, name, clock, logger });
+  const quarantine = new Quarantine({ ...options.reflector, name, logger });
   const makeQueue = options.queue ?? newDeltaFIFO<T>;
   const knownObjects = store as unknown as Indexer<T>;
   const queue = makeQueue({

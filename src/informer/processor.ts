@@ -1,7 +1,7 @@
 /** The handlers of an informer. */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
-import type { FailedTry } from "../reflector/outage.ts";
+import type { FailedTry } from "../reflector/status.ts";
 import type { Held, Holding, KeyedHead } from "../store/holding.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import type { SyncedMethod } from "../util/deferred.ts";

@@ -16,7 +16,7 @@ import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { checkReflectorOptions, type WatchErrorHandler } from "../reflector/reflector_options.ts";
-import type { FailedTry } from "../reflector/outage.ts";
+import type { FailedTry } from "../reflector/status.ts";
 import { type Cache, newCache } from "../store/cache.ts";
 import type { Held, KeyedHead } from "../store/holding.ts";
 import type { Indexers, NoIndexNames } from "../store/index_func.ts";

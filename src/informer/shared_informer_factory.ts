@@ -9,7 +9,7 @@ import {
   type ResourceName,
 } from "../meta/resource.ts";
 import { type ListerWatcher, newListWatch } from "../reflector/lister_watcher.ts";
-import type { FailedTry } from "../reflector/outage.ts";
+import type { FailedTry } from "../reflector/status.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import type { SyncedMethod } from "../util/deferred.ts";

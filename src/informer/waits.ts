@@ -5,8 +5,7 @@
 
 import { isComparableResourceVersion } from "../meta/object.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
-import type { FailedTry } from "../reflector/outage.ts";
-import type { ReflectorStatus } from "../reflector/status.ts";
+import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";

@@ -16,15 +16,19 @@
  */
 
 export { Reflector } from "./reflector.ts";
-export { type ReflectorOptions, VeryShortWatchError, type WatchErrorHandler } from "./reflector_options.ts";
-export type { ReflectorError, ReflectorPhase, StreamPause } from "./status.ts";
-export type { FailedTry, ReflectorOutage } from "./outage.ts";
-export type { RetryBackoff } from "./retry_pacing.ts";
+export type { ReflectorOptions, WatchErrorHandler } from "./reflector_options.ts";
+export type { FailedTry, ReflectorError, ReflectorOutage, ReflectorPhase, StreamPause } from "./status.ts";
+export { type RetryBackoff, VeryShortWatchError } from "./failures.ts";
 
 export { type ListerWatcher, newListWatch } from "./lister_watcher.ts";
 export { shardOf, type ShardOptions } from "./shard_of.ts";
-export { eachListItem, type EachListItemOptions } from "./each_list_item.ts";
-export { listAllPages, type PagedList, type PagerOptions } from "./pager.ts";
+export {
+  eachListItem,
+  type EachListItemOptions,
+  listAllPages,
+  type PagedList,
+  type PagerOptions,
+} from "./pager.ts";
 export type { ListOptions, ListPage, Quarantined, WatchItem, WatchStream } from "../meta/list_watch.ts";
 export type { ListWatchContext } from "../text/object_text_reader.ts";
 export type { ListMeta } from "../meta/object.ts";

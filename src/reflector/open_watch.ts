@@ -4,28 +4,15 @@ import type { ListOptions, WatchItem, WatchStream } from "../meta/list_watch.ts"
 import type { HoldText } from "../text/object_text_reader.ts";
 import { NetworkError } from "../meta/request.ts";
 import { abortable, type LinkedAbort, linkedAbort } from "../util/abort.ts";
-import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
+import { type Clock, type Moment, momentOf, monotonicNow, type TimerHandle } from "../util/clock.ts";
+import { RelistDue, SuspendedError } from "./failures.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
-import { inTime, STALL_MS, Watchdog } from "./watchdog.ts";
+import { inTime, STALL_MS, Watchdog } from "./timers.ts";
 
 /** How much later than its timeout a server may end a watch. */
 const DEADLINE_GRACE_MS = 5_000;
 /** How often an open watch looks whether the program was suspended. */
 const LOOK_MS = 15_000;
-
-/** Ends a watch because a change was lost, and a relist is due. */
-export class RelistDue extends Error {}
-
-/** Ends a watch because the program was suspended: its connection has probably died meanwhile. */
-export class SuspendedError extends NetworkError {
-  constructor(ms: number) {
-    const seconds = Math.round(ms / 1_000);
-    super(
-      "DeadPeer",
-      `the program was suspended for ${seconds} s: the watch is opened again from where it was`,
-    );
-  }
-}
 
 /** What {@linkcode openWatch} needs. */
 export interface OpenWatchOptions {
@@ -39,6 +26,12 @@ export interface OpenWatchOptions {
   /** Receives the number of bytes of each chunk. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
   readonly holdText?: HoldText | undefined;
+}
+
+/** What takes the batches of a watch. */
+export interface WatchWriter<T> {
+  /** Writes a batch; what it throws ends the watch. */
+  write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void;
 }
 
 /** Options of {@linkcode OpenWatch.follow}. */
@@ -73,7 +66,7 @@ export async function openWatch<T>(
     ...(holdText && { holdText }),
     onBytes: (bytes: number) => {
       watch.receivedBytes += bytes;
-      watch.receivedMs = monotonicNow(clock);
+      if (bytes > 0) watch.received = momentOf(clock);
       onBytes?.(bytes);
     },
   };
@@ -114,11 +107,8 @@ export class OpenWatch<T> {
   readonly deadlineMs: number;
   /** How many bytes have arrived; 0 where the source does not count them. */
   receivedBytes = 0;
-  /** When the last of them arrived, in the clock's milliseconds. */
-  receivedMs = 0;
-  /** How many events reached the store, and how many bookmarks came: counted by the store's writer. */
-  events = 0;
-  bookmarks = 0;
+  /** When the last of them arrived. */
+  received: Moment | undefined;
   #iterator: AsyncIterator<readonly WatchItem<T>[]> | undefined;
   #unread: readonly WatchItem<T>[] | undefined;
   #next: Promise<IteratorResult<readonly WatchItem<T>[]>> | undefined;
@@ -172,12 +162,12 @@ export class OpenWatch<T> {
   }
 
   /**
-   * Hands each batch to `write`, within the turn it arrives, until the watch ends; then it is closed.
+   * Hands each batch to the writer, within the turn it arrives, until the watch ends; then it is closed.
    * Meanwhile the watch ends itself where its peer is dead, or a relist is due.
    *
-   * @returns The error that ended it, also one that `write` threw; `undefined` where the server ended it in good order.
+   * @returns The error that ended it, also one that the writer threw; `undefined` where the server ended it in good order.
    */
-  async follow(write: (batch: readonly WatchItem<T>[]) => void, options: FollowOptions): Promise<unknown> {
+  async follow(writer: WatchWriter<T>, options: FollowOptions): Promise<unknown> {
     this.#guard(options);
     try {
       for (let batch = await this.next(); batch !== undefined; batch = await this.next()) {
@@ -185,7 +175,7 @@ export class OpenWatch<T> {
         // What the connection held back while the program was suspended is older than the stall, and would
         // look like news.
         if (this.#wasSuspended()) throw this.#link.signal.reason;
-        write(batch);
+        writer.write(batch, this);
       }
       return undefined;
     } catch (error) {
@@ -265,7 +255,7 @@ export class OpenWatch<T> {
   }
 
   /**
-   * Looks whether the program was suspended since the last look (see watchdog.ts), and ends the watch if so.
+   * Looks whether the program was suspended since the last look (see timers.ts), and ends the watch if so.
    */
   #wasSuspended(): boolean {
     if (this.#link.signal.aborted) return false;

@@ -1,18 +1,11 @@
-/**
- * The quarantine: counts and reports objects and events that cannot be accepted, and schedules their relist.
- * @module
- */
+/** The quarantine: counts and reports objects and events that cannot be accepted, and says that a relist is due. */
 
 import type { Quarantined } from "../meta/list_watch.ts";
 import { statusErrorOf } from "../meta/status.ts";
-import { type Clock, monotonicNow } from "../util/clock.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
-import { Backoff } from "../util/backoff.ts";
 
-const FIRST_RELIST_MS = 60_000;
-const LAST_RELIST_MS = 1_800_000;
 /** The most causes of broken frames that are logged once each: more than one server has. */
 const MOST_CAUSES = 100;
 
@@ -20,7 +13,6 @@ const MOST_CAUSES = 100;
 export interface QuarantineOptions {
   /** For log lines and metrics. */
   readonly name: string;
-  readonly clock: Clock;
   readonly logger?: Logger;
   readonly metrics?: Metrics;
   /** As in `ReflectorOptions`. */
@@ -32,8 +24,8 @@ export interface QuarantineOptions {
  * informer, a controller, or a reflector on its own) makes it and hands it to the reflector and to the code
  * that applies deltas; both add to it, and neither knows the other.
  *
- * It counts, measures, and reports each object; keeps the ledger of their keys; and schedules the relist that
- * repairs lost changes.
+ * It counts, measures, and reports each object; keeps the ledger of their keys; and passes on that changes were
+ * lost, so that a relist repairs them.
  */
 export class Quarantine {
   readonly #options: QuarantineOptions;
@@ -48,12 +40,10 @@ export class Quarantine {
   readonly keys: ReadonlySet<string> = this.#keys;
   readonly #brokenFrames = new Set<string>();
   #count = 0;
-  readonly #relistDelay = new Backoff({ durationMs: FIRST_RELIST_MS, factor: 2, capMs: LAST_RELIST_MS });
-  #lastLossMs: number | undefined;
-  #relistDueMs: number | undefined;
   /** How often a change was lost, or may have been. */
   losses = 0;
-  #onRelistDue: ((dueMs: number) => void) | undefined;
+  #isRepaired = true;
+  #onLoss: ((loss: { readonly isIncomplete: boolean }) => void) | undefined;
 
   constructor(options: QuarantineOptions) {
     this.#options = options;
@@ -90,50 +80,40 @@ export class Quarantine {
     for (const { key } of quarantined) if (key !== undefined) this.#keys.add(key);
   }
 
+  /** Whether everything was listed since a change was lost. */
+  get isRepaired(): boolean {
+    return this.#isRepaired;
+  }
+
   /** The content of the store is known to be incomplete: a relist is due at once. */
   incomplete(): void {
-    this.losses++;
-    this.#relistDueMs = monotonicNow(this.#options.clock);
-    this.#onRelistDue?.(this.#relistDueMs);
+    this.#lose({ isIncomplete: true });
   }
 
-  /**
-   * A change on a watch was lost, or may have been: a relist is due after a minute; twice as long each time
-   * that losses continue, up to 30 minutes.
-   */
+  /** A change on a watch was lost, or may have been: a relist is due, soon. */
   lost(): void {
-    this.losses++;
-    const nowMs = monotonicNow(this.#options.clock);
-    if (this.#lastLossMs !== undefined && nowMs - this.#lastLossMs > 2 * LAST_RELIST_MS) {
-      this.#relistDelay.reset();
-    }
-    this.#lastLossMs = nowMs;
-    if (this.#relistDueMs !== undefined) return;
-    this.#relistDueMs = nowMs + this.#relistDelay.step();
-    this.#onRelistDue?.(this.#relistDueMs);
+    this.#lose({ isIncomplete: false });
   }
 
-  /** When a relist is due, in the clock's milliseconds; `undefined` if nothing was lost. */
-  get relistDueMs(): number | undefined {
-    return this.#relistDueMs;
-  }
-
-  /**
-   * Sets the one listener, which receives the time of a relist when it becomes due at some time: the
-   * reflector.
-   */
-  onRelistDue(listener: (dueMs: number) => void): void {
-    this.#onRelistDue = listener;
+  /** Sets the one listener, which receives each loss: the reflector, which decides when it lists. */
+  onLoss(listener: (loss: { readonly isIncomplete: boolean }) => void): void {
+    this.#onLoss = listener;
   }
 
   /** Everything was listed. */
   recovered(): void {
-    this.#relistDueMs = undefined;
+    this.#isRepaired = true;
   }
 
   /** A watch was well: a frame that breaks later is reported by a warning again. */
   watchWasWell(): void {
     this.#brokenFrames.clear();
+  }
+
+  #lose(loss: { readonly isIncomplete: boolean }): void {
+    this.losses++;
+    this.#isRepaired = false;
+    this.#onLoss?.(loss);
   }
 
   #report(quarantined: Quarantined): void {

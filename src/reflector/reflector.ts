@@ -3,9 +3,8 @@
 import type { ReflectorStore } from "../queue/queue.ts";
 import { ListWatchLoop } from "./list_watch_loop.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
-import type { FailedTry } from "./outage.ts";
+import type { FailedTry, ReflectorStatus } from "./status.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
-import type { ReflectorStatus } from "./status.ts";
 
 /**
  * Lists a resource into a store, then watches it until its signal is aborted. After a failure it waits, and

@@ -1,6 +1,6 @@
 /**
- * The reflector's state machine: what to do next, given what just happened, and when. Pure: no I/O, no
- * randomness.
+ * The reflector's state: all that a reflector knows is one record, {@linkcode ReflectorState}, and
+ * `transition` (transition.ts) makes the next record, the next step and the effects of what happened.
  *
  * ```
  *            +-------------------- start <------------------------------+
@@ -20,37 +20,46 @@
  * reached that version. So until the server has confirmed the content, or has refused to watch from its
  * version.
  *
- * A cycle lists (or streams the present objects) once and then watches for as long as it can. What each failure leads
- * to is client-go's answer (https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go); where this
- * differs, the reason is beside it.
+ * A cycle lists (or streams the present objects) once and then watches for as long as it can.
+ *
+ * - **The record**: the position, the rhythm of bookmarks and the losses (position.ts); failures, the outage,
+ *   delays, and whether streams are at fault (failures.ts); what the next request asks for; phase and contact
+ *   for the status.
+ * - **The events**: an {@linkcode Outcome} ends a step and leads to the next (`transition`); an
+ *   {@linkcode Incident} happens within one ({@linkcode noted}). Only the position moves without either, in
+ *   place: the writer moves it with each event, after its write.
+ * - **The steps** are done by the loop (list_watch_loop.ts): streams (watch_list.ts), lists (pager.ts),
+ *   watches (open_watch.ts), delays; what they bring is written by the writer (store_writer.ts).
+ * - **The {@linkcode Effect}s** are done by the loop as well: log lines, callbacks and metrics (reports.ts), the
+ *   end of the open watch.
  *
  * @module
  */
 
-import type { ListOptions } from "../meta/list_watch.ts";
-import { isOlder } from "../meta/object.ts";
-import { isConnectionRefused, networkErrorOf } from "../meta/request.ts";
+import type { Moment } from "../util/clock.ts";
 import {
-  isExpired,
-  isInternalError,
-  isResourceVersionTooLarge,
-  isTooManyRequests,
-  statusErrorOf,
-} from "../meta/status.ts";
-import { errorMessage } from "../util/errors.ts";
-import { isBrokenFrame } from "./quarantine.ts";
-import { VeryShortWatchError } from "./reflector_options.ts";
-import type { Probe } from "./reflector_wiring.ts";
-import {
-  afterList as trialAfterList,
-  afterRefused,
-  afterUnfinished,
-  isPaused,
+  type Failures,
   NEW_TRIAL,
-  pauseStreams,
-  type StreamPauseBegin,
+  NO_FAILURES,
+  outageLine,
+  recoveryLine,
   type StreamTrial,
-} from "./stream_trial.ts";
+} from "./failures.ts";
+import {
+  afterLoss,
+  type BookmarkRhythm,
+  listedAt,
+  type Losses,
+  NO_LOSSES,
+  NO_POSITION,
+  NO_RHYTHM,
+  noteContact,
+  type Position,
+  provenAt,
+  watchingFrom,
+} from "./position.ts";
+import type { Probe, RestoredContent } from "./reflector_options.ts";
+import type { ReflectorPhase, ReflectorStatus, StreamPause } from "./status.ts";
 
 /** What a reflector does next. */
 export type Step =
@@ -62,8 +71,8 @@ export type Step =
   | { readonly do: "list"; readonly again?: ListAttempt }
   /** Watch from the last resourceVersion, on the stream that is open if there is one. */
   | { readonly do: "watch" }
-  /** Wait, then continue. */
-  | { readonly do: "backOff"; readonly then: "stream" | "list" | "watch" | "start" };
+  /** Wait, then continue; `error` is reported as what ended the cycle. */
+  | { readonly do: "backOff"; readonly then: "stream" | "list" | "watch" | "start"; readonly error?: Error };
 
 /** The first list of a cycle, which a second one repeats without its resourceVersion. */
 export interface ListAttempt {
@@ -75,10 +84,33 @@ export interface ListAttempt {
   readonly resourceVersionMatch?: "NotOlderThan";
 }
 
-/** What the machine remembers from one step to the next. */
+/** What the options decide. */
+export interface ReflectorSettings {
+  /** Of the reflector, for errors. */
+  readonly name: string;
+  /** Whether a cycle begins with a streamed list, unless those are at fault. */
+  readonly streams: boolean;
+  /** As `ReflectorWiring.neverGoesBack`. */
+  readonly neverGoesBack: boolean;
+  readonly bookmarkSilenceMs: number;
+  readonly maxInternalErrorRetryMs: number;
+}
+
+/** All that a reflector knows. */
 export interface ReflectorState {
-  /** The last resourceVersion seen: the floor below which nothing may be accepted. */
-  readonly resourceVersion: string;
+  readonly settings: ReflectorSettings;
+  /** How far the store is. */
+  readonly position: Position;
+  /** Whether the server says how far it is. */
+  readonly rhythm: BookmarkRhythm;
+  /** What was lost, and when everything is listed again. */
+  readonly losses: Losses;
+  /** What has failed: errors, the outage, what delays depend on. */
+  readonly failures: Failures;
+  /** Whether streams are at fault, */
+  readonly trial: StreamTrial;
+  /** and what the status says of it. */
+  readonly streamPause: StreamPause | undefined;
   /**
    * The server no longer has, or does not have yet, that resourceVersion: ask for the most recent data
    * instead.
@@ -86,353 +118,230 @@ export interface ReflectorState {
   readonly isResourceVersionUnavailable: boolean;
   /** The server pages even where its cache could answer: it has none, so keep paging. */
   readonly paginatedResult: boolean;
-  /** Whether a cycle begins with a streamed list, unless those are at fault. */
-  readonly streams: boolean;
-  /** Whether they are. */
-  readonly trial: StreamTrial;
   /**
    * The floor that a list in pages asked for, and was given exactly; or one from which a watch cannot
    * continue.
    */
-  readonly exactResourceVersion?: string;
-  /** The store has the content of a snapshot, which the server has not confirmed yet. */
-  readonly resumption?: {
-    /** How many watches from its version failed for a reason that does not concern the version. */
-    readonly failedWatches: number;
-    /** How many requests for the server's version failed in a row, other than as there was no connection. */
-    readonly failedProbes: number;
-  };
+  readonly exactResourceVersion: string | undefined;
+  /** The store has the content of a snapshot, from which it is watched, and not listed. */
+  readonly resumption: Resumption | undefined;
+  readonly watchesSinceList: number;
+  readonly phase: ReflectorPhase;
+  /** How far a list is. */
+  readonly progress: ReflectorStatus["progress"];
+  readonly nextRetryTimeMs: number | undefined;
 }
 
-/** What came of a step. */
+interface Resumption {
+  /** How many watches from its version failed for a reason that does not concern the version. */
+  readonly failedWatches: number;
+  /** How many requests for the server's version failed in a row, other than as there was no connection. */
+  readonly failedProbes: number;
+}
+
+/** What came of a step; `received`: when its last bytes arrived, where its source counts them. */
 export type Outcome =
   | { readonly of: "start" }
   | { readonly of: "probe" } & Probe
   | { readonly of: "probe"; readonly error: unknown }
-  /** The end bookmark came; its resourceVersion is the list's. */
-  | { readonly of: "stream"; readonly resourceVersion: string }
-  /** The stream was refused, or carried an error; after so long. */
+  /** The end bookmark came; its resourceVersion is the list's, which was written. */
+  | { readonly of: "stream"; readonly resourceVersion: string; readonly received?: Moment | undefined }
+  /** The stream was refused, or stalled, or carried an error; after so long. */
   | { readonly of: "stream"; readonly error: unknown; readonly lastedMs: number }
-  /** The stream was closed before its end bookmark, in these words. */
-  | { readonly of: "stream"; readonly closed: string; readonly lastedMs: number }
-  /** The stream is open, but the end bookmark does not come, in these words. */
-  | { readonly of: "stream"; readonly stalled: string }
+  /** The stream was closed before its end bookmark, in these words; its connection broke for this cause. */
+  | { readonly of: "stream"; readonly closed: string; readonly cause?: unknown; readonly lastedMs: number }
   /** The version of the end bookmark does not prove what the intake assumed of its objects: list again. */
   | { readonly of: "stream"; readonly unproven: true }
+  /** The list was written. */
   | {
     readonly of: "list";
     readonly resourceVersion: string;
+    readonly received?: Moment | undefined;
     readonly paginated: boolean;
     readonly attempt: ListAttempt;
   }
   | { readonly of: "list"; readonly error: unknown; readonly attempt: ListAttempt; readonly again: boolean }
   /** The server did not open the watch. */
   | { readonly of: "watch"; readonly refused: unknown }
-  /** The watch was open and is not any more; `error` if there was a reason. */
-  | {
-    readonly of: "watch";
-    readonly error?: unknown;
-    readonly retriesInternalError: boolean;
-    readonly isShort: boolean;
-  }
-  /** A change was lost on the watch: everything must be listed again. */
-  | { readonly of: "watch"; readonly relist: true };
+  /** The watch was open for so long, and is not any more; `ended` if there was a reason. */
+  | { readonly of: "watch"; readonly ended: unknown; readonly lastedMs: number };
 
-/** The next step, the new state, and an error to report if the cycle ended with one. */
-export interface Transition {
+/** What happens within a step, or beside it. */
+export type Incident =
+  /** The content of a snapshot was written. */
+  | { readonly of: "restored" } & Pick<RestoredContent, "resourceVersion" | "savedAtMs" | "needsList">
+  /** A phase begins, or continues. */
+  | { readonly of: "enters"; readonly phase: ReflectorPhase; readonly progress?: ReflectorStatus["progress"] }
+  /** A watch is requested, on no stream that is open. */
+  | { readonly of: "rewatches" }
+  /** A watch is followed from now on; `isFollowing`: after a streamed list, on the same connection. */
+  | { readonly of: "opened"; readonly isFollowing: boolean }
+  /** Another request has proven that nothing is missing up to a version. */
+  | { readonly of: "proven"; readonly through: string; readonly ageMs: number }
+  /** The server has confirmed the content of a snapshot; `isComplete`: it has reached its version. */
+  | { readonly of: "confirmed"; readonly isComplete: boolean; readonly received?: Moment | undefined }
+  /** A change was lost; `isIncomplete`: objects are known to be missing. */
+  | { readonly of: "lost"; readonly isIncomplete: boolean }
+  /** The next try comes after so long, if it is known. */
+  | { readonly of: "waits"; readonly delayMs: number | undefined };
+
+/** What the loop does besides the step. */
+export type Effect =
+  /** A line in the log; `once`: a warning only the first time since a watch was well. */
+  | {
+    readonly do: "log";
+    readonly level: "debug" | "warn";
+    readonly text: string;
+    readonly isOutage?: true;
+    readonly once?: true;
+  }
+  /** The watch error handler receives it. */
+  | { readonly do: "report"; readonly error: Error }
+  /** The listeners receive the status. */
+  | { readonly do: "notify" }
+  /** Metrics of a watch that has ended. */
+  | {
+    readonly do: "measureWatch";
+    readonly lastedMs: number;
+    readonly events: number;
+    readonly isVeryShort: boolean;
+  }
+  /** A watch was well: what fails from now on is news. */
+  | { readonly do: "forgetWarnings" }
+  /** The watch that is open ends at this time of the clock. */
+  | { readonly do: "relistAt"; readonly dueMs: number };
+
+/** The new state, and what to do about it. */
+export interface Change {
   readonly state: ReflectorState;
+  readonly effects: readonly Effect[];
+}
+
+/** The same, and the next step. */
+export interface Transition extends Change {
   readonly step: Step;
-  /** The cycle ended with this error: the watch error handler receives it. */
-  readonly report?: unknown;
-  /** Streams are at fault: from now on lists take their place. */
-  readonly pause?: StreamPauseBegin;
 }
 
 /** The state before the first cycle. */
-export function initialState(streams: boolean): ReflectorState {
+export function initialState(settings: ReflectorSettings): ReflectorState {
   return {
-    resourceVersion: "",
+    settings,
+    position: { ...NO_POSITION },
+    rhythm: NO_RHYTHM,
+    losses: NO_LOSSES,
+    failures: NO_FAILURES,
+    trial: NEW_TRIAL,
+    streamPause: undefined,
     isResourceVersionUnavailable: false,
     paginatedResult: false,
-    streams,
-    trial: NEW_TRIAL,
+    exactResourceVersion: undefined,
+    resumption: undefined,
+    watchesSinceList: 0,
+    phase: "idle",
+    progress: undefined,
+    nextRetryTimeMs: undefined,
   };
 }
 
-/**
- * The state before the first cycle, where the store has the content of a snapshot.
- *
- * @param needsList A watch from its version would miss changes.
- */
-export function restoredState(
-  state: ReflectorState,
-  { resourceVersion, needsList }: { readonly resourceVersion: string; readonly needsList: boolean },
-): ReflectorState {
-  return needsList
-    ? { ...state, resourceVersion, exactResourceVersion: resourceVersion }
-    : { ...state, resourceVersion, resumption: { failedWatches: 0, failedProbes: 0 } };
-}
+const NOTIFY: Effect = { do: "notify" };
 
-/** The state from now on: the server has confirmed the content of the snapshot, or it is to be listed. */
-export function withoutResumption({ resumption: _, ...state }: ReflectorState): ReflectorState {
-  return state;
-}
-
-const DEFAULT_PAGE_SIZE = 500;
-/** So many watches from a snapshot's version may fail before everything is listed. */
-const MOST_FAILED_RESUMPTIONS = 3;
-/** So many times the server's version is requested. */
-const MOST_PROBES = 3;
-
-/**
- * What a cycle's list asks for: the last resourceVersion as a floor, `"0"` (anything the server's cache
- * holds) at first, and the most recent data when that floor is unavailable. A floor is requested without a
- * limit, so that the server's cache can answer; unless a page size was set.
- *
- * To a server, a limit makes a version an exact one. Where a list in pages only brought what was known, and
- * has to be repeated, the next one says that it wants a floor: or else it would bring the same again, the
- * watch from there would fail again, and so on. The same where a watch ended at a frame that could not be
- * decoded.
- */
-export function listAttempt(state: ReflectorState, pageSize: number): ListAttempt {
-  const requestedResourceVersion = state.isResourceVersionUnavailable ? "" : state.resourceVersion || "0";
-  const isFloor = requestedResourceVersion !== "" && requestedResourceVersion !== "0";
-  const limit = pageSize || (isFloor && !state.paginatedResult ? 0 : DEFAULT_PAGE_SIZE);
-  return limit > 0 && state.exactResourceVersion === requestedResourceVersion
-    ? { requestedResourceVersion, limit, resourceVersionMatch: "NotOlderThan" }
-    : { requestedResourceVersion, limit };
-}
-
-/** What an attempt asks for; `again`: the most recent data instead. */
-export function listOptions(attempt: ListAttempt, { again }: { readonly again: boolean }): ListOptions {
-  const { limit, requestedResourceVersion, resourceVersionMatch } = attempt;
-  if (again) return { resourceVersion: "", limit };
-  return {
-    resourceVersion: requestedResourceVersion,
-    limit,
-    ...(resourceVersionMatch === undefined ? {} : { resourceVersionMatch }),
-  };
-}
-
-/** What to do next; `nowMs` is the clock's. */
-export function transition(state: ReflectorState, outcome: Outcome, nowMs: number): Transition {
-  switch (outcome.of) {
-    case "start":
-      return begin(state, nowMs);
-    case "probe":
-      return afterProbe(state, outcome, nowMs);
-    case "stream":
-      return afterStream(state, outcome, nowMs);
-    case "list": {
-      const { trial, pause } = trialAfterList(state.trial, nowMs, { failed: "error" in outcome });
-      const next = afterList({ ...state, trial }, outcome);
-      return pause === undefined ? next : { ...next, pause };
+/** The state after what happens within a step. */
+export function noted(state: ReflectorState, incident: Incident, now: Moment): Change {
+  switch (incident.of) {
+    case "restored":
+      return restored(state, incident, now);
+    case "enters": {
+      const { phase, progress } = incident;
+      return change({ ...state, phase, progress, nextRetryTimeMs: undefined }, NOTIFY);
     }
-    case "watch":
-      return state.resumption === undefined
-        ? afterWatch(state, outcome, nowMs)
-        : afterResumed(state, outcome, nowMs);
+    case "rewatches": {
+      const { failures, watchesSinceList } = state;
+      return change({
+        ...state,
+        failures: { ...failures, lastEnd: undefined },
+        watchesSinceList: watchesSinceList + 1,
+      });
+    }
+    case "opened":
+      return opened(state, incident.isFollowing, now);
+    case "proven": { // by another request
+      const { position: before, settings } = state;
+      const position = provenAt(before, incident.through, settings.neverGoesBack);
+      noteContact(position, now, incident.ageMs);
+      return change({ ...state, position });
+    }
+    case "confirmed": {
+      if (state.position.isConfirmed) return change(state);
+      const { isComplete, received = now } = incident;
+      const position = { ...state.position, isConfirmed: true, contact: received };
+      const rhythm = isComplete ? { ...state.rhythm, bookmarks: 0 } : state.rhythm;
+      return change({ ...state, position, rhythm, resumption: undefined });
+    }
+    case "lost": {
+      const losses = afterLoss(state.losses, now.monotonicMs, incident.isIncomplete);
+      const { relistDueMs: dueMs } = losses;
+      const isNew = dueMs !== undefined && dueMs !== state.losses.relistDueMs;
+      return change({ ...state, losses }, isNew && { do: "relistAt", dueMs });
+    }
+    case "waits":
+      return waiting(state, incident.delayMs, now);
   }
 }
 
-function begin(state: ReflectorState, nowMs: number): Transition {
-  if (state.resumption !== undefined) return { state, step: { do: "probe" } };
-  return { state, step: { do: state.streams && !isPaused(state.trial, nowMs) ? "stream" : "list" } };
+function change(state: ReflectorState, ...effects: (Effect | false | undefined)[]): Change {
+  return { state, effects: effects.filter((effect) => effect !== undefined && effect !== false) };
 }
 
-/**
- * The server is away, or asks for patience: the same request may well be answered in a while, without another
- * list. client-go knows a refused connection here and retries the other failures of a connection below the
- * reflector; some runtimes do not distinguish the two.
- */
-function isRetriable(error: unknown): boolean {
-  return networkErrorOf(error) !== undefined || isTooManyRequests(error);
-}
-
-/** The server cannot answer for this resourceVersion: too old, or one it has not reached. */
-function isUnavailable(error: unknown): boolean {
-  return isExpired(error) || isResourceVersionTooLarge(error);
-}
-
-function afterProbe(
+/** A watch from the snapshot's version would miss changes if it needs a list. */
+function restored(
   state: ReflectorState,
-  outcome: Extract<Outcome, { of: "probe" }>,
-  nowMs: number,
-): Transition {
-  if ("error" in outcome) return afterFailedProbe(state, outcome.error, nowMs);
-  const { serverVersion, isOtherCluster } = outcome;
-  if (isOtherCluster) {
-    return begin({ ...withoutResumption(state), isResourceVersionUnavailable: true }, nowMs);
-  }
-  // It was restored from a backup. It would accept the watch, and send nothing of what happens up to that
-  // version.
-  if (serverVersion !== undefined && isOlder(serverVersion, state.resourceVersion)) {
-    return begin({ ...withoutResumption(state), isResourceVersionUnavailable: true }, nowMs);
-  }
-  return { state, step: { do: "watch" } };
+  { resourceVersion, savedAtMs, needsList }: Extract<Incident, { of: "restored" }>,
+  now: Moment,
+): Change {
+  const wallMs = Math.min(savedAtMs, now.wallMs); // the clock may have been set back
+  const contact = { wallMs, monotonicMs: now.monotonicMs - (now.wallMs - wallMs) };
+  const next = {
+    ...state,
+    position: { ...listedAt(state.position, resourceVersion, contact), isConfirmed: false },
+    // If the watch to come brings no bookmark, the server may not have reached the snapshot's version.
+    rhythm: { ...state.rhythm, bookmarks: 2 },
+  };
+  return change(
+    needsList
+      ? { ...next, exactResourceVersion: resourceVersion }
+      : { ...next, resumption: { failedWatches: 0, failedProbes: 0 } },
+  );
 }
 
-/**
- * A server that is away is tried again: a list would fail as well. One that answers everything else may never
- * answer this: if it is busy or broken, everything is listed; if it does not permit the request, or that
- * breaks, the watch may still be possible.
- */
-function afterFailedProbe(state: ReflectorState, error: unknown, nowMs: number): Transition {
-  if (isConnectionRefused(error)) return { state, step: { do: "backOff", then: "start" } };
-  const { failedWatches = 0, failedProbes: before = 0 } = state.resumption ?? {};
-  const failedProbes = before + 1;
-  const isBroken = networkErrorOf(error) !== undefined;
-  const isRefused = isTooManyRequests(error) || (statusErrorOf(error)?.httpStatus ?? 0) >= 500;
-  const next = { ...state, resumption: { failedWatches, failedProbes } };
-  if ((isBroken || isRefused) && failedProbes < MOST_PROBES) {
-    return { state: next, step: { do: "backOff", then: "start" } };
-  }
-  return isRefused ? begin(withoutResumption(state), nowMs) : { state: next, step: { do: "watch" } };
+function opened(state: ReflectorState, isFollowing: boolean, now: Moment): Change {
+  const { failures, watchesSinceList } = state;
+  const healthySinceMs = failures.healthySinceMs ?? now.monotonicMs;
+  const next: ReflectorState = {
+    ...state,
+    position: watchingFrom(state.position, isFollowing),
+    failures: { ...failures, healthySinceMs, failure: undefined, attempt: 0, outage: undefined },
+    watchesSinceList: watchesSinceList + (isFollowing ? 1 : 0),
+    phase: "watching",
+    progress: undefined,
+    nextRetryTimeMs: undefined,
+  };
+  return change(next, outageEffect(recoveryLine(failures, now)), NOTIFY);
 }
 
-/** After a watch from a snapshot's version, whose content the server has not confirmed. */
-function afterResumed(
-  state: ReflectorState,
-  outcome: Extract<Outcome, { of: "watch" }>,
-  nowMs: number,
-): Transition {
-  const listed = withoutResumption(state);
-  const error = "refused" in outcome ? outcome.refused : "relist" in outcome ? undefined : outcome.error;
-  if (isUnavailable(error)) {
-    return begin({ ...listed, isResourceVersionUnavailable: isResourceVersionTooLarge(error) }, nowMs);
-  }
-  const next = afterWatch(state, outcome, nowMs);
-  const { failedWatches: before = 0, failedProbes = 0 } = state.resumption ?? {};
-  if (next.step.do === "watch") return next;
-  if (next.step.do === "backOff" && next.step.then === "watch") {
-    // The server was away, and may be another one, or answer now.
-    return failedProbes < MOST_PROBES ? next : { ...next, step: { do: "backOff", then: "start" } };
-  }
-  const failedWatches = before + 1;
-  if ("relist" in outcome || isBrokenFrame(error) || failedWatches > MOST_FAILED_RESUMPTIONS) {
-    return afterWatch(listed, outcome, nowMs);
-  }
-  return { ...next, state: { ...next.state, resumption: { failedWatches, failedProbes } } };
+function waiting(state: ReflectorState, delayMs: number | undefined, { wallMs }: Moment): Change {
+  const { failures, line } = outageLine(state.failures, delayMs);
+  const known = { ...state, failures };
+  if (delayMs === undefined) return change(known, outageEffect(line));
+  const next: ReflectorState = {
+    ...known,
+    failures: { ...failures, attempt: failures.attempt + 1 },
+    phase: "backingOff",
+    progress: undefined,
+    nextRetryTimeMs: wallMs + delayMs,
+  };
+  return change(next, outageEffect(line), NOTIFY);
 }
 
-function afterStream(
-  state: ReflectorState,
-  outcome: Extract<Outcome, { of: "stream" }>,
-  nowMs: number,
-): Transition {
-  if ("resourceVersion" in outcome) {
-    const { resourceVersion } = outcome;
-    return {
-      state: { ...state, resourceVersion, isResourceVersionUnavailable: false, trial: NEW_TRIAL },
-      step: { do: "watch" },
-    };
-  }
-  if ("unproven" in outcome) return begin(state, nowMs);
-  if ("stalled" in outcome) {
-    // client-go waits for ever. A server that ignores sendInitialEvents, or a proxy that drops bookmarks,
-    // will do so again.
-    const { trial, pause } = pauseStreams(state.trial, nowMs, { cause: "stalled", message: outcome.stalled });
-    return { state: { ...state, trial }, step: { do: "list" }, pause };
-  }
-  // client-go asks again at once, which is a hot loop where a proxy closes streams.
-  if ("closed" in outcome) {
-    const { lastedMs, closed: message } = outcome;
-    return unfinished(afterUnfinished(state.trial, nowMs, { lastedMs, message }), state, "backOff");
-  }
-  const { error, lastedMs } = outcome;
-  // A server that is away, or names a time because it is busy, may well know how to stream.
-  const message = errorMessage(error);
-  if (isConnectionRefused(error) || isTooManyRequests(error)) return refused(state, error, nowMs);
-  if (isRetriable(error)) {
-    return unfinished(afterUnfinished(state.trial, nowMs, { lastedMs, message }), state, "backOff");
-  }
-  if (isUnavailable(error)) {
-    const unavailable = { ...state, isResourceVersionUnavailable: true };
-    const next = refused(unavailable, error, nowMs);
-    // At once the first time; a server that refuses the most recent data as well is given time.
-    return state.isResourceVersionUnavailable ? next : { state: next.state, step: { do: "stream" } };
-  }
-  if (statusErrorOf(error)?.retryAfterMs !== undefined) return refused(state, error, nowMs);
-  // What is no stream at all: a list on one line, a page of a proxy, nothing.
-  if (isBrokenFrame(error) || error instanceof VeryShortWatchError) {
-    return unfinished(afterUnfinished(state.trial, nowMs, { lastedMs, message }), state, "list");
-  }
-  return { state, step: { do: "list" } };
-}
-
-/**
- * A stream was refused as a list might be: another one is tried, unless a list has to decide whether that is
- * so. It waits as long as the server asked for.
- */
-function refused(state: ReflectorState, error: unknown, nowMs: number): Transition {
-  const trial = afterRefused(state.trial, nowMs, errorMessage(error));
-  const next = { ...state, trial };
-  if (trial.suspicion === undefined) return { state: next, step: { do: "backOff", then: "stream" } };
-  const isAskedToWait = statusErrorOf(error)?.retryAfterMs !== undefined || isTooManyRequests(error);
-  return { state: next, step: isAskedToWait ? { do: "backOff", then: "list" } : { do: "list" } };
-}
-
-/**
- * A stream did not finish: another one is tried, unless a list has to decide whether streams are at fault.
- */
-function unfinished(trial: StreamTrial, state: ReflectorState, otherwise: "backOff" | "list"): Transition {
-  const lists = otherwise === "list" || trial.suspicion !== undefined;
-  return { state: { ...state, trial }, step: lists ? { do: "list" } : { do: "backOff", then: "stream" } };
-}
-
-function afterList(state: ReflectorState, outcome: Extract<Outcome, { of: "list" }>): Transition {
-  if ("resourceVersion" in outcome) {
-    const { resourceVersion, paginated, attempt } = outcome;
-    const paginatedResult = state.paginatedResult || (paginated && attempt.requestedResourceVersion === "0");
-    const listed = { ...state, resourceVersion, isResourceVersionUnavailable: false, paginatedResult };
-    const isExact = attempt.limit > 0 && resourceVersion === attempt.requestedResourceVersion;
-    return {
-      state: isExact ? { ...listed, exactResourceVersion: resourceVersion } : listed,
-      step: { do: "watch" },
-    };
-  }
-  if (!isUnavailable(outcome.error)) {
-    return { state, step: { do: "backOff", then: "start" }, report: outcome.error };
-  }
-  const unavailable = { ...state, isResourceVersionUnavailable: true };
-  return outcome.again
-    ? { state: unavailable, step: { do: "backOff", then: "start" }, report: outcome.error }
-    : { state: unavailable, step: { do: "list", again: outcome.attempt } };
-}
-
-function afterWatch(
-  state: ReflectorState,
-  outcome: Extract<Outcome, { of: "watch" }>,
-  nowMs: number,
-): Transition {
-  if ("refused" in outcome) {
-    if (isRetriable(outcome.refused)) return { state, step: { do: "backOff", then: "watch" } };
-    return { state, step: { do: "backOff", then: "start" }, report: outcome.refused };
-  }
-  if ("relist" in outcome) return begin(state, nowMs);
-  const { error } = outcome;
-  if (error === undefined) {
-    // client-go watches again at once, which is a hot loop where a proxy closes what it has just opened.
-    return { state, step: outcome.isShort ? { do: "backOff", then: "watch" } : { do: "watch" } };
-  }
-  if (isTooManyRequests(error)) return { state, step: { do: "backOff", then: "watch" } };
-  if (isInternalError(error) && outcome.retriesInternalError) return { state, step: { do: "watch" } };
-  if (isBrokenFrame(error)) {
-    // From exactly this version the watch would only come to the same frame again: the list must go beyond.
-    return {
-      state: { ...state, exactResourceVersion: state.resourceVersion },
-      step: { do: "backOff", then: "start" },
-    };
-  }
-  return { state, step: { do: "backOff", then: "start" } };
-}
-
-/** What a request failed with that is repeated, though it ended no cycle: after a delay, or another way. */
-export function failedTry(outcome: Outcome, step: Step): unknown {
-  const error = outcome.of === "watch"
-    ? "refused" in outcome ? outcome.refused : undefined
-    : "error" in outcome
-    ? outcome.error
-    : undefined;
-  return step.do === "backOff" || networkErrorOf(error) !== undefined ? error : undefined;
+function outageEffect(line: string | undefined): Effect | undefined {
+  return line === undefined ? undefined : { do: "log", level: "warn", text: line, isOutage: true };
 }

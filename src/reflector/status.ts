@@ -1,11 +1,6 @@
-/** The status of a reflector. */
+/** What a reflector says of itself: the types of its status. */
 
-import { networkErrorOf } from "../meta/request.ts";
-import { statusErrorOf } from "../meta/status.ts";
-import { type Clock, monotonicNow } from "../util/clock.ts";
-import { CacheError, callGuarded, errorMessage } from "../util/errors.ts";
-import type { StreamPauseBegin } from "./stream_trial.ts";
-import type { ReflectorOutage } from "./outage.ts";
+import { type Clock, type Moment, monotonicNow } from "../util/clock.ts";
 
 /**
  * What a reflector is at.
@@ -71,6 +66,30 @@ export interface StreamPause {
 }
 
 /**
+ * A time in which a server cannot be read.
+ *
+ * @category Reflector
+ */
+export interface ReflectorOutage {
+  /** When the first request failed, in milliseconds since the epoch. */
+  readonly sinceTimeMs: number;
+  /** How many have failed since. */
+  readonly failedTries: number;
+}
+
+/**
+ * A request that failed.
+ *
+ * @category Reflector
+ */
+export interface FailedTry {
+  /** What it failed with: a `StatusError` or a `NetworkError`, or an error that has one among its causes. */
+  readonly error: Error;
+  /** How many have failed in this outage: this one and those before it. */
+  readonly failedTries: number;
+}
+
+/**
  * How a reflector is doing: a snapshot; it does not change after it was handed out.
  *
  * @category Informers
@@ -126,159 +145,8 @@ export interface ReflectorStatus {
   };
 }
 
-/**
- * The last contacts with the server: a record that the loop and the store's writer keep, event by event, and
- * the status reads.
- */
-export interface ContactTimes {
-  /** By the wall clock; `undefined` before the first contact. */
-  wallMs: number | undefined;
-  monotonicMs: number;
-  /** When the last event arrived, and the last bookmark, by the wall clock. */
-  lastEventTimeMs: number | undefined;
-  lastBookmarkTimeMs: number | undefined;
-}
-
-/** How many milliseconds ago a contact was: at least what one of the two clocks says (see watchdog.ts). */
-export function ageMs(
-  contact: { readonly wallMs: number; readonly monotonicMs: number },
-  clock: Clock,
-): number {
+/** How many milliseconds ago a contact was: at least what one of the two clocks says (see timers.ts). */
+export function ageMs(contact: Moment, clock: Clock): number {
   const monotonicMs = monotonicNow(clock) - contact.monotonicMs;
   return Math.ceil(Math.max(monotonicMs, clock.now() - contact.wallMs));
-}
-
-/** Options of {@linkcode StatusKeeper}. */
-export interface StatusKeeperOptions {
-  /** The resourceVersion to report. */
-  readonly resourceVersion: () => string;
-  /** The outage to report. */
-  readonly outage: () => ReflectorOutage | undefined;
-  /** Whether the server is known to send no bookmarks. */
-  readonly hasNoBookmarks: () => boolean;
-  /** How many objects were quarantined. */
-  readonly quarantined: () => number;
-  /** Receives what a listener threw. */
-  readonly onListenerError: (error: unknown) => void;
-}
-
-/** Keeps a reflector's status, and calls its listeners. */
-export class StatusKeeper {
-  readonly #clock: Clock;
-  readonly #resourceVersion: () => string;
-  readonly #outage: () => ReflectorOutage | undefined;
-  readonly #hasNoBookmarks: () => boolean;
-  readonly #quarantined: () => number;
-  readonly #onListenerError: (error: unknown) => void;
-  readonly #listeners = new Set<(status: ReflectorStatus) => void>();
-  #phase: ReflectorPhase = "idle";
-  /** How many tries in a row have failed. */
-  attempt = 0;
-  readonly contact: ContactTimes = {
-    wallMs: undefined,
-    monotonicMs: 0,
-    lastEventTimeMs: undefined,
-    lastBookmarkTimeMs: undefined,
-  };
-  #nextRetryTimeMs: number | undefined;
-  #lastError: ReflectorError | undefined;
-  #streamPause: StreamPause | undefined;
-  #progress: ReflectorStatus["progress"];
-
-  constructor(clock: Clock, options: StatusKeeperOptions) {
-    this.#clock = clock;
-    this.#resourceVersion = options.resourceVersion;
-    this.#outage = options.outage;
-    this.#hasNoBookmarks = options.hasNoBookmarks;
-    this.#quarantined = options.quarantined;
-    this.#onListenerError = options.onListenerError;
-  }
-
-  /** The status, now. */
-  snapshot(): ReflectorStatus {
-    const outage = this.#outage();
-    const { wallMs, monotonicMs, lastEventTimeMs, lastBookmarkTimeMs } = this.contact;
-    const contact = wallMs === undefined
-      ? {}
-      : { lastContactTimeMs: wallMs, lagMs: ageMs({ wallMs, monotonicMs }, this.#clock) };
-    return {
-      phase: this.#phase,
-      resourceVersion: this.#resourceVersion(),
-      attempt: this.attempt,
-      quarantined: this.#quarantined(),
-      ...(lastEventTimeMs === undefined ? {} : { lastEventTimeMs }),
-      ...(lastBookmarkTimeMs === undefined ? {} : { lastBookmarkTimeMs }),
-      ...contact,
-      ...(this.#hasNoBookmarks() ? { hasNoBookmarks: true } : {}),
-      ...(this.#nextRetryTimeMs === undefined ? {} : { nextRetryTimeMs: this.#nextRetryTimeMs }),
-      ...(this.#lastError === undefined ? {} : { lastError: this.#lastError }),
-      ...(this.#streamPause === undefined ? {} : { streamPause: this.#streamPause }),
-      ...(outage === undefined ? {} : { outage }),
-      ...(this.#progress === undefined ? {} : { progress: this.#progress }),
-    };
-  }
-
-  /** The last contact was that of a snapshot, at this time of the wall clock. */
-  restored(contactMs: number): void {
-    const nowMs = this.#clock.now();
-    const wallMs = Math.min(contactMs, nowMs); // the clock may have been set back
-    this.contact.wallMs = wallMs;
-    this.contact.monotonicMs = monotonicNow(this.#clock) - (nowMs - wallMs);
-  }
-
-  /** Adds a listener; the function returned takes it away. */
-  listen(listener: (status: ReflectorStatus) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
-  /** Goes to a phase, or on within it. */
-  enter(phase: ReflectorPhase, { progress }: Pick<ReflectorStatus, "progress"> = {}): void {
-    this.#phase = phase;
-    this.#progress = progress;
-    this.#nextRetryTimeMs = undefined;
-    this.#tell();
-  }
-
-  /** Waits until the next try. */
-  backOff(delayMs: number): void {
-    this.attempt++;
-    this.#phase = "backingOff";
-    this.#progress = undefined;
-    this.#nextRetryTimeMs = this.#clock.now() + delayMs;
-    this.#tell();
-  }
-
-  /** Something went wrong. */
-  fail(error: unknown): void {
-    this.#lastError = { message: errorMessage(error), code: codeOf(error), timeMs: this.#clock.now() };
-  }
-
-  /** Lists take the place of streams. */
-  streamsPaused({ cause, message, ms }: StreamPauseBegin): void {
-    const sinceTimeMs = this.#clock.now();
-    this.#streamPause = { cause, message, sinceTimeMs, untilTimeMs: sinceTimeMs + ms };
-  }
-
-  /** A stream came to its end: they are as good as lists. */
-  streamFinished(): void {
-    this.#streamPause = undefined;
-  }
-
-  #tell(): void {
-    if (this.#listeners.size === 0) return;
-    const status = this.snapshot();
-    for (const listener of this.#listeners) {
-      callGuarded(() => listener(status), this.#onListenerError);
-    }
-  }
-}
-
-/** What went wrong in one word: a Status's reason, a network failure, or an error's code. */
-export function codeOf(error: unknown): string {
-  const status = statusErrorOf(error);
-  if (status !== undefined) return status.reason || String(status.httpStatus);
-  const network = networkErrorOf(error);
-  if (network !== undefined) return network.reason;
-  return error instanceof CacheError ? error.code : "Other";
 }

@@ -1,28 +1,34 @@
 /** Writes lists and events of a server to the store. */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
-import type { ListPage, Quarantined, WatchEvent, WatchItem } from "../meta/list_watch.ts";
+import {
+  ageMsOf,
+  type ListPage,
+  type Quarantined,
+  type WatchEvent,
+  type WatchItem,
+} from "../meta/list_watch.ts";
 import { hasReached } from "../meta/merged_version.ts";
 import { isOlder, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
 import { StatusError } from "../meta/status.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import type { Store } from "../store/store.ts";
+import { type Clock, type Moment, momentOf } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { OpenWatch } from "./open_watch.ts";
+import { goesBack, noteContact, type Position, reach } from "./position.ts";
 import { brokenFrame, type Quarantine } from "./quarantine.ts";
-import type { ReflectorMetrics } from "./reflector_metrics.ts";
-import type { ReflectorOptions } from "./reflector_options.ts";
-import type { ReflectorReports } from "./reflector_reports.ts";
-import type { ReflectorWiring } from "./reflector_wiring.ts";
-import type { ContactTimes } from "./status.ts";
+import type { ReflectorOptions, ReflectorWiring } from "./reflector_options.ts";
+import type { ReflectorMetrics, ReflectorReports } from "./reports.ts";
+import type { ReflectorState } from "./state.ts";
 
 /** What a {@linkcode StoreWriter} needs. */
 export interface StoreWriterOptions
-  extends
-    Pick<ReflectorOptions, "expectedKind" | "keyFunc">,
-    Pick<ReflectorWiring, "knownObjects" | "neverGoesBack"> {
-  readonly contact: ContactTimes;
+  extends Pick<ReflectorOptions, "expectedKind" | "keyFunc">, Pick<ReflectorWiring, "knownObjects"> {
+  /** Of the whole reflector; the writer moves its position. */
+  readonly record: { state: ReflectorState };
+  readonly clock: Clock;
   readonly metrics: ReflectorMetrics | undefined;
   readonly reports: ReflectorReports;
   readonly quarantine: Quarantine;
@@ -31,8 +37,8 @@ export interface StoreWriterOptions
 type DataEvent<T> = Exclude<WatchEvent<T>, { type: "ERROR" }>;
 
 /**
- * Writes lists and batches of events to a store, in order, and keeps the position: the resourceVersion that
- * the store has reached. It moves after the write, never before.
+ * Writes lists and batches of events to a store, in order. With each event the position moves: after the
+ * write, never before.
  *
  * What cannot be applied (no metadata, another kind, a store that throws) is quarantined; the rest is
  * written. A list leaves the last accepted state of such an object; a quarantined change is lost, unless it
@@ -45,54 +51,22 @@ type DataEvent<T> = Exclude<WatchEvent<T>, { type: "ERROR" }>;
 export class StoreWriter<T> {
   readonly #store: ReflectorStore<T>;
   readonly #options: StoreWriterOptions;
+  readonly #record: { state: ReflectorState };
   readonly #keyFunc: KeyFunc;
   readonly #knownObjects: ReflectorWiring["knownObjects"];
   readonly #neverGoesBack: boolean;
-  #resourceVersion = "";
-  /** The version of the last event, where that was older than the position. */
-  #olderVersion: string | undefined;
-  /** The latest version of a quarantined event; the position does not move with it. */
-  #quarantinedVersion = "";
-  /** The version of the last proof, until the watch has come to it. */
-  #provenVersion = "";
-  /** The version of the last list or bookmark: everything up to it was there. */
-  #completeVersion = "";
-  /**
-   * Whether the position moves with ADDED events. Where a watch began at no particular version, the first of
-   * them are the present objects in any order.
-   */
-  #follows = false;
 
   constructor(store: ReflectorStore<T>, options: StoreWriterOptions) {
     this.#store = store;
     this.#options = options;
+    this.#record = options.record;
     this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
     this.#knownObjects = options.knownObjects ?? (isStore(store) ? store : undefined);
-    this.#neverGoesBack = options.neverGoesBack ?? false;
+    this.#neverGoesBack = options.record.state.settings.neverGoesBack;
   }
 
-  /** Where the next watch begins; `""` before the first list. */
-  get resourceVersion(): string {
-    return this.#resourceVersion;
-  }
-
-  /** The version that came last: the position, unless that did not go back with it. */
-  get lastSeen(): string {
-    return this.#olderVersion ?? this.#resourceVersion;
-  }
-
-  /** Whether every change up to this version arrived; quarantined ones did. */
-  hasReceived(resourceVersion: string): boolean {
-    return hasReached(this.#resourceVersion, resourceVersion) ||
-      hasReached(this.#quarantinedVersion, resourceVersion);
-  }
-
-  /**
-   * Whether a list of this version continues the history: both versions are numbers, and it is the greater
-   * one.
-   */
-  isAdvance(resourceVersion: string): boolean {
-    return isOlder(this.#resourceVersion, resourceVersion);
+  get #position(): Position {
+    return this.#record.state.position;
   }
 
   /**
@@ -107,24 +81,15 @@ export class StoreWriter<T> {
     } catch (error) {
       throw new Error(`unable to sync list result: ${errorMessage(error)}`, { cause: error });
     }
-    this.#resourceVersion = resourceVersion;
-    this.#completeVersion = resourceVersion;
-    this.#quarantinedVersion = ""; // may be of another history
-    this.#provenVersion = "";
-    this.#olderVersion = undefined;
-  }
-
-  /** A watch begins; `isFollowing`: after a streamed list, which is at its version, whatever the version. */
-  watchBegins({ isFollowing }: { readonly isFollowing: boolean }): void {
-    this.#follows = isFollowing || (this.#resourceVersion !== "" && this.#resourceVersion !== "0");
   }
 
   /**
-   * Writes a batch of a watch, and counts on the watch what reached the store.
+   * Writes a batch of a watch.
    *
    * @throws {StatusError} The watch carried an ERROR event.
    */
   write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void {
+    this.#arrived(oldestNewsOf(batch), watch.received);
     if (batch.length > 1 && this.#isPassed(batch[batch.length - 1])) return this.#options.quarantine.lost();
     for (const item of batch) {
       if (item.type === "QUARANTINED") {
@@ -138,11 +103,22 @@ export class StoreWriter<T> {
         throw error;
       }
       if (item.type === "BOOKMARK") {
-        watch.bookmarks++;
         watch.expectBookmarks();
+        this.#position.bookmarks++;
       }
-      if (this.#apply(item)) watch.events++;
+      this.#apply(item);
     }
+  }
+
+  #arrived(ageMs: number, received: Moment | undefined): void {
+    const { clock, metrics } = this.#options;
+    const now = momentOf(clock);
+    const position = this.#position;
+    const { contact: before } = position;
+    if (ageMs === 0 && position.isConfirmed) position.contact = received ?? now;
+    else noteContact(position, received ?? now, ageMs);
+    position.lastEventTimeMs = now.wallMs;
+    if (metrics && position.contact && position.contact !== before) metrics.contact(position.contact.wallMs);
   }
 
   /**
@@ -151,30 +127,21 @@ export class StoreWriter<T> {
    * show it. What is stored is right, but not every change has been seen.
    */
   #isPassed(last: WatchItem<T>): boolean {
-    if (last.type !== "BOOKMARK" || layoutOf(this.#resourceVersion) === "") return false;
+    const { resourceVersion: position, provenVersion } = this.#position;
+    if (last.type !== "BOOKMARK" || layoutOf(position) === "") return false;
     const { resourceVersion = "" } = last.object.metadata;
-    const isProven = resourceVersion === this.#provenVersion;
-    if (hasReached(resourceVersion, this.#provenVersion)) this.#provenVersion = "";
-    return isProven ||
-      (resourceVersion !== this.#resourceVersion && hasReached(this.#resourceVersion, resourceVersion));
+    if (hasReached(resourceVersion, provenVersion)) this.#position.provenVersion = "";
+    return resourceVersion === provenVersion ||
+      (resourceVersion !== position && hasReached(position, resourceVersion));
   }
 
-  /** Everything up to this later version was written, although no event says so. */
-  progressed(resourceVersion: string): void {
-    this.#provenVersion = resourceVersion;
-    this.#completeVersion = resourceVersion;
-    this.#store.bookmark?.(resourceVersion);
-    this.#reached(resourceVersion);
-  }
-
-  /** Writes one event; false if it was quarantined before it reached the store. */
-  #apply(event: DataEvent<T>): boolean {
+  /** Writes one event, unless it is quarantined before it reaches the store. */
+  #apply(event: DataEvent<T>): void {
     const { expectedKind, metrics } = this.#options;
     const metadata = metaOf(event.object);
     const problem = metadata === undefined ? "it has no metadata" : objectProblem(event.object, expectedKind);
     if (problem !== undefined) {
-      this.#quarantine({ reason: problem, path: "", eventType: event.type });
-      return false;
+      return this.#quarantine({ reason: problem, path: "", eventType: event.type });
     }
     const resourceVersion = metadata?.resourceVersion;
     try {
@@ -190,9 +157,10 @@ export class StoreWriter<T> {
       });
     }
     metrics?.eventApplied(event.type);
-    if (event.type !== "ADDED") this.#follows = true;
-    if (this.#follows) this.#reached(resourceVersion ?? "");
-    return true;
+    const position = this.#position;
+    position.events++;
+    if (event.type !== "ADDED") position.follows = true;
+    if (position.follows) reach(position, resourceVersion ?? "", this.#neverGoesBack);
   }
 
   #write(event: DataEvent<T>, resourceVersion: string | undefined): void {
@@ -213,36 +181,24 @@ export class StoreWriter<T> {
         break;
       default: {
         const { type } = event as { type: unknown };
-        this.#options.reports.log("warn", `unknown event type ${JSON.stringify(type)}`);
+        this.#options.reports.log({ level: "warn", text: `unknown event type ${JSON.stringify(type)}` });
       }
     }
   }
 
   #bookmark(resourceVersion: string): void {
-    const { contact, quarantine } = this.#options;
-    contact.lastBookmarkTimeMs = contact.lastEventTimeMs;
-    // It was sent again; or the server has started a new history, of which only later changes would arrive.
-    const goesBack = isOlder(resourceVersion, this.#resourceVersion) ||
-      isOlder(resourceVersion, this.#completeVersion);
-    this.#completeVersion = resourceVersion;
-    if (goesBack) quarantine.lost();
+    const position = this.#position;
+    position.lastBookmarkTimeMs = position.lastEventTimeMs;
+    const isLoss = goesBack(position, resourceVersion);
+    position.completeVersion = resourceVersion;
+    if (isLoss) this.#options.quarantine.lost();
     this.#store.bookmark?.(resourceVersion);
-  }
-
-  /** Everything up to this version was written. */
-  #reached(resourceVersion: string): void {
-    if (this.#goesBack(resourceVersion)) {
-      this.#olderVersion = resourceVersion;
-      return;
-    }
-    this.#olderVersion = undefined;
-    this.#resourceVersion = resourceVersion;
   }
 
   /** Whether an event of this version leaves the position where it is. */
   #goesBack(resourceVersion: string | undefined): boolean {
     return this.#neverGoesBack && resourceVersion !== undefined &&
-      isOlder(resourceVersion, this.#resourceVersion);
+      isOlder(resourceVersion, this.#position.resourceVersion);
   }
 
   /**
@@ -270,8 +226,9 @@ export class StoreWriter<T> {
     const { quarantine } = this.#options;
     const { eventType, key, resourceVersion } = quarantined;
     quarantine.add(quarantined);
-    if (resourceVersion && isOlder(this.#resourceVersion, resourceVersion)) {
-      this.#quarantinedVersion = resourceVersion;
+    const position = this.#position;
+    if (resourceVersion && isOlder(position.resourceVersion, resourceVersion)) {
+      position.quarantinedVersion = resourceVersion;
     }
     if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) quarantine.lost();
   }
@@ -301,7 +258,7 @@ export class StoreWriter<T> {
     this.#store.deleteKey(key, resourceVersion);
     if (resourceVersion) {
       this.#store.bookmark?.(resourceVersion);
-      this.#reached(resourceVersion);
+      reach(this.#position, resourceVersion, this.#neverGoesBack);
     }
     this.#options.quarantine.release(key);
     return true;
@@ -347,4 +304,15 @@ export function refuseTable(page: ListPage<unknown>): void {
   if (isTableKind(page.apiVersion, page.kind)) {
     throw new TypeError("Cannot take a Table for a list: ask the server for objects (unsupported list gvk)");
   }
+}
+
+/**
+ * How old the news of a batch are: bookmarks of a cache say when it had the last contact with its own server.
+ * Events are news, but of one of several servers only where the resource is merged.
+ */
+function oldestNewsOf(batch: readonly WatchItem<unknown>[]): number {
+  const last = batch.at(-1);
+  if (last?.type !== "BOOKMARK") return 0;
+  const isMerged = layoutOf(last.object.metadata.resourceVersion ?? "") !== "";
+  return isMerged || batch.every(({ type }) => type === "BOOKMARK") ? ageMsOf(last.object) : 0;
 }

@@ -6,13 +6,11 @@ import { StatusError } from "../meta/status.ts";
 import { isInitialEventsEnd, type Quarantined, type WatchItem } from "../meta/list_watch.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
+import { StalledStreamError } from "./failures.ts";
 import type { OpenWatch } from "./open_watch.ts";
 import { brokenFrame, type Quarantine } from "./quarantine.ts";
 import { eventProblem } from "./store_writer.ts";
-import { Watchdog } from "./watchdog.ts";
-
-/** The stream is open, but its end bookmark does not come. */
-export class StalledStreamError extends Error {}
+import { Watchdog } from "./timers.ts";
 
 /** What {@linkcode readInitialEvents} needs. */
 export interface InitialEventsOptions<T> {
@@ -57,7 +55,7 @@ export async function readInitialEvents<T>(
     clock,
     silenceMs,
     stalled(`no event for ${silenceMs} ms, and no end bookmark`),
-    () => watch.receivedMs, // a large object on a slow line is on its way
+    () => watch.received?.monotonicMs ?? 0, // a large object on a slow line is on its way
   );
   const end = new Watchdog(clock, endMs, stalled(`no end bookmark ${endMs} ms after the last initial event`));
   const deadline = new Watchdog(

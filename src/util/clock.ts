@@ -59,6 +59,17 @@ export function monotonicNow(clock: Clock): number {
   return clock.monotonicNow === undefined ? clock.now() : clock.monotonicNow();
 }
 
+/** A time, by both clocks. */
+export interface Moment {
+  readonly wallMs: number;
+  readonly monotonicMs: number;
+}
+
+/** The time now, by both clocks. */
+export function momentOf(clock: Clock): Moment {
+  return { wallMs: clock.now(), monotonicMs: monotonicNow(clock) };
+}
+
 interface FakeTimer {
   readonly id: number;
   readonly dueMs: number;

@@ -8,7 +8,6 @@ import {
 } from "@listwatch/cache";
 import { type Delta, RealFIFO } from "@listwatch/cache/queue";
 import type { Store } from "@listwatch/cache/store";
-import { FakeClock } from "@listwatch/cache/testing";
 import { DeltaApplier } from "../../src/informer/delta_applier.ts";
 import { type KeyedStore, newCache } from "../../src/store/cache.ts";
 import type { Notification } from "../../src/informer/events.ts";
@@ -72,7 +71,6 @@ function newApplier(
   const quarantined: string[] = [];
   const quarantine = new Quarantine({
     name: "pods",
-    clock: new FakeClock(),
     onQuarantined: ({ reason }) => quarantined.push(reason),
   });
   const applier = new DeltaApplier<KubernetesObject>({
@@ -84,7 +82,7 @@ function newApplier(
   });
   const process = (deltas: readonly Delta<KubernetesObject>[], isInInitialList = false) =>
     applier.apply(deltas, isInInitialList);
-  const relistIsDue = () => quarantine.relistDueMs !== undefined;
+  const relistIsDue = () => !quarantine.isRepaired;
   return { store, lines: receiver.lines, quarantined, relistIsDue, process };
 }
 

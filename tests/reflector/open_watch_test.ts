@@ -16,7 +16,7 @@ async function followedWatch() {
     openTimeoutMs: 30_000,
     minWatchTimeoutMs: 300_000,
   });
-  const followed = watch.follow(() => {}, {
+  const followed = watch.follow({ write: () => {} }, {
     bookmarkSilenceMs: 90_000,
     expectsBookmarks: true,
     relistDueMs: undefined,

@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Quarantined } from "@listwatch/cache/reflector";
-import { FakeClock } from "@listwatch/cache/testing";
 import { Quarantine } from "../../src/reflector/quarantine.ts";
 import { LogRecorder } from "../log_recorder.ts";
 
 describe("Quarantine.add", () => {
   it("counts and logs each object, and each cause of a broken frame once until a watch is well", () => {
     const log = new LogRecorder();
-    const quarantine = new Quarantine({ name: "pods", clock: new FakeClock(), logger: log });
+    const quarantine = new Quarantine({ name: "pods", logger: log });
     quarantine.add({ reason: "it has no name", path: "metadata.name" });
     quarantine.add({ reason: "it is odd", path: "", key: "shop/a" });
     const frame = (bytes: number): Quarantined => ({
@@ -33,51 +32,38 @@ describe("Quarantine.add", () => {
     const onQuarantined = () => {
       throw new Error("broke");
     };
-    const quarantine = new Quarantine({ name: "pods", clock: new FakeClock(), logger: log, onQuarantined });
+    const quarantine = new Quarantine({ name: "pods", logger: log, onQuarantined });
     quarantine.add({ reason: "it is odd", path: "" });
     assert.deepEqual(log.of("warn"), []);
     assert.deepEqual(log.of("error"), ["error: pods: onQuarantined threw: broke"]);
   });
 
   it("keeps the keys in a ledger, until they are released or a list starts it again", () => {
-    const quarantine = new Quarantine({ name: "pods", clock: new FakeClock(), onQuarantined: () => {} });
+    const quarantine = new Quarantine({ name: "pods", onQuarantined: () => {} });
     for (const key of ["a", "b"]) quarantine.add({ reason: "it is odd", path: "", key });
     assert.ok(quarantine.release("a"));
     assert.ok(!quarantine.release("a"));
     assert.ok(quarantine.keys.has("b"));
     quarantine.startLedger([{ reason: "it is odd", path: "items[0]", key: "c" }]);
     assert.deepEqual([...quarantine.keys], ["c"]);
-    assert.equal(quarantine.relistDueMs, undefined);
+    assert.ok(quarantine.isRepaired);
   });
 });
 
 describe("Quarantine.lost", () => {
-  it("makes a relist due after a minute, and twice as long each time that losses continue, up to half an hour", async () => {
-    const clock = new FakeClock();
-    const quarantine = new Quarantine({ name: "pods", clock });
-    const delays: (number | undefined)[] = [];
-    for (let i = 0; i < 7; i++) {
-      const startMs = clock.monotonicNow();
-      quarantine.lost();
-      quarantine.lost(); // one list replaces all
-      delays.push((quarantine.relistDueMs ?? 0) - startMs);
-      await clock.advance(1_000);
-      quarantine.recovered();
-      assert.equal(quarantine.relistDueMs, undefined);
-    }
-    assert.deepEqual(delays, [60_000, 120_000, 240_000, 480_000, 960_000, 1_800_000, 1_800_000]);
-  });
-
-  it("makes a relist due after a minute again when nothing was lost for an hour", async () => {
-    const clock = new FakeClock();
-    const quarantine = new Quarantine({ name: "pods", clock });
-    for (let i = 0; i < 3; i++) {
-      quarantine.lost();
-      quarantine.recovered();
-    }
-    await clock.advance(3_600_001);
-    const startMs = clock.monotonicNow();
+  it("passes each loss on, and is repaired when everything was listed", () => {
+    const quarantine = new Quarantine({ name: "pods", onQuarantined: () => {} });
+    const losses: boolean[] = [];
+    quarantine.onLoss(({ isIncomplete }) => losses.push(isIncomplete));
+    assert.ok(quarantine.isRepaired);
     quarantine.lost();
-    assert.equal(quarantine.relistDueMs, startMs + 60_000);
+    quarantine.incomplete();
+    quarantine.add({ reason: "it is odd", path: "" }, { isLost: true });
+    quarantine.add({ reason: "it is odd", path: "" });
+    assert.deepEqual(losses, [false, true, false]);
+    assert.equal(quarantine.losses, 3);
+    assert.ok(!quarantine.isRepaired);
+    quarantine.recovered();
+    assert.ok(quarantine.isRepaired);
   });
 });

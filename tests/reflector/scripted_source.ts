@@ -18,7 +18,7 @@ import {
 } from "@listwatch/cache/reflector";
 import { FakeClock, FakeWatcher } from "@listwatch/cache/testing";
 import { ListWatchLoop } from "../../src/reflector/list_watch_loop.ts";
-import type { ReflectorWiring } from "../../src/reflector/reflector_wiring.ts";
+import type { ReflectorWiring } from "../../src/reflector/reflector_options.ts";
 import { onAbort } from "../../src/util/abort.ts";
 import { inBackground } from "../in_background.ts";
 import { LogRecorder } from "../log_recorder.ts";

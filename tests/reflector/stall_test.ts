@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { NetworkError } from "@listwatch/cache";
 import { FakeClock } from "@listwatch/cache/testing";
 import { ageMs } from "../../src/reflector/status.ts";
-import { Watchdog } from "../../src/reflector/watchdog.ts";
+import { Watchdog } from "../../src/reflector/timers.ts";
 import { at, newRun, openWatch, page } from "./scripted_source.ts";
 
 const HOUR_MS = 3_600_000;

@@ -2,15 +2,17 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NetworkError, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
+import { RelistDue, StalledStreamError, type StreamPauseBegin } from "../../src/reflector/failures.ts";
+import { listAttempt } from "../../src/reflector/pager.ts";
 import {
+  type Incident,
   initialState,
-  listAttempt,
+  noted,
   type Outcome,
+  type ReflectorSettings,
   type ReflectorState,
-  restoredState,
-  transition,
 } from "../../src/reflector/state.ts";
-import type { StreamPauseBegin } from "../../src/reflector/stream_trial.ts";
+import { transition } from "../../src/reflector/transition.ts";
 import { newDecodingStatus } from "../../src/watch/decode_watch.ts";
 
 const expired = new StatusError(newStatus(410, "Expired", "too old resource version: 1 (310)"));
@@ -32,24 +34,53 @@ const broken = new Error("it broke");
 const undecodable = new StatusError(newDecodingStatus("no JSON"));
 
 const NOW_MS = 100_000;
+const NOW = { wallMs: 5_000_000, monotonicMs: NOW_MS };
 const HOUR_MS = 3_600_000;
+const LONG_MS = 10_000;
+const SHORT_MS = 2_000;
 const closed = { cause: "unfinished", message: "it was closed" } as const;
-const fresh = initialState(true);
+const settings: ReflectorSettings = {
+  name: "pods",
+  streams: true,
+  neverGoesBack: false,
+  bookmarkSilenceMs: 90_000,
+  maxInternalErrorRetryMs: 0,
+};
+const fresh = initialState(settings);
 const trial = fresh.trial;
-const at10: ReflectorState = { ...fresh, resourceVersion: "10" };
-const resumed = restoredState(fresh, { resourceVersion: "10", needsList: false });
-const failedThrice: ReflectorState = { ...resumed, resumption: { failedWatches: 3, failedProbes: 0 } };
+const at10: ReflectorState = { ...fresh, position: { ...fresh.position, resourceVersion: "10" } };
 const unavailable: ReflectorState = { ...at10, isResourceVersionUnavailable: true };
 const attempt = { requestedResourceVersion: "10", limit: 0 };
+
+function restored(needsList: boolean, streams = true): ReflectorState {
+  const incident: Incident = { of: "restored", resourceVersion: "10", savedAtMs: 0, needsList };
+  return noted(initialState({ ...settings, streams }), incident, NOW).state;
+}
+
+const resumed = restored(false);
+
+/** What the next request depends on. */
+function decisive(state: ReflectorState) {
+  const { isResourceVersionUnavailable, paginatedResult, exactResourceVersion, resumption } = state;
+  const { position: { resourceVersion }, trial } = state;
+  return {
+    resourceVersion,
+    isResourceVersionUnavailable,
+    paginatedResult,
+    exactResourceVersion,
+    resumption,
+    trial,
+  };
+}
 
 interface Row {
   readonly name: string;
   readonly state: ReflectorState;
   readonly outcome: Outcome;
-  readonly step: unknown;
+  readonly step: object;
   /** What of the state is different afterwards. */
-  readonly changes?: Partial<ReflectorState>;
-  readonly report?: unknown;
+  readonly changes?: Partial<ReturnType<typeof decisive>>;
+  readonly report?: Error;
   readonly pause?: StreamPauseBegin;
 }
 
@@ -63,7 +94,7 @@ const rows: readonly Row[] = [
   },
   {
     name: "a cycle begins with a list where streaming is off",
-    state: initialState(false),
+    state: initialState({ ...settings, streams: false }),
     outcome: { of: "start" },
     step: { do: "list" },
   },
@@ -89,7 +120,7 @@ const rows: readonly Row[] = [
   {
     name: "a stream that stalls is followed by a list, and lists take its place for an hour",
     state: at10,
-    outcome: { of: "stream", stalled: "silence" },
+    outcome: { of: "stream", error: new StalledStreamError("silence"), lastedMs: 10 },
     step: { do: "list" },
     changes: { trial: { ...trial, unfinished: 3, pauseMs: HOUR_MS, pausedUntilMs: NOW_MS + HOUR_MS } },
     pause: { cause: "stalled", message: "silence", ms: HOUR_MS, isRepeated: false },
@@ -97,7 +128,7 @@ const rows: readonly Row[] = [
   {
     name: "a stream that stalls again after that is not asked for in twice the time",
     state: { ...at10, trial: { ...trial, unfinished: 3, pauseMs: HOUR_MS, pausedUntilMs: NOW_MS - 1 } },
-    outcome: { of: "stream", stalled: "silence" },
+    outcome: { of: "stream", error: new StalledStreamError("silence"), lastedMs: 10 },
     step: { do: "list" },
     changes: {
       trial: { ...trial, unfinished: 3, pauseMs: 2 * HOUR_MS, pausedUntilMs: NOW_MS + 2 * HOUR_MS },
@@ -107,7 +138,7 @@ const rows: readonly Row[] = [
   {
     name: "lists do not take the place of streams for more than a day",
     state: { ...at10, trial: { ...trial, unfinished: 3, pauseMs: 20 * HOUR_MS, pausedUntilMs: 0 } },
-    outcome: { of: "stream", stalled: "silence" },
+    outcome: { of: "stream", error: new StalledStreamError("silence"), lastedMs: 10 },
     step: { do: "list" },
     changes: {
       trial: { ...trial, unfinished: 3, pauseMs: 24 * HOUR_MS, pausedUntilMs: NOW_MS + 24 * HOUR_MS },
@@ -421,49 +452,49 @@ const rows: readonly Row[] = [
   {
     name: "a watch that ended cleanly is followed at once by the next",
     state: at10,
-    outcome: { of: "watch", retriesInternalError: false, isShort: false },
+    outcome: { of: "watch", ended: undefined, lastedMs: LONG_MS },
     step: { do: "watch" },
   },
   {
     name: "a watch that ended cleanly, but was short, is followed by the next after a delay",
     state: at10,
-    outcome: { of: "watch", retriesInternalError: false, isShort: true },
+    outcome: { of: "watch", ended: undefined, lastedMs: SHORT_MS },
     step: { do: "backOff", then: "watch" },
   },
   {
     name: "a watch on which a change was lost is followed at once by a list of everything",
-    state: { ...at10, streams: false },
-    outcome: { of: "watch", relist: true },
+    state: { ...at10, settings: { ...settings, streams: false } },
+    outcome: { of: "watch", ended: new RelistDue(), lastedMs: LONG_MS },
     step: { do: "list" },
   },
   {
     name: "a watch that ends with 429 is followed by the next after a delay, without a list",
     state: at10,
-    outcome: { of: "watch", error: tooMany, retriesInternalError: false, isShort: false },
+    outcome: { of: "watch", ended: tooMany, lastedMs: LONG_MS },
     step: { do: "backOff", then: "watch" },
   },
   {
     name: "a watch that ends with 410 ends the cycle, and nothing is reported",
     state: at10,
-    outcome: { of: "watch", error: expired, retriesInternalError: false, isShort: false },
+    outcome: { of: "watch", ended: expired, lastedMs: LONG_MS },
     step: { do: "backOff", then: "start" },
   },
   {
     name: "a watch that ends with 500 ends the cycle",
     state: at10,
-    outcome: { of: "watch", error: internal, retriesInternalError: false, isShort: false },
+    outcome: { of: "watch", ended: internal, lastedMs: LONG_MS },
     step: { do: "backOff", then: "start" },
   },
   {
     name: "a watch that ends with 500 is followed at once by the next while internal errors are retried",
-    state: at10,
-    outcome: { of: "watch", error: internal, retriesInternalError: true, isShort: false },
+    state: { ...at10, settings: { ...settings, maxInternalErrorRetryMs: 1 } },
+    outcome: { of: "watch", ended: internal, lastedMs: LONG_MS },
     step: { do: "watch" },
   },
   {
     name: "a watch that ends with any other error ends the cycle, and nothing is reported",
     state: at10,
-    outcome: { of: "watch", error: broken, retriesInternalError: true, isShort: false },
+    outcome: { of: "watch", ended: broken, lastedMs: LONG_MS },
     step: { do: "backOff", then: "start" },
   },
 ];
@@ -472,11 +503,24 @@ describe("transition", () => {
   for (const { name, state, outcome, step, changes = {}, report, pause } of rows) {
     it(name, () => {
       const before = structuredClone(state);
-      const result = transition(state, outcome, NOW_MS);
-      assert.deepEqual(result.step, step);
-      assert.deepEqual(result.state, { ...state, ...changes });
-      assert.equal(result.report, report);
-      assert.deepEqual(result.pause, pause);
+      const result = transition(state, outcome, NOW);
+      assert.deepEqual(result.step, report === undefined ? step : { ...step, error: report });
+      assert.deepEqual(decisive(result.state), { ...decisive(state), ...changes });
+      assert.deepEqual(
+        result.state.streamPause,
+        pause &&
+          {
+            cause: pause.cause,
+            message: pause.message,
+            sinceTimeMs: 5_000_000,
+            untilTimeMs: 5_000_000 + pause.ms,
+          },
+      );
+      const lines = result.effects.filter((effect) =>
+        effect.do === "log" && effect.text.includes("listing instead")
+      );
+      const levels = lines.map((line) => "level" in line && line.level);
+      assert.deepEqual(levels, pause === undefined ? [] : [pause.isRepeated ? "debug" : "warn"]);
       assert.deepEqual(state, before, "the state it was given is as it was");
     });
   }
@@ -487,26 +531,34 @@ describe("transition", () => {
       resourceVersion: "50",
       paginated: false,
       attempt,
-    }, NOW_MS);
+    }, NOW);
     assert.equal(state.paginatedResult, true);
+  });
+
+  it("reports what ends a cycle and what is repeated, and no watch that was open", () => {
+    const reported = (outcome: Outcome) =>
+      transition(at10, outcome, NOW).effects.flatMap((effect) =>
+        effect.do === "report" ? [effect.error] : []
+      );
+    assert.deepEqual(reported({ of: "list", error: forbidden, attempt, again: false }), [forbidden]);
+    assert.deepEqual(reported({ of: "watch", refused: unreachable }), [unreachable]);
+    assert.deepEqual(reported({ of: "watch", refused: tooMany }), []);
+    assert.deepEqual(reported({ of: "stream", error: busy, lastedMs: 10 }), [busy]);
+    assert.deepEqual(reported({ of: "stream", error: broken, lastedMs: 10 }), []);
+    assert.deepEqual(reported({ of: "watch", ended: broken, lastedMs: LONG_MS }), []);
   });
 });
 
-describe("restoredState", () => {
-  const watchEnds = (error: unknown): Outcome => ({
-    of: "watch",
-    error,
-    retriesInternalError: false,
-    isShort: false,
-  });
-  const step = (outcome: Outcome, state: ReflectorState = resumed) => transition(state, outcome, NOW_MS).step;
+describe("transition(): a store with the content of a snapshot", () => {
+  const watchEnds = (ended: unknown): Outcome => ({ of: "watch", ended, lastedMs: LONG_MS });
+  const step = (outcome: Outcome, state: ReflectorState = resumed) => transition(state, outcome, NOW).step;
 
   it("begins with the question for the server's version, and not with a list", () => {
     assert.deepEqual(step({ of: "start" }), { do: "probe" });
   });
 
   it("begins with a list that goes beyond the version where a watch from it would miss changes", () => {
-    const state = restoredState(initialState(false), { resourceVersion: "10", needsList: true });
+    const state = restored(true, false);
     assert.deepEqual(step({ of: "start" }, state), { do: "list" });
     assert.deepEqual(listAttempt(state, 5), {
       requestedResourceVersion: "10",
@@ -534,11 +586,11 @@ describe("restoredState", () => {
     for (const error of [tooMany, busy, internal]) {
       let state = resumed;
       for (let tries = 1; tries < 3; tries++) {
-        const next = transition(state, { of: "probe", error }, NOW_MS);
+        const next = transition(state, { of: "probe", error }, NOW);
         assert.deepEqual(next.step, { do: "backOff", then: "start" });
         state = next.state;
       }
-      const next = transition(state, { of: "probe", error }, NOW_MS);
+      const next = transition(state, { of: "probe", error }, NOW);
       assert.deepEqual([next.step, next.state.resumption], [{ do: "stream" }, undefined]);
     }
   });
@@ -546,16 +598,16 @@ describe("restoredState", () => {
   it("asks a server that is away as long as it is, and watches where only that request breaks", () => {
     let state = resumed;
     for (let tries = 0; tries < 20; tries++) {
-      const next = transition(state, { of: "probe", error: refused }, NOW_MS);
+      const next = transition(state, { of: "probe", error: refused }, NOW);
       assert.deepEqual(next.step, { do: "backOff", then: "start" });
       state = next.state;
     }
     for (let tries = 1; tries < 3; tries++) {
-      ({ state } = transition(state, { of: "probe", error: unreachable }, NOW_MS));
+      ({ state } = transition(state, { of: "probe", error: unreachable }, NOW));
     }
-    const next = transition(state, { of: "probe", error: unreachable }, NOW_MS);
+    const next = transition(state, { of: "probe", error: unreachable }, NOW);
     assert.deepEqual(next.step, { do: "watch" });
-    const away = transition(next.state, { of: "watch", refused: unreachable }, NOW_MS);
+    const away = transition(next.state, { of: "watch", refused: unreachable }, NOW);
     assert.deepEqual(away.step, { do: "backOff", then: "start" });
     assert.deepEqual(step({ of: "start" }, away.state), { do: "probe" });
   });
@@ -564,28 +616,28 @@ describe("restoredState", () => {
     const { step, state } = transition(
       resumed,
       { of: "probe", serverVersion: "9", isOtherCluster: false },
-      NOW_MS,
+      NOW,
     );
     assert.deepEqual(step, { do: "stream" });
-    assert.deepEqual(state, { ...fresh, resourceVersion: "10", isResourceVersionUnavailable: true });
+    assert.deepEqual(decisive(state), { ...decisive(at10), isResourceVersionUnavailable: true });
   });
 
   it("asks for the most recent data where it is another cluster, however far its version is", () => {
     const outcome: Outcome = { of: "probe", serverVersion: "99", isOtherCluster: true };
-    const { step, state } = transition(resumed, outcome, NOW_MS);
+    const { step, state } = transition(resumed, outcome, NOW);
     assert.deepEqual(step, { do: "stream" });
-    assert.deepEqual(state, { ...fresh, resourceVersion: "10", isResourceVersionUnavailable: true });
+    assert.deepEqual(decisive(state), { ...decisive(at10), isResourceVersionUnavailable: true });
   });
 
   it("lists at once, no older than the version, where the server does not have it any more", () => {
     for (const outcome of [{ of: "watch", refused: expired } as const, watchEnds(tooOld)]) {
-      const { step, state, report } = transition(resumed, outcome, NOW_MS);
+      const { step, state, effects } = transition(resumed, outcome, NOW);
       assert.deepEqual(step, { do: "stream" });
-      assert.deepEqual(state, { ...fresh, resourceVersion: "10", isResourceVersionUnavailable: false });
-      assert.equal(report, undefined);
+      assert.deepEqual(decisive(state), decisive(at10));
+      assert.equal(effects.some((effect) => effect.do === "report"), false);
     }
     assert.equal(
-      transition(resumed, { of: "watch", refused: tooLarge }, NOW_MS).state.isResourceVersionUnavailable,
+      transition(resumed, { of: "watch", refused: tooLarge }, NOW).state.isResourceVersionUnavailable,
       true,
     );
   });
@@ -601,21 +653,20 @@ describe("restoredState", () => {
     for (const outcome of [{ of: "watch", refused: forbidden } as const, watchEnds(internal)]) {
       let state = resumed;
       for (let failed = 1; failed <= 3; failed++) {
-        const next = transition(state, outcome, NOW_MS);
-        assert.deepEqual(next.step, { do: "backOff", then: "start" });
+        const next = transition(state, outcome, NOW);
+        assert.equal(next.step.do === "backOff" && next.step.then, "start");
         assert.deepEqual(next.state.resumption, { failedWatches: failed, failedProbes: 0 });
         state = next.state;
       }
-      assert.deepEqual(state, failedThrice);
-      const last = transition(state, outcome, NOW_MS);
-      assert.equal("resumption" in last.state, false);
+      const last = transition(state, outcome, NOW);
+      assert.equal(last.state.resumption, undefined);
       assert.deepEqual(step({ of: "start" }, last.state), { do: "stream" });
     }
   });
 
   it("lists where a change was lost, or a frame cannot be decoded", () => {
-    for (const outcome of [{ of: "watch", relist: true } as const, watchEnds(undecodable)]) {
-      assert.equal("resumption" in transition(resumed, outcome, NOW_MS).state, false);
+    for (const outcome of [watchEnds(new RelistDue()), watchEnds(undecodable)]) {
+      assert.equal(transition(resumed, outcome, NOW).state.resumption, undefined);
     }
   });
 });

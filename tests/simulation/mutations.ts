@@ -7,10 +7,11 @@ import type { Mutation } from "../mutant.ts";
 
 const REFLECTOR = "src/reflector/list_watch_loop.ts";
 const WRITER = "src/reflector/store_writer.ts";
-const STATE = "src/reflector/state.ts";
 const WATCH_LIST = "src/reflector/watch_list.ts";
-const TRIAL = "src/reflector/stream_trial.ts";
-const OUTAGE = "src/reflector/outage.ts";
+const STATE = "src/reflector/state.ts";
+const TRANSITION = "src/reflector/transition.ts";
+const FAILURES = "src/reflector/failures.ts";
+const POSITION = "src/reflector/position.ts";
 const APPLIER = "src/informer/delta_applier.ts";
 const HISTORY = "src/informer/event_history.ts";
 const MERGED = "src/informer/mailbox.ts";
@@ -35,7 +36,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: a list that makes progress is limited to one timeout",
-    file: "src/reflector/list_request.ts",
+    file: "src/reflector/pager.ts",
     find: "if (more > 0) silence.feed();",
     replace: "",
   },
@@ -111,19 +112,19 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "streamed list: one that is reset, cut or without a response is requested for ever",
-    file: STATE,
+    file: TRANSITION,
     find: 'const lists = otherwise === "list" || trial.suspicion !== undefined;',
     replace: 'const lists = otherwise === "list";',
   },
   {
     name: "streamed list: one that is refused is requested for ever",
-    file: TRIAL,
+    file: FAILURES,
     find: "const isSuspect = nowMs - failingSinceMs >= LONGEST_FAILING_MS;",
     replace: "const isSuspect = false;",
   },
   {
     name: "streamed list: requested again with the next cycle, also after a failure",
-    file: TRIAL,
+    file: FAILURES,
     find: "return trial.pausedUntilMs !== undefined && nowMs < trial.pausedUntilMs;",
     replace: "return trial.pausedUntilMs !== undefined && nowMs < 0;",
   },
@@ -141,7 +142,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "streamed list: a stalled stream has no timeout",
-    file: "src/reflector/watchdog.ts",
+    file: "src/reflector/timers.ts",
     find: "if (restMs <= 0) this.#onExpired();",
     replace: "if (restMs <= 0) return;",
   },
@@ -154,45 +155,47 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: events after a bookmark in its chunk are skipped",
     file: WRITER,
-    find: "      if (this.#apply(item)) watch.events++;",
-    replace: '      if (this.#apply(item) && item.type === "BOOKMARK") break;',
+    find: "      this.#apply(item);\n",
+    replace: '      this.#apply(item);\n      if (item.type === "BOOKMARK") break;\n',
   },
   {
     name: "reflector: the resourceVersion moves past a delete that was lost",
     file: WRITER,
     find: 'if (eventType !== "DELETED" || !this.#deletesKey(key, resourceVersion)) quarantine.lost();',
-    replace: "if (key !== undefined && resourceVersion) this.#reached(resourceVersion);",
+    replace: "if (key !== undefined && resourceVersion) reach(position, resourceVersion, false);",
   },
   {
     name: "reflector: a watch starts again without a resourceVersion",
     file: REFLECTOR,
-    find: "resourceVersion: this.#writer.resourceVersion,",
-    replace: 'resourceVersion: "",',
+    find: "this.#openWatch({ resourceVersion, allowWatchBookmarks: true, signal })",
+    replace:
+      "this.#openWatch({ resourceVersion: resourceVersion.slice(0, 0), allowWatchBookmarks: true, signal })",
   },
   {
     name: "reflector: an expired watch is requested again",
-    file: STATE,
-    find: 'if (isTooManyRequests(error)) return { state, step: { do: "backOff", then: "watch" } };',
+    file: TRANSITION,
+    find: 'if (isTooManyRequests(error)) return go(state, { do: "backOff", then: "watch" });',
     replace:
-      'if (isTooManyRequests(error) || isExpired(error)) return { state, step: { do: "backOff", then: "watch" } };',
+      'if (isTooManyRequests(error) || isExpired(error)) return go(state, { do: "backOff", then: "watch" });',
   },
   {
     name: "reflector: a list does not change the resourceVersion",
-    file: "src/reflector/store_writer.ts",
-    find: "    }\n    this.#resourceVersion = resourceVersion;\n",
-    replace: "    }\n    this.#resourceVersion ||= resourceVersion;\n",
+    file: POSITION,
+    find: "const complete = { resourceVersion, completeVersion: resourceVersion, contact };",
+    replace:
+      "const complete = {\n    resourceVersion: position.resourceVersion || resourceVersion,\n    completeVersion: resourceVersion,\n    contact,\n  };",
   },
   {
     name: "reflector: a repeated event sets the resourceVersion back",
-    file: "src/reflector/store_writer.ts",
-    find: "      this.#olderVersion = resourceVersion;\n      return;",
-    replace: "      this.#olderVersion = resourceVersion;",
+    file: POSITION,
+    find: "    position.olderVersion = resourceVersion;\n    return;",
+    replace: "    position.olderVersion = resourceVersion;",
   },
   {
     name: "reflector: every attempt resets the backoff",
-    file: "src/reflector/retry_pacing.ts",
-    find: "const delayMs = this.#backoff.nextDelayMs();",
-    replace: "this.#backoff.reset?.();\n    const delayMs = this.#backoff.nextDelayMs();",
+    file: FAILURES,
+    find: "if (isWell) backoff.reset?.();",
+    replace: "backoff.reset?.();",
   },
   {
     name: "reflector: an ended watch leaves its timer",
@@ -214,7 +217,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "clock: silence is measured by the wall clock",
-    file: "src/reflector/watchdog.ts",
+    file: "src/reflector/timers.ts",
     find: "import { type Clock, monotonicNow, type TimerHandle } from",
     replace:
       "const monotonicNow = (clock: Clock) => clock.now();\nimport { type Clock, type TimerHandle } from",
@@ -227,27 +230,27 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reports: a failed connection of a watch does not reach the error handler",
-    file: "src/reflector/reflector_reports.ts",
+    file: FAILURES,
     find: "const isReported = endsCycle || !isTooManyRequests(error) ||",
     replace: "const isReported = endsCycle || (1 < 0) && !isTooManyRequests(error) ||",
   },
   {
     name: "reports: an outage is reported with each attempt",
-    file: OUTAGE,
-    find: "    this.#reported.add(kind);\n",
-    replace: '    if (kind === "refuses") this.#reported.add(kind);\n',
+    file: FAILURES,
+    find: "reported: [...outage.reported, kind]",
+    replace: 'reported: kind === "refuses" ? [...outage.reported, kind] : []',
   },
   {
     name: "reports: the end of an outage is not reported",
-    file: OUTAGE,
-    find: "    if (!wasReported) return;\n",
-    replace: "    if (wasReported) return;\n",
+    file: FAILURES,
+    find: "outage === undefined || outage.reported.length === 0",
+    replace: "outage === undefined || outage.reported.length > 0",
   },
   {
     name: "reports: an outage is not reported",
-    file: OUTAGE,
-    find: "    this.#warn(`${what}: ",
-    replace: '    if (kind === "refuses") this.#warn(`${what}: ',
+    file: FAILURES,
+    find: "if (outage.reported.includes(kind)) return { failures };",
+    replace: 'if (kind === "away") return { failures };',
   },
   {
     name: "queue: a relist deletes no known object (DeltaFIFO)",
@@ -313,17 +316,17 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: missing bookmarks have no effect",
-    file: "src/reflector/watch_end.ts",
-    find: "if (this.#bookmarks === 0 || ++this.#silentWatches + this.#bookmarks < 3) return false;",
-    replace: "return false;",
+    file: POSITION,
+    find: "if (rhythm.bookmarks === 0 || silentWatches + rhythm.bookmarks < 3) return",
+    replace: "if (rhythm.bookmarks < 1_000_000) return",
   },
   {
     name: "reflector: an older list does not change the position",
-    file: "src/reflector/store_writer.ts",
-    find: "    this.#resourceVersion = resourceVersion;\n    this.#completeVersion",
+    file: POSITION,
+    find: "return { ...NO_POSITION, ...complete, lastEventTimeMs, lastBookmarkTimeMs };",
     replace:
-      "    if (!isOlder(resourceVersion, this.#resourceVersion)) this.#resourceVersion = resourceVersion;\n" +
-      "    this.#completeVersion",
+      "if (isOlder(resourceVersion, position.resourceVersion)) complete.resourceVersion = position.resourceVersion;\n" +
+      "  return { ...NO_POSITION, ...complete, lastEventTimeMs, lastBookmarkTimeMs };",
   },
   {
     name: "informer: handlers are notified before the store is written",
@@ -468,12 +471,12 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: a relist that becomes due during a watch waits for another watch",
     file: REFLECTOR,
-    find: "this.#followed?.relistAt(dueMs)",
-    replace: "void dueMs",
+    find: "this.#followed?.relistAt(effect.dueMs)",
+    replace: "undefined",
   },
   {
     name: "reflector: a list leaves a listener",
-    file: "src/reflector/list_request.ts",
+    file: "src/reflector/pager.ts",
     find: "    silence.stop();\n    link.unlink();",
     replace: "    silence.stop();",
   },
@@ -491,7 +494,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: a resync happens only once",
-    file: "src/reflector/resync_timer.ts",
+    file: "src/reflector/timers.ts",
     find: "    this.#arm();\n    try {",
     replace: "    try {",
   },
@@ -586,8 +589,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "fresh reads: the reflector believes a proof, whatever has arrived",
     file: REFLECTOR,
-    find: 'position === "" || !this.#writer.hasReceived(after)',
-    replace: 'position === ""',
+    find: 'position.resourceVersion === "" || !hasReceived(position, after)',
+    replace: 'position.resourceVersion === ""',
   },
   {
     name: "fresh reads: a list of versions proves its version although the content differs",
@@ -715,9 +718,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: a watch that is opened counts as news of the server",
-    file: REFLECTOR,
-    find: "    this.#status.attempt = 0;\n    this.#reports",
-    replace: "    this.#status.attempt = 0;\n    this.#noteContact();\n    this.#reports",
+    file: STATE,
+    find: "      return opened(state, incident.isFollowing, now);",
+    replace:
+      "      return opened({ ...state, position: { ...state.position, contact: now } }, incident.isFollowing, now);",
   },
   {
     name: "snapshot: one of another cluster that responds at the same address is used",
@@ -727,15 +731,15 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "snapshot: a request for the server's version that is refused is repeated for ever",
-    file: STATE,
+    file: TRANSITION,
     find: "if ((isBroken || isRefused) && failedProbes < MOST_PROBES) {",
     replace: "if (isBroken || isRefused) {",
   },
   {
     name: "snapshot: bookmarks are missed after it was confirmed, and everything is listed",
-    file: REFLECTOR,
-    find: "    if (isComplete) this.#rhythm.proven();\n",
-    replace: "",
+    file: STATE,
+    find: "const rhythm = isComplete ? { ...state.rhythm, bookmarks: 0 } : state.rhythm;",
+    replace: "const rhythm = isComplete ? state.rhythm : state.rhythm;",
   },
   {
     name: "reflector: a proof moves the position between two watches",
@@ -752,7 +756,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "snapshot: a program that has one lists",
     file: STATE,
-    find: "  return needsList\n",
-    replace: "  return needsList || resourceVersion\n",
+    find: "    needsList\n      ? { ...next",
+    replace: "    needsList || resourceVersion\n      ? { ...next",
   },
 ];

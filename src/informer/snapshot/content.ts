@@ -2,7 +2,7 @@
 
 import { keyOf } from "../../meta/keys.ts";
 import { resourceVersionOf } from "../../meta/object.ts";
-import type { RestoredContent } from "../../reflector/reflector_wiring.ts";
+import type { RestoredContent } from "../../reflector/reflector_options.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import type { ObjectHead } from "../../text/object_reader.ts";
 import { ObjectText } from "../../text/object_text_reader.ts";
@@ -263,7 +263,7 @@ export class SnapshotKeeper<T> {
         break;
       case "replaced":
         this.#hasPosition = !isNoPosition(event.resourceVersion);
-        if (quarantine.relistDueMs === undefined) this.#repairedLosses = quarantine.losses;
+        if (quarantine.isRepaired) this.#repairedLosses = quarantine.losses;
         if (!this.#replaces) { for (const { key } of event.changes) this.#changed.add(key); }
         break;
       default:

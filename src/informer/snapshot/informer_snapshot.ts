@@ -2,7 +2,7 @@
 
 import { formatResource } from "../../meta/resource.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
-import type { Probe, ReflectedSnapshot, RestoredContent } from "../../reflector/reflector_wiring.ts";
+import type { Probe, ReflectedSnapshot, RestoredContent } from "../../reflector/reflector_options.ts";
 import type { ReflectorPhase } from "../../reflector/status.ts";
 import type { Held } from "../../store/holding.ts";
 import { errorMessage } from "../../util/errors.ts";

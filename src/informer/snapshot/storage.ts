@@ -12,7 +12,7 @@ import { CacheError } from "../../util/errors.ts";
 import type { ListWatchLoop } from "../../reflector/list_watch_loop.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import type { Quarantine } from "../../reflector/quarantine.ts";
-import type { ReflectedSnapshot } from "../../reflector/reflector_wiring.ts";
+import type { ReflectedSnapshot } from "../../reflector/reflector_options.ts";
 import type { ReflectorPhase, ReflectorStatus } from "../../reflector/status.ts";
 import type { Cache } from "../../store/cache.ts";
 import type { Held } from "../../store/holding.ts";

@@ -2,19 +2,26 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
-import { FakeClock } from "@listwatch/cache/testing";
-import { RetryPacing } from "../../src/reflector/retry_pacing.ts";
+import { delayAfter, NO_FAILURES } from "../../src/reflector/failures.ts";
 
 const expired = new StatusError(newStatus(410, "Expired", "too old resource version"));
 const unavailable = new StatusError(newStatus(503, "ServiceUnavailable", "down"));
 
-function newPacing(): RetryPacing {
-  let delayMs = 400;
-  const backoff = { nextDelayMs: () => (delayMs *= 2), reset: () => void (delayMs = 400) };
-  return new RetryPacing(backoff, { clock: new FakeClock(), random: () => 0 });
+/** The delays after one failure and the next, that double from 800 ms. */
+function newPacing(): { delayAfter: (failure: unknown) => number } {
+  let doubledMs = 400;
+  const backoff = { nextDelayMs: () => (doubledMs *= 2), reset: () => void (doubledMs = 400) };
+  let failures = NO_FAILURES;
+  return {
+    delayAfter: (failure) => {
+      const paced = delayAfter({ ...failures, failure }, 0, { backoff, random: () => 0 });
+      failures = paced.failures;
+      return paced.delayMs;
+    },
+  };
 }
 
-describe("RetryPacing.delayAfter: delays", () => {
+describe("delayAfter: delays", () => {
   it("are short after a 410, however long they have grown: the server is well, and waits for a list", () => {
     const pacing = newPacing();
     for (let i = 0; i < 5; i++) pacing.delayAfter(unavailable);

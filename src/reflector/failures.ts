@@ -1,0 +1,375 @@
+/**
+ * What failures mean: whether streamed lists are at fault, whether the server is away, and how long to wait.
+ * Pure, but for the delays that a user's backoff gives.
+ * @module
+ */
+
+import { failureInWords, NetworkError, networkErrorOf } from "../meta/request.ts";
+import { isExpired, isInternalError, isTooManyRequests, statusErrorOf } from "../meta/status.ts";
+import { CacheError, errorMessage } from "../util/errors.ts";
+import type { Moment } from "../util/clock.ts";
+import type { FailedTry, ReflectorError, ReflectorOutage } from "./status.ts";
+
+/**
+ * A watch was closed less than a second after its request, without a single event.
+ *
+ * Mirrors client-go's `VeryShortWatchError`.
+ *
+ * @example
+ * ```ts
+ * import { VeryShortWatchError } from "@listwatch/cache/reflector";
+ * console.log(new VeryShortWatchError("pods").code); // VeryShortWatch
+ * ```
+ *
+ * @category Reflector
+ */
+export class VeryShortWatchError extends CacheError {
+  /** Makes the error for a reflector's name. */
+  constructor(name: string) {
+    super(
+      "VeryShortWatch",
+      `very short watch: ${name}: unexpected watch close: watch lasted less than a second and no items received`,
+    );
+  }
+}
+
+/** A watch that ends sooner, without any event, has failed. */
+export const VERY_SHORT_WATCH_MS = 1_000;
+
+/** Ends a watch because a change was lost, and a relist is due. */
+export class RelistDue extends Error {}
+
+/** The stream is open, but its end bookmark does not come. */
+export class StalledStreamError extends Error {}
+
+/** Ends a watch because the program was suspended: its connection has probably died meanwhile. */
+export class SuspendedError extends NetworkError {
+  constructor(ms: number) {
+    const seconds = Math.round(ms / 1_000);
+    super(
+      "DeadPeer",
+      `the program was suspended for ${seconds} s: the watch is opened again from where it was`,
+    );
+  }
+}
+
+/** What went wrong in one word: a Status's reason, a network failure, or an error's code. */
+export function codeOf(error: unknown): string {
+  const status = statusErrorOf(error);
+  if (status !== undefined) return status.reason || String(status.httpStatus);
+  const network = networkErrorOf(error);
+  if (network !== undefined) return network.reason;
+  return error instanceof CacheError ? error.code : "Other";
+}
+
+/** What has failed. */
+export interface Failures {
+  /** What went wrong since the last delay: it may ask for a longer one. */
+  readonly failure: unknown;
+  /** What ended the last watch or try, if it was an error. */
+  readonly lastEnd: unknown;
+  /** What went wrong last, if anything ever did. */
+  readonly lastError: ReflectorError | undefined;
+  /** How many tries in a row have failed. */
+  readonly attempt: number;
+  /** How many in a row said that a resourceVersion expired. */
+  readonly expiries: number;
+  /** Since when the server is followed on open watches, in the clock's milliseconds. */
+  readonly healthySinceMs: number | undefined;
+  /** The first and the last of a series of watches that ended with an internal error. */
+  readonly internalErrors: { readonly firstMs: number; readonly lastMs: number } | undefined;
+  /** The present outage. */
+  readonly outage: Outage | undefined;
+}
+
+/** Nothing has failed. */
+export const NO_FAILURES: Failures = {
+  failure: undefined,
+  lastEnd: undefined,
+  lastError: undefined,
+  attempt: 0,
+  expiries: 0,
+  healthySinceMs: undefined,
+  internalErrors: undefined,
+  outage: undefined,
+};
+
+/** Something went wrong, unless `error` is `undefined`. */
+export function failed(failures: Failures, error: unknown, { wallMs }: Moment): Failures {
+  if (error === undefined) return failures;
+  const lastError = { message: errorMessage(error), code: codeOf(error), timeMs: wallMs };
+  return { ...failures, failure: error, lastEnd: error, lastError };
+}
+
+const INTERNAL_ERROR_RESET_MS = 60_000;
+
+/** A watch ended with this error; `retries`: it is one of the internal errors that a next watch answers. */
+export function afterInternalError(
+  failures: Failures,
+  error: unknown,
+  { nowMs, maxRetryMs }: { readonly nowMs: number; readonly maxRetryMs: number },
+): { readonly failures: Failures; readonly retries: boolean } {
+  if (!isInternalError(error)) return { failures, retries: false };
+  const before = failures.internalErrors;
+  const continues = before !== undefined && nowMs - before.lastMs < INTERNAL_ERROR_RESET_MS;
+  const firstMs = continues ? before.firstMs : nowMs;
+  const retries = maxRetryMs > 0 && nowMs - firstMs <= maxRetryMs;
+  return {
+    failures: { ...failures, internalErrors: retries ? { firstMs, lastMs: nowMs } : undefined },
+    retries,
+  };
+}
+
+/**
+ * A time in which a server cannot be read. It begins with the first request that fails, and is over when a
+ * watch is open again: a list alone does not end it, as a server that lets its clients list and not watch
+ * would otherwise be lost and found each minute. It is logged once at each end. In between, only a failure of
+ * another kind is logged: that a server which was away is back, and refuses, is news.
+ */
+export interface Outage extends ReflectorOutage {
+  readonly sinceMs: number;
+  /** What the last request failed with. */
+  readonly last: Error;
+  /** What the log has said of it. */
+  readonly reported: readonly Kind[];
+}
+
+/** The server is away, or it is there and refuses. */
+type Kind = "away" | "refuses";
+
+/** For so long, requests for patience (429) appear only in the log. */
+const PATIENCE_MS = 30_000;
+
+/**
+ * A request failed. A resourceVersion that expired is no outage: the server is well, and waits for a list.
+ *
+ * @returns Whether the user's callback receives it: a server that asks for patience (429) only where that
+ * continues, or where it ended a cycle. client-go does not report what a repeated request repairs.
+ */
+export function tryFailed(
+  failures: Failures,
+  error: Error,
+  { now, endsCycle }: { readonly now: Moment; readonly endsCycle: boolean },
+): { readonly failures: Failures; readonly isReported: boolean } {
+  const { outage: before } = failures;
+  const outage: Outage | undefined = isExpired(error) ? before : {
+    sinceTimeMs: before?.sinceTimeMs ?? now.wallMs,
+    sinceMs: before?.sinceMs ?? now.monotonicMs,
+    failedTries: (before?.failedTries ?? 0) + 1,
+    last: error,
+    reported: before?.reported ?? [],
+  };
+  const lastedMs = outage === undefined ? 0 : now.monotonicMs - outage.sinceMs;
+  const isReported = endsCycle || !isTooManyRequests(error) || lastedMs >= PATIENCE_MS;
+  return { failures: { ...failures, outage }, isReported };
+}
+
+/** The last failed request of the present outage. */
+export function lastTryOf({ outage }: Failures): FailedTry | undefined {
+  return outage && { error: outage.last, failedTries: outage.failedTries };
+}
+
+/**
+ * The next try comes after so many milliseconds, if it is known: time for the line about the failure before
+ * it, unless the log has it.
+ */
+export function outageLine(
+  failures: Failures,
+  delayMs: number | undefined,
+): { readonly failures: Failures; readonly line?: string } {
+  const { outage } = failures;
+  if (outage === undefined) return { failures };
+  const kind = kindOf(outage.last);
+  if (outage.reported.includes(kind)) return { failures };
+  const what = kind === "away" ? "lost the server" : "the server refuses";
+  const next = delayMs === undefined ? "" : `; next try in ${inSeconds(delayMs)}, and so on until it is back`;
+  return {
+    failures: { ...failures, outage: { ...outage, reported: [...outage.reported, kind] } },
+    line: `${what}: ${failureInWords(outage.last)}${next}`,
+  };
+}
+
+/** A watch is open: the line about the end of the outage, if the log has its beginning. */
+export function recoveryLine({ outage }: Failures, { monotonicMs }: Moment): string | undefined {
+  if (outage === undefined || outage.reported.length === 0) return undefined;
+  const { failedTries, sinceMs } = outage;
+  const tries = failedTries === 1 ? "1 failed try" : `${failedTries} failed tries`;
+  return `the server is back after ${inSeconds(monotonicMs - sinceMs)} and ${tries}`;
+}
+
+function kindOf(error: Error): Kind {
+  if (networkErrorOf(error) !== undefined || isTooManyRequests(error)) return "away";
+  return (statusErrorOf(error)?.httpStatus ?? 0) >= 500 ? "away" : "refuses";
+}
+
+function inSeconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+}
+
+/**
+ * Delays that grow.
+ *
+ * @category Reflector
+ */
+export interface RetryBackoff {
+  /** The delay before the next try, in milliseconds. */
+  nextDelayMs(): number;
+  /** Starts again at the first delay; called after two minutes of health. */
+  reset?(): void;
+}
+
+const HEALTH_RESETS_AFTER_MS = 120_000;
+const EXPIRED_MS = 800;
+/** Where a server asks for more, requests are repeated every ten minutes: it may be wrong by days. */
+const LONGEST_ASKED_MS = 600_000;
+// A list in pages may bring the very version that expired, and only the next one something newer.
+const SOON_EXPIRIES = 3;
+
+/**
+ * The delay after a failure, in milliseconds. Delays grow until the reflector has been healthy - following
+ * the server on an open watch - for two minutes on end. A try alone resets nothing, so a server that accepts
+ * and then fails is not hammered. What the server asks for (`Retry-After`) is waited for, up to ten minutes,
+ * and spread so that many clients do not come back at once. A server that says that a resourceVersion expired
+ * is well, and waits for a list: that comes soon, however long the delays have grown, unless it says so again
+ * and again.
+ */
+export function delayAfter(
+  failures: Failures,
+  nowMs: number,
+  { backoff, random }: { readonly backoff: RetryBackoff; readonly random: () => number },
+): { readonly failures: Failures; readonly delayMs: number } {
+  const { failure, healthySinceMs } = failures;
+  const isWell = healthySinceMs !== undefined && nowMs - healthySinceMs >= HEALTH_RESETS_AFTER_MS;
+  if (isWell) backoff.reset?.();
+  const grownMs = backoff.nextDelayMs();
+  const expiries = isExpired(failure) ? (isWell ? 0 : failures.expiries) + 1 : 0;
+  const askedMs = statusErrorOf(failure)?.retryAfterMs;
+  let delayMs = grownMs;
+  if (expiries > 0 && expiries <= SOON_EXPIRIES) {
+    delayMs = Math.min(grownMs, EXPIRED_MS * (1 + random()));
+  } else if (askedMs !== undefined) {
+    delayMs = Math.max(grownMs, Math.min(askedMs, LONGEST_ASKED_MS) + random() * grownMs);
+  }
+  return { failures: { ...failures, failure: undefined, healthySinceMs: undefined, expiries }, delayMs };
+}
+
+/**
+ * What streams have come to so far.
+ *
+ * A stream that does not finish may be a passing fault of the network, or a trap: a proxy that drops
+ * bookmarks, ends every answer after seconds, or resets requests that it does not know, and will do so for
+ * ever. A stream that is refused may mean that the server is away or busy; or that it never has the room for
+ * a stream that it has for a list. What distinguishes the two is a list: where that succeeds after streams
+ * have failed, the server is well, and the streams are at fault. Then lists take their place for a time,
+ * which doubles each time that a stream fails again.
+ */
+export interface StreamTrial {
+  /** How many in a row did not finish. */
+  readonly unfinished: number;
+  /** How long they took together, in milliseconds. */
+  readonly unfinishedMs: number;
+  /**
+   * When the first one failed since one finished or a list decided, for whatever reason, in the clock's
+   * milliseconds.
+   */
+  readonly failingSinceMs?: number;
+  /** What ended the last one, while the list that follows it decides whether streams are at fault. */
+  readonly suspicion?: Suspicion;
+  /** How long lists took the place of streams the last time, in milliseconds; 0 if they never did. */
+  readonly pauseMs: number;
+  /** Until when they do, in the clock's milliseconds. */
+  readonly pausedUntilMs?: number;
+}
+
+/** What may be wrong with streams. */
+export interface Suspicion {
+  /** What they did. */
+  readonly cause: "unfinished" | "refused";
+  /** What ended the last one. */
+  readonly message: string;
+}
+
+/** Lists take the place of streams from now on. */
+export interface StreamPauseBegin {
+  /** What the streams did. */
+  readonly cause: "stalled" | "unfinished" | "refused";
+  /** What ended the last one. */
+  readonly message: string;
+  /** For how long, in milliseconds. */
+  readonly ms: number;
+  /** Whether they did so before, and a stream that was tried after that time did not finish either. */
+  readonly isRepeated: boolean;
+}
+
+/** Nothing is held against streams. */
+export const NEW_TRIAL: StreamTrial = { unfinished: 0, unfinishedMs: 0, pauseMs: 0 };
+
+/** So many in a row, */
+const MOST_UNFINISHED = 3;
+/** or so long without coming to an end, and a list decides: as long as a stream may take to open. */
+const LONGEST_UNFINISHED_MS = 30_000;
+/** So long after the first that failed, whatever came of the others, a list decides as well. */
+const LONGEST_FAILING_MS = 60_000;
+const FIRST_PAUSE_MS = 3_600_000;
+const LAST_PAUSE_MS = 86_400_000;
+
+/** Whether lists take the place of streams at a time. */
+export function isPaused(trial: StreamTrial, nowMs: number): boolean {
+  return trial.pausedUntilMs !== undefined && nowMs < trial.pausedUntilMs;
+}
+
+/**
+ * A stream did not finish, for a reason that may be its own. Whether a list has to decide now, is whether
+ * there is a suspicion afterwards: what was held against streams before stays until one finishes.
+ */
+export function afterUnfinished(
+  trial: StreamTrial,
+  nowMs: number,
+  { lastedMs, message }: { readonly lastedMs: number; readonly message: string },
+): StreamTrial {
+  const unfinished = trial.unfinished + 1;
+  const unfinishedMs = trial.unfinishedMs + lastedMs;
+  const isSuspect = unfinished >= MOST_UNFINISHED || unfinishedMs >= LONGEST_UNFINISHED_MS;
+  const failing = afterFailure({ ...trial, unfinished, unfinishedMs }, nowMs, {
+    cause: "unfinished",
+    message,
+  });
+  return isSuspect ? { ...failing, suspicion: { cause: "unfinished", message } } : failing;
+}
+
+/** A stream was refused, as lists may be as well: streams are suspected only where that continues. */
+export function afterRefused(trial: StreamTrial, nowMs: number, message: string): StreamTrial {
+  return afterFailure(trial, nowMs, { cause: "refused", message });
+}
+
+function afterFailure(trial: StreamTrial, nowMs: number, what: Suspicion): StreamTrial {
+  const { suspicion: _, failingSinceMs = nowMs, ...rest } = trial;
+  const isSuspect = nowMs - failingSinceMs >= LONGEST_FAILING_MS;
+  return { ...rest, failingSinceMs, ...(isSuspect ? { suspicion: what } : {}) };
+}
+
+/** A list was stored, or failed: then the server is not well, and the streams may not be at fault. */
+export function trialAfterList(
+  trial: StreamTrial,
+  nowMs: number,
+  { failed }: { readonly failed: boolean },
+): { readonly trial: StreamTrial; readonly pause?: StreamPauseBegin } {
+  const { suspicion, failingSinceMs: _, ...rest } = trial;
+  if (suspicion === undefined) return { trial: failed ? trial : rest };
+  return failed ? { trial: rest } : pauseStreams(rest, nowMs, suspicion);
+}
+
+/** Streams are at fault. */
+export function pauseStreams(
+  trial: StreamTrial,
+  nowMs: number,
+  why: Pick<StreamPauseBegin, "cause" | "message">,
+): { readonly trial: StreamTrial; readonly pause: StreamPauseBegin } {
+  const { failingSinceMs: _, ...rest } = trial;
+  const ms = trial.pauseMs === 0 ? FIRST_PAUSE_MS : Math.min(trial.pauseMs * 2, LAST_PAUSE_MS);
+  return {
+    // The next stream has one chance.
+    trial: { ...rest, unfinished: MOST_UNFINISHED, pauseMs: ms, pausedUntilMs: nowMs + ms },
+    pause: { ...why, ms, isRepeated: trial.pauseMs > 0 },
+  };
+}

@@ -1,0 +1,167 @@
+/** What a reflector tells: its status, log lines, callbacks, metrics. */
+
+import { type Clock, monotonicNow } from "../util/clock.ts";
+import { callGuarded, errorMessage } from "../util/errors.ts";
+import { consoleLogger, type LogFields, type Logger } from "../util/logger.ts";
+import type { MetricLabels, Metrics } from "../util/metrics.ts";
+import { codeOf } from "./failures.ts";
+import type { ReflectorOptions } from "./reflector_options.ts";
+import type { Effect, ReflectorState } from "./state.ts";
+import { ageMs, type ReflectorStatus } from "./status.ts";
+
+/** The status that a state has at present. */
+export function statusOf(state: ReflectorState, quarantined: number, clock: Clock): ReflectorStatus {
+  const { phase, position, failures, rhythm, nextRetryTimeMs, streamPause, progress } = state;
+  const { resourceVersion, contact, lastEventTimeMs, lastBookmarkTimeMs } = position;
+  const { attempt, lastError, outage } = failures;
+  return {
+    phase,
+    resourceVersion,
+    attempt,
+    quarantined,
+    ...(lastEventTimeMs === undefined ? {} : { lastEventTimeMs }),
+    ...(lastBookmarkTimeMs === undefined ? {} : { lastBookmarkTimeMs }),
+    ...(contact === undefined ? {} : { lastContactTimeMs: contact.wallMs, lagMs: ageMs(contact, clock) }),
+    ...(rhythm.isExpected ? {} : { hasNoBookmarks: true }),
+    ...(nextRetryTimeMs === undefined ? {} : { nextRetryTimeMs }),
+    ...(lastError === undefined ? {} : { lastError }),
+    ...(streamPause === undefined ? {} : { streamPause }),
+    ...(outage === undefined
+      ? {}
+      : { outage: { sinceTimeMs: outage.sinceTimeMs, failedTries: outage.failedTries } }),
+    ...(progress === undefined ? {} : { progress }),
+  };
+}
+
+/** The most causes of failed watches that are distinguished: more than one server has. */
+const MOST_CAUSES = 100;
+
+/** Calls the user's callbacks, and writes to the log. What callbacks throw is logged. */
+export class ReflectorReports {
+  readonly #name: string;
+  readonly #watchErrorHandler: ReflectorOptions["watchErrorHandler"];
+  readonly #logger: Logger;
+  readonly #listeners = new Set<(status: ReflectorStatus) => void>();
+  /** What the log was warned of since a watch was well. */
+  readonly #warned = new Set<string>();
+
+  constructor(name: string, options: Pick<ReflectorOptions, "watchErrorHandler" | "logger">) {
+    this.#name = name;
+    this.#watchErrorHandler = options.watchErrorHandler;
+    this.#logger = options.logger ?? consoleLogger;
+  }
+
+  /** Adds a listener; the function returned takes it away. */
+  listen(listener: (status: ReflectorStatus) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** The listeners receive the status. */
+  notify(status: () => ReflectorStatus): void {
+    if (this.#listeners.size === 0) return;
+    const present = status();
+    for (const listener of this.#listeners) this.#guarded("a status listener", () => listener(present));
+  }
+
+  /** The watch error handler receives an error. */
+  report(error: Error): void {
+    const handler = this.#watchErrorHandler;
+    if (handler !== undefined) this.#guarded("watchErrorHandler", () => handler(error));
+  }
+
+  /** A line in the log. */
+  log({ level, text, isOutage, once }: Omit<Extract<Effect, { do: "log" }>, "do">): void {
+    const isNews = !once || !this.#warned.has(text);
+    if (once && isNews && this.#warned.size < MOST_CAUSES) this.#warned.add(text);
+    const fields: LogFields = { reflector: this.#name, ...(isOutage && { isOutage }) };
+    this.#logger[isNews ? level : "debug"](`${this.#name}: ${text}`, fields);
+  }
+
+  /** A watch was well: warnings are news again. */
+  forgetWarnings(): void {
+    this.#warned.clear();
+  }
+
+  #guarded(what: string, call: () => unknown): void {
+    callGuarded(call, (error) => {
+      const text = `${this.#name}: ${what} threw: ${errorMessage(error)}`;
+      this.#logger.error(text, { reflector: this.#name, error });
+    });
+  }
+}
+
+/** Reports a reflector's measurements. */
+export class ReflectorMetrics {
+  readonly #metrics: Metrics;
+  readonly #clock: Clock;
+  readonly #labels: MetricLabels;
+  /** Counts the bytes of lists. */
+  readonly onListBytes: (bytes: number) => void;
+  /** Counts the bytes of watches. */
+  readonly onWatchBytes: (bytes: number) => void;
+  #cycles = 0;
+
+  constructor(metrics: Metrics, name: string, clock: Clock) {
+    this.#metrics = metrics;
+    this.#clock = clock;
+    this.#labels = { name };
+    const counter = (counted: string) => (bytes: number) => this.#count(counted, bytes);
+    this.onListBytes = counter("reflector_list_bytes_total");
+    this.onWatchBytes = counter("reflector_watch_bytes_total");
+  }
+
+  /** A cycle begins; `error` is what ended the one before, if something did. */
+  cycleBegins(error: unknown): void {
+    if (this.#cycles++ > 0) this.#count("reflector_relists_total", 1, { reason: reasonOf(error) });
+  }
+
+  /** A list begins; call what it returns with the number of its items when they are stored. */
+  listBegins(): (items: number) => void {
+    this.#count("reflector_lists_total", 1);
+    const startMs = monotonicNow(this.#clock);
+    return (items) => {
+      this.#observe("reflector_list_duration_seconds", (monotonicNow(this.#clock) - startMs) / 1_000);
+      this.#observe("reflector_items_per_list", items);
+    };
+  }
+
+  /** A watch is open. */
+  watchBegins(): void {
+    this.#count("reflector_watches_total", 1);
+  }
+
+  /** An open watch has ended. */
+  watchEnds(lastedMs: number, items: number, isVeryShort: boolean): void {
+    this.#observe("reflector_watch_duration_seconds", lastedMs / 1_000);
+    this.#observe("reflector_items_per_watch", items);
+    if (isVeryShort) this.#count("reflector_short_watches_total", 1);
+  }
+
+  /** A watch is requested again, without a list; `error` is what ended the one before. */
+  reconnects(error: unknown): void {
+    this.#count("reflector_reconnects_total", 1, { reason: reasonOf(error) });
+  }
+
+  /** An event was applied. */
+  eventApplied(type: string): void {
+    this.#count("reflector_events_total", 1, { type });
+  }
+
+  /** Something came from the server: the lag is the time since then. */
+  contact(wallMs: number): void {
+    this.#metrics.gauge("reflector_last_contact_timestamp_seconds", wallMs / 1_000, this.#labels);
+  }
+
+  #count(name: string, value: number, labels?: MetricLabels): void {
+    this.#metrics.count(name, value, labels === undefined ? this.#labels : { ...this.#labels, ...labels });
+  }
+
+  #observe(name: string, value: number): void {
+    this.#metrics.observe(name, value, this.#labels);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error === undefined ? "closed" : codeOf(error);
+}

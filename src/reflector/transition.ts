@@ -1,0 +1,399 @@
+/**
+ * The next state of a reflector, and what to do next: the chart of state.ts. Pure: no I/O, no clock, no
+ * randomness.
+ *
+ * What each failure leads to is client-go's answer
+ * (https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go); where this differs, the
+ * reason is beside it.
+ *
+ * @module
+ */
+
+import { isConnectionRefused, networkErrorOf } from "../meta/request.ts";
+import { isOlder } from "../meta/object.ts";
+import {
+  isExpired,
+  isInternalError,
+  isResourceVersionTooLarge,
+  isTooManyRequests,
+  statusErrorOf,
+} from "../meta/status.ts";
+import { errorMessage, toError } from "../util/errors.ts";
+import type { Moment } from "../util/clock.ts";
+import {
+  afterInternalError,
+  afterRefused,
+  afterUnfinished,
+  failed,
+  isPaused,
+  NEW_TRIAL,
+  pauseStreams,
+  RelistDue,
+  StalledStreamError,
+  type StreamPauseBegin,
+  type StreamTrial,
+  SuspendedError,
+  trialAfterList,
+  tryFailed,
+  VERY_SHORT_WATCH_MS,
+  VeryShortWatchError,
+} from "./failures.ts";
+import { listedAt, rhythmAfterList, rhythmAfterWatch } from "./position.ts";
+import { isBrokenFrame } from "./quarantine.ts";
+import type { Change, Effect, Outcome, ReflectorState, Step, Transition } from "./state.ts";
+
+/** So many watches from a snapshot's version may fail before everything is listed. */
+const MOST_FAILED_RESUMPTIONS = 3;
+/** So many times the server's version is requested. */
+const MOST_PROBES = 3;
+/** A watch that ends sooner, for no reason given, is a failure when it comes to pacing. */
+const SHORT_MS = 5_000;
+/** A watch that lasts so long was well, whatever ended it. */
+const LONG_MS = 120_000;
+
+/** The state after an outcome, and the next step. */
+export function transition(state: ReflectorState, outcome: Outcome, now: Moment): Transition {
+  const noted = { ...state, failures: failed(state.failures, errorOf(outcome), now) };
+  const next = afterOutcome(noted, outcome, now);
+  const error = tried(outcome, next.step);
+  if (error === undefined) return next;
+  // client-go keeps requests to itself that it repeats: a server that is lost should be noticed.
+  const endsCycle = next.step.do === "backOff" && next.step.error !== undefined;
+  const { failures, isReported } = tryFailed(next.state.failures, error, { now, endsCycle });
+  return {
+    state: { ...next.state, failures },
+    step: next.step,
+    effects: [
+      ...next.effects,
+      { do: "log", level: "debug", text: error.message },
+      ...(isReported ? [{ do: "report", error } as const] : []),
+    ],
+  };
+}
+
+/** What a step failed with; an open watch that ends is looked at more closely. */
+function errorOf(outcome: Outcome): unknown {
+  if ("error" in outcome) return outcome.error;
+  if ("cause" in outcome) return outcome.cause;
+  return "refused" in outcome ? outcome.refused : undefined;
+}
+
+/** What ended the cycle; or what a request failed with that is repeated, after a delay or another way. */
+function tried(outcome: Outcome, step: Step): Error | undefined {
+  if (step.do === "backOff" && step.error !== undefined) return step.error;
+  const error = "error" in outcome ? outcome.error : "refused" in outcome ? outcome.refused : undefined;
+  const isRepeated = step.do === "backOff" || networkErrorOf(error) !== undefined;
+  return isRepeated && error !== undefined ? toError(error) : undefined;
+}
+
+function afterOutcome(state: ReflectorState, outcome: Outcome, now: Moment): Transition {
+  const nowMs = now.monotonicMs;
+  switch (outcome.of) {
+    case "start":
+      return begin(state, nowMs);
+    case "probe":
+      return afterProbe(state, outcome, nowMs);
+    case "stream":
+      return afterStream(state, outcome, now);
+    case "list": {
+      const { trial, pause } = trialAfterList(state.trial, nowMs, { failed: "error" in outcome });
+      const next = afterList({ ...state, trial }, outcome, now);
+      return pause === undefined ? next : paused(next, pause, now);
+    }
+    case "watch": {
+      const end = "refused" in outcome ? { state, effects: [], end: outcome } : endOf(state, outcome, now);
+      const next = state.resumption === undefined
+        ? afterWatch(end.state, end.end, nowMs)
+        : afterResumed(end.state, end.end, nowMs);
+      return { ...next, effects: [...end.effects, ...next.effects] };
+    }
+  }
+}
+
+function go(state: ReflectorState, step: Step, effects: readonly Effect[] = []): Transition {
+  return { state, step, effects };
+}
+
+function begin(state: ReflectorState, nowMs: number): Transition {
+  if (state.resumption !== undefined) return go(state, { do: "probe" });
+  return go(state, { do: state.settings.streams && !isPaused(state.trial, nowMs) ? "stream" : "list" });
+}
+
+/**
+ * The server is away, or asks for patience: the same request may well be answered in a while, without another
+ * list. client-go knows a refused connection here and retries the other failures of a connection below the
+ * reflector; some runtimes do not distinguish the two.
+ */
+function isRetriable(error: unknown): boolean {
+  return networkErrorOf(error) !== undefined || isTooManyRequests(error);
+}
+
+/** The server cannot answer for this resourceVersion: too old, or one it has not reached. */
+function isUnavailable(error: unknown): boolean {
+  return isExpired(error) || isResourceVersionTooLarge(error);
+}
+
+function afterProbe(
+  state: ReflectorState,
+  outcome: Extract<Outcome, { of: "probe" }>,
+  nowMs: number,
+): Transition {
+  if ("error" in outcome) return afterFailedProbe(state, outcome.error, nowMs);
+  const { serverVersion, isOtherCluster } = outcome;
+  // A server that was restored from a backup would accept the watch, and send nothing of what happens up to
+  // that version.
+  if (
+    isOtherCluster || (serverVersion !== undefined && isOlder(serverVersion, state.position.resourceVersion))
+  ) {
+    return begin({ ...state, resumption: undefined, isResourceVersionUnavailable: true }, nowMs);
+  }
+  return go(state, { do: "watch" });
+}
+
+/**
+ * A server that is away is tried again: a list would fail as well. One that answers everything else may never
+ * answer this: if it is busy or broken, everything is listed; if it does not permit the request, or that
+ * breaks, the watch may still be possible.
+ */
+function afterFailedProbe(state: ReflectorState, error: unknown, nowMs: number): Transition {
+  if (isConnectionRefused(error)) return go(state, { do: "backOff", then: "start" });
+  const { failedWatches = 0, failedProbes: before = 0 } = state.resumption ?? {};
+  const failedProbes = before + 1;
+  const isBroken = networkErrorOf(error) !== undefined;
+  const isRefused = isTooManyRequests(error) || (statusErrorOf(error)?.httpStatus ?? 0) >= 500;
+  const next = { ...state, resumption: { failedWatches, failedProbes } };
+  if ((isBroken || isRefused) && failedProbes < MOST_PROBES) {
+    return go(next, { do: "backOff", then: "start" });
+  }
+  return isRefused ? begin({ ...state, resumption: undefined }, nowMs) : go(next, { do: "watch" });
+}
+
+function afterStream(
+  state: ReflectorState,
+  outcome: Extract<Outcome, { of: "stream" }>,
+  now: Moment,
+): Transition {
+  const nowMs = now.monotonicMs;
+  if ("resourceVersion" in outcome) {
+    const { resourceVersion, received = now } = outcome;
+    const finished = { ...state, trial: NEW_TRIAL, streamPause: undefined };
+    return go(listed(finished, resourceVersion, { byBookmark: true, received }), { do: "watch" });
+  }
+  if ("unproven" in outcome) return begin(state, nowMs);
+  const { lastedMs } = outcome;
+  // client-go asks again at once, which is a hot loop where a proxy closes streams.
+  if ("closed" in outcome) {
+    const { closed: message } = outcome;
+    return unfinished(afterUnfinished(state.trial, nowMs, { lastedMs, message }), state, "backOff");
+  }
+  const { error } = outcome;
+  const message = errorMessage(error);
+  if (error instanceof StalledStreamError) {
+    // client-go waits for ever. A server that ignores sendInitialEvents, or a proxy that drops bookmarks,
+    // will do so again.
+    const { trial, pause } = pauseStreams(state.trial, nowMs, { cause: "stalled", message });
+    return paused(go({ ...state, trial }, { do: "list" }), pause, now);
+  }
+  // A server that is away, or names a time because it is busy, may well know how to stream.
+  if (isConnectionRefused(error) || isTooManyRequests(error)) return refused(state, error, nowMs);
+  if (isRetriable(error)) {
+    return unfinished(afterUnfinished(state.trial, nowMs, { lastedMs, message }), state, "backOff");
+  }
+  if (isUnavailable(error)) {
+    const unavailable = { ...state, isResourceVersionUnavailable: true };
+    const next = refused(unavailable, error, nowMs);
+    // At once the first time; a server that refuses the most recent data as well is given time.
+    return state.isResourceVersionUnavailable ? next : go(next.state, { do: "stream" });
+  }
+  if (statusErrorOf(error)?.retryAfterMs !== undefined) return refused(state, error, nowMs);
+  // What is no stream at all: a list on one line, a page of a proxy, nothing.
+  if (isBrokenFrame(error) || error instanceof VeryShortWatchError) {
+    return unfinished(afterUnfinished(state.trial, nowMs, { lastedMs, message }), state, "list");
+  }
+  return go(state, { do: "list" });
+}
+
+/**
+ * A stream was refused as a list might be: another one is tried, unless a list has to decide whether that is
+ * so. It waits as long as the server asked for.
+ */
+function refused(state: ReflectorState, error: unknown, nowMs: number): Transition {
+  const trial = afterRefused(state.trial, nowMs, errorMessage(error));
+  const next = { ...state, trial };
+  if (trial.suspicion === undefined) return go(next, { do: "backOff", then: "stream" });
+  const isAskedToWait = statusErrorOf(error)?.retryAfterMs !== undefined || isTooManyRequests(error);
+  return go(next, isAskedToWait ? { do: "backOff", then: "list" } : { do: "list" });
+}
+
+/**
+ * A stream did not finish: another one is tried, unless a list has to decide whether streams are at fault.
+ */
+function unfinished(trial: StreamTrial, state: ReflectorState, otherwise: "backOff" | "list"): Transition {
+  const lists = otherwise === "list" || trial.suspicion !== undefined;
+  return go({ ...state, trial }, lists ? { do: "list" } : { do: "backOff", then: "stream" });
+}
+
+const PAUSE_IN_WORDS: Readonly<Record<StreamPauseBegin["cause"], string>> = {
+  stalled: "the streamed list stalled",
+  unfinished: "streamed lists do not come to their end",
+  refused: "streamed lists are refused, and lists are not",
+};
+
+/** Lists take the place of streams; said once, until a stream finishes. */
+function paused(next: Transition, pause: StreamPauseBegin, { wallMs }: Moment): Transition {
+  const { cause, message, ms, isRepeated } = pause;
+  const streamPause = { cause, message, sinceTimeMs: wallMs, untilTimeMs: wallMs + ms };
+  const text = `${PAUSE_IN_WORDS[cause]}; listing instead for the next ${ms / 3_600_000} h: ${message}`;
+  return {
+    ...next,
+    state: { ...next.state, streamPause },
+    effects: [...next.effects, { do: "log", level: isRepeated ? "debug" : "warn", text }],
+  };
+}
+
+function afterList(
+  state: ReflectorState,
+  outcome: Extract<Outcome, { of: "list" }>,
+  now: Moment,
+): Transition {
+  if ("resourceVersion" in outcome) {
+    const { resourceVersion, received = now, paginated, attempt } = outcome;
+    const isExact = attempt.limit > 0 && resourceVersion === attempt.requestedResourceVersion;
+    const known = {
+      ...state,
+      paginatedResult: state.paginatedResult || (paginated && attempt.requestedResourceVersion === "0"),
+      exactResourceVersion: isExact ? resourceVersion : state.exactResourceVersion,
+    };
+    return go(listed(known, resourceVersion, { byBookmark: false, received }), { do: "watch" });
+  }
+  const { error, attempt, again } = outcome;
+  if (!isUnavailable(error)) return go(state, { do: "backOff", then: "start", error: toError(error) });
+  const unavailable = { ...state, isResourceVersionUnavailable: true };
+  return go(
+    unavailable,
+    again ? { do: "backOff", then: "start", error: toError(error) } : { do: "list", again: attempt },
+  );
+}
+
+/** A whole list was written: with that, all is well. `byBookmark`: a bookmark said that it was all. */
+function listed(
+  state: ReflectorState,
+  resourceVersion: string,
+  { byBookmark, received }: { readonly byBookmark: boolean; readonly received: Moment },
+): ReflectorState {
+  const rhythm = state.position.isConfirmed ? state.rhythm : { ...state.rhythm, bookmarks: 0 };
+  return {
+    ...state,
+    position: listedAt(state.position, resourceVersion, received),
+    rhythm: rhythmAfterList(rhythm, byBookmark),
+    losses: { ...state.losses, relistDueMs: undefined },
+    failures: { ...state.failures, failure: undefined, attempt: 0 },
+    isResourceVersionUnavailable: false,
+    resumption: undefined,
+    watchesSinceList: 0,
+  };
+}
+
+/** How a watch ended: it was not opened, a change was lost on it, or it was open, and for one reason is not any more. */
+type WatchEnd =
+  | { readonly refused: unknown }
+  | { readonly relist: true }
+  | { readonly error?: unknown; readonly retriesInternalError: boolean; readonly isShort: boolean };
+
+/** Classifies the end of an open watch. */
+function endOf(
+  state: ReflectorState,
+  { ended: error, lastedMs }: Extract<Outcome, { of: "watch"; ended: unknown }>,
+  now: Moment,
+): Change & { readonly end: WatchEnd } {
+  const { events, bookmarks } = state.position;
+  const { name, bookmarkSilenceMs: silenceMs, maxInternalErrorRetryMs: maxRetryMs } = state.settings;
+  const isShort = lastedMs < SHORT_MS;
+  const measured = (isVeryShort: boolean): Effect => ({ do: "measureWatch", lastedMs, events, isVeryShort });
+  const followed = { bookmarks, lastedMs, silenceMs };
+  if (error instanceof SuspendedError) {
+    // Its silence says nothing, its bookmarks do.
+    const rhythm = bookmarks > 0 ? rhythmAfterWatch(state.rhythm, followed).rhythm : state.rhythm;
+    return {
+      state: { ...state, rhythm, failures: failed(state.failures, error, now) },
+      effects: [{ do: "log", level: "warn", text: error.message }, measured(false)],
+      end: { retriesInternalError: false, isShort: false },
+    };
+  }
+  // A connection that broke is a watch that ended: what it delivered is valid, and the next one continues
+  // from there.
+  const failure = networkErrorOf(error) === undefined ? error : undefined;
+  const isVeryShort = failure === undefined && events === 0 && lastedMs < VERY_SHORT_WATCH_MS;
+  const { rhythm, isDue } = rhythmAfterWatch(state.rhythm, followed);
+  const next = { ...state, rhythm, failures: failed(state.failures, error, now) };
+  if (failure instanceof RelistDue) return { state: next, effects: [measured(false)], end: { relist: true } };
+  if (isDue && failure === undefined) {
+    const text = "bookmarks do not come any more; listing, in case the server was restored";
+    const effects: Effect[] = [measured(isVeryShort), { do: "log", level: "warn", text }];
+    return { state: next, effects, end: { relist: true } };
+  }
+  if (failure === undefined && !isVeryShort) {
+    return {
+      state: next,
+      effects: [measured(false), { do: "forgetWarnings" }],
+      end: { retriesInternalError: false, isShort },
+    };
+  }
+  const cause = isVeryShort ? new VeryShortWatchError(name) : failure;
+  const { failures, retries: retriesInternalError } = afterInternalError(
+    failed(state.failures, cause, now),
+    cause,
+    { nowMs: now.monotonicMs, maxRetryMs },
+  );
+  const text = `watch ended: ${errorMessage(cause)}`;
+  return {
+    state: { ...next, failures },
+    effects: [
+      measured(isVeryShort),
+      ...(lastedMs >= LONG_MS ? [{ do: "forgetWarnings" } as const] : []),
+      isExpired(cause) ? { do: "log", level: "debug", text } : { do: "log", level: "warn", text, once: true },
+    ],
+    end: { error: cause, retriesInternalError, isShort },
+  };
+}
+
+function afterWatch(state: ReflectorState, end: WatchEnd, nowMs: number): Transition {
+  if ("refused" in end) {
+    if (isRetriable(end.refused)) return go(state, { do: "backOff", then: "watch" });
+    return go(state, { do: "backOff", then: "start", error: toError(end.refused) });
+  }
+  if ("relist" in end) return begin(state, nowMs);
+  const { error } = end;
+  if (error === undefined) {
+    // client-go watches again at once, which is a hot loop where a proxy closes what it has just opened.
+    return go(state, end.isShort ? { do: "backOff", then: "watch" } : { do: "watch" });
+  }
+  if (isTooManyRequests(error)) return go(state, { do: "backOff", then: "watch" });
+  if (isInternalError(error) && end.retriesInternalError) return go(state, { do: "watch" });
+  // From exactly this version the watch would only come to the same frame again: the list must go beyond.
+  const exactResourceVersion = isBrokenFrame(error)
+    ? state.position.resourceVersion
+    : state.exactResourceVersion;
+  return go({ ...state, exactResourceVersion }, { do: "backOff", then: "start" });
+}
+
+/** After a watch from a snapshot's version, whose content the server has not confirmed. */
+function afterResumed(state: ReflectorState, end: WatchEnd, nowMs: number): Transition {
+  const listing = { ...state, resumption: undefined };
+  const error = "refused" in end ? end.refused : "relist" in end ? undefined : end.error;
+  if (isUnavailable(error)) {
+    return begin({ ...listing, isResourceVersionUnavailable: isResourceVersionTooLarge(error) }, nowMs);
+  }
+  const next = afterWatch(state, end, nowMs);
+  const { failedWatches: before = 0, failedProbes = 0 } = state.resumption ?? {};
+  if (next.step.do === "watch") return next;
+  if (next.step.do === "backOff" && next.step.then === "watch") {
+    // The server was away, and may be another one, or answer now.
+    return failedProbes < MOST_PROBES ? next : { ...next, step: { do: "backOff", then: "start" } };
+  }
+  const failedWatches = before + 1;
+  if ("relist" in end || isBrokenFrame(error) || failedWatches > MOST_FAILED_RESUMPTIONS) {
+    return afterWatch(listing, end, nowMs);
+  }
+  return { ...next, state: { ...next.state, resumption: { failedWatches, failedProbes } } };
+}
