@@ -373,10 +373,11 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: the version that was seen last is that of an older event, also after a list",
-    file: "src/reflector/store_writer.ts",
-    within: "replace",
-    find: "this.#olderVersion = undefined;",
-    replace: "",
+    file: "src/reflector/position.ts",
+    within: "listedAt",
+    find: "return { ...NO_POSITION, ...complete, lastEventTimeMs, lastBookmarkTimeMs };",
+    replace:
+      "return { ...NO_POSITION, ...complete, lastEventTimeMs, lastBookmarkTimeMs, olderVersion: position.olderVersion };",
     test: "tests/reflector/reflector_test.ts",
   },
   {
@@ -421,10 +422,10 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "snapshot: after it was confirmed, everything is listed for want of bookmarks",
-    file: "src/reflector/list_watch_loop.ts",
-    within: "confirmed",
-    find: "if (isComplete) this.#rhythm.proven();",
-    replace: "",
+    file: "src/reflector/state.ts",
+    within: "noted",
+    find: "const rhythm = isComplete ? { ...state.rhythm, bookmarks: 0 } : state.rhythm;",
+    replace: "const { rhythm } = state;",
     test: "tests/informer/snapshot_restart_test.ts",
   },
   {
