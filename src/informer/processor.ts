@@ -1,15 +1,17 @@
 /** The handlers of an informer. */
 
-import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import type { FailedTry } from "../reflector/status.ts";
-import type { Held, Holding, KeyedHead } from "../store/holding.ts";
-import { type Clock, monotonicNow } from "../util/clock.ts";
+import type { Held, KeyedHead } from "../store/holding.ts";
+import { monotonicNow } from "../util/clock.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
-import type { Logger } from "../util/logger.ts";
-import type { Metrics } from "../util/metrics.ts";
 import { type Steps, TurnQueue } from "../util/turns.ts";
 import type { Notification, ResourceEventHandler } from "./events.ts";
-import { newHeadOpener, type Opener, ProcessorListener } from "./processor_listener.ts";
+import {
+  newHeadOpener,
+  type Opener,
+  ProcessorListener,
+  type ProcessorOptions,
+} from "./processor_listener.ts";
 import { ListNotifications, type NotificationReceiver } from "./list_application.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 
@@ -75,30 +77,7 @@ export interface HandlerRegistration {
   readonly isRemoved: boolean;
 }
 
-/** What a processor is made of. */
-export interface ProcessorOptions<T> {
-  /** Opens the objects of notifications, or reads their heads. */
-  readonly holding: Pick<Holding<T>, "open" | "convert" | "head">;
-  /** Whether heads are frozen before a handler receives them, as the objects are. False by default. */
-  readonly freezes?: boolean | undefined;
-  /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
-  readonly resyncCheckPeriodMs: number;
-  /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */
-  readonly keyFunc?: KeyFunc;
-  /** Where measurements go; nowhere by default. */
-  readonly metrics?: Metrics | undefined;
-  /** What the informer's last request failed with, while the server cannot be read. */
-  readonly failure?: () => FailedTry | undefined;
-  /** How long a stop waits for a call of a handler, in milliseconds; 10,000 by default. */
-  readonly stopTimeoutMs?: number | undefined;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** For log lines. */
-  readonly name: string;
-}
-
 const MINIMUM_RESYNC_PERIOD_MS = 1_000;
-const DEFAULT_STOP_TIMEOUT_MS = 10_000;
 
 /** Hands each notification to all listeners, or to those whose resync is due. */
 export class Processor<T> implements NotificationReceiver<Held<T>> {
@@ -173,8 +152,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     { resyncPeriodMs: requestedMs, name: own, mailbox = {}, receives = "objects" }: ListenerOptions,
     { started }: { readonly started: boolean },
   ): ProcessorListener<T> {
-    const { clock, holding, logger, name, keyFunc = deletionHandlingMetaNamespaceKey, freezes } =
-      this.#options;
+    const { holding, logger, name, freezes } = this.#options;
     const receivesHeads = receives === "heads";
     if (!receivesHeads && receives !== "objects") {
       throw new TypeError(
@@ -204,15 +182,11 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
         }
       }
     }
-    const listener: ProcessorListener<T> = new ProcessorListener<T>({
+    const listener: ProcessorListener<T> = new ProcessorListener<T>(this.#options, {
       handler: handler as ResourceEventHandler<T>,
       // What it opens is what its handler receives.
       opener: receivesHeads ? newHeadOpener(holding, { freezes }) as unknown as Opener<T> : holding,
-      stopTimeoutMs: this.#options.stopTimeoutMs ?? DEFAULT_STOP_TIMEOUT_MS,
       mailbox,
-      keyFunc,
-      metrics: this.#options.metrics,
-      informerName: name,
       onOverflow: () => {
         logger.error(
           `${listener.name} was removed: more than ${listener.backlog - 1} notifications wait for it, ` +
@@ -222,9 +196,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
       },
       requestedResyncPeriodMs: periodMs,
       resyncPeriodMs: determineResyncPeriod(periodMs, this.#resyncCheckPeriodMs),
-      clock,
       turns: this.#turns,
-      logger,
       name: `${name}: ${own ?? `handler ${++this.#count}`}`,
     });
     this.#listeners.add(listener);

@@ -1,6 +1,7 @@
 /** One handler, its queue and its pump. */
 
-import type { KeyFunc } from "../meta/keys.ts";
+import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
+import type { FailedTry } from "../reflector/status.ts";
 import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/object.ts";
 import type { Held, Holding, KeyedHead } from "../store/holding.ts";
 import { abortable, sleepUnlessAborted } from "../util/abort.ts";
@@ -17,35 +18,46 @@ import { Mailbox, type MailboxOptions } from "./mailbox.ts";
 import { SingleFileTracker } from "./sync_tracking.ts";
 import { freezeObject } from "./intake.ts";
 
-/** What a listener is made of. */
-export interface ProcessorListenerOptions<T> {
-  readonly handler: ResourceEventHandler<T>;
-  /** The resync period that was requested, in milliseconds; 0 for none. */
-  readonly requestedResyncPeriodMs: number;
-  /** The resync period that it gets. */
-  readonly resyncPeriodMs: number;
-  /** Where measurements go; nowhere if it is `undefined`. */
-  readonly metrics: Metrics | undefined;
-  /** The name of the informer, for metrics. */
-  readonly informerName: string;
+/** What the handlers of one informer share. */
+export interface ProcessorOptions<T> {
+  /** Opens the objects of notifications, or reads their heads. */
+  readonly holding: Pick<Holding<T>, "open" | "convert" | "head">;
+  /** Whether heads are frozen before a handler receives them, as the objects are. False by default. */
+  readonly freezes?: boolean | undefined;
+  /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
+  readonly resyncCheckPeriodMs: number;
+  /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */
+  readonly keyFunc?: KeyFunc;
+  /** Where measurements go; nowhere by default. */
+  readonly metrics?: Metrics | undefined;
+  /** What the informer's last request failed with, while the server cannot be read. */
+  readonly failure?: () => FailedTry | undefined;
+  /** How long a stop waits for a call of a handler, in milliseconds; 10,000 by default. */
+  readonly stopTimeoutMs?: number | undefined;
   readonly clock: Clock;
-  /** Where pumps that have called handlers for a while wait for their next turn. */
-  readonly turns: Turns;
   readonly logger: Logger;
   /** For log lines. */
   readonly name: string;
-  /** Opens the objects of notifications. */
-  readonly opener: Opener<T>;
-  /** Keys of objects, where notifications are merged. */
-  readonly keyFunc: KeyFunc;
-  /** How long a stop waits for a running call, in milliseconds. */
-  readonly stopTimeoutMs: number;
-  /** How many notifications may wait, and what happens when more do. */
-  readonly mailbox: MailboxOptions;
-  /** Called when too many wait, and the handler is to be removed. */
-  readonly onOverflow: () => void;
 }
 
+/** What each of them has. */
+export interface ListenerOptions<T> {
+  readonly handler: ResourceEventHandler<T>;
+  /** Opens the objects of notifications. */
+  readonly opener: Opener<T>;
+  /** For log lines. */
+  readonly name: string;
+  readonly mailbox: MailboxOptions;
+  /** Called when too many notifications wait, and the handler is to be removed. */
+  readonly onOverflow: () => void;
+  /** The resync period that was requested, and the one that it gets, in milliseconds; 0 for none. */
+  readonly requestedResyncPeriodMs: number;
+  readonly resyncPeriodMs: number;
+  /** Where pumps that have called handlers for a while wait for their next turn. */
+  readonly turns: Turns;
+}
+
+const DEFAULT_STOP_TIMEOUT_MS = 10_000;
 // A pause after a handler throws, so that it does not flood the log: `processorListener.run` of
 // https://github.com/kubernetes/client-go/blob/master/tools/cache/shared_informer.go
 const PAUSE_AFTER_ERROR_MS = 1_000;
@@ -60,7 +72,8 @@ const IN_WORDS = { add: "an add", update: "an update", delete: "a delete" } as c
  * one at a time, awaiting the handler's promises. Handlers do not wait for each other.
  */
 export class ProcessorListener<T> {
-  readonly #options: ProcessorListenerOptions<T>;
+  readonly #informer: ProcessorOptions<T>;
+  readonly #turns: Turns;
   readonly #callHandler: (notification: Notification<Held<T>>) => unknown;
   readonly #pending: Mailbox<Held<T>>;
   readonly #stop = new AbortController();
@@ -82,18 +95,20 @@ export class ProcessorListener<T> {
   /** The list that was prepared last. */
   #prepared: { readonly list: ListNotifications<Held<T>>; readonly cursor: ListCursor<Held<T>> } | undefined;
 
-  constructor(options: ProcessorListenerOptions<T>) {
-    this.#options = options;
-    this.#callHandler = newCaller(options.handler, options.opener);
-    this.#pending = new Mailbox<Held<T>>(options.mailbox, options.keyFunc, {
+  constructor(informer: ProcessorOptions<T>, own: ListenerOptions<T>) {
+    this.#informer = informer;
+    this.#turns = own.turns;
+    this.#callHandler = newCaller(own.handler, own.opener);
+    const keyFunc = informer.keyFunc ?? deletionHandlingMetaNamespaceKey;
+    this.#pending = new Mailbox<Held<T>>(own.mailbox, keyFunc, {
       onInitialMerged: () => this.#tracker.finished(),
-      onRemove: options.onOverflow,
+      onRemove: own.onOverflow,
     });
-    this.name = options.name;
-    this.#labels = { name: options.informerName, handler: options.name };
-    this.requestedResyncPeriodMs = options.requestedResyncPeriodMs;
-    this.resyncPeriodMs = options.resyncPeriodMs;
-    this.#nextResyncMs = monotonicNow(options.clock) + options.resyncPeriodMs;
+    this.name = own.name;
+    this.#labels = { name: informer.name, handler: own.name };
+    this.requestedResyncPeriodMs = own.requestedResyncPeriodMs;
+    this.resyncPeriodMs = own.resyncPeriodMs;
+    this.#nextResyncMs = monotonicNow(informer.clock) + own.resyncPeriodMs;
   }
 
   /** How many notifications wait. */
@@ -201,16 +216,16 @@ export class ProcessorListener<T> {
   }
 
   #measureBacklog(): void {
-    this.#options.metrics?.gauge("informer_handler_backlog", this.#pending.length, this.#labels);
+    this.#informer.metrics?.gauge("informer_handler_backlog", this.#pending.length, this.#labels);
   }
 
   async #ended(pump: Promise<void>): Promise<void> {
-    const { clock, logger, stopTimeoutMs, name } = this.#options;
+    const { clock, logger, stopTimeoutMs = DEFAULT_STOP_TIMEOUT_MS } = this.#informer;
     const hasEnded = new AbortController();
     pump.then(() => hasEnded.abort());
     if (await sleepUnlessAborted(stopTimeoutMs, { clock, signal: hasEnded.signal })) {
       logger.warn(
-        `${name}: a call has not ended ${stopTimeoutMs} ms after the stop, and is no longer awaited ` +
+        `${this.name}: a call has not ended ${stopTimeoutMs} ms after the stop, and is no longer awaited ` +
           "(a call that awaits the stop of what called it waits for itself)",
       );
     }
@@ -218,9 +233,9 @@ export class ProcessorListener<T> {
 
   async #run(): Promise<void> {
     await null; // out of the turn that wrote the store
-    const { clock, metrics, turns } = this.#options;
+    const { clock, metrics } = this.#informer;
     const { signal } = this.#stop;
-    const pacer = new Pacer({ units: TURN_CALLS, ms: TURN_MS, clock, turns });
+    const pacer = new Pacer({ units: TURN_CALLS, ms: TURN_MS, clock, turns: this.#turns });
     for (let next = this.#pending.shift(); next !== undefined; next = this.#pending.shift()) {
       this.#measureBacklog();
       const startMs = metrics === undefined ? 0 : monotonicNow(clock);
@@ -253,8 +268,10 @@ export class ProcessorListener<T> {
   }
 
   #report({ type }: Notification<Held<T>>, error: unknown): true {
-    const { logger, name } = this.#options;
-    logger.error(`${name} threw when notified of ${IN_WORDS[type]}: ${errorMessage(error)}`, { error });
+    this.#informer.logger.error(
+      `${this.name} threw when notified of ${IN_WORDS[type]}: ${errorMessage(error)}`,
+      { error },
+    );
     return true;
   }
 }

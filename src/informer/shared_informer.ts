@@ -35,8 +35,12 @@ import { newEventOpener, type ResourceEventHandler, type StoreEvent } from "./ev
 import { InformerWaits } from "./waits.ts";
 import { freezeObject } from "./intake.ts";
 import { newPipeline } from "./pipeline.ts";
-import type { HandlerOptions, HandlerRegistration, HeadHandlerOptions } from "./processor.ts";
-import { Processor } from "./processor.ts";
+import {
+  type HandlerOptions,
+  type HandlerRegistration,
+  type HeadHandlerOptions,
+  Processor,
+} from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import type { InformerStatus, SnapshotRun } from "./snapshot/storage.ts";
 
@@ -111,9 +115,9 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.#pace = paceOf(options.turnObjects);
     this.#transform = options.transform;
     this.#watchErrorHandler = options.reflector?.watchErrorHandler;
-    const indexers = (options.indexers ?? {}) as Indexers<T, I>;
-    this.#store = newCache<T, I>(options.keyFunc ?? deletionHandlingMetaNamespaceKey, indexers, {
-      storage: options.storage,
+    const { keyFunc = deletionHandlingMetaNamespaceKey, storage } = options;
+    this.#store = newCache<T, I>(keyFunc, (options.indexers ?? {}) as Indexers<T, I>, {
+      storage,
       ...(options.freezeObjects && { onOpened: freezeObject }),
     });
     this.indexer = this.#store;
@@ -303,15 +307,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @throws {InformerStateError} The informer has stopped, before or meanwhile; nothing was added.
    * @throws {IndexerConflictError} A name is taken; nothing was added.
    * @throws {IndexFuncError} An index function threw; nothing was added.
-   *
-   * @example
-   * ```ts
-   * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
-   * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
-   * const informer = new SharedIndexInformer(pods);
-   * const { indexer } = await informer.addIndexersInTurns({ byName: (pod) => [pod.metadata?.name ?? ""] });
-   * console.log(indexer.byIndex("byName", "web-1").length); // 0
-   * ```
    */
   async addIndexersInTurns<J extends string>(
     indexers: Indexers<T, J>,
@@ -323,7 +318,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     return this as unknown as SharedIndexInformer<T, I | J>;
   }
 
-  /** The steps, as long as the informer has not stopped. */
   *#unlessStopped(steps: Steps): Steps {
     for (const _ of steps) {
       yield;
@@ -453,9 +447,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Whether the store has synced, and something came from the server - a list, an event or a bookmark - at
-   * most so many milliseconds ago: its status' `lagMs`. Of a quiet resource bookmarks come, about once a
-   * minute.
+   * Whether the store has synced, and a list, an event or a bookmark came at most so many milliseconds ago:
+   * its status' `lagMs`. Of a quiet resource bookmarks come, about once a minute.
    */
   isFresh(maxAgeMs: number): boolean {
     const { lagMs } = this.status();

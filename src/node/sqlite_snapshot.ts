@@ -18,7 +18,7 @@ import {
   type SnapshotStorage,
   versionOf,
 } from "../informer/snapshot/storage.ts";
-import { checkIdentity, corrupt, refusalOf, SnapshotFault } from "../snapshots/refusals.ts";
+import { checkIdentity, corrupt, refusalOf, SnapshotFault } from "../snapshots/saved_values.ts";
 import { nextTurn } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import {

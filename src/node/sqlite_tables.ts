@@ -14,8 +14,14 @@ import type {
   SnapshotIdentity,
   SnapshotPut,
 } from "../informer/snapshot/storage.ts";
-import { checkFormat, corrupt, SnapshotFault } from "../snapshots/refusals.ts";
-import { parsed, readVersion, savedHead } from "../snapshots/saved_values.ts";
+import {
+  checkFormat,
+  corrupt,
+  parsed,
+  readVersion,
+  savedHead,
+  SnapshotFault,
+} from "../snapshots/saved_values.ts";
 import type { ObjectHead } from "../text/object_reader.ts";
 import { pragma, type SqliteDatabase, type SqliteRow, transaction } from "./sqlite_database.ts";
 

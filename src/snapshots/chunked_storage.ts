@@ -28,9 +28,18 @@ import type { ObjectHead } from "../text/object_reader.ts";
 import { nextTurn } from "../util/clock.ts";
 import { concatenated } from "../util/bytes.ts";
 import { errorMessage } from "../util/errors.ts";
-import { crc32 } from "./crc32.ts";
-import { checkFormat, checkIdentity, corrupt, refusalOf, SnapshotFault, truncated } from "./refusals.ts";
-import { parsed, readVersion, savedHead } from "./saved_values.ts";
+import {
+  checkFormat,
+  checkIdentity,
+  corrupt,
+  crc32,
+  parsed,
+  readVersion,
+  refusalOf,
+  savedHead,
+  SnapshotFault,
+  truncated,
+} from "./saved_values.ts";
 
 /** A store of bytes by name. Its operations may run at the same time. */
 export interface ChunkStore {

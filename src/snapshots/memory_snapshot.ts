@@ -14,7 +14,7 @@ import {
   type SnapshotStorage,
   versionOf,
 } from "../informer/snapshot/storage.ts";
-import { checkIdentity, refusalOf } from "./refusals.ts";
+import { checkIdentity, refusalOf } from "./saved_values.ts";
 
 /**
  * Options of {@linkcode memorySnapshot}.
