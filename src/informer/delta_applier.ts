@@ -4,11 +4,11 @@
  * A {@linkcode DeltaApplier} belongs to one store. Each delta runs through `#apply` in one synchronous turn:
  *
  * 1. An event of one object with an older version than the store has reached is classified
- * (event_history.ts): it is new,
- *    or it was sent again and is skipped. Only the queue that keeps the order of events has such a history.
- * 2. The store is written. 3. Handlers are notified (their notifications are queued), then observers. So a
- * handler that looks up what it received
- *    finds that state, or a newer one.
+ *    (event_history.ts): it is new, or it was sent again and is skipped. Only the queue that keeps the order
+ *    of events has such a history.
+ * 2. The store is written.
+ * 3. Handlers are notified (their notifications are queued), then observers. So a handler that looks up what
+ *    it received finds that state, or a newer one.
  *
  * A `ReplacedAll` or `SyncAll` delta is applied in short steps (list_application.ts), so that others get a
  * turn between them. An object that cannot be stored (no key, an index function that throws) is quarantined:
@@ -338,7 +338,6 @@ export class DeltaApplier<T> {
     if (this.#isObserved) this.#observe({ type: "replaced", resourceVersion, changes: [] });
   }
 
-  /** Whether two states of one object are the same state. */
   #isUnchanged(oldObject: T, object: T): boolean {
     if (oldObject === object) return true;
     // Of two versions the content differs: most events need no comparison.

@@ -105,7 +105,6 @@ class Belief {
   #mayBelieve = true;
   #believed = false;
 
-  /** Whether anything may be believed. */
   get allows(): boolean {
     return this.#mayBelieve;
   }

@@ -115,7 +115,6 @@ export class ListApplication<T> {
     receiver.distributeList(list);
   }
 
-  /** Compares a list with the store. */
   *#compare(objects: readonly T[], list: ListNotifications<T>): Steps {
     const { store, takeIn, stepObjects } = this.#options;
     const { holding } = store;
@@ -348,7 +347,6 @@ export class ListCursor<T> {
   #next = 0;
   #length: number;
 
-  /** Made by {@linkcode ListNotifications.cursor}. */
   constructor(list: ListNotifications<T>, silent: readonly Places[]) {
     this.#list = list;
     this.#silent = silent;
@@ -357,7 +355,6 @@ export class ListCursor<T> {
     for (const { count } of silent) this.#length -= count;
   }
 
-  /** How many notifications are left. */
   get length(): number {
     return this.#length;
   }

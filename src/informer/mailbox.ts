@@ -81,7 +81,6 @@ export class Mailbox<T> {
   #prepared: Prepared<T> | undefined;
   #isPaused = false;
 
-  /** Makes an empty one. */
   constructor(options: MailboxOptions, keyFunc: KeyFunc, callbacks: MailboxCallbacks) {
     const { limit = DEFAULT_LIMIT, onOverflow = "coalesce" } = options;
     if (!(limit >= 1)) {
@@ -101,7 +100,6 @@ export class Mailbox<T> {
     return Math.max(this.#list.length - this.#lists + this.#inLists, this.#merged?.size ?? 0);
   }
 
-  /** Adds a notification. */
   push(notification: Notification<T>): void {
     this.#prepared = undefined; // that is not all any more
     if (this.#merged !== undefined) {
@@ -164,7 +162,6 @@ export class Mailbox<T> {
     this.#isPaused = false;
   }
 
-  /** Takes the next one out. */
   shift(): Notification<T> | undefined {
     if (this.#isPaused) return undefined;
     for (let next = this.#shiftList(); next !== undefined; next = this.#shiftList()) {
@@ -177,7 +174,6 @@ export class Mailbox<T> {
     return next;
   }
 
-  /** Drops everything. */
   clear(): void {
     this.#clearList();
     this.#merged = undefined;
@@ -271,12 +267,10 @@ export class MergedNotifications<T> {
     this.onInitialMerged = onInitialMerged;
   }
 
-  /** How many there are. */
   get size(): number {
     return this.#entries.size;
   }
 
-  /** Merges one in. */
   push(notification: Notification<T>): void {
     this.#merge(this.#keyOf(notification), first(notification));
   }
@@ -289,7 +283,6 @@ export class MergedNotifications<T> {
     }
   }
 
-  /** Takes the next one out. */
   shift(): Notification<T> | undefined {
     const { done, value } = (this.#next ??= this.#entries.entries()).next();
     if (done) return undefined;

@@ -59,7 +59,6 @@ export interface Pipeline<T> {
   readonly snapshot: SnapshotRun<T> | undefined;
 }
 
-/** Makes a pipeline. */
 export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>): Pipeline<T> {
   const { source, store, processor, informer, watchErrorHandler, waits, pace, clock, logger, name } = options;
   const { metrics } = informer;

@@ -111,7 +111,6 @@ export class ProcessorListener<T> {
     this.#nextResyncMs = monotonicNow(informer.clock) + own.resyncPeriodMs;
   }
 
-  /** How many notifications wait. */
   get backlog(): number {
     return this.#pending.length;
   }
@@ -200,7 +199,6 @@ export class ProcessorListener<T> {
     return this.#pump === undefined || this.#stopsItself ? Promise.resolve() : this.#ended(this.#pump);
   }
 
-  /** Whether its resync is due. */
   shouldResync(nowMs: number): boolean {
     return this.resyncPeriodMs > 0 && nowMs >= this.#nextResyncMs;
   }
@@ -253,7 +251,6 @@ export class ProcessorListener<T> {
     this.#pump = undefined;
   }
 
-  /** Calls the handler; true if it failed. */
   #call(notification: Notification<Held<T>>): boolean | Promise<boolean> {
     try {
       this.#isInHandler = true;

@@ -37,7 +37,6 @@ export class VersionWaiters {
     this.#clock = clock;
   }
 
-  /** How many waits are open. */
   get size(): number {
     return this.#waiters.size;
   }

@@ -62,7 +62,6 @@ export class HeldFields<H extends object> {
     return this.#values[place];
   }
 
-  /** Forgets the object whose values it remembers. */
   forget(): void {
     this.#held = undefined;
   }

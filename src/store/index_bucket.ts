@@ -54,7 +54,6 @@ export class IndexBucket<T> {
     this.value = value;
   }
 
-  /** How many entries there are. */
   get size(): number {
     return this.#set === undefined ? this.#list!.length : this.#set.size;
   }
@@ -67,7 +66,6 @@ export class IndexBucket<T> {
     return this.#alone ??= [this];
   }
 
-  /** Whether an entry is here. */
   has(entry: Entry<T>): boolean {
     return this.#set === undefined ? this.#list!.includes(entry) : this.#set.has(entry);
   }

@@ -23,17 +23,14 @@ export type Values = readonly (readonly string[])[];
 export class StoreIndex<T> {
   readonly #indices: Index<T>[] = [];
 
-  /** Makes indices without entries. */
   constructor(indexers: Indexers<T>) {
     for (const [name, indexFunc] of Object.entries(indexers)) this.#addEmpty(name, indexFunc);
   }
 
-  /** How many indices there are. */
   get size(): number {
     return this.#indices.length;
   }
 
-  /** The names of the indices. */
   names(): string[] {
     return this.#indices.map((index) => index.name);
   }
@@ -113,7 +110,6 @@ export class StoreIndex<T> {
     entry.places = this.#enter(entry, values);
   }
 
-  /** Takes an entry out of all indices. */
   remove(entry: Entry<T>): void {
     const { places } = entry;
     for (let i = 0; i < places.length; i++) {

@@ -78,7 +78,6 @@ export class TextObject implements HeldObject {
   /** The values of its fields until the indices have them, if the source read them. */
   fields: FieldTexts | undefined;
 
-  /** Made by an {@linkcode TextHolding}. */
   constructor(key: string, metadata: LiveMetadata, text: string) {
     this.key = key;
     this.uid = metadata.uid;
@@ -159,7 +158,6 @@ export class TextHolding<T> implements Holding<T> {
   /** What they gave when an object was encoded; `undefined` where they threw. */
   #indexValues = new WeakMap<TextObject, (readonly string[] | undefined)[]>();
 
-  /** Makes the holding of objects that have these keys. */
   constructor(keyFunc: KeyFunc, form?: TextForm, options: TextsOptions & HoldingOptions = {}) {
     this.#form = form;
     this.#keyFunc = keyFunc;

@@ -7,7 +7,6 @@ export class PiecedBytes {
   #bytes: Uint8Array = NOTHING;
   #length = 0;
 
-  /** How many bytes there are. */
   get length(): number {
     return this.#length;
   }
@@ -17,7 +16,6 @@ export class PiecedBytes {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Adds a piece. */
   add(piece: Uint8Array): void {
     const before = this.#length;
     this.#length += piece.length;
@@ -42,7 +40,6 @@ const NOTHING: Uint8Array = new Uint8Array(0);
 
 /** A frame is longer than the limit. */
 export class FrameTooLargeError extends RangeError {
-  /** Makes the error. */
   constructor(maxFrameBytes: number) {
     super(`a frame is larger than ${maxFrameBytes} bytes`);
     this.name = "FrameTooLargeError";

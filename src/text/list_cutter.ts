@@ -16,7 +16,6 @@ import { PiecedBytes } from "./line_cutter.ts";
 
 /** An item, or what is around the items, is longer than it may be. */
 export class ItemTooLargeError extends Error {
-  /** Makes the error. */
   constructor(what: string, maxBytes: number) {
     super(`${what} is longer than ${maxBytes} bytes`);
     this.name = "ItemTooLargeError";

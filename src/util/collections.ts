@@ -11,12 +11,10 @@ export class Deque<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
 
-  /** How many elements are in it. */
   get length(): number {
     return this.#items.length - this.#head;
   }
 
-  /** Adds at the end. */
   push(item: T): void {
     this.#items.push(item);
   }
@@ -41,7 +39,6 @@ export class Deque<T> {
     return this.#items[this.#head + index];
   }
 
-  /** Empties it. */
   clear(): void {
     this.#items = [];
     this.#head = 0;
@@ -73,7 +70,6 @@ export class KeyedHeap<K, T> {
     this.#less = less;
   }
 
-  /** The number of items. */
   get size(): number {
     return this.#heap.length;
   }

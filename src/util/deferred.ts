@@ -28,12 +28,10 @@ export class Latch {
   #open = false;
   readonly #deferred: Deferred<void> = deferred<void>();
 
-  /** Whether it is open. */
   get isOpen(): boolean {
     return this.#open;
   }
 
-  /** Resolves when it opens. */
   get opened(): Promise<void> {
     return this.#deferred.promise;
   }

@@ -43,7 +43,6 @@ export class TextSetHash {
   #b = 0;
   #size = 0;
 
-  /** How many texts there are. */
   get size(): number {
     return this.#size;
   }
@@ -53,7 +52,6 @@ export class TextSetHash {
     return hexLane(this.#a) + hexLane(this.#b);
   }
 
-  /** Adds a text. */
   add(text: string): void {
     this.#change(text, 1);
   }

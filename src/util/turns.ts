@@ -134,7 +134,6 @@ export class Pacer {
   /** Steps until the clock is read again. */
   #unread = 1;
 
-  /** Begins a turn. */
   constructor(options: PacerOptions) {
     this.#options = options;
     this.#turns = options.turns ?? NEXT_TURN;

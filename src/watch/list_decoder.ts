@@ -187,7 +187,6 @@ class ItemCollector<T> {
     this.#options = options;
   }
 
-  /** How many items have arrived. */
   get count(): number {
     return this.#count + (this.#type === "unknown" ? this.#items.length : 0);
   }

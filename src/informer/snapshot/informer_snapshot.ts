@@ -185,7 +185,6 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   #isIncomplete = false;
   /** The version that the server had at the start. */
   #serverVersion: string | undefined;
-  /** Whether a watch is open. */
   #isWatching = false;
   #isProving = false;
 
