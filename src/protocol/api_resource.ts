@@ -79,25 +79,15 @@ export function isBuiltinGroup(group: string): boolean {
 
 const BUILTIN_GROUPS: ReadonlySet<string> = new Set([
   "",
-  "admissionregistration.k8s.io",
-  "apiextensions.k8s.io",
-  "apiregistration.k8s.io",
-  "apps",
-  "autoscaling",
-  "batch",
-  "certificates.k8s.io",
-  "coordination.k8s.io",
-  "discovery.k8s.io",
-  "events.k8s.io",
-  "extensions",
-  "flowcontrol.apiserver.k8s.io",
-  "internal.apiserver.k8s.io",
-  "networking.k8s.io",
-  "node.k8s.io",
-  "policy",
-  "rbac.authorization.k8s.io",
-  "resource.k8s.io",
-  "scheduling.k8s.io",
-  "storage.k8s.io",
-  "storagemigration.k8s.io",
+  ...words(`
+  admissionregistration.k8s.io apiextensions.k8s.io apiregistration.k8s.io apps autoscaling batch
+  certificates.k8s.io coordination.k8s.io discovery.k8s.io events.k8s.io extensions
+  flowcontrol.apiserver.k8s.io internal.apiserver.k8s.io networking.k8s.io node.k8s.io policy
+  rbac.authorization.k8s.io resource.k8s.io scheduling.k8s.io storage.k8s.io storagemigration.k8s.io
+`),
 ]);
+
+/** The words of a text. */
+export function words(text: string): string[] {
+  return text.trim().split(/\s+/);
+}

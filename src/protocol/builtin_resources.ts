@@ -1,6 +1,6 @@
 /** The resources of Kubernetes itself. */
 
-import type { ApiResource } from "./api_resource.ts";
+import { type ApiResource, words } from "./api_resource.ts";
 import { type GroupVersionResource, parseResource } from "../meta/resource.ts";
 
 type Row = readonly [
@@ -29,21 +29,11 @@ const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[
     }],
     ["events", "Event", "Namespaced", {
       shortNames: ["ev"],
-      fieldSelectors: [
-        "involvedObject.kind",
-        "involvedObject.namespace",
-        "involvedObject.name",
-        "involvedObject.uid",
-        "involvedObject.apiVersion",
-        "involvedObject.resourceVersion",
-        "involvedObject.fieldPath",
-        "reason",
-        "reportingComponent",
-        "source",
-        "type",
-        NAMESPACE,
-        NAME,
-      ],
+      fieldSelectors: words(`
+        involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid
+        involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath reason
+        reportingComponent source type metadata.namespace metadata.name
+      `),
     }],
     ["limitranges", "LimitRange", "Namespaced", { shortNames: ["limits"] }],
     ["namespaces", "Namespace", "Cluster", { shortNames: ["ns"], fieldSelectors: ["status.phase", NAME] }],
@@ -53,20 +43,11 @@ const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[
     ["pods", "Pod", "Namespaced", {
       shortNames: ["po"],
       categories: ALL,
-      fieldSelectors: [
-        NAME,
-        NAMESPACE,
-        "spec.nodeName",
-        "spec.host",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "spec.hostNetwork",
-        "status.phase",
-        "status.podIP",
-        "status.podIPs",
-        "status.nominatedNodeName",
-      ],
+      fieldSelectors: words(`
+        metadata.name metadata.namespace spec.nodeName spec.host spec.restartPolicy spec.schedulerName
+        spec.serviceAccountName spec.hostNetwork status.phase status.podIP status.podIPs
+        status.nominatedNodeName
+      `),
     }],
     ["podtemplates", "PodTemplate", "Namespaced"],
     ["replicationcontrollers", "ReplicationController", "Namespaced", {
@@ -175,20 +156,10 @@ const OTHER_VERSIONS: ReadonlyMap<string, readonly Row[]> = new Map<string, read
   ["events.k8s.io/v1", [
     ["events", "Event", "Namespaced", {
       shortNames: ["ev"],
-      fieldSelectors: [
-        "reason",
-        "regarding.kind",
-        "regarding.namespace",
-        "regarding.name",
-        "regarding.uid",
-        "regarding.apiVersion",
-        "regarding.resourceVersion",
-        "regarding.fieldPath",
-        "reportingController",
-        "type",
-        NAMESPACE,
-        NAME,
-      ],
+      fieldSelectors: words(`
+        reason regarding.kind regarding.namespace regarding.name regarding.uid regarding.apiVersion
+        regarding.resourceVersion regarding.fieldPath reportingController type metadata.namespace metadata.name
+      `),
     }],
   ]],
 ]);

@@ -240,29 +240,21 @@ function shortened(text: string): string {
   return text.length <= MAX_DIGITS ? text : `${text.slice(0, MAX_DIGITS)}...`;
 }
 
+const MATCH = "resourceVersionMatch";
+
 function listCauses(query: RawQuery): StatusCause[] {
   const causes: StatusCause[] = [];
-  const match = query.resourceVersionMatch;
+  const { resourceVersionMatch: match, resourceVersion } = query;
   if (match !== "") {
-    if (query.resourceVersion === "") {
-      causes.push(
-        forbidden(
-          "resourceVersionMatch",
-          "resourceVersionMatch is forbidden unless resourceVersion is provided",
-        ),
-      );
+    if (resourceVersion === "") {
+      causes.push(forbidden(MATCH, `${MATCH} is forbidden unless resourceVersion is provided`));
     }
     if (query.continue !== "") causes.push(matchWithContinue());
     if (match !== "Exact" && match !== "NotOlderThan") {
-      causes.push(unsupported("resourceVersionMatch", match, ["Exact", "NotOlderThan", ""]));
+      causes.push(unsupported(MATCH, match, ["Exact", "NotOlderThan", ""]));
     }
-    if (match === "Exact" && query.resourceVersion === "0") {
-      causes.push(
-        forbidden(
-          "resourceVersionMatch",
-          'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
-        ),
-      );
+    if (match === "Exact" && resourceVersion === "0") {
+      causes.push(forbidden(MATCH, `${MATCH} "exact" is forbidden for resourceVersion "0"`));
     }
   }
   if (query.sendInitialEvents !== undefined) {
@@ -273,34 +265,22 @@ function listCauses(query: RawQuery): StatusCause[] {
 
 function watchCauses(query: RawQuery): StatusCause[] {
   const causes: StatusCause[] = [];
-  const match = query.resourceVersionMatch;
-  if (query.sendInitialEvents !== undefined && match !== "NotOlderThan") {
-    causes.push(
-      forbidden(
-        "resourceVersionMatch",
-        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-      ),
-    );
+  const { resourceVersionMatch: match, sendInitialEvents } = query;
+  if (sendInitialEvents !== undefined && match !== "NotOlderThan") {
+    causes.push(forbidden(MATCH, `sendInitialEvents requires setting ${MATCH} to NotOlderThan`));
   }
   if (match !== "") {
-    if (query.sendInitialEvents === undefined) {
-      causes.push(
-        forbidden(
-          "resourceVersionMatch",
-          "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        ),
-      );
+    if (sendInitialEvents === undefined) {
+      causes.push(forbidden(MATCH, `${MATCH} is forbidden for watch unless sendInitialEvents is provided`));
     }
-    if (match !== "NotOlderThan") {
-      causes.push(unsupported("resourceVersionMatch", match, ["NotOlderThan"]));
-    }
+    if (match !== "NotOlderThan") causes.push(unsupported(MATCH, match, ["NotOlderThan"]));
     if (query.continue !== "") causes.push(matchWithContinue());
   }
   return causes;
 }
 
 function matchWithContinue(): StatusCause {
-  return forbidden("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided");
+  return forbidden(MATCH, `${MATCH} is forbidden when continue is provided`);
 }
 
 function forbidden(field: string, detail: string): StatusCause {

@@ -1,7 +1,7 @@
 /** The resources of an in-memory API server. */
 
 import { builtinResources } from "../protocol/builtin_resources.ts";
-import type { ApiResource } from "../protocol/api_resource.ts";
+import { type ApiResource, words } from "../protocol/api_resource.ts";
 import { formatResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
 
 /**
@@ -27,45 +27,32 @@ export interface ServedResource extends ApiResource {
   readonly returnsDeleted: boolean;
 }
 
-const VERBS: readonly string[] = [
-  "create",
-  "delete",
-  "deletecollection",
-  "get",
-  "list",
-  "patch",
-  "update",
-  "watch",
-];
+const VERBS: readonly string[] = words("create delete deletecollection get list patch update watch");
 
 // As kube-apiserver 1.36 registers them.
-const WITHOUT_STATUS: ReadonlySet<string> = names(`
+const WITHOUT_STATUS: ReadonlySet<string> = new Set(words(`
   configmaps endpoints endpointslices events limitranges podtemplates secrets serviceaccounts
   controllerrevisions ingressclasses networkpolicies clusterrolebindings clusterroles rolebindings
   roles csidrivers csinodes csistoragecapacities storageclasses volumeattributesclasses leases
   ipaddresses mutatingadmissionpolicies mutatingadmissionpolicybindings mutatingwebhookconfigurations
   validatingadmissionpolicybindings validatingwebhookconfigurations deviceclasses
   resourceclaimtemplates resourceslices priorityclasses runtimeclasses
-`);
+`));
 
-const WITH_GENERATION: ReadonlySet<string> = names(`
+const WITH_GENERATION: ReadonlySet<string> = new Set(words(`
   pods podtemplates replicationcontrollers daemonsets deployments replicasets statefulsets cronjobs
   jobs endpointslices ingresses ingressclasses networkpolicies poddisruptionbudgets
   customresourcedefinitions mutatingadmissionpolicies mutatingadmissionpolicybindings
   mutatingwebhookconfigurations validatingadmissionpolicies validatingadmissionpolicybindings
   validatingwebhookconfigurations flowschemas prioritylevelconfigurations deviceclasses resourceslices
   priorityclasses csidrivers
-`);
+`));
 
-const RETURNS_DELETED: ReadonlySet<string> = names(`
+const RETURNS_DELETED: ReadonlySet<string> = new Set(words(`
   namespaces persistentvolumeclaims persistentvolumes pods podtemplates resourcequotas serviceaccounts
   services deviceclasses resourceclaims resourceclaimtemplates resourceslices csidrivers csinodes
   storageclasses volumeattachments volumeattributesclasses
-`);
-
-function names(text: string): ReadonlySet<string> {
-  return new Set(text.trim().split(/\s+/));
-}
+`));
 
 function builtin(resource: ApiResource): ServedResource {
   return {

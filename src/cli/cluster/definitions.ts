@@ -64,7 +64,8 @@ async function readDefinition(
   const name = `${resource.resource}.${resource.group}`;
   const client = cluster.resource(DEFINITIONS, {
     fieldSelector: `metadata.name=${name}`,
-    keep: ["spec.names", "spec.versions"],
+    // Schemas can be large.
+    drop: ["spec.versions[].schema", "status"],
   });
   try {
     if (!isAway) describe(resource, await client.get(name, { signal: deadline }));
@@ -82,7 +83,6 @@ async function readDefinition(
   }
   const informer = new SharedIndexInformer(client, {
     name: `definition of ${name}`,
-    transform: withoutSchemas,
     clock,
     logger,
   });
@@ -104,11 +104,13 @@ interface Definition extends KubernetesObject {
     readonly names?: Names;
     readonly versions?: readonly DefinedVersion[];
   };
+  readonly status?: unknown;
 }
 
 type Names = Pick<ApiResource, "shortNames" | "categories"> & { readonly singular?: string };
 
 interface DefinedVersion {
+  readonly schema?: unknown;
   readonly name?: string;
   readonly served?: boolean;
   readonly deprecated?: boolean;
@@ -119,30 +121,6 @@ interface DefinedVersion {
     readonly status?: unknown;
     readonly scale?: NonNullable<ApiResource["subresources"]>["scale"];
   };
-}
-
-/** Only the columns, the fields, the subresources and the names: schemas can be large. */
-function withoutSchemas({ metadata, spec }: Definition): Definition {
-  const versions = spec?.versions?.map((
-    {
-      name,
-      served,
-      deprecated,
-      deprecationWarning,
-      additionalPrinterColumns,
-      selectableFields,
-      subresources,
-    },
-  ) => ({
-    name,
-    served,
-    deprecated,
-    deprecationWarning,
-    additionalPrinterColumns,
-    selectableFields,
-    subresources,
-  } as DefinedVersion));
-  return { metadata, spec: { names: spec?.names, versions } } as Definition;
 }
 
 /** Takes over what a definition says. A deleted one stays as it was. */

@@ -1,8 +1,4 @@
-/**
- * The deployments of the embedded cluster, and what controllers, scheduler and kubelets do with them. All state is in
- * the API server: each step reads it there.
- * @module
- */
+/** The deployments of the embedded cluster, and what controllers, scheduler and kubelets do with them. */
 
 import type { BuiltSpecObject } from "../../testing/builders.ts";
 import { randomSuffix } from "../../testing/object_checks.ts";
@@ -24,7 +20,10 @@ const SETS = "apps/v1/replicasets";
 const PODS = "v1/pods";
 const REVISION = "deployment.kubernetes.io/revision";
 
-/** Deployments, with the controllers that keep their pods at the desired number and image. */
+/**
+ * Deployments, with the controllers that keep their pods at the desired number and image. All state is in the
+ * API server: each step reads it there.
+ */
 export class Workloads {
   readonly #simulation: Simulation;
   /** The deployments of which a step of the controllers is due. */
