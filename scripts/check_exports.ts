@@ -6,7 +6,8 @@
  * - `doc`: every public name has a doc comment, and so has every method of a public interface, and of a public class
  *   unless it inherits or implements something (editors then show the doc of what it implements);
  * - `example`: every public function, class and constant shows an `@example`;
- * - `category`: every public name has one `@category` of {@linkcode CATEGORIES};
+ * - `category`: every public name has one `@category` of {@linkcode CATEGORIES}, and none where the entry is on one
+ *   topic, which its own name says;
  * - `twice`: no name is exported by two entries;
  * - `front-door`: `.` has at most {@linkcode MAX_FRONT_DOOR_NAMES} names;
  * - `side-effect`: importing the entry calls no timer, clock, fetch or console, asks for no permission, listens to
@@ -50,6 +51,9 @@ interface DocFile {
   symbols?: { name: string; declarations: Declaration[] }[];
 }
 
+/** Entries on one topic. */
+const ONE_TOPIC = /^(?:\.\/)?src\/(?:cli|node|testing|workers)\//;
+
 /** The categories of the documentation, in the order of the entries. */
 export const CATEGORIES: readonly string[] = [
   "Cluster",
@@ -65,10 +69,6 @@ export const CATEGORIES: readonly string[] = [
   "Decoding",
   "Work queues",
   "HTTP adapter",
-  "Workers",
-  "Testing",
-  "Node",
-  "Command line",
 ];
 
 /**
@@ -123,7 +123,7 @@ export async function checkDocs(
       ) {
         refuse(first.location, "example", `${symbol.name} has no @example`);
       }
-      const problem = categoryProblem(declarations);
+      const problem = categoryProblem(declarations, file);
       if (problem !== undefined && declarations.some(({ jsDoc }) => hasText(jsDoc))) {
         refuse(first.location, "category", `${symbol.name} ${problem}`);
       }
@@ -142,10 +142,13 @@ function hasText(jsDoc: JsDoc | undefined): boolean {
 }
 
 /** Overloads need the category once. */
-function categoryProblem(declarations: Declaration[]): string | undefined {
+function categoryProblem(declarations: Declaration[], entry: string): string | undefined {
   const given = declarations.flatMap(({ jsDoc }) =>
     jsDoc?.tags?.filter(({ kind }) => kind === "category").map(({ doc }) => doc?.trim() ?? "") ?? []
   );
+  if (ONE_TOPIC.test(entry)) {
+    return given.length === 0 ? undefined : "needs no @category: its entry is on one topic";
+  }
   if (given.length === 0) return "has no @category";
   if (given.length > 1) return `has ${given.length} categories: ${given.join("; ")}`;
   return CATEGORIES.includes(given[0])

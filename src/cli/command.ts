@@ -13,11 +13,7 @@ import type { ServeOptions, ServeStep, SyncProgress } from "./serve/serve_option
 import { type OutputStream, Terminal, terminalLogger, verboseLogger } from "./terminal.ts";
 import { LISTWATCH_USAGE, SERVE_USAGE, VERSION } from "./usage.ts";
 
-/**
- * Options of {@linkcode main}.
- *
- * @category Command line
- */
+/** Options of {@linkcode main}. */
 export interface MainOptions {
   /** Stops the program, like Ctrl-C; SIGINT and SIGTERM of this process by default. */
   readonly signal?: AbortSignal;
@@ -42,8 +38,6 @@ export interface MainOptions {
  * import { main } from "@listwatch/cache/cli";
  * console.log(await main(["version"])); // 0
  * ```
- *
- * @category Command line
  */
 export async function main(args: readonly string[], options: MainOptions = {}): Promise<number> {
   const { stdout = process.stdout, stderr = process.stderr, env = process.env } = options;

@@ -6,11 +6,7 @@ import { quote, UsageError } from "./errors.ts";
 import { nearNames } from "./near_names.ts";
 import { type ClusterSource, type ServeOptions, STORAGE_NAMES } from "./serve/serve_options.ts";
 
-/**
- * A parsed command line.
- *
- * @category Command line
- */
+/** A parsed command line. */
 export type Command =
   | { readonly name: "help"; readonly topic: "listwatch" | "serve" }
   | { readonly name: "version" }
@@ -88,8 +84,6 @@ const COMMANDS = ["serve", "help", "version"] as const;
  * const command = parseCommandLine(["serve", "--context", "prod", "--resource", "pods,nodes"], {});
  * if (command.name === "serve") console.log(command.options.resources); // ["pods", "nodes"]
  * ```
- *
- * @category Command line
  */
 export function parseCommandLine(
   args: readonly string[],

@@ -15,8 +15,6 @@ import { visibleText } from "../util/logger.ts";
  * const error = new CommandError("Cannot listen on port 8787 of 127.0.0.1: it is in use");
  * console.log(error.code, error.exitCode); // Command 1
  * ```
- *
- * @category Command line
  */
 export class CommandError extends CacheError {
   /** The exit code of the process: 1, or 2 for a {@linkcode UsageError}. */
@@ -40,8 +38,6 @@ export class CommandError extends CacheError {
  *   if (error instanceof UsageError) console.log(error.message); // Unknown flag --prot: did you mean --port? ...
  * }
  * ```
- *
- * @category Command line
  */
 export class UsageError extends CommandError {
   override readonly exitCode = 2 as const;

@@ -11,11 +11,7 @@ import { createTlsFetch } from "./tls_fetch.ts";
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/**
- * Options of {@linkcode inClusterConfig}.
- *
- * @category Node
- */
+/** Options of {@linkcode inClusterConfig}. */
 export interface InClusterOptions {
   /** Environment variables; those of the process by default. */
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -42,8 +38,6 @@ export interface InClusterOptions {
  *   return newCluster(await inClusterConfig());
  * }
  * ```
- *
- * @category Node
  */
 export async function inClusterConfig(options: InClusterOptions = {}): Promise<NamespacedRestConfig> {
   const { env = process.env, serviceAccountPath = SERVICE_ACCOUNT, clock = realClock } = options;

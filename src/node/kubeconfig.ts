@@ -2,11 +2,7 @@
 
 import { CacheError } from "../util/errors.ts";
 
-/**
- * A cluster of a kubeconfig, with the field names of the file.
- *
- * @category Node
- */
+/** A cluster of a kubeconfig, with the field names of the file. */
 export interface KubeconfigCluster {
   readonly server: string;
   readonly "tls-server-name"?: string;
@@ -20,11 +16,7 @@ export interface KubeconfigCluster {
   readonly "disable-compression"?: boolean;
 }
 
-/**
- * A credential plugin: a program that prints credentials.
- *
- * @category Node
- */
+/** A credential plugin: a program that prints credentials. */
 export interface ExecConfig {
   readonly apiVersion?: string;
   readonly command: string;
@@ -39,8 +31,6 @@ export interface ExecConfig {
 /**
  * A user of a kubeconfig. Inline data takes precedence over files, a token over a token file. The credentials
  * of a loaded user are redacted in logs and in JSON.
- *
- * @category Node
  */
 export interface KubeconfigUser {
   readonly "client-certificate"?: string;
@@ -59,22 +49,14 @@ export interface KubeconfigUser {
   readonly "auth-provider"?: { readonly name?: string };
 }
 
-/**
- * A context of a kubeconfig: the names of a cluster and a user.
- *
- * @category Node
- */
+/** A context of a kubeconfig: the names of a cluster and a user. */
 export interface KubeconfigContext {
   readonly cluster: string;
   readonly user?: string;
   readonly namespace?: string;
 }
 
-/**
- * A kubeconfig, merged from its files.
- *
- * @category Node
- */
+/** A kubeconfig, merged from its files. */
 export interface Kubeconfig {
   /** The files that were read. */
   readonly files: readonly string[];
@@ -96,8 +78,6 @@ export interface Kubeconfig {
  *   console.log(error instanceof KubeconfigError, error.message);
  * });
  * ```
- *
- * @category Node
  */
 export class KubeconfigError extends CacheError {
   /** Makes the error. */

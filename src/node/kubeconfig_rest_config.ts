@@ -28,11 +28,7 @@ import {
 } from "./kubeconfig.ts";
 import { createTlsFetch } from "./tls_fetch.ts";
 
-/**
- * Options of {@linkcode restConfigFromKubeconfig}.
- *
- * @category Node
- */
+/** Options of {@linkcode restConfigFromKubeconfig}. */
 export interface RestConfigOptions {
   /** The context; the current one by default. */
   readonly context?: string;
@@ -58,8 +54,6 @@ export interface RestConfigOptions {
  *   return newCluster(await restConfigFromKubeconfig(await loadKubeconfig()));
  * }
  * ```
- *
- * @category Node
  */
 export async function restConfigFromKubeconfig(
   kubeconfig: Kubeconfig,

@@ -16,11 +16,7 @@ import {
   parseKubeconfigYaml,
 } from "./kubeconfig.ts";
 
-/**
- * Options of {@linkcode loadKubeconfig}.
- *
- * @category Node
- */
+/** Options of {@linkcode loadKubeconfig}. */
 export interface LoadKubeconfigOptions {
   /** The only file to read; it must exist. By default the files in `KUBECONFIG`, or `~/.kube/config`. */
   readonly path?: string;
@@ -44,8 +40,6 @@ export interface LoadKubeconfigOptions {
  *   return newCluster(await restConfigFromKubeconfig(await loadKubeconfig(), { context }));
  * }
  * ```
- *
- * @category Node
  */
 export async function loadKubeconfig(options: LoadKubeconfigOptions = {}): Promise<Kubeconfig> {
   const { path, env = process.env } = options;

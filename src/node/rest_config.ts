@@ -12,21 +12,13 @@ import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import { type KubeconfigCluster, KubeconfigError, type KubeconfigUser } from "./kubeconfig.ts";
 
-/**
- * A {@linkcode RestConfig} with its default namespace.
- *
- * @category Node
- */
+/** A {@linkcode RestConfig} with its default namespace. */
 export interface NamespacedRestConfig extends RestConfig {
   /** The namespace of the context or the service account; absent if it has none. */
   readonly namespace?: string;
 }
 
-/**
- * Which certificates to trust, and which one to present.
- *
- * @category Node
- */
+/** Which certificates to trust, and which one to present. */
 export interface TlsOptions {
   /** The trusted certificate authorities, PEM; the runtime's own roots by default. */
   readonly ca?: string;

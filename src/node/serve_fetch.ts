@@ -11,11 +11,7 @@ import { ServedConnections } from "./served_connections.ts";
 import type { ServedSockets } from "./served_sockets.ts";
 import { checkServerTls, type ServerTls } from "./server_tls.ts";
 
-/**
- * Options of {@linkcode serveFetch}.
- *
- * @category Node
- */
+/** Options of {@linkcode serveFetch}. */
 export interface ServeFetchOptions {
   /** The address to listen on; `127.0.0.1` by default. */
   readonly host?: string;
@@ -48,11 +44,7 @@ export interface ServeFetchOptions {
   readonly logger?: Logger;
 }
 
-/**
- * A listening server.
- *
- * @category Node
- */
+/** A listening server. */
 export interface ServedFetch {
   /** Its URL: `http://127.0.0.1:8787`. */
   readonly url: string;
@@ -87,8 +79,6 @@ export interface ServedFetch {
  * stop.abort();
  * await first.finished;
  * ```
- *
- * @category Node
  */
 export class ListenError extends CacheError {
   /** Makes the error; its code is `AddressInUse`, `AddressNotAvailable`, `PermissionDenied` or `Listen`. */
@@ -124,8 +114,6 @@ type Handler = (request: Request, env: ServeFetchEnv) => Response | Promise<Resp
  * stop.abort();
  * await finished;
  * ```
- *
- * @category Node
  */
 export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}): Promise<ServedFetch> {
   const { host = "127.0.0.1", port = 0, signal, tls } = options;
@@ -173,8 +161,6 @@ export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}
  * const served = await serveFetch(api.fetch, { webSockets: true, signal: AbortSignal.timeout(10) });
  * await served.finished;
  * ```
- *
- * @category Node
  */
 export const upgradeServed: UpgradeWebSocket = (_, { protocol, env }) =>
   (env as WebSocketEnv | undefined)?.acceptWebSocket?.(protocol);

@@ -7,11 +7,7 @@ import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 
-/**
- * The certificate of a server, with its key.
- *
- * @category Node
- */
+/** The certificate of a server, with its key. */
 export interface ServerTls {
   /** The certificate, followed by intermediate certificates, PEM. */
   readonly cert: string;
@@ -31,8 +27,6 @@ export interface ServerTls {
  *   if (error instanceof TlsError) console.log(error.code); // Tls
  * }
  * ```
- *
- * @category Node
  */
 export class TlsError extends CacheError {
   /** Makes the error. */
@@ -54,8 +48,6 @@ export class TlsError extends CacheError {
  *   checkServerTls({ cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") });
  * }
  * ```
- *
- * @category Node
  */
 export function checkServerTls({ cert, key }: ServerTls): void {
   let certificate: X509Certificate;
@@ -76,11 +68,7 @@ export function checkServerTls({ cert, key }: ServerTls): void {
   }
 }
 
-/**
- * Options of {@linkcode readServerTls}.
- *
- * @category Node
- */
+/** Options of {@linkcode readServerTls}. */
 export interface ServerTlsFiles {
   readonly certFile: string;
   readonly keyFile: string;
@@ -99,8 +87,6 @@ export interface ServerTlsFiles {
  *   return await serveFetch(() => new Response("hello"), { tls });
  * }
  * ```
- *
- * @category Node
  */
 export async function readServerTls({ certFile, keyFile }: ServerTlsFiles): Promise<ServerTls> {
   const read = async (file: string, what: string): Promise<string> => {
@@ -119,11 +105,7 @@ export async function readServerTls({ certFile, keyFile }: ServerTlsFiles): Prom
   return tls;
 }
 
-/**
- * Options of {@linkcode followServerTls}.
- *
- * @category Node
- */
+/** Options of {@linkcode followServerTls}. */
 export interface FollowServerTlsOptions {
   /** The certificate in use. */
   readonly current: ServerTls;
@@ -153,8 +135,6 @@ export interface FollowServerTlsOptions {
  *   return served;
  * }
  * ```
- *
- * @category Node
  */
 export function followServerTls(files: ServerTlsFiles, options: FollowServerTlsOptions): void {
   const { onChange, signal, intervalMs = 10_000, clock = realClock, logger = consoleLogger } = options;

@@ -75,8 +75,6 @@ import {
  * });
  * console.log(informer.indexer.size);
  * ```
- *
- * @category Snapshots
  */
 export function sqliteSnapshot(path: string, options: SnapshotOptions = {}): InformerSnapshot {
   return newInformerSnapshot(new SqliteStorage(path), options);

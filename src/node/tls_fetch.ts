@@ -26,8 +26,6 @@ interface DenoLike {
  *   return newCluster({ server: "https://10.0.0.1:6443", fetch });
  * }
  * ```
- *
- * @category Node
  */
 export function createTlsFetch(options: TlsOptions = {}): FetchFunction {
   const { ca, cert, key, serverName, insecureSkipVerify = false } = options;

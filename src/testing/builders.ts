@@ -3,11 +3,7 @@
 import type { KubernetesObject, ObjectMeta, OwnerReference } from "../meta/object.ts";
 import { toBase64 } from "../util/bytes.ts";
 
-/**
- * Metadata options of every builder.
- *
- * @category Testing
- */
+/** Metadata options of every builder. */
 export interface BuilderMeta {
   /** `default` by default, for namespaced kinds. */
   readonly namespace?: string;
@@ -19,22 +15,14 @@ export interface BuilderMeta {
   readonly resourceVersion?: string;
 }
 
-/**
- * An object with a name.
- *
- * @category Testing
- */
+/** An object with a name. */
 export interface BuiltObject extends KubernetesObject {
   readonly apiVersion: string;
   readonly kind: string;
   readonly metadata: ObjectMeta & { readonly name: string };
 }
 
-/**
- * An object with loosely typed spec and status.
- *
- * @category Testing
- */
+/** An object with loosely typed spec and status. */
 export interface BuiltSpecObject extends BuiltObject {
   // deno-lint-ignore no-explicit-any -- tests read fields without a type
   readonly spec: Record<string, any>;
@@ -42,20 +30,12 @@ export interface BuiltSpecObject extends BuiltObject {
   readonly status: Record<string, any>;
 }
 
-/**
- * An object with data.
- *
- * @category Testing
- */
+/** An object with data. */
 export interface BuiltDataObject extends BuiltObject {
   readonly data: Record<string, string>;
 }
 
-/**
- * Options of {@linkcode pod}.
- *
- * @category Testing
- */
+/** Options of {@linkcode pod}. */
 export interface PodOptions extends BuilderMeta {
   readonly nodeName?: string;
   /** `Running` if it is on a node, else `Pending`. */
@@ -76,8 +56,6 @@ export interface PodOptions extends BuilderMeta {
  * const web = pod("web-1", { namespace: "shop", labels: { app: "web" }, nodeName: "node-1" });
  * console.log(web.spec.nodeName, web.status.phase); // node-1 Running
  * ```
- *
- * @category Testing
  */
 export function pod(name: string, options: PodOptions = {}): BuiltSpecObject {
   const { nodeName, image = "registry.example/app:1" } = options;
@@ -96,11 +74,7 @@ export function pod(name: string, options: PodOptions = {}): BuiltSpecObject {
   };
 }
 
-/**
- * Options of {@linkcode node}.
- *
- * @category Testing
- */
+/** Options of {@linkcode node}. */
 export interface NodeOptions extends Omit<BuilderMeta, "namespace"> {
   /** `true` by default. */
   readonly ready?: boolean;
@@ -115,8 +89,6 @@ export interface NodeOptions extends Omit<BuilderMeta, "namespace"> {
  * import { node } from "@listwatch/cache/testing";
  * console.log(node("n1", { ready: false }).status.conditions[0].status); // False
  * ```
- *
- * @category Testing
  */
 export function node(name: string, options: NodeOptions = {}): BuiltSpecObject {
   const { ready = true, unschedulable } = options;
@@ -142,8 +114,6 @@ export function node(name: string, options: NodeOptions = {}): BuiltSpecObject {
  * import { namespace } from "@listwatch/cache/testing";
  * console.log(namespace("shop", { labels: { team: "blue" } }).metadata.labels); // { team: "blue" }
  * ```
- *
- * @category Testing
  */
 export function namespace(name: string, options: Omit<BuilderMeta, "namespace"> = {}): BuiltSpecObject {
   return {
@@ -155,11 +125,7 @@ export function namespace(name: string, options: Omit<BuilderMeta, "namespace"> 
   };
 }
 
-/**
- * Options of {@linkcode configMap} and {@linkcode secret}.
- *
- * @category Testing
- */
+/** Options of {@linkcode configMap} and {@linkcode secret}. */
 export interface DataOptions extends BuilderMeta {
   readonly data?: Readonly<Record<string, string>>;
 }
@@ -172,8 +138,6 @@ export interface DataOptions extends BuilderMeta {
  * import { configMap } from "@listwatch/cache/testing";
  * console.log(configMap("settings", { data: { mode: "fast" } }).data.mode); // fast
  * ```
- *
- * @category Testing
  */
 export function configMap(name: string, options: DataOptions = {}): BuiltDataObject {
   return {
@@ -192,8 +156,6 @@ export function configMap(name: string, options: DataOptions = {}): BuiltDataObj
  * import { secret } from "@listwatch/cache/testing";
  * console.log(secret("login", { data: { user: "me" } }).data.user); // bWU=
  * ```
- *
- * @category Testing
  */
 export function secret(name: string, options: DataOptions = {}): BuiltDataObject & { readonly type: string } {
   const data: Record<string, string> = {};
@@ -209,11 +171,7 @@ export function secret(name: string, options: DataOptions = {}): BuiltDataObject
   };
 }
 
-/**
- * Options of {@linkcode service}.
- *
- * @category Testing
- */
+/** Options of {@linkcode service}. */
 export interface ServiceOptions extends BuilderMeta {
   /** The labels of its pods; `app` = its name by default. */
   readonly selector?: Readonly<Record<string, string>>;
@@ -229,8 +187,6 @@ export interface ServiceOptions extends BuilderMeta {
  * import { service } from "@listwatch/cache/testing";
  * console.log(service("web", { port: 8080 }).spec.selector); // { app: "web" }
  * ```
- *
- * @category Testing
  */
 export function service(name: string, options: ServiceOptions = {}): BuiltSpecObject {
   const { selector = { app: name }, port = 80 } = options;
@@ -243,11 +199,7 @@ export function service(name: string, options: ServiceOptions = {}): BuiltSpecOb
   };
 }
 
-/**
- * Options of {@linkcode deployment} and {@linkcode replicaSet}.
- *
- * @category Testing
- */
+/** Options of {@linkcode deployment} and {@linkcode replicaSet}. */
 export interface WorkloadOptions extends BuilderMeta {
   /** 1 by default. */
   readonly replicas?: number;
@@ -264,8 +216,6 @@ export interface WorkloadOptions extends BuilderMeta {
  * import { deployment } from "@listwatch/cache/testing";
  * console.log(deployment("web", { replicas: 3, readyReplicas: 1 }).status.readyReplicas); // 1
  * ```
- *
- * @category Testing
  */
 export function deployment(name: string, options: WorkloadOptions = {}): BuiltSpecObject {
   return workload("Deployment", name, options);
@@ -279,8 +229,6 @@ export function deployment(name: string, options: WorkloadOptions = {}): BuiltSp
  * import { replicaSet } from "@listwatch/cache/testing";
  * console.log(replicaSet("web-5d9c7b").spec.replicas); // 1
  * ```
- *
- * @category Testing
  */
 export function replicaSet(name: string, options: WorkloadOptions = {}): BuiltSpecObject {
   return workload("ReplicaSet", name, options);
@@ -302,11 +250,7 @@ function workload(kind: string, name: string, options: WorkloadOptions): BuiltSp
   };
 }
 
-/**
- * Options of {@linkcode event}.
- *
- * @category Testing
- */
+/** Options of {@linkcode event}. */
 export interface EventOptions extends BuilderMeta {
   /** `Normal` by default. */
   readonly type?: "Normal" | "Warning";
@@ -316,11 +260,7 @@ export interface EventOptions extends BuilderMeta {
   readonly involvedObject?: KubernetesObject;
 }
 
-/**
- * An object of kind Event.
- *
- * @category Testing
- */
+/** An object of kind Event. */
 export interface BuiltEvent extends BuiltObject {
   readonly involvedObject: Readonly<Record<string, string | undefined>>;
   readonly type: string;
@@ -337,8 +277,6 @@ export interface BuiltEvent extends BuiltObject {
  * const killed = event("e-1", { type: "Warning", reason: "OOMKilled", involvedObject: pod("web-1") });
  * console.log(killed.involvedObject.name); // web-1
  * ```
- *
- * @category Testing
  */
 export function event(name: string, options: EventOptions = {}): BuiltEvent {
   const { type = "Normal", reason = "Tested", message = "", involvedObject: about } = options;
@@ -370,8 +308,6 @@ export function event(name: string, options: EventOptions = {}): BuiltEvent {
  * const widget = customObject(type, { name: "w-1", namespace: "shop", fields: { spec: { color: "red" } } });
  * console.log(widget.spec.color); // red
  * ```
- *
- * @category Testing
  */
 export function customObject<Fields extends object>(
   type: { readonly apiVersion: string; readonly kind: string },

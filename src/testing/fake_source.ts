@@ -32,8 +32,6 @@ import { type Deferred, deferred } from "../util/deferred.ts";
  * watcher.stop();
  * for await (const batch of watcher) console.log(batch[0].type); // ADDED
  * ```
- *
- * @category Testing
  */
 export class FakeWatcher<T extends KubernetesObject = KubernetesObject>
   implements AsyncIterable<readonly WatchItem<T>[]> {
@@ -141,11 +139,7 @@ export class FakeWatcher<T extends KubernetesObject = KubernetesObject>
   }
 }
 
-/**
- * Options of {@linkcode FakeControllerSource}.
- *
- * @category Testing
- */
+/** Options of {@linkcode FakeControllerSource}. */
 export interface FakeControllerSourceOptions {
   /**
    * Whether a watch with `sendInitialEvents` is served. By default it is refused with 422, so that reflectors
@@ -156,11 +150,7 @@ export interface FakeControllerSourceOptions {
   readonly description?: string;
 }
 
-/**
- * A request to a {@linkcode FakeControllerSource}.
- *
- * @category Testing
- */
+/** A request to a {@linkcode FakeControllerSource}. */
 export interface FakeSourceRequest {
   readonly verb: "list" | "watch";
   readonly options: ListOptions;
@@ -191,8 +181,6 @@ export interface FakeSourceRequest {
  * stop.abort();
  * await running;
  * ```
- *
- * @category Testing
  */
 export class FakeControllerSource<T extends KubernetesObject = KubernetesObject> {
   /** Thrown by every list while it is set. */

@@ -10,11 +10,7 @@ interface Write<T> {
   readonly object: Keyed<T>;
 }
 
-/**
- * The methods of a {@linkcode FakeCustomStore}.
- *
- * @category Testing
- */
+/** The methods of a {@linkcode FakeCustomStore}. */
 export interface FakeStoreFuncs<T> {
   /** What `add` does. */
   add?(object: T): T | undefined;
@@ -65,8 +61,6 @@ export interface FakeStoreFuncs<T> {
  * });
  * await new Reflector(source, store, { logger: silentLogger }).run(stop.signal);
  * ```
- *
- * @category Testing
  */
 export class FakeCustomStore<T> {
   readonly #funcs: FakeStoreFuncs<T>;
@@ -167,8 +161,6 @@ export class FakeCustomStore<T> {
  * store.add(pod("web-2"));
  * console.log(store.has("default/web-1"), store.has("default/web-2")); // true false
  * ```
- *
- * @category Testing
  */
 export class FakeExpirationPolicy {
   /** The keys that never expire; may be changed at any time. */

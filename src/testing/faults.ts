@@ -5,11 +5,7 @@ import { statusResponse } from "../protocol/responses.ts";
 import { onAbort, sleep } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 
-/**
- * What an {@linkcode Interceptor} can use.
- *
- * @category Testing
- */
+/** What an {@linkcode Interceptor} can use. */
 export interface InterceptorContext {
   /** Aborted when the client aborts the request, or the server is closed. */
   readonly signal: AbortSignal;
@@ -20,8 +16,6 @@ export interface InterceptorContext {
 /**
  * Sees a request before the server does, and its answer before the client does. It may answer by itself,
  * change what `next` returns, wait, or throw: the client sees a throw as a failed connection.
- *
- * @category Testing
  */
 export type Interceptor = (
   request: Request,
@@ -29,11 +23,7 @@ export type Interceptor = (
   context: InterceptorContext,
 ) => Response | Promise<Response>;
 
-/**
- * A request that the server received.
- *
- * @category Testing
- */
+/** A request that the server received. */
 export interface RecordedRequest {
   readonly method: string;
   /** The path, without the query. */
@@ -47,11 +37,7 @@ export interface RecordedRequest {
   readonly isWatch: boolean;
 }
 
-/**
- * Which requests an interceptor sees.
- *
- * @category Testing
- */
+/** Which requests an interceptor sees. */
 export interface InterceptOptions {
   /** Only requests for which this is true; all by default. */
   readonly match?: (request: RecordedRequest) => boolean;
@@ -115,11 +101,7 @@ export function recordRequest(request: Request, timeMs: number): RecordedRequest
   };
 }
 
-/**
- * Options of {@linkcode answerStatus}.
- *
- * @category Testing
- */
+/** Options of {@linkcode answerStatus}. */
 export interface AnswerStatusOptions {
   /** The reason as one word; that of the code by default. */
   readonly reason?: string;
@@ -155,8 +137,6 @@ const REASONS: ReadonlyMap<number, string> = new Map([
  * console.log((await response.json()).reason); // ServiceUnavailable
  * server.close();
  * ```
- *
- * @category Testing
  */
 export function answerStatus(code: number, options: AnswerStatusOptions = {}): Interceptor {
   const { reason = REASONS.get(code) ?? "Unknown", retryAfterSeconds } = options;
@@ -177,8 +157,6 @@ export function answerStatus(code: number, options: AnswerStatusOptions = {}): I
  * await answer.catch((error) => console.log(error.name)); // TimeoutError
  * server.close();
  * ```
- *
- * @category Testing
  */
 export function hang(): Interceptor {
   return (_request, _next, { signal }) =>
@@ -196,8 +174,6 @@ export function hang(): Interceptor {
  * await server.fetch("http://in-memory/version").catch((error) => console.log(error.message)); // fetch failed
  * server.close();
  * ```
- *
- * @category Testing
  */
 export function refuseConnection(): Interceptor {
   return (request) => Promise.reject(connectionRefused(request.url));
@@ -217,8 +193,6 @@ export function refuseConnection(): Interceptor {
  * console.log((await answer).status); // 200
  * server.close();
  * ```
- *
- * @category Testing
  */
 export function delayRequest(delayMs: number): Interceptor {
   return async (request, next, { signal, clock }) => {
@@ -227,11 +201,7 @@ export function delayRequest(delayMs: number): Interceptor {
   };
 }
 
-/**
- * Options of {@linkcode cutBody}.
- *
- * @category Testing
- */
+/** Options of {@linkcode cutBody}. */
 export interface CutBodyOptions {
   /** `end`: the body ends as if it were complete, the default. `reset`: it breaks with an error. */
   readonly how?: "end" | "reset";
@@ -249,8 +219,6 @@ export interface CutBodyOptions {
  * console.log((await response.text()).length); // 10
  * server.close();
  * ```
- *
- * @category Testing
  */
 export function cutBody(afterBytes: number, options: CutBodyOptions = {}): Interceptor {
   const { how = "end" } = options;
@@ -277,8 +245,6 @@ export function cutBody(afterBytes: number, options: CutBodyOptions = {}): Inter
  * server.intercept(stallBody(0), { match: (request) => request.isWatch }); // watches without any event
  * server.close();
  * ```
- *
- * @category Testing
  */
 export function stallBody(afterBytes: number): Interceptor {
   return rewriteBody(() => {
@@ -306,8 +272,6 @@ export function stallBody(afterBytes: number): Interceptor {
  * console.log(value!.byteLength); // 1
  * server.close();
  * ```
- *
- * @category Testing
  */
 export function splitBody(sizes: readonly number[]): Interceptor {
   if (sizes.length === 0 || sizes.some((size) => !(size >= 1))) {

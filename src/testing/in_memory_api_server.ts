@@ -25,11 +25,7 @@ import { ResourceTable, type ServedResource } from "./served_resources.ts";
 import { type InMemoryApiServerOptions, type ServerSettings, serverSettings } from "./server_settings.ts";
 import { WatchHub } from "./watch_hub.ts";
 
-/**
- * Options of {@linkcode InMemoryApiServer.list}.
- *
- * @category Testing
- */
+/** Options of {@linkcode InMemoryApiServer.list}. */
 export interface InMemoryListOptions {
   /** Only this namespace; all by default. */
   readonly namespace?: string;
@@ -37,22 +33,14 @@ export interface InMemoryListOptions {
   readonly fieldSelector?: string;
 }
 
-/**
- * A list of {@linkcode InMemoryApiServer.list}.
- *
- * @category Testing
- */
+/** A list of {@linkcode InMemoryApiServer.list}. */
 export interface InMemoryList<T> {
   readonly resourceVersion: string;
   /** In the order of a real list: by namespace and name, byte by byte. */
   readonly items: readonly T[];
 }
 
-/**
- * The type of `fetch`, and of the handlers of the runtimes' `serve` functions.
- *
- * @category Testing
- */
+/** The type of `fetch`, and of the handlers of the runtimes' `serve` functions. */
 export interface ServerFetch {
   (request: Request, info?: unknown): Promise<Response>;
   (input: string | URL | Request, init?: RequestInit): Promise<Response>;
@@ -101,8 +89,6 @@ export interface ServerFetch {
  * const server = new InMemoryApiServer();
  * Deno.serve({ port: 8001 }, server.fetch); // kubectl --server http://127.0.0.1:8001 get pods
  * ```
- *
- * @category Testing
  */
 export class InMemoryApiServer {
   /** Answers a request. Rejects when the request is aborted, or the server is closed. */

@@ -4,11 +4,7 @@ import { builtinResources } from "../protocol/builtin_resources.ts";
 import { type ApiResource, words } from "../protocol/api_resource.ts";
 import { formatResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
 
-/**
- * A custom resource, as a CustomResourceDefinition defines it.
- *
- * @category Testing
- */
+/** A custom resource, as a CustomResourceDefinition defines it. */
 export interface CustomResource extends ApiResource {
   /** Whether `status` can be written through its own path only; `true` by default. */
   readonly statusSubresource?: boolean;

@@ -4,11 +4,7 @@ import { type Clock, realClock } from "../util/clock.ts";
 import { seededRandom } from "../util/seeded_random.ts";
 import type { CustomResource } from "./served_resources.ts";
 
-/**
- * Options of {@linkcode InMemoryApiServer}.
- *
- * @category Testing
- */
+/** Options of {@linkcode InMemoryApiServer}. */
 export interface InMemoryApiServerOptions {
   /** Resources besides the built-in ones; created CustomResourceDefinitions add more. */
   readonly customResources?: readonly CustomResource[];
@@ -55,8 +51,6 @@ export interface InMemoryApiServerOptions {
  * How a server treats `sendInitialEvents` of a watch: it can `serve` it, as API servers do since 1.34;
  * `refuse` it with 422, as servers without the feature gate; or `ignore` it, as servers older than the
  * option.
- *
- * @category Testing
  */
 export type InitialEventsPolicy = "serve" | "refuse" | "ignore";
 

@@ -96,8 +96,6 @@ interface FakeTimer {
  * await clock.advance(1);
  * console.log(rang, clock.pendingTimers); // true 0
  * ```
- *
- * @category Testing
  */
 export class FakeClock implements Clock {
   /** The monotonic time, by which timers fire. */

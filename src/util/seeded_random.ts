@@ -12,8 +12,6 @@
  * const [a, b] = [seededRandom(7), seededRandom(7)];
  * console.log(a() === b()); // true
  * ```
- *
- * @category Tools
  */
 export function seededRandom(seed: number): () => number {
   let spread = seed | 0;

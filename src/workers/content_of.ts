@@ -39,8 +39,6 @@ import { type Clock, realClock } from "../util/clock.ts";
  * const second = new SharedIndexInformer(pods, { snapshot: contentOf(first) });
  * console.log(second.isRestored()); // false: it does not run yet
  * ```
- *
- * @category Workers
  */
 export function contentOf<T extends KubernetesObject, I extends string>(
   previous: SharedIndexInformer<T, I> | undefined,

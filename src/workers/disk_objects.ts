@@ -19,11 +19,7 @@ import { BodySweep, DiskBodies, DiskContent } from "./disk_content.ts";
 import { DiskHistory } from "./disk_history.ts";
 import { createTables, FORMAT, readState, type SqlStorage, writeState } from "./sql_database.ts";
 
-/**
- * Options of {@linkcode DiskObjects}.
- *
- * @category Workers
- */
+/** Options of {@linkcode DiskObjects}. */
 export interface DiskObjectsOptions extends TextsOptions {
   /**
    * The longest text of an object, in bytes; 2,000,000 by default, which the rows of a Durable Object have
@@ -66,8 +62,6 @@ export interface DiskObjectsOptions extends TextsOptions {
  *   return { pods, api: readApi({ resources, allowAnonymous: true }) };
  * }
  * ```
- *
- * @category Workers
  */
 export class DiskObjects implements SnapshotStorage {
   readonly #storage: SqlStorage;

@@ -27,8 +27,6 @@ import { createTables, readState, type SqlDatabase, type SqlStorage, writeState 
 /**
  * The `ctx` of a Durable Object with SQLite storage (`DurableObjectState` of `@cloudflare/workers-types` is
  * one).
- *
- * @category Workers
  */
 export interface DurableObjectContext {
   readonly id: {
@@ -42,11 +40,7 @@ export interface DurableObjectContext {
   };
 }
 
-/**
- * What a {@linkcode ReflectorObject} caches, and how it answers.
- *
- * @category Workers
- */
+/** What a {@linkcode ReflectorObject} caches, and how it answers. */
 export interface ReflectorSettings<T extends KubernetesObject = KubernetesObject> {
   /** What is listed and watched. */
   readonly source: ListerWatcher<T>;
@@ -104,8 +98,6 @@ export interface ReflectorSettings<T extends KubernetesObject = KubernetesObject
  *   },
  * };
  * ```
- *
- * @category Workers
  */
 export abstract class ReflectorObject<Env = unknown> {
   readonly #ctx: DurableObjectContext;

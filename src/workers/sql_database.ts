@@ -12,18 +12,12 @@
  * @module
  */
 
-/**
- * A value of a column, or a bound parameter.
- *
- * @category Workers
- */
+/** A value of a column, or a bound parameter. */
 export type SqlValue = ArrayBuffer | string | number | null;
 
 /**
  * An SQLite database that is written synchronously: `ctx.storage` of a Durable Object, or anything like it.
  * What is written within one turn of the event loop must be committed as a whole, or not at all.
- *
- * @category Workers
  */
 export interface SqlStorage {
   readonly sql: SqlDatabase;
@@ -31,11 +25,7 @@ export interface SqlStorage {
   transactionSync<R>(work: () => R): R;
 }
 
-/**
- * Runs statements.
- *
- * @category Workers
- */
+/** Runs statements. */
 export interface SqlDatabase {
   /** Runs one statement. The rows of a query are read at once, before the next statement. */
   exec(query: string, ...bindings: SqlValue[]): {

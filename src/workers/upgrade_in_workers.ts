@@ -20,8 +20,6 @@ interface WorkersGlobals {
  * import { upgradeInWorkers } from "@listwatch/cache/workers";
  * const api = readApi({ resources: [], allowAnonymous: true, upgradeWebSocket: upgradeInWorkers });
  * ```
- *
- * @category Workers
  */
 export const upgradeInWorkers: UpgradeWebSocket = (_, { protocol }) => {
   const { WebSocketPair } = globalThis as unknown as WorkersGlobals;

@@ -35,6 +35,20 @@ describe("checkExports", () => {
     );
   });
 
+  it("refuses a category in an entry on one topic", async () => {
+    const root = await Deno.makeTempDir({ prefix: "listwatch-exports-" });
+    try {
+      const file = "./src/testing/mod.ts";
+      await Deno.mkdir(join(root, "src", "testing"), { recursive: true });
+      await Deno.writeTextFile(join(root, "deno.json"), JSON.stringify({ exports: { "./testing": file } }));
+      await Deno.writeTextFile(join(root, file), `${DOC}${NAME}/** A shape. */\nexport type Shape = 1;\n`);
+      const { violations } = await checkExports(root);
+      assert.deepEqual(violations.map(({ line, rule }) => `${line} ${rule}`), ["17 category"]);
+    } finally {
+      await Deno.remove(root, { recursive: true });
+    }
+  });
+
   it("refuses a name that two entries export", async () => {
     assert.deepEqual(await violationsOf(`${DOC}${NAME}`, `${DOC}export { addOne } from "./mod.ts";\n`), [
       "second.ts:1 twice addOne is exported by . too",

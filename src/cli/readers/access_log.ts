@@ -7,11 +7,7 @@ import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { visibleText } from "../../util/logger.ts";
 import type { WebSocketEnv } from "../../util/serving.ts";
 
-/**
- * One request and its response, after the response has ended. Without headers, which contain credentials.
- *
- * @category Command line
- */
+/** One request and its response, after the response has ended. Without headers, which contain credentials. */
 export interface AccessLogEntry {
   /** When the request arrived, in milliseconds since the epoch. */
   readonly timeMs: number;

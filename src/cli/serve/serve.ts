@@ -18,11 +18,7 @@ import type { ServeOptions, ServeSettings } from "./serve_options.ts";
 import { readCredentials, type ServedContent, serveReaders } from "./serve_readers.ts";
 import { reportSteps } from "./sync_steps.ts";
 
-/**
- * A cluster that is reflected and served. With `await using` it is stopped at the end of the block.
- *
- * @category Command line
- */
+/** A cluster that is reflected and served. With `await using` it is stopped at the end of the block. */
 export interface Served extends AsyncDisposable {
   /** The URL, such as `http://127.0.0.1:8787`. */
   readonly url: string;
@@ -65,8 +61,6 @@ export interface Served extends AsyncDisposable {
  * const pods = await (await fetch(`${served.url}/api/v1/pods`)).json();
  * console.log(pods.items.length > 0); // true
  * ```
- *
- * @category Command line
  */
 export async function serve(options: ServeOptions = {}): Promise<Served> {
   checkServeOptions(options);

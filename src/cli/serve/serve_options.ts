@@ -5,11 +5,7 @@ import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
 import type { AccessLogEntry } from "../readers/access_log.ts";
 
-/**
- * Which cluster to reflect: the small simulated one in this process, or the one of a kubeconfig.
- *
- * @category Command line
- */
+/** Which cluster to reflect: the small simulated one in this process, or the one of a kubeconfig. */
 export type ClusterSource =
   | {
     readonly kind: "embedded";
@@ -24,11 +20,7 @@ export type ClusterSource =
     readonly context?: string;
   };
 
-/**
- * How `serve` holds objects.
- *
- * @category Command line
- */
+/** How `serve` holds objects. */
 export type StorageName = "objects" | "texts" | "short-texts";
 
 /** The values of {@linkcode StorageName}. */
@@ -37,8 +29,6 @@ export const STORAGE_NAMES: readonly StorageName[] = ["objects", "texts", "short
 /**
  * Options of {@linkcode serve}. All are optional; the default is the embedded cluster at
  * `http://127.0.0.1:8787`.
- *
- * @category Command line
  */
 export interface ServeOptions {
   /** The cluster; the embedded one by default. */
@@ -168,11 +158,7 @@ export type ServeSettings =
   & ServeOptions
   & Required<Pick<ServeOptions, "clock" | "logger" | "signal" | "onStep">>;
 
-/**
- * A step of {@linkcode serve} while it starts and runs, in this order.
- *
- * @category Command line
- */
+/** A step of {@linkcode serve} while it starts and runs, in this order. */
 export type ServeStep =
   /** The cluster responded. */
   | { readonly type: "connected"; readonly cluster: string; readonly server: string }
@@ -197,11 +183,7 @@ export type ServeStep =
   /** No resource fails any more; `resource` is the last one that did. */
   | { readonly type: "recovered"; readonly resource: string };
 
-/**
- * The progress of one resource's first list.
- *
- * @category Command line
- */
+/** The progress of one resource's first list. */
 export interface SyncProgress {
   readonly resource: string;
   readonly synced: boolean;
