@@ -456,8 +456,13 @@ export class Program {
 
   /** The invariants at every instant. */
   check(): void {
-    const { phase, resourceVersion: version, streamPause } = this.informer.status();
+    const { phase, resourceVersion: version, streamPause, quarantined } = this.informer.status();
     this.#checkFreshness();
+    const isDrained = this.#wasWatching && phase === "watching" && this.#world.time.turnMs === 0;
+    if (isDrained && quarantined === 0) {
+      const found = this.#positionDifference();
+      if (found !== undefined) this.#violate(found);
+    }
     this.#wasWatching = phase === "watching";
     if (this.#wasWatching) {
       this.#fewestListeners = Math.min(this.#fewestListeners, this.#stop.listeners);

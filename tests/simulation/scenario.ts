@@ -228,6 +228,7 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
     programs,
     restarting: newRestarting(new SeededRandom(seed ^ 0x5a7e), {
       hasDrops: has("drop"),
+      hasRestore: has("restore"),
       hasWhims: has("whim"),
       hasShortAnswers: has("shortAnswers"),
       isUndisturbed: chosen.length === 0,
@@ -296,19 +297,20 @@ function newProgram(random: SeededRandom): ProgramConfig {
 
 function newRestarting(
   random: SeededRandom,
-  { isUndisturbed, hasDrops, hasWhims, hasShortAnswers, spanMs }: {
+  { isUndisturbed, hasDrops, hasWhims, hasShortAnswers, hasRestore, spanMs }: {
     readonly isUndisturbed: boolean;
+    readonly hasRestore: boolean;
     readonly hasDrops: boolean;
     readonly hasShortAnswers: boolean;
     readonly hasWhims: boolean;
     readonly spanMs: number;
   },
 ): RestartingConfig[] {
-  if (!random.chance(0.35)) return [];
+  if (!random.chance(hasRestore ? 0.7 : 0.35)) return [];
   const { scope, useWatchList, pageSize, view, storage, turnObjects, refuses, seed } = newProgram(random);
   const more = new SeededRandom(seed ^ 0x10ad);
   // They take longer than the shortest answers.
-  const objects = !hasShortAnswers && more.chance(isUndisturbed ? 0.15 : 0.02) ? more.int(2_000, 3_000) : 0;
+  const objects = !hasShortAnswers && more.chance(isUndisturbed ? 0.4 : 0.02) ? more.int(2_000, 3_000) : 0;
   return [{
     scope: objects === 0 ? scope : { resource: "leases", namespace: "", app: "" },
     useWatchList,
@@ -316,7 +318,7 @@ function newRestarting(
     // Skipped text is not parsed: missing bytes in it cannot be detected.
     view: hasDrops ? "everything" : view,
     storage: more.pick([storage, "texts", "encoded"] as const),
-    turnObjects: objects === 0 ? turnObjects : 1_000,
+    turnObjects: objects === 0 ? turnObjects : objects % 2 === 0 ? 100 : 1_000,
     objects,
     hasIndex: more.chance(0.3),
     handler: more.pick(["objects", "heads"] as const),
@@ -326,14 +328,15 @@ function newRestarting(
     saveMs: random.pick([0, 0, 5, 300, 4_000]),
     failChance: random.pick([0, 0, 0, 0.2, 0.6]),
     loadMs: more.pick([0, 0, 5, 300, 4_000]),
-    loadTimeoutMs: more.pick([30_000, 30_000, 1_000, 50]),
+    loadTimeoutMs: objects > 0 && isUndisturbed ? 30_000 : more.pick([30_000, 30_000, 1_000, 50]),
     heedsSignal: more.chance(0.5),
     lossChance: more.pick([0, 0, 0, 0.1, 0.6]),
     hasMetadata: random.chance(0.7),
     kills: Array.from({ length: random.int(1, 4) }, () => ({
       afterMs: random.int(1, Math.ceil(spanMs / 2)),
       atEvent: random.pick([1, 2, 3, 5, 8, Infinity]),
-      downMs: random.pick([0, 0, 20, 1_000, 9_000]),
+      // Long enough for another cluster to take the place of the one that it knows.
+      downMs: random.pick([0, 0, 20, 1_000, hasRestore ? 30_000 : 9_000]),
       stops: more.chance(0.35),
     })),
     seed,
