@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { nextTurn } from "../../src/util/clock.ts";
 import { type KubernetesObject, SharedIndexInformer, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
 import { newInformerSnapshot } from "@listwatch/cache/informer";
@@ -255,6 +256,22 @@ describe("SharedIndexInformer with a snapshot", () => {
     await restored.clock.advance(1_000);
     assert.deepEqual(machine.disk.content(), ["x@2"]);
     assert.equal(machine.disk.meta?.resourceVersion, "2");
+  });
+
+  it("has not synced before the content of a list that is stored in turns has taken its place", async () => {
+    await using machine = new Machine();
+    for (let i = 0; i < 200; i++) machine.create(`old-${i}`);
+    await (await machine.start()).stop();
+    await using restored = new Machine();
+    for (let i = 0; i < 100; i++) restored.create(`new-${i}`);
+    const second = await restored.start({ disk: machine.disk, turnObjects: 1, settles: false });
+    const { informer } = second;
+    let hasSettled = false;
+    const settled = restored.settle().finally(() => hasSettled = true);
+    while (!informer.hasSynced() && !hasSettled) await nextTurn();
+    assert.equal(informer.indexer.lastStoreSyncResourceVersion(), "101");
+    assert.deepEqual(second.content(), restored.content());
+    await settled;
   });
 
   it("lists after three watches that the server refused for another reason", async () => {

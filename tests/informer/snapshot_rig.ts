@@ -114,6 +114,8 @@ export interface StartOptions extends SharedIndexInformerOptions<KubernetesObjec
   readonly clusterUid?: () => Promise<string>;
   /** How many watches for a proof are refused. */
   readonly refusesProofs?: number;
+  /** Whether it comes as far as it can without time passing; `true` by default. */
+  readonly settles?: boolean;
   readonly resource?: { readonly labelSelector?: string; readonly drop?: readonly `metadata.${string}`[] };
 }
 
@@ -163,6 +165,7 @@ export class Machine {
       isBareSource,
       clusterUid,
       refusesProofs = 0,
+      settles = true,
       resource,
       ...options
     }: StartOptions = {},
@@ -219,7 +222,7 @@ export class Machine {
       },
     };
     this.#running.add(process);
-    await this.settle();
+    if (settles) await this.settle();
     return process;
   }
 

@@ -181,8 +181,8 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   #savedUid: string | undefined;
   /** What identifies the cluster that responds, or why that cannot be read. */
   #cluster: { readonly uid?: string; readonly unknown?: string } = {};
-  /** Whether a part of it could not be stored: only a list confirms it then. */
-  #isIncomplete = false;
+  /** Whether only a list confirms it: a part of it could not be stored, or a list has begun. */
+  #needsList = false;
   /** The version that the server had at the start. */
   #serverVersion: string | undefined;
   #isWatching = false;
@@ -283,7 +283,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     if (event.type === "replaced") {
       this.#identify();
       this.#confirm(true);
-    } else if (this.#unconfirmed !== undefined && !this.#isIncomplete) {
+    } else if (this.#unconfirmed !== undefined && !this.#needsList) {
       if (event.type === "bookmark") this.#confirm(true);
       else if (this.#serverVersion === undefined) this.#confirm(false);
       else if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
@@ -296,7 +296,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     // What could not be stored, for an index function say, is not in the content that is saved from now on.
     if (this.#context.store.held.size === items.length) this.#keeper.restored(resourceVersion);
     else {
-      this.#isIncomplete = true;
+      this.#needsList = true;
       this.#context.quarantine.incomplete();
     }
     this.#context.waits.restored.open();
@@ -313,14 +313,17 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
 
   entered(phase: ReflectorPhase): void {
     this.#isWatching = phase === "watching";
+    // When the next watch opens, what was listed may be on its way to the store.
+    if (phase === "listing" || phase === "streaming") this.#needsList = true;
     this.#followed();
   }
 
   /** The store may have the content, and a watch from its version, or from a later one, may be open. */
   #followed(): void {
-    if (!this.#isWatching || this.#unconfirmed === undefined || this.#serverVersion === undefined) return;
-    if (!this.#hasReached(this.#serverVersion)) void this.#prove(this.#confirmed.signal);
-    else if (!this.#isIncomplete) this.#confirm(true);
+    if (!this.#isWatching || this.#needsList || this.#unconfirmed === undefined) return;
+    if (this.#serverVersion === undefined) return;
+    if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
+    else void this.#prove(this.#confirmed.signal);
   }
 
   /** @param isComplete As for `ListWatchLoop.confirmed`. */
@@ -342,7 +345,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
         await sleep(GRACE_MS * 4 ** tries, { clock, signal });
         if (!this.#isWatching) return;
         if (!await this.#isProven(signal)) continue;
-        if (!this.#isIncomplete) this.#confirm(true);
+        if (!this.#needsList) this.#confirm(true);
         return;
       }
     } catch {
