@@ -181,7 +181,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   #savedUid: string | undefined;
   /** What identifies the cluster that responds, or why that cannot be read. */
   #cluster: { readonly uid?: string; readonly unknown?: string } = {};
-  /** Whether only a list confirms it: a part of it could not be stored, or a list has begun. */
+  /** Whether only a list confirms it: a part of it could not be stored, or a list has started. */
   #needsList = false;
   /** The version that the server had at the start. */
   #serverVersion: string | undefined;
