@@ -16,7 +16,6 @@ import { refusesStale, requiresEachEvent } from "../meta/request.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import { askedOf } from "./request/authorization.ts";
-import { protectEndlessBody } from "./send/endless_body.ts";
 import {
   anotherLayout,
   incomplete,
@@ -120,7 +119,6 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const cacheControl = c.req.header("Cache-Control");
   const waited = await catchUp(request, query, { wait, name, isPartial, cacheControl });
   if (isStatus(waited)) return isWatch ? watchResponse(errorStream(waited)) : waited;
-  if (isWatch) protectEndlessBody(c, ({ headers }) => headers.get("X-Accel-Buffering") === "no");
   const response = verb === "get"
     ? await answerGet(request, { ...form, view })
     : isStatus(view)

@@ -84,7 +84,7 @@ export async function answerReader(
     if (target !== undefined) withCacheHeaders(response, target);
     const answered = await ofSocket(c, state, { route, response });
     ({ status } = answered);
-    return answered;
+    return status === 200 && mayBeEndless(route) ? endless(c, answered) : answered;
   } catch (error) {
     if (!c.req.raw.signal.aborted) throw error;
     status = 499; // No client reads this.
@@ -112,6 +112,25 @@ function ofSocket(
   if (upgradeWebSocket === undefined || !isWatchRoute(route) || !isSocketRequest(c)) return response;
   if (response.status !== 200 || response.headers.get("Content-Type") !== "application/json") return response;
   return socketResponse(c, response, { upgradeWebSocket, clock, bufferBytes, writeTimeoutMs });
+}
+
+/** Whether an answer may never end: a watch, or whatever the API server sends. */
+function mayBeEndless(route: Route | undefined): boolean {
+  return route?.access === "API server" || isWatchRoute(route);
+}
+
+/**
+ * Keeps middlewares of the same app from reading a body that may never end: `prettyJSON()` and `etag()` read a
+ * clone of each response to its end before it is sent, and a body that was cloned does not learn that its
+ * client has left. A clone of this response has no body, which makes them leave it alone. Hono is given it
+ * here, as it makes a new response of it where a middleware has set headers before.
+ */
+function endless(c: Context, response: Response): Response {
+  c.res = response;
+  const { res } = c;
+  res.clone = () =>
+    new Response(null, { status: res.status, statusText: res.statusText, headers: res.headers });
+  return res;
 }
 
 function isWatchRoute(route: Route | undefined): boolean {

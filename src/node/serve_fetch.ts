@@ -5,7 +5,13 @@ import type { AddressInfo } from "node:net";
 import { onAbort } from "../util/abort.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import { type ByteSink, PushedBody, type UpgradeWebSocket, type WebSocketEnv } from "../util/serving.ts";
+import {
+  type ByteSink,
+  type PushedBody,
+  pushedBodyOf,
+  type UpgradeWebSocket,
+  type WebSocketEnv,
+} from "../util/serving.ts";
 import { AcceptProbe } from "./accept_probe.ts";
 import { ServedConnections } from "./served_connections.ts";
 import type { ServedSockets } from "./served_sockets.ts";
@@ -303,8 +309,9 @@ class Listening {
     }
     this.#sockets?.answered(env);
     if (response.body === null) return response;
-    if (response.body instanceof PushedBody && !response.body.locked) {
-      push(response, response.body, outgoing);
+    const pushed = pushedBodyOf(response);
+    if (pushed !== undefined) {
+      push(response, pushed, outgoing);
       return this.#alreadySent();
     }
     const sent = isByteStream(response.body) ? new SentChunks(outgoing) : undefined;

@@ -43,6 +43,11 @@ export class PushedBody extends ReadableStream<Uint8Array> {
   }
 }
 
+/** The body of a response, if it can be pushed and nobody reads it. */
+export function pushedBodyOf({ body }: Response): PushedBody | undefined {
+  return body instanceof PushedBody && !body.locked ? body : undefined;
+}
+
 /**
  * The part of a server's WebSocket that watches need; those of Deno, Workers and the package `ws` have it.
  *

@@ -2,7 +2,6 @@
 
 import type { ListQuery } from "../../protocol/list_query.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
-import { uniqueTag, withEmptyClone } from "./endless_body.ts";
 import { EVENT_STREAM_TYPE, eventStream } from "./event_stream.ts";
 import type { Permission } from "../request/gate.ts";
 import type { ContentFreshness } from "../content/content_freshness.ts";
@@ -109,10 +108,18 @@ const WATCH_HEADERS: Readonly<Record<string, string>> = {
   ...GUARD_HEADERS,
 };
 
+/**
+ * An `ETag` that no other response has: no request can be answered 304 for it. hono's `etag()` reads the whole body of a
+ * response without one, also in an app that calls this one's `fetch`
+ * (https://github.com/honojs/hono/blob/main/src/middleware/etag/index.ts).
+ */
+export function uniqueTag(): string {
+  return `W/"${crypto.randomUUID()}"`;
+}
+
 /** A stream of events as an answer. */
 export function watchResponse(body: ReadableStream<Uint8Array>, mediaType = "application/json"): Response {
-  const response = new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, {
+  return new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, {
     headers: { ...WATCH_HEADERS, "Content-Type": mediaType, ETag: uniqueTag() },
   });
-  return withEmptyClone(response);
 }

@@ -15,7 +15,6 @@ import type { RequestedRead } from "../request/requested_read.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
-import { protectEndlessBody } from "../send/endless_body.ts";
 import { watchResponse } from "../send/watch_answer.ts";
 import { WatchLife } from "../send/watch_life.ts";
 import { answerInTime } from "./answer_in_time.ts";
@@ -55,7 +54,6 @@ export async function answerForwarded(
   const answer = await send(c, request, { ...read, limitMs });
   if (!(answer instanceof Response) || answer.status !== 200 || answer.body === null) return answer;
   if (read.verb !== "watch") return answer;
-  protectEndlessBody(c, ({ headers }) => headers.get("X-Accel-Buffering") === "no");
   const body = permitted(answer.body, request, { permission: read.permission, limitMs });
   const response = watchResponse(body, answer.headers.get("Content-Type") ?? undefined);
   for (const [name, value] of answer.headers) {

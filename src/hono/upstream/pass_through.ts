@@ -15,7 +15,7 @@ import { requireNumbers } from "../../util/require_number.ts";
 import { wholeBody } from "../../util/bytes.ts";
 import { unauthorized, type UserInfo } from "../request/authorization.ts";
 import { bearerTokenOf } from "../request/bearer_tokens.ts";
-import { protectEndlessBody, uniqueTag, withEmptyClone } from "../send/endless_body.ts";
+import { uniqueTag } from "../send/watch_answer.ts";
 import type { OpenWatch, Reader, Readers } from "../request/readers.ts";
 import { noTunnel } from "../request/refusals.ts";
 import { GUARD_HEADERS, malformedPath } from "../send/responses.ts";
@@ -257,9 +257,8 @@ export class PassThrough {
     const { stream, stop } = passedBody(response.body, { end, abort: () => link.abort() });
     const open: OpenWatch = { user: request.user, stop };
     request.readers.watches.add(open);
-    protectEndlessBody(c, (response) => response.headers.get("X-Accel-Buffering") === "no");
     if (!headers.has("ETag")) headers.set("ETag", uniqueTag());
-    return withEmptyClone(new Response(stream, { status, headers }));
+    return new Response(stream, { status, headers });
   }
 }
 
