@@ -367,7 +367,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: the event window is smaller for ever after a restore",
     file: "src/hono/content/event_log.ts",
-    find: "this.#bytes = 0;",
+    within: "#restart",
+    find: "    this.#bytes = 0;\n",
     replace: "",
     test: "tests/hono/send/watch_test.ts",
   },
@@ -512,7 +513,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a delete of which only the key was known takes a watch back",
-    file: "src/hono/send/encoding.ts",
+    file: "src/hono/send/watch_groups.ts",
     find: "return isOld || shown !== resourceVersion\n",
     replace: "return (isOld && entry.position === undefined) || shown !== resourceVersion\n",
     test: "tests/hono/send/watch_test.ts",
@@ -667,7 +668,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a late event is not sent to readers that continue from the version before it",
     file: "src/hono/content/event_log.ts",
-    find: "while (first > start && isUnseen(this.#entries.at(first - 1 - this.#tail))) first--;",
+    find: "while (first > start && isUnseen(entries.at(first - 1 - tail))) first--;",
     replace: "void isUnseen;",
     test: "tests/hono/send/watch_test.ts",
   },
@@ -722,16 +723,16 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "fan-out: events are dropped before each watch has had its turn",
-    file: "src/hono/send/watchers.ts",
-    find: "this.content.trim(hasGrown ? this.#keepFrom : Infinity);",
-    replace: "this.content.trim(Infinity);",
+    file: "src/hono/send/fan_out.ts",
+    find: "this.content.log.trim(hasGrown ? this.#keepFrom : Infinity);",
+    replace: "this.content.log.trim(Infinity);",
     test: "tests/hono/send/fan_out_test.ts",
   },
   {
     name: "read API: the event window is bounded by the number of events only",
     file: "src/hono/content/event_log.ts",
-    find: "(this.#entries.length > capacity || this.#bytes > capacityBytes)",
-    replace: "this.#entries.length > capacity",
+    find: "(entries.length > capacity || this.#bytes > capacityBytes)",
+    replace: "entries.length > capacity",
     test: "tests/hono/send/fan_out_test.ts",
   },
   {
@@ -1391,7 +1392,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "merged: a change without a position is dropped",
-    file: "src/hono/content/content.ts",
+    file: "src/hono/content/event_log.ts",
     find: "      this.#unplaced.push(change);\n",
     replace: "",
     test: "tests/hono/content/merged_informer_test.ts",

@@ -78,7 +78,7 @@ async function answerIndex(
 ): Promise<Answer> {
   const { resource, content } = target;
   if (index !== undefined && !isIndex(target, index)) return unknownIndex(target, index);
-  if (!content.isReady()) return notSynced(resource);
+  if (!content.log.isReady()) return notSynced(resource);
   const missing = target.fresh.missing("");
   if (missing.length > 0) return incomplete(resource, missing);
   if (index === undefined) {
@@ -192,7 +192,7 @@ function listed(
     >,
 ): Promise<Response> {
   const { continue: next, remainingItemCount, ...rest } = of;
-  const metadata = { resourceVersion: content.resourceVersion, continue: next, remainingItemCount };
+  const metadata = { resourceVersion: content.log.resourceVersion, continue: next, remainingItemCount };
   const document = {
     kind,
     apiVersion: INDICES_VERSION,

@@ -51,7 +51,7 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
   if (signal !== undefined) {
     onAbort(signal, () => {
       for (const { content, fresh } of served) {
-        content.close();
+        content.log.close();
         fresh.close();
       }
       // Those of what is passed through.

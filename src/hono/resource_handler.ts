@@ -96,7 +96,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const agreed = negotiateShape(target.resource, { accept, verb, mediaTypes: JSON_AND_YAML });
   if (!("shape" in agreed)) return agreed;
   if (!query.ok) return query.status;
-  if (!target.content.isReady()) return notSynced(target.resource);
+  if (!target.content.log.isReady()) return notSynced(target.resource);
   const shown = path.subresource === "scale" ? SCALE : target.resource;
   const view = isStatus(agreed.shape) ? agreed.shape : newView(shown, agreed.shape, {
     searchParams,
@@ -184,7 +184,7 @@ async function catchUp(
     if (isStatus(token) || token.list === undefined) return [];
     if (token.resourceVersion !== LATEST) {
       // Another cache of the same API server may have written it, which has come further.
-      if (compareResourceVersions(token.resourceVersion, content.resourceVersion) > 0) {
+      if (compareResourceVersions(token.resourceVersion, content.log.resourceVersion) > 0) {
         await fresh.reaches(token.resourceVersion, wait);
       }
       return [];
@@ -197,7 +197,7 @@ async function catchUp(
     if (outcome === "reached") return [];
     return outcome === "foreign"
       ? anotherLayout(resourceVersion)
-      : tooLargeResourceVersion(resourceVersion, content.resourceVersion);
+      : tooLargeResourceVersion(resourceVersion, content.log.resourceVersion);
   }
   if (settings.freshness === "as-is") return [];
   const staleIfError = isPartial || (settings.freshness === "stale-if-error" && !refusesStale(cacheControl));

@@ -6,8 +6,7 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import type { Logger } from "../util/logger.ts";
 import { Content } from "./content/content.ts";
-import { FanOut } from "./send/fan_out.ts";
-import { Watchers } from "./send/watchers.ts";
+import { FanOut, Watchers } from "./send/fan_out.ts";
 import type { ForwardedResource } from "./upstream/forward.ts";
 import { ContentFreshness } from "./content/content_freshness.ts";
 import type { Freshness, ReadApiOptions } from "./read_api_options.ts";
@@ -56,7 +55,7 @@ export function newServedResources(
       history,
     });
     const watchers = new Watchers(content, { clock, fanOut, heartbeatMs });
-    const fresh = new ContentFreshness(content, informer, { ...settings, logger });
+    const fresh = new ContentFreshness(content.log, informer, { ...settings, logger });
     return { resource: resources[i], informer, content, watchers, fresh };
   });
 }

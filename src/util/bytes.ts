@@ -37,6 +37,13 @@ export async function wholeBody(
   }
 }
 
+const encoder = new TextEncoder();
+
+/** Text as UTF-8. */
+export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
+  return encoder.encode(text);
+}
+
 /**
  * Decodes chunks of UTF-8 to the texts that a `TextDecoder` with `stream: true` gives, put together. In that
  * mode Deno takes twice as long for a chunk of some kilobytes, so a character that continues in the next

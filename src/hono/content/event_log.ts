@@ -1,13 +1,24 @@
 /** The recent events of one resource, which watches replay, and which earlier states are computed from. */
 
-import type { StoreChange } from "../../informer/events.ts";
-import { compareResourceVersions, layoutOf, resourceVersionOf } from "../../meta/object.ts";
+import type { StoreChange, StoreEvent } from "../../informer/events.ts";
+import {
+  compareResourceVersions,
+  type KubernetesObject,
+  layoutOf,
+  resourceVersionOf,
+} from "../../meta/object.ts";
 import { hasReached } from "../../meta/merged_version.ts";
-import type { Held } from "../../store/holding.ts";
+import {
+  PartwiseVersionWaiters,
+  type VersionWaiters,
+  type VersionWaitOptions,
+} from "../../meta/version_waiters.ts";
+import type { Held, Holding } from "../../store/holding.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { Deque } from "../../util/collections.ts";
 import { memorySize } from "../../util/json.ts";
 import type { KeptEntry, KeptLog, LogEntry, LogHistory, LogStart } from "./log_history.ts";
+import type { ServedInformer, ServedStore } from "./served_informer.ts";
 
 /** Options of {@linkcode EventLog}. */
 export interface EventLogOptions {
@@ -21,15 +32,59 @@ export interface EventLogOptions {
 }
 
 /** How a change comes into the log. */
-export interface Appended {
+interface Appended {
   /** It does not move the position. */
   readonly isLate: boolean;
   /** See {@linkcode LogEntry.gapAfter}. */
   readonly gapAfter?: string;
 }
 
+/** Who sends what comes into a log. */
+export interface LogFollower<T> {
+  /** A relist comes, or a new history, which no watch may continue with. Returns what to call after it. */
+  interrupted(isNewHistory: boolean): () => void;
+  /** Whether it sends at present. */
+  readonly isSending: boolean;
+  /** There are entries to send; it calls {@linkcode EventLog.trim} when it has sent them. */
+  grown(): void;
+  /** There was news of the API server. */
+  heard(): void;
+  /** An entry was dropped. */
+  forget(entry: LogEntry<T>): void;
+  /** The entries before this one were dropped. */
+  trimmed(tail: number): void;
+  /** Nothing more comes. */
+  end(): void;
+}
+
+/** Who notes the keys that come and go. */
+export interface KeyFollower<T> {
+  /** A key was added, or deleted. */
+  changed(change: StoreChange<Held<T>>): void;
+  /** A new history begins, in which versions have other states. */
+  restarted(): void;
+}
+
+/** What a log holds. Only the log changes it. */
+export interface LogWindow<T> {
+  /** The entries that are kept. Their positions do not decrease. */
+  readonly entries: Pick<Deque<LogEntry<T>>, "length" | "at">;
+  /** The sequence number of the first entry. */
+  readonly tail: number;
+  /** The resourceVersion that the content has reached. */
+  readonly resourceVersion: string;
+  /** Differs whenever the objects have changed. */
+  readonly revision: number;
+  /**
+   * How often the content changed in a way that resourceVersions do not show: a state of an object may have
+   * replaced another one of the same resourceVersion.
+   */
+  readonly rewrites: number;
+}
+
 /**
- * Keeps the last entries of a resource's history, by their sequence numbers.
+ * Follows one informer, in the order in which its store changes, and keeps the last entries of that history by
+ * their sequence numbers.
  *
  * Positions never decrease, except where a new history begins (a restored server). A late change - under an
  * older resourceVersion, or in a list at the same one - does not move the position. A watch that resumes from
@@ -37,11 +92,26 @@ export interface Appended {
  * resourceVersion, objects have the versions of their own servers, and a bookmark follows each change, or a
  * few of them, with the position behind them. An entry costs two references to objects in their held form.
  */
-export class EventLog<T> {
+export class EventLog<T extends KubernetesObject> {
+  readonly #informer: ServedInformer<T>;
+  readonly #store: { readonly holding: Holding<T>; readonly held: ServedStore<Held<T>> };
   readonly #options: EventLogOptions;
-  readonly #entries = new Deque<LogEntry<T>>();
-  #tail = 0;
-  #position = "";
+  readonly #window = {
+    entries: new Deque<LogEntry<T>>(),
+    tail: 0,
+    resourceVersion: "",
+    revision: 0,
+    rewrites: 0,
+  };
+  readonly #waiters: VersionWaiters;
+  readonly #unobserve: () => void;
+  readonly #unlisten: (() => void) | undefined;
+  #follower: LogFollower<T> | undefined;
+  #keys: KeyFollower<T> | undefined;
+  #isStarted = false;
+  #isClosed = false;
+  /** Changes whose versions say nothing about the position: the next bookmark places them. */
+  #unplaced: StoreChange<Held<T>>[] = [];
   /** The position right before the oldest entry whose past is known. */
   #base = "";
   /** The oldest entry that states may be rolled back to. */
@@ -54,38 +124,63 @@ export class EventLog<T> {
   #bytes = 0;
   /** Of the position: `""` unless it is a merged resourceVersion. */
   #layout = "";
-  #rewrites = 0;
 
-  constructor(options: EventLogOptions) {
+  /** What it holds at present. */
+  readonly window: LogWindow<T> = this.#window;
+
+  /**
+   * Starts to follow the informer.
+   *
+   * @param store Its objects in their held form.
+   */
+  constructor(
+    informer: ServedInformer<T>,
+    store: { readonly holding: Holding<T>; readonly held: ServedStore<Held<T>> },
+    options: EventLogOptions,
+  ) {
+    this.#informer = informer;
+    this.#store = store;
     this.#options = options;
+    this.#waiters = new PartwiseVersionWaiters(() => this.#window.resourceVersion, options);
+    const observer = (event: StoreEvent<Held<T>>) => this.#observe(event);
+    this.#unobserve = informer.observeHeld?.(observer) ?? informer.observe(observer);
+    this.#unlisten = informer.onStatus?.((status) => this.#letGoIfStopped(status));
+    this.#letGoIfStopped(informer.status());
+    this.isReady();
   }
 
-  /** The entries that are kept, from {@linkcode EventLog.tail} on. Their positions do not decrease. */
-  get entries(): Pick<Deque<LogEntry<T>>, "length" | "at"> {
-    return this.#entries;
+  /** Who sends what comes, from now on. */
+  follow(follower: LogFollower<T>): void {
+    this.#follower = follower;
   }
 
-  /** The sequence number of the first entry. */
-  get tail(): number {
-    return this.#tail;
+  /** Who notes keys, from now on. */
+  followKeys(keys: KeyFollower<T>): void {
+    this.#keys = keys;
   }
 
-  /** The sequence number of the next entry. */
-  get head(): number {
-    return this.#tail + this.#entries.length;
+  /**
+   * Whether the informer has synced, or has the content of a snapshot; before that there is nothing to read.
+   */
+  isReady(): boolean {
+    if (!this.#informer.hasSynced() && !this.#informer.isRestored?.()) return false;
+    if (!this.#isStarted) this.#start("");
+    return true;
+  }
+
+  /** Whether nothing more comes. */
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   /** The resourceVersion that the content has reached. */
   get resourceVersion(): string {
-    return this.#position;
+    return this.#window.resourceVersion;
   }
 
-  /**
-   * How often the content changed in a way that resourceVersions do not show: a state of an object may have
-   * replaced another one of the same resourceVersion.
-   */
-  get rewrites(): number {
-    return this.#rewrites;
+  /** The sequence number of the next entry. */
+  get head(): number {
+    return this.#window.tail + this.#window.entries.length;
   }
 
   /** The oldest resourceVersion that a watch may start from. */
@@ -107,19 +202,20 @@ export class EventLog<T> {
    */
   resume(resourceVersion: string): number | undefined {
     if (compareResourceVersions(resourceVersion, this.oldestResourceVersion) < 0) return undefined;
-    const isBehind = compareResourceVersions(resourceVersion, this.#position) < 0;
+    const isBehind = compareResourceVersions(resourceVersion, this.#window.resourceVersion) < 0;
     if (isBehind && compareResourceVersions(resourceVersion, this.#lastLateEvicted) <= 0) return undefined;
     if (!this.isOnTheWay(resourceVersion)) return undefined;
     return this.#firstUnseen(resourceVersion);
   }
 
   /** The first entry from one on whose position is after a resourceVersion; by bisection. */
-  firstAfter(resourceVersion: string, from: number = this.#tail): number {
-    let low = Math.max(from, this.#tail);
+  firstAfter(resourceVersion: string, from: number = this.#window.tail): number {
+    const { tail, entries } = this.#window;
+    let low = Math.max(from, tail);
     let high = this.head;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      const position = this.#entries.at(middle - this.#tail)?.position ?? "";
+      const position = entries.at(middle - tail)?.position ?? "";
       if (compareResourceVersions(position, resourceVersion) > 0) high = middle;
       else low = middle + 1;
     }
@@ -135,42 +231,88 @@ export class EventLog<T> {
    * @param oldest The position before the first entry.
    */
   isOnTheWay(version: string, oldest: string = this.oldestResourceVersion): boolean {
-    const layout = layoutOf(this.#position);
+    const layout = layoutOf(this.#window.resourceVersion);
     if (layout === "" || layoutOf(version) !== layout) return layoutOf(version) === layout;
-    const next = this.firstAfter(version) - this.#tail;
-    const before = next === 0 ? oldest : this.#entries.at(next - 1)!.position;
-    const entry = this.#entries.at(next);
-    const after = entry === undefined ? this.#position : entry.gapAfter ?? entry.position;
+    const { tail, entries } = this.#window;
+    const next = this.firstAfter(version) - tail;
+    const before = next === 0 ? oldest : entries.at(next - 1)!.position;
+    const entry = entries.at(next);
+    const after = entry === undefined ? this.#window.resourceVersion : entry.gapAfter ?? entry.position;
     return hasReached(version, before) && hasReached(after, version);
   }
 
   /** The first entry that a reader at a resourceVersion may not have seen: after it, or late. */
   #firstUnseen(resourceVersion: string): number {
-    const start = Math.max(this.#resumeFrom.sequence, this.#tail);
+    const { tail, entries } = this.#window;
+    const start = Math.max(this.#resumeFrom.sequence, tail);
     let first = this.firstAfter(resourceVersion, start);
     const isUnseen = (entry?: LogEntry<T>) =>
       entry?.isLate === true && compareResourceVersions(entry.position, resourceVersion) === 0;
-    while (first > start && isUnseen(this.#entries.at(first - 1 - this.#tail))) first--;
+    while (first > start && isUnseen(entries.at(first - 1 - tail))) first--;
     return first;
   }
 
-  /**
-   * The log begins, with what was kept of it if that leads here.
-   *
-   * @param held What the store holds for a key.
-   */
-  begin(position: string, held: (key: string) => Held<T> | undefined): void {
+  /** Whether the content reaches a resourceVersion within a time; at once if it has, or never will. */
+  async reaches(resourceVersion: string, options: VersionWaitOptions): Promise<boolean> {
+    return await this.#waiters.wait(resourceVersion, options) === "reached";
+  }
+
+  /** Drops the oldest entries, where there are too many, but none from `keepFrom` on. */
+  trim(keepFrom: number = Infinity): void {
+    const window = this.#window;
+    const { entries } = window;
+    const { capacity, capacityBytes, history } = this.#options;
+    const before = window.tail;
+    while (
+      (entries.length > capacity || this.#bytes > capacityBytes) && entries.length > 0 &&
+      window.tail < keepFrom
+    ) {
+      const evicted = entries.shift()!;
+      window.tail++;
+      this.#bytes -= evicted.bytes;
+      if (evicted.views !== undefined) this.#follower?.forget(evicted);
+      if (evicted.isLate) this.#lastLateEvicted = evicted.position;
+      if (window.tail > this.#historyFrom) this.#base = evicted.position;
+    }
+    if (window.tail === before) return;
+    history?.evicted(window.tail);
+    if (this.#historyFrom < window.tail) this.#historyFrom = window.tail;
+    if (this.#follower?.isSending) this.#follower.trimmed(window.tail);
+  }
+
+  /** Stops following the informer, ends every watch and every wait. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#unobserve();
+    this.#unlisten?.();
+    this.#follower?.end();
+    this.#waiters.stop();
+  }
+
+  /** An informer that has stopped reaches no other version. */
+  #letGoIfStopped({ phase }: { readonly phase: string }): void {
+    if (phase === "stopped") this.#waiters.stop();
+  }
+
+  /** What the store holds now is where the log begins, with what was kept of it if that leads here. */
+  #start(resourceVersion: string): void {
+    this.#isStarted = true;
+    const stored = this.#informer.indexer.lastStoreSyncResourceVersion();
+    const position = compareResourceVersions(resourceVersion, stored) > 0 ? resourceVersion : stored;
+    this.#window.revision++;
     this.#moveTo(position);
     this.#base = position;
     this.#resumeFrom = { position, sequence: this.head };
     const { history, capacity } = this.#options;
+    const held = (key: string) => this.#store.held.getByKey(key);
     const kept = history?.restore<T>(position, { capacity, held });
     if (kept === undefined) history?.begin(this.#resumeFrom);
     else this.#restore(kept);
   }
 
   #restore({ tail, entries, base, lastLateEvicted, resumeFrom }: KeptLog<T>): void {
-    this.#tail = tail;
+    this.#window.tail = tail;
     for (const entry of entries) this.#push(entry);
     this.#base = base;
     this.#historyFrom = tail;
@@ -179,48 +321,71 @@ export class EventLog<T> {
     this.trim();
   }
 
-  /**
-   * Whether the position moves to a resourceVersion: not back, and not where it is.
-   *
-   * @param isOfAll Whether it is the version of the resource, and not that of an object.
-   */
-  advance(resourceVersion: string, isOfAll: boolean): boolean {
-    const isMoved = compareResourceVersions(resourceVersion, this.#position) > 0;
-    if (isMoved) this.#position = resourceVersion;
-    if (isOfAll) this.#layout = layoutOf(this.#position);
-    return isMoved;
-  }
-
-  #moveTo(position: string): void {
-    this.#position = position;
-    this.#layout = layoutOf(position);
-  }
-
-  /** Whether the version of an object says something about the position. */
-  places(version: string): boolean {
-    return this.#layout === "" || layoutOf(version) === this.#layout;
-  }
-
-  /** A change of the content, which leads to the position. */
-  append(change: StoreChange<Held<T>>, at: Appended): void {
-    if (at.isLate) this.#noteRewrite(change);
-    const { key, object } = change;
-    const common = { gapAfter: undefined, ...at, position: this.#position, key, object };
-    switch (change.type) {
-      case "added":
-        return this.#keep({ ...common, type: "ADDED", oldObject: undefined });
-      case "updated":
-        return this.#keep({ ...common, type: "MODIFIED", oldObject: change.oldObject });
-      case "deleted":
-        // It was not there: what sums up the entries would go wrong.
-        if (change.oldObject === undefined) this.#rewrites++;
-        return this.#keep({ ...common, type: "DELETED", oldObject: change.oldObject ?? object });
+  #observe(event: StoreEvent<Held<T>>): void {
+    if (!this.#isStarted) {
+      // The first list comes as one event, or object by object, of which nothing is known until the informer
+      // has synced.
+      if (event.type === "replaced") this.#start(event.resourceVersion);
+      return;
     }
+    if (event.type === "bookmark") this.#bookmark(event.resourceVersion);
+    else if (event.type === "replaced") this.#replaced(event.resourceVersion, event.changes);
+    else this.#changed(event);
   }
 
-  /** The changes of a relist, which is not older than the position. */
-  relist(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {
-    const previous = this.#position;
+  #changed(change: StoreChange<Held<T>>): void {
+    const { object } = change;
+    const version = resourceVersionOf(object) ?? "";
+    // Whether it is the same state: of two versions the content differs.
+    const isUnchanged = change.type === "updated" &&
+      (resourceVersionOf(change.oldObject) ?? "") === version &&
+      this.#store.holding.isSameContent(change.oldObject, object);
+    if (isUnchanged) return;
+    this.#note(change);
+    if (this.#layout !== "" && layoutOf(version) !== this.#layout) {
+      this.#unplaced.push(change);
+      return;
+    }
+    this.#append(change, { isLate: !this.#advance(version) });
+    this.#grown();
+  }
+
+  /**
+   * Everything up to a resourceVersion is there: also what came since the position and is not placed yet, as
+   * one step.
+   */
+  #bookmark(resourceVersion: string): void {
+    const before = this.resourceVersion;
+    const isLate = !this.#advance(resourceVersion);
+    this.#layout = layoutOf(this.resourceVersion);
+    if (this.#unplaced.length > 0) this.#place({ isLate, ...(!isLate && { gapAfter: before }) });
+    this.#follower?.heard();
+  }
+
+  #place(at: Appended): void {
+    const changes = this.#unplaced;
+    this.#unplaced = [];
+    for (const change of changes) this.#append(change, at);
+    this.#grown();
+  }
+
+  #replaced(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {
+    if (this.#unplaced.length > 0) this.#place({ isLate: true });
+    // A server that went back in time: there is no way from what watches have seen to what is there, as the
+    // same resourceVersion may mean another state. They receive what came before, and have to list again.
+    const isNewHistory = compareResourceVersions(resourceVersion, this.resourceVersion) < 0;
+    const after = this.#follower?.interrupted(isNewHistory);
+    for (const change of changes) this.#note(change);
+    this.#window.revision++;
+    if (isNewHistory) this.#restart(resourceVersion);
+    else this.#relist(resourceVersion, changes);
+    after?.();
+    this.#waiters.moved();
+    if (!isNewHistory) this.#grown();
+  }
+
+  #relist(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {
+    const previous = this.resourceVersion;
     // A watch that has read all of it is at the end; one that stops in its middle is before it and may not
     // resume.
     const isLate = resourceVersion === previous;
@@ -229,50 +394,60 @@ export class EventLog<T> {
     for (const change of inWatchOrder(changes)) {
       const version = resourceVersionOf(change.object) ?? "";
       if (!isLate && compareResourceVersions(version, previous) <= 0) this.#noteRewrite(change);
-      this.append(change, { isLate, gapAfter: previous });
+      this.#append(change, { isLate, gapAfter: previous });
     }
     this.#keep({ ...BOOKMARK, position: resourceVersion, gapAfter: previous, isLate });
     this.#resumeFrom = { position: resourceVersion, sequence: sequence ?? this.head };
     this.#options.history?.resumeFrom(this.#resumeFrom);
   }
 
-  /** The server went back in time: a new history begins, to which no way leads. */
-  restart(resourceVersion: string): void {
-    this.#tail = this.head;
-    this.#entries.clear();
+  #restart(resourceVersion: string): void {
+    this.#window.tail = this.head;
+    this.#window.entries.clear();
+    this.#window.rewrites++;
     this.#bytes = 0;
-    this.#rewrites++;
     this.#moveTo(resourceVersion);
     this.#base = resourceVersion;
     this.#lastLateEvicted = "";
     this.#historyFrom = this.head;
     this.#resumeFrom = { position: resourceVersion, sequence: this.head };
     this.#options.history?.begin(this.#resumeFrom);
+    this.#keys?.restarted();
   }
 
-  /** Drops the oldest entries, where there are too many, but none from `keepFrom` on. */
-  trim(
-    { keepFrom = Infinity, onDropped }: {
-      readonly keepFrom?: number;
-      readonly onDropped?: (entry: LogEntry<T>) => void;
-    } = {},
-  ): void {
-    const { capacity, capacityBytes, history } = this.#options;
-    const before = this.#tail;
-    while (
-      (this.#entries.length > capacity || this.#bytes > capacityBytes) && this.#entries.length > 0 &&
-      this.#tail < keepFrom
-    ) {
-      const evicted = this.#entries.shift()!;
-      this.#tail++;
-      this.#bytes -= evicted.bytes;
-      onDropped?.(evicted);
-      if (evicted.isLate) this.#lastLateEvicted = evicted.position;
-      if (this.#tail > this.#historyFrom) this.#base = evicted.position;
+  /** Whether the position moves to a resourceVersion: not back, and not where it is. */
+  #advance(resourceVersion: string): boolean {
+    if (compareResourceVersions(resourceVersion, this.#window.resourceVersion) <= 0) return false;
+    this.#window.resourceVersion = resourceVersion;
+    this.#waiters.moved();
+    return true;
+  }
+
+  #moveTo(position: string): void {
+    this.#window.resourceVersion = position;
+    this.#layout = layoutOf(position);
+  }
+
+  /** The content has changed. */
+  #note(change: StoreChange<Held<T>>): void {
+    this.#window.revision++;
+    if (change.type !== "updated") this.#keys?.changed(change);
+  }
+
+  #append(change: StoreChange<Held<T>>, at: Appended): void {
+    if (at.isLate) this.#noteRewrite(change);
+    const { key, object } = change;
+    const common = { gapAfter: undefined, ...at, position: this.resourceVersion, key, object };
+    switch (change.type) {
+      case "added":
+        return this.#keep({ ...common, type: "ADDED", oldObject: undefined });
+      case "updated":
+        return this.#keep({ ...common, type: "MODIFIED", oldObject: change.oldObject });
+      case "deleted":
+        // It was not there: what sums up the entries would go wrong.
+        if (change.oldObject === undefined) this.#window.rewrites++;
+        return this.#keep({ ...common, type: "DELETED", oldObject: change.oldObject ?? object });
     }
-    if (this.#tail === before) return;
-    history?.evicted(this.#tail);
-    if (this.#historyFrom < this.#tail) this.#historyFrom = this.#tail;
   }
 
   #keep(entry: KeptEntry<T>): void {
@@ -284,8 +459,8 @@ export class EventLog<T> {
     const bytes = entry.object === undefined ? 0 : memorySize(entry.object);
     this.#bytes += bytes;
     const atMs = monotonicNow(this.#options.clock);
-    const isPlaced = this.places(resourceVersionOf(entry.object) ?? "");
-    this.#entries.push({ ...entry, bytes, atMs, isPlaced, views: undefined });
+    const isPlaced = this.#layout === "" || layoutOf(resourceVersionOf(entry.object) ?? "") === this.#layout;
+    this.#window.entries.push({ ...entry, bytes, atMs, isPlaced, views: undefined });
   }
 
   /**
@@ -294,7 +469,12 @@ export class EventLog<T> {
    * older one.
    */
   #noteRewrite({ type }: StoreChange<Held<T>>): void {
-    if (type !== "deleted") this.#rewrites++;
+    if (type !== "deleted") this.#window.rewrites++;
+  }
+
+  #grown(): void {
+    if (this.#follower?.isSending) this.#follower.grown();
+    else this.trim();
   }
 }
 

@@ -1,6 +1,6 @@
 /** Hashes of content, which show whether two lists are the same. */
 
-import { metaOf } from "../../meta/object.ts";
+import { type KubernetesObject, metaOf } from "../../meta/object.ts";
 import { TextSetHash } from "../../util/hash.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { EventLog } from "./event_log.ts";
@@ -31,7 +31,7 @@ const ALL = "";
  * requested, so that a change costs nothing while there are no lists. The first request costs a walk over all
  * objects, and so does one before which the entries since the last one were dropped.
  */
-export class ContentHashes<T> {
+export class ContentHashes<T extends KubernetesObject> {
   readonly #log: EventLog<T>;
   readonly #states: ContentStates<T>;
   /** The namespaces with objects, and all together. */
@@ -54,15 +54,15 @@ export class ContentHashes<T> {
     this.#catchUp();
     const scope = this.#scopes.get(namespace) ?? this.#empty;
     // Otherwise readers of this version, whose watches are refused, would receive 304 again and again.
-    if (this.#log.resume(scope.since) === undefined) scope.since = this.#log.resourceVersion;
+    if (this.#log.resume(scope.since) === undefined) scope.since = this.#log.window.resourceVersion;
     const hash = scope.hash.text;
     return { hash, rewrites: this.#rewrites, since: scope.since };
   }
 
   /** Whether all objects must be read for the next version. */
   get isBehind(): boolean {
-    return this.#next === undefined || this.#next < this.#log.tail ||
-      this.#rewrites !== this.#log.rewrites;
+    return this.#next === undefined || this.#next < this.#log.window.tail ||
+      this.#rewrites !== this.#log.window.rewrites;
   }
 
   /** Reads all objects, where it must, and gives others turns meanwhile. */
@@ -79,7 +79,7 @@ export class ContentHashes<T> {
   }
 
   #catchUp(): void {
-    const { tail, entries } = this.#log;
+    const { tail, entries } = this.#log.window;
     if (this.isBehind) { for (const _ of this.#readAll()); }
     for (let i = this.#next! - tail; i < entries.length; i++) {
       const { type, key, object, oldObject, position } = entries.at(i)!;
@@ -96,7 +96,7 @@ export class ContentHashes<T> {
 
   /** Reads what is there when it begins, in steps. */
   *#readAll(): Generator<undefined, void> {
-    const { oldestResourceVersion, head: next, rewrites } = this.#log;
+    const { oldestResourceVersion, head: next, window: { rewrites } } = this.#log;
     const now = this.#states.snapshot();
     const scopes = new Map<string, Scope>();
     for (let i = 0; i < now.length; i++) {
@@ -107,7 +107,7 @@ export class ContentHashes<T> {
       if (i % STEP === STEP - 1) yield;
     }
     // As if it had read them one by one: so copies of one source that began at the same time agree.
-    const { tail, entries } = this.#log;
+    const { tail, entries } = this.#log.window;
     for (let i = 0; i < next - tail; i++) {
       const { type, key, position } = entries.at(i)!;
       if (type === "BOOKMARK") continue;

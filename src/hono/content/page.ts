@@ -87,7 +87,7 @@ export async function placePage<T extends KubernetesObject>(
     }
     const place = { start: token.start > start ? token.start : start, limit };
     if (token.resourceVersion === LATEST) return { ...place, past: undefined };
-    if (token.resourceVersion === log.resourceVersion) {
+    if (token.resourceVersion === log.window.resourceVersion) {
       return { ...place, past: undefined, at: token.resourceVersion };
     }
     const past = await stateAt(token.resourceVersion);
@@ -111,7 +111,7 @@ export function stillPlaced<T extends KubernetesObject>(
   place: PagePlace<T>,
 ): PagePlace<T> | Status {
   const { at, start, limit } = place;
-  if (at === undefined || at === log.resourceVersion) return place;
+  if (at === undefined || at === log.window.resourceVersion) return place;
   const past = states.stateAt(at);
   return past === undefined ? continueFrom(start, request) : { past, start, limit };
 }

@@ -2,13 +2,13 @@
 
 import type { StoreChange } from "../../informer/events.ts";
 import type { FieldRequirement } from "../../meta/fields.ts";
-import { compareResourceVersions } from "../../meta/object.ts";
+import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import { candidateKeysOf, type CandidateQuery } from "../../store/candidates.ts";
 import type { Held } from "../../store/holding.ts";
 import type { Indexer } from "../../store/store.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import type { ServedStore } from "./served_informer.ts";
-import type { EventLog } from "./event_log.ts";
+import type { EventLog, KeyFollower } from "./event_log.ts";
 
 /** A value of an index. */
 export interface IndexValue {
@@ -46,7 +46,7 @@ export function firstFrom({ length, key }: Pick<Snapshot<unknown>, "length" | "k
  * Makes snapshots of the content of a log, now and before. It keeps the order of the store's keys, so that a
  * list does not sort them again: a change costs a note, the next snapshot a walk over all keys.
  */
-export class ContentStates<T> {
+export class ContentStates<T extends KubernetesObject> implements KeyFollower<T> {
   readonly #log: EventLog<T>;
   readonly #store: ServedStore<Held<T>>;
   readonly #clock: Clock;
@@ -58,24 +58,17 @@ export class ContentStates<T> {
   #last:
     | { readonly revision: number; readonly sequence: number; readonly snapshot: Snapshot<T> }
     | undefined;
-  #revision = 0;
 
   /** @param store With its objects in their held form. */
   constructor(log: EventLog<T>, store: ServedStore<Held<T>>, clock: Clock) {
     this.#log = log;
     this.#store = store;
     this.#clock = clock;
+    log.followKeys(this);
   }
 
-  /** Differs whenever the objects have changed. */
-  get revision(): number {
-    return this.#revision;
-  }
-
-  /** An object has changed. */
   changed(change: StoreChange<Held<T>>): void {
     const { type, key } = change;
-    this.#revision++;
     if (this.#keys === undefined) return;
     if (type === "added") {
       if (!this.#deleted.delete(key)) this.#added.add(key);
@@ -84,22 +77,19 @@ export class ContentStates<T> {
     }
   }
 
-  /** All of it was replaced. In a new history, versions have other states. */
-  replaced(isNewHistory = false): void {
-    this.#revision++;
-    if (isNewHistory) this.#last = undefined;
+  restarted(): void {
+    this.#last = undefined;
   }
 
   /** The content now, in key order. Taken once per change. */
   snapshot(): Snapshot<T> {
-    const { resourceVersion, head } = this.#log;
-    const revision = this.#revision;
+    const { resourceVersion, revision, tail, entries } = this.#log.window;
     let snapshot = this.#last?.revision === revision ? this.#last.snapshot : undefined;
     if (snapshot?.resourceVersion === resourceVersion) return snapshot;
     snapshot = snapshot === undefined
       ? this.#snapshotOf(this.#sortedKeys(), resourceVersion)
       : { ...snapshot, resourceVersion };
-    this.#last = { revision, sequence: head, snapshot };
+    this.#last = { revision, sequence: tail + entries.length, snapshot };
     return snapshot;
   }
 
@@ -111,12 +101,12 @@ export class ContentStates<T> {
     const indexer = query && this.indexer;
     const found = indexer && candidateKeysOf(indexer, query);
     if (found === undefined) return this.snapshot();
-    return this.#snapshotOf(found.keys, this.#log.resourceVersion, found.answers);
+    return this.#snapshotOf(found.keys, this.#log.window.resourceVersion, found.answers);
   }
 
   /** The content under a value of an index of the store, which must have it. Costs the size of that part. */
   indexed({ index, value }: IndexValue): Snapshot<T> {
-    return this.#snapshotOf(this.indexer?.indexKeys(index, value) ?? [], this.#log.resourceVersion);
+    return this.#snapshotOf(this.indexer?.indexKeys(index, value) ?? [], this.#log.window.resourceVersion);
   }
 
   /** The store of the objects in their held form, if it has indices. */
@@ -133,7 +123,8 @@ export class ContentStates<T> {
    * come since, up to the last snapshot of the content, which all states of the past share.
    */
   stateAt(resourceVersion: string): Snapshot<T> | undefined {
-    const { oldestState, resourceVersion: now, tail, entries } = this.#log;
+    const { oldestState } = this.#log;
+    const { resourceVersion: now, tail, entries } = this.#log.window;
     if (compareResourceVersions(resourceVersion, oldestState.resourceVersion) < 0) return undefined;
     if (compareResourceVersions(resourceVersion, now) > 0) return undefined;
     if (!this.#log.isOnTheWay(resourceVersion, oldestState.resourceVersion)) return undefined;

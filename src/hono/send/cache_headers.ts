@@ -31,15 +31,17 @@ export function withCacheHeaders(
 ): Response {
   if (REFUSED.has(response.status)) return response;
   const { headers } = response;
-  const isReady = content.isReady();
+  const isReady = content.log.isReady();
   const isSynced = informer.hasSynced();
   const { lagMs } = informer.status();
   headers.set("Cache-Synced", String(isSynced));
   if (isReady && lagMs !== undefined && Number.isFinite(lagMs)) {
     headers.set("Age", String(Math.floor(lagMs / 1_000)));
   }
-  if (isReady && content.resourceVersion !== "") headers.set("Resource-Version", content.resourceVersion);
-  if (layoutOf(content.resourceVersion) !== "") headers.set("Snapshot", "per-shard");
+  if (isReady && content.log.window.resourceVersion !== "") {
+    headers.set("Resource-Version", content.log.window.resourceVersion);
+  }
+  if (layoutOf(content.log.window.resourceVersion) !== "") headers.set("Snapshot", "per-shard");
   if (isReady && !isSynced) {
     const restored = sourcesOf(informer).filter(({ informer }) =>
       !informer.hasSynced() && informer.isRestored?.()
@@ -99,7 +101,11 @@ export class EntityTags {
    * every tag of the same content that is not older than the log's history: copies of one source have come to
    * the content at different versions.
    */
-  ofList(log: EventLog<unknown>, { hash, rewrites, since }: ContentVersion, name: string): ListTag {
+  ofList(
+    log: Pick<EventLog<KubernetesObject>, "resume">,
+    { hash, rewrites, since }: ContentVersion,
+    name: string,
+  ): ListTag {
     const opaque = `${this.#epochOf(rewrites)}-${hash}-${textHash(name)}-`;
     const text = `W/"${opaque}${since}"`;
     return {
@@ -118,7 +124,7 @@ export class EntityTags {
 
   /** Of an object in a form; `undefined` if its version is not known. */
   ofObject(
-    { rewrites }: EventLog<unknown>,
+    { window: { rewrites } }: Pick<EventLog<KubernetesObject>, "window">,
     held: Held<KubernetesObject>,
     name: string,
   ): string | undefined {

@@ -9,7 +9,7 @@ import type { Status } from "../../meta/status.ts";
 import { INITIAL_EVENTS_END_ANNOTATION } from "../../meta/list_watch.ts";
 import { LineCutter } from "../../text/line_cutter.ts";
 import { ObjectText, ObjectTextReader } from "../../text/object_text_reader.ts";
-import { encode } from "./encoding.ts";
+import { encodeUtf8 } from "../../util/bytes.ts";
 
 /** The media type of server-sent events. */
 export const EVENT_STREAM_TYPE = "text/event-stream; charset=utf-8";
@@ -47,7 +47,7 @@ export function eventStream(
           text += messageOf(event as WatchLine, typeof line === "string" ? line : undefined, ids);
         }
       }
-      controller.enqueue(encode(text));
+      controller.enqueue(encodeUtf8(text));
       text = "";
     },
     cancel: (reason) => reader.cancel(reason),

@@ -66,7 +66,7 @@ export async function answerList(
   const tag = tags.ofList(content.log, version, name);
   const matching = tag.matching(request.ifNoneMatch);
   if (matching !== undefined) return notModified(matching);
-  const of = { content, namespace, name, version, revision: content.states.revision };
+  const of = { content, namespace, name, version, revision: content.log.window.revision };
   // Others have a turn while it is cut, and the content may change.
   const body = bodies.get(of) ?? bodies.add(of, new ListText(await cutPage(content, request, place), shape));
   return await respond(body.open(pacer), request, tag.text);

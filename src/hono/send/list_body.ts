@@ -8,7 +8,7 @@ import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import { indentedText, jsonText } from "../../protocol/responses.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import { concatenated } from "../../util/bytes.ts";
+import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { Page } from "../content/page.ts";
 import type { Readers } from "../request/readers.ts";
@@ -168,11 +168,7 @@ function itemJson(held: Held<KubernetesObject>, { view, holding }: ListShape): s
 
 /** What bodies are of: the content of one resource. */
 export interface ListedContent {
-  readonly resourceVersion: string;
-  readonly states: {
-    /** Differs whenever the objects have changed. */
-    readonly revision: number;
-  };
+  readonly log: { readonly window: { readonly resourceVersion: string; readonly revision: number } };
   readonly hashes: {
     /** Whether it takes a while to say the next version. */
     readonly isBehind: boolean;
@@ -225,8 +221,6 @@ const GZIP_WAIT_MS = 2_000;
 // What it takes to hand kept bytes to the socket, against making them.
 const SENT_WEIGHT = 0.1;
 
-const encoder = new TextEncoder();
-
 /** The body of one list but for its head, made as far as it was read. */
 export class ListBody {
   readonly #budget: BodyBudget;
@@ -276,7 +270,7 @@ export class ListBody {
   get isCurrent(): boolean {
     if (this.of === undefined) return false;
     const { content, namespace, version } = this.of;
-    const { states: { revision }, resourceVersion, hashes } = content;
+    const { log: { window: { revision, resourceVersion } }, hashes } = content;
     if (revision !== this.#revision) {
       if (hashes.isBehind || !isSameVersion(hashes.versionOf(namespace), version)) return false;
       this.#revision = revision;
@@ -312,9 +306,11 @@ export class ListBody {
 
   /** Begins to read it, with the head of now. The reader must be closed. */
   open(pacer: Pacer): BodyReader {
-    const resourceVersion = this.isCurrent ? this.of!.content.resourceVersion : this.#text.resourceVersion;
+    const resourceVersion = this.isCurrent
+      ? this.of!.content.log.window.resourceVersion
+      : this.#text.resourceVersion;
     if (this.#head?.resourceVersion !== resourceVersion) {
-      this.#head = { resourceVersion, bytes: encoder.encode(this.#text.head(resourceVersion)) };
+      this.#head = { resourceVersion, bytes: encodeUtf8(this.#text.head(resourceVersion)) };
     }
     const head = this.#head;
     this.#readers++;
@@ -372,7 +368,7 @@ export class ListBody {
     const rest = this.#text.rest(this.#starts[i]);
     detach();
     for (let text; (text = rest.piece(readers.listPieceLength)) !== undefined;) {
-      const bytes = encoder.encode(text);
+      const bytes = encodeUtf8(text);
       pacer.spendText(bytes.byteLength * rest.weight);
       yield withHead(bytes);
     }
@@ -387,7 +383,7 @@ export class ListBody {
     const text = this.#text.piece(isAlone || index === 0 ? FIRST_CHUNK : CHUNK);
     if (text === undefined) return undefined;
     this.#starts.push(next);
-    const chunk = encoder.encode(text);
+    const chunk = encodeUtf8(text);
     pacer.spendText(chunk.byteLength * this.#text.weight);
     this.#chunks.push(chunk);
     const bytes = this.#bytes + chunk.byteLength;

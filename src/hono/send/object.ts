@@ -3,7 +3,7 @@
 import type { KubernetesObject } from "../../meta/object.ts";
 import { matchesTag } from "../../protocol/if_none_match.ts";
 import type { Held } from "../../store/holding.ts";
-import { encode } from "./encoding.ts";
+import { encodeUtf8 } from "../../util/bytes.ts";
 import type { EntityTags } from "./cache_headers.ts";
 import { indentedText } from "../../protocol/responses.ts";
 import type { Content } from "../content/content.ts";
@@ -39,7 +39,7 @@ export async function answerObject(
   const text = mediaType === "application/yaml" ? (await loadYaml()).document(json) : json;
   // A text has at least as many bytes as characters.
   if (!gzip || text.length < GZIP_LEAST_BYTES) return new Response(text, { headers });
-  return gzipResponse(await gzipBytes(encode(text)), headers);
+  return gzipResponse(await gzipBytes(encodeUtf8(text)), headers);
 }
 
 function objectText(

@@ -6,7 +6,7 @@ import { EVENT_STREAM_TYPE, eventStream } from "./event_stream.ts";
 import type { Permission } from "../request/gate.ts";
 import type { ContentFreshness } from "../content/content_freshness.ts";
 import type { Reader, Readers } from "../request/readers.ts";
-import type { Watchers } from "./watchers.ts";
+import type { Watchers } from "./fan_out.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
@@ -71,7 +71,7 @@ export function answerWatch(
   };
   const openInitial = () => {
     const initial = content.states.candidates(common.selection?.indexed);
-    const { log: { head: cursor }, resourceVersion } = content;
+    const { log: { head: cursor, resourceVersion } } = content;
     return openWatch(watchers, { ...common, cursor, resourceVersion, initial });
   };
   const { isEventStream } = options;
@@ -80,7 +80,7 @@ export function answerWatch(
       ? eventStreamResponse(openInitial(), { hasInitialEvents: true })
       : watchResponse(openInitial());
   }
-  const from = resourceVersion === "0" ? content.resourceVersion : resourceVersion;
+  const from = resourceVersion === "0" ? content.log.resourceVersion : resourceVersion;
   const cursor = content.log.resume(from);
   if (cursor === undefined) {
     const expired = watchTooOld(from, content.log.oldestResourceVersion);

@@ -1,11 +1,12 @@
-/** Groups of watches that send the same bytes. */
+/** Groups of watches that send the same bytes, and the bytes of log entries, made once for all. */
 
-import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
+import { compareResourceVersions, type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
+import type { Held, Holding } from "../../store/holding.ts";
+import { onOneLine } from "../../text/json_walk.ts";
 import { AGE_ANNOTATION } from "../../meta/list_watch.ts";
-import { concatenated } from "../../util/bytes.ts";
-import type { EventLog } from "../content/event_log.ts";
-import type { LogEntry } from "../content/log_history.ts";
-import { encode, type EntryViews, eventText } from "./encoding.ts";
+import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
+import type { LogWindow } from "../content/event_log.ts";
+import type { EntryForms, LogEntry } from "../content/log_history.ts";
 import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Selection } from "../content/selection.ts";
 import type { View } from "../request/view.ts";
@@ -47,7 +48,7 @@ export interface ChunkOptions {
 
 /** The part of a content that groups read. */
 export interface GroupContent<T> {
-  readonly log: Pick<EventLog<T>, "tail" | "entries">;
+  readonly log: { readonly window: Pick<LogWindow<T>, "tail" | "entries"> };
   /**
    * The time since the last contact with the API server, or with the one of several that was silent the
    * longest.
@@ -161,7 +162,7 @@ export class WatchGroup<T extends KubernetesObject> {
   chunk(from: number, options: ChunkOptions): Chunk {
     // What the chunk of a watch from the future leaves out is its own.
     if (options.skipThrough !== "") return this.#build(from, options);
-    const { tail, entries } = this.#content.log;
+    const { tail, entries } = this.#content.log.window;
     const i = this.#chunks.findLastIndex((chunk) => chunk.from === from);
     const known = this.#chunks[i];
     if (known?.isFull || known?.to === tail + entries.length) return known;
@@ -179,7 +180,7 @@ export class WatchGroup<T extends KubernetesObject> {
     if (this.#bookmark?.resourceVersion === resourceVersion && view.sharedAs !== undefined) {
       return this.#bookmark.bytes;
     }
-    const bytes = encode(eventText("BOOKMARK", view.bookmark({ resourceVersion })));
+    const bytes = encodeUtf8(eventText("BOOKMARK", view.bookmark({ resourceVersion })));
     this.#bookmark = { resourceVersion, bytes };
     return bytes;
   }
@@ -192,7 +193,7 @@ export class WatchGroup<T extends KubernetesObject> {
     const { ageMs } = this.#content;
     if (ageMs < SHOWN_AGE_MS) return this.bookmark(resourceVersion);
     const annotations = { [AGE_ANNOTATION]: String(ageMs) };
-    return encode(eventText("BOOKMARK", this.kind.view.bookmark({ resourceVersion, annotations })));
+    return encodeUtf8(eventText("BOOKMARK", this.kind.view.bookmark({ resourceVersion, annotations })));
   }
 
   /** Drops the chunks. */
@@ -202,7 +203,7 @@ export class WatchGroup<T extends KubernetesObject> {
 
   #build(from: number, { length: most, skipThrough }: ChunkOptions, known?: Chunk): Chunk {
     const { selection, allowBookmarks } = this.kind;
-    const { tail, entries } = this.#content.log;
+    const { tail, entries } = this.#content.log.window;
     const head = tail + entries.length;
     const parts = known?.bytes === undefined ? [] : [known.bytes];
     let length = known?.bytes?.byteLength ?? 0;
@@ -269,4 +270,141 @@ export class WatchGroup<T extends KubernetesObject> {
     if (object !== entry[which]) onOpen();
     return hasFields(object);
   }
+}
+
+/** What an entry is to a watch; `LEFT`: the object is not selected any more, and is shown as it was. */
+export type EntryChange = "ADDED" | "MODIFIED" | "DELETED" | "LEFT";
+
+// Enough for what several watches are about to read.
+const KEPT_ENTRIES = 256;
+const KEPT_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Makes the bytes and the opened objects of entries, once for all watches. They are kept for the last few
+ * entries that were read, and for more of them during a pass over all watches.
+ */
+export class EntryViews<T extends KubernetesObject> {
+  readonly #holding: Holding<T>;
+  /** The entries with something kept, the oldest first. */
+  readonly #kept = new Set<LogEntry<T>>();
+  #keptBytes = 0;
+  /**
+   * Many watches read the same entries now: what is made of them is kept up to {@linkcode
+   * EntryViews.passEnds}.
+   */
+  isPass = false;
+
+  /** @param holding How the entries' objects are held. */
+  constructor(holding: Holding<T>) {
+    this.#holding = holding;
+  }
+
+  /** An object of an entry, opened. */
+  opened(entry: LogEntry<T>, which: "object" | "oldObject"): T | undefined {
+    const held = entry[which];
+    if (held === undefined) return undefined;
+    const known = entry.views?.[which];
+    if (known !== undefined) return known;
+    const object = this.#holding.peek(held);
+    if (object === held) return object; // it was not opened
+    if (this.#kept.size < KEPT_ENTRIES || !this.isPass) this.#viewsOf(entry)[which] = object;
+    return object;
+  }
+
+  /**
+   * The event that a watch of a view sends about an entry, as bytes. Made once for all views of one name.
+   *
+   * @param showsPosition Whether the object has the entry's position in place of a version of another layout: for readers
+   * without bookmarks, which resume at the version of the last object.
+   */
+  bytes(entry: LogEntry<T>, change: EntryChange, view: View, showsPosition = false): Uint8Array {
+    if (view.sharedAs === undefined) return encodeUtf8(this.#text(entry, change, view, showsPosition));
+    const name = `${change} ${view.sharedAs}${showsPosition ? " at its position" : ""}`;
+    const known = entry.views?.encoded.get(name);
+    if (known !== undefined) return known;
+    const bytes = encodeUtf8(this.#text(entry, change, view, showsPosition));
+    const views = this.#viewsOf(entry);
+    views.encoded.set(name, bytes);
+    views.bytes += bytes.byteLength;
+    this.#keptBytes += bytes.byteLength;
+    this.#evict();
+    return bytes;
+  }
+
+  #text(entry: LogEntry<T>, change: EntryChange, view: View, showsPosition: boolean): string {
+    if (change !== "LEFT" && change !== "DELETED" && (entry.isPlaced || !showsPosition)) {
+      return heldEventText(change, entry.object!, { view, holding: this.#holding });
+    }
+    const { position, gapAfter } = entry;
+    const resourceVersion = resourceVersionOf(entry.object) || position;
+    const shown = showsPosition && !entry.isPlaced ? position : resourceVersion;
+    if (change === "LEFT") {
+      return eventText("DELETED", view.event(atVersion(this.opened(entry, "oldObject")!, shown)));
+    }
+    // If only the fact of a delete was known, the object's version is an old one: with it, readers that
+    // resume from the last event they have read would go back. Of a relist nothing is known but that its
+    // deletes came after the position before it; a reader that resumes there has to list again.
+    const least = gapAfter ?? position;
+    const isOld = change === "DELETED" && entry.isPlaced &&
+      compareResourceVersions(resourceVersion, least) < 0;
+    return isOld || shown !== resourceVersion
+      ? eventText(change, view.event(atVersion(this.opened(entry, "object")!, isOld ? least : shown)))
+      : heldEventText(change, entry.object!, { view, holding: this.#holding });
+  }
+
+  /** Keeps only the last few. */
+  passEnds(): void {
+    this.isPass = false;
+    this.#evict();
+  }
+
+  #viewsOf(entry: LogEntry<T>): EntryForms<T> {
+    if (entry.views !== undefined) return entry.views;
+    this.#kept.add(entry);
+    entry.views = { encoded: new Map(), bytes: 0 };
+    this.#evict();
+    return entry.views;
+  }
+
+  #evict(): void {
+    for (const entry of this.#kept) {
+      const isLast = this.#kept.size === 1;
+      if (isLast || (this.#keptBytes <= KEPT_BYTES && (this.isPass || this.#kept.size <= KEPT_ENTRIES))) {
+        return;
+      }
+      this.forget(entry);
+    }
+  }
+
+  /** Drops what was made of an entry. */
+  forget(entry: LogEntry<T>): void {
+    if (!this.#kept.delete(entry)) return;
+    this.#keptBytes -= entry.views?.bytes ?? 0;
+    entry.views = undefined;
+  }
+}
+
+/** A line of a watch. */
+export function eventText(type: string, object: unknown): string {
+  return eventLine(type, JSON.stringify(object));
+}
+
+/** A line of a watch, for an object in its held form. */
+export function heldEventText<T extends KubernetesObject>(
+  type: string,
+  held: Held<T>,
+  from: { readonly view: View; readonly holding: Holding<T> },
+): string {
+  const { view, holding } = from;
+  const json = view.eventText && holding.json(held);
+  const text = json && view.eventText?.(json);
+  return text ? eventLine(type, text) : eventText(type, view.event(holding.peek(held)));
+}
+
+function eventLine(type: string, json: string): string {
+  return `{"type":"${type}","object":${onOneLine(json)}}\n`;
+}
+
+function atVersion(object: KubernetesObject, resourceVersion: string): KubernetesObject {
+  return { ...object, metadata: { ...object.metadata, resourceVersion } };
 }

@@ -5,7 +5,7 @@ import type { Status } from "../../meta/status.ts";
 import { AGE_ANNOTATION, INITIAL_EVENTS_END_ANNOTATION } from "../../meta/list_watch.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { UserInfo } from "../request/authorization.ts";
-import { encode, eventText, heldEventText } from "./encoding.ts";
+import { encodeUtf8 } from "../../util/bytes.ts";
 import type { Permission } from "../request/gate.ts";
 import { Outlet, type OutletUser } from "./outlet.ts";
 import {
@@ -19,8 +19,8 @@ import { OPEN_UNITS } from "../../util/turns.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
 import type { Content } from "../content/content.ts";
 import type { Snapshot } from "../content/states.ts";
-import type { GroupKind, WatchGroup } from "./watch_groups.ts";
-import type { LogReader, Watchers } from "./watchers.ts";
+import { eventText, type GroupKind, heldEventText, type WatchGroup } from "./watch_groups.ts";
+import type { LogReader, Watchers } from "./fan_out.ts";
 import { WatchLife } from "./watch_life.ts";
 
 /** What is watched. */
@@ -81,7 +81,7 @@ type InitialState<T> = Pick<Snapshot<T>, "length" | "key" | "object" | "answers"
 export function errorStream(status: Status): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      controller.enqueue(encode(eventText("ERROR", status)));
+      controller.enqueue(encodeUtf8(eventText("ERROR", status)));
       controller.close();
     },
   });
@@ -123,7 +123,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#request = rest;
     this.cursor = request.cursor;
     this.#resourceVersion = resourceVersion;
-    const isFuture = compareResourceVersions(resourceVersion, content.resourceVersion) > 0;
+    const isFuture = compareResourceVersions(resourceVersion, content.log.window.resourceVersion) > 0;
     this.#skipThrough = isFuture ? resourceVersion : "";
     this.#initial = initial;
     this.wantsHeartbeat = allowBookmarks;
@@ -165,7 +165,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     if (this.#life.isOver) this.stop();
     else if (!this.#hasRoom()) this.#awaitReader();
     else if (this.#initial !== undefined) this.#write(this.#initialPiece(this.#initial));
-    else if (this.cursor < this.#content.log.tail) this.cut();
+    else if (this.cursor < this.#content.log.window.tail) this.cut();
     else if (!this.#isCaughtUp()) this.#write(this.#nextPiece());
     else this.#sendHeartbeat();
     return this.isReady;
@@ -179,7 +179,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
 
   cut(): void {
     const status = watchTooOld(this.#resourceVersion, this.#content.log.oldestResourceVersion);
-    if (this.#isOpen) this.#outlet.write(encode(eventText("ERROR", status)));
+    if (this.#isOpen) this.#outlet.write(encodeUtf8(eventText("ERROR", status)));
     this.stop();
   }
 
@@ -275,7 +275,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   }
 
   #isCaughtUp(): boolean {
-    const { tail, entries } = this.#content.log;
+    const { tail, entries } = this.#content.log.window;
     return this.#initial === undefined && this.cursor === tail + entries.length;
   }
 
@@ -341,21 +341,21 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
       }
     }
     this.#watchers.fanOut.units += units + text.length * ENCODE_UNITS;
-    return text === "" ? undefined : encode(text);
+    return text === "" ? undefined : encodeUtf8(text);
   }
 
   // What the log has come to, unless the reader was further from the start.
   #sendHeartbeat(): void {
     this.#isHeartbeatDue = false;
     const isBehind = this.#skipThrough !== "" &&
-      compareResourceVersions(this.#content.resourceVersion, this.#skipThrough) < 0;
-    const resourceVersion = isBehind ? this.#resourceVersion : this.#content.resourceVersion;
+      compareResourceVersions(this.#content.log.window.resourceVersion, this.#skipThrough) < 0;
+    const resourceVersion = isBehind ? this.#resourceVersion : this.#content.log.window.resourceVersion;
     const annotations = this.#ageAnnotation();
     const { view } = this.#group.kind;
     this.#write(
       annotations === undefined
         ? this.#group.bookmark(resourceVersion)
-        : encode(eventText("BOOKMARK", view.bookmark({ resourceVersion, annotations }))),
+        : encodeUtf8(eventText("BOOKMARK", view.bookmark({ resourceVersion, annotations }))),
     );
   }
 

@@ -10,9 +10,8 @@ import { abortable, withTimeLimit } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { textHash } from "../../util/hash.ts";
-import { wholeBody } from "../../util/bytes.ts";
+import { encodeUtf8, wholeBody } from "../../util/bytes.ts";
 import { MOST_PIECE } from "../request/readers.ts";
-import { encode } from "../send/encoding.ts";
 import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse, prefersGzip } from "../send/gzip.ts";
 import { cutOpenApi, groupVersionPath, type OpenApiIndex } from "./open_api_cut.ts";
 import { GUARD_HEADERS, VARY } from "../send/responses.ts";
@@ -204,7 +203,7 @@ export class OpenApi {
     return {
       upstreamTag,
       tag: isIndex ? hashOf(json) : this.#tagOf(upstreamTag ?? hashOf(text)),
-      bytes: encode(json),
+      bytes: encodeUtf8(json),
       gzipped: undefined,
       checkedMs,
     };

@@ -11,7 +11,7 @@ import fc from "fast-check";
 import { Content } from "../../../src/hono/content/content.ts";
 import type { EventLog } from "../../../src/hono/content/event_log.ts";
 import type { LogEntry } from "../../../src/hono/content/log_history.ts";
-import { EntryViews } from "../../../src/hono/send/encoding.ts";
+import { EntryViews } from "../../../src/hono/send/watch_groups.ts";
 import { newObjectView, withoutTypeText, withType, withTypeText } from "../../../src/hono/request/view.ts";
 import { newEventOpener, type StoreEvent } from "../../../src/informer/events.ts";
 import { newCache } from "../../../src/store/cache.ts";
@@ -201,7 +201,7 @@ describe("readApi over short texts", () => {
     const { log } = content;
     const views = new EntryViews(content.holding);
     for (let i = 0; i < 1_000; i++) put(object("shop/a", 11 + i, { labels: { i: String(i) } }));
-    for (let sequence = log.tail; sequence < log.head; sequence++) {
+    for (let sequence = log.window.tail; sequence < log.head; sequence++) {
       const entry = entryOf(log, sequence);
       assert.ok(entry.object instanceof TextObject);
       views.opened(entry, "object");
@@ -209,13 +209,13 @@ describe("readApi over short texts", () => {
     }
     const kept = () => {
       let count = 0;
-      for (let i = log.tail; i < log.head; i++) if (entryOf(log, i).views !== undefined) count++;
+      for (let i = log.window.tail; i < log.head; i++) if (entryOf(log, i).views !== undefined) count++;
       return count;
     };
     assert.equal(kept(), 256);
     assert.ok(entryOf(log, log.head - 1).views, "those that were read last");
     const all = () => {
-      for (let i = log.tail; i < log.head; i++) {
+      for (let i = log.window.tail; i < log.head; i++) {
         views.bytes(entryOf(log, i), "DELETED", view);
       }
     };
@@ -225,7 +225,7 @@ describe("readApi over short texts", () => {
     views.passEnds();
     assert.equal(kept(), 256);
     assert.equal(content.states.snapshot().object(0) instanceof TextObject, true);
-    content.close();
+    content.log.close();
     await settle();
   });
 });
@@ -303,5 +303,5 @@ describe("withTypeText and withoutTypeText", () => {
 });
 
 function entryOf(log: EventLog<KubernetesObject>, sequence: number): LogEntry<KubernetesObject> {
-  return log.entries.at(sequence - log.tail)!;
+  return log.window.entries.at(sequence - log.window.tail)!;
 }

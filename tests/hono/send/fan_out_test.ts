@@ -6,7 +6,7 @@ import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { FanOut, MOST_GATHER_MS, type Recipient, SLICE_UNITS } from "../../../src/hono/send/fan_out.ts";
 import { newObjectView } from "../../../src/hono/request/view.ts";
 import { newSelection } from "../../../src/hono/content/selection.ts";
-import { EntryViews } from "../../../src/hono/send/encoding.ts";
+import { EntryViews } from "../../../src/hono/send/watch_groups.ts";
 import { WatchGroups } from "../../../src/hono/send/watch_groups.ts";
 import { parseLabelSelector } from "../../../src/meta/labels.ts";
 import { parseResource } from "../../../src/meta/resource.ts";
@@ -428,7 +428,7 @@ describe("WatchGroups", () => {
   it("keeps a group as long as one watch is in it, and nothing of those that have ended", () => {
     const entries = { length: 0, at: () => undefined };
     const views = new EntryViews(new ObjectHolding(metaNamespaceKey));
-    const groups = new WatchGroups({ log: { tail: 0, entries }, ageMs: 0 }, views);
+    const groups = new WatchGroups({ log: { window: { tail: 0, entries } }, ageMs: 0 }, views);
     const view = newObjectView({ ...parseResource("v1/pods"), kind: "Pod", namespaced: true });
     const kind = (i: number) => ({
       view,

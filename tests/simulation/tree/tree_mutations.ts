@@ -42,7 +42,7 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
   {
     tree: true,
     name: "tree: the watches of a restored server continue",
-    file: "src/hono/send/watchers.ts",
+    file: "src/hono/send/fan_out.ts",
     find: "if (this.recipients.has(reader)) reader.cut();",
     replace: "if (!isNewHistory && this.recipients.has(reader)) reader.cut();",
   },
