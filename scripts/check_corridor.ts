@@ -27,9 +27,9 @@ interface Corridor {
 
 /** What each way may pass through. Only ever lowered. */
 const CEILINGS: Record<Way, Record<Road, Corridor>> = {
-  handler: { default: { files: 24, openings: 45 }, serve: { files: 26, openings: 53 } },
-  watcher: { default: { files: 29, openings: 54 }, serve: { files: 30, openings: 63 } },
-  list: { default: { files: 45, openings: 101 }, serve: { files: 46, openings: 101 } },
+  handler: { default: { files: 24, openings: 45 }, serve: { files: 26, openings: 52 } },
+  watcher: { default: { files: 29, openings: 54 }, serve: { files: 30, openings: 59 } },
+  list: { default: { files: 43, openings: 95 }, serve: { files: 44, openings: 95 } },
 };
 
 /** What the design aims at, on both roads. */
