@@ -43,7 +43,7 @@ export class PushedBody extends ReadableStream<Uint8Array> {
   }
 }
 
-/** The body of a response, if it can be pushed and nobody reads it. */
+/** The body of a response, if it can be pushed and has no reader. */
 export function pushedBodyOf({ body }: Response): PushedBody | undefined {
   return body instanceof PushedBody && !body.locked ? body : undefined;
 }
