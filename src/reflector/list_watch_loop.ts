@@ -16,14 +16,13 @@
  * @module
  */
 
-import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { ListOptions, Quarantined, VersionProof } from "../meta/list_watch.ts";
 import { networkErrorOf } from "../meta/request.ts";
 import { compareResourceVersions, isOlder } from "../meta/object.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
-import { type Clock, type Moment, momentOf, monotonicNow, realClock } from "../util/clock.ts";
+import { type Clock, type Moment, momentOf, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import {
   delayAfter,
@@ -36,12 +35,11 @@ import type { ListerWatcher } from "./lister_watcher.ts";
 import { type OpenWatch, openWatch } from "./open_watch.ts";
 import { listAllPages, listAttempt, listOptions, type PagerOptions, requestList } from "./pager.ts";
 import { hasReceived } from "./position.ts";
-import { Quarantine } from "./quarantine.ts";
 import {
-  checkReflectorOptions,
-  DEFAULTS,
   type ReflectorOptions,
+  type ReflectorSettings,
   type ReflectorWiring,
+  settingsOf,
 } from "./reflector_options.ts";
 import { ReflectorMetrics, ReflectorReports, statusOf } from "./reports.ts";
 import {
@@ -56,7 +54,7 @@ import {
 } from "./state.ts";
 import type { FailedTry, ReflectorPhase, ReflectorStatus } from "./status.ts";
 import { refuseTable, StoreWriter } from "./store_writer.ts";
-import { ResyncTimer } from "./timers.ts";
+import { every } from "./timers.ts";
 import { transition } from "./transition.ts";
 import { readInitialEvents } from "./watch_list.ts";
 
@@ -66,14 +64,12 @@ export class ListWatchLoop<T> {
   readonly name: string;
   readonly #source: ListerWatcher<T>;
   readonly #store: ReflectorStore<T>;
-  readonly #options: ReflectorOptions;
+  readonly #settings: ReflectorSettings;
   readonly #wiring: ReflectorWiring;
   readonly #clock: Clock;
-  readonly #random: () => number;
   readonly #backoff: RetryBackoff;
   readonly #reports: ReflectorReports;
   readonly #metrics: ReflectorMetrics | undefined;
-  readonly #quarantine: Quarantine;
   readonly #writer: StoreWriter<T>;
   /** All that it knows. */
   readonly #record: { state: ReflectorState };
@@ -91,35 +87,18 @@ export class ListWatchLoop<T> {
   ) {
     this.#source = source;
     this.#store = store;
-    this.#options = options;
     this.#wiring = wiring;
     const name = this.name = options.name ?? source.description ?? "objects";
-    checkReflectorOptions(name, options);
-    const clock = this.#clock = options.clock ?? realClock;
-    const random = this.#random = options.random ?? Math.random;
+    const settings = this.#settings = settingsOf(name, options, wiring);
+    const { clock, random, quarantine } = settings;
+    this.#clock = clock;
     this.#backoff = options.backoff ?? newReflectorBackoff({ clock, random, resetMs: Infinity });
-    this.#reports = new ReflectorReports(name, options);
-    this.#metrics = options.metrics && new ReflectorMetrics(options.metrics, name, clock);
-    this.#quarantine = wiring.quarantine ?? new Quarantine({ ...options, name });
-    this.#quarantine.onLoss((loss) => this.#note({ of: "lost", ...loss }));
-    this.#record = {
-      state: initialState({
-        name,
-        streams: options.useWatchList ?? true,
-        neverGoesBack: wiring.neverGoesBack ?? false,
-        bookmarkSilenceMs: options.bookmarkSilenceMs ?? DEFAULTS.bookmarkSilenceMs,
-        maxInternalErrorRetryMs: options.maxInternalErrorRetryMs ?? 0,
-      }),
-    };
-    this.#writer = new StoreWriter(store, {
-      ...options,
-      ...wiring,
-      record: this.#record,
-      clock: this.#clock,
-      quarantine: this.#quarantine,
-      metrics: this.#metrics,
-      reports: this.#reports,
-    });
+    const reports = this.#reports = new ReflectorReports(name, options);
+    const metrics = this.#metrics = options.metrics && new ReflectorMetrics(options.metrics, name, clock);
+    const record = this.#record = { state: initialState(settings) };
+    const { knownObjects } = wiring;
+    this.#writer = new StoreWriter(store, { ...settings, knownObjects, record, metrics, reports });
+    quarantine.onLoss((loss) => this.#note({ of: "lost", ...loss }));
   }
 
   /** As `Reflector.run`. */
@@ -157,7 +136,7 @@ export class ListWatchLoop<T> {
 
   /** As `Reflector.status`. */
   status(): ReflectorStatus {
-    return statusOf(this.#state, this.#quarantine.count, this.#clock);
+    return statusOf(this.#state, this.#settings.quarantine.count, this.#clock);
   }
 
   /** As `Reflector.failure`. */
@@ -230,7 +209,7 @@ export class ListWatchLoop<T> {
         return this.#metrics?.watchEnds(effect.lastedMs, effect.events, effect.isVeryShort);
       case "forgetWarnings":
         this.#reports.forgetWarnings();
-        return this.#quarantine.watchWasWell();
+        return this.#settings.quarantine.watchWasWell();
       case "relistAt":
         return this.#followed?.relistAt(effect.dueMs);
     }
@@ -268,7 +247,7 @@ export class ListWatchLoop<T> {
     signal: AbortSignal,
     { onEnd }: { readonly onEnd: "backOff" | "return" },
   ): Promise<Error | undefined> {
-    let resync: ResyncTimer | undefined;
+    let stopResyncs: (() => void) | undefined;
     this.#metrics?.cycleBegins(this.#state.failures.lastEnd);
     let step = this.#next({ of: "start" });
     try {
@@ -284,12 +263,12 @@ export class ListWatchLoop<T> {
             step = await this.#list(signal, step);
             break;
           case "watch":
-            resync ??= this.#newResyncTimer();
+            stopResyncs ??= every(this.#settings.resyncPeriodMs, this.#clock, () => this.#resync());
             step = await this.#watch(signal, step);
             break;
           case "backOff":
             if (step.then === "start") {
-              resync?.stop();
+              stopResyncs?.();
               if (onEnd === "backOff") await this.#sleep(signal);
               else this.#note({ of: "waits", delayMs: undefined });
               return step.error;
@@ -302,7 +281,7 @@ export class ListWatchLoop<T> {
     } finally {
       this.#streamed?.close();
       this.#streamed = undefined;
-      resync?.stop();
+      stopResyncs?.();
     }
   }
 
@@ -335,19 +314,9 @@ export class ListWatchLoop<T> {
         resourceVersionMatch: "NotOlderThan",
         signal,
       });
-      const initial = await readInitialEvents({
-        watch,
-        intake: this.#wiring.intake,
-        clock: this.#clock,
-        keyFunc: this.#options.keyFunc ?? deletionHandlingMetaNamespaceKey,
-        expectedKind: this.#options.expectedKind,
-        silenceMs: this.#options.watchListSilenceMs ?? DEFAULTS.watchListSilenceMs,
-        endMs: this.#options.watchListEndMs ?? DEFAULTS.watchListEndMs,
-        onProgress: (items) => {
-          isProgressing = true;
-          this.#enter("streaming", { items });
-        },
-        quarantine: this.#quarantine,
+      const initial = await readInitialEvents(watch, this.#settings, (items) => {
+        isProgressing = true;
+        this.#enter("streaming", { items });
       }).catch((cause) => {
         // A connection that broke is a watch that ended.
         if (networkErrorOf(cause) === undefined) throw cause;
@@ -373,27 +342,19 @@ export class ListWatchLoop<T> {
   }
 
   async #list(signal: AbortSignal, step: Extract<Step, { do: "list" }>): Promise<Step> {
-    const attempt = step.again ?? listAttempt(this.#state, this.#options.watchListPageSize ?? 0);
+    const attempt = step.again ?? listAttempt(this.#state, this.#settings.watchListPageSize);
     const again = step.again !== undefined;
     const options = listOptions(attempt, { again });
     this.#enter("listing", { items: 0 });
     let received: Moment | undefined;
     const stored = this.#metrics?.listBegins();
     try {
-      const { listTimeoutMs = DEFAULTS.listTimeoutMs } = this.#options;
-      const request = {
-        name: this.name,
-        clock: this.#clock,
-        listTimeoutMs,
-        intake: this.#wiring.intake,
-        holdText: this.#wiring.holdText,
-        onBytes: (bytes: number) => {
-          if (bytes > 0) received = momentOf(this.#clock);
-          this.#metrics?.onListBytes(bytes);
-        },
+      const onBytes = (bytes: number) => {
+        if (bytes > 0) received = momentOf(this.#clock);
+        this.#metrics?.onListBytes(bytes);
       };
       const pages = {
-        list: (page: ListOptions) => requestList(this.#source, { ...page, signal }, request),
+        list: (page: ListOptions) => requestList(this.#source, { ...page, signal }, this.#settings, onBytes),
       };
       const pager: PagerOptions<T> = {
         signal,
@@ -406,7 +367,7 @@ export class ListWatchLoop<T> {
         list = await listAllPages(pages, options, pager);
       }
       const { items, quarantined, paginated, metadata: { resourceVersion = "" } } = list;
-      for (const one of quarantined) this.#quarantine.add(one);
+      for (const one of quarantined) this.#settings.quarantine.add(one);
       this.#replace(items, quarantined, resourceVersion);
       stored?.(items.length);
       return this.#next({ of: "list", resourceVersion, received, paginated, attempt });
@@ -427,7 +388,7 @@ export class ListWatchLoop<T> {
   /** Writes a whole list. */
   #replace(items: T[], quarantined: readonly Quarantined[], resourceVersion: string): void {
     this.#writer.replace(items, quarantined, resourceVersion);
-    this.#quarantine.recovered();
+    this.#settings.quarantine.recovered();
   }
 
   /** Follows a watch, opened by a streamed list or here. */
@@ -461,35 +422,24 @@ export class ListWatchLoop<T> {
   }
 
   /** What a resync throws ends the watch; between two watches, the next period has to do. */
-  #newResyncTimer(): ResyncTimer {
-    const { resyncPeriodMs = 0, shouldResync } = this.#options;
-    return new ResyncTimer({
-      clock: this.#clock,
-      periodMs: resyncPeriodMs,
-      shouldResync,
-      resync: () => this.#store.resync(),
-      onError: (error) => this.#followed?.end(error),
-    });
+  #resync(): void {
+    const { shouldResync } = this.#settings;
+    try {
+      if (shouldResync === undefined || shouldResync()) this.#store.resync();
+    } catch (error) {
+      this.#followed?.end(error);
+    }
   }
 
   #openWatch(request: ListOptions & { readonly signal: AbortSignal }): Promise<OpenWatch<T>> {
-    const { openTimeoutMs = DEFAULTS.openTimeoutMs, minWatchTimeoutMs = 0 } = this.#options;
-    return openWatch(this.#source, request, {
-      name: this.name,
-      clock: this.#clock,
-      random: this.#random,
-      openTimeoutMs,
-      minWatchTimeoutMs: Math.max(minWatchTimeoutMs, DEFAULTS.minWatchTimeoutMs),
-      onBytes: this.#metrics?.onWatchBytes,
-      holdText: this.#wiring.holdText,
-    });
+    return openWatch(this.#source, request, this.#settings, this.#metrics?.onWatchBytes);
   }
 
   async #sleep(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     const { failures, delayMs } = delayAfter(this.#state.failures, monotonicNow(this.#clock), {
       backoff: this.#backoff,
-      random: this.#random,
+      random: this.#settings.random,
     });
     this.#record.state = { ...this.#state, failures };
     this.#note({ of: "waits", delayMs });

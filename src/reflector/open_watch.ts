@@ -1,32 +1,18 @@
 /** One watch, from its request to its end. */
 
 import type { ListOptions, WatchItem, WatchStream } from "../meta/list_watch.ts";
-import type { HoldText } from "../text/object_text_reader.ts";
 import { NetworkError } from "../meta/request.ts";
 import { abortable, type LinkedAbort, linkedAbort } from "../util/abort.ts";
 import { type Clock, type Moment, momentOf, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { RelistDue, SuspendedError } from "./failures.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
+import type { ReflectorSettings } from "./reflector_options.ts";
 import { inTime, STALL_MS, Watchdog } from "./timers.ts";
 
 /** How much later than its timeout a server may end a watch. */
 const DEADLINE_GRACE_MS = 5_000;
 /** How often an open watch looks whether the program was suspended. */
 const LOOK_MS = 15_000;
-
-/** What {@linkcode openWatch} needs. */
-export interface OpenWatchOptions {
-  /** Of the reflector, for errors. */
-  readonly name: string;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly openTimeoutMs: number;
-  /** The timeout sent to the server is between this and twice this. */
-  readonly minWatchTimeoutMs: number;
-  /** Receives the number of bytes of each chunk. */
-  readonly onBytes?: ((bytes: number) => void) | undefined;
-  readonly holdText?: HoldText | undefined;
-}
 
 /** What takes the batches of a watch. */
 export interface WatchWriter<T> {
@@ -45,8 +31,8 @@ export interface FollowOptions {
 }
 
 /**
- * Opens a watch, with a timeout for the server: a random one, so that the watches of many informers do
- * not end together.
+ * Opens a watch, with a timeout for the server: a random one, between `minWatchTimeoutMs` and twice that, so that
+ * the watches of many informers do not end together. `onBytes` receives the number of bytes of each chunk.
  *
  * @throws {NetworkError} The server did not begin to answer in time.
  * @throws Whatever the source throws.
@@ -54,9 +40,13 @@ export interface FollowOptions {
 export async function openWatch<T>(
   source: ListerWatcher<T>,
   request: Omit<ListOptions, "timeoutSeconds"> & { readonly signal: AbortSignal },
-  options: OpenWatchOptions,
+  settings: Pick<
+    ReflectorSettings,
+    "name" | "clock" | "random" | "openTimeoutMs" | "minWatchTimeoutMs" | "holdText"
+  >,
+  onBytes?: (bytes: number) => void,
 ): Promise<OpenWatch<T>> {
-  const { name, clock, random, openTimeoutMs, minWatchTimeoutMs, onBytes, holdText } = options;
+  const { name, clock, random, openTimeoutMs, minWatchTimeoutMs, holdText } = settings;
   const { signal, ...listOptions } = request;
   const timeoutSeconds = Math.floor((minWatchTimeoutMs / 1000) * (1 + random()));
   const link = linkedAbort(signal);
@@ -75,12 +65,9 @@ export async function openWatch<T>(
     watch.begin(
       await inTime(() => answer = source.watch({ ...listOptions, timeoutSeconds }, context), {
         ms: openTimeoutMs,
-        onTimeout: () =>
-          watch.end(
-            new NetworkError("Unreachable", `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`),
-          ),
+        late: () => `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`,
         clock,
-        signal: link.signal,
+        link,
       }),
     );
     return watch;

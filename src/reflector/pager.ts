@@ -6,11 +6,10 @@ import { NetworkError } from "../meta/request.ts";
 import { isResourceExpired } from "../meta/status.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
-import type { Clock } from "../util/clock.ts";
 import { type Deferred, deferred } from "../util/deferred.ts";
 import { Deque } from "../util/collections.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
-import type { ReflectorWiring } from "./reflector_options.ts";
+import type { ReflectorSettings } from "./reflector_options.ts";
 import type { ListAttempt, ReflectorState } from "./state.ts";
 import { inTime, Watchdog } from "./timers.ts";
 
@@ -75,41 +74,35 @@ export async function listAllPages<T>(
   pager: PagerOptions<T>,
 ): Promise<PagedList<T>> {
   const { signal, onPage, checkPage, fullListIfExpired = true } = pager;
-  let page = await source.list(options, { signal });
-  checkPage?.(page);
-  const first = page;
-  onPage?.(page.items.length, page.metadata.remainingItemCount);
-  if (!page.metadata.continue) {
-    return {
-      items: page.items,
-      metadata: page.metadata,
-      quarantined: page.quarantined ?? [],
-      paginated: false,
-    };
-  }
-  const items = page.items.slice();
-  const quarantined = [...(page.quarantined ?? [])];
+  const request = async (page: ListOptions, itemsBefore = 0): Promise<ListPage<T>> => {
+    const answer = await source.list(page, { signal });
+    checkPage?.(answer);
+    onPage?.(itemsBefore + answer.items.length, answer.metadata.remainingItemCount);
+    return answer;
+  };
+  const whole = ({ items, metadata, quarantined = [] }: ListPage<T>, paginated: boolean): PagedList<T> => ({
+    items,
+    metadata,
+    quarantined,
+    paginated,
+  });
+  const first = await request(options);
+  if (!first.metadata.continue) return whole(first, false);
+  const items = first.items.slice();
+  const quarantined = [...(first.quarantined ?? [])];
   const { resourceVersion: _, resourceVersionMatch: __, ...rest } = options;
-  while (page.metadata.continue) {
+  for (let token: string | undefined = first.metadata.continue; token;) {
+    let page: ListPage<T>;
     try {
-      page = await source.list({ ...rest, continue: page.metadata.continue }, { signal });
+      page = await request({ ...rest, continue: token }, items.length);
     } catch (error) {
       if (!fullListIfExpired || !isResourceExpired(error)) throw error;
-      const { limit: ___, ...whole } = options;
-      const full = await source.list(whole, { signal });
-      checkPage?.(full);
-      onPage?.(full.items.length, full.metadata.remainingItemCount);
-      return {
-        items: full.items,
-        metadata: full.metadata,
-        quarantined: full.quarantined ?? [],
-        paginated: true,
-      };
+      const { limit: ___, ...unlimited } = options;
+      return whole(await request(unlimited), true);
     }
-    checkPage?.(page);
     for (const item of page.items) items.push(item);
     for (const one of page.quarantined ?? []) quarantined.push(one);
-    onPage?.(items.length, page.metadata.remainingItemCount);
+    token = page.metadata.continue;
   }
   return { items, metadata: first.metadata, quarantined, paginated: true };
 }
@@ -267,19 +260,6 @@ class PageBuffer<T> {
 /** How many times longer than its longest silence a page may take as a whole. */
 const LONGEST_LIST = 10;
 
-/** What {@linkcode requestList} needs. */
-export interface ListRequestOptions {
-  /** Of the reflector, for errors. */
-  readonly name: string;
-  readonly clock: Clock;
-  /** How long nothing may arrive, in milliseconds. */
-  readonly listTimeoutMs: number;
-  readonly intake?: ReflectorWiring["intake"];
-  readonly holdText?: ReflectorWiring["holdText"];
-  /** Receives the number of bytes of each chunk. */
-  readonly onBytes?: ((bytes: number) => void) | undefined;
-}
-
 /**
  * Requests one page of a list. It may take long as long as it makes progress: bytes or items that arrive.
  *
@@ -289,16 +269,16 @@ export interface ListRequestOptions {
 export async function requestList<T>(
   source: ListerWatcher<T>,
   request: ListOptions & { readonly signal: AbortSignal },
-  { name, clock, listTimeoutMs, intake, holdText, onBytes }: ListRequestOptions,
+  settings: Pick<ReflectorSettings, "name" | "clock" | "listTimeoutMs" | "intake" | "holdText">,
+  onBytes?: (bytes: number) => void,
 ): Promise<ListPage<T>> {
+  const { name, clock, listTimeoutMs, intake, holdText } = settings;
   const { signal, ...listOptions } = request;
   const link = linkedAbort(signal);
   let bytes = 0;
-  const giveUp = (why: string) =>
-    link.abort(new NetworkError("Unreachable", `Cannot list ${name}: ${why} ms`));
   const silence = new Watchdog(clock, listTimeoutMs, () => {
     const what = bytes > 0 ? `nothing more than ${bytes} bytes of a page came for` : "no whole page within";
-    giveUp(`${what} ${listTimeoutMs}`);
+    link.abort(new NetworkError("Unreachable", `Cannot list ${name}: ${what} ${listTimeoutMs} ms`));
   });
   const context: ListWatchContext = {
     signal: link.signal,
@@ -319,9 +299,9 @@ export async function requestList<T>(
   try {
     return await inTime(() => source.list(listOptions, context), {
       ms: longestMs,
-      onTimeout: () => giveUp(`no whole page within ${longestMs}`),
+      late: () => `Cannot list ${name}: no whole page within ${longestMs} ms`,
       clock,
-      signal: link.signal,
+      link,
     });
   } finally {
     silence.stop();

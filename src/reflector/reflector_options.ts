@@ -1,15 +1,15 @@
 /** The options of a reflector, and what an informer hands it besides. */
 
-import type { KeyFunc } from "../meta/keys.ts";
+import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import type { Quarantined } from "../meta/list_watch.ts";
 import type { GroupVersionKind } from "../meta/resource.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, realClock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { RetryBackoff } from "./failures.ts";
-import type { Quarantine } from "./quarantine.ts";
+import { Quarantine } from "./quarantine.ts";
 
 /**
  * Receives the error of each failed try: a list, and a watch or streamed list that the server refused or that
@@ -105,16 +105,6 @@ export interface ReflectorOptions {
   readonly logger?: Logger;
 }
 
-/** The defaults that the options above name, in milliseconds. */
-export const DEFAULTS = {
-  minWatchTimeoutMs: 300_000,
-  watchListSilenceMs: 10_000,
-  watchListEndMs: 60_000,
-  openTimeoutMs: 30_000,
-  listTimeoutMs: 90_000,
-  bookmarkSilenceMs: 90_000,
-} as const;
-
 /**
  * Refuses options that no reflector can work with. Times may be `Infinity`: that is never.
  *
@@ -200,4 +190,66 @@ export interface ReflectorWiring {
    * reached before, so that it can be of the same history. Always valid by default.
    */
   readonly acceptIntake?: (list: { readonly hasAdvanced: boolean }) => boolean;
+}
+
+type Defaulted =
+  | "resyncPeriodMs"
+  | "minWatchTimeoutMs"
+  | "watchListPageSize"
+  | "useWatchList"
+  | "watchListSilenceMs"
+  | "watchListEndMs"
+  | "openTimeoutMs"
+  | "listTimeoutMs"
+  | "bookmarkSilenceMs"
+  | "maxInternalErrorRetryMs"
+  | "keyFunc"
+  | "clock"
+  | "random"
+  | "neverGoesBack";
+
+const DEFAULTS: Required<Pick<ReflectorOptions & ReflectorWiring, Defaulted>> = {
+  resyncPeriodMs: 0,
+  minWatchTimeoutMs: 300_000,
+  watchListPageSize: 0,
+  useWatchList: true,
+  watchListSilenceMs: 10_000,
+  watchListEndMs: 60_000,
+  openTimeoutMs: 30_000,
+  listTimeoutMs: 90_000,
+  bookmarkSilenceMs: 90_000,
+  maxInternalErrorRetryMs: 0,
+  keyFunc: deletionHandlingMetaNamespaceKey,
+  clock: realClock,
+  random: Math.random,
+  neverGoesBack: false,
+};
+
+/** The options and the wiring of a reflector, with defaults: what its parts share. */
+export interface ReflectorSettings
+  extends
+    Required<Pick<ReflectorOptions & ReflectorWiring, Defaulted | "quarantine">>,
+    Pick<ReflectorOptions & ReflectorWiring, "expectedKind" | "shouldResync" | "intake" | "holdText"> {
+  readonly name: string;
+}
+
+/**
+ * Checks options, and adds what they leave out.
+ *
+ * @throws {RangeError} As {@linkcode checkReflectorOptions}.
+ */
+export function settingsOf(
+  name: string,
+  options: ReflectorOptions,
+  wiring: ReflectorWiring,
+): ReflectorSettings {
+  checkReflectorOptions(name, options);
+  const given = Object.entries({ ...options, ...wiring }).filter(([, value]) => value !== undefined);
+  return {
+    quarantine: wiring.quarantine ?? new Quarantine({ ...options, name }),
+    ...DEFAULTS,
+    ...Object.fromEntries(given),
+    minWatchTimeoutMs: Math.max(options.minWatchTimeoutMs ?? 0, DEFAULTS.minWatchTimeoutMs),
+    name,
+  };
 }

@@ -58,7 +58,7 @@ import {
   provenAt,
   watchingFrom,
 } from "./position.ts";
-import type { Probe, RestoredContent } from "./reflector_options.ts";
+import type { Probe, ReflectorSettings, RestoredContent } from "./reflector_options.ts";
 import type { ReflectorPhase, ReflectorStatus, StreamPause } from "./status.ts";
 
 /** What a reflector does next. */
@@ -84,21 +84,15 @@ export interface ListAttempt {
   readonly resourceVersionMatch?: "NotOlderThan";
 }
 
-/** What the options decide. */
-export interface ReflectorSettings {
-  /** Of the reflector, for errors. */
-  readonly name: string;
-  /** Whether a cycle begins with a streamed list, unless those are at fault. */
-  readonly streams: boolean;
-  /** As `ReflectorWiring.neverGoesBack`. */
-  readonly neverGoesBack: boolean;
-  readonly bookmarkSilenceMs: number;
-  readonly maxInternalErrorRetryMs: number;
-}
+type DecidingSettings = Pick<
+  ReflectorSettings,
+  "name" | "useWatchList" | "neverGoesBack" | "bookmarkSilenceMs" | "maxInternalErrorRetryMs"
+>;
 
 /** All that a reflector knows. */
 export interface ReflectorState {
-  readonly settings: ReflectorSettings;
+  /** What the options decide. */
+  readonly settings: DecidingSettings;
   /** How far the store is. */
   readonly position: Position;
   /** Whether the server says how far it is. */
@@ -223,7 +217,7 @@ export interface Transition extends Change {
 }
 
 /** The state before the first cycle. */
-export function initialState(settings: ReflectorSettings): ReflectorState {
+export function initialState(settings: DecidingSettings): ReflectorState {
   return {
     settings,
     position: { ...NO_POSITION },

@@ -1,6 +1,5 @@
 /** Writes lists and events of a server to the store. */
 
-import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import {
   ageMsOf,
   type ListPage,
@@ -14,24 +13,24 @@ import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
 import { StatusError } from "../meta/status.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import type { Store } from "../store/store.ts";
-import { type Clock, type Moment, momentOf } from "../util/clock.ts";
+import { type Moment, momentOf } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { OpenWatch } from "./open_watch.ts";
 import { goesBack, noteContact, type Position, reach } from "./position.ts";
-import { brokenFrame, type Quarantine } from "./quarantine.ts";
-import type { ReflectorOptions, ReflectorWiring } from "./reflector_options.ts";
+import { brokenFrame } from "./quarantine.ts";
+import type { ReflectorSettings, ReflectorWiring } from "./reflector_options.ts";
 import type { ReflectorMetrics, ReflectorReports } from "./reports.ts";
 import type { ReflectorState } from "./state.ts";
 
 /** What a {@linkcode StoreWriter} needs. */
 export interface StoreWriterOptions
-  extends Pick<ReflectorOptions, "expectedKind" | "keyFunc">, Pick<ReflectorWiring, "knownObjects"> {
+  extends
+    Pick<ReflectorSettings, "clock" | "expectedKind" | "keyFunc" | "neverGoesBack" | "quarantine">,
+    Pick<ReflectorWiring, "knownObjects"> {
   /** Of the whole reflector; the writer moves its position. */
-  readonly record: { state: ReflectorState };
-  readonly clock: Clock;
+  readonly record: { readonly state: ReflectorState };
   readonly metrics: ReflectorMetrics | undefined;
   readonly reports: ReflectorReports;
-  readonly quarantine: Quarantine;
 }
 
 type DataEvent<T> = Exclude<WatchEvent<T>, { type: "ERROR" }>;
@@ -51,22 +50,18 @@ type DataEvent<T> = Exclude<WatchEvent<T>, { type: "ERROR" }>;
 export class StoreWriter<T> {
   readonly #store: ReflectorStore<T>;
   readonly #options: StoreWriterOptions;
-  readonly #record: { state: ReflectorState };
-  readonly #keyFunc: KeyFunc;
   readonly #knownObjects: ReflectorWiring["knownObjects"];
   readonly #neverGoesBack: boolean;
 
   constructor(store: ReflectorStore<T>, options: StoreWriterOptions) {
     this.#store = store;
     this.#options = options;
-    this.#record = options.record;
-    this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
     this.#knownObjects = options.knownObjects ?? (isStore(store) ? store : undefined);
-    this.#neverGoesBack = options.record.state.settings.neverGoesBack;
+    this.#neverGoesBack = options.neverGoesBack;
   }
 
   get #position(): Position {
-    return this.#record.state.position;
+    return this.#options.record.state.position;
   }
 
   /**
@@ -266,7 +261,7 @@ export class StoreWriter<T> {
 
   #keyOf(object: unknown): string | undefined {
     try {
-      return this.#keyFunc(object);
+      return this.#options.keyFunc(object);
     } catch {
       return undefined;
     }

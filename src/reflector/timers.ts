@@ -23,7 +23,8 @@
  * @module
  */
 
-import { abortable } from "../util/abort.ts";
+import { NetworkError } from "../meta/request.ts";
+import { abortable, type LinkedAbort } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 
 /** A delay from this on has another cause than other work of the program. */
@@ -80,67 +81,34 @@ export class Watchdog {
   }
 }
 
-/** Options of {@linkcode inTime}. */
-export interface InTimeOptions {
-  readonly ms: number;
-  /** Aborts the signal. */
-  readonly onTimeout: () => void;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-}
-
 /**
- * What `ask` returns; calls `onTimeout` if it takes longer, and rejects with the signal's reason when it is
- * aborted.
+ * What `ask` returns. If that takes too long, the link is aborted with a `NetworkError` in the words of `late`.
+ *
+ * @throws The reason with which the link is aborted.
  */
-export async function inTime<R>(ask: () => Promise<R>, options: InTimeOptions): Promise<R> {
-  const { ms, onTimeout, clock, signal } = options;
-  const watchdog = new Watchdog(clock, ms, onTimeout);
+export async function inTime<R>(
+  ask: () => Promise<R>,
+  { ms, late, clock, link }: {
+    readonly ms: number;
+    readonly late: () => string;
+    readonly clock: Clock;
+    readonly link: LinkedAbort;
+  },
+): Promise<R> {
+  const watchdog = new Watchdog(clock, ms, () => link.abort(new NetworkError("Unreachable", late())));
   try {
-    return await abortable(ask(), signal);
+    return await abortable(ask(), link.signal);
   } finally {
     watchdog.stop();
   }
 }
 
-/** What a {@linkcode ResyncTimer} needs. */
-export interface ResyncTimerOptions {
-  readonly clock: Clock;
-  /** 0 for never. */
-  readonly periodMs: number;
-  readonly shouldResync: (() => boolean) | undefined;
-  readonly resync: () => void;
-  /** Receives what a resync throws. */
-  readonly onError: (error: unknown) => void;
-}
-
-/** Resyncs again and again, from when it is made until it is stopped: while a cycle watches. */
-export class ResyncTimer {
-  readonly #options: ResyncTimerOptions;
-  #timer: TimerHandle;
-
-  constructor(options: ResyncTimerOptions) {
-    this.#options = options;
-    this.#arm();
-  }
-
-  /** Stops it. */
-  stop(): void {
-    this.#options.clock.clearTimeout(this.#timer);
-  }
-
-  #arm(): void {
-    const { clock, periodMs } = this.#options;
-    if (periodMs > 0) this.#timer = clock.setTimeout(() => this.#fire(), periodMs);
-  }
-
-  #fire(): void {
-    const { shouldResync, resync, onError } = this.#options;
-    this.#arm();
-    try {
-      if (shouldResync === undefined || shouldResync()) resync();
-    } catch (error) {
-      onError(error);
-    }
-  }
+/** Calls again and again, from now on, until the function that it returns is called; never where `ms` is 0. */
+export function every(ms: number, clock: Clock, call: () => void): () => void {
+  let timer: TimerHandle;
+  const arm = () => {
+    if (ms > 0) timer = clock.setTimeout(() => (arm(), call()), ms);
+  };
+  arm();
+  return () => clock.clearTimeout(timer);
 }

@@ -116,7 +116,7 @@ function go(state: ReflectorState, step: Step, effects: readonly Effect[] = []):
 
 function begin(state: ReflectorState, nowMs: number): Transition {
   if (state.resumption !== undefined) return go(state, { do: "probe" });
-  return go(state, { do: state.settings.streams && !isPaused(state.trial, nowMs) ? "stream" : "list" });
+  return go(state, { do: state.settings.useWatchList && !isPaused(state.trial, nowMs) ? "stream" : "list" });
 }
 
 /**

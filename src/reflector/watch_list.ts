@@ -1,33 +1,21 @@
 /** A list that comes as a watch: every present object as ADDED, then a bookmark. */
 
-import { type KeyFunc, keyOf } from "../meta/keys.ts";
-import type { GroupVersionKind } from "../meta/resource.ts";
+import { keyOf } from "../meta/keys.ts";
 import { StatusError } from "../meta/status.ts";
 import { isInitialEventsEnd, type Quarantined, type WatchItem } from "../meta/list_watch.ts";
-import { type Clock, monotonicNow } from "../util/clock.ts";
+import { monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { StalledStreamError } from "./failures.ts";
 import type { OpenWatch } from "./open_watch.ts";
-import { brokenFrame, type Quarantine } from "./quarantine.ts";
+import { brokenFrame } from "./quarantine.ts";
+import type { ReflectorSettings } from "./reflector_options.ts";
 import { eventProblem } from "./store_writer.ts";
 import { Watchdog } from "./timers.ts";
 
-/** What {@linkcode readInitialEvents} needs. */
-export interface InitialEventsOptions<T> {
-  readonly clock: Clock;
-  readonly keyFunc: KeyFunc;
-  readonly expectedKind: GroupVersionKind | undefined;
-  /** So long without an event, or a part of one, and the stream counts as stalled. */
-  readonly silenceMs: number;
-  /** So long after the last initial event, and the stream counts as stalled, whatever else comes. */
-  readonly endMs: number;
-  /** What takes an object's place from now on. */
-  readonly intake?: ((object: unknown) => unknown) | undefined;
-  /** Called after each batch with the number of objects so far. */
-  readonly onProgress: (items: number) => void;
-  readonly quarantine: Quarantine;
-  readonly watch: OpenWatch<T>;
-}
+type Settings = Pick<
+  ReflectorSettings,
+  "clock" | "keyFunc" | "expectedKind" | "watchListSilenceMs" | "watchListEndMs" | "intake" | "quarantine"
+>;
 
 /** What a streamed list held. */
 export interface InitialEvents<T> {
@@ -40,16 +28,18 @@ export interface InitialEvents<T> {
 
 /**
  * Reads a watch up to the end bookmark, leaving what comes after it unread. Nothing of it reaches the store
- * before: a reader never sees half a list.
+ * before: a reader never sees half a list. `onProgress` receives the number of objects after each batch.
  *
  * @returns `undefined` if the stream was closed before the end bookmark.
  * @throws {StatusError} The stream carried an ERROR event.
  * @throws {StalledStreamError} The stream is open, but made no progress towards the end bookmark.
  */
 export async function readInitialEvents<T>(
-  options: InitialEventsOptions<T>,
+  watch: OpenWatch<T>,
+  settings: Settings,
+  onProgress: (items: number) => void,
 ): Promise<InitialEvents<T> | undefined> {
-  const { watch, clock, silenceMs, endMs } = options;
+  const { clock, watchListSilenceMs: silenceMs, watchListEndMs: endMs } = settings;
   const stalled = (text: string) => () => watch.end(new StalledStreamError(text));
   const silence = new Watchdog(
     clock,
@@ -63,7 +53,7 @@ export async function readInitialEvents<T>(
     watch.deadlineMs - monotonicNow(clock),
     stalled("no end bookmark by the watch's timeout"),
   );
-  const gathered = new GatheredObjects<T>(options);
+  const gathered = new GatheredObjects<T>(watch, settings);
   try {
     for (;;) {
       const batch = await watch.next();
@@ -79,7 +69,7 @@ export async function readInitialEvents<T>(
       // Changes of what is there say nothing about the end, and neither does anything that comes after the
       // first of them.
       if (gathered.size > before && !gathered.hasChanges) end.feed();
-      options.onProgress(gathered.size);
+      onProgress(gathered.size);
     }
   } finally {
     silence.stop();
@@ -93,14 +83,16 @@ export async function readInitialEvents<T>(
  * none.
  */
 class GatheredObjects<T> {
-  readonly #options: InitialEventsOptions<T>;
+  readonly #watch: OpenWatch<T>;
+  readonly #settings: Settings;
   readonly #objects = new Map<string, T>();
   readonly #quarantinedByKey = new Map<string, Quarantined>();
   /** Whether something other than present objects came: servers send those first. */
   hasChanges = false;
 
-  constructor(options: InitialEventsOptions<T>) {
-    this.#options = options;
+  constructor(watch: OpenWatch<T>, settings: Settings) {
+    this.#watch = watch;
+    this.#settings = settings;
   }
 
   /** How many there are, quarantined ones included. */
@@ -115,10 +107,10 @@ class GatheredObjects<T> {
 
   /** Takes one item in; the resourceVersion if it was the end bookmark. */
   take(item: WatchItem<T>): string | undefined {
-    const { quarantine, keyFunc, expectedKind, intake, watch } = this.#options;
+    const { quarantine, keyFunc, expectedKind, intake } = this.#settings;
     if (item.type === "ERROR") {
       const error = new StatusError(item.object);
-      const broken = brokenFrame(error, watch.receivedBytes);
+      const broken = brokenFrame(error, this.#watch.receivedBytes);
       if (broken !== undefined) quarantine.add(broken);
       throw error;
     }
@@ -157,7 +149,7 @@ class GatheredObjects<T> {
    */
   #quarantine(quarantined: Quarantined): void {
     const { key, eventType } = quarantined;
-    this.#options.quarantine.add(quarantined);
+    this.#settings.quarantine.add(quarantined);
     if (eventType === "MODIFIED" || eventType === "DELETED") this.hasChanges = true;
     if (key === undefined) return;
     if (eventType === "DELETED") {

@@ -9,7 +9,6 @@ import {
   initialState,
   noted,
   type Outcome,
-  type ReflectorSettings,
   type ReflectorState,
 } from "../../src/reflector/state.ts";
 import { transition } from "../../src/reflector/transition.ts";
@@ -39,9 +38,9 @@ const HOUR_MS = 3_600_000;
 const LONG_MS = 10_000;
 const SHORT_MS = 2_000;
 const closed = { cause: "unfinished", message: "it was closed" } as const;
-const settings: ReflectorSettings = {
+const settings: ReflectorState["settings"] = {
   name: "pods",
-  streams: true,
+  useWatchList: true,
   neverGoesBack: false,
   bookmarkSilenceMs: 90_000,
   maxInternalErrorRetryMs: 0,
@@ -52,9 +51,9 @@ const at10: ReflectorState = { ...fresh, position: { ...fresh.position, resource
 const unavailable: ReflectorState = { ...at10, isResourceVersionUnavailable: true };
 const attempt = { requestedResourceVersion: "10", limit: 0 };
 
-function restored(needsList: boolean, streams = true): ReflectorState {
+function restored(needsList: boolean, useWatchList = true): ReflectorState {
   const incident: Incident = { of: "restored", resourceVersion: "10", savedAtMs: 0, needsList };
-  return noted(initialState({ ...settings, streams }), incident, NOW).state;
+  return noted(initialState({ ...settings, useWatchList }), incident, NOW).state;
 }
 
 const resumed = restored(false);
@@ -94,7 +93,7 @@ const rows: readonly Row[] = [
   },
   {
     name: "a cycle begins with a list where streaming is off",
-    state: initialState({ ...settings, streams: false }),
+    state: initialState({ ...settings, useWatchList: false }),
     outcome: { of: "start" },
     step: { do: "list" },
   },
@@ -463,7 +462,7 @@ const rows: readonly Row[] = [
   },
   {
     name: "a watch on which a change was lost is followed at once by a list of everything",
-    state: { ...at10, settings: { ...settings, streams: false } },
+    state: { ...at10, settings: { ...settings, useWatchList: false } },
     outcome: { of: "watch", ended: new RelistDue(), lastedMs: LONG_MS },
     step: { do: "list" },
   },

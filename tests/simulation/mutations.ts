@@ -495,8 +495,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: a resync happens only once",
     file: "src/reflector/timers.ts",
-    find: "    this.#arm();\n    try {",
-    replace: "    try {",
+    find: "(arm(), call())",
+    replace: "call()",
   },
   {
     name: "informer: a change that an index function refuses once is lost permanently",
