@@ -633,7 +633,7 @@ describe("Reflector: watches", () => {
   });
 });
 
-describe("ResyncTimer", () => {
+describe("ListWatchLoop: resyncs", () => {
   it("asks the store to resync again and again, while it watches", async () => {
     const watcher = openWatch();
     await using run = newRun([{ list: "hang" }], { resyncPeriodMs: 10_000 });
