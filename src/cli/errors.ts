@@ -12,7 +12,7 @@ import { visibleText } from "../util/logger.ts";
  * @example
  * ```ts
  * import { CommandError } from "@listwatch/cache/cli";
- * const error = new CommandError("Cannot listen on port 8787 of 127.0.0.1: it is in use");
+ * const error = new CommandError("Cannot listen on 127.0.0.1:8787: the port is in use");
  * console.log(error.code, error.exitCode); // Command 1
  * ```
  */
@@ -124,30 +124,17 @@ function networkReason(error: unknown, network: NetworkError | undefined): strin
   return texts[texts.length - 2] || network?.message || errorMessage(error);
 }
 
+const LISTEN_HINTS: Readonly<Record<string, string>> = {
+  AddressInUse: "choose another with --port, or --port 0 for any free port",
+  PermissionDenied: "choose a port from 1024 with --port",
+  AddressNotAvailable: "try --host 127.0.0.1",
+};
+
 /** Describes a failure to listen in one line. */
-export function explainListenError(error: unknown, host: string, port: number): CommandError {
-  const code = error instanceof ListenError ? error.code : "";
-  if (code === "AddressInUse") {
-    return new CommandError(
-      `Cannot listen on port ${port} of ${host}: it is in use; choose another with --port, or --port 0 for any free port`,
-      { cause: error },
-    );
-  }
-  if (code === "PermissionDenied") {
-    return new CommandError(
-      `Cannot listen on port ${port}: it needs more rights; choose a port from 1024 with --port`,
-      {
-        cause: error,
-      },
-    );
-  }
-  if (code === "AddressNotAvailable") {
-    return new CommandError(
-      `Cannot listen on ${host}: it is not an address of this machine; try --host 127.0.0.1`,
-      { cause: error },
-    );
-  }
-  return new CommandError(`Cannot listen on ${host} port ${port}: ${errorMessage(error)}`, { cause: error });
+export function explainListenError(error: unknown): CommandError {
+  const hint = error instanceof ListenError ? LISTEN_HINTS[error.code] : undefined;
+  const message = errorMessage(error);
+  return new CommandError(hint === undefined ? message : `${message}; ${hint}`, { cause: error });
 }
 
 const BRIEF: Readonly<Record<string, string>> = {

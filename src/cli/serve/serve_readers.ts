@@ -227,7 +227,7 @@ async function listen(
     });
   } catch (error) {
     signal.throwIfAborted();
-    throw explainListenError(error, host, port);
+    throw explainListenError(error);
   }
   if (certificate !== undefined) {
     const onChange = (tls: ServerTls) => server.setTls(tls);

@@ -226,7 +226,7 @@ describe("`serve` of the embedded cluster", () => {
     const port = Number(new URL(served.url).port);
     await refuses(
       { port },
-      new RegExp(`^Cannot listen on port ${port} of 127.0.0.1: it is in use; choose another with --port`),
+      new RegExp(`^Cannot listen on 127.0.0.1:${port}: the port is in use; choose another with --port`),
     );
     await refuses({ host: "192.0.2.1", allowAnonymous: true }, /^Cannot listen on 192\.0\.2\.1/);
     await refuses({ host: "0.0.0.0" }, /^Cannot listen on 0\.0\.0\.0: every client/, UsageError);
