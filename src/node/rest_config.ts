@@ -67,7 +67,8 @@ const INSPECT = Symbol.for("nodejs.util.inspect.custom");
  * Makes `console.log`, `util.inspect` and `JSON.stringify` show a redacted copy of an object. Its fields do
  * not change. Mirrors the `String` and `GoString` methods of client-go's `rest.Config`.
  *
- * @param options.isCopied Whether `{ ...object }` hides them too; the object then has two more enumerable fields.
+ * @param options.isCopied Whether `{ ...object }` hides them too; the object then has two more enumerable
+ * fields.
  */
 export function hideSecrets<T extends object>(
   object: T,

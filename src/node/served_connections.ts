@@ -52,8 +52,8 @@ const LOOK_MS = 5_000;
  * - The requests of a connection are answered one after the other. The servers of Node and Deno would start
  *   all that have arrived, which may be thousands. While some wait, nothing more is read; where too many
  *   wait, the connection is closed.
- * - Connections take turns: a turn of the event loop starts only some of the requests that have come. Those for
- *   the server's health have turns of their own.
+ * - Connections take turns: a turn of the event loop starts only some of the requests that have come. Those
+ *   for the server's health have turns of their own.
  * - No header is dropped: too many of them are 431. By default, servers leave out what comes after the first
  *   thousand or so, on which the meaning of the others may depend.
  * - A response, of whatever kind, that waits in a socket which takes nothing of it breaks off after

@@ -133,7 +133,8 @@ function mergeLists(target: readonly unknown[], patch: readonly unknown[], field
 /**
  * Applies a JSON patch (RFC 6902).
  *
- * @throws {StatusError} 400: it is no list of operations. 422: an operation cannot be applied, or a test fails.
+ * @throws {StatusError} 400: it is no list of operations. 422: an operation cannot be applied, or a test
+ * fails.
  */
 export function jsonPatch(target: JsonObject, patch: unknown): unknown {
   if (!Array.isArray(patch)) {

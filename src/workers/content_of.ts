@@ -26,8 +26,8 @@ import { type Clock, realClock } from "../util/clock.ts";
  * Until the API server has confirmed it, the content is served as what it is: with its age, and
  * `Cache-Synced: false`.
  *
- * @param previous The earlier informer, which may be frozen, or still run for a while; `undefined`: there is none. It must
- * hold its objects in the same form (`storage`).
+ * @param previous The earlier informer, which may be frozen, or still run for a while; `undefined`: there is
+ * none. It must hold its objects in the same form (`storage`).
  *
  * @example
  * ```ts

@@ -157,8 +157,8 @@ export class DiskObjects implements SnapshotStorage {
    * readers may be reading them, and those that were never stored. To be called every minute or so; while it
    * returns `true`, again in another turn.
    *
-   * @param options `isListing`: the informer is listing, and what it has read is not stored yet. `limit`: how many rows
-   * it looks at; 500 by default.
+   * @param options `isListing`: the informer is listing, and what it has read is not stored yet. `limit`: how
+   * many rows it looks at; 500 by default.
    * @returns Whether there is more to delete now.
    */
   reclaim({ isListing, limit = 500 }: { readonly isListing: boolean; readonly limit?: number }): boolean {

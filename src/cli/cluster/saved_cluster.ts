@@ -1,8 +1,4 @@
-/**
- * The folder of `serve --snapshot`: a snapshot for each resource, and what is known of a cluster that does not respond,
- * which are its resources, and what their definitions say.
- * @module
- */
+/** The folder of `serve --snapshot`: snapshots, and the resources of a cluster that does not respond. */
 
 import process from "node:process";
 import { lstat, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";

@@ -82,7 +82,7 @@ export class Workloads {
     this.#reconcileSoon(deployment);
   }
 
-  /** Starts to replace a deployment's pods by pods of a new image, one by one; does nothing during a rollout. */
+  /** Starts to replace a deployment's pods by ones of a new image, one by one; not during a rollout. */
   rollOut(deployment: BuiltSpecObject): void {
     const sets = this.#setsOf(deployment);
     if (sets.slice(0, -1).some(({ spec }) => spec.replicas > 0)) return;

@@ -83,10 +83,10 @@ export interface ServeOptions {
   /** Receives every request when its response has ended. */
   readonly accessLog?: (entry: AccessLogEntry) => void;
   /**
-   * Fields that are neither stored nor served, such as `spec.containers[].env`. Where there are any, kubectl's
-   * annotation of the last applied configuration is one, too: it has the whole object in it. By default
-   * everything is kept, `managedFields` too: readers receive what the API server has, and may write it back.
-   * (A client of your own leaves out both, unless it has `keep: "everything"`.)
+   * Fields that are neither stored nor served, such as `spec.containers[].env`. Where there are any,
+   * kubectl's annotation of the last applied configuration is one, too: it has the whole object in it. By
+   * default everything is kept, `managedFields` too: readers receive what the API server has, and may write
+   * it back. (A client of your own leaves out both, unless it has `keep: "everything"`.)
    */
   readonly drop?: readonly string[];
   /**

@@ -1,7 +1,4 @@
-/**
- * The dialog with the object that the fragment of the URL names: as YAML, and again after each of its changes.
- * @module
- */
+/** The dialog with an object as YAML, and again after each of its changes. */
 
 import { byId, make, visible } from "./dom.ts";
 import { objectOfPath, pathOfFragment } from "./object_path.ts";
