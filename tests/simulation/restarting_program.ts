@@ -125,8 +125,7 @@ interface Life {
   mayList: boolean;
   hasSynced: boolean;
   dirty: boolean;
-  /** Whether the store has had the content of the snapshot, and that of a list. */
-  isRestored: boolean;
+  /** Whether the store has had the content of a list. */
   isListed: boolean;
   wasServerRestored: boolean;
   refusedQuestions: number;
@@ -187,7 +186,6 @@ export class RestartingProgram {
       informer,
       probe,
       restoredMs: Infinity,
-      isRestored: false,
       isListed: false,
       wasServerRestored: false,
       refusedQuestions: 0,
@@ -449,8 +447,7 @@ export class RestartingProgram {
         if (type === "deleted") life.observed.delete(key);
         else life.observed.set(key, object);
       }
-      if (life.isRestored || life.informer.status().snapshot?.load !== "restored") life.isListed = true;
-      life.isRestored = true;
+      if (!life.informer.isRestored()) life.isListed = true;
       if (life.isListed && this.#listEpoch === this.#world.cluster.epoch) this.#isOfLostHistory = false;
       return;
     }
