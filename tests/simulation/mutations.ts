@@ -736,24 +736,6 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "if (isBroken || isRefused) {",
   },
   {
-    name: "snapshot: bookmarks are missed after it was confirmed, and everything is listed",
-    file: STATE,
-    find: "const rhythm = isComplete ? { ...state.rhythm, bookmarks: 0 } : state.rhythm;",
-    replace: "const rhythm = isComplete ? state.rhythm : state.rhythm;",
-  },
-  {
-    name: "reflector: a proof moves the position between two watches",
-    file: REFLECTOR,
-    find: "    if (this.#followed === undefined) return false;\n",
-    replace: "",
-  },
-  {
-    name: "informer: a proof leaves out a change that was quarantined",
-    file: "src/informer/snapshot/progress.ts",
-    find: "        lastChange = item.quarantined.resourceVersion ?? lastChange;\n",
-    replace: "",
-  },
-  {
     name: "snapshot: a program that has one lists",
     file: STATE,
     find: "    needsList\n      ? { ...next",

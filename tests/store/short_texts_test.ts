@@ -354,6 +354,20 @@ describe("TextHolding", () => {
     }
   });
 
+  it("opens nothing to compare texts that are the same", () => {
+    let opened = 0;
+    const onOpened = () => opened++;
+    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec(), { onOpened });
+    const held = (note: string) => {
+      const object = { metadata: { name: "a", annotations: { note } } };
+      return holding.holdText.hold(JSON.stringify(object), object) as KubernetesObject;
+    };
+    assert.equal(holding.isSameContent(held("one"), held("one")), true);
+    assert.equal(opened, 0);
+    assert.equal(holding.isSameContent(held("one"), held("two")), false);
+    assert.equal(opened, 2);
+  });
+
   it("takes an object and a text for the same content only if parsing the text loses no digit", () => {
     const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const cases: [json: string, isSame: boolean][] = [
