@@ -4,7 +4,7 @@ import type { Context } from "hono";
 import { type Clock, realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { CorsOptions } from "./request/cors.ts";
-import { remoteAddress } from "./request/connection.ts";
+import { clientAddress } from "./request/connection.ts";
 import type { UpgradeWebSocket } from "../util/serving.ts";
 import type { UserInfo } from "./request/authorization.ts";
 import {
@@ -122,7 +122,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
 }
 
 function addressOf(c: Context): string | undefined {
-  const address = remoteAddress(c.req.raw, c.env);
+  const address = clientAddress(c.req.raw, c.env);
   return address && `address ${address}`;
 }
 

@@ -34,6 +34,8 @@ export interface SearchOptions {
 export class ObjectSearch {
   readonly #resources: readonly ReflectedResource[];
   readonly #byClient = new Map<string, number>();
+  readonly #keys = new Map<ReflectedResource, readonly string[]>();
+  #keysUses = 0;
   #running = 0;
 
   constructor(resources: readonly ReflectedResource[]) {
@@ -48,14 +50,32 @@ export class ObjectSearch {
     this.#running++;
     this.#byClient.set(client, count + 1);
     try {
-      return await findObjects(this.#resources, query, { ...options, limit: MAX_FOUND });
+      if (this.#keysUses++ === MAX_RUNNING) this.#forgetKeys();
+      const keysOf = (resource: ReflectedResource) => this.#keysOf(resource);
+      return await findObjects(this.#resources, query, { ...options, limit: MAX_FOUND, keysOf });
     } finally {
-      this.#running--;
+      if (--this.#running === 0) this.#forgetKeys();
       const left = (this.#byClient.get(client) ?? 1) - 1;
       if (left > 0) this.#byClient.set(client, left);
       else this.#byClient.delete(client);
     }
   }
+
+  /** The keys, for all searches that run together: a large resource's take much memory. */
+  #keysOf(resource: ReflectedResource): readonly string[] {
+    let keys = this.#keys.get(resource);
+    if (keys === undefined) this.#keys.set(resource, keys = keysIn(resource));
+    return keys;
+  }
+
+  #forgetKeys(): void {
+    this.#keys.clear();
+    this.#keysUses = 0;
+  }
+}
+
+function keysIn({ informer }: ReflectedResource): readonly string[] {
+  return informer.indexer.listKeys();
 }
 
 /**
@@ -68,7 +88,10 @@ export class ObjectSearch {
 export async function findObjects(
   resources: readonly ReflectedResource[],
   query: string,
-  { limit, pacer, signal }: Pick<SearchOptions, "pacer" | "signal"> & { readonly limit: number },
+  { limit, pacer, signal, keysOf = keysIn }: Pick<SearchOptions, "pacer" | "signal"> & {
+    readonly limit: number;
+    readonly keysOf?: (resource: ReflectedResource) => readonly string[];
+  },
 ): Promise<SearchResult> {
   const all = query.slice(0, LONGEST_QUERY).split(/\s+/).filter((word) => word !== "").slice(0, MOST_WORDS);
   const words = all.filter((word) => !word.includes("=")).map((word) => word.toLowerCase());
@@ -84,7 +107,7 @@ export async function findObjects(
     // The keys of a large resource are worth a turn of their own.
     await pacer.rest();
     signal.throwIfAborted();
-    for (const key of resource.informer.indexer.listKeys()) {
+    for (const key of keysOf(resource)) {
       const rank = rankOf(key, rest);
       if (rank !== undefined) best.add(rank, resource, key);
       if (!pacer.spend(units)) continue;

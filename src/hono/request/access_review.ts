@@ -4,7 +4,7 @@ import type { Context } from "hono";
 import { fromBase64 } from "../../util/bytes.ts";
 import { type Clock, realClock } from "../../util/clock.ts";
 import { requireNumbers } from "../../util/require_number.ts";
-import { remoteAddress } from "./connection.ts";
+import { clientAddress } from "./connection.ts";
 import { AnswerCache } from "./answer_cache.ts";
 import type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./authorization.ts";
 import { bearerTokenOf, digestOf } from "./bearer_tokens.ts";
@@ -157,7 +157,7 @@ export function subjectAccessReview(cluster: ReviewCluster, options: ReviewOptio
 }
 
 function addressOf(c: Context): string {
-  return remoteAddress(c.req.raw, c.env) ?? "";
+  return clientAddress(c.req.raw, c.env) ?? "";
 }
 
 function settingsOf(options: ReviewOptions): Required<ReviewOptions> {

@@ -26,6 +26,25 @@ export function remoteAddress(request: Request, env: unknown): string | undefine
 }
 
 /**
+ * Whose request it is by its address, for limits: with IPv6 a client has a network of 64 bits, and may send each
+ * request from another address of it.
+ */
+export function clientAddress(request: Request, env: unknown): string | undefined {
+  const address = remoteAddress(request, env);
+  if (address === undefined || !address.includes(":")) return address;
+  // An IPv4 address on a socket of IPv6.
+  if (address.includes(".")) return address.slice(address.lastIndexOf(":") + 1);
+  const [first, last] = address.split("%", 1)[0].split("::").map((part) =>
+    part === "" ? [] : part.split(":")
+  );
+  const zeros = last === undefined
+    ? []
+    : Array<string>(Math.max(0, 8 - first.length - last.length)).fill("0");
+  const groups = [...first, ...zeros, ...last ?? []];
+  return `${groups.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, "").toLowerCase()).join(":")}::/64`;
+}
+
+/**
  * Calls back when the response of a request is in its socket to the last byte, or its client has left; at
  * once where the runtime does not report it. A response that was written and is not read waits for its
  * client, and takes memory.

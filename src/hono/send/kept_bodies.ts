@@ -20,7 +20,7 @@ export interface ListBodiesOptions {
 // Pages and programs that poll do so each few seconds.
 const IDLE_MS = 10_000;
 // The part of all bytes that lists of the past may take which are still being read.
-const MOST_LEFT = 1 / 8;
+const MOST_LEFT = 1 / 16;
 // Each state of the past takes two references for each object.
 const MOST_PAST = 32;
 

@@ -355,7 +355,8 @@ export class ListBody {
     };
     let i = 0;
     for (;; i++) {
-      const chunk = this.#chunk(i, pacer);
+      // A reader that waits with a part of a chunk keeps all of it in memory.
+      const chunk = this.#chunk(i, pacer, Math.max(FIRST_CHUNK, readers.sharedListPieceLength));
       if (chunk === undefined) break;
       for (let at = 0; at < chunk.byteLength;) {
         const piece = chunk.subarray(at, at + readers.sharedListPieceLength);
@@ -375,12 +376,12 @@ export class ListBody {
   }
 
   /** One of its chunks, which is made if it is the next one; `undefined` at the end, or where it is full. */
-  #chunk(index: number, pacer: Pacer): Bytes | undefined {
+  #chunk(index: number, pacer: Pacer, length = CHUNK): Bytes | undefined {
     if (index < this.#chunks.length) return this.#chunks[index];
     if (this.#isFull) return undefined;
     const isAlone = this.of === undefined;
     const { next } = this.#text;
-    const text = this.#text.piece(isAlone || index === 0 ? FIRST_CHUNK : CHUNK);
+    const text = this.#text.piece(isAlone || index === 0 ? FIRST_CHUNK : length);
     if (text === undefined) return undefined;
     this.#starts.push(next);
     const chunk = encodeUtf8(text);

@@ -131,6 +131,19 @@ describe("Readers", () => {
     }
   });
 
+  it("with an IPv6 address are one client with all of their network of 64 bits", async () => {
+    const { api } = apiOf([], { maxWatchesPerClient: 1 });
+    assert.equal(await watch(api, "2001:db8:0:1::1"), 200);
+    assert.equal(await watch(api, "2001:DB8::1:a:b:c:d"), 429);
+    assert.equal(await watch(api, "2001:0db8:0000:0001:ffff::%eth0"), 429);
+    assert.equal(await watch(api, "2001:db8:0:2::1"), 200);
+    assert.equal(await watch(api, "::1"), 200);
+    assert.equal(await watch(api, "::2"), 429);
+    assert.equal(await watch(api, "::ffff:10.0.0.1"), 200);
+    assert.equal(await watch(api, "10.0.0.1"), 429);
+    assert.equal(await watch(api, "::ffff:10.0.0.2"), 200);
+  });
+
   it("are distinguished by clientOf", async () => {
     const { api } = apiOf([], {
       maxWatchesPerClient: 1,

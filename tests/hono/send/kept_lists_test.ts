@@ -76,7 +76,7 @@ describe("readApi, the bodies of lists that change while readers read nothing of
       readers.push({ version, reader, text });
       informer.put(object(`shop/new-${version}`, version + 1));
       state.bodies.dropUnused();
-      const most = maxListBodyBytes / 8 + 512 * 1024;
+      const most = maxListBodyBytes / 16 + 512 * 1024;
       assert.ok(state.bodies.bytes <= most, `${state.bodies.bytes} bytes`);
     }
     await Promise.all(readers.map(async ({ version, reader, text: beginning }) => {
