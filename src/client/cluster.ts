@@ -19,9 +19,8 @@ import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
 import { CredentialsError, headerFault, newScrubber, tokenFault } from "./credentials.ts";
 import type { PartialObjectMetadata } from "./metadata_only.ts";
-import type { Query, RequestOptions } from "./requests.ts";
+import type { Query, RequestOptions, ResourceOptions, TypedResourceOptions } from "./resource_options.ts";
 import { newResourceClient, type RequestLimits, type ResourceClient } from "./resource_client.ts";
-import type { ResourceOptions, TypedResourceOptions } from "./resource_options.ts";
 import { newResponseError } from "./response_error.ts";
 import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
 

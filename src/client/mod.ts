@@ -5,9 +5,14 @@
  * @module
  */
 
-export type { Query, RequestOptions } from "./requests.ts";
+export type {
+  DeleteOptions,
+  ObjectRequestOptions,
+  Query,
+  RequestOptions,
+  TypedResourceOptions,
+} from "./resource_options.ts";
 export { CredentialsError } from "./credentials.ts";
-export type { DeleteOptions, ObjectRequestOptions, TypedResourceOptions } from "./resource_options.ts";
 export type { FetchFunction, Impersonation, TokenSource } from "./rest_config.ts";
 export { DecodeError, type NetworkFailure } from "../meta/request.ts";
 export {

@@ -2,18 +2,22 @@
 
 import { DecodeError, EACH_EVENT, NOTHING_STALE } from "../meta/request.ts";
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
-import type { ListWatchContext } from "../text/object_text_reader.ts";
+import type { ListWatchContext, ObjectsAsText } from "../text/object_text_reader.ts";
 import { type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
 import { acceptsHead, checkList, eventCheck, objectCheck } from "../schema/checks.ts";
 import type { Clock } from "../util/clock.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
-import type { ObjectsAsText } from "../watch/objects_as_text.ts";
 import { Projection } from "../text/field_tree.ts";
-import type { RequestOptions, Requests } from "./requests.ts";
+import type {
+  DeleteOptions,
+  ObjectRequestOptions,
+  RequestOptions,
+  Requests,
+  ResourceOptions,
+} from "./resource_options.ts";
 import { acceptMetadata, metadataOf, metadataOfEvent, metadataText } from "./metadata_only.ts";
-import type { DeleteOptions, ObjectRequestOptions, ResourceOptions } from "./resource_options.ts";
 import { loadSchemas } from "./schemas.ts";
 import { wholeSteps } from "./whole_steps.ts";
 

@@ -1,10 +1,9 @@
-/** Options of the client of a resource. */
+/** Options of requests, and of the client of a resource. */
 
 import type { KubernetesObject } from "../meta/object.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { ValidatorOptions } from "../schema/checks.ts";
 import type { Advice } from "../text/field_path.ts";
-import type { Query } from "./requests.ts";
 
 /**
  * Options of {@linkcode Cluster.resource}.
@@ -107,4 +106,44 @@ export interface DeleteOptions extends ObjectRequestOptions {
   readonly propagationPolicy?: "Orphan" | "Background" | "Foreground";
   /** Delete only this very object, in this very version. */
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
+}
+
+/**
+ * The parameters of a query. Those that are `undefined`, `""` or `false` are not sent; `true` is sent as
+ * `true`.
+ *
+ * @category Cluster
+ */
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/**
+ * Options of {@linkcode Cluster.request} and {@linkcode Cluster.open}.
+ *
+ * @category Cluster
+ */
+export interface RequestOptions {
+  /** `GET` by default. */
+  readonly method?: string;
+  /** What goes behind the question mark. */
+  readonly query?: Query;
+  /** Text and bytes are sent as they are, anything else as JSON. */
+  readonly body?: unknown;
+  /** Sent beside the headers of the cluster; they win over those. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Ends the request, and the reading of its answer. */
+  readonly signal?: AbortSignal;
+  /**
+   * How long {@linkcode Cluster.request} may take, answer included, in milliseconds; `requestTimeoutMs` of
+   * the cluster, or 30 s, by default. `Infinity` for no limit.
+   */
+  readonly timeoutMs?: number;
+  /** The action, for error texts, as it follows "Cannot": `list "pods"`. Method and path by default. */
+  readonly action?: string;
+}
+
+/** The part of a `Cluster` that its resource clients use. */
+export interface Requests {
+  readonly server: string;
+  request(path: string, options?: RequestOptions): Promise<unknown>;
+  open(path: string, options?: RequestOptions): Promise<Response>;
 }

@@ -351,3 +351,16 @@ export interface HoldText {
    */
   readonly stored?: (key: string, listVersion: string) => unknown;
 }
+
+/**
+ * How a list or a watch hands out objects that are not parsed.
+ *
+ * @category Decoding
+ */
+export interface ObjectsAsText extends HoldText {
+  /**
+   * Whether an object is accepted whatever is in it besides its head. If not, or by default, it is parsed for
+   * the validator, which decides.
+   */
+  readonly acceptsHead?: (head: UncheckedHead) => boolean;
+}

@@ -8,8 +8,7 @@ import { jsonFault } from "../util/json.ts";
 import { type ByteReader, openByteReader } from "./byte_reader.ts";
 import { LineCutter } from "../text/line_cutter.ts";
 import { type EventReader, type ObjectEvent, type ObjectHead, ObjectParser } from "../text/object_reader.ts";
-import { ObjectText } from "../text/object_text_reader.ts";
-import type { ObjectsAsText } from "./objects_as_text.ts";
+import { type ObjectsAsText, ObjectText } from "../text/object_text_reader.ts";
 import type { Projection } from "../text/field_tree.ts";
 import { newNetworkError } from "./network_failure.ts";
 

@@ -13,9 +13,8 @@ import { Utf8Stream } from "../util/bytes.ts";
 import type { Projection } from "../text/field_tree.ts";
 import { ItemTooLargeError, ListCutter } from "../text/list_cutter.ts";
 import { type ItemType, type ObjectHead, ObjectParser, StoredItem } from "../text/object_reader.ts";
-import { ObjectText } from "../text/object_text_reader.ts";
+import { type ObjectsAsText, ObjectText } from "../text/object_text_reader.ts";
 import { newNetworkError } from "./network_failure.ts";
-import type { ObjectsAsText } from "./objects_as_text.ts";
 
 /**
  * A list without its items.

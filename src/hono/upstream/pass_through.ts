@@ -8,7 +8,6 @@ import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { type LinkedAbort, linkedAbort } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
-import { copyHeaders } from "../../util/copy_headers.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { requireNumbers } from "../../util/require_number.ts";
@@ -391,7 +390,10 @@ function headersOf(c: Context, token: string): Record<string, string> | Status {
 
 function responseHeaders(from: Headers): Headers {
   const headers = new Headers(GUARD_HEADERS);
-  copyHeaders(from, headers, RESPONSE_HEADERS);
+  for (const name of RESPONSE_HEADERS) {
+    const value = from.get(name);
+    if (value !== null) headers.set(name, value);
+  }
   // A log or a watch: nothing may hold it back.
   headers.set("X-Accel-Buffering", "no");
   const control = headers.get("Cache-Control");
