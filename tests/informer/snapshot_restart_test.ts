@@ -155,9 +155,14 @@ describe("SharedIndexInformer with a snapshot", () => {
     await (await machine.start()).stop();
     machine.touch("a");
     machine.touch("a");
-    const second = await machine.start();
+    await machine.clock.advance(600_000);
+    const second = await machine.start({ settles: false });
+    const lags: unknown[] = [];
+    second.informer.observe(({ type }) => type === "updated" && lags.push(second.informer.status().lagMs));
+    await machine.settle();
     assert.deepEqual(second.observed, ["replaced at 2: added a@2", "updated a@3", "updated a@4"]);
     assert.equal(second.firstSynced(), "updated a@4");
+    assert.deepEqual(lags, [600_000, 0], "it is as old as the snapshot up to that");
   });
 
   it("is confirmed by an event where its source has no `metadata`", async () => {
