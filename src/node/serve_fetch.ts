@@ -373,36 +373,19 @@ class Listening {
 function push(response: Response, body: PushedBody, outgoing: ServerResponse): void {
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   outgoing.flushHeaders();
-  const user = body.pushTo(new ResponseSink(outgoing));
+  const sink: ByteSink = {
+    get queuedBytes() {
+      return outgoing.writableLength;
+    },
+    write: (piece) => outgoing.write(piece),
+    end: () => void outgoing.end(),
+    destroy: () => void outgoing.destroy(),
+  };
+  const user = body.pushTo(sink);
   // The client may have left while the request was answered.
   if (outgoing.destroyed) return user.onGone();
   outgoing.on("drain", () => user.onDrained());
   outgoing.on("close", () => user.onGone());
-}
-
-/** Writes to a response. */
-class ResponseSink implements ByteSink {
-  readonly #outgoing: ServerResponse;
-
-  constructor(outgoing: ServerResponse) {
-    this.#outgoing = outgoing;
-  }
-
-  get queuedBytes(): number {
-    return this.#outgoing.writableLength;
-  }
-
-  write(piece: Uint8Array): boolean {
-    return this.#outgoing.write(piece);
-  }
-
-  end(): void {
-    this.#outgoing.end();
-  }
-
-  destroy(): void {
-    this.#outgoing.destroy();
-  }
 }
 
 /** Whether the reader owns the chunks: a byte stream takes the buffer of each chunk from its source. */

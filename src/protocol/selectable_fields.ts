@@ -15,14 +15,14 @@ const SPECIAL: ReadonlyMap<string, ReadonlyMap<string, Special>> = new Map([
     "pods",
     special({
       "spec.host": valueOf("spec.nodeName"),
-      "spec.hostNetwork": orFalse("spec.hostNetwork"),
+      "spec.hostNetwork": valueOf("spec.hostNetwork", "false"),
       "status.podIP": podIP,
     }),
   ],
-  ["nodes", special({ "spec.unschedulable": orFalse("spec.unschedulable") })],
+  ["nodes", special({ "spec.unschedulable": valueOf("spec.unschedulable", "false") })],
   ["events", special({ source: eventSource })],
-  ["replicationcontrollers", special({ "status.replicas": orZero("status.replicas") })],
-  ["batch/jobs", special({ "status.successful": orZero("status.succeeded") })],
+  ["replicationcontrollers", special({ "status.replicas": valueOf("status.replicas", "0") })],
+  ["batch/jobs", special({ "status.successful": valueOf("status.succeeded", "0") })],
 ]);
 
 /**
@@ -78,7 +78,7 @@ function specialsOf({ group, resource }: GroupVersionResource): ReadonlyMap<stri
 }
 
 /** The value at a dotted path; only own properties of objects count, not those of arrays. */
-function valueAt(object: unknown, path: string): unknown {
+export function valueAt(object: unknown, path: string): unknown {
   let value = object;
   for (const name of path.split(".")) {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
@@ -98,16 +98,8 @@ function special(fields: Record<string, Special>): ReadonlyMap<string, Special> 
   return new Map(Object.entries(fields));
 }
 
-function valueOf(path: string): Special {
-  return (object) => text(valueAt(object, path));
-}
-
-function orFalse(path: string): Special {
-  return (object) => text(valueAt(object, path)) || "false";
-}
-
-function orZero(path: string): Special {
-  return (object) => text(valueAt(object, path)) || "0";
+function valueOf(path: string, otherwise = ""): Special {
+  return (object) => text(valueAt(object, path)) || otherwise;
 }
 
 function podIP(object: unknown): string {

@@ -5,7 +5,8 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import { errorMessage } from "../util/errors.ts";
 import { isStatus } from "./statuses.ts";
-import { type ApiResource, isBuiltinGroup } from "./api_resource.ts";
+import { type ApiResource, isBuiltinGroup, words } from "./api_resource.ts";
+import { valueAt } from "./selectable_fields.ts";
 
 /** A subresource that can be read. */
 export type Subresource = "status" | "scale";
@@ -34,56 +35,24 @@ export function subresourcesOf(resource: ApiResource): readonly Subresource[] {
 }
 
 // As kube-apiserver v1.36 lists them in its discovery documents.
-const HAS_STATUS: ReadonlySet<string> = new Set([
-  "/namespaces",
-  "/nodes",
-  "/persistentvolumeclaims",
-  "/persistentvolumes",
-  "/pods",
-  "/replicationcontrollers",
-  "/resourcequotas",
-  "/services",
-  "admissionregistration.k8s.io/validatingadmissionpolicies",
-  "apiextensions.k8s.io/customresourcedefinitions",
-  "apiregistration.k8s.io/apiservices",
-  "apps/daemonsets",
-  "apps/deployments",
-  "apps/replicasets",
-  "apps/statefulsets",
-  "autoscaling/horizontalpodautoscalers",
-  "batch/cronjobs",
-  "batch/jobs",
-  "certificates.k8s.io/certificatesigningrequests",
-  "flowcontrol.apiserver.k8s.io/flowschemas",
-  "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations",
-  "networking.k8s.io/ingresses",
-  "networking.k8s.io/servicecidrs",
-  "policy/poddisruptionbudgets",
-  "resource.k8s.io/resourceclaims",
-  "storage.k8s.io/volumeattachments",
-]);
-const HAS_SCALE: ReadonlySet<string> = new Set([
-  "/replicationcontrollers",
-  "apps/deployments",
-  "apps/replicasets",
-  "apps/statefulsets",
-]);
+const HAS_STATUS: ReadonlySet<string> = new Set(words(`
+  /namespaces /nodes /persistentvolumeclaims /persistentvolumes /pods /replicationcontrollers
+  /resourcequotas /services admissionregistration.k8s.io/validatingadmissionpolicies
+  apiextensions.k8s.io/customresourcedefinitions apiregistration.k8s.io/apiservices apps/daemonsets
+  apps/deployments apps/replicasets apps/statefulsets autoscaling/horizontalpodautoscalers batch/cronjobs
+  batch/jobs certificates.k8s.io/certificatesigningrequests flowcontrol.apiserver.k8s.io/flowschemas
+  flowcontrol.apiserver.k8s.io/prioritylevelconfigurations networking.k8s.io/ingresses
+  networking.k8s.io/servicecidrs policy/poddisruptionbudgets resource.k8s.io/resourceclaims
+  storage.k8s.io/volumeattachments
+`));
+const HAS_SCALE: ReadonlySet<string> = new Set(words(`
+  /replicationcontrollers apps/deployments apps/replicasets apps/statefulsets
+`));
 
 // Those that are no part of an object: they are connections to a node, or writes.
-const ACTIONS: ReadonlySet<string> = new Set([
-  "approval",
-  "attach",
-  "binding",
-  "ephemeralcontainers",
-  "eviction",
-  "exec",
-  "finalize",
-  "log",
-  "portforward",
-  "proxy",
-  "resize",
-  "token",
-]);
+const ACTIONS: ReadonlySet<string> = new Set(words(`
+  approval attach binding ephemeralcontainers eviction exec finalize log portforward proxy resize token
+`));
 
 /** Whether an API server has a subresource of that name, other than those that are part of an object. */
 export function isAction(subresource: string): boolean {
@@ -144,12 +113,12 @@ interface Fields extends KubernetesObject {
 function customScale({ subresources }: ApiResource, object: KubernetesObject): Scale | Status {
   const { specReplicasPath = "", statusReplicasPath = "", labelSelectorPath = "" } = subresources?.scale ??
     {};
-  const replicas = valueAt(object, specReplicasPath);
+  const replicas = valueOf(object, specReplicasPath);
   if (typeof replicas !== "number") {
     return internalError(`the spec replicas field ${JSON.stringify(specReplicasPath)} does not exist`);
   }
-  const current = valueAt(object, statusReplicasPath);
-  const selector = valueAt(object, labelSelectorPath);
+  const current = valueOf(object, statusReplicasPath);
+  const selector = valueOf(object, labelSelectorPath);
   return {
     replicas,
     current: typeof current === "number" ? current : 0,
@@ -158,14 +127,8 @@ function customScale({ subresources }: ApiResource, object: KubernetesObject): S
 }
 
 /** The value at a path such as `.spec.replicas`: names only, as the API server demands of these paths. */
-function valueAt(object: KubernetesObject, path: string): unknown {
-  if (!path.startsWith(".")) return undefined;
-  let value: unknown = object;
-  for (const name of path.slice(1).split(".")) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
-    value = (value as Record<string, unknown>)[name];
-  }
-  return value;
+function valueOf(object: KubernetesObject, path: string): unknown {
+  return path.startsWith(".") ? valueAt(object, path.slice(1)) : undefined;
 }
 
 function internalError(message: string): Status {

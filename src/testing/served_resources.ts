@@ -2,6 +2,7 @@
 
 import { builtinResources } from "../protocol/builtin_resources.ts";
 import { type ApiResource, words } from "../protocol/api_resource.ts";
+import { subresourcesOf } from "../protocol/subresources.ts";
 import { formatResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
 
 /** A custom resource, as a CustomResourceDefinition defines it. */
@@ -26,15 +27,6 @@ export interface ServedResource extends ApiResource {
 const VERBS: readonly string[] = words("create delete deletecollection get list patch update watch");
 
 // As kube-apiserver 1.36 registers them.
-const WITHOUT_STATUS: ReadonlySet<string> = new Set(words(`
-  configmaps endpoints endpointslices events limitranges podtemplates secrets serviceaccounts
-  controllerrevisions ingressclasses networkpolicies clusterrolebindings clusterroles rolebindings
-  roles csidrivers csinodes csistoragecapacities storageclasses volumeattributesclasses leases
-  ipaddresses mutatingadmissionpolicies mutatingadmissionpolicybindings mutatingwebhookconfigurations
-  validatingadmissionpolicybindings validatingwebhookconfigurations deviceclasses
-  resourceclaimtemplates resourceslices priorityclasses runtimeclasses
-`));
-
 const WITH_GENERATION: ReadonlySet<string> = new Set(words(`
   pods podtemplates replicationcontrollers daemonsets deployments replicasets statefulsets cronjobs
   jobs endpointslices ingresses ingressclasses networkpolicies poddisruptionbudgets
@@ -55,7 +47,7 @@ function builtin(resource: ApiResource): ServedResource {
     verbs: VERBS,
     ...resource,
     id: formatResource(resource),
-    statusSubresource: !WITHOUT_STATUS.has(resource.resource),
+    statusSubresource: subresourcesOf(resource).includes("status"),
     hasGeneration: WITH_GENERATION.has(resource.resource),
     isCustom: false,
     returnsDeleted: RETURNS_DELETED.has(resource.resource),
