@@ -1055,7 +1055,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "etag: a list keeps its tag although watches from its version are refused",
-    file: "src/hono/send/cache_headers.ts",
+    file: "src/hono/send/responses.ts",
     find: " && log.resume(from) !== undefined",
     replace: "",
     test: "tests/hono/send/kept_lists_test.ts",
@@ -1147,7 +1147,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "snapshot: what is not confirmed is served as synced",
-    file: "src/hono/send/cache_headers.ts",
+    file: "src/hono/send/responses.ts",
     find: "const isSynced = informer.hasSynced();",
     replace: "const isSynced = isReady;",
     test: "tests/hono/content/restored_test.ts",

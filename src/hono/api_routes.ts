@@ -11,12 +11,10 @@ import { wantsFollow, wantsWatch } from "../protocol/list_query.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
 import { isStatus, methodNotAllowed, objectNotFound, unknownPath } from "../protocol/statuses.ts";
 import { isAction, subresourcesOf } from "../protocol/subresources.ts";
-import { askedOf, askedOfPath } from "./request/authorization.ts";
+import { askedOf, askedOfPath, impersonates } from "./request/gate.ts";
 import { noReviews, notHeld, notServed, readOnly } from "./request/refusals.ts";
-import { impersonates } from "./request/gate.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
-import { isForwarded } from "./served_resources.ts";
 import { forwardRoute, readRoute } from "./resource_handler.ts";
 import { documentResponse, formatOf, GUARD_HEADERS, malformedPath, pageNotFound } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
@@ -43,15 +41,17 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
   const segments = own === undefined ? [] : pathSegments(own);
   if (segments === undefined) return { access: "hooks", asked: askedOfPath(pathname), answer: malformedPath };
   const path = parseResourcePath(segments);
-  const target = path && [...state.served, ...state.forwarded].find(({ resource }) => isAt(resource, path));
+  const held = path && state.served.find(({ resource }) => isAt(resource, path));
+  const forwarded = path && state.forwarded.find(({ resource }) => isAt(resource, path));
+  const target = held ?? forwarded;
   const passed = passThroughRoute(c, state, { own, reader, isResource: path !== undefined });
   if (target !== undefined && isRead(c, target, path!)) {
     // The cache answers for the user who sends the request; for another one only the API server may.
     const isForApiServer = passed !== undefined && impersonates(c) && state.passThrough!.hasCredentials(c);
     if (!isForApiServer) {
-      return isForwarded(target)
-        ? forwardRoute(c, { ...state, target, path: path!, reader, own: own! })
-        : readRoute(c, { ...state, target, path: path!, reader });
+      return held === undefined
+        ? forwardRoute(c, { ...state, target: forwarded!, path: path!, reader, own: own! })
+        : readRoute(c, { ...state, target: held, path: path!, reader });
     }
   }
   if (passed !== undefined) return passed;

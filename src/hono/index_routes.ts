@@ -17,7 +17,7 @@ import { fromBase64, toBase64 } from "../util/bytes.ts";
 import { lowerBound } from "../util/collections.ts";
 import type { Pacer } from "../util/turns.ts";
 import { ownPath } from "./api_routes.ts";
-import { askedOf, askedOfPath } from "./request/authorization.ts";
+import { askedOf, askedOfPath } from "./request/gate.ts";
 import type { Content } from "./content/content.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";

@@ -25,7 +25,7 @@ export {
 } from "./request/access_review.ts";
 export type { TokenReviewOptions } from "./request/access_review.ts";
 export { allOf, allowNamespaces, type AllowNamespacesOptions } from "./request/allow_namespaces.ts";
-export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./request/authorization.ts";
+export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./request/gate.ts";
 export { type BearerToken, bearerTokens } from "./request/bearer_tokens.ts";
 export { PrometheusMetrics, type ServedMetrics } from "./health/prometheus.ts";
 export type { CorsOptions } from "./request/cors.ts";

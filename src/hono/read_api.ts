@@ -1,7 +1,7 @@
 /** The cache over HTTP. */
 
 import { Hono, type MiddlewareHandler } from "hono";
-import type { UserInfo } from "./request/authorization.ts";
+import type { UserInfo } from "./request/gate.ts";
 import { newCors } from "./request/cors.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";

@@ -4,7 +4,7 @@ import type { Context } from "hono";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
-import type { Authenticate, Authorize, UserInfo } from "./request/authorization.ts";
+import type { Authenticate, Authorize, UserInfo } from "./request/gate.ts";
 import type { CorsOptions } from "./request/cors.ts";
 import type { FetchOpenApi } from "./upstream/open_api.ts";
 import type { ServedMetrics } from "./health/prometheus.ts";

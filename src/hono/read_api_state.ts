@@ -4,8 +4,7 @@ import type { ApiResource } from "../protocol/api_resource.ts";
 import { onAbort } from "../util/abort.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { newWorkPacer, type Pacer } from "../util/turns.ts";
-import { checkAccess } from "./access_options.ts";
-import { EntityTags } from "./send/cache_headers.ts";
+import { EntityTags } from "./send/responses.ts";
 import { type Authentication, type Gate, newAuthentication, newGate } from "./request/gate.ts";
 import { ListBodies } from "./send/kept_bodies.ts";
 import { OpenApi } from "./upstream/open_api.ts";
@@ -40,7 +39,6 @@ export interface ReadApiState {
 
 /** Checks the options, and starts to follow the informers; see `readApi` for what it throws. */
 export function newReadApiState(options: ReadApiOptions): ReadApiState {
-  checkAccess(options);
   const settings = readSettings(options);
   const { clock, hookTimeoutMs } = settings;
   const { logger = consoleLogger, signal, authenticate, authorize, allowAnonymous, metrics } = options;

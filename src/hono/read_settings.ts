@@ -4,9 +4,9 @@ import type { Context } from "hono";
 import { type Clock, realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { CorsOptions } from "./request/cors.ts";
-import { clientAddress } from "./request/connection.ts";
+import { clientAddress } from "./request/readers.ts";
 import type { UpgradeWebSocket } from "../util/serving.ts";
-import type { UserInfo } from "./request/authorization.ts";
+import type { UserInfo } from "./request/gate.ts";
 import {
   type Freshness,
   FRESHNESSES,
@@ -46,8 +46,14 @@ export interface ReadSettings {
   clientOf(c: Context, user: UserInfo | undefined): string | undefined;
 }
 
-/** Reads the options; throws a `RangeError` for a number that nothing could work with. */
+/**
+ * Checks the options, and reads them.
+ *
+ * @throws {TypeError} Neither or both of `authorize` and `allowAnonymous` say who may read, or an option is of another type.
+ * @throws {RangeError} Nothing could work with a number.
+ */
 export function readSettings(options: ReadApiOptions): ReadSettings {
+  checkAccess(options);
   const {
     clock = realClock,
     eventWindow = 4096,
@@ -147,4 +153,34 @@ function versionInfo(version: Partial<VersionInfo> = {}): Partial<VersionInfo> {
     platform,
     ...others,
   };
+}
+
+/** Checks the options that decide on access. */
+function checkAccess(options: ReadApiOptions): void {
+  const { authenticate, authorize, allowAnonymous, allowSecrets } = options;
+  for (const [name, hook] of Object.entries({ authenticate, authorize, clientOf: options.clientOf })) {
+    if (hook === undefined || typeof hook === "function") continue;
+    throw new TypeError(`Cannot use ${typeOf(hook)} as \`${name}\`: it must be a function, or left out`);
+  }
+  for (const [name, value] of Object.entries({ allowAnonymous, allowSecrets })) {
+    if (value === undefined || typeof value === "boolean") continue;
+    throw new TypeError(
+      `Cannot use the option \`${name}\`: it is ${typeOf(value)}, and must be true or false`,
+    );
+  }
+  if (authorize === undefined && allowAnonymous !== true) {
+    throw new TypeError(
+      "Cannot serve a cache without an access decision: give readApi an `authorize` hook that decides who may read " +
+        "what, or say `allowAnonymous: true` if every client that can reach the server may read everything",
+    );
+  }
+  if (authorize !== undefined && allowAnonymous === true) {
+    throw new TypeError(
+      "Cannot combine the options: readApi has both `authorize` and `allowAnonymous: true`; leave one out",
+    );
+  }
+}
+
+function typeOf(value: unknown): string {
+  return value === null ? "null" : Array.isArray(value) ? "an array" : `a value of type ${typeof value}`;
 }

@@ -15,7 +15,7 @@ import { compareResourceVersions } from "../meta/object.ts";
 import { refusesStale, requiresEachEvent } from "../meta/request.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
-import { askedOf } from "./request/authorization.ts";
+import { askedOf, type Permission } from "./request/gate.ts";
 import {
   anotherLayout,
   incomplete,
@@ -29,17 +29,14 @@ import type { Reader } from "./request/readers.ts";
 import { nameProblem } from "./request/refusals.ts";
 import type { ServedResource } from "./served_resources.ts";
 import { answerForwarded, type ForwardRequest } from "./upstream/forward.ts";
-import { warningHeader } from "./send/cache_headers.ts";
-import { indexedFields } from "./content/selection.ts";
-import type { Permission } from "./request/gate.ts";
+import { documentResponse, type Format, formatOf, refusalResponse, warningHeader } from "./send/responses.ts";
+import { indexedFields, newSelection } from "./content/selection.ts";
 import { prefersGzip } from "./send/gzip.ts";
 import { answerList } from "./send/list.ts";
 import { answerObject } from "./send/object.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { type RequestedRead, requestedRead } from "./request/requested_read.ts";
-import { documentResponse, type Format, formatOf, refusalResponse } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
-import { newSelection } from "./content/selection.ts";
 import { type IncludeObject, newTableView } from "./tables/table.ts";
 import { newMetadataView, newObjectView, type View } from "./request/view.ts";
 import { answerWatch, watchResponse } from "./send/watch_answer.ts";

@@ -3,14 +3,11 @@
 import type { Context } from "hono";
 import type { Status } from "../meta/status.ts";
 import { isStatus } from "../protocol/statuses.ts";
-import type { Asked, UserInfo } from "./request/authorization.ts";
-import { withCacheHeaders } from "./send/cache_headers.ts";
-import type { Permission } from "./request/gate.ts";
-import { onceSent } from "./request/connection.ts";
+import type { Asked, Permission, UserInfo } from "./request/gate.ts";
+import { refusalResponse, withCacheHeaders } from "./send/responses.ts";
+import { onceSent, type Reader } from "./request/readers.ts";
 import type { ReadApiState } from "./read_api_state.ts";
-import type { Reader } from "./request/readers.ts";
 import { foreignPage, tooManyRequests } from "./request/refusals.ts";
-import { refusalResponse } from "./send/responses.ts";
 import type { ServedResource } from "./served_resources.ts";
 import { isSocketRequest, mayOpenSocket } from "./request/socket_request.ts";
 import { socketResponse } from "./send/socket_watch.ts";

@@ -2,7 +2,7 @@
 
 import type { Context } from "hono";
 import { apiRoute } from "./api_routes.ts";
-import { askedOfPath } from "./request/authorization.ts";
+import { askedOfPath } from "./request/gate.ts";
 import { matchesRoute, type MediaType } from "../protocol/accept.ts";
 import { isStatus, methodNotAllowed, noRouteProduces } from "../protocol/statuses.ts";
 import { alive, checksOf, ready } from "./health/health.ts";

@@ -1,8 +1,7 @@
 /** The routes of the page. */
 
 import { type Context, Hono } from "hono";
-import type { Asked } from "../../hono/request/authorization.ts";
-import type { Permission } from "../../hono/request/gate.ts";
+import type { Asked, Permission } from "../../hono/request/gate.ts";
 import { tooManyRequests } from "../../hono/request/refusals.ts";
 import type { ReadApiState } from "../../hono/read_api_state.ts";
 import type { Reader } from "../../hono/request/readers.ts";

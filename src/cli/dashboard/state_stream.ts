@@ -1,7 +1,6 @@
 /** Sends the state of the page as server-sent events. */
 
-import type { UserInfo } from "../../hono/request/authorization.ts";
-import type { Permission } from "../../hono/request/gate.ts";
+import type { Permission, UserInfo } from "../../hono/request/gate.ts";
 import type { OpenWatch, Reader, Readers } from "../../hono/request/readers.ts";
 import { type Mortal, WatchLife } from "../../hono/send/watch_life.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";

@@ -3,12 +3,7 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { type ReviewCluster, subjectAccessReview, tokenReview } from "../../hono/request/access_review.ts";
 import { allOf, allowNamespaces } from "../../hono/request/allow_namespaces.ts";
-import {
-  type Asked,
-  askedOfPath,
-  type Authenticate,
-  type Authorize,
-} from "../../hono/request/authorization.ts";
+import { type Asked, askedOfPath, type Authenticate, type Authorize } from "../../hono/request/gate.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { quote } from "../errors.ts";

@@ -1,8 +1,8 @@
 /** The log of requests. */
 
 import type { MiddlewareHandler } from "hono";
-import type { Authenticate } from "../../hono/request/authorization.ts";
-import { remoteAddress } from "../../hono/request/connection.ts";
+import type { Authenticate } from "../../hono/request/gate.ts";
+import { remoteAddress } from "../../hono/request/readers.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { visibleText } from "../../util/logger.ts";
 import type { WebSocketEnv } from "../../util/serving.ts";

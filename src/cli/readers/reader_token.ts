@@ -2,7 +2,7 @@
 
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Context } from "hono";
-import type { Authenticate } from "../../hono/request/authorization.ts";
+import type { Authenticate } from "../../hono/request/gate.ts";
 import { bearerTokenOf, MIN_TOKEN_LENGTH } from "../../hono/request/bearer_tokens.ts";
 import { FileToken } from "../../node/rest_config.ts";
 import type { Clock } from "../../util/clock.ts";

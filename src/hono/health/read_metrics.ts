@@ -3,7 +3,7 @@
 import { formatGroupResource } from "../../meta/resource.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import type { MetricLabels } from "../../util/metrics.ts";
-import type { Asked } from "../request/authorization.ts";
+import type { Asked } from "../request/gate.ts";
 import type { ListBodies } from "../send/kept_bodies.ts";
 import type { ServedMetrics } from "./prometheus.ts";
 import type { Readers } from "../request/readers.ts";

@@ -4,9 +4,9 @@ import type { Context } from "hono";
 import { fromBase64 } from "../../util/bytes.ts";
 import { type Clock, realClock } from "../../util/clock.ts";
 import { requireNumbers } from "../../util/require_number.ts";
-import { clientAddress } from "./connection.ts";
+import { clientAddress } from "./readers.ts";
 import { AnswerCache } from "./answer_cache.ts";
-import type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./authorization.ts";
+import type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./gate.ts";
 import { bearerTokenOf, digestOf } from "./bearer_tokens.ts";
 
 /**

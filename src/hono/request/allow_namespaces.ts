@@ -1,6 +1,6 @@
 /** Ready-made authorization rules. */
 
-import type { Authorize, RequestAttributes } from "./authorization.ts";
+import type { Authorize, RequestAttributes } from "./gate.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
 
 /**

@@ -2,7 +2,7 @@
 
 import type { Context } from "hono";
 import { socketTokenOf } from "./socket_request.ts";
-import type { Authenticate, UserInfo } from "./authorization.ts";
+import type { Authenticate, UserInfo } from "./gate.ts";
 
 /**
  * A token, and who presents it.

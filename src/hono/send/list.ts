@@ -3,7 +3,7 @@
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
-import type { EntityTags } from "./cache_headers.ts";
+import { type EntityTags, type Format, notModified, objectHeaders, VARY } from "./responses.ts";
 import type { Content } from "../content/content.ts";
 import { gzipChunks, gzipResponse } from "./gzip.ts";
 import type { ListBodies } from "./kept_bodies.ts";
@@ -11,7 +11,6 @@ import { type BodyReader, type Bytes, type ListShape, ListText } from "./list_bo
 import { cutPage, type ListRequest, type PagePlace, placePage, stillPlaced } from "../content/page.ts";
 import { newStalledError, type Reader, type Readers } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
-import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
 import type { View } from "../request/view.ts";
 import { loadYaml } from "./yaml.ts";
 

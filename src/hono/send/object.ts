@@ -4,11 +4,10 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import { matchesTag } from "../../protocol/if_none_match.ts";
 import type { Held } from "../../store/holding.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
-import type { EntityTags } from "./cache_headers.ts";
+import { type EntityTags, type Format, notModified, objectHeaders, VARY } from "./responses.ts";
 import { indentedText } from "../../protocol/responses.ts";
 import type { Content } from "../content/content.ts";
 import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "./gzip.ts";
-import { type Format, notModified, objectHeaders, VARY } from "./responses.ts";
 import type { View } from "../request/view.ts";
 import { loadYaml } from "./yaml.ts";
 

@@ -1,10 +1,20 @@
-/** Responses in the API server's forms. */
+/** Responses in the forms of an API server, and the headers that say how fresh they are. */
 
 import type { Context } from "hono";
 import type { Status } from "../../meta/status.ts";
 import { JSON_AND_YAML, type MediaType, negotiate } from "../../protocol/accept.ts";
 import { jsonText, wantsPretty } from "../../protocol/responses.ts";
 import { loadYaml } from "./yaml.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import type { Content } from "../content/content.ts";
+import type { EventLog } from "../content/event_log.ts";
+import type { ContentVersion } from "../content/hashes.ts";
+import { type KubernetesObject, layoutOf, metaOf } from "../../meta/object.ts";
+import { opaqueTags } from "../../protocol/if_none_match.ts";
+import type { Held } from "../../store/holding.ts";
+import { encodeUtf8 } from "../../util/bytes.ts";
+import { textHash } from "../../util/hash.ts";
+import { type ServedInformer, sourcesOf } from "../content/served_informer.ts";
 
 /**
  * The headers that keep a browser from taking an answer for something else, or showing it to a page of
@@ -86,3 +96,135 @@ export function pageNotFound(): Response {
 export function malformedPath(): Response {
   return new Response("400 Bad Request", { status: 400, headers: TEXT_HEADERS });
 }
+
+// Refused by the permission check, or before it: says nothing about the cache.
+const REFUSED = new Set([401, 403, 429]);
+
+const RESTORED = "this is a saved state, which the API server has not confirmed yet";
+
+/**
+ * Adds to an answer: `Cache-Synced` (whether the first list is there, or the API server has confirmed a
+ * snapshot), `Age` (seconds since the last contact with the API server) and `Resource-Version` (what the
+ * cache has reached), and the `Warning`s of a snapshot that is not confirmed and of a deprecated resource.
+ * Not to an answer that refuses the reader.
+ */
+export function withCacheHeaders(
+  response: Response,
+  { resource, informer, content }: {
+    readonly resource: ApiResource;
+    readonly informer: ServedInformer;
+    readonly content: Content<KubernetesObject>;
+  },
+): Response {
+  if (REFUSED.has(response.status)) return response;
+  const { headers } = response;
+  const isReady = content.log.isReady();
+  const isSynced = informer.hasSynced();
+  const { lagMs } = informer.status();
+  headers.set("Cache-Synced", String(isSynced));
+  if (isReady && lagMs !== undefined && Number.isFinite(lagMs)) {
+    headers.set("Age", String(Math.floor(lagMs / 1_000)));
+  }
+  if (isReady && content.log.window.resourceVersion !== "") {
+    headers.set("Resource-Version", content.log.window.resourceVersion);
+  }
+  if (layoutOf(content.log.window.resourceVersion) !== "") headers.set("Snapshot", "per-shard");
+  if (isReady && !isSynced) {
+    const restored = sourcesOf(informer).filter(({ informer }) =>
+      !informer.hasSynced() && informer.isRestored?.()
+    );
+    if (restored.length > 0) headers.append("Warning", warningHeader(RESTORED + namesIn(restored)));
+  }
+  const { deprecationWarning } = resource;
+  if (deprecationWarning !== undefined) headers.append("Warning", warningHeader(deprecationWarning));
+  return response;
+}
+
+/** Of which sources something is said; empty if there is only one. */
+function namesIn(sources: readonly { readonly name: string }[]): string {
+  return sources.length === 1 && sources[0].name === ""
+    ? ""
+    : `: ${sources.map(({ name }) => name).join(", ")}`;
+}
+
+/**
+ * A text as the value of a `Warning` header, in UTF-8 as by an API server:
+ * https://github.com/kubernetes/apimachinery/blob/master/pkg/util/net/http.go (NewWarningHeader)
+ */
+export function warningHeader(text: string): string {
+  // deno-lint-ignore no-control-regex
+  const printable = text.replace(/[\x00-\x1f\x7f]+/g, " ").replace(/["\\]/g, "\\$&");
+  return `299 - "${Array.from(encodeUtf8(printable), (byte) => String.fromCharCode(byte)).join("")}"`;
+}
+
+/** The tag of a list. */
+export interface ListTag {
+  readonly text: string;
+  /** The tag of an `If-None-Match` by which the client has the list; `undefined` if there is none. */
+  matching(ifNoneMatch: string | undefined): string | undefined;
+}
+
+/**
+ * Makes the tags of one adapter. They are weak: a body and its compressed form have the same one.
+ *
+ * A tag names the states of objects by their uids and resourceVersions. An API server can send two states
+ * under one resourceVersion, for one when it was restored from a backup. So a tag also has an epoch, in which
+ * there are no two such states: this process's own, and another one after each such rewrite.
+ */
+export class EntityTags {
+  readonly #random: () => number;
+  #instance: string | undefined;
+
+  /** @param random Distinguishes this process from others. */
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  /**
+   * Of the present list of a form and selection. It is the same while only the list's resourceVersion moves:
+   * the body that a reader has says an earlier version of the same content, from which it can watch. So does
+   * every tag of the same content that is not older than the log's history: copies of one source have come to
+   * the content at different versions.
+   */
+  ofList(
+    log: Pick<EventLog<KubernetesObject>, "resume">,
+    { hash, rewrites, since }: ContentVersion,
+    name: string,
+  ): ListTag {
+    const opaque = `${this.#epochOf(rewrites)}-${hash}-${textHash(name)}-`;
+    const text = `W/"${opaque}${since}"`;
+    return {
+      text,
+      matching(ifNoneMatch) {
+        for (const given of opaqueTags(ifNoneMatch)) {
+          if (given === "*") return text;
+          if (!given.startsWith(opaque)) continue;
+          const from = given.slice(opaque.length);
+          if (VERSION.test(from) && log.resume(from) !== undefined) return `W/"${given}"`;
+        }
+        return undefined;
+      },
+    };
+  }
+
+  /** Of an object in a form; `undefined` if its version is not known. */
+  ofObject(
+    { window: { rewrites } }: Pick<EventLog<KubernetesObject>, "window">,
+    held: Held<KubernetesObject>,
+    name: string,
+  ): string | undefined {
+    const { uid = "", resourceVersion } = metaOf(held) ?? {};
+    if (!resourceVersion) return undefined;
+    const version = `${encodeURIComponent(resourceVersion)}-${textHash(`${uid} ${name}`)}`;
+    return `W/"${this.#epochOf(rewrites)}-${version}"`;
+  }
+
+  #epochOf(rewrites: number): string {
+    // Not when the adapter is made: Workers have no random numbers while modules are loaded.
+    this.#instance ??= Math.floor(this.#random() * 2 ** 48).toString(36);
+    return `${this.#instance}.${rewrites}`;
+  }
+}
+
+/** The resourceVersion in a tag. */
+const VERSION = /^(?:0|[1-9][0-9]{0,99})?$/;

@@ -1,8 +1,7 @@
 /** The maximum life of a watch. */
 
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
-import type { UserInfo } from "../request/authorization.ts";
-import type { Permission } from "../request/gate.ts";
+import type { Permission, UserInfo } from "../request/gate.ts";
 import { isStatus } from "../../protocol/statuses.ts";
 
 /** Options of {@linkcode WatchLife}. */

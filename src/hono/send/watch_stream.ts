@@ -4,9 +4,8 @@ import { compareResourceVersions, type KubernetesObject } from "../../meta/objec
 import type { Status } from "../../meta/status.ts";
 import { AGE_ANNOTATION, INITIAL_EVENTS_END_ANNOTATION } from "../../meta/list_watch.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
-import type { UserInfo } from "../request/authorization.ts";
+import type { Permission, UserInfo } from "../request/gate.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
-import type { Permission } from "../request/gate.ts";
 import { Outlet, type OutletUser } from "./outlet.ts";
 import {
   MOST_PIECE,

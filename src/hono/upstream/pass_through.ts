@@ -12,7 +12,7 @@ import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { wholeBody } from "../../util/bytes.ts";
-import { unauthorized, type UserInfo } from "../request/authorization.ts";
+import { unauthorized, type UserInfo } from "../request/gate.ts";
 import { bearerTokenOf } from "../request/bearer_tokens.ts";
 import { uniqueTag } from "../send/watch_answer.ts";
 import type { OpenWatch, Reader, Readers } from "../request/readers.ts";

@@ -7,8 +7,7 @@ import type {
   DashboardState,
   FeedEntry,
 } from "../../../src/cli/dashboard/dashboard_message.ts";
-import { unauthorized } from "../../../src/hono/request/authorization.ts";
-import type { Permission } from "../../../src/hono/request/gate.ts";
+import { type Permission, unauthorized } from "../../../src/hono/request/gate.ts";
 import { Readers } from "../../../src/hono/request/readers.ts";
 import { HEARTBEAT_MS, type PageWatch, StateStream } from "../../../src/cli/dashboard/state_stream.ts";
 
