@@ -152,7 +152,8 @@ export class ListWatchLoop<T> {
   /**
    * Moves the position to a version up to which nothing is missing, as a bookmark would.
    *
-   * @returns Whether it is there. Between two watches nothing moves: a list that has started may have an earlier version.
+   * @returns Whether it is there. Between two watches nothing moves: a list that has started may have an
+   * earlier version.
    */
   proven({ after, through, ageMs = 0 }: VersionProof): boolean {
     const { position } = this.#state;

@@ -31,8 +31,9 @@ export interface FollowOptions {
 }
 
 /**
- * Opens a watch, with a timeout for the server: a random one, between `minWatchTimeoutMs` and twice that, so that
- * the watches of many informers do not end together. `onBytes` receives the number of bytes of each chunk.
+ * Opens a watch, with a timeout for the server: a random one, between `minWatchTimeoutMs` and twice that, so
+ * that the watches of many informers do not end together. `onBytes` receives the number of bytes of each
+ * chunk.
  *
  * @throws {NetworkError} The server did not begin to answer in time.
  * @throws Whatever the source throws.
@@ -152,7 +153,8 @@ export class OpenWatch<T> {
    * Hands each batch to the writer, within the turn it arrives, until the watch ends; then it is closed.
    * Meanwhile the watch ends itself where its peer is dead, or a relist is due.
    *
-   * @returns The error that ended it, also one that the writer threw; `undefined` where the server ended it in good order.
+   * @returns The error that ended it, also one that the writer threw; `undefined` where the server ended it
+   * in good order.
    */
   async follow(writer: WatchWriter<T>, options: FollowOptions): Promise<unknown> {
     this.#guard(options);

@@ -9,8 +9,8 @@ import { isOlder } from "../meta/object.ts";
 import type { Moment } from "../util/clock.ts";
 
 /**
- * How far the store is, when the server last showed that, and what the present watch has brought. The one part
- * of the state that moves in place, as it moves with each event.
+ * How far the store is, when the server last showed that, and what the present watch has brought. The one
+ * part of the state that moves in place, as it moves with each event.
  */
 export interface Position {
   /** Where the next watch begins: everything up to it was written; `""` before the first list. */
@@ -60,14 +60,14 @@ export const NO_POSITION: Readonly<Position> = {
   lastBookmarkTimeMs: undefined,
 };
 
-/** Everything of this version was written, as it was at this time: what was quarantined may be of another history. */
+/** All of a list was written; what was quarantined before it may be of another history. */
 export function listedAt(position: Position, resourceVersion: string, contact: Moment): Position {
   const { lastEventTimeMs, lastBookmarkTimeMs } = position;
   const complete = { resourceVersion, completeVersion: resourceVersion, contact };
   return { ...NO_POSITION, ...complete, lastEventTimeMs, lastBookmarkTimeMs };
 }
 
-/** Something came, last at this time, with news of this age: moves the last contact, unless more was known. */
+/** Something came, last at this time, with news of this age. */
 export function noteContact(position: Position, { wallMs, monotonicMs }: Moment, ageMs: number): void {
   if (!position.isConfirmed) return;
   const contact = { wallMs: wallMs - ageMs, monotonicMs: monotonicMs - ageMs };

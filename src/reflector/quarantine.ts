@@ -1,4 +1,4 @@
-/** The quarantine: counts and reports objects and events that cannot be accepted, and says that a relist is due. */
+/** The quarantine: counts and reports what cannot be accepted, and passes on that changes were lost. */
 
 import type { Quarantined } from "../meta/list_watch.ts";
 import { statusErrorOf } from "../meta/status.ts";
@@ -24,8 +24,8 @@ export interface QuarantineOptions {
  * informer, a controller, or a reflector on its own) makes it and hands it to the reflector and to the code
  * that applies deltas; both add to it, and neither knows the other.
  *
- * It counts, measures, and reports each object; keeps the ledger of their keys; and passes on that changes were
- * lost, so that a relist repairs them.
+ * It counts, measures, and reports each object; keeps the ledger of their keys; and passes on that changes
+ * were lost, so that a relist repairs them.
  */
 export class Quarantine {
   readonly #options: QuarantineOptions;

@@ -30,8 +30,8 @@
  *   place: the writer moves it with each event, after its write.
  * - **The steps** are done by the loop (list_watch_loop.ts): streams (watch_list.ts), lists (pager.ts),
  *   watches (open_watch.ts), delays; what they bring is written by the writer (store_writer.ts).
- * - **The {@linkcode Effect}s** are done by the loop as well: log lines, callbacks and metrics (reports.ts), the
- *   end of the open watch.
+ * - **The {@linkcode Effect}s** are done by the loop as well: log lines, callbacks and metrics (reports.ts),
+ *   the end of the open watch.
  *
  * @module
  */

@@ -82,7 +82,8 @@ export class Watchdog {
 }
 
 /**
- * What `ask` returns. If that takes too long, the link is aborted with a `NetworkError` in the words of `late`.
+ * What `ask` returns. If that takes too long, the link is aborted with a `NetworkError` in the words of
+ * `late`.
  *
  * @throws The reason with which the link is aborted.
  */
@@ -103,7 +104,7 @@ export async function inTime<R>(
   }
 }
 
-/** Calls again and again, from now on, until the function that it returns is called; never where `ms` is 0. */
+/** Calls again and again until the function that it returns is called; never where `ms` is 0. */
 export function every(ms: number, clock: Clock, call: () => void): () => void {
   let timer: TimerHandle;
   const arm = () => {

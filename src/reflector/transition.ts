@@ -294,7 +294,7 @@ function listed(
   };
 }
 
-/** How a watch ended: it was not opened, a change was lost on it, or it was open, and for one reason is not any more. */
+/** How a watch ended: it was not opened, a change was lost on it, or it was open, and is not any more. */
 type WatchEnd =
   | { readonly refused: unknown }
   | { readonly relist: true }
