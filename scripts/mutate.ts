@@ -36,6 +36,7 @@ const COPIED_TESTS = [
   "queue",
   "reflector",
   "snapshots",
+  "sockets",
   "store",
   "text",
   "util",
