@@ -129,8 +129,8 @@ export function provenAt(position: Position, resourceVersion: string, neverGoesB
  */
 export interface BookmarkRhythm {
   /**
-   * Whether a watch that brings nothing at all for so long is taken for dead: at first, and until a watch had
-   * none.
+   * Whether a watch that brings nothing at all for so long is taken for dead: at first, until a watch had none,
+   * and once more after a server was away.
    */
   readonly isExpected: boolean;
   readonly bookmarks: number;
@@ -150,10 +150,16 @@ export const NO_RHYTHM: BookmarkRhythm = {
   hasListed: false,
 };
 
-/** Everything was listed; `byBookmark`: a bookmark said that it was all. */
-export function rhythmAfterList(rhythm: BookmarkRhythm, byBookmark: boolean): BookmarkRhythm {
+/**
+ * Everything was listed; `byBookmark`: a bookmark said that it was all; `wasAway`: after tries that failed, so that the
+ * silence before them may have been a server that was gone, and says nothing about bookmarks.
+ */
+export function rhythmAfterList(
+  rhythm: BookmarkRhythm,
+  { byBookmark, wasAway }: { readonly byBookmark: boolean; readonly wasAway: boolean },
+): BookmarkRhythm {
   const bookmarks = rhythm.bookmarks + (byBookmark && !rhythm.hasListed ? 1 : 0);
-  return { ...rhythm, bookmarks, silentMs: 0, silentWatches: 0 };
+  return { ...rhythm, isExpected: rhythm.isExpected || wasAway, bookmarks, silentMs: 0, silentWatches: 0 };
 }
 
 /** A watch is over; `isDue`: everything is to be listed. */

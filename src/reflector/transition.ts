@@ -285,7 +285,7 @@ function listed(
   return {
     ...state,
     position: listedAt(state.position, resourceVersion, received),
-    rhythm: rhythmAfterList(rhythm, byBookmark),
+    rhythm: rhythmAfterList(rhythm, { byBookmark, wasAway: state.failures.attempt > 0 }),
     losses: { ...state.losses, relistDueMs: undefined },
     failures: { ...state.failures, failure: undefined, attempt: 0 },
     isResourceVersionUnavailable: false,

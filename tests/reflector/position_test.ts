@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { afterLoss, NO_LOSSES } from "../../src/reflector/position.ts";
+import {
+  afterLoss,
+  NO_LOSSES,
+  NO_RHYTHM,
+  rhythmAfterList,
+  rhythmAfterWatch,
+} from "../../src/reflector/position.ts";
 
 describe("afterLoss", () => {
   it("makes a relist due after a minute, and twice as long each time that losses continue, up to half an hour", () => {
@@ -24,5 +30,18 @@ describe("afterLoss", () => {
     const losses = afterLoss(NO_LOSSES, 5, true);
     assert.equal(losses.relistDueMs, 5);
     assert.equal(afterLoss({ ...losses, relistDueMs: undefined }, 5, false).relistDueMs, 60_005);
+  });
+});
+
+describe("rhythmAfterList", () => {
+  it("expects bookmarks once more where tries had failed: the silence before was a server that was gone", () => {
+    const silent = { bookmarks: 0, lastedMs: 90_000, silenceMs: 90_000 };
+    const { rhythm } = rhythmAfterWatch(NO_RHYTHM, silent);
+    assert.equal(rhythm.isExpected, false);
+    const byBookmark = true;
+    assert.equal(rhythmAfterList(rhythm, { byBookmark, wasAway: false }).isExpected, false);
+    const back = rhythmAfterList(rhythm, { byBookmark, wasAway: true });
+    assert.equal(back.isExpected, true);
+    assert.equal(rhythmAfterWatch(back, silent).rhythm.isExpected, false, "one silent watch is enough");
   });
 });

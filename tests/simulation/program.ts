@@ -642,7 +642,8 @@ export class Program {
           this.#isOfLostHistory = false;
           // A list that looks like a later one of the same history: with a transform, and where its items are held as
           // text, its versions are trusted (docs/fidelity.md, D71).
-          this.#believesVersions = (this.config.refuses === "transform" || this.config.storage !== "objects") &&
+          this.#believesVersions =
+            (this.config.refuses === "transform" || this.config.storage !== "objects") &&
             Number(event.resourceVersion) > this.#expectedRevision;
           this.#expectedRevision = 0;
           this.#expected.clear();
