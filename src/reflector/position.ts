@@ -152,7 +152,7 @@ export const NO_RHYTHM: BookmarkRhythm = {
 
 /**
  * Everything was listed; `byBookmark`: a bookmark said that it was all; `wasAway`: after tries that failed, so that the
- * silence before them may have been a server that was gone, and says nothing about bookmarks.
+ * silence before them may have been a server that was away, and says nothing about bookmarks.
  */
 export function rhythmAfterList(
   rhythm: BookmarkRhythm,

@@ -34,7 +34,7 @@ describe("afterLoss", () => {
 });
 
 describe("rhythmAfterList", () => {
-  it("expects bookmarks once more where tries had failed: the silence before was a server that was gone", () => {
+  it("expects bookmarks once more where tries had failed: that explains the silence", () => {
     const silent = { bookmarks: 0, lastedMs: 90_000, silenceMs: 90_000 };
     const { rhythm } = rhythmAfterWatch(NO_RHYTHM, silent);
     assert.equal(rhythm.isExpected, false);
