@@ -724,12 +724,6 @@ export const MUTATIONS: readonly Mutation[] = [
       "      return opened({ ...state, position: { ...state.position, contact: now } }, incident.isFollowing, now);",
   },
   {
-    name: "snapshot: one of another cluster that responds at the same address is used",
-    file: RUN,
-    find: "uid !== undefined && this.#savedUid !== undefined && uid !== this.#savedUid",
-    replace: "false",
-  },
-  {
     name: "snapshot: a request for the server's version that is refused is repeated for ever",
     file: TRANSITION,
     find: "if ((isBroken || isRefused) && failedProbes < MOST_PROBES) {",
