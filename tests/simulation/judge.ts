@@ -15,13 +15,22 @@ export type Mood = "strict" | "harsh" | "lenient" | "once";
 
 /** Decides, and records what it refused. */
 export class Judge {
-  readonly #isFollowing: () => boolean;
   readonly #turnedAway = new Map<string, "list" | "watch">();
+  #isListing = true;
+  /** The version of the last list: it has brought every state up to that. */
+  #listedRevision = 0;
   mood: Mood = "strict";
 
-  /** `isFollowing`: whether objects now come from a watch, and not from a list. */
-  constructor(isFollowing: () => boolean) {
-    this.#isFollowing = isFollowing;
+  /** A list begins: what comes until the next watch is of it. */
+  listing(): void {
+    this.#isListing = true;
+  }
+
+  /** It watches from this version, or has come to it. */
+  watching(resourceVersion: string): void {
+    if (!this.#isListing) return;
+    this.#isListing = false;
+    this.#listedRevision = Number(resourceVersion);
   }
 
   /** The states that it refused; a list must bring those of the watch again. */
@@ -37,8 +46,13 @@ export class Judge {
     const isBad = object.spec?.bad === true;
     const isRefused = isBad || mood === "once" ||
       (mood === "harsh" && Number(object.metadata.resourceVersion) % 2 === 0);
-    if (isRefused) this.#turnedAway.set(stateOf(object), this.#isFollowing() ? "watch" : "list");
+    if (isRefused) this.#turnedAway.set(stateOf(object), this.#isListed(object) ? "list" : "watch");
     return isRefused;
+  }
+
+  /** Whether a list has brought it. That may be applied in many turns, the last of them while it watches. */
+  #isListed({ metadata }: SimObject): boolean {
+    return this.#isListing || Number(metadata.resourceVersion) <= this.#listedRevision;
   }
 
   /** A schema that refuses. */

@@ -120,7 +120,7 @@ export class Program {
   #expectedRevision: number;
   // Whole objects of the server, by the part of them that the informer holds.
   readonly #verified = new WeakMap<SimObject, SimObject>();
-  readonly #judge: Judge;
+  readonly #judge = new Judge();
   readonly #signals = new CountedSignals();
   readonly #stop: CountingSignal;
   readonly #callers: Callers;
@@ -162,7 +162,6 @@ export class Program {
     this.#random = new SeededRandom(config.seed);
     this.#expectedRevision = 0;
     const { time, fetch } = world;
-    this.#judge = new Judge(() => this.#wasWatching && this.informer.status().phase === "watching");
     this.#stop = this.#signals.make(`informer ${index}`);
     const logger = this.#logger();
     const newSource = (fetch: FetchFunction) =>
@@ -423,7 +422,10 @@ export class Program {
   requested(query: URLSearchParams): void {
     if (query.has("continue")) return;
     const isWatch = query.get("watch") === "true" && query.get("sendInitialEvents") !== "true";
-    if (!isWatch) this.#listEpoch = this.#world.cluster.epoch;
+    if (!isWatch) {
+      this.#listEpoch = this.#world.cluster.epoch;
+      this.#judge.listing();
+    }
     if (!isWatch && this.#lists++ > 0 && this.#world.isHealthy && !this.#isUnavailable) {
       this.#violate("relists without a fault");
     }
@@ -465,6 +467,7 @@ export class Program {
     }
     this.#wasWatching = phase === "watching";
     if (this.#wasWatching) {
+      this.#judge.watching(version);
       this.#fewestListeners = Math.min(this.#fewestListeners, this.#stop.listeners);
     }
     this.#callers.check();

@@ -140,14 +140,12 @@ export class RestartingProgram {
   readonly config: RestartingConfig;
   readonly #world: RestartingWorld;
   readonly #random: SeededRandom;
-  readonly #judge: Judge;
+  readonly #judge = new Judge();
   readonly #stopping: Promise<void>[] = [];
   #disk: SnapshotDisk;
   #life: Life | undefined;
   #lives = 0;
   #isStopped = false;
-  /** Whether it was watching at the end of the last instant: what it receives in this one may still be of a list. */
-  #wasWatching = false;
   /** The server was restored: what is stored and saved is of a lost history, until a list. */
   #isOfLostHistory = false;
   /** The history of the server at the last list. */
@@ -161,7 +159,6 @@ export class RestartingProgram {
     this.config = config;
     this.#world = world;
     this.#random = new SeededRandom(config.seed);
-    this.#judge = new Judge(() => this.#wasWatching && this.#life?.informer.status().phase === "watching");
     this.#disk = this.#newDisk();
   }
 
@@ -173,6 +170,7 @@ export class RestartingProgram {
     // What still loads for a life that has stopped, does so in the same process.
     if (this.#disk.isLoading) return void time.schedule(() => this.start(), 1_000);
     const kill = config.kills[this.#lives++];
+    this.#judge.listing();
     const disk = this.#disk = this.#disk.attached();
     const loaded = disk.meta?.resourceVersion;
     if (loaded !== undefined) this.#isOfLostHistory = disk.isOfLostHistory;
@@ -249,7 +247,10 @@ export class RestartingProgram {
     const life = this.#life;
     if (life === undefined || life.isDead) return;
     const isList = query.get("watch") !== "true" || query.get("sendInitialEvents") === "true";
-    if (isList && !query.has("continue")) this.#listEpoch = this.#world.cluster.epoch;
+    if (isList && !query.has("continue")) {
+      this.#listEpoch = this.#world.cluster.epoch;
+      this.#judge.listing();
+    }
     const { snapshot, lastError } = life.informer.status();
     if (snapshot?.load === "refused") life.mayList = true;
     // As client-go does, once the server has confirmed the content.
@@ -281,9 +282,10 @@ export class RestartingProgram {
   /** The invariants at every instant. */
   check(): void {
     const life = this.#life;
-    this.#wasWatching = life?.informer.status().phase === "watching";
     if (life === undefined) return;
     const { informer } = life;
+    const { phase, resourceVersion } = informer.status();
+    if (phase === "watching") this.#judge.watching(resourceVersion);
     if (informer.isRestored() && informer.isFresh(Infinity)) this.#violate("a snapshot is fresh");
     this.#checkPromptness(life);
     if (informer.hasSynced() && !life.hasSynced) {
