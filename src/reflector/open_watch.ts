@@ -71,6 +71,8 @@ export async function openWatch<T>(
         link,
       }),
     );
+    // What a streamed list brings is kept, as a list's is.
+    if (!listOptions.sendInitialEvents) watch.checkSuspension(openTimeoutMs);
     return watch;
   } catch (error) {
     link.unlink();
@@ -85,8 +87,8 @@ export async function openWatch<T>(
  * that batch back; then it is followed: one connection serves both.
  *
  * While it is followed, it ends itself where its peer is dead: where the server should have ended it by its
- * timeout, where nothing comes for longer than bookmarks are apart, or where the program was suspended. A
- * connection that was cut half-open shows no other sign.
+ * timeout, where nothing comes for longer than bookmarks are apart, or where the program was suspended, while
+ * it was requested as well. A connection that was cut half-open shows no other sign.
  */
 export class OpenWatch<T> {
   readonly #clock: Clock;
@@ -102,8 +104,8 @@ export class OpenWatch<T> {
   #next: Promise<IteratorResult<readonly WatchItem<T>[]>> | undefined;
   #isClosed = false;
   /** Both clocks when the program was last seen to run. */
-  #lookedWallMs = 0;
-  #lookedMonotonicMs = 0;
+  #lookedWallMs: number;
+  #lookedMonotonicMs: number;
   #bookmarkSilenceMs = Infinity;
   #batchMs = 0;
   #silence: Watchdog | undefined;
@@ -114,7 +116,9 @@ export class OpenWatch<T> {
   constructor(clock: Clock, link: LinkedAbort, longestMs: number) {
     this.#clock = clock;
     this.#link = link;
-    this.deadlineMs = monotonicNow(clock) + longestMs;
+    this.#lookedWallMs = clock.now();
+    this.#lookedMonotonicMs = monotonicNow(clock);
+    this.deadlineMs = this.#lookedMonotonicMs + longestMs;
   }
 
   /** The server has answered. */
@@ -163,7 +167,7 @@ export class OpenWatch<T> {
         this.#batchMs = monotonicNow(this.#clock);
         // What the connection held back while the program was suspended is older than the stall, and would
         // look like news.
-        if (this.#wasSuspended()) throw this.#link.signal.reason;
+        if (this.checkSuspension()) throw this.#link.signal.reason;
         writer.write(batch, this);
       }
       return undefined;
@@ -233,20 +237,22 @@ export class OpenWatch<T> {
   }
 
   #drop(why: string): void {
-    if (this.#wasSuspended()) return; // that is why
+    if (this.checkSuspension()) return; // that is why
     this.end(new NetworkError("DeadPeer", `the watch is taken for dead: ${why}`));
   }
 
   #look(): void {
     this.#lookTimer = this.#clock.setTimeout(() => {
-      if (!this.#wasSuspended()) this.#look();
+      if (!this.checkSuspension()) this.#look();
     }, LOOK_MS);
   }
 
   /**
    * Looks whether the program was suspended since the last look (see timers.ts), and ends the watch if so.
+   *
+   * @param longestMs How long ago the last look may be otherwise.
    */
-  #wasSuspended(): boolean {
+  checkSuspension(longestMs: number = LOOK_MS): boolean {
     if (this.#link.signal.aborted) return false;
     const wallMs = this.#clock.now();
     const monotonicMs = monotonicNow(this.#clock);
@@ -254,7 +260,7 @@ export class OpenWatch<T> {
     const leapMs = wallMs - this.#lookedWallMs - passedMs;
     this.#lookedWallMs = wallMs;
     this.#lookedMonotonicMs = monotonicMs;
-    const stalledMs = Math.max(passedMs - LOOK_MS, leapMs);
+    const stalledMs = Math.max(passedMs - longestMs, leapMs);
     if (stalledMs < STALL_MS) return false;
     this.end(new SuspendedError(stalledMs));
     return true;

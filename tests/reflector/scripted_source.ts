@@ -26,7 +26,7 @@ import { LogRecorder } from "../log_recorder.ts";
 /** What a source does with a request. `hang` never answers, until the signal is aborted. */
 export type Answer =
   | { readonly list: ListPage<KubernetesObject> | Error | "hang" }
-  | { readonly watch: FakeWatcher | Error | "hang" };
+  | { readonly watch: FakeWatcher | Promise<FakeWatcher> | Error | "hang" };
 
 /** Answers requests in the order of its script, each in a later microtask. */
 export class ScriptedSource implements ListerWatcher<KubernetesObject> {
@@ -79,7 +79,7 @@ export class ScriptedSource implements ListerWatcher<KubernetesObject> {
     signal.throwIfAborted();
     if (answer === undefined || !("watch" in answer) || answer.watch === "hang") return await never(signal);
     if (answer.watch instanceof Error) throw answer.watch;
-    return this.#tracked(answer.watch, signal);
+    return this.#tracked(await answer.watch, signal);
   }
 
   #next(request: string, options: ListOptions): Answer | undefined {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NetworkError } from "@listwatch/cache";
-import { FakeClock } from "@listwatch/cache/testing";
+import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
 import { ageMs } from "../../src/reflector/status.ts";
 import { Watchdog } from "../../src/reflector/timers.ts";
 import { at, newRun, openWatch, page } from "./scripted_source.ts";
@@ -53,6 +53,30 @@ describe("Reflector, in a program that was suspended,", () => {
     await run.stop();
   });
 
+  for (const [how, stall] of Object.entries(stalls)) {
+    it(`${how} and the server opened a watch, drops what that held back, and opens it again`, async () => {
+      const first = openWatch((watcher) => watcher.bookmark("13"));
+      const [slow, answer] = [
+        openWatch((watcher) => watcher.add(at("old@14"))),
+        Promise.withResolvers<FakeWatcher>(),
+      ];
+      const run = newRun([{ list: page("a@1", "10") }, { watch: first }, { watch: answer.promise }]);
+      await run.start();
+      await run.clock.advance(20_000);
+      first.stop();
+      run.source.then({ watch: openWatch() });
+      await run.clock.advance(5_000);
+      assert.deepEqual(run.source.requests.slice(2), ['watch "13"']);
+      await stall(run.clock);
+      answer.resolve(slow);
+      await run.clock.advance(0);
+      assert.deepEqual(run.source.requests.slice(2), ['watch "13"', 'watch "13"'], "no list");
+      assert.match(run.log.of("warn").join(), STOOD_STILL);
+      assert.ok(!run.store.operations.includes("add old@14"));
+      await run.stop();
+    });
+  }
+
   it("gives requests under way their time again, instead of failing all of them at once", async () => {
     for (const answer of [{ list: "hang" }, { watch: "hang" }] as const) {
       const isList = "list" in answer;
@@ -66,6 +90,19 @@ describe("Reflector, in a program that was suspended,", () => {
       await run.clock.advance(90_000);
       assert.ok(run.errors[0] instanceof NetworkError, "it is dead after all");
     }
+  });
+
+  it("is not taken for it where a server is slow to open a watch, and may be", async () => {
+    const slow = Promise.withResolvers<FakeWatcher>();
+    await using run = newRun([{ list: page("a@1", "10") }, { watch: slow.promise }], {
+      openTimeoutMs: 120_000,
+    });
+    await run.start();
+    await run.clock.advance(100_000);
+    slow.resolve(openWatch((watcher) => watcher.add(at("b@11"))));
+    await run.clock.advance(0);
+    assert.deepEqual(run.store.operations, ["replace 10: a@1", "add b@11"]);
+    assert.deepEqual([run.source.requests.length, run.log.of("warn")], [2, []]);
   });
 
   it("is no longer known after a short while: what holds a program up for seconds is other work", async () => {
