@@ -1639,7 +1639,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: each address of an IPv6 network is a client",
-    file: "src/hono/request/connection.ts",
+    file: "src/hono/request/readers.ts",
     find: "groups.slice(0, 4)",
     replace: "groups",
     test: "tests/hono/request/readers_test.ts",
