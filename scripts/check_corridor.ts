@@ -12,7 +12,7 @@
  * opened: calls one after the other into the same file are one opening, and a return to the caller is none. Every file
  * of `src/` counts but those of `util/`, which are as known to a reader as the language's own library: a clock, a
  * deque. `--list` prints the files with their openings, `--steps` each of them, and both have those of `util/` with
- * `--util`.
+ * `--util`. `docs/life.md` must name each of the files.
  *
  * @module
  */
@@ -44,6 +44,9 @@ const TITLES: Record<Way, string> = {
   watcher: "an event to a watcher",
   list: "a LIST request",
 };
+
+/** The page that names each file of the roads. */
+const PAGE = "docs/life.md";
 
 /** A run may catch something else in passing, such as a timer: it counts only if it comes back. */
 const RUNS = 3;
@@ -78,6 +81,14 @@ async function shortest(folder: string, way: Way, road: Road, ceiling: Corridor)
 
 if (import.meta.main) {
   let code = 0;
+  const page = await Deno.readTextFile(`${ROOT}/${PAGE}`);
+  const report = (problem: string) => {
+    console.error(problem);
+    code = 1;
+  };
+  for (const path of new Set(page.match(/\bsrc\/[\w/]+\.ts\b/g))) {
+    await Deno.stat(`${ROOT}/${path}`).catch(() => report(`${PAGE} names ${path}, which is not there`));
+  }
   const temporary = await Deno.makeTempDir({ prefix: "listwatch-corridor-" });
   try {
     await prepareTrace(ROOT, temporary);
@@ -97,8 +108,10 @@ if (import.meta.main) {
         }
         if (Deno.args.includes("--steps")) { for (const path of steps) console.log(`  ${path}`); }
         if (times.length > ceiling.files || steps.length > ceiling.openings) {
-          console.error(`${title}: over its ceiling (--list names the files, --steps the way)`);
-          code = 1;
+          report(`${title}: over its ceiling (--list names the files, --steps the way)`);
+        }
+        for (const [path] of times) {
+          if (!page.includes(path)) report(`${title}: ${PAGE} does not name ${path}`);
         }
       }
     }
