@@ -225,7 +225,8 @@ function turnWithNetwork(): Promise<void> {
   });
 }
 
-function laterTurn(): Promise<void> {
+/** Resolves in the next turn of the event loop, whatever waits in the network. */
+export function laterTurn(): Promise<void> {
   return new Promise<void>((resolve) => {
     // A timer costs a millisecond even when it is due at once; Workers have no alternative.
     const { setImmediate } = globalThis as { setImmediate?: (callback: () => void) => unknown };

@@ -1,6 +1,6 @@
 /** Turns of the event loop: how much work is done in one, and who has the next. */
 
-import { type Clock, monotonicNow, nextTurn } from "./clock.ts";
+import { type Clock, laterTurn, monotonicNow, nextTurn } from "./clock.ts";
 import { Deque } from "./collections.ts";
 
 // As many connections are accepted between two turns of work.
@@ -68,6 +68,8 @@ export class TurnQueue implements Turns {
   }
 
   spend(units: number): void {
+    // What was spent in one turn of the event loop counts in no other.
+    if (this.#spentUnits === 0 && this.#unitsPerTurn > 0) void laterTurn().then(() => this.#spentUnits = 0);
     this.#spentUnits += units;
   }
 
@@ -88,7 +90,7 @@ export class TurnQueue implements Turns {
       next();
       if (this.#unitsPerTurn === 0) continue;
       for (let i = 0; i < STEP_MICROTASKS; i++) await undefined;
-      this.#spentUnits += STEP_UNITS;
+      this.spend(STEP_UNITS);
     }
     this.#isTurning = false;
   }
