@@ -33,6 +33,8 @@ export interface HandlerProbeOptions {
   readonly wasRestored: () => boolean;
   /** Whether this very state of an object was ever in the store. */
   readonly wasStored: (object: Stated) => boolean;
+  /** Whether a state of this object was refused: then its delete ends what was stored under its name. */
+  readonly wasRefused: (object: Stated) => boolean;
 }
 
 /** Folds its notifications, and checks each step: an add, then updates from the state before, then a delete. */
@@ -119,7 +121,9 @@ export class HandlerProbe implements ResourceEventHandler<Stated> {
       // Events that were withheld are unknown: a delete may come without an add.
     } else if (known === undefined) {
       this.#violate(`delete of ${key}, which it does not know`);
-    } else if (object !== undefined && object.metadata.uid !== known.metadata.uid) {
+    } else if (
+      object !== undefined && object.metadata.uid !== known.metadata.uid && !this.#options.wasRefused(object)
+    ) {
       this.#violate(`delete of ${key} ${stateOf(object)}, which it knows as ${stateOf(known)}`);
     } else if (deleted.finalStateUnknown && object !== undefined && stateOf(object) !== stateOf(known)) {
       this.#violate(`tombstone of ${key} with ${stateOf(object)}, which it knows as ${stateOf(known)}`);

@@ -5,7 +5,7 @@
 
 import type { KubernetesObject } from "@listwatch/cache";
 import type { Schema } from "@listwatch/cache/client";
-import { type SimObject, stateOf } from "./cluster_model.ts";
+import { type SimObject, type Stated, stateOf } from "./cluster_model.ts";
 
 /**
  * What it refuses: `strict` bad objects; `harsh` every second state as well; `lenient` nothing; `once` the
@@ -16,6 +16,7 @@ export type Mood = "strict" | "harsh" | "lenient" | "once";
 /** Decides, and records what it refused. */
 export class Judge {
   readonly #turnedAway = new Map<string, "list" | "watch">();
+  readonly #refusedUids = new Set<string | undefined>();
   #isListing = true;
   /** The version of the last list: it has brought every state up to that. */
   #listedRevision = 0;
@@ -46,8 +47,15 @@ export class Judge {
     const isBad = object.spec?.bad === true;
     const isRefused = isBad || mood === "once" ||
       (mood === "harsh" && Number(object.metadata.resourceVersion) % 2 === 0);
-    if (isRefused) this.#turnedAway.set(stateOf(object), this.#isListed(object) ? "list" : "watch");
-    return isRefused;
+    if (!isRefused) return false;
+    this.#turnedAway.set(stateOf(object), this.#isListed(object) ? "list" : "watch");
+    this.#refusedUids.add(object.metadata.uid);
+    return true;
+  }
+
+  /** Whether it refused any state of an object: what is stored under its name may be another object. */
+  hasRefused({ metadata }: Stated): boolean {
+    return this.#refusedUids.has(metadata.uid);
   }
 
   /** Whether a list has brought it. That may be applied in many turns, the last of them while it watches. */

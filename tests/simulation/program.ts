@@ -361,6 +361,7 @@ export class Program {
       time: this.#world.time,
       random: this.#random.fork(),
       violate: this.#world.violate,
+      wasRefused: (received) => this.#judge.hasRefused(received),
       wasRestored: () => this.#world.cluster.epoch > 0,
       wasStored: (received) =>
         "key" in received

@@ -269,12 +269,11 @@ export class RestartingProgram {
 
   /** One of its questions was answered. */
   answeredQuestion(status: number): void {
-    if (status !== 200 && this.#life !== undefined && ++this.#life.refusedQuestions === MOST_QUESTIONS) {
-      this.#life.mayList = true;
-    }
+    if (this.#life === undefined || status === 200) return;
+    if (++this.#life.refusedQuestions === MOST_QUESTIONS || status === 410) this.#life.mayList = true;
   }
 
-  /** The server has refused its version. */
+  /** The server has refused its version, or will, as it has refused that in a question. */
   unavailable(): void {
     if (this.#life !== undefined) this.#life.mayList = true;
   }
@@ -391,6 +390,7 @@ export class RestartingProgram {
       time: this.#world.time,
       random: this.#random.fork(),
       violate: this.#world.violate,
+      wasRefused: (received) => this.#judge.hasRefused(received),
       wasRestored: () => this.#world.cluster.epoch > 0,
       wasStored: (received) => this.#everStored.has(stateOf(received)),
     });

@@ -639,7 +639,9 @@ class World {
         this.#violate(`informer ${program} cancels request ${id}, a ${verb}, without a fault`);
       },
       onUnavailable: ({ program, isQuestion }) => {
-        if (!isQuestion) (this.#restartingOf(program) ?? this.#programs[program]).unavailable();
+        const restarting = this.#restartingOf(program);
+        if (restarting !== undefined) restarting.unavailable();
+        else if (!isQuestion) this.#programs[program].unavailable();
       },
       log: (text) => this.#log(text),
     };
