@@ -62,6 +62,8 @@ interface Sent {
   /** Whether it must have everything that was acknowledged before, unless it has a warning. */
   readonly isConsistent: boolean;
   readonly revision: number;
+  /** Whether its server was restored shortly before: a slow reader may read of the lost history long after. */
+  readonly isInDoubt: boolean;
   /** Which events may be missing. */
   readonly gaps: readonly Gap[];
 }
@@ -215,6 +217,7 @@ export class TreeReader {
       least: Math.max(least, this.#seenAt.get(`${node.name} ${node.histories}`) ?? 0),
       isConsistent: !mayBeOld && node.isConsistent,
       revision: cluster.revision,
+      isInDoubt: this.#world.isInDoubt(),
       gaps: this.config.isStrict ? [] : node.gaps,
     };
   }
@@ -536,7 +539,7 @@ export class TreeReader {
   /** Checks a list. */
   #judged(sent: Sent, listed: Listed): Listed | undefined {
     const { cluster, isInDoubt } = this.#world;
-    if (isInDoubt()) return listed;
+    if (sent.isInDoubt || isInDoubt()) return listed;
     const { version, objects, isStale } = listed;
     const least = Math.max(sent.least, sent.isConsistent && !isStale ? sent.revision : 0);
     if (version > cluster.revision) {
