@@ -385,7 +385,7 @@ describe("tokenReview and subjectAccessReview", () => {
   });
 
   describe("while strangers send one random token after the other", () => {
-    // Thousands of digests in other threads end Deno's event loop now and then, whatever still waits.
+    // Thousands of digests in other threads can end Deno's event loop, whatever still waits.
     before(() => {
       const digest = (_: string, data: Uint8Array) =>
         Promise.resolve(createHash("sha256").update(data).digest());
