@@ -352,7 +352,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     name: "read API: a list that changes while it is cut is kept as the present one",
     file: "src/hono/send/list_body.ts",
     find: "this.#revision = of?.revision ?? 0;",
-    replace: "this.#revision = of?.content.contentRevision ?? 0;",
+    replace: "this.#revision = of?.content.log.window.revision ?? 0;",
     test: "tests/hono/send/kept_lists_test.ts",
   },
   {
