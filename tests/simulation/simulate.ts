@@ -37,8 +37,8 @@ export interface SimulateOptions {
   readonly trace?: boolean;
 }
 
-/** After faults stop, the store must equal the server within so long. */
-const CONVERGENCE_MS = 60_000;
+/** After faults stop, the store must equal the server within so long: a bookmark may have to move it. */
+const CONVERGENCE_MS = 65_000;
 /** What a slow handler may have left to do after that. */
 const HANDLERS_MS = 60_000;
 /** No list, or watch that is not open yet, may wait for a response longer than this. */

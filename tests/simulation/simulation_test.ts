@@ -11,6 +11,10 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 15917443 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
+  {
+    seed: 10573164,
+    only: ["cut", "garbage", "expire", "noInitialEvents", "flaw", "whim", "clock"],
+  },
 ];
 
 describe("simulateSeed", () => {
