@@ -661,13 +661,22 @@ describe("MergedInformer below another informer", () => {
     await tower.synced();
     const informer = tower.copy({ turnObjects: 1 });
     await tower.settled(informer.synced());
-    for (let i = 0; i < 5; i++) servers[0].create("v1/pods", pod(`db-${i}`, { namespace: "shop" }));
     const turns: number[] = [];
     informer.observe(() =>
       void queueMicrotask(() => setTimeout(() => turns.push(informer.indexer.listKeys().length)))
     );
-    await tower.until(() => turns.length > 0);
-    assert.deepEqual(new Set(turns), new Set([6]));
+    // They may come with two bookmarks, which are two steps.
+    const rounds: string[] = [];
+    for (let count = 6; count <= 51; count += 5) {
+      turns.length = 0;
+      for (let i = 1; i <= 5; i++) {
+        servers[0].create("v1/pods", pod(`db-${count - i}`, { namespace: "shop" }));
+      }
+      await tower.until(() => turns.at(-1) === count);
+      rounds.push([...new Set(turns)].join(" "));
+      if (rounds.at(-1) === `${count}`) return;
+    }
+    assert.fail(`no five changes came in one turn: ${rounds}`);
   });
 
   it("does not go back with changes that a proof has passed, and lists soon, as it has not seen them", async () => {
