@@ -61,7 +61,7 @@ const STALL_LOOK_MS = 16_000;
 /** A watch is ended this long after the time at which the server should have ended it. */
 const TIMEOUT_GRACE_MS = 5_001;
 /** More requests than this in a minute are a hot loop; the pages of a list count as one. */
-const MOST_REQUESTS = 25;
+const MOST_REQUESTS = 30;
 const RATE_WINDOW_MS = 60_000;
 /** A consistent read is answered within so long, also where a Retry-After or the delay of a second cache's list comes before. */
 const FRESH_MS = 75_000;

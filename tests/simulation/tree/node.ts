@@ -309,8 +309,11 @@ class Life {
     await this.#running.stop();
     const { world } = this.#options;
     const violate = (left: string) => world.violate(`${this.#config.name}: ${left} after the stop`);
-    if (this.#clock.timers > 0) violate(`${this.#clock.timers} timers`);
-    world.time.schedule(() => this.#isDead || this.#served.left().forEach(violate), LEFT_AFTER_MS);
+    world.time.schedule(() => {
+      if (this.#isDead) return;
+      if (this.#clock.timers > 0) violate(`${this.#clock.timers} timers`);
+      this.#served.left().forEach(violate);
+    }, LEFT_AFTER_MS);
   }
 
   check(): void {
