@@ -391,7 +391,7 @@ export class NetworkModel {
     request.server = server;
     observer.log(`request ${request.id}: reaches ${server.name}`);
     const isFollowing = request.verb === "watch" && !request.query.has("sendInitialEvents");
-    if (!isFollowing && !request.isQuestion) this.#expired.delete(request.program);
+    if (!isFollowing && !request.isQuestion && !request.isOfCluster) this.#expired.delete(request.program);
     if (isFollowing && this.#expired.has(request.program)) {
       return refuse(answer, newStatus(410, "Expired", "too old resource version"));
     }
