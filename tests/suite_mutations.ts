@@ -121,6 +121,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/reflector/reflector_life_test.ts",
   },
   {
+    name: "quarantine: the delete of an earlier state ends the ledger's entry of a later one",
+    file: "src/reflector/quarantine.ts",
+    find:
+      'if (through === undefined || !isOlder(through, this.#keys.get(key) ?? "")) this.#keys.delete(key);',
+    replace: "this.#keys.delete(key);",
+    test: "tests/reflector/quarantine_test.ts",
+  },
+  {
     name: "informer: a change that an index function refuses once is lost permanently",
     file: "src/informer/delta_applier.ts",
     find: 'delta.type !== "Replaced" && delta.type !== "Sync"',

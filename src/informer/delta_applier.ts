@@ -260,7 +260,7 @@ export class DeltaApplier<T> {
     const reached = this.#reachedBeside(deleted, standing === "late");
     const oldObject = store.deleteWithObject(key, deleted);
     if (reached !== undefined) store.bookmark(reached);
-    if (oldObject === undefined && this.#quarantine.release(key)) {
+    if (oldObject === undefined && this.#quarantine.release(key, resourceVersionOf(deleted))) {
       // Nothing was deleted after all, but the store has reached a later version.
       const resourceVersion = resourceVersionOf(deleted);
       if (resourceVersion && this.#isObserved) this.#observe({ type: "bookmark", resourceVersion });
@@ -281,7 +281,7 @@ export class DeltaApplier<T> {
       this.#store.bookmark(resourceVersion);
     }
     const { key, object = oldObject } = deleted;
-    this.#quarantine.release(key);
+    this.#quarantine.release(key, resourceVersion);
     if (object === undefined) return; // it was never stored
     const tombstone = deleted.object === undefined ? new DeletedFinalStateUnknown(key, object) : deleted;
     this.#receiver.distribute({ type: "delete", deleted: tombstone, oldObject }, false);

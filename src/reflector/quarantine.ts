@@ -1,6 +1,7 @@
 /** The quarantine: counts and reports what cannot be accepted, and passes on that changes were lost. */
 
 import type { Quarantined } from "../meta/list_watch.ts";
+import { isOlder } from "../meta/object.ts";
 import { statusErrorOf } from "../meta/status.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
@@ -30,14 +31,14 @@ export interface QuarantineOptions {
 export class Quarantine {
   readonly #options: QuarantineOptions;
   readonly #logger: Logger;
-  readonly #keys = new Set<string>();
+  readonly #keys = new Map<string, string | undefined>();
   /**
-   * The ledger: the keys of objects that were quarantined since the last list, and of which no later state
+   * The ledger: the keys, and the last versions, of objects that were quarantined since the last list, and of which no later state
    * was accepted; empty in the ordinary case. The reflector deletes such an object by its key, as it may be
    * in no store. The code that applies deltas notifies no handler of the delete of such an object where the
    * store has none: no handler has received it.
    */
-  readonly keys: ReadonlySet<string> = this.#keys;
+  readonly keys: ReadonlyMap<string, unknown> = this.#keys;
   readonly #brokenFrames = new Set<string>();
   #count = 0;
   /** How often a change was lost, or may have been. */
@@ -64,20 +65,31 @@ export class Quarantine {
     const { name, metrics } = this.#options;
     this.#count++;
     metrics?.count("reflector_quarantined_total", 1, { name });
-    if (quarantined.key !== undefined) this.#keys.add(quarantined.key);
+    this.#enter(quarantined);
     this.#report(quarantined);
     if (isLost) this.lost();
   }
 
-  /** Removes a key from the ledger; returns whether it was there. */
-  release(key: string): boolean {
-    return this.#keys.delete(key);
+  /**
+   * Removes a key from the ledger, unless a later state than `through` was quarantined meanwhile: changes are
+   * applied after those that follow them are looked at.
+   *
+   * @returns Whether it was there.
+   */
+  release(key: string, through?: string): boolean {
+    const isThere = this.#keys.has(key);
+    if (through === undefined || !isOlder(through, this.#keys.get(key) ?? "")) this.#keys.delete(key);
+    return isThere;
   }
 
   /** Starts the ledger again, with the keys of a list's quarantined objects. */
   startLedger(quarantined: readonly Quarantined[]): void {
     this.#keys.clear();
-    for (const { key } of quarantined) if (key !== undefined) this.#keys.add(key);
+    for (const one of quarantined) this.#enter(one);
+  }
+
+  #enter({ key, resourceVersion }: Quarantined): void {
+    if (key !== undefined) this.#keys.set(key, resourceVersion);
   }
 
   /** Whether everything was listed since a change was lost. */

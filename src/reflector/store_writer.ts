@@ -209,7 +209,7 @@ export class StoreWriter<T> {
       if (key !== undefined) quarantine.release(key);
     }
     const known: T[] = [];
-    for (const key of quarantine.keys) {
+    for (const key of quarantine.keys.keys()) {
       const object = this.#knownObjects?.getByKey(key);
       if (object !== undefined) known.push(object as T);
     }

@@ -38,6 +38,14 @@ describe("Quarantine.add", () => {
     assert.deepEqual(log.of("error"), ["error: pods: onQuarantined threw: broke"]);
   });
 
+  it("keeps a key whose later state was quarantined before the delete of an earlier one was applied", () => {
+    const quarantine = new Quarantine({ name: "pods", onQuarantined: () => {} });
+    quarantine.add({ reason: "bad", path: "", key: "a", resourceVersion: "12" });
+    assert.ok(quarantine.release("a", "11"));
+    assert.ok(quarantine.release("a", "12"));
+    assert.ok(!quarantine.release("a", "13"));
+  });
+
   it("keeps the keys in a ledger, until they are released or a list starts it again", () => {
     const quarantine = new Quarantine({ name: "pods", onQuarantined: () => {} });
     for (const key of ["a", "b"]) quarantine.add({ reason: "it is odd", path: "", key });
@@ -45,7 +53,7 @@ describe("Quarantine.add", () => {
     assert.ok(!quarantine.release("a"));
     assert.ok(quarantine.keys.has("b"));
     quarantine.startLedger([{ reason: "it is odd", path: "items[0]", key: "c" }]);
-    assert.deepEqual([...quarantine.keys], ["c"]);
+    assert.deepEqual([...quarantine.keys.keys()], ["c"]);
     assert.ok(quarantine.isRepaired);
   });
 });

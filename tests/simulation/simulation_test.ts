@@ -9,6 +9,7 @@ const SEEDS = 2_000;
 const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] }[] = [
   { seed: 15918961 },
   { seed: 15917443 },
+  { seed: 32749706 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {
