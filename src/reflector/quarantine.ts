@@ -33,10 +33,10 @@ export class Quarantine {
   readonly #logger: Logger;
   readonly #keys = new Map<string, string | undefined>();
   /**
-   * The ledger: the keys, and the last versions, of objects that were quarantined since the last list, and of which no later state
-   * was accepted; empty in the ordinary case. The reflector deletes such an object by its key, as it may be
-   * in no store. The code that applies deltas notifies no handler of the delete of such an object where the
-   * store has none: no handler has received it.
+   * The ledger: the keys, and the last versions, of objects that were quarantined since the last list, and of
+   * which no later state was accepted; empty in the ordinary case. The reflector deletes such an object by its
+   * key, as it may be in no store. The code that applies deltas notifies no handler of the delete of such an
+   * object where the store has none: no handler has received it.
    */
   readonly keys: ReadonlyMap<string, unknown> = this.#keys;
   readonly #brokenFrames = new Set<string>();
