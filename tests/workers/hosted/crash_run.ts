@@ -110,9 +110,13 @@ class ResumingReader {
   }
 
   async run(signal: AbortSignal): Promise<void> {
+    // A body whose connection was cut in the moment of the abort may stay silent.
+    const ended = new Promise<void>((resolve) =>
+      signal.addEventListener("abort", () => resolve(), { once: true })
+    );
     while (!signal.aborted) {
       try {
-        await this.#watch(signal);
+        await Promise.race([this.#watch(signal), ended]);
       } catch (error) {
         if (error instanceof assert.AssertionError) throw error;
       }
