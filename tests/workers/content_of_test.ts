@@ -10,6 +10,7 @@ import { FakeClock, InMemoryApiServer, pod, refuseConnection } from "@listwatch/
 import { contentOf } from "@listwatch/cache/workers";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { isWholeList } from "./whole_lists.ts";
 
 class World {
   readonly #running = new Map<unknown, { stop(): Promise<unknown> }>();
@@ -42,9 +43,7 @@ class World {
   }
 
   get lists(): number {
-    return this.server.requests.filter(({ path, isWatch, query }) =>
-      path.endsWith("/pods") && (isWatch ? query.sendInitialEvents === "true" : !(Number(query.limit) <= 100))
-    ).length;
+    return this.server.requests.filter(isWholeList).length;
   }
 }
 

@@ -14,6 +14,7 @@ import {
 import { ReflectorObject, type ReflectorSettings } from "@listwatch/cache/workers";
 import { type Json, WatchReader } from "../hono/reading.ts";
 import { type HostedObject, type Instance, ObjectPlatform } from "./object_platform.ts";
+import { isProof } from "./whole_lists.ts";
 
 const PODS = "/api/v1/pods";
 const WORLDS = 5;
@@ -70,7 +71,7 @@ class Rig implements Disposable {
   /** The requests for objects since the last call: `list`, `stream` or `watch` with its version. */
   requests(): string[] {
     const requests = this.server.requests
-      .filter(({ path, query }) => path.endsWith("/pods") && !(Number(query.limit) <= 100))
+      .filter(({ path, query }) => path.endsWith("/pods") && !isProof(query.limit))
       .map(({ isWatch, query }) =>
         !isWatch ? "list" : query.sendInitialEvents ? "stream" : `watch ${query.resourceVersion}`
       );
@@ -377,7 +378,7 @@ describe("ReflectorObject", () => {
     for (let i = 0; i < count; i++) rig.server.create("v1/pods", pod(`web-${i}`, { namespace: "shop" }));
     rig.server.intercept(answerStatus(400), { match: ({ query }) => query.sendInitialEvents === "true" });
     rig.server.intercept(trickle, {
-      match: ({ isWatch, query }) => !isWatch && !(Number(query.limit) <= 100),
+      match: ({ isWatch, query }) => !isWatch && !isProof(query.limit),
     });
     await rig.platform.fetch("/readyz");
     await rig.clock.advance(590_000);

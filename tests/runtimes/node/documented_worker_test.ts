@@ -12,6 +12,7 @@ import process from "node:process";
 import { after, before, describe, it } from "node:test";
 import { answerStatus, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { bundle, loadMiniflare, type Miniflare } from "./workerd.ts";
+import { isWholeList } from "../../workers/whole_lists.ts";
 
 const TOKEN = "a-reader-token-of-enough-length";
 /** The age in the document is too long for a test. */
@@ -40,10 +41,7 @@ describe("docs/workers.md: the Worker", () => {
   let worker: Miniflare;
   const watches = () => server.requests.filter(({ isWatch }) => isWatch).length;
   /** Lists of all objects; an informer that continues requests at most 100, as a proof of how far the server is. */
-  const lists = () =>
-    server.requests.filter(({ path, isWatch, query }) =>
-      path.endsWith("/pods") && (isWatch ? query.sendInitialEvents === "true" : !(Number(query.limit) <= 100))
-    ).length;
+  const lists = () => server.requests.filter(isWholeList).length;
 
   before(async () => {
     server.create("v1/pods", pod("web-1", { namespace: "shop" }));

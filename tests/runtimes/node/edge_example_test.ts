@@ -12,6 +12,7 @@ import process from "node:process";
 import { after, before, describe, it } from "node:test";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { bundle, loadMiniflare, type Miniflare } from "./workerd.ts";
+import { isWholeList } from "../../workers/whole_lists.ts";
 
 const TOKEN = "a-token-for-readers-0123";
 // miniflare compresses what it may, and holds back the events of watches then.
@@ -27,10 +28,7 @@ describe("examples/edge: the Worker", () => {
   let worker: Miniflare;
   let start: () => Miniflare;
   /** The lists of all objects. For a fresh read the object requests at most 100, as a proof. */
-  const lists = () =>
-    server.requests.filter(({ path, isWatch, query }) =>
-      path.endsWith("/pods") && (isWatch ? query.sendInitialEvents === "true" : !(Number(query.limit) <= 100))
-    );
+  const lists = () => server.requests.filter(isWholeList);
   const read = (url: string, headers: Record<string, string> = AUTHORIZATION) =>
     worker.dispatchFetch(url, { headers });
   const names = async () => {

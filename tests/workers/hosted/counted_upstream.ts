@@ -3,6 +3,8 @@
  * @module
  */
 
+import { isProof } from "../whole_lists.ts";
+
 /** A request that the upstream received. */
 export interface CountedRequest {
   readonly kind: "list" | "watch" | "stream" | "other";
@@ -60,7 +62,7 @@ function kindOf(request: Request): CountedRequest["kind"] {
   // What says which cluster it is, and what proves that a read is fresh, at most 100 objects.
   if (!pathname.startsWith("/api") || pathname.endsWith("/namespaces/kube-system")) return "other";
   if (searchParams.get("watch") === null) {
-    return Number(searchParams.get("limit") ?? NaN) <= 100 ? "other" : "list";
+    return isProof(searchParams.get("limit")) ? "other" : "list";
   }
   return searchParams.get("sendInitialEvents") === "true" ? "stream" : "watch";
 }
