@@ -7,6 +7,8 @@ import { loadSchemas } from "./schemas.ts";
 
 // Enough for any Status; what a proxy says beyond that is of no use.
 const MAX_BODY_BYTES = 1024 * 1024;
+// A body that stops must not cost the caller, who may wait for seconds only, what the head says.
+const MAX_BODY_MS = 1_000;
 
 /** Options of {@linkcode newResponseError}. */
 export interface ResponseErrorOptions {
@@ -19,7 +21,8 @@ export interface ResponseErrorOptions {
  * Makes the error for an answer that is no success, and reads or gives up its body.
  *
  * A body that is a `Status` is kept as it is. For any other the class follows from the HTTP code, and the
- * text of a plain body becomes the message; mirrors client-go's `NewGenericServerResponse`.
+ * text of a plain body becomes the message; mirrors client-go's `NewGenericServerResponse`. After a second
+ * what has come of the body must do.
  *
  * @param text What could not be done: `Cannot list "pods" in "default"`.
  */
@@ -29,7 +32,7 @@ export async function newResponseError(
   options: ResponseErrorOptions,
 ): Promise<StatusError> {
   const { clock, scrub } = options;
-  const body = scrub(await readSome(response));
+  const body = scrub(await readSome(response, clock));
   const status = statusOf(response, body, await loadSchemas());
   return new StatusError(status, {
     message: `${text}: the server answered ${status.code}: ${status.message || status.reason}`,
@@ -130,9 +133,11 @@ function placeOf(response: Response): string {
 
 // As much of a body as can matter; the rest is given up, and so is a body that breaks off: the code is what
 // counts.
-async function readSome(response: Response): Promise<string> {
+async function readSome(response: Response, clock: Clock): Promise<string> {
   const reader = response.body?.getReader();
   if (reader === undefined) return "";
+  const giveUp = () => void reader.cancel().catch(() => {});
+  const timer = clock.setTimeout(giveUp, MAX_BODY_MS); // the pending read is then the last
   const decoder = new TextDecoder();
   let text = "";
   try {
@@ -144,7 +149,8 @@ async function readSome(response: Response): Promise<string> {
   } catch {
     // what there is must do
   } finally {
-    reader.cancel().catch(() => {});
+    clock.clearTimeout(timer);
+    giveUp();
   }
   return text;
 }

@@ -267,6 +267,27 @@ describe("StatusError of a response", () => {
     });
     assert.ok(isServiceUnavailable(await failure(() => new Response(broken, { status: 503 }))));
   });
+
+  it("is reported a second after its head where its body stops, with what there is of it", async () => {
+    let cancelled = false;
+    const stuck = new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(new TextEncoder().encode("slow down")),
+      cancel: () => {
+        cancelled = true;
+      },
+    });
+    const clock = new FakeClock();
+    const answer = () => new Response(stuck, { status: 429, headers: { "Retry-After": "3" } });
+    const failed = failure(answer, { clock });
+    await clock.advance(999);
+    assert.ok(!cancelled);
+    await clock.advance(1);
+    const error = await failed;
+    assert.equal(error.message, "Cannot GET /api/v1/pods: the server answered 429: slow down");
+    assert.equal(error.retryAfterMs, 3_000);
+    assert.ok(cancelled);
+    assert.equal(clock.pendingTimers, 0);
+  });
 });
 
 describe("NetworkError of a request", () => {
