@@ -464,6 +464,29 @@ describe("SharedIndexInformer with a snapshot", () => {
     assert.deepEqual([machine.requests(), informer.hasSynced()], [["list 2", "watch 3"], true]);
   });
 
+  it("asks after each list which cluster that was of, and ends the question after an earlier one", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const questions: AbortSignal[] = [];
+    let answer!: (uid: string) => void;
+    const clusterUid = (signal?: AbortSignal) => {
+      questions.push(signal!);
+      return new Promise<string>((resolve) => (answer = resolve));
+    };
+    const { informer } = await machine.start({ clusterUid });
+    for (const name of ["b", "c"]) {
+      machine.server.closeWatches({ reset: true });
+      machine.create(name);
+      machine.server.compact();
+      await machine.clock.advance(5_000);
+    }
+    assert.equal(machine.requests().filter((line) => line.startsWith("list")).length, 3);
+    assert.deepEqual(questions.map(({ aborted }) => aborted), [true, true, false]);
+    answer("one");
+    await machine.settle();
+    assert.equal(informer.status().snapshot?.clusterUid, "one");
+  });
+
   it("is confirmed at once where the watch was opened while the content was being stored", async () => {
     await using machine = new Machine();
     for (let i = 0; i < 2_000; i++) machine.create(`pod-${i}`);

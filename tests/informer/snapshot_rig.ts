@@ -111,7 +111,7 @@ export interface StartOptions extends SharedIndexInformerOptions<KubernetesObjec
   readonly snapshotOptions?: SnapshotOptions;
   readonly isBareSource?: boolean;
   /** Reads what identifies the cluster; nothing does by default. */
-  readonly clusterUid?: () => Promise<string>;
+  readonly clusterUid?: (signal?: AbortSignal) => Promise<string>;
   /** How many watches for a proof are refused. */
   readonly refusesProofs?: number;
   /** Whether it comes as far as it can without time passing; `true` by default. */

@@ -20,7 +20,7 @@ import type { StoreEvent } from "../events.ts";
 import { DecodeError } from "../../meta/request.ts";
 import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import { isTooManyRequests, statusErrorOf } from "../../meta/status.ts";
-import { abortable, sleep, withTimeLimit } from "../../util/abort.ts";
+import { abortable, type LinkedAbort, linkedAbort, sleep, withTimeLimit } from "../../util/abort.ts";
 import { changesSince, currentVersion } from "./progress.ts";
 
 /**
@@ -181,6 +181,8 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   #savedUid: string | undefined;
   /** What identifies the cluster that responds, or why that cannot be read. */
   #cluster: { readonly uid?: string; readonly unknown?: string } = {};
+  /** Reads it after the last list. */
+  #question: LinkedAbort | undefined;
   /** Whether only a list confirms it: a part of it could not be stored, or a list has started. */
   #needsList = false;
   /** The version that the server had at the start. */
@@ -303,12 +305,14 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     this.#followed(); // the watch may have been opened while this was being stored
   }
 
-  /** Finds out what identifies the cluster whose objects were listed. */
+  /** Finds out what identifies the cluster whose objects were listed; a question after an earlier list ends. */
   #identify(): void {
     if (this.#cluster.uid !== undefined) return;
-    this.#readClusterUid(this.#stop.signal).then(() => {
+    this.#question?.abort();
+    const question = this.#question = linkedAbort(this.#stop.signal);
+    this.#readClusterUid(question.signal).then(() => {
       if (this.#cluster.uid !== undefined) this.#keeper.touch();
-    }, () => {}); // with the next list
+    }, () => {}).finally(question.unlink); // with the next list
   }
 
   entered(phase: ReflectorPhase): void {
