@@ -396,12 +396,12 @@ export class Program {
   /**
    * Whether it can detect that its store is of a lost history. While everything up to its version is withheld
    * from it, only bookmarks can show it, if they came before; otherwise any event. Versions that have passed its own look
-   * as if nothing had happened.
+   * as if nothing had happened. One that has asked for a list knows.
    */
   canNoticeRestore(
     { filters, bookmarks }: { readonly filters: boolean; readonly bookmarks: boolean },
   ): boolean {
-    if (!this.#isOfLostHistory) return true;
+    if (!this.#isOfLostHistory || this.#listEpoch === this.#world.cluster.epoch) return true;
     const isPassed = this.#world.cluster.revision >= Number(this.informer.status().resourceVersion || "0");
     return !isPassed && (!filters || (bookmarks && this.#hadBookmark));
   }

@@ -285,13 +285,23 @@ class World {
     }
     // A write in every scope: no client can detect it without an event.
     if (!restored.filters) this.#writeToEach();
+    for (const program of this.#programs) this.#helpProgram(program, restored);
+  }
+
+  /** Continuous writes pass its version while a dead connection withholds the events that would show it. */
+  #requestedByVersion({ program, verb, query }: SimRequest): void {
+    if (this.#restored === undefined || this.#calmedMs === Infinity) return;
+    if (verb === "watch" && !query.has("sendInitialEvents")) {
+      this.#helpProgram(this.#programs[program], this.#restored);
+    }
+  }
+
+  #helpProgram(program: Program, { filters }: { readonly filters: boolean }): void {
     // With continuous writes, versions have passed its own before bookmarks are missing.
     const bookmarks = this.#settings.bookmarks && this.#scenario.chatterMs === 0;
-    for (const program of this.#programs) {
-      if (program.canNoticeRestore({ ...restored, bookmarks })) continue;
-      this.#log(`informer ${program.index} cannot know of the restore: its watch is too old`);
-      this.#network.expire(program.index);
-    }
+    if (program.canNoticeRestore({ filters, bookmarks })) return;
+    this.#log(`informer ${program.index} cannot know of the restore: its watch is too old`);
+    this.#network.expire(program.index);
   }
 
   #writeToEach(): void {
@@ -611,6 +621,7 @@ class World {
           }
         }
         this.#programs[program].requested(query);
+        this.#requestedByVersion(request);
       },
       onAnswer: ({ id, program, isQuestion }, status, retryAfterMs) => {
         this.#log(
