@@ -63,6 +63,8 @@ const TIMEOUT_GRACE_MS = 5_001;
 /** More requests than this in a minute are a hot loop; the pages of a list count as one. */
 const MOST_REQUESTS = 30;
 const RATE_WINDOW_MS = 60_000;
+/** A refusal whose body is not there after this counts without it; one that is given up sooner was not read. */
+const REFUSAL_MS = 1_000;
 /** A consistent read is answered within so long, also where a Retry-After or the delay of a second cache's list comes before. */
 const FRESH_MS = 75_000;
 /** The maximum number of listeners on one signal. */
@@ -95,7 +97,8 @@ class World {
   readonly #recent: number[][] = [];
   readonly #notBeforeMs: number[] = [];
   /** The same for what reads of the served cache make them request. */
-  readonly #noQuestionsUntilMs: number[] = [];
+  readonly #noQuestions:
+    ({ readonly by: number; readonly sinceMs: number; readonly untilMs: number } | undefined)[] = [];
   /** How many requests of each program failed to connect. */
   readonly #failures: number[] = [];
   readonly #record: WorldRecord;
@@ -216,7 +219,7 @@ class World {
     if (await this.#readFresh()) return;
     for (const program of this.#programs) program.checkIndices();
     const isWatched = () => this.#programs.every(({ informer }) => informer.status().outage === undefined);
-    if (await this.#advance(CONVERGENCE_MS, isWatched)) return;
+    if (await this.#advance(CONVERGENCE_MS + this.#trapMs(), isWatched)) return;
     for (const program of this.#programs) program.checkOutages(this.#failures[program.index]);
     if (await this.#checkResyncs()) return;
     await this.#stop();
@@ -598,7 +601,7 @@ class World {
           return; // after a kill, the program does not know what the one before had received
         }
         if (isQuestion) {
-          const leftMs = (this.#noQuestionsUntilMs[program] ?? 0) - nowMs;
+          const leftMs = (this.#noQuestions[program]?.untilMs ?? 0) - nowMs;
           // The body of the refusal may be on its way.
           const isRefused = [...this.#network.open].every((one) =>
             one === request || !one.isQuestion || one.program !== program
@@ -635,7 +638,8 @@ class World {
         }
         if (isQuestion) {
           if (retryAfterMs !== undefined) {
-            this.#noQuestionsUntilMs[program] = this.#time.worldNow() + retryAfterMs;
+            const sinceMs = this.#time.worldNow();
+            this.#noQuestions[program] = { by: id, sinceMs, untilMs: sinceMs + retryAfterMs };
           }
           return;
         }
@@ -644,7 +648,13 @@ class World {
         if (retryAfterMs !== undefined) this.#notBeforeMs[program] = this.#time.worldNow() + retryAfterMs;
       },
       onGivenUp: ({ id, program, verb, isQuestion }) => {
-        if (isQuestion || this.#restartingOf(program) !== undefined) return;
+        if (isQuestion) {
+          const refused = this.#noQuestions[program];
+          const readMs = this.#time.worldNow() - (refused?.sinceMs ?? 0);
+          if (refused?.by === id && readMs < REFUSAL_MS) this.#noQuestions[program] = undefined;
+          return;
+        }
+        if (this.#restartingOf(program) !== undefined) return;
         const isFine = !isUndisturbed(this.#scenario) || this.#programs[program].isUnavailable;
         if (this.#isStopping || isFine) return;
         this.#violate(`informer ${program} cancels request ${id}, a ${verb}, without a fault`);
