@@ -14,6 +14,7 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 263531253 },
   { seed: 263546545 },
   { seed: 141677726 },
+  { seed: 141679248 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {
