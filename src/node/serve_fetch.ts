@@ -5,14 +5,9 @@ import type { AddressInfo } from "node:net";
 import { onAbort } from "../util/abort.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import {
-  type ByteSink,
-  type PushedBody,
-  pushedBodyOf,
-  type UpgradeWebSocket,
-  type WebSocketEnv,
-} from "../util/serving.ts";
+import type { UpgradeWebSocket, WebSocketEnv } from "../util/serving.ts";
 import { AcceptProbe } from "./accept_probe.ts";
+import { sendResponse } from "./send_response.ts";
 import { ServedConnections } from "./served_connections.ts";
 import type { ServedSockets } from "./served_sockets.ts";
 import { checkServerTls, type ServerTls } from "./server_tls.ts";
@@ -174,9 +169,6 @@ export const upgradeServed: UpgradeWebSocket = (_, { protocol, env }) =>
 const HEADERS_TIMEOUT_MS = 30_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const WRITE_TIMEOUT_MS = 30_000;
-// What is handed to a socket at a time: a client that reads slowly is one that takes this within the time
-// limit.
-const MOST_PIECE = 256 * 1024;
 // A connection without traffic is probed after this time; below the idle timeouts of most networks.
 const PROBE_MS = 30_000;
 // Above the idle timeouts of load balancers, which would send a request into a connection that is being
@@ -308,42 +300,11 @@ class Listening {
       return this.#alreadySent();
     }
     this.#sockets?.answered(env);
-    if (response.body === null) return response;
-    const pushed = pushedBodyOf(response);
-    if (pushed !== undefined) {
-      push(response, pushed, outgoing);
-      return this.#alreadySent();
-    }
-    const sent = isByteStream(response.body) ? new SentChunks(outgoing) : undefined;
-    const reader = response.body.getReader();
-    let rest: Uint8Array = new Uint8Array();
-    // The adapter would write every error to the console, also when a client leaves.
-    const body = new ReadableStream<Uint8Array>({
-      async pull(controller) {
-        try {
-          sent?.free();
-          if (rest.byteLength === 0) {
-            const { done, value } = await reader.read();
-            // The socket may have drained during the read.
-            sent?.free();
-            if (done) return controller.close();
-            rest = value;
-          }
-          const piece = rest.subarray(0, MOST_PIECE);
-          rest = rest.subarray(MOST_PIECE);
-          if (rest.byteLength === 0) sent?.add(piece);
-          controller.enqueue(piece);
-        } catch (error) {
-          if (!request.signal.aborted && !outgoing.destroyed) {
-            logger.warn(`${request.method} ${pathOf(request)} broke off: ${errorMessage(error)}`, { error });
-          }
-          outgoing.destroy();
-          controller.close();
-        }
-      },
-      cancel: (reason) => reader.cancel(reason),
-    }, { highWaterMark: 0 });
-    return new Response(body, response);
+    sendResponse(response, outgoing).catch((error) => {
+      if (request.signal.aborted) return;
+      logger.warn(`${request.method} ${pathOf(request)} broke off: ${errorMessage(error)}`, { error });
+    });
+    return this.#alreadySent();
   }
 
   async setTls(tls: ServerTls): Promise<void> {
@@ -366,60 +327,6 @@ class Listening {
     for (const server of this.#servers) server.closeAllConnections();
     this.#sockets?.close();
     await Promise.all(closed);
-  }
-}
-
-/** Sends a response whose body is pushed. */
-function push(response: Response, body: PushedBody, outgoing: ServerResponse): void {
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
-  outgoing.flushHeaders();
-  const sink: ByteSink = {
-    get queuedBytes() {
-      return outgoing.writableLength;
-    },
-    write: (piece) => outgoing.write(piece),
-    end: () => void outgoing.end(),
-    destroy: () => void outgoing.destroy(),
-  };
-  const user = body.pushTo(sink);
-  // The client may have left while the request was answered.
-  if (outgoing.destroyed) return user.onGone();
-  outgoing.on("drain", () => user.onDrained());
-  outgoing.on("close", () => user.onGone());
-}
-
-/** Whether the reader owns the chunks: a byte stream takes the buffer of each chunk from its source. */
-function isByteStream(stream: ReadableStream<Uint8Array>): boolean {
-  try {
-    stream.getReader({ mode: "byob" }).releaseLock();
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/**
- * Frees the memory of a response's chunks once the socket has written them. Otherwise they stay until the
- * next garbage collection: hundreds of megabytes when hundreds of readers start at once.
- */
-class SentChunks {
-  readonly #outgoing: ServerResponse;
-  #chunks: Uint8Array[] = [];
-
-  constructor(outgoing: ServerResponse) {
-    this.#outgoing = outgoing;
-  }
-
-  add(chunk: Uint8Array): void {
-    this.#chunks.push(chunk);
-  }
-
-  /** Frees the chunks if they are written; called before and after the read of the next chunk. */
-  free(): void {
-    // The adapter reads the first few before it writes the head.
-    if (!this.#outgoing.headersSent || this.#outgoing.writableLength > 0) return;
-    for (const { buffer } of this.#chunks) (buffer as ArrayBuffer).transfer(0);
-    this.#chunks = [];
   }
 }
 

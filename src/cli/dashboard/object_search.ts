@@ -1,6 +1,6 @@
 /** Finds objects by words in their names. */
 
-import type { Pacer } from "../../util/turns.ts";
+import { type Pacer, STEP_OBJECTS } from "../../util/turns.ts";
 import type { FoundObject, SearchResult } from "./dashboard_message.ts";
 import type { ReflectedResource } from "./reflected_resource.ts";
 
@@ -107,10 +107,11 @@ export async function findObjects(
     // The keys of a large resource are worth a turn of their own.
     await pacer.rest();
     signal.throwIfAborted();
-    for (const key of keysOf(resource)) {
-      const rank = rankOf(key, rest);
-      if (rank !== undefined) best.add(rank, resource, key);
-      if (!pacer.spend(units)) continue;
+    const keys = keysOf(resource);
+    for (let i = 0; i < keys.length; i++) {
+      const rank = rankOf(keys[i], rest);
+      if (rank !== undefined) best.add(rank, resource, keys[i]);
+      if ((i + 1) % STEP_OBJECTS > 0 || !pacer.spend(STEP_OBJECTS * units)) continue;
       await pacer.rest();
       signal.throwIfAborted();
     }
@@ -149,14 +150,14 @@ function otherWords({ resource, name }: ReflectedResource, words: readonly strin
 
 /** The lower the better; `undefined` if a word is missing. */
 function rankOf(key: string, words: readonly string[]): number | undefined {
-  const slash = key.indexOf("/");
-  const name = key.slice(slash + 1);
+  // No text of the name is made, of which there would be one for each object.
+  const start = key.indexOf("/") + 1;
   let rank = 0;
   for (const word of words) {
-    const at = name.indexOf(word);
+    const at = key.indexOf(word, start);
     if (at < 0 && !key.includes(word)) return undefined;
     // The whole name, its beginning, within it, in the namespace.
-    rank += at < 0 ? 3 : at > 0 ? 2 : name.length > word.length ? 1 : 0;
+    rank += at < 0 ? 3 : at > start ? 2 : key.length - start > word.length ? 1 : 0;
   }
   return rank;
 }
