@@ -5,7 +5,7 @@
  * - `module-doc`: the entry has a `@module` doc;
  * - `doc`: every public name has a doc comment, and so has every method of a public interface, and of a public class
  *   unless it inherits or implements something (editors then show the doc of what it implements);
- * - `example`: every public function, class and constant shows an `@example`;
+ * - `example`: every public function and class shows an `@example`;
  * - `category`: every public name has one `@category` of {@linkcode CATEGORIES}, and none where the entry is on one
  *   topic, which its own name says;
  * - `twice`: no name is exported by two entries;
@@ -52,7 +52,8 @@ interface DocFile {
 }
 
 /** Entries on one topic. */
-const ONE_TOPIC = /^(?:\.\/)?src\/(?:cli|node|testing|workers)\//;
+const ONE_TOPIC =
+  /^(?:\.\/)?src\/(?:(?:cli|compat|node|queue|snapshots|testing|workers|workqueue)\/|meta\/selectors\.ts$)/;
 
 /** The categories of the documentation, in the order of the entries. */
 export const CATEGORIES: readonly string[] = [
@@ -63,11 +64,8 @@ export const CATEGORIES: readonly string[] = [
   "Tools",
   "Reflector",
   "Snapshots",
-  "Queues",
   "Stores",
-  "Selectors",
   "Decoding",
-  "Work queues",
   "HTTP adapter",
 ];
 
@@ -78,7 +76,7 @@ export const CATEGORIES: readonly string[] = [
 export const MAX_FRONT_DOOR_NAMES = 70;
 
 /** Kinds of declarations that a caller runs, and so wants to see run. */
-const NEEDS_EXAMPLE = new Set(["function", "class", "variable"]);
+const NEEDS_EXAMPLE = new Set(["function", "class"]);
 
 /** What `@listwatch/cache` exports: subpath to file. */
 export async function readExports(root: string): Promise<Record<string, string>> {

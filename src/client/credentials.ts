@@ -19,7 +19,6 @@ import { fromBase64 } from "../util/bytes.ts";
  * @category Objects and errors
  */
 export class CredentialsError extends CacheError {
-  /** Makes the error. */
   constructor(message: string) {
     super("Credentials", message);
   }

@@ -23,7 +23,6 @@ export {
   type ResourceName,
   type ResourceOf,
   resourcePath,
-  type ResourcePathOptions,
 } from "../meta/resource.ts";
 export {
   isBadRequest,
@@ -35,7 +34,6 @@ export {
   type StatusCause,
   type StatusDetails,
   statusErrorOf,
-  type StatusErrorOptions,
 } from "../meta/status.ts";
 export type { LooseList } from "../schema/kubernetes_schemas.ts";
 export type { Schema, SchemaIssue, SchemaProperties, SchemaResult } from "../schema/schema.ts";

@@ -11,11 +11,7 @@ import {
 } from "../store/store.ts";
 import { ThreadSafeStore } from "../store/thread_safe_store.ts";
 
-/**
- * A stored object and when it was put in.
- *
- * @category Stores
- */
+/** A stored object and when it was put in. */
 export interface TimestampedEntry<T> {
   /** The key in the store. */
   readonly key: string;
@@ -29,8 +25,6 @@ export interface TimestampedEntry<T> {
  * Decides which entries are too old to be seen.
  *
  * Mirrors client-go's `ExpirationPolicy`.
- *
- * @category Stores
  */
 export interface ExpirationPolicy<T> {
   /** Whether an entry is expired at `nowMs`; called with every entry that is read. */
@@ -49,18 +43,12 @@ export interface ExpirationPolicy<T> {
  * console.log(policy.isExpired({ key: "a", object: {}, timestampMs: 0 }, 1_000)); // false
  * console.log(policy.isExpired({ key: "a", object: {}, timestampMs: 0 }, 1_001)); // true
  * ```
- *
- * @category Stores
  */
 export class TTLPolicy implements ExpirationPolicy<unknown> {
   /** The time to live, in milliseconds; entries never expire where it is 0 or less. */
   readonly ttlMs: number;
 
-  /**
-   * Makes the policy.
-   *
-   * @throws {RangeError} The time is not a number.
-   */
+  /** @throws {RangeError} The time is not a number. */
   constructor(ttlMs: number) {
     if (Number.isNaN(ttlMs)) {
       throw new RangeError(
@@ -76,11 +64,7 @@ export class TTLPolicy implements ExpirationPolicy<unknown> {
   }
 }
 
-/**
- * Options of {@linkcode ExpirationCache}.
- *
- * @category Stores
- */
+/** Options of {@linkcode ExpirationCache}. */
 export interface ExpirationCacheOptions {
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
@@ -105,8 +89,6 @@ export interface ExpirationCacheOptions {
  * drafts.add({ metadata: { name: "a" }, draft: true });
  * console.log(drafts.list().length); // 1
  * ```
- *
- * @category Stores
  */
 export class ExpirationCache<T> implements Store<T> {
   readonly #keyFunc: KeyFunc;
@@ -114,7 +96,6 @@ export class ExpirationCache<T> implements Store<T> {
   readonly #clock: Clock;
   readonly #storage: ThreadSafeStore<TimestampedEntry<T>, never> = new ThreadSafeStore();
 
-  /** Makes an empty store. */
   constructor(keyFunc: KeyFunc, policy: ExpirationPolicy<T>, options: ExpirationCacheOptions = {}) {
     this.#keyFunc = keyFunc;
     this.#policy = policy;
@@ -275,8 +256,6 @@ export class ExpirationCache<T> implements Store<T> {
  * recent.add({ metadata: { name: "a" } });
  * console.log(recent.has("a")); // true, for half a minute
  * ```
- *
- * @category Stores
  */
 export function newTTLStore<T>(
   keyFunc: KeyFunc,
@@ -298,8 +277,6 @@ export function newTTLStore<T>(
  * const store = newExpirationStore(metaNamespaceKey, new TTLPolicy(30_000));
  * store.add({ metadata: { name: "a" } });
  * ```
- *
- * @category Stores
  */
 export function newExpirationStore<T>(
   keyFunc: KeyFunc,

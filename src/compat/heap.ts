@@ -15,11 +15,8 @@ import { KeyedHeap } from "../util/collections.ts";
  * heap.close();
  * await heap.pop().catch((error) => console.log(error instanceof HeapClosedError)); // true
  * ```
- *
- * @category Stores
  */
 export class HeapClosedError extends CacheError {
-  /** Makes the error. */
   constructor(operation: string) {
     super("HeapClosed", `Cannot ${operation}: the heap is closed`);
   }
@@ -37,14 +34,11 @@ export class HeapClosedError extends CacheError {
  *   if (error instanceof HeapItemNotFoundError) console.log(error.key); // 7
  * }
  * ```
- *
- * @category Stores
  */
 export class HeapItemNotFoundError extends CacheError {
   /** The key that is absent. */
   readonly key: string;
 
-  /** Makes the error for a key. */
   constructor(key: string) {
     super("NotFound", `Cannot delete ${JSON.stringify(key)} from the heap: object not found`);
     this.key = key;
@@ -70,8 +64,6 @@ export class HeapItemNotFoundError extends CacheError {
  * heap.bulkAdd([{ name: "later", priority: 2 }, { name: "first", priority: 1 }]);
  * console.log((await heap.pop()).name, heap.listKeys()); // first ["later"]
  * ```
- *
- * @category Stores
  */
 export class Heap<T> {
   readonly #keyFunc: (object: T) => string;
@@ -80,8 +72,6 @@ export class Heap<T> {
   #closed = false;
 
   /**
-   * Makes an empty heap.
-   *
    * @param keyFunc The key of an object.
    * @param less Whether `a` must be popped before `b`; must be a strict order and must not throw.
    */

@@ -25,8 +25,6 @@ import type { ReflectorOptions } from "../reflector/reflector_options.ts";
  * await reflector.run(AbortSignal.abort()); // or a signal that leaves it time
  * console.log(indexer.byIndex("namespace", "shop").length); // 0
  * ```
- *
- * @category Reflector
  */
 export function newNamespaceKeyedIndexerAndReflector<T>(
   source: ListerWatcher<T>,

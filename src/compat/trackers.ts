@@ -24,8 +24,6 @@ import type { SyncedMethod } from "../util/deferred.ts";
  * tracker.finished("shop/web-1");
  * console.log(tracker.hasSynced()); // true
  * ```
- *
- * @category Informers
  */
 export class AsyncTracker<K> {
   /** For log lines. */
@@ -33,7 +31,6 @@ export class AsyncTracker<K> {
   readonly #waiting = new Set<K>();
   readonly #synced = new SyncedLatch(() => this.#waiting.size);
 
-  /** Makes a tracker without items. */
   constructor(name = "") {
     this.name = name;
   }
@@ -82,14 +79,11 @@ export class AsyncTracker<K> {
  * informer.observe(() => names.notify());
  * console.log(await names.get()); // []
  * ```
- *
- * @category Informers
  */
 export class Lazy<V> {
   readonly #evaluate: () => V | Promise<V>;
   #value: Promise<V> | undefined;
 
-  /** Makes one that was not computed yet. */
   constructor(evaluate: () => V | Promise<V>) {
     this.#evaluate = evaluate;
   }

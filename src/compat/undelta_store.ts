@@ -7,8 +7,6 @@ import type { Keyed, Store, Transaction } from "../store/store.ts";
 
 /**
  * Receives the whole content of a store: a new array, in no order that may be relied on, of shared objects.
- *
- * @category Stores
  */
 export type PushFunc<T> = (objects: T[]) => void;
 
@@ -35,14 +33,11 @@ export type PushFunc<T> = (objects: T[]) => void;
  * store.add({ metadata: { name: "a" } }); // ["a"]
  * store.replace([{ metadata: { name: "b" } }, { metadata: { name: "c" } }], "10"); // ["b", "c"]
  * ```
- *
- * @category Stores
  */
 export class UndeltaStore<T> implements Store<T> {
   readonly #push: PushFunc<T>;
   readonly #store: Store<T>;
 
-  /** Makes an empty store. */
   constructor(push: PushFunc<T>, keyFunc: KeyFunc, options: StoreOptions<T> = {}) {
     this.#push = push;
     this.#store = newStore(keyFunc, options);

@@ -18,8 +18,6 @@ import { Latch, type SyncedMethod } from "../util/deferred.ts";
  * tracker.finished();
  * console.log(tracker.hasSynced()); // true
  * ```
- *
- * @category Informers
  */
 export class SingleFileTracker {
   /** For log lines. */

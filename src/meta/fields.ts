@@ -2,11 +2,7 @@
 
 import { quoted, SelectorParseError } from "./label_requirement.ts";
 
-/**
- * One condition of a {@linkcode FieldSelector}.
- *
- * @category Selectors
- */
+/** One condition of a {@linkcode FieldSelector}. */
 export interface FieldRequirement {
   /** The field's path, such as `spec.nodeName`; any text without `=` is allowed. */
   readonly field: string;
@@ -16,18 +12,10 @@ export interface FieldRequirement {
   readonly value: string;
 }
 
-/**
- * Gives the value of a field; a field that is absent (`undefined`) has the empty value.
- *
- * @category Selectors
- */
+/** Gives the value of a field; a field that is absent (`undefined`) has the empty value. */
 export type FieldGetter = (field: string) => string | undefined;
 
-/**
- * Fields by path; only its own properties count.
- *
- * @category Selectors
- */
+/** Fields by path; only its own properties count. */
 export type FieldSet = Readonly<Record<string, string>>;
 
 /**
@@ -42,24 +30,19 @@ export type FieldSet = Readonly<Record<string, string>>;
  * const selector: FieldSelector = parseFieldSelector("spec.nodeName=n1,status.phase!=Failed");
  * console.log(selector.matches({ "spec.nodeName": "n1" })); // true
  * ```
- *
- * @category Selectors
  */
 export class FieldSelector {
   /** In the order of the canonical text. */
   readonly requirements: readonly FieldRequirement[];
-  /** `false` only for {@linkcode fieldsNothing}: no object can match, whatever its fields. */
-  readonly selectable: boolean;
 
   /** Makes a selector of requirements; none = everything. See {@linkcode parseFieldSelector} for text. */
-  constructor(requirements: readonly FieldRequirement[], options: { readonly selectable?: boolean } = {}) {
+  constructor(requirements: readonly FieldRequirement[]) {
     this.requirements = requirements.slice();
-    this.selectable = options.selectable ?? true;
   }
 
   /** Whether it matches every object. */
   get empty(): boolean {
-    return this.selectable && this.requirements.length === 0;
+    return this.requirements.length === 0;
   }
 
   /**
@@ -67,13 +50,9 @@ export class FieldSelector {
    * first that fails.
    */
   matches(fields: FieldGetter | FieldSet): boolean {
-    if (!this.selectable) return false;
     for (const { field, operator, value } of this.requirements) {
-      const actual = typeof fields === "function"
-        ? fields(field) ?? ""
-        : Object.hasOwn(fields, field)
-        ? fields[field]
-        : "";
+      const own = typeof fields === "function" || Object.hasOwn(fields, field);
+      const actual = !own ? "" : typeof fields === "function" ? fields(field) ?? "" : fields[field];
       if ((actual === value) !== (operator === "=")) return false;
     }
     return true;
@@ -81,33 +60,10 @@ export class FieldSelector {
 
   /** The one value that the field must have, or `undefined` if no requirement names one. */
   requiresExactMatch(field: string): string | undefined {
-    return this.requirements.find((requirement) =>
-      requirement.field === field && requirement.operator === "="
-    )
-      ?.value;
+    return this.requirements.find((one) => one.field === field && one.operator === "=")?.value;
   }
 
-  /**
-   * A selector with every field and value replaced by what `transform` returns for them; a server translates
-   * names of an old API version this way. A requirement whose field and value both become empty is dropped.
-   *
-   * @throws What `transform` throws.
-   */
-  transform(
-    transform: (field: string, value: string) => readonly [field: string, value: string],
-  ): FieldSelector {
-    const requirements: FieldRequirement[] = [];
-    for (const requirement of this.requirements) {
-      const [field, value] = transform(requirement.field, requirement.value);
-      if (field !== "" || value !== "") requirements.push({ field, operator: requirement.operator, value });
-    }
-    return new FieldSelector(requirements, { selectable: this.selectable });
-  }
-
-  /**
-   * The canonical text, which parses to an equal selector; `""` for everything, and also for nothing, which
-   * has no text.
-   */
+  /** The canonical text, which parses to an equal selector; `""` for everything. */
   toString(): string {
     return this.requirements
       .map(({ field, operator, value }) => `${field}${operator}${escapeFieldValue(value)}`)
@@ -130,8 +86,6 @@ export class FieldSelector {
  * const selector = parseFieldSelector("metadata.name==web-1");
  * console.log(`${selector}`, selector.requiresExactMatch("metadata.name")); // metadata.name=web-1 web-1
  * ```
- *
- * @category Selectors
  */
 export function parseFieldSelector(selector: string): FieldSelector {
   const requirements: FieldRequirement[] = [];
@@ -155,54 +109,6 @@ export function parseFieldSelector(selector: string): FieldSelector {
 }
 
 /**
- * A selector of the objects whose fields have these values; no fields select everything.
- *
- * Mirrors apimachinery's `fields.SelectorFromSet`, in ascending order of the fields.
- *
- * @example
- * ```ts
- * import { fieldSelectorFromSet } from "@listwatch/cache/selectors";
- * console.log(`${fieldSelectorFromSet({ "metadata.name": "web-1" })}`); // metadata.name=web-1
- * ```
- *
- * @category Selectors
- */
-export function fieldSelectorFromSet(fields: FieldSet): FieldSelector {
-  const names = Object.keys(fields).sort(compareUtf8);
-  return new FieldSelector(names.map((field) => ({ field, operator: "=", value: fields[field] })));
-}
-
-/**
- * The selector that matches every object.
- *
- * @example
- * ```ts
- * import { fieldsEverything } from "@listwatch/cache/selectors";
- * console.log(fieldsEverything().empty); // true
- * ```
- *
- * @category Selectors
- */
-export function fieldsEverything(): FieldSelector {
-  return new FieldSelector([]);
-}
-
-/**
- * The selector that matches no object.
- *
- * @example
- * ```ts
- * import { fieldsNothing } from "@listwatch/cache/selectors";
- * console.log(fieldsNothing().matches({})); // false
- * ```
- *
- * @category Selectors
- */
-export function fieldsNothing(): FieldSelector {
-  return new FieldSelector([], { selectable: false });
-}
-
-/**
  * Escapes a value for the text of a field selector.
  *
  * Mirrors apimachinery's `fields.EscapeValue`.
@@ -212,8 +118,6 @@ export function fieldsNothing(): FieldSelector {
  * import { escapeFieldValue } from "@listwatch/cache/selectors";
  * console.log(escapeFieldValue("a=b,c")); // a\=b\,c
  * ```
- *
- * @category Selectors
  */
 export function escapeFieldValue(value: string): string {
   return value.replace(/[\\,=]/g, "\\$&");
@@ -232,8 +136,6 @@ export function escapeFieldValue(value: string): string {
  * import { unescapeFieldValue } from "@listwatch/cache/selectors";
  * console.log(unescapeFieldValue("a\\=b")); // a=b
  * ```
- *
- * @category Selectors
  */
 export function unescapeFieldValue(value: string): string {
   return unescapeValue(value, value);

@@ -29,7 +29,6 @@ export type KeyFunc = (value: unknown) => string;
  * @category Keys, indices, listers
  */
 export class NoMetaError extends CacheError {
-  /** Makes the error for the value that lacks metadata. */
   constructor(value: unknown) {
     super("NoMeta", `object has no meta: ${describeValue(value)} is not a Kubernetes object with metadata`);
   }
@@ -61,15 +60,9 @@ export class KeyError extends CacheError {
   /** The operation that needed the key, such as `add`. */
   readonly operation: string;
 
-  /** Makes the error from what the key function threw. */
   constructor(object: unknown, operation: string, cause: unknown) {
-    super(
-      "KeyError",
-      `Cannot ${operation} an object: couldn't create key for ${describeValue(object)}: ${
-        errorMessage(cause)
-      }`,
-      { cause },
-    );
+    const why = `couldn't create key for ${describeValue(object)}: ${errorMessage(cause)}`;
+    super("KeyError", `Cannot ${operation} an object: ${why}`, { cause });
     this.object = object;
     this.operation = operation;
   }
@@ -95,12 +88,9 @@ export class UnexpectedKeyFormatError extends CacheError {
   /** The key that does not parse. */
   readonly key: string;
 
-  /** Makes the error for a key. */
   constructor(key: string) {
-    super(
-      "UnexpectedKeyFormat",
-      `unexpected key format: ${JSON.stringify(key)} (want "namespace/name" or "name")`,
-    );
+    const given = JSON.stringify(key);
+    super("UnexpectedKeyFormat", `unexpected key format: ${given} (want "namespace/name" or "name")`);
     this.key = key;
   }
 }
@@ -124,7 +114,6 @@ export class ExplicitKey {
   /** The key. */
   readonly key: string;
 
-  /** Wraps a key. */
   constructor(key: string) {
     this.key = key;
   }
@@ -308,14 +297,14 @@ export function keyOf(keyFunc: KeyFunc, value: unknown, operation: string): stri
   );
 }
 
-/** A short description of a value for error texts: its kind and name if it has them, else its type. */
+/** A value in the words of error texts: its kind and name if it has them, else its type. */
 export function describeValue(value: unknown): string {
   if (value instanceof ExplicitKey) return `the key ${JSON.stringify(value.key)}`;
   if (value instanceof DeletedFinalStateUnknown) return `the tombstone of ${JSON.stringify(value.key)}`;
   const metadata = metaOf(value);
   if (metadata !== undefined) {
     const { kind = "object" } = value as { kind?: string };
-    const name = formatObjectName({ namespace: metadata.namespace ?? "", name: metadata.name ?? "" });
+    const name = metaNamespaceKey(value);
     return name === "" ? `${kind} without a name` : `${kind} ${JSON.stringify(name)}`;
   }
   if (value === null) return "null";

@@ -8,16 +8,10 @@ import { CacheError } from "../util/errors.ts";
  * written.
  *
  * Mirrors apimachinery's `selection.Operator`.
- *
- * @category Selectors
  */
 export type LabelOperator = "=" | "==" | "!=" | "in" | "notin" | "exists" | "!" | "gt" | "lt";
 
-/**
- * Labels as an object carries them; only its own properties count.
- *
- * @category Selectors
- */
+/** Labels as an object carries them; only its own properties count. */
 export type LabelSet = Readonly<Record<string, string>>;
 
 /**
@@ -31,8 +25,6 @@ export type LabelSet = Readonly<Record<string, string>>;
  * const requirement = new LabelRequirement("tier", { operator: "notin", values: ["web", "api"] });
  * console.log(`${requirement}`, requirement.matches({ tier: "db" })); // tier notin (api,web) true
  * ```
- *
- * @category Selectors
  */
 export class LabelRequirement {
   /** The label's key. */
@@ -48,8 +40,6 @@ export class LabelRequirement {
   readonly #bound: bigint | number | undefined;
 
   /**
-   * Makes a requirement.
-   *
    * @throws {SelectorParseError} The key or a value is not a valid label key or value, there are too many or too few
    * values for the operator, or the value of `gt` or `lt` is not a 64-bit signed integer.
    */
@@ -97,21 +87,12 @@ export class LabelRequirement {
 
   /** The canonical text: values in ascending order, blanks only around `in` and `notin`. */
   toString(): string {
-    switch (this.operator) {
-      case "exists":
-        return this.key;
-      case "!":
-        return `!${this.key}`;
-      case "in":
-      case "notin":
-        return `${this.key} ${this.operator} (${this.values.join(",")})`;
-      case "gt":
-        return `${this.key}>${this.values.join(",")}`;
-      case "lt":
-        return `${this.key}<${this.values.join(",")}`;
-      default:
-        return `${this.key}${this.operator}${this.values.join(",")}`;
-    }
+    const { key, operator } = this;
+    const values = this.values.join(",");
+    if (operator === "exists") return key;
+    if (operator === "!") return `!${key}`;
+    if (operator === "in" || operator === "notin") return `${key} ${operator} (${values})`;
+    return `${key}${operator === "gt" ? ">" : operator === "lt" ? "<" : operator}${values}`;
   }
 
   #problem(): string | undefined {
@@ -127,15 +108,9 @@ export class LabelRequirement {
       case "!":
         if (count !== 0) return `"${this.operator}" takes no values`;
         break;
-      case "gt":
-      case "lt":
-      case "=":
-      case "==":
-      case "!=":
-        if (count !== 1) return `"${this.operator}" needs exactly one value, not ${count}`;
-        break;
       default:
-        return `unknown operator ${JSON.stringify(this.operator)}`;
+        if (!BINARY.has(this.operator)) return `unknown operator ${JSON.stringify(this.operator)}`;
+        if (count !== 1) return `"${this.operator}" needs exactly one value, not ${count}`;
     }
     if ((this.operator === "gt" || this.operator === "lt") && this.#bound === undefined) {
       return `"${this.operator}" needs a 64-bit signed integer, not ${quoted(this.values[0])}`;
@@ -148,6 +123,7 @@ export class LabelRequirement {
   }
 }
 
+const BINARY: ReadonlySet<string> = new Set(["=", "==", "!=", "gt", "lt"]);
 const MAX_NAME_LENGTH = 63;
 const MAX_PREFIX_LENGTH = 253;
 
@@ -201,8 +177,8 @@ const INT64_MIN = -(2n ** 63n);
 const SAFE_LENGTH = 15;
 
 /**
- * As Go's strconv.ParseInt(text, 10, 64), https://pkg.go.dev/strconv#ParseInt; `undefined` if the text does not parse. A `number` if the value fits, which
- * costs less; a `number` and a `bigint` compare with each other.
+ * As Go's `strconv.ParseInt(text, 10, 64)`; `undefined` if the text does not parse. A `number` if the value fits,
+ * which costs less; a `number` and a `bigint` compare with each other.
  */
 export function parseInt64(text: string): bigint | number | undefined {
   if (typeof text !== "string" || text.length > MAX_NAME_LENGTH) return undefined;
@@ -229,18 +205,6 @@ const NINE = 0x39;
 const MAX_SHOWN = 200;
 
 /**
- * Options of {@linkcode SelectorParseError}.
- *
- * @category Selectors
- */
-export interface SelectorParseErrorOptions {
-  /** What is wrong, and what would be right. */
-  readonly reason: string;
-  /** The index of the wrong character in the selector, if there is one. */
-  readonly position?: number;
-}
-
-/**
  * A label or field selector does not parse, or has a key or value that Kubernetes does not allow.
  *
  * @example
@@ -252,8 +216,6 @@ export interface SelectorParseErrorOptions {
  *   if (error instanceof SelectorParseError) console.log(error.code, error.position); // ParseError 7
  * }
  * ```
- *
- * @category Selectors
  */
 export class SelectorParseError extends CacheError {
   /** The selector. */
@@ -263,17 +225,19 @@ export class SelectorParseError extends CacheError {
   /** The index of the wrong character in {@linkcode SelectorParseError.selector}, if there is one. */
   readonly position: number | undefined;
 
-  /** Makes the error for a selector. */
-  constructor(kind: "label" | "field", selector: string, options: SelectorParseErrorOptions) {
-    const shown = selector.length > MAX_SHOWN ? `${selector.slice(0, MAX_SHOWN)}...` : selector;
-    super("ParseError", `Cannot use the ${kind} selector ${JSON.stringify(shown)}: ${options.reason}`);
+  constructor(
+    kind: "label" | "field",
+    selector: string,
+    { reason, position }: { readonly reason: string; readonly position?: number },
+  ) {
+    super("ParseError", `Cannot use the ${kind} selector ${quoted(selector, MAX_SHOWN)}: ${reason}`);
     this.selector = selector;
-    this.reason = options.reason;
-    this.position = options.position;
+    this.reason = reason;
+    this.position = position;
   }
 }
 
 /** A text in quotes, shortened if it is long. */
-export function quoted(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text);
+export function quoted(text: string, longest = 80): string {
+  return JSON.stringify(text.length > longest ? `${text.slice(0, longest)}...` : text);
 }

@@ -20,8 +20,6 @@ import {
  * const selector: LabelSelector = parseLabelSelector("app=web,tier notin (db)");
  * console.log(selector.matches({ app: "web" }), selector.empty); // true false
  * ```
- *
- * @category Selectors
  */
 export class LabelSelector {
   /**
@@ -67,11 +65,6 @@ export class LabelSelector {
       : undefined;
   }
 
-  /** A selector with additional requirements; a selector of nothing stays a selector of nothing. */
-  add(requirements: readonly LabelRequirement[]): LabelSelector {
-    return this.selectable ? new LabelSelector(this.requirements.concat(requirements)) : this;
-  }
-
   /**
    * The canonical text, which parses to an equal selector; `""` for everything, and also for nothing, which
    * has no text ({@linkcode LabelSelector.selectable} distinguishes them).
@@ -96,8 +89,6 @@ export class LabelSelector {
  * console.log(`${selector}`); // !canary,tier in (api,web)
  * console.log(selector.matches({ tier: "api" })); // true
  * ```
- *
- * @category Selectors
  */
 export function parseLabelSelector(selector: string): LabelSelector {
   return new LabelSelector(parseLabelRequirements(selector));
@@ -115,18 +106,12 @@ export function parseLabelSelector(selector: string): LabelSelector {
  * import { labelSelectorFromSet } from "@listwatch/cache/selectors";
  * console.log(`${labelSelectorFromSet({ tier: "db", app: "shop" })}`); // app=shop,tier=db
  * ```
- *
- * @category Selectors
  */
 export function labelSelectorFromSet(labels: LabelSet): LabelSelector {
   return new LabelSelector(requirementsOfSet(labels));
 }
 
-/**
- * A Kubernetes `LabelSelector`, as the spec of a Deployment or a Service account holds it.
- *
- * @category Selectors
- */
+/** A Kubernetes `LabelSelector`, as the spec of a Deployment or a Service account holds it. */
 export interface LabelSelectorSpec {
   /** Labels that an object must carry. */
   readonly matchLabels?: LabelSet | null;
@@ -161,8 +146,6 @@ const SPEC_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map<string, Label
  * const deployment = { spec: { selector: { matchLabels: { app: "web" } } } };
  * console.log(labelSelectorFromSpec(deployment.spec.selector).matches({ app: "web" })); // true
  * ```
- *
- * @category Selectors
  */
 export function labelSelectorFromSpec(spec: LabelSelectorSpec | null | undefined): LabelSelector {
   if (spec === null || spec === undefined) return labelsNothing();
@@ -188,8 +171,6 @@ export function labelSelectorFromSpec(spec: LabelSelectorSpec | null | undefined
  * import { labelsEverything } from "@listwatch/cache/selectors";
  * console.log(labelsEverything().matches(undefined)); // true
  * ```
- *
- * @category Selectors
  */
 export function labelsEverything(): LabelSelector {
   return new LabelSelector([]);
@@ -203,8 +184,6 @@ export function labelsEverything(): LabelSelector {
  * import { labelsNothing } from "@listwatch/cache/selectors";
  * console.log(labelsNothing().matches({ app: "web" }), labelsNothing().selectable); // false false
  * ```
- *
- * @category Selectors
  */
 export function labelsNothing(): LabelSelector {
   return new LabelSelector([], { selectable: false });
@@ -217,4 +196,4 @@ function requirementsOfSet(labels: LabelSet): LabelRequirement[] {
 }
 
 export { type LabelOperator, LabelRequirement, type LabelSet } from "./label_requirement.ts";
-export { SelectorParseError, type SelectorParseErrorOptions } from "./label_requirement.ts";
+export { SelectorParseError } from "./label_requirement.ts";

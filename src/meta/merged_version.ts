@@ -13,8 +13,6 @@ export interface MergedVersion {
 /** The most shards. */
 export const MOST_SHARDS = 999;
 
-// Of the greatest version that an API server has, 2^64 - 1.
-const API_SERVER_DIGITS = 20;
 const LAYOUT_DIGITS = 10;
 const COUNT_DIGITS = 3;
 const TAIL_DIGITS = LAYOUT_DIGITS + COUNT_DIGITS;
@@ -77,9 +75,6 @@ export function decodeMergedVersion(text: string): MergedVersion | undefined {
  * must have been reached: the greater number alone says nothing.
  */
 export function hasReached(version: string, wanted: string): boolean {
-  if (version.length <= API_SERVER_DIGITS && wanted.length <= API_SERVER_DIGITS) {
-    return compareResourceVersions(version, wanted) >= 0;
-  }
   if (version === wanted) return true;
   const [whole, other] = [decodeMergedVersion(version), decodeMergedVersion(wanted)];
   if (whole === undefined || other === undefined) {

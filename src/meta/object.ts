@@ -165,7 +165,6 @@ export class DeletedFinalStateUnknown<T> {
   /** The last known state, if there is one. */
   readonly object: T | undefined;
 
-  /** Makes a tombstone for the object that had this key. */
   constructor(key: string, object: T | undefined) {
     this.key = key;
     this.object = object;

@@ -44,7 +44,6 @@ export class NetworkError extends CacheError {
   /** What happened, as far as the runtime reports it. */
   readonly reason: NetworkFailure;
 
-  /** Makes the error. */
   constructor(reason: NetworkFailure, message: string, options: { readonly cause?: unknown } = {}) {
     super("Network", message, options);
     this.reason = reason;
@@ -77,7 +76,6 @@ export type NetworkFailure =
  * @category Objects and errors
  */
 export class DecodeError extends CacheError {
-  /** Makes the error. */
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super("Decode", message, options);
   }

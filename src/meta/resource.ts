@@ -24,18 +24,6 @@ export interface GroupVersionKind {
 }
 
 /**
- * Options of {@linkcode resourcePath}.
- *
- * @category Cluster
- */
-export interface ResourcePathOptions {
-  /** Only this namespace; absent or empty: all namespaces, or a cluster-scoped resource. */
-  readonly namespace?: string;
-  /** One object. */
-  readonly name?: string;
-}
-
-/**
  * A resource as text: `version/resource` for the core group, otherwise `group/version/resource`. The resource
  * is the lower-case plural, not the kind. A text that is known only at run time is read by {@linkcode
  * parseResource}.
@@ -69,10 +57,9 @@ export function parseResource(text: string): GroupVersionResource {
   const wellFormed = (parts.length === 2 || parts.length === 3) &&
     (group === "" || DNS_SUBDOMAIN.test(group)) && DNS_LABEL.test(version) && DNS_LABEL.test(resource);
   if (!wellFormed || (parts.length === 3 && group === "")) {
+    const given = JSON.stringify(text);
     throw new TypeError(
-      `Cannot read ${
-        JSON.stringify(text)
-      } as a resource: write "version/resource" for the core group, such as "v1/pods", ` +
+      `Cannot read ${given} as a resource: write "version/resource" for the core group, such as "v1/pods", ` +
         `or "group/version/resource", such as "apps/v1/deployments"`,
     );
   }
@@ -112,7 +99,7 @@ export function resourceOf<T>(text: ResourceName): ResourceOf<T> {
 }
 
 /**
- * A resource as text, in the form that {@linkcode parseResource} reads.
+ * A resource as text: what {@linkcode parseResource} reads.
  *
  * @example
  * ```ts
@@ -151,6 +138,9 @@ export function groupVersion(of: { readonly group: string; readonly version: str
 /**
  * The path of a resource on an API server, without a query.
  *
+ * @param options.namespace Only this namespace; absent or empty: all namespaces, or a cluster-scoped resource.
+ * @param options.name One object.
+ *
  * @throws {TypeError} The namespace or the name cannot be part of a path: `.`, `..`, or anything with a slash or a
  * percent sign. API servers refuse them too, and a URL with dots has another path.
  *
@@ -165,8 +155,10 @@ export function groupVersion(of: { readonly group: string; readonly version: str
  *
  * @category Cluster
  */
-export function resourcePath(gvr: GroupVersionResource, options: ResourcePathOptions = {}): string {
-  const { namespace, name } = options;
+export function resourcePath(
+  gvr: GroupVersionResource,
+  { namespace, name }: { readonly namespace?: string; readonly name?: string } = {},
+): string {
   let path = gvr.group === "" ? `/api/${gvr.version}` : `/apis/${gvr.group}/${gvr.version}`;
   if (namespace) path += `/namespaces/${pathSegment(namespace, "namespace")}`;
   path += `/${gvr.resource}`;
@@ -176,10 +168,9 @@ export function resourcePath(gvr: GroupVersionResource, options: ResourcePathOpt
 
 function pathSegment(text: string, what: string): string {
   if (text === "." || text === ".." || /[/%]/.test(text)) {
+    const given = JSON.stringify(text);
     throw new TypeError(
-      `Cannot make a path with the ${what} ${
-        JSON.stringify(text)
-      }: it must not be "." or "..", nor contain "/" or "%"`,
+      `Cannot make a path with the ${what} ${given}: it must not be "." or "..", nor contain "/" or "%"`,
     );
   }
   return encodeURIComponent(text);

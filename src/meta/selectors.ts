@@ -16,10 +16,7 @@ export {
   type FieldGetter,
   type FieldRequirement,
   FieldSelector,
-  fieldSelectorFromSet,
   type FieldSet,
-  fieldsEverything,
-  fieldsNothing,
   parseFieldSelector,
   unescapeFieldValue,
 } from "./fields.ts";
@@ -35,5 +32,4 @@ export {
   labelsNothing,
   parseLabelSelector,
   SelectorParseError,
-  type SelectorParseErrorOptions,
 } from "./labels.ts";

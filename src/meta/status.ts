@@ -75,28 +75,13 @@ export function newStatus(code: number, reason: string, message: string, details
 }
 
 /**
- * Options of {@linkcode StatusError}.
- *
- * @category Objects and errors
- */
-export interface StatusErrorOptions {
-  /** The error's text; the message of the status by default. */
-  readonly message?: string;
-  /** The error that caused this one. */
-  readonly cause?: unknown;
-  /** How long to wait before the next attempt, in milliseconds, from a `Retry-After` header. */
-  readonly retryAfterMs?: number;
-}
-
-/**
  * An API server refused: its answer was not a success, or a watch brought an ERROR event.
  *
  * @example
  * ```ts
- * import { isNotFound, StatusError } from "@listwatch/cache";
- * import { newStatus } from "@listwatch/cache/client";
- * const error = new StatusError(newStatus(404, "NotFound", 'pods "web-1" not found'));
- * console.log(isNotFound(error), error.message); // true pods "web-1" not found
+ * import { StatusError } from "@listwatch/cache";
+ * const error = new StatusError({ code: 404, reason: "NotFound", message: 'pods "web-1" not found' });
+ * console.log(error.httpStatus, error.message); // 404 pods "web-1" not found
  * ```
  *
  * @category Objects and errors
@@ -111,8 +96,14 @@ export class StatusError extends CacheError {
   /** How long the server asks to wait, in milliseconds, if it does. */
   readonly retryAfterMs: number | undefined;
 
-  /** Wraps a `Status`. */
-  constructor(status: Status, options: StatusErrorOptions = {}) {
+  /**
+   * @param options.message The error's text; the message of the status by default.
+   * @param options.retryAfterMs From a `Retry-After` header; that of the status by default.
+   */
+  constructor(
+    status: Status,
+    options: { readonly message?: string; readonly cause?: unknown; readonly retryAfterMs?: number } = {},
+  ) {
     super(
       "Status",
       options.message || status.message || status.reason ||
@@ -133,9 +124,9 @@ export class StatusError extends CacheError {
  * @example
  * ```ts
  * import { StatusError } from "@listwatch/cache";
- * import { newStatus, statusErrorOf } from "@listwatch/cache/client";
- * const inner = new StatusError(newStatus(410, "Expired", "too old"));
- * console.log(statusErrorOf(new Error("failed to list pods", { cause: inner })) === inner); // true
+ * import { statusErrorOf } from "@listwatch/cache/client";
+ * const cause = new StatusError({ code: 410, reason: "Expired" });
+ * console.log(statusErrorOf(new Error("failed to list pods", { cause })) === cause); // true
  * ```
  *
  * @category Objects and errors
@@ -151,26 +142,11 @@ function hasReason(error: unknown, reason: string, code: number): boolean {
   return found.reason === reason || (!KNOWN_REASONS.has(found.reason) && found.httpStatus === code);
 }
 
-const KNOWN_REASONS: ReadonlySet<string> = new Set([
-  "Unauthorized",
-  "Forbidden",
-  "NotFound",
-  "AlreadyExists",
-  "Conflict",
-  "Gone",
-  "Invalid",
-  "ServerTimeout",
-  "Timeout",
-  "TooManyRequests",
-  "BadRequest",
-  "MethodNotAllowed",
-  "NotAcceptable",
-  "RequestEntityTooLarge",
-  "UnsupportedMediaType",
-  "InternalError",
-  "Expired",
-  "ServiceUnavailable",
-]);
+const KNOWN_REASONS: ReadonlySet<string> = /* @__PURE__ */ new Set(
+  ("Unauthorized Forbidden NotFound AlreadyExists Conflict Gone Invalid ServerTimeout Timeout TooManyRequests " +
+    "BadRequest MethodNotAllowed NotAcceptable RequestEntityTooLarge UnsupportedMediaType InternalError Expired " +
+    "ServiceUnavailable").split(" "),
+);
 
 /**
  * The resourceVersion or the continue token is too old: the reason is Expired or Gone, or the answer was an
@@ -179,8 +155,7 @@ const KNOWN_REASONS: ReadonlySet<string> = new Set([
  * @example
  * ```ts
  * import { isExpired, StatusError } from "@listwatch/cache";
- * import { newStatus } from "@listwatch/cache/client";
- * console.log(isExpired(new StatusError(newStatus(410, "Expired", "too old resource version")))); // true
+ * console.log(isExpired(new StatusError({ code: 410, reason: "Expired" }))); // true
  * ```
  *
  * @category Objects and errors
@@ -203,23 +178,21 @@ const TOO_LARGE = "Too large resource version";
  * @example
  * ```ts
  * import { StatusError } from "@listwatch/cache";
- * import { isResourceVersionTooLarge, newStatus } from "@listwatch/cache/client";
- * const details = { causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }] };
- * console.log(isResourceVersionTooLarge(new StatusError(newStatus(504, "Timeout", "Too large", details)))); // true
+ * import { isResourceVersionTooLarge } from "@listwatch/cache/client";
+ * const details = { causes: [{ reason: "ResourceVersionTooLarge" }] };
+ * console.log(isResourceVersionTooLarge(new StatusError({ code: 504, reason: "Timeout", details }))); // true
  * ```
  *
  * @category Objects and errors
  */
 export function isResourceVersionTooLarge(error: unknown): boolean {
-  const found = statusErrorOf(error);
-  if (found === undefined) return false;
-  const { details, message = "" } = found.status;
   // Servers of every generation send details; a text alone may come from a proxy.
+  const { details, message = "" } = statusErrorOf(error)?.status ?? {};
   if (details === undefined) return false;
   const { causes = [] } = details;
-  if (causes.some((cause) => cause.reason === "ResourceVersionTooLarge")) return true;
-  if (!isTimeout(error)) return false;
-  return causes.some((cause) => cause.message === TOO_LARGE) || message.includes(TOO_LARGE);
+  return causes.some(({ reason }) => reason === "ResourceVersionTooLarge") ||
+    (isTimeout(error) &&
+      (message.includes(TOO_LARGE) || causes.some((cause) => cause.message === TOO_LARGE)));
 }
 
 /**
@@ -228,8 +201,7 @@ export function isResourceVersionTooLarge(error: unknown): boolean {
  * @example
  * ```ts
  * import { isTooManyRequests, StatusError } from "@listwatch/cache";
- * import { newStatus } from "@listwatch/cache/client";
- * console.log(isTooManyRequests(new StatusError(newStatus(429, "TooManyRequests", "slow down")))); // true
+ * console.log(isTooManyRequests(new StatusError({ code: 429, reason: "TooManyRequests" }))); // true
  * ```
  *
  * @category Objects and errors
@@ -244,8 +216,8 @@ export function isTooManyRequests(error: unknown): boolean {
  * @example
  * ```ts
  * import { StatusError } from "@listwatch/cache";
- * import { isInternalError, newStatus } from "@listwatch/cache/client";
- * console.log(isInternalError(new StatusError(newStatus(500, "InternalError", "etcdserver: leader changed")))); // true
+ * import { isInternalError } from "@listwatch/cache/client";
+ * console.log(isInternalError(new StatusError({ code: 500, reason: "InternalError" }))); // true
  * ```
  *
  * @category Objects and errors
@@ -260,8 +232,8 @@ export function isInternalError(error: unknown): boolean {
  * @example
  * ```ts
  * import { StatusError } from "@listwatch/cache";
- * import { isServiceUnavailable, newStatus } from "@listwatch/cache/client";
- * console.log(isServiceUnavailable(new StatusError(newStatus(503, "ServiceUnavailable", "no endpoints")))); // true
+ * import { isServiceUnavailable } from "@listwatch/cache/client";
+ * console.log(isServiceUnavailable(new StatusError({ code: 503, reason: "ServiceUnavailable" }))); // true
  * ```
  *
  * @category Objects and errors
@@ -276,8 +248,8 @@ export function isServiceUnavailable(error: unknown): boolean {
  * @example
  * ```ts
  * import { StatusError } from "@listwatch/cache";
- * import { isTimeout, newStatus } from "@listwatch/cache/client";
- * console.log(isTimeout(new StatusError(newStatus(504, "Timeout", "the server took too long")))); // true
+ * import { isTimeout } from "@listwatch/cache/client";
+ * console.log(isTimeout(new StatusError({ code: 504, reason: "Timeout" }))); // true
  * ```
  *
  * @category Objects and errors
@@ -292,8 +264,7 @@ export function isTimeout(error: unknown): boolean {
  * @example
  * ```ts
  * import { isUnauthorized, StatusError } from "@listwatch/cache";
- * import { newStatus } from "@listwatch/cache/client";
- * console.log(isUnauthorized(new StatusError(newStatus(401, "Unauthorized", "Unauthorized")))); // true
+ * console.log(isUnauthorized(new StatusError({ code: 401, reason: "Unauthorized" }))); // true
  * ```
  *
  * @category Objects and errors
@@ -308,8 +279,7 @@ export function isUnauthorized(error: unknown): boolean {
  * @example
  * ```ts
  * import { isForbidden, StatusError } from "@listwatch/cache";
- * import { newStatus } from "@listwatch/cache/client";
- * console.log(isForbidden(new StatusError(newStatus(403, "Forbidden", "pods is forbidden")))); // true
+ * console.log(isForbidden(new StatusError({ code: 403, reason: "Forbidden" }))); // true
  * ```
  *
  * @category Objects and errors
@@ -324,8 +294,7 @@ export function isForbidden(error: unknown): boolean {
  * @example
  * ```ts
  * import { isNotFound, StatusError } from "@listwatch/cache";
- * import { newStatus } from "@listwatch/cache/client";
- * console.log(isNotFound(new StatusError(newStatus(404, "NotFound", 'pods "web-1" not found')))); // true
+ * console.log(isNotFound(new StatusError({ code: 404, reason: "NotFound" }))); // true
  * ```
  *
  * @category Objects and errors
@@ -340,8 +309,7 @@ export function isNotFound(error: unknown): boolean {
  * @example
  * ```ts
  * import { isConflict, StatusError } from "@listwatch/cache";
- * import { newStatus } from "@listwatch/cache/client";
- * console.log(isConflict(new StatusError(newStatus(409, "Conflict", "the object has been modified")))); // true
+ * console.log(isConflict(new StatusError({ code: 409, reason: "Conflict" }))); // true
  * ```
  *
  * @category Objects and errors
@@ -356,8 +324,7 @@ export function isConflict(error: unknown): boolean {
  * @example
  * ```ts
  * import { isAlreadyExists, StatusError } from "@listwatch/cache";
- * import { newStatus } from "@listwatch/cache/client";
- * console.log(isAlreadyExists(new StatusError(newStatus(409, "AlreadyExists", 'pods "web-1" already exists')))); // true
+ * console.log(isAlreadyExists(new StatusError({ code: 409, reason: "AlreadyExists" }))); // true
  * ```
  *
  * @category Objects and errors
@@ -372,8 +339,7 @@ export function isAlreadyExists(error: unknown): boolean {
  * @example
  * ```ts
  * import { isInvalid, StatusError } from "@listwatch/cache";
- * import { newStatus } from "@listwatch/cache/client";
- * console.log(isInvalid(new StatusError(newStatus(422, "Invalid", "metadata.name: Required value")))); // true
+ * console.log(isInvalid(new StatusError({ code: 422, reason: "Invalid" }))); // true
  * ```
  *
  * @category Objects and errors
@@ -388,8 +354,8 @@ export function isInvalid(error: unknown): boolean {
  * @example
  * ```ts
  * import { StatusError } from "@listwatch/cache";
- * import { isBadRequest, newStatus } from "@listwatch/cache/client";
- * console.log(isBadRequest(new StatusError(newStatus(400, "BadRequest", "invalid label selector")))); // true
+ * import { isBadRequest } from "@listwatch/cache/client";
+ * console.log(isBadRequest(new StatusError({ code: 400, reason: "BadRequest" }))); // true
  * ```
  *
  * @category Objects and errors

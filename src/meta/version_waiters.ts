@@ -8,11 +8,9 @@ import { hasReached } from "./merged_version.ts";
 /** How a wait ended. `stopped`: the version will not change any more. */
 export type WaitEnd = "reached" | "stopped" | "aborted" | "timedOut";
 
-/** Options of {@linkcode VersionWaiters.wait}. */
+/** What else ends a wait: a signal, a time in milliseconds. */
 export interface VersionWaitOptions {
-  /** Ends the wait. */
   readonly signal?: AbortSignal | undefined;
-  /** Ends the wait after this many milliseconds; never by default. */
   readonly timeoutMs?: number;
 }
 

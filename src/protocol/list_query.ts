@@ -1,7 +1,7 @@
 /** The query of a list or a watch. */
 
 import { errorMessage } from "../util/errors.ts";
-import { type FieldSelector, parseFieldSelector } from "../meta/fields.ts";
+import { escapeFieldValue, type FieldSelector, parseFieldSelector } from "../meta/fields.ts";
 import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
 import type { FieldRules } from "./selectable_fields.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
@@ -83,7 +83,8 @@ export function parseListQuery(
     checkLength("label", query.labelSelector, limits);
     checkLength("field", query.fieldSelector, limits);
     const labels = query.labelSelector === "" ? undefined : parseLabelSelector(query.labelSelector);
-    const fieldSelector = query.fieldSelector || ofName(options.name);
+    const ofName = options.name === undefined ? "" : `metadata.name=${escapeFieldValue(options.name)}`;
+    const fieldSelector = query.fieldSelector || ofName;
     const fields = fieldSelector === "" ? undefined : parseFieldSelector(fieldSelector);
     if (options.name !== undefined && fields?.requiresExactMatch("metadata.name") !== options.name) {
       throw new TypeError("fieldSelector metadata.name doesn't match requested name");
@@ -158,10 +159,6 @@ function decode(params: URLSearchParams): RawQuery {
     allowWatchBookmarks: boolean(params, "allowWatchBookmarks") ?? false,
     sendInitialEvents: boolean(params, "sendInitialEvents"),
   };
-}
-
-function ofName(name: string | undefined): string {
-  return name === undefined ? "" : `metadata.name=${name.replace(/[\\,=]/g, "\\$&")}`;
 }
 
 function checkLength(kind: string, selector: string, limits: ListQueryLimits | undefined): void {

@@ -2,11 +2,7 @@
 
 import type { DeletedFinalStateUnknown } from "../meta/object.ts";
 
-/**
- * The payload of a `ReplacedAll` delta: a whole list, to be applied as one step.
- *
- * @category Queues
- */
+/** The payload of a `ReplacedAll` delta: a whole list, to be applied as one step. */
 export interface ReplacedAllInfo<T> {
   /** The resourceVersion of the list. */
   readonly resourceVersion: string;
@@ -14,21 +10,13 @@ export interface ReplacedAllInfo<T> {
   readonly objects: readonly T[];
 }
 
-/**
- * The payload of a `Bookmark` delta: nothing changed up to this resourceVersion.
- *
- * @category Queues
- */
+/** The payload of a `Bookmark` delta: nothing changed up to this resourceVersion. */
 export interface BookmarkInfo {
   /** The resourceVersion of the bookmark. */
   readonly resourceVersion: string;
 }
 
-/**
- * The types of deltas.
- *
- * @category Queues
- */
+/** The types of deltas. */
 export type DeltaType = Delta<unknown>["type"];
 
 /**
@@ -41,8 +29,6 @@ export type DeltaType = Delta<unknown>["type"];
  * - `ReplacedAll`, `SyncAll`, `Bookmark`: what `RealFIFO` queues in its atomic mode.
  *
  * Mirrors client-go's `Delta`.
- *
- * @category Queues
  */
 export type Delta<T> =
   | { readonly type: "Added" | "Updated"; readonly object: T }
@@ -57,28 +43,16 @@ export type Delta<T> =
   | { readonly type: "SyncAll"; readonly object: SyncAllInfo }
   | { readonly type: "Bookmark"; readonly object: BookmarkInfo };
 
-/**
- * The payload of a `SyncAll` delta: none.
- *
- * @category Queues
- */
+/** The payload of a `SyncAll` delta: none. */
 export type SyncAllInfo = Readonly<Record<never, never>>;
 
-/**
- * A delta of one object: what `DeltaFIFO` holds.
- *
- * @category Queues
- */
+/** A delta of one object: what `DeltaFIFO` holds. */
 export type ObjectDelta<T> = Extract<
   Delta<T>,
   { type: "Added" | "Updated" | "Replaced" | "Sync" | "Deleted" }
 >;
 
-/**
- * Changes, oldest first. Never empty when a queue hands them out.
- *
- * @category Queues
- */
+/** Changes, oldest first. Never empty when a queue hands them out. */
 export type Deltas<T> = readonly Delta<T>[];
 
 /**
@@ -89,8 +63,6 @@ export type Deltas<T> = readonly Delta<T>[];
  * import { oldest } from "@listwatch/cache/queue";
  * console.log(oldest([{ type: "Added", object: "a1" }])?.type); // Added
  * ```
- *
- * @category Queues
  */
 export function oldest<D>(deltas: readonly D[]): D | undefined {
   return deltas[0];
@@ -104,8 +76,6 @@ export function oldest<D>(deltas: readonly D[]): D | undefined {
  * import { newest } from "@listwatch/cache/queue";
  * console.log(newest([{ type: "Added", object: "a1" }, { type: "Updated", object: "a2" }])?.type); // Updated
  * ```
- *
- * @category Queues
  */
 export function newest<D>(deltas: readonly D[]): D | undefined {
   return deltas[deltas.length - 1];

@@ -25,11 +25,7 @@ import { ErrRequeue, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
 import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 import type { KeyListerGetter, Queue, Queued } from "./queue.ts";
 
-/**
- * Options of {@linkcode DeltaFIFO}.
- *
- * @category Queues
- */
+/** Options of {@linkcode DeltaFIFO}. */
 export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
   /**
    * Computes keys; `metaNamespaceKey` by default. Tombstones and deltas are unwrapped before it is called.
@@ -53,11 +49,7 @@ export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
   readonly onTransformFailure?: OnTransformFailure<T>;
 }
 
-/**
- * The deltas of one key, oldest first: what {@linkcode DeltaFIFO} hands out.
- *
- * @category Queues
- */
+/** The deltas of one key, oldest first: what {@linkcode DeltaFIFO} hands out. */
 export type ObjectDeltas<T> = readonly ObjectDelta<T>[];
 
 /**
@@ -75,8 +67,6 @@ export type ObjectDeltas<T> = readonly ObjectDelta<T>[];
  * const deltas = await queue.pop(() => {});
  * console.log(deltas.map((delta) => delta.type)); // ["Added", "Updated"]
  * ```
- *
- * @category Queues
  */
 export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implements Queue<T> {
   readonly #keyFunc: KeyFunc;
@@ -87,7 +77,6 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
   /** What runs on objects as they are queued. */
   readonly transform: TransformFunc<T> | undefined;
 
-  /** Makes an empty queue. */
   constructor(options: DeltaFIFOOptions<T> = {}) {
     super(options);
     this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;

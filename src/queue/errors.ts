@@ -15,11 +15,8 @@ import { CacheError, errorMessage } from "../util/errors.ts";
  * queue.close();
  * await queue.pop(() => {}).catch((error) => console.log(error instanceof FIFOClosedError)); // true
  * ```
- *
- * @category Queues
  */
 export class FIFOClosedError extends CacheError {
-  /** Makes the error. */
   constructor() {
     super("FIFOClosed", "DeltaFIFO: manipulating with closed queue");
   }
@@ -43,8 +40,6 @@ export class FIFOClosedError extends CacheError {
  * });
  * console.log(queue.listKeys()); // ["a"]
  * ```
- *
- * @category Queues
  */
 export class ErrRequeue extends CacheError {
   /** Makes the error; with a `cause`, `pop` reports that one. */
@@ -69,11 +64,8 @@ export class ErrRequeue extends CacheError {
  *   console.log(error instanceof KeyError && error.cause instanceof ZeroLengthDeltasError); // true
  * }
  * ```
- *
- * @category Queues
  */
 export class ZeroLengthDeltasError extends CacheError {
-  /** Makes the error. */
   constructor() {
     super("ZeroLengthDeltas", "0 length Deltas object; can't get key");
   }
@@ -91,11 +83,8 @@ export class ZeroLengthDeltasError extends CacheError {
  *   console.log(error instanceof NotDeltasError); // true
  * }
  * ```
- *
- * @category Queues
  */
 export class NotDeltasError extends CacheError {
-  /** Makes the error for a value. */
   constructor(value: unknown) {
     super("NotDeltas", `object must be of type deltas, but got a value of type ${typeof value}`);
   }

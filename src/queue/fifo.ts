@@ -6,13 +6,6 @@ import { ErrRequeue } from "./errors.ts";
 import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 
 /**
- * Options of {@linkcode FIFO}.
- *
- * @category Queues
- */
-export type FIFOOptions = SlowTraceOptions;
-
-/**
  * A queue of keys in the order they first came, with the newest object of each: an object that changes while
  * it waits is popped once, at its old place, in its newest state. A delete takes the object out of the queue
  * unseen.
@@ -30,15 +23,12 @@ export type FIFOOptions = SlowTraceOptions;
  * const popped = await queue.pop(() => {});
  * console.log(popped.metadata.name, popped.n); // a 2
  * ```
- *
- * @category Queues
  */
 export class FIFO<T> extends PoppingQueue<T, string> {
   readonly #keyFunc: KeyFunc;
   #items = new Map<string, T>();
 
-  /** Makes an empty queue. */
-  constructor(keyFunc: KeyFunc, options: FIFOOptions = {}) {
+  constructor(keyFunc: KeyFunc, options: SlowTraceOptions = {}) {
     super(options);
     this.#keyFunc = keyFunc;
   }

@@ -27,7 +27,7 @@ export {
 } from "./delta.ts";
 export { DeltaFIFO, type DeltaFIFOOptions, type ObjectDeltas } from "./delta_fifo.ts";
 export { FIFOClosedError, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
-export { FIFO, type FIFOOptions } from "./fifo.ts";
+export { FIFO } from "./fifo.ts";
 export type { SlowTraceOptions } from "./popping.ts";
 export type {
   KeyListerGetter,

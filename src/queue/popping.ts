@@ -50,8 +50,6 @@ export class InitialPopulation {
 /**
  * How a slow consumer is reported: one that takes longer than 100 ms for an item (1 s at most for a batch)
  * while more than 10 others wait.
- *
- * @category Queues
  */
 export interface SlowTraceOptions {
   /** The queue's name in log lines. */
@@ -147,7 +145,6 @@ export abstract class PoppingQueue<I, P = unknown> {
   readonly #slow: SlowTrace;
   #closed = false;
 
-  /** Takes the options that every queue has. */
   constructor(options: SlowTraceOptions) {
     this.#slow = new SlowTrace(options);
   }

@@ -12,8 +12,6 @@ import type { Deltas } from "./delta.ts";
  * continues.
  *
  * Mirrors client-go's `ReflectorStore` with its optional parts.
- *
- * @category Queues
  */
 export interface ReflectorStore<T> {
   /** An ADDED event. */
@@ -41,8 +39,6 @@ export interface ReflectorStore<T> {
  * The objects that the consumer knows: lets a queue notice what a list no longer has.
  *
  * Mirrors client-go's `KeyListerGetter`. Every `Store` is one.
- *
- * @category Queues
  */
 export interface KeyListerGetter<T> {
   /** The known keys. */
@@ -57,23 +53,13 @@ export interface KeyListerGetter<T> {
  *
  * @param item What was popped.
  * @param isInInitialList Whether it was popped before the queue had synced.
- *
- * @category Queues
  */
 export type PopProcessFunc<I> = (item: I, isInInitialList: boolean) => void | Promise<void>;
 
-/**
- * As {@linkcode PopProcessFunc}, without waiting for anything.
- *
- * @category Queues
- */
+/** As {@linkcode PopProcessFunc}, without waiting for anything. */
 export type SyncProcessFunc<I> = (item: I, isInInitialList: boolean) => void;
 
-/**
- * Options of `pop`.
- *
- * @category Queues
- */
+/** Options of `pop`. */
 export interface PopOptions {
   /** Ends the wait for an item; `pop` then rejects with its reason, and nothing was popped. */
   readonly signal?: AbortSignal;
@@ -83,8 +69,6 @@ export interface PopOptions {
  * A queue of changes, which a `Controller` drains.
  *
  * Mirrors client-go's `Queue`.
- *
- * @category Queues
  */
 export interface Queue<T> extends ReflectorStore<T> {
   /**
@@ -120,9 +104,5 @@ export interface Queue<T> extends ReflectorStore<T> {
   readonly transform?: TransformFunc<T> | undefined;
 }
 
-/**
- * What a queue's items may be where only a key is needed.
- *
- * @category Queues
- */
+/** What a queue's items may be where only a key is needed. */
 export type Queued<T> = T | DeletedFinalStateUnknown<T>;

@@ -18,11 +18,7 @@ import type { Delta, Deltas } from "./delta.ts";
 import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncProcessFunc } from "./queue.ts";
 
-/**
- * What every {@linkcode RealFIFO} can be given.
- *
- * @category Queues
- */
+/** What every {@linkcode RealFIFO} can be given. */
 export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
   /** Computes keys; `metaNamespaceKey` by default. Tombstones are unwrapped before it is called. */
   readonly keyFunc?: KeyFunc;
@@ -42,8 +38,6 @@ export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
  *
  * client-go's `UnlockWhileProcessing` has no counterpart: there is no lock to give up, and a process callback
  * may always write to the queue.
- *
- * @category Queues
  */
 export type RealFIFOOptions<T> =
   & RealFIFOCommonOptions<T>
@@ -90,8 +84,6 @@ const DEFAULT_BATCH_SIZE = 1_000;
  * queue.tryPop(([delta]) => console.log(delta.type)); // ReplacedAll
  * queue.tryPop(([delta]) => console.log(delta.type)); // Updated
  * ```
- *
- * @category Queues
  */
 export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Queue<T> {
   readonly #keyFunc: KeyFunc;
@@ -109,7 +101,6 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   /** What runs on objects as they are queued. */
   readonly transform: TransformFunc<T> | undefined;
 
-  /** Makes an empty queue. */
   constructor(options: RealFIFOOptions<T>) {
     super(options);
     if (options.atomicEvents && options.knownObjects !== undefined) {

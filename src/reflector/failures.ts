@@ -24,7 +24,6 @@ import type { FailedTry, ReflectorError, ReflectorOutage } from "./status.ts";
  * @category Reflector
  */
 export class VeryShortWatchError extends CacheError {
-  /** Makes the error for a reflector's name. */
   constructor(name: string) {
     super(
       "VeryShortWatch",

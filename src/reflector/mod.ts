@@ -46,7 +46,6 @@ export {
 } from "../util/backoff.ts";
 export { KeyedBackoff, type KeyedBackoffOptions } from "../util/backoff.ts";
 export { realClock, type TimerHandle } from "../util/clock.ts";
-export type { CacheErrorOptions } from "../util/errors.ts";
 export type { LogFields } from "../util/logger.ts";
 export type { MetricLabels } from "../util/metrics.ts";
 export { RetryWithDeadline, type RetryWithDeadlineOptions } from "../util/backoff.ts";

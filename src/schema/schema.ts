@@ -8,24 +8,6 @@
  * the schema takes in: defaults are not filled in, unknown fields are kept. It must answer at once, without a
  * promise.
  *
- * @example One of your own
- * ```ts
- * import type { KubernetesObject } from "@listwatch/cache";
- * import type { Schema } from "@listwatch/cache/client";
- * type Widget = KubernetesObject & { spec: { replicas: number } };
- * const Widget: Schema<Widget> = {
- *   "~standard": {
- *     version: 1,
- *     vendor: "mine",
- *     validate: (value) =>
- *       typeof (value as Partial<Widget>).spec?.replicas === "number"
- *         ? { value }
- *         : { issues: [{ message: "must be a number", path: ["spec", "replicas"] }] },
- *   },
- * };
- * console.log(Widget["~standard"].vendor); // mine
- * ```
- *
  * @category Decoding
  */
 export interface Schema<T> {

@@ -7,11 +7,7 @@ import {
 } from "../informer/snapshot/informer_snapshot.ts";
 import { ChunkedStorage, type ChunkStore, MANIFEST } from "./chunked_storage.ts";
 
-/**
- * What a snapshot needs of `Deno.Kv`.
- *
- * @category Snapshots
- */
+/** What a snapshot needs of `Deno.Kv`. */
 export interface DenoKv {
   /** The value of a key, and its version; `null`: there is none. */
   get(key: readonly string[]): Promise<{ readonly value: unknown; readonly versionstamp: string | null }>;
@@ -21,11 +17,7 @@ export interface DenoKv {
   atomic(): DenoKvOperation;
 }
 
-/**
- * What a snapshot needs of `Deno.AtomicOperation`.
- *
- * @category Snapshots
- */
+/** What a snapshot needs of `Deno.AtomicOperation`. */
 export interface DenoKvOperation {
   /** The operation fails unless the keys have these versions. */
   check(
@@ -39,11 +31,7 @@ export interface DenoKvOperation {
   commit(): Promise<{ readonly ok: boolean; readonly versionstamp?: string }>;
 }
 
-/**
- * Options of {@linkcode denoKvSnapshot}.
- *
- * @category Snapshots
- */
+/** Options of {@linkcode denoKvSnapshot}. */
 export interface DenoKvSnapshotOptions extends SnapshotOptions {
   /** What all keys of this snapshot begin with; `["listwatch"]` by default. Each informer needs its own. */
   readonly prefix?: readonly string[];
@@ -71,8 +59,6 @@ export interface DenoKvSnapshotOptions extends SnapshotOptions {
  *   return new SharedIndexInformer(cluster.resource<KubernetesObject>("v1/pods"), { snapshot });
  * }
  * ```
- *
- * @category Snapshots
  */
 export function denoKvSnapshot(kv: DenoKv, options: DenoKvSnapshotOptions = {}): InformerSnapshot {
   const { prefix = ["listwatch"], ...rest } = options;

@@ -10,8 +10,6 @@ import { ChunkedStorage, type ChunkStore, MANIFEST } from "./chunked_storage.ts"
 /**
  * A store of keys and values: a KV namespace or an R2 bucket of Cloudflare, or an object with these three
  * methods. They may be asynchronous.
- *
- * @category Snapshots
  */
 export interface KeyValueBinding {
   /**
@@ -30,11 +28,7 @@ export interface KeyValueBinding {
   list?(options: { prefix: string; cursor?: string }): unknown;
 }
 
-/**
- * Options of {@linkcode keyValueSnapshot}.
- *
- * @category Snapshots
- */
+/** Options of {@linkcode keyValueSnapshot}. */
 export interface KeyValueSnapshotOptions extends SnapshotOptions {
   /** What all keys of this snapshot begin with; `listwatch/` by default. Each informer needs its own. */
   readonly prefix?: string;
@@ -69,8 +63,6 @@ export interface KeyValueSnapshotOptions extends SnapshotOptions {
  *   return new SharedIndexInformer(cluster.resource<KubernetesObject>("v1/services"), { snapshot });
  * }
  * ```
- *
- * @category Snapshots
  */
 export function keyValueSnapshot(
   binding: KeyValueBinding,

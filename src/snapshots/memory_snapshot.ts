@@ -16,11 +16,7 @@ import {
 } from "../informer/snapshot/storage.ts";
 import { checkIdentity, refusalOf } from "./saved_values.ts";
 
-/**
- * Options of {@linkcode memorySnapshot}.
- *
- * @category Snapshots
- */
+/** Options of {@linkcode memorySnapshot}. */
 export interface MemorySnapshotOptions extends SnapshotOptions {
   /** The snapshot of an informer that has stopped: its content is loaded. */
   readonly after?: InformerSnapshot;
@@ -43,8 +39,6 @@ export interface MemorySnapshotOptions extends SnapshotOptions {
  * const informer = new SharedIndexInformer(pods, { snapshot: memorySnapshot({ after: snapshot }) });
  * console.log(informer.indexer.size);
  * ```
- *
- * @category Snapshots
  */
 export function memorySnapshot(options: MemorySnapshotOptions = {}): InformerSnapshot {
   const { after, ...rest } = options;

@@ -3,9 +3,7 @@
 import type { Clock } from "./clock.ts";
 import { realClock } from "./clock.ts";
 
-/** Options of {@linkcode sleep}. */
-export interface SleepOptions {
-  /** Where time comes from; the system's clock by default. */
+interface SleepOptions {
   readonly clock?: Clock;
   /** Ends the sleep early. */
   readonly signal?: AbortSignal;
@@ -20,15 +18,14 @@ export function sleep(ms: number, options: SleepOptions = {}): Promise<void> {
   const { clock = realClock, signal } = options;
   return new Promise<void>((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
-    const onAbort = () => {
-      clock.clearTimeout(timer);
-      reject(signal!.reason);
-    };
     const timer = clock.setTimeout(() => {
-      signal?.removeEventListener("abort", onAbort);
+      unlisten?.();
       resolve();
     }, ms);
-    signal?.addEventListener("abort", onAbort, { once: true });
+    const unlisten = signal && onAbort(signal, () => {
+      clock.clearTimeout(timer);
+      reject(signal.reason);
+    });
   });
 }
 
@@ -50,13 +47,8 @@ export async function sleepUnlessAborted(ms: number, options: SleepOptions): Pro
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise<T>((resolve, reject) => {
-    if (signal.aborted) {
-      promise.catch(() => {});
-      return reject(signal.reason);
-    }
-    const onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    const unlisten = onAbort(signal, () => reject(signal.reason));
+    promise.then(resolve, reject).finally(unlisten);
   });
 }
 
@@ -74,44 +66,33 @@ export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   return () => signal.removeEventListener("abort", callback);
 }
 
-/** A controller that follows a parent signal until it is unlinked. */
+/** A signal that follows a parent signal until it is unlinked; `abort` aborts it alone. */
 export interface LinkedAbort {
-  /** Aborted with the parent, or by {@linkcode LinkedAbort.abort}. */
   readonly signal: AbortSignal;
-  /** Aborts this signal alone. */
   abort(reason?: unknown): void;
-  /**
-   * Stops following the parent: call it when the work is over, so that a long-lived parent keeps no listener.
-   */
+  /** Call it when the work is over: unlike `AbortSignal.any` it leaves no listener at a long-lived parent. */
   unlink(): void;
 }
 
-/**
- * A new abort signal that follows `parent`. Unlike `AbortSignal.any` it can be unlinked, so that thousands of
- * watches under one signal leave no listeners behind.
- */
+/** A new abort signal that follows `parent`. */
 export function linkedAbort(parent: AbortSignal | undefined): LinkedAbort {
   const controller = new AbortController();
   const unlink = parent === undefined ? () => {} : onAbort(parent, () => controller.abort(parent.reason));
   return { signal: controller.signal, abort: (reason) => controller.abort(reason), unlink };
 }
 
-/** Options of {@linkcode withTimeLimit}. */
-export interface TimeLimit {
-  readonly ms: number;
-  /** The reason of the abort. */
-  readonly newError: () => unknown;
-  readonly clock: Clock;
-  /** Aborts the work as well. */
-  readonly signal?: AbortSignal | undefined;
-}
-
 /**
- * Runs something with a signal that is aborted after `ms` milliseconds. What ignores the signal takes longer.
+ * Runs something with a signal that is aborted with `signal`, and with what `newError` returns after `ms`
+ * milliseconds. What ignores the signal takes longer.
  */
 export async function withTimeLimit<T>(
   run: (signal: AbortSignal) => Promise<T>,
-  { ms, newError, clock, signal }: TimeLimit,
+  { ms, newError, clock, signal }: {
+    readonly ms: number;
+    readonly newError: () => unknown;
+    readonly clock: Clock;
+    readonly signal?: AbortSignal | undefined;
+  },
 ): Promise<T> {
   const link = linkedAbort(signal);
   const timer = clock.setTimeout(() => link.abort(newError()), ms);

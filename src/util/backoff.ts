@@ -60,8 +60,6 @@ export class Backoff {
   #steps = 0;
 
   /**
-   * Makes a sequence at its beginning.
-   *
    * @param options.random The random numbers of jitter; required with `jitter`.
    * @throws {RangeError} A parameter is negative or not a number.
    * @throws {TypeError} There is jitter but no `random`.
@@ -143,11 +141,7 @@ export class BackoffManager {
   readonly #constant: boolean;
   #startMs: number;
 
-  /**
-   * Makes a manager at the first delay.
-   *
-   * @throws {RangeError} A parameter is negative or not a number.
-   */
+  /** @throws {RangeError} A parameter is negative or not a number. */
   constructor(parameters: BackoffParameters, options: BackoffManagerOptions) {
     requireNumbers("back off", { resetMs: options.resetMs }, { least: -Infinity, mayBeInfinite: true });
     this.#constant = options.resetMs <= 0;
@@ -280,8 +274,6 @@ export class KeyedBackoff {
   readonly #entries = new Map<string, Entry>();
 
   /**
-   * Makes one without entries.
-   *
    * @throws {TypeError} There is jitter but no `random`.
    * @throws {RangeError} A number is negative or `NaN`.
    */
@@ -398,11 +390,7 @@ export class RetryWithDeadline {
   #firstErrorMs: number | undefined;
   #lastErrorMs: number | undefined;
 
-  /**
-   * Makes one without errors.
-   *
-   * @throws {RangeError} A number is `NaN`.
-   */
+  /** @throws {RangeError} A number is `NaN`. */
   constructor(options: RetryWithDeadlineOptions) {
     const { maxRetryMs, minResetMs } = options;
     requireNumbers("retry", { maxRetryMs, minResetMs }, { least: -Infinity, mayBeInfinite: true });

@@ -37,12 +37,6 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /**
  * The system's clock and timers.
  *
- * @example
- * ```ts
- * import { realClock } from "@listwatch/cache/reflector";
- * console.log(new Date(realClock.now()).toISOString());
- * ```
- *
  * @category Tools
  */
 export const realClock: Clock = {

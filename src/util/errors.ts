@@ -1,16 +1,6 @@
 /** The base class of the library's errors. */
 
 /**
- * Options of {@linkcode CacheError}.
- *
- * @category Objects and errors
- */
-export interface CacheErrorOptions {
-  /** The error that caused this one. */
-  readonly cause?: unknown;
-}
-
-/**
  * The base class of the library's errors: an `Error` with a stable {@linkcode CacheError.code}. Misuse of an
  * API throws a built-in `TypeError` or `RangeError` instead.
  *
@@ -30,9 +20,8 @@ export class CacheError extends Error {
   /** The kind of error; stable across releases, unlike the message. */
   readonly code: string;
 
-  /** Makes an error; used by the subclasses. */
-  constructor(code: string, message: string, options: CacheErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(code: string, message: string, { cause }: { readonly cause?: unknown } = {}) {
+    super(message, cause === undefined ? undefined : { cause });
     this.code = code;
     this.name = new.target.name;
   }

@@ -36,12 +36,6 @@ const LONGEST_MESSAGE = 8 * 1024;
  * Writes warnings and errors to the console and drops the rest: the default, so that no failure is silent. In
  * messages it escapes control characters and direction marks, and writes at most 8,192 characters.
  *
- * @example
- * ```ts
- * import { consoleLogger } from "@listwatch/cache";
- * consoleLogger.warn("watch closed early", { resource: "pods" });
- * ```
- *
  * @category Tools
  */
 export const consoleLogger: Logger = {
@@ -53,12 +47,6 @@ export const consoleLogger: Logger = {
 
 /**
  * Drops every line; for tests, and for programs that read `status()` and metrics instead.
- *
- * @example
- * ```ts
- * import { silentLogger } from "@listwatch/cache";
- * silentLogger.error("dropped");
- * ```
  *
  * @category Tools
  */

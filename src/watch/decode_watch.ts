@@ -51,12 +51,6 @@ export interface DecodeWatchOptions<T> {
 /**
  * The longest frame that a watch accepts by default, in bytes: 16 MiB, as client-go.
  *
- * @example
- * ```ts
- * import { DEFAULT_MAX_FRAME_BYTES } from "@listwatch/cache/client";
- * console.log(DEFAULT_MAX_FRAME_BYTES); // 16777216
- * ```
- *
  * @category Decoding
  */
 export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;

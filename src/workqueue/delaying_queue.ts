@@ -23,8 +23,6 @@ interface Waiting<T> {
  * queue.addAfter("shop/web-1", 20);
  * console.log(await queue.get()); // after 20 ms
  * ```
- *
- * @category Work queues
  */
 export class DelayingQueue<T = string> extends WorkQueue<T> {
   readonly #waiting: KeyedHeap<unknown, Waiting<T>> = new KeyedHeap((a, b) => a.readyAtMs < b.readyAtMs);
@@ -33,7 +31,6 @@ export class DelayingQueue<T = string> extends WorkQueue<T> {
   #timer: TimerHandle;
   #timerAtMs = Infinity;
 
-  /** Makes an empty queue. */
   constructor(options: WorkQueueOptions<T> = {}) {
     super(options);
     this.#clock = options.clock ?? realClock;

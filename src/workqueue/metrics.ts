@@ -6,8 +6,6 @@ import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
  * The metrics of one queue; any Prometheus-like client has these.
  *
  * Mirrors the metrics of client-go's `workqueue.MetricsProvider`.
- *
- * @category Work queues
  */
 export interface QueueMetrics {
   /** Items that were added and not handed out since. */
@@ -26,11 +24,7 @@ export interface QueueMetrics {
   readonly retries: { inc(): void };
 }
 
-/**
- * Makes the metrics of a queue; called once, when the queue is made.
- *
- * @category Work queues
- */
+/** Makes the metrics of a queue; called once, when the queue is made. */
 export interface MetricsProvider {
   /** The metrics of the queue with this name. */
   queueMetrics(name: string): QueueMetrics;

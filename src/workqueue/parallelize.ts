@@ -2,11 +2,7 @@
 
 import { requireNumbers } from "../util/require_number.ts";
 
-/**
- * Options of {@linkcode parallelizeUntil}.
- *
- * @category Work queues
- */
+/** Options of {@linkcode parallelizeUntil}. */
 export interface ParallelizeOptions {
   /** How many pieces may be worked on at a time. */
   readonly workers: number;
@@ -33,8 +29,6 @@ export interface ParallelizeOptions {
  * const names = ["a", "b", "c"];
  * await parallelizeUntil(names.length, async (piece) => console.log(names[piece]), { workers: 2 });
  * ```
- *
- * @category Work queues
  */
 export async function parallelizeUntil(
   pieces: number,

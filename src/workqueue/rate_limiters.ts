@@ -8,8 +8,6 @@ import { identity } from "./work_queue.ts";
  * Decides how long an item waits before it is tried again.
  *
  * Mirrors client-go's `workqueue.TypedRateLimiter`.
- *
- * @category Work queues
  */
 export interface RateLimiter<T> {
   /** Counts a failure of `item`, and returns how many milliseconds it should wait. */
@@ -20,11 +18,7 @@ export interface RateLimiter<T> {
   numRequeues(item: T): number;
 }
 
-/**
- * An option of limiters that count each item's failures.
- *
- * @category Work queues
- */
+/** An option of limiters that count each item's failures. */
 export interface KeyOfOption<T> {
   /**
    * What makes two items the same; by default the item itself, as in a `Map`: right for strings, not for
@@ -33,11 +27,7 @@ export interface KeyOfOption<T> {
   readonly keyOf?: (item: T) => unknown;
 }
 
-/**
- * Options of {@linkcode itemExponentialFailureRateLimiter}.
- *
- * @category Work queues
- */
+/** Options of {@linkcode itemExponentialFailureRateLimiter}. */
 export interface ExponentialFailureOptions<T> extends KeyOfOption<T> {
   /** The delay after an item's first failure. */
   readonly baseDelayMs: number;
@@ -58,8 +48,6 @@ export interface ExponentialFailureOptions<T> extends KeyOfOption<T> {
  * const limiter = itemExponentialFailureRateLimiter<string>({ baseDelayMs: 1, maxDelayMs: 1_000 });
  * console.log(limiter.when("a"), limiter.when("a"), limiter.when("b")); // 1 2 1
  * ```
- *
- * @category Work queues
  */
 export function itemExponentialFailureRateLimiter<T = string>(
   options: ExponentialFailureOptions<T>,
@@ -73,11 +61,7 @@ export function itemExponentialFailureRateLimiter<T = string>(
   return countingLimiter(delayMs, keyOf);
 }
 
-/**
- * Options of {@linkcode itemFastSlowRateLimiter}.
- *
- * @category Work queues
- */
+/** Options of {@linkcode itemFastSlowRateLimiter}. */
 export interface FastSlowOptions<T> extends KeyOfOption<T> {
   /** The delay after each of the first failures of an item. */
   readonly fastDelayMs: number;
@@ -100,8 +84,6 @@ export interface FastSlowOptions<T> extends KeyOfOption<T> {
  * const limiter = itemFastSlowRateLimiter<string>({ fastDelayMs: 5, slowDelayMs: 1_000, maxFastAttempts: 2 });
  * console.log(limiter.when("a"), limiter.when("a"), limiter.when("a")); // 5 5 1000
  * ```
- *
- * @category Work queues
  */
 export function itemFastSlowRateLimiter<T = string>(options: FastSlowOptions<T>): RateLimiter<T> {
   const { fastDelayMs, slowDelayMs, maxFastAttempts, keyOf } = options;
@@ -109,11 +91,7 @@ export function itemFastSlowRateLimiter<T = string>(options: FastSlowOptions<T>)
   return countingLimiter((failures) => failures < maxFastAttempts ? fastDelayMs : slowDelayMs, keyOf);
 }
 
-/**
- * Options of {@linkcode bucketRateLimiter}.
- *
- * @category Work queues
- */
+/** Options of {@linkcode bucketRateLimiter}. */
 export interface BucketOptions {
   /** How many tokens come back per second; `Infinity` = no limit. */
   readonly qps: number;
@@ -137,8 +115,6 @@ export interface BucketOptions {
  * const limiter = bucketRateLimiter<string>({ qps: 10, burst: 2 });
  * console.log(limiter.when("a"), limiter.when("b")); // 0 0; the next would wait for 100 ms
  * ```
- *
- * @category Work queues
  */
 export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimiter<T> {
   const { qps, burst, clock = realClock } = options;
@@ -176,8 +152,6 @@ export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimit
  * ]);
  * console.log(limiter.when("a")); // 5
  * ```
- *
- * @category Work queues
  */
 export function maxOfRateLimiter<T = string>(limiters: readonly RateLimiter<T>[]): RateLimiter<T> {
   const largest = (of: (limiter: RateLimiter<T>) => number) =>
@@ -202,8 +176,6 @@ export function maxOfRateLimiter<T = string>(limiters: readonly RateLimiter<T>[]
  * const limiter = withMaxWaitRateLimiter(bucketRateLimiter<string>({ qps: 1, burst: 1 }), 500);
  * console.log(limiter.when("a"), limiter.when("b")); // 0 500
  * ```
- *
- * @category Work queues
  */
 export function withMaxWaitRateLimiter<T = string>(
   limiter: RateLimiter<T>,
@@ -217,11 +189,7 @@ export function withMaxWaitRateLimiter<T = string>(
   };
 }
 
-/**
- * Options of {@linkcode defaultControllerRateLimiter}.
- *
- * @category Work queues
- */
+/** Options of {@linkcode defaultControllerRateLimiter}. */
 export interface ControllerRateLimiterOptions<T> extends KeyOfOption<T> {
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
@@ -238,8 +206,6 @@ export interface ControllerRateLimiterOptions<T> extends KeyOfOption<T> {
  * import { defaultControllerRateLimiter, RateLimitingQueue } from "@listwatch/cache/workqueue";
  * const queue = new RateLimitingQueue<string>(defaultControllerRateLimiter());
  * ```
- *
- * @category Work queues
  */
 export function defaultControllerRateLimiter<T = string>(
   options: ControllerRateLimiterOptions<T> = {},
@@ -261,8 +227,6 @@ export function defaultControllerRateLimiter<T = string>(
  * import { defaultItemBasedRateLimiter, RateLimitingQueue } from "@listwatch/cache/workqueue";
  * const queue = new RateLimitingQueue<string>(defaultItemBasedRateLimiter());
  * ```
- *
- * @category Work queues
  */
 export function defaultItemBasedRateLimiter<T = string>(options: KeyOfOption<T> = {}): RateLimiter<T> {
   return itemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 1_000_000, keyOf: options.keyOf });

@@ -24,8 +24,6 @@ import type { WorkQueueOptions } from "./work_queue.ts";
  *   queue.done(item);
  * }
  * ```
- *
- * @category Work queues
  */
 export class RateLimitingQueue<T = string> extends DelayingQueue<T> {
   readonly #rateLimiter: RateLimiter<T>;

@@ -11,8 +11,6 @@ import { type MetricsProvider, QueueMonitor } from "./metrics.ts";
  * {@linkcode QueueOrder.length} is not 0.
  *
  * Mirrors client-go's `workqueue.Queue`.
- *
- * @category Work queues
  */
 export interface QueueOrder<T> {
   /** How many items are in it. */
@@ -25,20 +23,12 @@ export interface QueueOrder<T> {
   pop(): T;
 }
 
-/**
- * What {@linkcode WorkQueue.get} gives: an item, or the news that there will be no more.
- *
- * @category Work queues
- */
+/** What {@linkcode WorkQueue.get} gives: an item, or the news that there will be no more. */
 export type GetResult<T> =
   | { readonly shutdown: false; readonly item: T }
   | { readonly shutdown: true; readonly item?: undefined };
 
-/**
- * Options of {@linkcode WorkQueue}.
- *
- * @category Work queues
- */
+/** Options of {@linkcode WorkQueue}. */
 export interface WorkQueueOptions<T> {
   /**
    * What makes two items the same; by default the item itself, as in a `Set`: right for strings, not for
@@ -80,8 +70,6 @@ export interface WorkQueueOptions<T> {
  *   queue.done(next.item);
  * }
  * ```
- *
- * @category Work queues
  */
 export class WorkQueue<T = string> {
   readonly #keyOf: (item: T) => unknown;
@@ -95,7 +83,6 @@ export class WorkQueue<T = string> {
   readonly #unlink: (() => void) | undefined;
   #shuttingDown = false;
 
-  /** Makes an empty queue. */
   constructor(options: WorkQueueOptions<T> = {}) {
     const { keyOf = identity, order = new FirstInFirstOut(), clock = realClock } = options;
     const { name, metricsProvider, signal } = options;

@@ -177,14 +177,6 @@ describe("LabelSelector", () => {
     assert.equal(nothing.matches({ a: "b" }), false);
   });
 
-  it("adds requirements to a copy; a selector of nothing stays the same", () => {
-    const more = [new LabelRequirement("a", { operator: "exists" })];
-    const selector = parseLabelSelector("b");
-    assert.equal(`${selector.add(more)}`, "a,b");
-    assert.equal(`${selector}`, "b");
-    assert.equal(labelsNothing().add(more).selectable, false);
-  });
-
   it("refuses a set with an invalid key or value, naming it", () => {
     assert.match(refused(() => labelSelectorFromSet({ "bad key": "v" })).message, /"bad key"/);
     assert.match(refused(() => labelSelectorFromSet({ a: "bad value" })).message, /"bad value"/);

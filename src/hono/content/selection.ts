@@ -61,8 +61,8 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
     ) ?? [];
   const hasFieldsBesides: Selection["hasFieldsBesides"] = (answered) => {
     const rest = unread.filter((requirement) => requirement !== answered);
-    if (rest.length === 0 && fields?.selectable !== false) return undefined;
-    const selector = new FieldSelector(rest, { selectable: fields?.selectable ?? true });
+    if (rest.length === 0) return undefined;
+    const selector = new FieldSelector(rest);
     return (object) => selector.matches(fieldsOf(object));
   };
   return {
