@@ -329,7 +329,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: what authorize refuses is answered as well",
-    file: "src/hono/route.ts",
+    file: "src/hono/read_api.ts",
     find: 'if (!("renew" in permission)) return permission;',
     replace:
       'if (!("renew" in permission)) return await route.answer({ user: undefined, renew: () => Promise.resolve(permission) } as never);',
@@ -670,7 +670,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: an answer that waits in its socket counts for no client",
-    file: "src/hono/route.ts",
+    file: "src/hono/read_api.ts",
     find: "onceSent(c.env, () => reader.release());",
     replace: "reader.release();",
     test: "tests/hono/request/readers_test.ts",
@@ -1084,7 +1084,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "etag: a list has another tag when only its resourceVersion moves",
-    file: "src/hono/content/hashes.ts",
+    file: "src/hono/content/states.ts",
     find: "if (this.#log.resume(scope.since) === undefined) scope.since",
     replace: "scope.since",
     test: "tests/hono/send/kept_lists_test.ts",
@@ -1105,7 +1105,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "etag: the tag of a list is that of a list of other objects",
-    file: "src/hono/content/hashes.ts",
+    file: "src/hono/content/states.ts",
     find: 'if (type !== "ADDED") hash.delete(nameOf(key, oldObject));',
     replace:
       'if (type === "DELETED") hash.delete(nameOf(key, oldObject));\n          else if (type === "MODIFIED") continue;',
@@ -1515,8 +1515,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "merged: a list lacks a source, and does not say so",
     file: "src/hono/resource_handler.ts",
-    find: "missing.length > 0 && !isPartial && !isFound",
-    replace: "missing.length > 1 && !isPartial && !isFound",
+    find: "missing.length > 0 && !isPartial",
+    replace: "missing.length > 1 && !isPartial",
     test: "tests/hono/content/merged_informer_test.ts",
   },
   {
@@ -1528,7 +1528,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "merged: a read is fresh although one source's server does not answer",
-    file: "src/hono/content/content_freshness.ts",
+    file: "src/hono/content/content.ts",
     find: 'outcomes[i] === "fresh" ? []',
     replace: 'outcomes.includes("fresh") ? []',
     test: "tests/hono/content/merged_informer_test.ts",

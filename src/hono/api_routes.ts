@@ -16,7 +16,8 @@ import { noReviews, notHeld, notServed, readOnly } from "./request/refusals.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
 import { forwardRoute, readRoute } from "./resource_handler.ts";
-import { documentResponse, formatOf, GUARD_HEADERS, malformedPath, pageNotFound } from "./send/responses.ts";
+import { formatOf } from "./request/view.ts";
+import { documentResponse, GUARD_HEADERS, malformedPath, pageNotFound } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
 
 // No path of a Kubernetes API comes near: names have 253 characters at most.
@@ -50,8 +51,8 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
     const isForApiServer = passed !== undefined && impersonates(c) && state.passThrough!.hasCredentials(c);
     if (!isForApiServer) {
       return held === undefined
-        ? forwardRoute(c, { ...state, target: forwarded!, path: path!, reader, own: own! })
-        : readRoute(c, { ...state, target: held, path: path!, reader });
+        ? forwardRoute(c, { state, target: forwarded!, path: path!, reader, own: own! })
+        : readRoute(c, { state, target: held, path: path!, reader });
     }
   }
   if (passed !== undefined) return passed;

@@ -22,8 +22,9 @@ import type { Content } from "./content/content.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
 import { forwardRoute, readRoute } from "./resource_handler.ts";
-import { incomplete, notSynced } from "./content/content_freshness.ts";
-import { documentResponse, formatOf } from "./send/responses.ts";
+import { incomplete, notSynced } from "./content/content.ts";
+import { formatOf } from "./request/view.ts";
+import { documentResponse } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
 import { isForwarded, type ServedResource } from "./served_resources.ts";
 
@@ -48,10 +49,10 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
   const { resource } = target;
   const path = listPath(target, resource.namespaced ? namespace : "");
   const { index, value } = query;
-  if (isForwarded(target)) return forwardRoute(c, { ...state, target, path, reader, own, isIndex: true });
+  if (isForwarded(target)) return forwardRoute(c, { state, target, path, reader, own, isIndex: true });
   const isWrong = namespace !== "" && !resource.namespaced;
   if (!isWrong && index !== undefined && value !== undefined && isIndex(target, index)) {
-    return readRoute(c, { ...state, target, path, reader, under: { index, value } });
+    return readRoute(c, { state, target, path, reader, under: { index, value } });
   }
   const answer = () => {
     if (!isWrong) return answerIndex(c, target, { index, namespace, pacer: state.pacer });
@@ -78,8 +79,8 @@ async function answerIndex(
 ): Promise<Answer> {
   const { resource, content } = target;
   if (index !== undefined && !isIndex(target, index)) return unknownIndex(target, index);
-  if (!content.log.isReady()) return notSynced(resource);
   const missing = target.fresh.missing("");
+  if (missing === undefined) return notSynced(resource);
   if (missing.length > 0) return incomplete(resource, missing);
   if (index === undefined) {
     return await listed(c, target, "IndexList", { items: indexNames(content).map((name) => ({ name })) });

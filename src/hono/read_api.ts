@@ -1,13 +1,20 @@
-/** The cache over HTTP. */
+/** The cache over HTTP: the app, the access check, and the one place that every request passes. */
 
-import { Hono, type MiddlewareHandler } from "hono";
-import type { UserInfo } from "./request/gate.ts";
-import { newCors } from "./request/cors.ts";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
 import type { ApiResource } from "../protocol/api_resource.ts";
+import { isStatus } from "../protocol/statuses.ts";
+import type { UpgradeWebSocket } from "../util/serving.ts";
+import { newCors } from "./request/cors.ts";
+import type { UserInfo } from "./request/gate.ts";
+import { onceSent, type Reader } from "./request/readers.ts";
+import { foreignPage, tooManyRequests } from "./request/refusals.ts";
+import { isSocketRequest, mayOpenSocket } from "./request/socket_request.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
 import { newReadApiState, type ReadApiState } from "./read_api_state.ts";
-import { answerPlain, answerReader } from "./route.ts";
+import type { Answer, ReaderRoute, Route } from "./route.ts";
 import { PLAIN_ROUTES, READER_ROUTES } from "./routes.ts";
+import { refusalResponse, withCacheHeaders } from "./send/responses.ts";
+import { socketResponse } from "./send/socket_watch.ts";
 
 /**
  * What {@linkcode readApi} makes: a hono app, and a hold on its watches.
@@ -174,4 +181,137 @@ export function readApiOf(state: ReadApiState): ReadApi {
 
 function watchesOf({ served }: ReadApiState, resource: ApiResource): number {
   return served.find((each) => each.resource === resource)?.watchers.size ?? 0;
+}
+
+/** Answers a request that is answered whatever readers there are. */
+async function answerPlain(c: Context, state: ReadApiState, route: Route): Promise<Response> {
+  const answer = await answerRoute(c, state, route, undefined);
+  return answer instanceof Response ? answer : await refusalResponse(c, answer);
+}
+
+/** Answers a request that counts as a reader, and is measured. */
+async function answerReader(
+  c: Context,
+  state: ReadApiState,
+  routeOf: ReaderRoute,
+): Promise<Response> {
+  const { settings, readers, resources } = state;
+  const end = state.metrics?.begin();
+  let route: Route | undefined;
+  let status = 500;
+  state.bodies.dropUnused();
+  const reader = readers.enter(settings.clientOf(c, undefined));
+  try {
+    let answer: Answer;
+    let upgradeWebSocket: UpgradeWebSocket | undefined;
+    if (reader === undefined) answer = tooManyRequests();
+    else {
+      route = routeOf(c, state, reader);
+      if (isWatchRoute(route) && isSocketRequest(c)) ({ upgradeWebSocket } = settings);
+      const isForeign = upgradeWebSocket !== undefined && !mayOpenSocket(c, settings.cors);
+      answer = isForeign ? foreignPage() : await answerRoute(c, state, route, reader);
+    }
+    let response = answer instanceof Response ? answer : await refusalResponse(c, answer);
+    if (route?.access === "hooks" && route.target !== undefined) withCacheHeaders(response, route.target);
+    const isJson = response.status === 200 && response.headers.get("Content-Type") === "application/json";
+    if (upgradeWebSocket !== undefined && isJson) {
+      const { clock, watchBufferBytes: bufferBytes, writeTimeoutMs } = settings;
+      const options = { upgradeWebSocket, clock, bufferBytes, writeTimeoutMs };
+      response = await socketResponse(c, response, options);
+    }
+    ({ status } = response);
+    return status === 200 && mayBeEndless(route) ? endless(c, response) : response;
+  } catch (error) {
+    if (!c.req.raw.signal.aborted) throw error;
+    status = 499; // No client reads this.
+    return new Response(null, { status });
+  } finally {
+    if (reader !== undefined) onceSent(c.env, () => reader.release());
+    end?.(route?.access === "hooks" ? route.asked : undefined, resources, status);
+  }
+}
+
+/** Whether an answer may never end: a watch, or whatever the API server sends. */
+function mayBeEndless(route: Route | undefined): boolean {
+  return route?.access === "API server" || isWatchRoute(route);
+}
+
+/**
+ * Keeps middlewares of the same app from reading a body that may never end: `prettyJSON()` and `etag()` read a
+ * clone of each response to its end before it is sent, and a body that was cloned does not learn that its
+ * client has left. A clone of this response has no body, which makes them leave it alone. Hono is given it
+ * here, as it makes a new response of it where a middleware has set headers before.
+ */
+function endless(c: Context, response: Response): Response {
+  c.res = response;
+  const { res } = c;
+  res.clone = () =>
+    new Response(null, { status: res.status, statusText: res.statusText, headers: res.headers });
+  return res;
+}
+
+function isWatchRoute(route: Route | undefined): boolean {
+  return route?.access === "hooks" && route.isWatch === true;
+}
+
+/** The access check: no route is answered in another way. */
+async function answerRoute(
+  c: Context,
+  { gate, authentication, settings }: ReadApiState,
+  route: Route,
+  reader: Reader | undefined,
+): Promise<Answer> {
+  if (route.access === "open") return await refusing(c, await route.answer());
+  const isWatch = route.isWatch === true;
+  const mayPass = (user: UserInfo | undefined) =>
+    reader?.identify(settings.clientOf(c, user), { isWatch }) ?? true;
+  if (route.access === "API server") {
+    const user = await authentication(c, route.path);
+    if (user !== undefined && isStatus(user)) return user;
+    return mayPass(user) ? await refusing(c, await route.answer(user)) : tooManyRequests();
+  }
+  const permission = await gate(route.asked, c);
+  if (!("renew" in permission)) return permission;
+  return mayPass(permission.user) ? await refusing(c, await route.answer(permission)) : tooManyRequests();
+}
+
+/**
+ * A refusal is sent once the request's body is read: on a kept-alive connection it would be taken for the
+ * next request. Of a body that is too long the connection is closed instead.
+ */
+async function refusing(c: Context, answer: Answer): Promise<Answer> {
+  const { method } = c.req.raw;
+  if (method === "GET" || method === "HEAD" || !isRefusal(answer) || await drain(c.req.raw.body)) {
+    return answer;
+  }
+  const response = answer instanceof Response ? answer : await refusalResponse(c, answer);
+  response.headers.set("Connection", "close");
+  return response;
+}
+
+function isRefusal(answer: Answer): boolean {
+  return !(answer instanceof Response) || answer.status >= 400;
+}
+
+// A request to etcd has at most 1.5 MiB (https://etcd.io/docs/v3.5/dev-guide/limit/); a longer body is not read.
+const DRAINED_BYTES = 2 * 1024 * 1024;
+
+/** Reads a body to its end; `false` if that is too far away. */
+async function drain(body: ReadableStream<Uint8Array> | null): Promise<boolean> {
+  if (body === null) return true;
+  let left = DRAINED_BYTES;
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return true;
+      left -= value.byteLength;
+      if (left < 0) {
+        reader.cancel().catch(() => {});
+        return false;
+      }
+    }
+  } catch {
+    return true; // The client disconnected: there is nothing left to read.
+  }
 }

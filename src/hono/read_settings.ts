@@ -4,7 +4,7 @@ import type { Context } from "hono";
 import { type Clock, realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { CorsOptions } from "./request/cors.ts";
-import { clientAddress } from "./request/readers.ts";
+import { clientOfRequest } from "./request/readers.ts";
 import type { UpgradeWebSocket } from "../util/serving.ts";
 import type { UserInfo } from "./request/gate.ts";
 import {
@@ -73,7 +73,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     maxSelectorRequirements = 100,
     maxSelectorValues = 1_000,
     random = Math.random,
-    clientOf = (c, user) => user === undefined ? addressOf(c) : `user ${user.name}`,
+    clientOf = clientOfRequest,
   } = options;
   const fromZero = {
     eventWindow,
@@ -125,11 +125,6 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     watchLimitMs: () => watchLifetimeMs * (1 - 0.2 * random()),
     clientOf,
   };
-}
-
-function addressOf(c: Context): string | undefined {
-  const address = clientAddress(c.req.raw, c.env);
-  return address && `address ${address}`;
 }
 
 /** The document, with what the options do not say. */

@@ -1,13 +1,11 @@
 /** Get, list and watch of one resource. */
 
 import type { Context } from "hono";
-import type { ApiResource } from "../protocol/api_resource.ts";
 import type { ResourcePath } from "../protocol/resource_path.ts";
 import { SCALE, scaleOf } from "../protocol/subresources.ts";
 import { decodeContinue, LATEST, listIdentity } from "../protocol/continue_token.ts";
 import type { ListQuery } from "../protocol/list_query.ts";
-import { negotiateShape, type ObjectShape } from "../protocol/object_shape.ts";
-import { JSON_AND_YAML } from "../protocol/accept.ts";
+import type { NegotiatedShape } from "../protocol/accept.ts";
 import { isStatus, objectNotFound, tooLargeResourceVersion } from "../protocol/statuses.ts";
 import { fieldRules } from "../protocol/selectable_fields.ts";
 import { formatObjectName } from "../meta/keys.ts";
@@ -16,34 +14,27 @@ import { refusesStale, requiresEachEvent } from "../meta/request.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import { askedOf, type Permission } from "./request/gate.ts";
-import {
-  anotherLayout,
-  incomplete,
-  notFresh,
-  notSynced,
-  type StaleSource,
-} from "./content/content_freshness.ts";
+import { anotherLayout, incomplete, notFresh, notSynced, type StaleSource } from "./content/content.ts";
 import type { IndexValue } from "./content/states.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
 import { nameProblem } from "./request/refusals.ts";
 import type { ServedResource } from "./served_resources.ts";
 import { answerForwarded, type ForwardRequest } from "./upstream/forward.ts";
-import { documentResponse, type Format, formatOf, refusalResponse, warningHeader } from "./send/responses.ts";
+import { documentResponse, refusalResponse, warningHeader } from "./send/responses.ts";
 import { indexedFields, newSelection } from "./content/selection.ts";
-import { prefersGzip } from "./send/gzip.ts";
-import { answerList } from "./send/list.ts";
+import { answerList, type ListAnswerRequest } from "./send/list.ts";
 import { answerObject } from "./send/object.ts";
-import type { ReadSettings } from "./read_settings.ts";
 import { type RequestedRead, requestedRead } from "./request/requested_read.ts";
 import type { Answer, Route } from "./route.ts";
-import { type IncludeObject, newTableView } from "./tables/table.ts";
-import { newMetadataView, newObjectView, type View } from "./request/view.ts";
+import { newTableView } from "./tables/table.ts";
+import { type Form, newMetadataView, newObjectView, requestedForm, type View } from "./request/view.ts";
 import { answerWatch, watchResponse } from "./send/watch_answer.ts";
 import { errorStream } from "./send/watch_stream.ts";
 
 /** A request for a served resource. */
-export interface ResourceRequest extends ReadApiState {
+export interface ResourceRequest {
+  readonly state: ReadApiState;
   readonly target: ServedResource;
   readonly path: ResourcePath;
   readonly reader: Reader;
@@ -53,31 +44,26 @@ export interface ResourceRequest extends ReadApiState {
 
 /** The route of a GET of a resource that is served. */
 export function readRoute(c: Context, request: ResourceRequest): Route {
-  const { target, path, settings } = request;
+  const { target, path, state: { settings } } = request;
   const fields = () => fieldRules(target.resource, indexedFields(target.informer.indexer));
   const read = requestedRead(c, { path, fields, settings, isList: request.under !== undefined });
-  return {
-    access: "hooks",
-    asked: askedOf(path, { verb: read.verb, name: read.name }),
-    isWatch: read.verb === "watch",
-    target,
-    answer: (permission) => answerRead(c, request, { ...read, permission }),
-  };
+  const answer = (permission: Permission) => answerRead(c, request, { ...read, permission });
+  return { ...routeOf(path, read), target, answer };
 }
 
 /** The route of a GET of a resource that is answered elsewhere. */
 export function forwardRoute(
   c: Context,
-  request: ForwardRequest & Pick<ReadApiState, "settings">,
+  request: ForwardRequest & { readonly state: Pick<ReadApiState, "settings"> },
 ): Route {
-  const { path, settings, isIndex = false } = request;
+  const { path, state: { settings }, isIndex = false } = request;
   const read = requestedRead(c, { path, fields: undefined, settings, isList: isIndex });
-  return {
-    access: "hooks",
-    asked: askedOf(path, { verb: read.verb, name: read.name }),
-    isWatch: read.verb === "watch",
-    answer: (permission) => answerForwarded(c, request, { ...read, permission }),
-  };
+  const answer = (permission: Permission) => answerForwarded(c, request, { ...read, permission });
+  return { ...routeOf(path, read), answer };
+}
+
+function routeOf(path: ResourcePath, { verb, name }: RequestedRead) {
+  return { access: "hooks", asked: askedOf(path, { verb, name }), isWatch: verb === "watch" } as const;
 }
 
 /** What a permitted request asks for. */
@@ -86,54 +72,50 @@ interface Read extends RequestedRead {
 }
 
 async function answerRead(c: Context, request: ResourceRequest, read: Read): Promise<Answer> {
-  const { target, path, settings } = request;
+  const { target, path } = request;
   const { verb, query, searchParams, events, permission } = read;
-  const isWatch = verb === "watch";
-  const accept = events?.accept ?? c.req.header("Accept");
-  const agreed = negotiateShape(target.resource, { accept, verb, mediaTypes: JSON_AND_YAML });
-  if (!("shape" in agreed)) return agreed;
+  const form = requestedForm(c, target.resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
+  if (!("shape" in form)) return form;
   if (!query.ok) return query.status;
-  if (!target.content.log.isReady()) return notSynced(target.resource);
-  const shown = path.subresource === "scale" ? SCALE : target.resource;
-  const view = isStatus(agreed.shape) ? agreed.shape : newView(shown, agreed.shape, {
-    searchParams,
-    nowMs: () => settings.clock.now(),
-  });
-  if (verb !== "get" && !("sharedAs" in view)) return view;
-  const form = {
-    format: formatOf(c, agreed),
-    ifNoneMatch: c.req.header("If-None-Match"),
-    gzip: prefersGzip(c.req.header("Accept-Encoding")),
-  };
-  const wait = waitOf(c, settings);
-  const isPartial = target.informer.sources !== undefined &&
-    /^(1|t|true)$/i.test(searchParams.get("partial") ?? "");
   const name = verb === "get" ? path.name : "";
   const missing = target.fresh.missing(name);
-  const isFound = missing.length > 0 && verb === "get" &&
-    target.content.held(formatObjectName(path)) !== undefined;
-  if (missing.length > 0 && !isPartial && !isFound) return incomplete(target.resource, missing);
+  if (missing === undefined) return notSynced(target.resource);
+  const view = viewOf(request, form.shape, searchParams);
+  const isShown = "sharedAs" in view;
+  if (verb !== "get" && !isShown) return view;
+  const isPartial = target.informer.sources !== undefined &&
+    /^(1|t|true)$/i.test(searchParams.get("partial") ?? "");
+  if (missing.length > 0 && !isPartial) {
+    const isFound = verb === "get" && target.content.held(formatObjectName(path)) !== undefined;
+    if (!isFound) return incomplete(target.resource, missing);
+  }
+  const wait = waitOf(c, request);
   const cacheControl = c.req.header("Cache-Control");
-  const waited = await catchUp(request, query, { wait, name, isPartial, cacheControl });
-  if (isStatus(waited)) return isWatch ? watchResponse(errorStream(waited)) : waited;
-  const response = verb === "get"
-    ? await answerGet(request, { ...form, view })
-    : isStatus(view)
+  const stale = isAnyStateFine(query)
+    ? []
+    : await catchUp(request, query, { wait, name, isPartial, cacheControl });
+  if (!("length" in stale)) return verb === "watch" ? watchResponse(errorStream(stale)) : stale;
+  const answer = verb === "get"
+    ? answerGet(request, form, view)
+    : !isShown
     ? view
-    : isWatch
+    : verb === "watch"
     ? answerWatch(request, query, {
       view,
       permission,
       isEventStream: events !== undefined,
       endsAtRelist: requiresEachEvent(c.req.header("Prefer")),
     })
-    : await answerListOf(request, query, { ...form, view, permission, wait });
-  const warnings = warningsOf(waited, missing);
-  if (warnings.length === 0) return response;
-  // What is not found may exist by now.
-  const stale = isStatus(response) ? await refusalResponse(c, response) : response;
-  for (const warning of warnings) stale.headers.append("Warning", warningHeader(warning));
-  return stale;
+    : answerListOf(request, query, { form, view, permission, wait });
+  const warnings = warningsOf(stale, missing);
+  return warnings.length === 0 ? answer : withWarnings(c, await answer, warnings);
+}
+
+/** What is not found may exist by now, so that refusals have warnings, too. */
+async function withWarnings(c: Context, answer: Answer, warnings: readonly string[]): Promise<Response> {
+  const response = answer instanceof Response ? answer : await refusalResponse(c, answer);
+  for (const warning of warnings) response.headers.append("Warning", warningHeader(warning));
+  return response;
 }
 
 /** What an answer lacks, as kubectl prints it: https://kubernetes.io/blog/2020/09/03/warnings/ */
@@ -147,14 +129,20 @@ function warningsOf(stale: readonly StaleSource[], missing: readonly string[]): 
 }
 
 /** What bounds the waits of a request. */
-function waitOf(c: Context, { freshnessTimeoutMs }: ReadSettings): VersionWaitOptions {
+function waitOf(c: Context, { state: { settings } }: ResourceRequest): VersionWaitOptions {
   return {
-    timeoutMs: freshnessTimeoutMs,
+    timeoutMs: settings.freshnessTimeoutMs,
     // Not before it is needed: Deno prints a warning when the signal of a request is read.
     get signal() {
       return c.req.raw.signal;
     },
   };
+}
+
+/** Whether a read takes the content as it is. */
+function isAnyStateFine({ watch, options }: ListQuery): boolean {
+  const { resourceVersion, sendInitialEvents, continue: continued } = options;
+  return continued === undefined && (resourceVersion === "0" || (watch && !sendInitialEvents));
 }
 
 /**
@@ -172,9 +160,9 @@ async function catchUp(
     readonly cacheControl: string | undefined;
   },
 ): Promise<readonly StaleSource[] | Status> {
-  const { target, settings } = request;
+  const { target, state: { settings } } = request;
   const { content, fresh } = target;
-  const { resourceVersion, sendInitialEvents, continue: continued } = query.options;
+  const { resourceVersion, continue: continued } = query.options;
   const token = continued === undefined ? undefined : decodeContinue(continued);
   if (token !== undefined) {
     // It is refused; the API server's own is answered with one of this cache.
@@ -187,8 +175,6 @@ async function catchUp(
       return [];
     }
     // It continues with the present state, as a list without a version shows it.
-  } else if (resourceVersion === "0" || (query.watch && !sendInitialEvents)) {
-    return [];
   } else if (resourceVersion !== undefined) {
     const outcome = await fresh.reaches(resourceVersion, wait);
     if (outcome === "reached") return [];
@@ -202,82 +188,74 @@ async function catchUp(
   return stale.length === 0 || staleIfError ? stale : notFresh(target.resource, stale);
 }
 
-/** The requested view, or the Status that refuses it: 400 for a wrong `includeObject`. */
-function newView(
-  resource: ApiResource,
-  shape: ObjectShape,
-  request: { readonly searchParams: URLSearchParams; readonly nowMs: () => number },
+const SCALE_VIEW = newObjectView(SCALE);
+
+/** The requested view, or the Status that refuses it: 406, or 400 for a wrong `includeObject`. */
+function viewOf(
+  { target, path, state: { settings } }: ResourceRequest,
+  shape: NegotiatedShape["shape"],
+  searchParams: URLSearchParams,
 ): View | Status {
-  if (shape.kind === "object") return newObjectView(resource);
+  const isScale = path.subresource === "scale";
+  if (shape.kind === "object") return isScale ? SCALE_VIEW : target.view;
+  if (shape.kind === "refused") return shape.status;
   const { apiVersion } = shape;
   if (shape.kind === "PartialObjectMetadata") return newMetadataView(apiVersion);
-  const include = request.searchParams.get("includeObject") || "Metadata";
-  if (include !== "None" && include !== "Metadata" && include !== "Object") {
-    return newStatus(
-      400,
-      "BadRequest",
-      `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(include)}: ` +
-        "must be 'Metadata', 'Object', 'None', or empty",
-    );
+  const includeObject = searchParams.get("includeObject") || "Metadata";
+  if (includeObject === "None" || includeObject === "Metadata" || includeObject === "Object") {
+    const nowMs = () => settings.clock.now();
+    return newTableView(isScale ? SCALE : target.resource, { apiVersion, includeObject, nowMs });
   }
-  const includeObject: IncludeObject = include;
-  return newTableView(resource, { apiVersion, includeObject, nowMs: request.nowMs });
-}
-
-/** What an answer with objects looks like. */
-interface Form {
-  readonly format: Format;
-  readonly ifNoneMatch: string | undefined;
-  readonly gzip: boolean;
-}
-
-interface Shape extends Form {
-  readonly view: View;
+  return newStatus(
+    400,
+    "BadRequest",
+    `Unable to convert to Table as requested: includeObject: Invalid value: ${
+      JSON.stringify(includeObject)
+    }: ` +
+      "must be 'Metadata', 'Object', 'None', or empty",
+  );
 }
 
 async function answerGet(
-  { target, path, tags }: ResourceRequest,
-  shape: Form & { readonly view: View | Status },
+  { state: { tags }, target, path }: ResourceRequest,
+  form: Form,
+  view: View | Status,
 ): Promise<Answer> {
   const problem = nameProblem(path.name);
   if (problem !== undefined) return problem;
   const key = formatObjectName(path);
   const held = target.content.held(key);
   if (held === undefined) return objectNotFound(target.resource, path.name);
-  const { view } = shape;
   if (path.subresource === "scale") {
     const scale = scaleOf(target.resource, target.content.holding.open(held));
     if (isStatus(scale) || isStatus(view)) return isStatus(scale) ? scale : view as Status;
-    return await documentResponse(view.one(scale), shape.format);
+    return await documentResponse(view.one(scale), form);
   }
-  return isStatus(view) ? view : await answerObject(target.content, held, { ...shape, view, key, tags });
+  return isStatus(view) ? view : await answerObject(target.content, held, { form, view, key, tags });
 }
 
-async function answerListOf(
-  request: ResourceRequest,
+function answerListOf(
+  { state, target, path, reader, under }: ResourceRequest,
   query: ListQuery,
-  options: Shape & { readonly permission: Permission; readonly wait: VersionWaitOptions },
+  options: Pick<ListAnswerRequest, "form" | "view" | "wait"> & { readonly permission: Permission },
 ): Promise<Answer> {
-  const { target, path, settings } = request;
-  const { group, version, resource } = path;
-  const content = [
-    group,
-    version,
-    resource,
-    path.namespace,
-    String(query.labels ?? ""),
-    String(query.fields ?? ""),
-    ...(request.under === undefined ? [] : [request.under.index, request.under.value]),
-  ];
-  return await answerList(target.content, {
-    ...request,
-    ...settings,
-    ...options,
+  const { form, view, wait, permission } = options;
+  const { group, version, resource, namespace } = path;
+  const of = [group, version, resource, namespace, String(query.labels ?? ""), String(query.fields ?? "")];
+  if (under !== undefined) of.push(under.index, under.value);
+  return answerList(target.content, {
+    state,
+    reader,
+    form,
+    view,
+    wait,
+    under,
+    namespace,
+    pacer: state.pacer,
     options: query.options,
-    namespace: path.namespace,
     // The namespace is a range of keys.
     selection: newSelection(target.resource, { namespace: "", labels: query.labels, fields: query.fields }),
-    content: JSON.stringify(content),
-    identity: () => listIdentity([...content, options.permission.user?.name ?? ""]),
+    name: JSON.stringify(of),
+    identity: () => listIdentity([...of, permission.user?.name ?? ""]),
   });
 }

@@ -5,11 +5,11 @@ import { describedResource } from "../protocol/builtin_resources.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import type { Logger } from "../util/logger.ts";
-import { Content } from "./content/content.ts";
+import { Content, ContentFreshness } from "./content/content.ts";
 import { FanOut, Watchers } from "./send/fan_out.ts";
 import type { ForwardedResource } from "./upstream/forward.ts";
-import { ContentFreshness } from "./content/content_freshness.ts";
 import type { Freshness, ReadApiOptions } from "./read_api_options.ts";
+import { newObjectView, type View } from "./request/view.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { type ServedInformer, sourcesOf } from "./content/served_informer.ts";
 
@@ -17,6 +17,8 @@ import { type ServedInformer, sourcesOf } from "./content/served_informer.ts";
 export interface ServedResource {
   readonly resource: ApiResource;
   readonly informer: ServedInformer;
+  /** Shows its objects as they are. */
+  readonly view: View;
   readonly content: Content<KubernetesObject>;
   readonly watchers: Watchers<KubernetesObject>;
   /** Compares the content with the API servers. */
@@ -48,6 +50,7 @@ export function newServedResources(
       return { resource: resources[i], fetch: each.fetch, logger };
     }
     const { informer, history } = each;
+    const resource = resources[i];
     const content = new Content<KubernetesObject>(informer, {
       clock,
       capacity: settings.eventWindow,
@@ -56,7 +59,7 @@ export function newServedResources(
     });
     const watchers = new Watchers(content, { clock, fanOut, heartbeatMs });
     const fresh = new ContentFreshness(content.log, informer, { ...settings, logger });
-    return { resource: resources[i], informer, content, watchers, fresh };
+    return { resource, informer, view: newObjectView(resource), content, watchers, fresh };
   });
 }
 

@@ -224,6 +224,11 @@ export class Controller<T> {
     return this.#reflector.status();
   }
 
+  /** As {@linkcode ListWatchLoop.lagMs}. */
+  lagMs(): number | undefined {
+    return this.#reflector.lagMs();
+  }
+
   /** As `Reflector.onStatus`. */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
     return this.#reflector.onStatus(listener);

@@ -447,12 +447,20 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Whether the store has synced, and a list, an event or a bookmark came at most so many milliseconds ago:
-   * its status' `lagMs`. Of a quiet resource bookmarks come, about once a minute.
+   * Whether the store has synced, and a list, an event or a bookmark came at most so many milliseconds ago.
+   * Of a quiet resource bookmarks come, about once a minute.
    */
   isFresh(maxAgeMs: number): boolean {
-    const { lagMs } = this.status();
+    const lagMs = this.lagMs();
     return this.hasSynced() && lagMs !== undefined && lagMs <= maxAgeMs;
+  }
+
+  /**
+   * How many milliseconds ago a list, an event or a bookmark came; `undefined` before the first one. The
+   * `lagMs` of its status, for those who ask often.
+   */
+  lagMs(): number | undefined {
+    return this.#controller?.lagMs();
   }
 
   /** Whether it has run and stopped. */

@@ -1,6 +1,10 @@
-/** The `Accept` header of a request. */
+/** The form in which a request wants its answer: the headers `Accept`, `Accept-Encoding` and `User-Agent`. */
 
-import type { GroupVersionKind } from "../meta/resource.ts";
+import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { newStatus, type Status } from "../meta/status.ts";
+import { type ApiResource, isBuiltinGroup } from "./api_resource.ts";
+import { noRouteProduces, notAcceptable } from "./statuses.ts";
 
 /** One alternative of an `Accept` header. */
 export interface AcceptClause {
@@ -143,4 +147,122 @@ export function matchesRoute(header: string | null | undefined, produces: readon
     const mediaType = clause.split(";", 1)[0].trim();
     return mediaType === "*/*" || produces.includes(mediaType);
   });
+}
+
+/** What the objects of an answer are converted to. */
+export type ObjectShape =
+  | { readonly kind: "object" }
+  | { readonly kind: "Table" | "PartialObjectMetadata"; readonly apiVersion: MetaVersion };
+
+/** The versions of the group `meta.k8s.io`. */
+export type MetaVersion = "meta.k8s.io/v1" | "meta.k8s.io/v1beta1";
+
+const META_VERSIONS: ReadonlySet<string> = new Set<MetaVersion>(["meta.k8s.io/v1", "meta.k8s.io/v1beta1"]);
+
+/** A request for {@linkcode negotiateShape}. */
+export interface ShapeRequest {
+  /** The `Accept` header. */
+  readonly accept: string | null | undefined;
+  readonly verb: "get" | "list" | "watch";
+  /** Whether the path is that of a collection. Default: whether the verb is not `get`. */
+  readonly isCollection?: boolean;
+  /** The media types of the answer, the default first; only JSON by default. */
+  readonly mediaTypes?: readonly MediaType[];
+  /** Whether Tables are served. Default: true. */
+  readonly tables?: boolean;
+}
+
+/** How to answer a request for objects. */
+export interface NegotiatedShape {
+  readonly mediaType: MediaType;
+  /** Whether the `Accept` header asks for an indented answer. */
+  readonly pretty: boolean;
+  /** Refused (406): a list as an object, an object as a list, or a watch in another media type. */
+  readonly shape: ObjectShape | { readonly kind: "refused"; readonly status: Status };
+}
+
+/**
+ * The shape that the `Accept` header asks for; a Status (406) where the server has nothing that the client
+ * accepts.
+ *
+ * An API server refuses in two steps: this Status comes before any other look at the request, the one in
+ * `shape` instead of a successful answer.
+ */
+export function negotiateShape(resource: ApiResource, request: ShapeRequest): NegotiatedShape | Status {
+  const { accept, verb, isCollection = verb !== "get", mediaTypes = JSON_ONLY, tables = true } = request;
+  const stream = ["application/json;stream=watch"];
+  if (!matchesRoute(accept, mediaTypes) && isBuiltinGroup(resource.group)) {
+    return noRouteProduces(isCollection ? [...mediaTypes, ...stream] : mediaTypes);
+  }
+  const agreed = negotiate(accept, {
+    mediaTypes,
+    serverVersion: "v1",
+    converts: (target) =>
+      target === undefined || META_VERSIONS.has(groupVersion(target)) &&
+        (target.kind === "Table" ? tables : /^PartialObjectMetadata(List)?$/.test(target.kind)),
+  });
+  if (agreed === undefined) return notAcceptable(mediaTypes);
+  const { mediaType, pretty, convertTo } = agreed;
+  if (verb === "watch" && mediaType !== "application/json") {
+    return { mediaType, pretty, shape: { kind: "refused", status: notAcceptable(stream) } };
+  }
+  if (convertTo === undefined) return { mediaType, pretty, shape: { kind: "object" } };
+  const { kind } = convertTo;
+  const apiVersion = groupVersion(convertTo) as MetaVersion;
+  if (kind === "Table") return { mediaType, pretty, shape: { kind, apiVersion } };
+  // A client asks for a list by the kind of the list, and for single objects by the single kind.
+  if ((kind === "PartialObjectMetadataList") === (verb === "list")) {
+    return { mediaType, pretty, shape: { kind: "PartialObjectMetadata", apiVersion } };
+  }
+  const type = goType(resource, verb === "list");
+  const what = verb === "list" ? `a list (${type})` : `not a list (${type})`;
+  const message = `you requested ${kind}, but the requested object is ${what}`;
+  const status = newStatus(406, "NotAcceptable", message);
+  return { mediaType, pretty, shape: { kind: "refused", status } };
+}
+
+/** The type that an API server names. */
+function goType({ group, kind }: ApiResource, isList: boolean): string {
+  if (!isBuiltinGroup(group)) return isList ? "*unstructured.UnstructuredList" : "*unstructured.Unstructured";
+  const name = group === "" || group === "events.k8s.io" ? "core" : group.split(".")[0];
+  return `*${name}.${kind}${isList ? "List" : ""}`;
+}
+
+/** An object's metadata, as a `PartialObjectMetadata`. */
+export function partialMetadata(object: KubernetesObject, apiVersion: string): KubernetesObject {
+  return { kind: "PartialObjectMetadata", apiVersion, metadata: object.metadata ?? {} };
+}
+
+/**
+ * Whether the client wants indented JSON: the query's `pretty`, else whether the client is a browser, curl or
+ * Wget.
+ *
+ * Mirrors `isPrettyPrint` of
+ * https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/negotiation/negotiate.go
+ */
+export function wantsPretty(searchParams: URLSearchParams, userAgent: string | null | undefined): boolean {
+  const pretty = searchParams.get("pretty");
+  if (pretty !== null && pretty !== "") return /^(1|t|true)$/i.test(pretty);
+  return /^(curl|Wget|Mozilla\/5\.0)/.test(userAgent ?? "");
+}
+
+/**
+ * Whether a reader prefers gzip, by its `Accept-Encoding`: it names gzip or `*`, and not with a lower quality
+ * than `identity`. `false` on a runtime that cannot compress.
+ */
+export function prefersGzip(acceptEncoding: string | undefined): boolean {
+  if (acceptEncoding === undefined || typeof CompressionStream === "undefined") return false;
+  const qualities = new Map<string, number>();
+  for (const part of acceptEncoding.split(",")) {
+    const [name, ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
+    const quality = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);
+    const value = quality === undefined
+      ? 1
+      : /^(0(\.[0-9]{0,3})?|1(\.0{0,3})?)$/.test(quality)
+      ? Number(quality)
+      : 0;
+    if (!qualities.has(name)) qualities.set(name, value);
+  }
+  const gzip = qualities.get("gzip") ?? qualities.get("x-gzip") ?? qualities.get("*") ?? 0;
+  return gzip > 0 && gzip >= (qualities.get("identity") ?? 0);
 }

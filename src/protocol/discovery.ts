@@ -5,7 +5,7 @@ import type { Status } from "../meta/status.ts";
 import { textHash } from "../util/hash.ts";
 import { JSON_ONLY, matchesRoute, type MediaType, negotiate, type Representation } from "./accept.ts";
 import { type ApiResource, isBuiltinGroup, singularName } from "./api_resource.ts";
-import { matchesTag } from "./if_none_match.ts";
+import { matchesTag } from "./responses.ts";
 import { SCALE, subresourcesOf } from "./subresources.ts";
 import { methodNotAllowed, noRouteProduces, notAcceptable } from "./statuses.ts";
 

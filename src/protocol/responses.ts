@@ -1,4 +1,4 @@
-/** Answers in JSON, as an API server sends them. */
+/** Answers in JSON, as an API server sends them, and conditional requests. */
 
 import type { Status } from "../meta/status.ts";
 
@@ -10,7 +10,7 @@ const JSON_HEADERS: Readonly<Record<string, string>> = {
 
 /** Options of {@linkcode jsonResponse} and {@linkcode statusResponse}. */
 export interface ResponseOptions {
-  /** Whether to indent the document; see {@linkcode wantsPretty}. Default: false. */
+  /** Whether to indent the document, as `wantsPretty` (accept.ts) says. Default: false. */
   readonly pretty?: boolean;
   /** Headers besides {@linkcode JSON_HEADERS}. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -63,15 +63,20 @@ export function statusResponse(status: Status, options: ResponseOptions = {}): R
   return response;
 }
 
-/**
- * Whether the client wants indented JSON: the query's `pretty`, else whether the client is a browser, curl or
- * Wget.
- *
- * Mirrors `isPrettyPrint` of
- * https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/negotiation/negotiate.go
- */
-export function wantsPretty(searchParams: URLSearchParams, userAgent: string | null | undefined): boolean {
-  const pretty = searchParams.get("pretty");
-  if (pretty !== null && pretty !== "") return /^(1|t|true)$/i.test(pretty);
-  return /^(curl|Wget|Mozilla\/5\.0)/.test(userAgent ?? "");
+/** Whether an `If-None-Match` has a tag; weak tags match strong ones. */
+export function matchesTag(ifNoneMatch: string | null | undefined, tag: string): boolean {
+  const [opaque] = opaqueTags(tag);
+  return opaqueTags(ifNoneMatch).some((given) => given === "*" || given === opaque);
+}
+
+/** What is between the quotes of the tags of an `If-None-Match`; `*` for any. What is no tag is left out. */
+export function opaqueTags(ifNoneMatch: string | null | undefined): string[] {
+  const tags: string[] = [];
+  for (const each of ifNoneMatch?.split(",") ?? []) {
+    const [, opaque] = /^(?:W\/)?"([^"]*)"$/.exec(each.trim()) ?? [];
+    // `"*"` is a tag.
+    if (each.trim() === "*") tags.push("*");
+    else if (opaque !== undefined && opaque !== "*") tags.push(opaque);
+  }
+  return tags;
 }

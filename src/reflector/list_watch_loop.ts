@@ -22,7 +22,7 @@ import { compareResourceVersions, isOlder } from "../meta/object.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
-import { type Clock, type Moment, momentOf, monotonicNow } from "../util/clock.ts";
+import { ageMs, type Clock, type Moment, momentOf, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import {
   delayAfter,
@@ -137,6 +137,12 @@ export class ListWatchLoop<T> {
   /** As `Reflector.status`. */
   status(): ReflectorStatus {
     return statusOf(this.#state, this.#settings.quarantine.count, this.#clock);
+  }
+
+  /** How many milliseconds ago the last contact was: the status' `lagMs`, and nothing else of it. */
+  lagMs(): number | undefined {
+    const { contact } = this.#state.position;
+    return contact && ageMs(contact, this.#clock);
   }
 
   /** As `Reflector.failure`. */

@@ -1,13 +1,13 @@
 /** What a reflector tells: its status, log lines, callbacks, metrics. */
 
-import { type Clock, monotonicNow } from "../util/clock.ts";
+import { ageMs, type Clock, monotonicNow } from "../util/clock.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type LogFields, type Logger } from "../util/logger.ts";
 import type { MetricLabels, Metrics } from "../util/metrics.ts";
 import { codeOf } from "./failures.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 import type { Effect, ReflectorState } from "./state.ts";
-import { ageMs, type ReflectorStatus } from "./status.ts";
+import type { ReflectorStatus } from "./status.ts";
 
 /** The status that a state has at present. */
 export function statusOf(state: ReflectorState, quarantined: number, clock: Clock): ReflectorStatus {

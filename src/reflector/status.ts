@@ -1,7 +1,5 @@
 /** What a reflector says of itself: the types of its status. */
 
-import { type Clock, type Moment, monotonicNow } from "../util/clock.ts";
-
 /**
  * What a reflector is at.
  *
@@ -143,10 +141,4 @@ export interface ReflectorStatus {
     /** Items to come, where the server says so. */
     readonly remaining?: number;
   };
-}
-
-/** How many milliseconds ago a contact was: at least what one of the two clocks says (see timers.ts). */
-export function ageMs(contact: Moment, clock: Clock): number {
-  const monotonicMs = monotonicNow(clock) - contact.monotonicMs;
-  return Math.ceil(Math.max(monotonicMs, clock.now() - contact.wallMs));
 }

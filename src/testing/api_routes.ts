@@ -5,12 +5,11 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { answerDiscovery, type DiscoveryAnswer } from "../protocol/discovery.ts";
 import { type ListQuery, parseListQuery, wantsWatch } from "../protocol/list_query.ts";
-import { negotiateShape, type ObjectShape } from "../protocol/object_shape.ts";
+import { negotiateShape, type ObjectShape, wantsPretty } from "../protocol/accept.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
 import {
   jsonResponse as plainJsonResponse,
   statusResponse as plainStatusResponse,
-  wantsPretty,
 } from "../protocol/responses.ts";
 import { fieldRules } from "../protocol/selectable_fields.ts";
 import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../protocol/statuses.ts";
@@ -249,8 +248,8 @@ function deletionDocument(
 function shapeOf(request: Request, resource: ServedResource, verb: "get" | "list" | "watch"): ObjectShape {
   const accept = request.headers.get("Accept");
   const agreed = negotiateShape(resource, { accept, verb, tables: request.method === "GET" });
-  if (isStatus(agreed)) throw new StatusError(agreed);
-  if (isStatus(agreed.shape)) throw new StatusError(agreed.shape);
+  if (!("shape" in agreed)) throw new StatusError(agreed);
+  if (agreed.shape.kind === "refused") throw new StatusError(agreed.shape.status);
   return agreed.shape;
 }
 

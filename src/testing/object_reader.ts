@@ -8,7 +8,7 @@ import type { KubernetesObject, ListMeta } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
 import { type Status, StatusError } from "../meta/status.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../protocol/continue_token.ts";
-import { type ObjectShape, partialMetadata } from "../protocol/object_shape.ts";
+import { type ObjectShape, partialMetadata } from "../protocol/accept.ts";
 import { selectableFields } from "../protocol/selectable_fields.ts";
 import { continueTooOld, isStatus, tooLargeResourceVersion } from "../protocol/statuses.ts";
 import { onOneLine } from "../text/json_walk.ts";

@@ -2,7 +2,7 @@
 
 import type { ListOptions } from "../meta/list_watch.ts";
 import { type Status, StatusError } from "../meta/status.ts";
-import type { ObjectShape } from "../protocol/object_shape.ts";
+import type { ObjectShape } from "../protocol/accept.ts";
 import { watchTooOld } from "../protocol/statuses.ts";
 import { onAbort } from "../util/abort.ts";
 import { concatenated } from "../util/bytes.ts";

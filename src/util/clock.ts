@@ -64,6 +64,12 @@ export function momentOf(clock: Clock): Moment {
   return { wallMs: clock.now(), monotonicMs: monotonicNow(clock) };
 }
 
+/** How many milliseconds ago a moment was: at least what one of the two clocks says. */
+export function ageMs(moment: Moment, clock: Clock): number {
+  const monotonicMs = monotonicNow(clock) - moment.monotonicMs;
+  return Math.ceil(Math.max(monotonicMs, clock.now() - moment.wallMs));
+}
+
 interface FakeTimer {
   readonly id: number;
   readonly dueMs: number;

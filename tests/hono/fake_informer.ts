@@ -37,7 +37,7 @@ export class FakeInformer {
   readonly #store: Cache<TestObject, string>;
   synced = false;
   phase = "idle";
-  lagMs: number | undefined;
+  lag: number | undefined;
 
   constructor(indexers: Indexers<TestObject, string> = {}) {
     this.#store = newTestStore(indexers);
@@ -68,8 +68,12 @@ export class FakeInformer {
     return () => this.observers.delete(observer);
   }
 
-  status(): { phase: string; lagMs?: number } {
-    return { phase: this.phase, ...(this.lagMs !== undefined && { lagMs: this.lagMs }) };
+  status(): { phase: string } {
+    return { phase: this.phase };
+  }
+
+  lagMs(): number | undefined {
+    return this.lag;
   }
 
   /** Adds or updates. */

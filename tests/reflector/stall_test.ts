@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NetworkError } from "@listwatch/cache";
 import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
-import { ageMs } from "../../src/reflector/status.ts";
 import { Watchdog } from "../../src/reflector/timers.ts";
 import { at, newRun, openWatch, page } from "./scripted_source.ts";
 
@@ -126,20 +125,6 @@ describe("Reflector, where the wall clock is set back,", () => {
     await run.clock.advance(11_000);
     assert.deepEqual(run.source.requests.slice(2), ['watch "12"'], "the bookmarks stopped");
     await run.stop();
-  });
-});
-
-describe("ageMs", () => {
-  it("is the larger of what both clocks say, at the time of asking", async () => {
-    const clock = new FakeClock(10 * HOUR_MS);
-    const contact = { wallMs: clock.now(), monotonicMs: clock.monotonicNow() };
-    await clock.jump(5_000);
-    assert.equal(ageMs(contact, clock), 5_000);
-    clock.setWallClock(clock.now() - HOUR_MS);
-    assert.equal(ageMs(contact, clock), 5_000, "the wall clock was set back");
-    clock.setWallClock(contact.wallMs + HOUR_MS);
-    assert.equal(ageMs(contact, clock), HOUR_MS, "the monotonic clock was stopped");
-    assert.equal(ageMs({ wallMs: clock.now(), monotonicMs: clock.monotonicNow() }, clock), 0);
   });
 });
 

@@ -205,14 +205,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "clock: the age of a copy depends on the wall clock alone",
-    file: "src/reflector/status.ts",
-    find: "return Math.ceil(Math.max(monotonicMs, clock.now() - contact.wallMs));",
-    replace: "return Math.ceil(Math.max(0 * monotonicMs, clock.now() - contact.wallMs));",
+    file: "src/util/clock.ts",
+    find: "return Math.ceil(Math.max(monotonicMs, clock.now() - moment.wallMs));",
+    replace: "return Math.ceil(Math.max(0 * monotonicMs, clock.now() - moment.wallMs));",
   },
   {
     name: "clock: the age of a copy depends on the monotonic clock alone",
-    file: "src/reflector/status.ts",
-    find: "return Math.ceil(Math.max(monotonicMs, clock.now() - contact.wallMs));",
+    file: "src/util/clock.ts",
+    find: "return Math.ceil(Math.max(monotonicMs, clock.now() - moment.wallMs));",
     replace: "return Math.ceil(monotonicMs);",
   },
   {
@@ -632,8 +632,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "fresh reads: a stale answer that nothing is found has no warning",
     file: "src/hono/resource_handler.ts",
-    find: "const stale = isStatus(response) ? await refusalResponse(c, response) : response;",
-    replace: "if (isStatus(response)) return response;\n  const stale = response;",
+    find: "const response = answer instanceof Response ? answer : await refusalResponse(c, answer);",
+    replace: "if (!(answer instanceof Response)) return answer as never;\n  const response = answer;",
   },
   {
     name: "snapshot: what changes while a save runs is not saved, and the version moves past it",

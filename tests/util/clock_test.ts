@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, it } from "node:test";
-import { letNetworkThrough, monotonicNow, nextTurn } from "../../src/util/clock.ts";
+import { ageMs, letNetworkThrough, monotonicNow, nextTurn } from "../../src/util/clock.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -25,6 +25,20 @@ describe("Clock", () => {
     assert.deepEqual([clock.now(), clock.monotonicNow(), rang], [1_499 + HOUR_MS, 1_499, false]);
     await clock.advance(1);
     assert.equal(rang, true);
+  });
+});
+
+describe("ageMs", () => {
+  it("is the larger of what both clocks say, at the time of asking", async () => {
+    const clock = new FakeClock(10 * 3_600_000);
+    const contact = { wallMs: clock.now(), monotonicMs: clock.monotonicNow() };
+    await clock.jump(5_000);
+    assert.equal(ageMs(contact, clock), 5_000);
+    clock.setWallClock(clock.now() - 3_600_000);
+    assert.equal(ageMs(contact, clock), 5_000, "the wall clock was set back");
+    clock.setWallClock(contact.wallMs + 3_600_000);
+    assert.equal(ageMs(contact, clock), 3_600_000, "the monotonic clock was stopped");
+    assert.equal(ageMs({ wallMs: clock.now(), monotonicMs: clock.monotonicNow() }, clock), 0);
   });
 });
 

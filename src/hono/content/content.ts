@@ -1,11 +1,25 @@
-/** The content of one resource: what its informer holds, what it held before, and what has happened since. */
+/**
+ * The content of one resource: what its informer holds, what it held before, what has happened since, and how fresh it
+ * is.
+ * @module
+ */
 
-import type { KubernetesObject } from "../../meta/object.ts";
+import { type KubernetesObject, layoutOf } from "../../meta/object.ts";
+import { formatGroupResource } from "../../meta/resource.ts";
+import { newStatus, type Status } from "../../meta/status.ts";
+import { PartwiseVersionWaiters, type VersionWaitOptions } from "../../meta/version_waiters.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import { resourceDetails } from "../../protocol/statuses.ts";
 import { type Held, heldStoreOf, type Holding } from "../../store/holding.ts";
 import { EventLog, type EventLogOptions } from "./event_log.ts";
-import { ContentHashes } from "./hashes.ts";
-import type { ServedInformer, ServedStore } from "./served_informer.ts";
-import { ContentStates } from "./states.ts";
+import {
+  type FollowedContent,
+  type FreshnessOutcome,
+  FreshReads,
+  type FreshReadsOptions,
+} from "./fresh_reads.ts";
+import { type NamedInformer, type ServedInformer, type ServedStore, sourcesOf } from "./served_informer.ts";
+import { ContentHashes, ContentStates } from "./states.ts";
 
 /** The content of one informer. */
 export class Content<T extends KubernetesObject> {
@@ -34,7 +48,7 @@ export class Content<T extends KubernetesObject> {
 
   /** How many milliseconds ago the informer had the last contact with its server; 0 if it does not say. */
   get ageMs(): number {
-    const { lagMs = 0 } = this.#informer.status();
+    const lagMs = this.#informer.lagMs?.() ?? 0;
     return Number.isFinite(lagMs) ? lagMs : 0;
   }
 
@@ -42,4 +56,176 @@ export class Content<T extends KubernetesObject> {
   held(key: string): Held<T> | undefined {
     return this.#held.getByKey(key);
   }
+}
+
+/** A source that a read cannot be proven fresh of. */
+export interface StaleSource {
+  /** Empty if there is only one. */
+  readonly name: string;
+  readonly why: Exclude<FreshnessOutcome, "fresh">;
+}
+
+/** One of the sources, its content, and its questions to its server; without them it is taken as it is. */
+interface Followed extends NamedInformer {
+  readonly content: FollowedContent;
+  readonly fresh: FreshReads | undefined;
+}
+
+/** Compares the content with the servers of all sources, and waits for what they have. */
+export class ContentFreshness {
+  readonly #log: EventLog<KubernetesObject>;
+  readonly #informer: ServedInformer;
+  readonly #sources: readonly Followed[];
+  readonly #unobserve: (() => void)[] = [];
+
+  constructor(log: EventLog<KubernetesObject>, informer: ServedInformer, options: FreshReadsOptions) {
+    this.#log = log;
+    this.#informer = informer;
+    this.#sources = sourcesOf(informer).map((each) => {
+      const own = each.informer === informer ? log : this.#follow(each.informer, options);
+      const source = each.informer.metadata?.();
+      const fresh = source && new FreshReads(own, { informer: each.informer, source }, options);
+      return { ...each, content: own, fresh };
+    });
+  }
+
+  /** Stops all questions. */
+  close(): void {
+    for (const { fresh } of this.#sources) fresh?.close();
+    for (const unobserve of this.#unobserve) unobserve();
+  }
+
+  /**
+   * The sources without content, which may have objects of a name; of any name if it is empty. `undefined` if there
+   * is no content at all.
+   */
+  missing(name: string): readonly string[] | undefined {
+    if (!this.#log.isReady()) return undefined;
+    if (this.#informer.sources === undefined) return [];
+    return this.#mayHave(name)
+      .filter(({ informer }) => !informer.hasSynced() && informer.isRestored?.() !== true)
+      .map(({ name }) => name);
+  }
+
+  /**
+   * Waits until the content is as fresh as the servers are now; those with content of which it cannot be
+   * proven. Never rejects.
+   */
+  async catchUp(
+    wait: VersionWaitOptions,
+    { name, staleIfError }: { readonly name: string; readonly staleIfError: boolean },
+  ): Promise<readonly StaleSource[]> {
+    const missing = this.missing(name) ?? [];
+    const sources = this.#mayHave(name).filter(({ name }) => !missing.includes(name));
+    const outcomes = await Promise.all(
+      sources.map(({ fresh }) => fresh?.catchUp(wait, { staleIfError }) ?? "fresh"),
+    );
+    return sources.flatMap(({ name }, i) => outcomes[i] === "fresh" ? [] : [{ name, why: outcomes[i] }]);
+  }
+
+  /**
+   * Whether the content reaches a resourceVersion within a time; asks for proof of it. `"foreign"`: it is
+   * none of this content, and never will be.
+   */
+  async reaches(
+    resourceVersion: string,
+    wait: VersionWaitOptions,
+  ): Promise<"reached" | "behind" | "foreign"> {
+    const parts = this.#partsOf(resourceVersion);
+    if (parts === undefined) return "foreign";
+    const reached = await Promise.all(
+      this.#sources.map(({ fresh, content }, i) =>
+        parts[i] === "0" || (fresh ?? content).reaches(parts[i], wait)
+      ),
+    );
+    return reached.includes(false) ? "behind" : "reached";
+  }
+
+  /**
+   * Whether a resourceVersion that the content has not reached is of a lost history; see {@linkcode
+   * FreshReads.isLost}.
+   */
+  async isLost(resourceVersion: string, signal: AbortSignal): Promise<boolean> {
+    const [{ fresh }] = this.#sources;
+    return this.#sources.length === 1 && await fresh?.isLost(resourceVersion, signal) === true;
+  }
+
+  #partsOf(resourceVersion: string): readonly string[] | undefined {
+    if (this.#informer.partsOf !== undefined) return this.#informer.partsOf(resourceVersion);
+    return layoutOf(resourceVersion) === layoutOf(this.#log.resourceVersion) ? [resourceVersion] : undefined;
+  }
+
+  #mayHave(name: string): readonly Followed[] {
+    const only = name === "" ? undefined : this.#informer.sourceOf?.(name);
+    return only === undefined ? this.#sources : this.#sources.filter(({ name }) => name === only.name);
+  }
+
+  /** The content of one of several informers. */
+  #follow(informer: ServedInformer, options: FreshReadsOptions): FollowedContent {
+    const version = () => informer.indexer.lastStoreSyncResourceVersion();
+    const waiters = new PartwiseVersionWaiters(version, options);
+    const moved = () => waiters.moved();
+    this.#unobserve.push(informer.observeHeld?.(moved) ?? informer.observe(moved), () => waiters.stop());
+    return {
+      get resourceVersion() {
+        return version();
+      },
+      reaches: async (wanted, wait) => await waiters.wait(wanted, wait) === "reached",
+    };
+  }
+}
+
+/** 504: a read without a resourceVersion cannot be proven as fresh as the API server's own. */
+export function notFresh(resource: ApiResource, stale: readonly StaleSource[]): Status {
+  const names = stale.map(({ name }) => name).filter((name) => name !== "").join(", ");
+  const of = names && ` of ${names}`;
+  const reason = stale.some(({ why }) => why === "behind")
+    ? `the cache of ${
+      formatGroupResource(resource)
+    }${of} has not reached the API server's resourceVersion in time`
+    : `the API server${of} did not say in time how far it is`;
+  const instead = names === "" ? "resourceVersion=0" : "partial=true or resourceVersion=0";
+  return newStatus(
+    504,
+    "Timeout",
+    `Timeout: the read cannot be proven fresh: ${reason}; ${instead} reads what the cache holds`,
+    { ...resourceDetails(resource), retryAfterSeconds: 1 },
+  );
+}
+
+/** 503: nothing was read of some sources yet, and the answer would be incomplete without them. */
+export function incomplete(resource: ApiResource, missing: readonly string[]): Status {
+  const what = formatGroupResource(resource);
+  const names = missing.map((name) => JSON.stringify(name)).join(", ");
+  return newStatus(
+    503,
+    "ServiceUnavailable",
+    `${what} cannot be read completely: the cache has nothing of ${names} yet; partial=true reads the others`,
+    {
+      ...resourceDetails(resource),
+      causes: missing.map((name) => ({
+        reason: "SourceUnavailable",
+        message: "it has not synced",
+        field: name,
+      })),
+      retryAfterSeconds: 1,
+    },
+  );
+}
+
+/** 410: a resourceVersion from before the sources were divided in another way, or of one of them. */
+export function anotherLayout(resourceVersion: string): Status {
+  const shown = resourceVersion.length > 100 ? `${resourceVersion.slice(0, 100)}...` : resourceVersion;
+  const why = "its sources were divided in another way, or it is that of a single object; list again";
+  return newStatus(410, "Expired", `The resourceVersion ${shown} is none of this resource: ${why}`);
+}
+
+/** 503: the first list is not there yet. */
+export function notSynced(resource: ApiResource): Status {
+  return newStatus(
+    503,
+    "ServiceUnavailable",
+    `the cache of ${formatGroupResource(resource)} has not synced yet; try again in a moment`,
+    { ...resourceDetails(resource), retryAfterSeconds: 1 },
+  );
 }

@@ -109,6 +109,7 @@ export class EventLog<T extends KubernetesObject> {
   #follower: LogFollower<T> | undefined;
   #keys: KeyFollower<T> | undefined;
   #isStarted = false;
+  #isSynced = false;
   #isClosed = false;
   /** Changes whose versions say nothing about the position: the next bookmark places them. */
   #unplaced: StoreChange<Held<T>>[] = [];
@@ -163,7 +164,9 @@ export class EventLog<T extends KubernetesObject> {
    * Whether the informer has synced, or has the content of a snapshot; before that there is nothing to read.
    */
   isReady(): boolean {
-    if (!this.#informer.hasSynced() && !this.#informer.isRestored?.()) return false;
+    if (this.#isSynced) return true;
+    this.#isSynced = this.#informer.hasSynced();
+    if (!this.#isSynced && !this.#informer.isRestored?.()) return false;
     if (!this.#isStarted) this.#start("");
     return true;
   }

@@ -159,14 +159,17 @@ export class MergedInformer implements ServedInformer {
     return () => unlisten.forEach((each) => each?.());
   }
 
-  /** What the first source is at that does not watch; the longest silence of all. */
+  /** What the first source is at that does not watch. */
   status(): ReturnType<ServedInformer["status"]> {
     const all = this.#sources.map(({ informer }) => informer.status());
     const running = all.filter(({ phase }) => phase !== "stopped");
-    const first = running.find(({ phase }) => phase !== "watching") ?? running[0] ?? all[0];
-    const lags = all.map(({ lagMs }) => lagMs);
-    const { lagMs: _, ...rest } = first;
-    return lags.includes(undefined) ? rest : { ...rest, lagMs: Math.max(...lags as number[]) };
+    return running.find(({ phase }) => phase !== "watching") ?? running[0] ?? all[0];
+  }
+
+  /** The longest silence of all. */
+  lagMs(): number | undefined {
+    const lags = this.#sources.map(({ informer }) => informer.lagMs?.());
+    return lags.includes(undefined) ? undefined : Math.max(...lags as number[]);
   }
 
   /** The version of each source that a resourceVersion stands for; `undefined` if it is of another layout. */

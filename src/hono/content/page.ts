@@ -44,8 +44,11 @@ export interface PagePlace<T> {
 export interface Page<T> {
   /** The version of the snapshot. */
   readonly resourceVersion: string;
-  /** What the list says of itself, at this version or at a later one at which the content is the same. */
-  metadata(resourceVersion: string): ListMeta;
+  /**
+   * What the list says of the pages after it, if there are some, at this version or at a later one at which the content
+   * is the same.
+   */
+  readonly next?: (resourceVersion: string) => ListMeta;
   /** An object as the store holds it. */
   object(index: number): Held<T>;
   /** The first of the page. */
@@ -56,17 +59,31 @@ export interface Page<T> {
   readonly past: object | undefined;
 }
 
+/** Where the first page of the content now is; `undefined` if another state or another page is requested. */
+export function presentPlace(request: ListRequest): PagePlace<never> | undefined {
+  const { resourceVersion = "0", continue: continued } = request.options;
+  return resourceVersion === "0" && continued === undefined ? firstPlace(request) : undefined;
+}
+
+function firstPlace({ options, namespace }: ListRequest): PagePlace<never> {
+  const start = namespace === "" ? "" : `${namespace}/`;
+  // A list at resourceVersion 0 comes whole, as from an API server's cache:
+  // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
+  const limit = options.resourceVersion === "0" ? Infinity : options.limit ?? Infinity;
+  return { past: undefined, start, limit };
+}
+
 /**
- * Where the requested page is, or the Status that refuses it. Gives others a turn before it looks at many
- * changes; looks at no object.
+ * Where any other page is, or the Status that refuses it. Gives others a turn before it looks at many changes;
+ * looks at no object.
  */
 export async function placePage<T extends KubernetesObject>(
   { log, states }: Content<T>,
   request: ListRequest,
 ): Promise<PagePlace<T> | Status> {
-  const { options, namespace, pacer } = request;
-  const start = namespace === "" ? "" : `${namespace}/`;
-  const limit = limitOf(options);
+  const { options, pacer } = request;
+  const first = firstPlace(request);
+  const { start, limit } = first;
   const stateAt = async (resourceVersion: string) => {
     if (pacer.isDue) await pacer.rest();
     // In the turn in which it is done.
@@ -85,23 +102,20 @@ export async function placePage<T extends KubernetesObject>(
         "invalid continue token: it is of another list; continue with the same path, selectors and user",
       );
     }
-    const place = { start: token.start > start ? token.start : start, limit };
-    if (token.resourceVersion === LATEST) return { ...place, past: undefined };
-    if (token.resourceVersion === log.window.resourceVersion) {
-      return { ...place, past: undefined, at: token.resourceVersion };
-    }
+    const place = { past: undefined, start: token.start > start ? token.start : start, limit };
+    if (token.resourceVersion === LATEST) return place;
+    if (token.resourceVersion === log.window.resourceVersion) return { ...place, at: token.resourceVersion };
     const past = await stateAt(token.resourceVersion);
     return past === undefined ? continueFrom(token.start, request) : { ...place, past };
   }
   const { resourceVersion = "0", resourceVersionMatch } = options;
-  if (resourceVersion === "0") return { past: undefined, start, limit };
   // A page at a resourceVersion is one of exactly that state, as it was before resourceVersionMatch was
   // invented.
   const isExact = resourceVersionMatch === "Exact" ||
     (resourceVersionMatch === undefined && options.limit !== undefined);
-  if (!isExact) return { past: undefined, start, limit };
+  if (!isExact) return first;
   const past = await stateAt(resourceVersion);
-  return past === undefined ? stateTooOld(resourceVersion) : { past, start, limit };
+  return past === undefined ? stateTooOld(resourceVersion) : { ...first, past };
 }
 
 /** The place of a page whose state may have become one of the past since it was placed. */
@@ -124,12 +138,6 @@ function stateTooOld(asked: string): Status {
 /** 410, with a token for the rest of the list as it is then. */
 function continueFrom(start: string, { identity }: ListRequest): Status {
   return continueTooOld(encodeContinue({ resourceVersion: LATEST, start, list: identity() }));
-}
-
-// A list at resourceVersion 0 comes whole, as from an API server's cache:
-// https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
-function limitOf(options: ListOptions): number {
-  return options.limit === undefined || options.resourceVersion === "0" ? Infinity : options.limit;
 }
 
 // Fewer are copied, so that a page does not keep the whole snapshot in memory.
@@ -184,23 +192,22 @@ export async function cutPage<T extends KubernetesObject>(
     own = Array.from({ length: i - from }, (_, index) => snapshot.object(from + index));
   }
   const page = own === undefined
-    ? { object: (index: number) => snapshot.object(index), from, to: i, past: past?.shared }
+    ? { resourceVersion, object: snapshot.object, from, to: i, past: past?.shared }
     : {
+      resourceVersion,
       object: (index: number) => own[index],
       from: 0,
       to: own.length,
       past: past !== undefined && own.length > SMALL_PAGE ? own : undefined,
     };
-  if (i >= end) return { resourceVersion, metadata: (resourceVersion) => ({ resourceVersion }), ...page };
-  const next = snapshot.key(i - 1) + "\0";
+  if (i >= end) return page;
+  const last = snapshot.key(i - 1);
   return {
-    resourceVersion,
-    metadata: (resourceVersion) => ({
-      resourceVersion,
-      continue: encodeContinue({ resourceVersion, start: next, list: identity() }),
+    ...page,
+    next: (resourceVersion) => ({
+      continue: encodeContinue({ resourceVersion, start: `${last}\0`, list: identity() }),
       // Only if it is known without looking at every object.
       ...(selection === undefined && { remainingItemCount: end - i }),
     }),
-    ...page,
   };
 }

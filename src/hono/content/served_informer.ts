@@ -69,13 +69,14 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   partsOf?(resourceVersion: string): readonly string[] | undefined;
   /** The only one of its sources that may have an object of a name; `undefined` if all may. */
   sourceOf?(name: string): NamedInformer | undefined;
+  /**
+   * How many milliseconds ago its API server sent something; `undefined` before the first time. Without it,
+   * `/readyz` does not look at that, and answers have no `Age`.
+   */
+  lagMs?(): number | undefined;
   /** What the reflector is at. */
   status(): {
     readonly phase: string;
-    /**
-     * How many milliseconds ago its API server sent something; if it is absent, `/readyz` does not use it.
-     */
-    readonly lagMs?: number;
     /** The API server sends no bookmarks, so that a quiet resource has news each 5 to 10 minutes only. */
     readonly hasNoBookmarks?: boolean;
     readonly lastError?: { readonly message: string } | undefined;

@@ -51,7 +51,7 @@ const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;
  * so it is true after a program was frozen.
  */
 function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): string | undefined {
-  const { phase, lagMs, hasNoBookmarks } = informer.status();
+  const { phase, hasNoBookmarks } = informer.status();
   if (!informer.hasSynced()) {
     return informer.isRestored?.()
       ? `a snapshot, not confirmed by the API server, ${phase}`
@@ -61,6 +61,7 @@ function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): st
   // A server that sends none shows nothing of a quiet resource but an open watch.
   if (maxLagMs === undefined && hasNoBookmarks && phase === "watching") return undefined;
   const mostMs = maxLagMs ?? (hasNoBookmarks ? MAX_LAG_WITHOUT_BOOKMARKS_MS : MAX_LAG_MS);
+  const lagMs = informer.lagMs?.();
   if (lagMs === undefined || lagMs <= mostMs) return undefined;
   return `no news from the API server for ${seconds(lagMs)}, ${
     seconds(lagMs - mostMs)

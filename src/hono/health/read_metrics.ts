@@ -66,7 +66,7 @@ export class ReadMetrics {
       const labels = this.#of({ resource: formatGroupResource(resource) });
       metrics.gauge("read_api_watches", watchers.size, labels);
       metrics.gauge("read_api_synced", informer.hasSynced() ? 1 : 0, labels);
-      const { lagMs } = informer.status();
+      const lagMs = informer.lagMs?.();
       if (lagMs !== undefined) metrics.gauge("read_api_lag_seconds", lagMs / 1_000, labels);
     }
   }

@@ -1,5 +1,6 @@
 /** The limits of readers: their number, their queued bytes, their time per turn; and who they are. */
 
+import type { Context } from "hono";
 import type { UserInfo } from "./gate.ts";
 
 /** A piece of this size is worth a write. */
@@ -230,8 +231,15 @@ export function remoteAddress(request: Request, env: unknown): string | undefine
   return typeof address === "string" ? address : undefined;
 }
 
+/** Whose request it is, for limits: that of its user, or of its address. */
+export function clientOfRequest({ req, env }: Context, user: UserInfo | undefined): string | undefined {
+  if (user !== undefined) return `user ${user.name}`;
+  const address = clientAddress(req.raw, env);
+  return address && `address ${address}`;
+}
+
 /**
- * Whose request it is by its address, for limits: with IPv6 a client has a network of 64 bits, and may send each
+ * Whose request it is by its address: with IPv6 a client has a network of 64 bits, and may send each
  * request from another address of it.
  */
 export function clientAddress(request: Request, env: unknown): string | undefined {

@@ -1,12 +1,70 @@
-/** Views: the form of an object in a response. Whole objects and metadata are here, Tables in table.ts. */
+/**
+ * The form that a request wants its answer in: a format, and a view of the objects. Views of whole objects and of
+ * metadata are here, Tables in table.ts.
+ * @module
+ */
 
+import type { Context } from "hono";
 import type { KubernetesObject, ListMeta, ObjectMeta } from "../../meta/object.ts";
 import { groupVersion } from "../../meta/resource.ts";
+import {
+  JSON_AND_YAML,
+  type MediaType,
+  type NegotiatedShape,
+  negotiateShape,
+  partialMetadata,
+  prefersGzip,
+  wantsPretty,
+} from "../../protocol/accept.ts";
 import { type ApiResource, isBuiltinGroup } from "../../protocol/api_resource.ts";
-import { partialMetadata } from "../../protocol/object_shape.ts";
+import type { Status } from "../../meta/status.ts";
 import { textMembers } from "../../text/json_walk.ts";
 
-/** Turns objects of one resource into what a client asked for. Made per request. */
+/** How a document is written. */
+export interface Format {
+  readonly mediaType: MediaType;
+  /** Whether JSON is indented. */
+  readonly pretty: boolean;
+}
+
+/** How the answer to a read is written. */
+export interface Form extends Format {
+  /** The tags of what the reader has. */
+  readonly ifNoneMatch: string | undefined;
+  /** Whether the reader prefers gzip. */
+  readonly gzip: boolean;
+}
+
+/**
+ * The format that a request asks for: by its `Accept` header, which was negotiated, and its query and client.
+ */
+export function formatOf(c: Context, { mediaType, pretty }: Format): Format {
+  const isIndented = pretty || wantsPretty(new URL(c.req.url).searchParams, c.req.header("User-Agent"));
+  return { mediaType, pretty: isIndented };
+}
+
+/**
+ * The form that a read asks for, and the shape of its objects; a Status (406) where nothing is accepted that can be
+ * served.
+ *
+ * @param accept The `Accept` header.
+ */
+export function requestedForm(
+  c: Context,
+  resource: ApiResource,
+  { verb, accept }: { readonly verb: "get" | "list" | "watch"; readonly accept: string | undefined },
+): Form & Pick<NegotiatedShape, "shape"> | Status {
+  const agreed = negotiateShape(resource, { accept, verb, mediaTypes: JSON_AND_YAML });
+  if (!("shape" in agreed)) return agreed;
+  return {
+    ...formatOf(c, agreed),
+    shape: agreed.shape,
+    ifNoneMatch: c.req.header("If-None-Match"),
+    gzip: prefersGzip(c.req.header("Accept-Encoding")),
+  };
+}
+
+/** Turns objects of one resource into what a client asked for. */
 export interface View {
   /** Views with the same name make the same event of the same object; `undefined`: not to be shared. */
   readonly sharedAs: string | undefined;

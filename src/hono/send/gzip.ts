@@ -5,27 +5,6 @@
 // https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/responsewriters/writers.go
 export const GZIP_LEAST_BYTES: number = 128 * 1024;
 
-/**
- * Whether a reader prefers gzip, by its `Accept-Encoding`: it names gzip or `*`, and not with a lower quality
- * than `identity`. `false` on a runtime that cannot compress.
- */
-export function prefersGzip(acceptEncoding: string | undefined): boolean {
-  if (acceptEncoding === undefined || typeof CompressionStream === "undefined") return false;
-  const qualities = new Map<string, number>();
-  for (const part of acceptEncoding.split(",")) {
-    const [name, ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
-    const quality = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2);
-    const value = quality === undefined
-      ? 1
-      : /^(0(\.[0-9]{0,3})?|1(\.0{0,3})?)$/.test(quality)
-      ? Number(quality)
-      : 0;
-    if (!qualities.has(name)) qualities.set(name, value);
-  }
-  const gzip = qualities.get("gzip") ?? qualities.get("x-gzip") ?? qualities.get("*") ?? 0;
-  return gzip > 0 && gzip >= (qualities.get("identity") ?? 0);
-}
-
 /** A response whose body is compressed already. */
 export function gzipResponse(body: BodyInit, headers: Readonly<Record<string, string>>): Response {
   // Else workerd compresses it again: https://developers.cloudflare.com/workers/runtime-apis/response/#parameters

@@ -3,33 +3,38 @@
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
-import { type EntityTags, type Format, notModified, objectHeaders, VARY } from "./responses.ts";
+import { type EntityTags, notModified, OBJECT_HEADERS, VARY } from "./responses.ts";
 import type { Content } from "../content/content.ts";
 import { gzipChunks, gzipResponse } from "./gzip.ts";
 import type { ListBodies } from "./kept_bodies.ts";
 import { type BodyReader, type Bytes, type ListShape, ListText } from "./list_body.ts";
-import { cutPage, type ListRequest, type PagePlace, placePage, stillPlaced } from "../content/page.ts";
+import {
+  cutPage,
+  type ListRequest,
+  type PagePlace,
+  placePage,
+  presentPlace,
+  stillPlaced,
+} from "../content/page.ts";
 import { newStalledError, type Reader, type Readers } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
-import type { View } from "../request/view.ts";
+import type { Form, View } from "../request/view.ts";
 import { loadYaml } from "./yaml.ts";
 
 /** A list, and how to answer it. */
 export interface ListAnswerRequest extends ListRequest {
   /** Identifies the list for all users: which objects, but not which page. */
-  readonly content: string;
+  readonly name: string;
   readonly view: View;
-  readonly format: Format;
-  readonly ifNoneMatch: string | undefined;
-  /** Whether the reader prefers gzip. */
-  readonly gzip: boolean;
+  readonly form: Form;
   readonly reader: Reader;
-  readonly readers: Readers;
-  readonly bodies: ListBodies;
-  readonly tags: EntityTags;
-  /** How long a large list waits for its reader. */
-  readonly writeTimeoutMs: number;
-  readonly clock: Clock;
+  readonly state: {
+    readonly readers: Readers;
+    readonly bodies: ListBodies;
+    readonly tags: EntityTags;
+    /** How long a large list waits for its reader. */
+    readonly settings: { readonly writeTimeoutMs: number; readonly clock: Clock };
+  };
 }
 
 // The whole of a list that is not larger than that goes out at once.
@@ -46,42 +51,40 @@ export async function answerList(
   content: Content<KubernetesObject>,
   request: ListAnswerRequest,
 ): Promise<Response | Status> {
-  const { hashes } = content;
-  const { bodies, tags, namespace, pacer, format } = request;
-  const yaml = format.mediaType === "application/yaml" ? await loadYaml() : undefined;
-  const shape: ListShape = { view: request.view, pretty: format.pretty, yaml, holding: content.holding };
-  const placed = await placePage(content, request);
+  const { state: { bodies, tags }, namespace, pacer, view, form: { mediaType, pretty, ifNoneMatch } } =
+    request;
+  const yaml = mediaType === "application/yaml" ? await loadYaml() : undefined;
+  const shape: ListShape = { view, pretty, yaml, holding: content.holding };
+  const placed = presentPlace(request) ?? await placePage(content, request);
   if (!("limit" in placed)) return placed;
-  if (placed.past === undefined && request.view.sharedAs !== undefined) await hashes.catchUp(pacer);
-  // Others had a turn.
-  const place = stillPlaced(content, request, placed);
-  if (!("limit" in place)) return place;
-  const name = place.past === undefined ? bodyName(request, place) : undefined;
-  if (name === undefined) {
-    const body = bodies.alone(new ListText(await cutPage(content, request, place), shape));
-    return body === undefined ? tooManyRequests() : await respond(body.open(pacer), request, undefined);
+  const { hashes } = content;
+  if (placed.past === undefined && view.sharedAs !== undefined && hashes.isBehind) {
+    await hashes.catchUp(pacer);
   }
+  // Others had a turn.
+  const place = placed.at === undefined ? placed : stillPlaced(content, request, placed);
+  if (!("limit" in place)) return place;
+  if (place.past !== undefined || view.sharedAs === undefined) {
+    const body = bodies.alone(new ListText(await cutPage(content, request, place), shape));
+    return body === undefined ? tooManyRequests() : respond(body.open(pacer), request, undefined);
+  }
+  const name = bodyName(request, place);
   const version = hashes.versionOf(namespace);
   const tag = tags.ofList(content.log, version, name);
-  const matching = tag.matching(request.ifNoneMatch);
+  const matching = tag.matching(ifNoneMatch);
   if (matching !== undefined) return notModified(matching);
   const of = { content, namespace, name, version, revision: content.log.window.revision };
   // Others have a turn while it is cut, and the content may change.
   const body = bodies.get(of) ?? bodies.add(of, new ListText(await cutPage(content, request, place), shape));
-  return await respond(body.open(pacer), request, tag.text);
+  return respond(body.open(pacer), request, tag.text);
 }
 
-/**
- * The name of a body: requests with the same name get the same one. `undefined` if it depends on more than
- * the content.
- */
-function bodyName(request: ListAnswerRequest, { start, limit }: PagePlace<unknown>): string | undefined {
-  const { view, format, content, identity } = request;
-  if (view.sharedAs === undefined) return undefined;
+/** The name of a body: requests with the same name get the same one. */
+function bodyName(request: ListAnswerRequest, { start, limit }: PagePlace<unknown>): string {
+  const { view, form, name, identity, options } = request;
   // The token of a page has its user.
-  const isPage = limit < Infinity || request.options.continue !== undefined;
-  const page = isPage ? [identity(), start, limit] : [];
-  return JSON.stringify([content, view.sharedAs, format.mediaType, format.pretty, ...page]);
+  const page = limit < Infinity || options.continue !== undefined ? [identity(), start, limit] : [];
+  return JSON.stringify([name, view.sharedAs, form.mediaType, form.pretty, ...page]);
 }
 
 async function respond(
@@ -89,12 +92,8 @@ async function respond(
   request: ListAnswerRequest,
   tag: string | undefined,
 ): Promise<Response> {
-  const { pacer, readers, gzip } = request;
-  const headers = {
-    ...objectHeaders(request.format.mediaType),
-    ...VARY,
-    ...(tag !== undefined && { ETag: tag }),
-  };
+  const { pacer, state: { readers }, form: { gzip, mediaType } } = request;
+  const headers = { ...OBJECT_HEADERS[mediaType], ...VARY, ...(tag !== undefined && { ETag: tag }) };
   const close = () => body.close();
   try {
     if (pacer.isDue) await pacer.rest();
@@ -130,7 +129,7 @@ async function respond(
 function streamOf(
   pieces: Iterator<Bytes> | AsyncIterator<Bytes>,
   close: () => void,
-  { clock, writeTimeoutMs, pacer, reader }: ListAnswerRequest,
+  { state: { settings: { clock, writeTimeoutMs } }, pacer, reader }: ListAnswerRequest,
 ): ReadableStream<Bytes> {
   const release = reader.hold();
   let timer: TimerHandle;

@@ -125,7 +125,7 @@ interface Frame {
 }
 
 function frame(page: Page<KubernetesObject>, shape: ListShape, resourceVersion: string): Frame {
-  const metadata = page.metadata(resourceVersion);
+  const metadata = { resourceVersion, ...page.next?.(resourceVersion) };
   return shape.yaml === undefined ? jsonFrame(page, shape, metadata) : yamlFrame(page, shape, metadata);
 }
 

@@ -1,24 +1,20 @@
 /** Answers to gets. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import { matchesTag } from "../../protocol/if_none_match.ts";
 import type { Held } from "../../store/holding.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
-import { type EntityTags, type Format, notModified, objectHeaders, VARY } from "./responses.ts";
-import { indentedText } from "../../protocol/responses.ts";
+import { type EntityTags, notModified, OBJECT_HEADERS, VARY } from "./responses.ts";
+import { indentedText, matchesTag } from "../../protocol/responses.ts";
 import type { Content } from "../content/content.ts";
 import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "./gzip.ts";
-import type { View } from "../request/view.ts";
+import type { Form, View } from "../request/view.ts";
 import { loadYaml } from "./yaml.ts";
 
 /** How to answer a get. */
 export interface ObjectAnswerRequest {
   readonly key: string;
   readonly view: View;
-  readonly format: Format;
-  readonly ifNoneMatch: string | undefined;
-  /** Whether the reader prefers gzip. */
-  readonly gzip: boolean;
+  readonly form: Form;
   readonly tags: EntityTags;
 }
 
@@ -28,12 +24,12 @@ export async function answerObject(
   held: Held<KubernetesObject>,
   request: ObjectAnswerRequest,
 ): Promise<Response> {
-  const { key, view, format: { mediaType, pretty }, gzip } = request;
+  const { key, view, form: { mediaType, pretty, gzip, ifNoneMatch } } = request;
   const tag = view.sharedAs === undefined
     ? undefined
     : request.tags.ofObject(content.log, held, JSON.stringify([key, view.sharedAs, mediaType, pretty]));
-  if (tag !== undefined && matchesTag(request.ifNoneMatch, tag)) return notModified(tag);
-  const headers = { ...objectHeaders(mediaType), ...VARY, ...(tag !== undefined && { ETag: tag }) };
+  if (tag !== undefined && matchesTag(ifNoneMatch, tag)) return notModified(tag);
+  const headers = { ...OBJECT_HEADERS[mediaType], ...VARY, ...(tag !== undefined && { ETag: tag }) };
   const json = objectText(content, held, { view, pretty: pretty && mediaType === "application/json" });
   const text = mediaType === "application/yaml" ? (await loadYaml()).document(json) : json;
   // A text has at least as many bytes as characters.

@@ -3,14 +3,14 @@
 import type { Context } from "hono";
 import type { Status } from "../../meta/status.ts";
 import { JSON_AND_YAML, type MediaType, negotiate } from "../../protocol/accept.ts";
-import { jsonText, wantsPretty } from "../../protocol/responses.ts";
+import { jsonText, opaqueTags } from "../../protocol/responses.ts";
 import { loadYaml } from "./yaml.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { Content } from "../content/content.ts";
+import { type Format, formatOf } from "../request/view.ts";
 import type { EventLog } from "../content/event_log.ts";
-import type { ContentVersion } from "../content/hashes.ts";
+import type { ContentVersion } from "../content/states.ts";
 import { type KubernetesObject, layoutOf, metaOf } from "../../meta/object.ts";
-import { opaqueTags } from "../../protocol/if_none_match.ts";
 import type { Held } from "../../store/holding.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
 import { textHash } from "../../util/hash.ts";
@@ -25,23 +25,13 @@ export const GUARD_HEADERS: Readonly<Record<string, string>> = {
   "Cross-Origin-Resource-Policy": "same-origin",
 };
 
-/** How a document is written. */
-export interface Format {
-  readonly mediaType: MediaType;
-  /** Whether JSON is indented. */
-  readonly pretty: boolean;
-}
+/** The headers of answers with objects. */
+export const OBJECT_HEADERS: Readonly<Record<MediaType, Readonly<Record<string, string>>>> = {
+  "application/json": objectHeaders("application/json"),
+  "application/yaml": objectHeaders("application/yaml"),
+};
 
-/**
- * The format that a request asks for: by its `Accept` header, which was negotiated, and its query and client.
- */
-export function formatOf(c: Context, { mediaType, pretty }: Format): Format {
-  const isIndented = pretty || wantsPretty(new URL(c.req.url).searchParams, c.req.header("User-Agent"));
-  return { mediaType, pretty: isIndented };
-}
-
-/** The headers of an answer with objects. */
-export function objectHeaders(mediaType: MediaType): Readonly<Record<string, string>> {
+function objectHeaders(mediaType: MediaType): Readonly<Record<string, string>> {
   return { "Content-Type": mediaType, "Cache-Control": "no-cache, private", ...GUARD_HEADERS };
 }
 
@@ -64,7 +54,7 @@ export async function documentResponse(
   const text = format.mediaType === "application/yaml"
     ? (await loadYaml()).document(jsonText(document))
     : jsonText(document, format);
-  return new Response(text, { status, headers: { ...objectHeaders(format.mediaType), ...headers } });
+  return new Response(text, { status, headers: { ...OBJECT_HEADERS[format.mediaType], ...headers } });
 }
 
 /**
@@ -120,7 +110,7 @@ export function withCacheHeaders(
   const { headers } = response;
   const isReady = content.log.isReady();
   const isSynced = informer.hasSynced();
-  const { lagMs } = informer.status();
+  const lagMs = informer.lagMs?.();
   headers.set("Cache-Synced", String(isSynced));
   if (isReady && lagMs !== undefined && Number.isFinite(lagMs)) {
     headers.set("Age", String(Math.floor(lagMs / 1_000)));

@@ -4,7 +4,7 @@ import type { ListQuery } from "../../protocol/list_query.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
 import { EVENT_STREAM_TYPE, eventStream } from "./event_stream.ts";
 import type { Permission } from "../request/gate.ts";
-import type { ContentFreshness } from "../content/content_freshness.ts";
+import type { ContentFreshness } from "../content/content.ts";
 import type { Reader, Readers } from "../request/readers.ts";
 import type { Watchers } from "./fan_out.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
@@ -23,13 +23,15 @@ export interface WatchedResource {
   };
   readonly path: ResourcePath;
   readonly reader: Reader;
-  readonly readers: Readers;
-  readonly settings: {
-    readonly clock: Clock;
-    readonly watchRecheckMs: number;
-    readonly watchBufferBytes: number;
-    readonly writeTimeoutMs: number;
-    watchLimitMs(): number;
+  readonly state: {
+    readonly readers: Readers;
+    readonly settings: {
+      readonly clock: Clock;
+      readonly watchRecheckMs: number;
+      readonly watchBufferBytes: number;
+      readonly writeTimeoutMs: number;
+      watchLimitMs(): number;
+    };
   };
 }
 
@@ -44,7 +46,7 @@ export function answerWatch(
     readonly endsAtRelist: boolean;
   },
 ): Response {
-  const { target: { watchers, fresh }, path, reader, readers, settings } = request;
+  const { target: { watchers, fresh }, path, reader, state: { readers, settings } } = request;
   const { content } = watchers;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   // Its time is over before anything is sent.

@@ -1,5 +1,6 @@
 /** Tables, as command-line clients show them. */
 
+import { partialMetadata } from "../../protocol/accept.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { Column, Printer } from "./columns.ts";
@@ -30,8 +31,7 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
   });
   const rowObject = (object: KubernetesObject) => {
     if (includeObject === "None") return null;
-    if (includeObject === "Object") return withType(resource, object);
-    return { kind: "PartialObjectMetadata", apiVersion, metadata: object.metadata ?? {} };
+    return includeObject === "Object" ? withType(resource, object) : partialMetadata(object, apiVersion);
   };
   const table = (metadata: ListMeta, columns: readonly Column[] | null) => ({
     kind: "Table",

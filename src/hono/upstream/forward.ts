@@ -32,13 +32,15 @@ export interface ForwardRequest {
   readonly path: ResourcePath;
   /** The path as it is sent on. */
   readonly own: string;
-  readonly settings: {
-    readonly clock: Clock;
-    readonly watchRecheckMs: number;
-    watchLimitMs(): number;
+  readonly state: {
+    readonly settings: {
+      readonly clock: Clock;
+      readonly watchRecheckMs: number;
+      watchLimitMs(): number;
+    };
+    readonly readers: Readers;
   };
   readonly reader: Reader;
-  readonly readers: Readers;
   /** Whether it asks for an index, which has no watches. */
   readonly isIndex?: boolean;
 }
@@ -50,7 +52,7 @@ export async function answerForwarded(
   read: RequestedRead & { readonly permission: Permission },
 ): Promise<Response | Status> {
   if (!read.query.ok) return read.query.status;
-  const limitMs = request.settings.watchLimitMs();
+  const limitMs = request.state.settings.watchLimitMs();
   const answer = await send(c, request, { ...read, limitMs });
   if (!(answer instanceof Response) || answer.status !== 200 || answer.body === null) return answer;
   if (read.verb !== "watch") return answer;
@@ -68,7 +70,7 @@ const GRACE_MS = 2_000;
 /** The events of a watch while its reader may see them. */
 function permitted(
   body: ReadableStream<Uint8Array>,
-  { settings: { clock, watchRecheckMs: recheckMs }, reader, readers }: ForwardRequest,
+  { state: { settings: { clock, watchRecheckMs: recheckMs }, readers }, reader }: ForwardRequest,
   { permission, limitMs }: { readonly permission: Permission; readonly limitMs: number },
 ): ReadableStream<Uint8Array> {
   const ended = new AbortController();
@@ -111,13 +113,12 @@ const TIMEOUT_MS = 10_000;
 
 async function send(
   c: Context,
-  { target, path, own, settings, isIndex }: ForwardRequest,
+  { target, path, own, state: { settings: { clock } }, isIndex }: ForwardRequest,
   { verb, searchParams, permission, limitMs }: RequestedRead & {
     readonly permission: Permission;
     readonly limitMs: number;
   },
 ): Promise<Response | Status> {
-  const { clock } = settings;
   // Of a repeated parameter the value that was decided on.
   const params = new URLSearchParams(Array.from(new Map(Array.from(searchParams).reverse())).reverse());
   if (isIndex && path.namespace !== "") params.set("namespace", path.namespace);

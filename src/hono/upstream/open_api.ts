@@ -2,9 +2,9 @@
 
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
-import { matchesRoute } from "../../protocol/accept.ts";
+import { matchesRoute, prefersGzip } from "../../protocol/accept.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import { matchesTag } from "../../protocol/if_none_match.ts";
+import { matchesTag } from "../../protocol/responses.ts";
 import { isStatus } from "../../protocol/statuses.ts";
 import { abortable, withTimeLimit } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
@@ -12,7 +12,7 @@ import { errorMessage } from "../../util/errors.ts";
 import { textHash } from "../../util/hash.ts";
 import { encodeUtf8, wholeBody } from "../../util/bytes.ts";
 import { MOST_PIECE } from "../request/readers.ts";
-import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse, prefersGzip } from "../send/gzip.ts";
+import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "../send/gzip.ts";
 import { cutOpenApi, groupVersionPath, type OpenApiIndex } from "./open_api_cut.ts";
 import { GUARD_HEADERS, VARY } from "../send/responses.ts";
 

@@ -125,7 +125,7 @@ describe("PrometheusMetrics.text", () => {
 describe("readApi({ metrics })", () => {
   it("measures requests by verb, resource and code, readers, watches and kept lists", async () => {
     const { api, page, informer } = apiOf();
-    informer.lagMs = 1_500;
+    informer.lag = 1_500;
     await (await api.request("/api/v1/pods")).text();
     const tag = (await api.request("/api/v1/pods")).headers.get("ETag")!;
     await api.request("/api/v1/pods", { headers: { "If-None-Match": tag } });

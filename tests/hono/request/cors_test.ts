@@ -123,7 +123,7 @@ describe("readApi, the headers of the cache", () => {
     assert.deepEqual(await shown(), ["false", null, null]);
     informer.relist([object("shop/web-1", 5)], 10);
     assert.deepEqual(await shown(), ["true", null, "10"]);
-    informer.lagMs = 12_900;
+    informer.lag = 12_900;
     const paths = ["?limit=1", "?watch=1", "/absent", "?resourceVersion=x"];
     for (
       const path of paths.map((rest) => rest === "/absent" ? "/api/v1/namespaces/shop/pods/x" : PATH + rest)
@@ -132,7 +132,7 @@ describe("readApi, the headers of the cache", () => {
     }
     informer.bookmark(44);
     assert.deepEqual(await shown(), ["true", "12", "44"]);
-    informer.lagMs = Infinity;
+    informer.lag = Infinity;
     assert.deepEqual(await shown(), ["true", null, "44"]);
   });
 
