@@ -6,7 +6,7 @@ import { isStatus } from "../protocol/statuses.ts";
 import type { UpgradeWebSocket } from "../util/serving.ts";
 import { newCors } from "./request/cors.ts";
 import type { UserInfo } from "./request/gate.ts";
-import { onceSent, type Reader } from "./request/readers.ts";
+import type { Reader } from "./request/readers.ts";
 import { foreignPage, tooManyRequests } from "./request/refusals.ts";
 import { isSocketRequest, mayOpenSocket } from "./request/socket_request.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
@@ -226,7 +226,7 @@ async function answerReader(
     status = 499; // No client reads this.
     return new Response(null, { status });
   } finally {
-    if (reader !== undefined) onceSent(c.env, () => reader.release());
+    reader?.answered(c.env);
     end?.(route?.access === "hooks" ? route.asked : undefined, resources, status);
   }
 }

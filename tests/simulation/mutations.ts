@@ -569,10 +569,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "read API: a list that is small is counted for ever",
-    file: "src/hono/send/list.ts",
-    within: "respond",
-    find: "body.close();\n      return new Response(whole, { headers });",
-    replace: "return new Response(whole, { headers });",
+    file: "src/hono/send/kept_bodies.ts",
+    find: "close();\n        return concatenated(",
+    replace: "return concatenated(",
   },
   {
     name: "fresh reads: a read joins a question that was sent before it",

@@ -362,7 +362,7 @@ export class ContentHashes<T extends KubernetesObject> {
 
   /** Reads what is there when it begins, in steps. */
   *#readAll(): Generator<undefined, void> {
-    const { oldestResourceVersion, head: next, window: { rewrites } } = this.#log;
+    const { head: next, oldestResourceVersion, window: { rewrites } } = this.#log;
     const now = this.#states.snapshot();
     const scopes = new Map<string, Scope>();
     for (let i = 0; i < now.length; i++) {

@@ -190,7 +190,12 @@ export class Reader {
     this.#holds++;
   }
 
-  /** The request is answered, or a stream has ended. */
+  /** The request is answered; the answer may have to wait in its socket. */
+  answered(env: unknown): void {
+    onceSent(env, () => this.release());
+  }
+
+  /** A stream has ended. */
   release(): void {
     if (--this.#holds === 0) this.#places?.giveBack(this.#client);
   }
@@ -262,7 +267,7 @@ export function clientAddress(request: Request, env: unknown): string | undefine
  * once where the runtime does not report it. A response that was written and is not read waits for its
  * client, and takes memory.
  */
-export function onceSent(env: unknown, callback: () => void): void {
+function onceSent(env: unknown, callback: () => void): void {
   const { outgoing, completed } = (env ?? {}) as ConnectionEnv;
   if (typeof outgoing?.once === "function") {
     if (outgoing.closed || outgoing.destroyed) callback();

@@ -1,14 +1,15 @@
-/** The bodies of lists, kept while they are requested. */
+/** The bodies of lists: their bytes, made once for all readers, plain and compressed, and kept while they are requested. */
 
+import type { KubernetesObject } from "../../meta/object.ts";
+import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import {
-  type BodyBudget,
-  type BodyOf,
-  isSameVersion,
-  ListBody,
-  type ListedContent,
-  type ListText,
-} from "./list_body.ts";
+import type { Pacer } from "../../util/turns.ts";
+import type { Content } from "../content/content.ts";
+import type { ContentVersion } from "../content/states.ts";
+import type { Readers } from "../request/readers.ts";
+import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
+import { PrefixableGzip } from "./gzip_prefix.ts";
+import type { ListText } from "./list_text.ts";
 
 /** Options of {@linkcode ListBodies}. */
 export interface ListBodiesOptions {
@@ -33,9 +34,9 @@ const MOST_PAST = 32;
  *
  * It needs no timer: what is unused is dropped at the next request, whatever that is for.
  */
-export class ListBodies implements BodyBudget {
+export class ListBodies {
   readonly #options: ListBodiesOptions;
-  readonly #byContent = new WeakMap<ListedContent, Map<string, ListBody>>();
+  readonly #byContent = new WeakMap<Content<KubernetesObject>, Map<string, ListBody>>();
   /** The least recently used first. */
   readonly #kept = new Set<ListBody>();
   #bytes = 0;
@@ -116,6 +117,11 @@ export class ListBodies implements BodyBudget {
     for (const body of this.#kept) if (body.usedMs <= beforeMs || !body.isCurrent) body.drop();
   }
 
+  /**
+   * Whether a body may have more bytes; drops others for it.
+   *
+   * @param expectedBytes How many bytes it will have in all.
+   */
   take(bytes: number, of: ListBody, expectedBytes: number = bytes): boolean {
     const { maxListBodyBytes } = this.#options;
     if (expectedBytes > maxListBodyBytes) return false;
@@ -129,6 +135,7 @@ export class ListBodies implements BodyBudget {
     return true;
   }
 
+  /** Bytes of a body are freed; all of them once it is neither kept nor read. */
   free(bytes: number, of: ListBody): void {
     this.#bytes -= bytes;
     if (!of.isRead) this.#left.delete(of);
@@ -149,8 +156,313 @@ export class ListBodies implements BodyBudget {
     }
   }
 
+  /** A body is kept no longer. */
   forget(body: ListBody): void {
     if (body.isRead) this.#leave(body);
     if (this.#kept.delete(body) && body.of) this.#byContent.get(body.of.content)?.delete(body.of.name);
   }
+}
+
+/** Of what a body is kept. */
+export interface BodyOf {
+  readonly content: Content<KubernetesObject>;
+  /** The namespace of its objects; empty for all. */
+  readonly namespace: string;
+  /** Requests with the same name have the same body. */
+  readonly name: string;
+  /** The version of the namespace that it is of. */
+  readonly version: ContentVersion;
+  /** The content's revision when its objects were selected. */
+  readonly revision: number;
+}
+
+/** Read-only, as they are shared by many readers. */
+export type Bytes = Uint8Array<ArrayBuffer>;
+
+// The first chunk comes soon, and is the whole of most lists; the others are worth a write.
+const FIRST_CHUNK = 64 * 1024;
+const CHUNK = 256 * 1024;
+// Compressing 30 MB takes half a second.
+const GZIP_WAIT_MS = 2_000;
+// What it takes to hand kept bytes to the socket, against making them.
+const SENT_WEIGHT = 0.1;
+
+/** The body of one list but for its head, made as far as it was read. */
+export class ListBody {
+  readonly #budget: ListBodies;
+  readonly #text: ListText;
+  readonly #clock: Clock;
+  readonly #onClosed: (() => void) | undefined;
+  readonly #chunks: Bytes[] = [];
+  /** The first item of each chunk that was made. */
+  readonly #starts: number[] = [];
+  #gzipped: Promise<PrefixableGzip | undefined> | undefined;
+  #head: ListHead | undefined;
+  /** The last whole that was made of it, for the readers of one version. */
+  #whole: { readonly head: ListHead; readonly chunks: readonly Bytes[] } | undefined;
+  #isKept = true;
+  /** It has as many bytes as there is room for: readers make the rest on their own. */
+  #isFull = false;
+  #readers = 0;
+  #bytes = 0;
+  /** A revision of the content at which it was current. */
+  #revision: number;
+  /** When it was requested last. */
+  usedMs: number;
+  /** `undefined` if only its beginning is shared. */
+  readonly of: BodyOf | undefined;
+
+  /** Made by {@linkcode ListBodies}. */
+  constructor(
+    budget: ListBodies,
+    text: ListText,
+    { clock, of, onClosed }: {
+      readonly clock: Clock;
+      readonly of?: BodyOf;
+      /** Called when a reader has come to the end, or stops. */
+      readonly onClosed?: () => void;
+    },
+  ) {
+    this.#budget = budget;
+    this.#text = text;
+    this.#clock = clock;
+    this.#onClosed = onClosed;
+    this.#revision = of?.revision ?? 0;
+    this.usedMs = monotonicNow(clock);
+    this.of = of;
+  }
+
+  /** Whether a list would have the same bytes now, but for its head. */
+  get isCurrent(): boolean {
+    if (this.of === undefined) return false;
+    const { content, namespace, version } = this.of;
+    const { log: { window: { revision, resourceVersion } }, hashes } = content;
+    if (revision !== this.#revision) {
+      if (hashes.isBehind || !isSameVersion(hashes.versionOf(namespace), version)) return false;
+      this.#revision = revision;
+    }
+    return this.#text.isLasting || this.#text.resourceVersion === resourceVersion;
+  }
+
+  /** It is kept no longer: its bytes are freed when its readers have ended. */
+  drop(): void {
+    this.#budget.forget(this);
+    this.#isKept = false;
+    this.#freeUnused();
+  }
+
+  /** Whether it has readers. */
+  get isRead(): boolean {
+    return this.#readers > 0;
+  }
+
+  /** What its chunks take. */
+  get chunkBytes(): number {
+    return this.#chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  }
+
+  /** Frees its chunks: readers make on their own what they have not read. */
+  release(): void {
+    const bytes = Math.min(this.chunkBytes, this.#bytes);
+    this.#isFull = true;
+    this.#chunks.length = 0;
+    this.#bytes -= bytes;
+    this.#budget.free(bytes, this);
+  }
+
+  /** Begins to read it, with the head of now. The reader must be closed. */
+  open(pacer: Pacer): BodyReader {
+    const resourceVersion = this.isCurrent
+      ? this.of!.content.log.window.resourceVersion
+      : this.#text.resourceVersion;
+    if (this.#head?.resourceVersion !== resourceVersion) {
+      this.#head = { resourceVersion, bytes: encodeUtf8(this.#text.head(resourceVersion)) };
+    }
+    const head = this.#head;
+    this.#readers++;
+    let isAttached = true;
+    let isClosed = false;
+    const detach = () => {
+      if (isAttached) this.#readers--;
+      isAttached = false;
+      this.#freeUnused();
+    };
+    const close = () => {
+      detach();
+      if (!isClosed) this.#onClosed?.();
+      isClosed = true;
+    };
+    return {
+      whole: (most) => {
+        const chunk = this.#chunk(0, pacer);
+        if (chunk === undefined || !this.#text.isDone || this.#chunks.length > 1) return undefined;
+        const length = head.bytes.byteLength + chunk.byteLength;
+        if (length > most) return undefined;
+        close();
+        return concatenated([head.bytes, chunk], length);
+      },
+      isLarge: () => this.#hasBytes(GZIP_LEAST_BYTES - head.bytes.byteLength, pacer),
+      gzipped: () => this.#gzippedWith(head, pacer),
+      pieces: (readers) => this.#pieces(head.bytes, { readers, pacer, detach }),
+      close,
+    };
+  }
+
+  *#pieces(
+    head: Bytes,
+    { readers, pacer, detach }: {
+      readonly readers: Readers;
+      readonly pacer: Pacer;
+      readonly detach: () => void;
+    },
+  ): Generator<Bytes, undefined> {
+    let before: Bytes | undefined = head;
+    const withHead = (bytes: Bytes) => {
+      const all = before && concatenated([before, bytes], before.byteLength + bytes.byteLength);
+      before = undefined;
+      return all ?? bytes;
+    };
+    let i = 0;
+    for (;; i++) {
+      // A reader that waits with a part of a chunk keeps all of it in memory.
+      const chunk = this.#chunk(i, pacer, Math.max(FIRST_CHUNK, readers.sharedListPieceLength));
+      if (chunk === undefined) break;
+      for (let at = 0; at < chunk.byteLength;) {
+        const piece = chunk.subarray(at, at + readers.sharedListPieceLength);
+        at += piece.byteLength;
+        pacer.spendText(piece.byteLength * SENT_WEIGHT);
+        yield withHead(piece);
+      }
+    }
+    if (!this.#isFull) return;
+    const rest = this.#text.rest(this.#starts[i]);
+    detach();
+    for (let text; (text = rest.piece(readers.listPieceLength)) !== undefined;) {
+      const bytes = encodeUtf8(text);
+      pacer.spendText(bytes.byteLength * rest.weight);
+      yield withHead(bytes);
+    }
+  }
+
+  /** One of its chunks, which is made if it is the next one; `undefined` at the end, or where it is full. */
+  #chunk(index: number, pacer: Pacer, length = CHUNK): Bytes | undefined {
+    if (index < this.#chunks.length) return this.#chunks[index];
+    if (this.#isFull) return undefined;
+    const isAlone = this.of === undefined;
+    const { next } = this.#text;
+    const text = this.#text.piece(isAlone || index === 0 ? FIRST_CHUNK : length);
+    if (text === undefined) return undefined;
+    this.#starts.push(next);
+    const chunk = encodeUtf8(text);
+    pacer.spendText(chunk.byteLength * this.#text.weight);
+    this.#chunks.push(chunk);
+    const bytes = this.#bytes + chunk.byteLength;
+    const expectedBytes = isAlone ? bytes : bytes / this.#text.progress;
+    if (this.#budget.take(chunk.byteLength, this, expectedBytes)) this.#bytes = bytes;
+    else this.#isFull = true;
+    if (isAlone && bytes >= GZIP_LEAST_BYTES) this.#isFull = true;
+    if (this.#isFull) this.drop();
+    return chunk;
+  }
+
+  /** Whether it has at least so many bytes, which are made for that. */
+  async #hasBytes(least: number, pacer: Pacer): Promise<boolean> {
+    let bytes = 0;
+    for (let i = 0; bytes < least; i++) {
+      if (pacer.isDue) await pacer.rest();
+      const chunk = this.#chunk(i, pacer);
+      if (chunk === undefined) return this.#isFull;
+      bytes += chunk.byteLength;
+    }
+    return true;
+  }
+
+  async #gzippedWith(head: ListHead, pacer: Pacer): Promise<readonly Bytes[] | undefined> {
+    const gzipped = await this.#gzippedOnce(pacer);
+    if (gzipped === undefined || this.#whole?.head === head) return gzipped && this.#whole?.chunks;
+    const chunks = gzipped.with(head.bytes);
+    this.#whole = { head, chunks };
+    return chunks;
+  }
+
+  async #gzippedOnce(pacer: Pacer): Promise<PrefixableGzip | undefined> {
+    if (this.#isFull || this.of === undefined) return undefined;
+    if (this.#gzipped === undefined) {
+      const task = this.#gzip(pacer);
+      this.#gzipped = task;
+      const chunks = await task.catch(() => undefined);
+      if (chunks === undefined) this.#gzipped = undefined;
+      return chunks;
+    }
+    // In a Worker, a request that was cancelled takes its unfinished work with it.
+    let timer;
+    const late = new Promise<undefined>((resolve) => {
+      timer = this.#clock.setTimeout(() => resolve(undefined), GZIP_WAIT_MS);
+    });
+    try {
+      return await Promise.race([this.#gzipped.catch(() => undefined), late]);
+    } finally {
+      this.#clock.clearTimeout(timer);
+    }
+  }
+
+  async #gzip(pacer: Pacer): Promise<PrefixableGzip | undefined> {
+    let i = 0;
+    let length = 0;
+    const next = async () => {
+      if (pacer.isDue) await pacer.rest();
+      const chunk = this.#chunk(i++, pacer);
+      if (chunk === undefined) return undefined;
+      pacer.spendText(chunk.byteLength);
+      length += chunk.byteLength;
+      return chunk;
+    };
+    const chunks: Bytes[] = [];
+    let bytes = 0;
+    for await (const chunk of gzipChunks(next)) {
+      chunks.push(chunk);
+      bytes += chunk.byteLength;
+    }
+    if (!this.#text.isDone || this.#isFull) return undefined;
+    const gzipped = PrefixableGzip.of(chunks, length);
+    // The first and the last chunk are there a second time, with the head and the end.
+    bytes += (chunks[0]?.byteLength ?? 0) + (chunks[chunks.length - 1]?.byteLength ?? 0);
+    if (gzipped === undefined || !this.#budget.take(bytes, this)) return undefined;
+    this.#bytes += bytes;
+    return gzipped;
+  }
+
+  #freeUnused(): void {
+    if (this.#isKept || this.#readers > 0) return;
+    this.#budget.free(this.#bytes, this);
+    this.#bytes = 0;
+  }
+}
+
+/** Whether all lists of a namespace are the same at two versions, but for their heads. */
+function isSameVersion(a: ContentVersion, b: ContentVersion): boolean {
+  return a.hash === b.hash && a.rewrites === b.rewrites;
+}
+
+/** What comes before the chunks of a body, at a version of its content. */
+interface ListHead {
+  readonly resourceVersion: string;
+  readonly bytes: Bytes;
+}
+
+/** Reads a list from its beginning: a head, and a body. What it makes is counted as work for its reader. */
+export interface BodyReader {
+  /**
+   * The whole list in a buffer of its own, if it is made at once and has at most so many bytes. Then the reader is
+   * closed.
+   */
+  whole(most: number): Bytes | undefined;
+  /** Whether it is worth to be compressed; so much is made for that. */
+  isLarge(): Promise<boolean>;
+  /** All of it compressed, once for all readers; `undefined` if the body is not kept as a whole. */
+  gzipped(): Promise<readonly Bytes[] | undefined>;
+  /** The bytes, in pieces as large as there is room for readers. */
+  pieces(readers: Readers): Generator<Bytes, undefined>;
+  /** Ends it; may be called more than once. */
+  close(): void;
 }

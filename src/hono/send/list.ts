@@ -6,8 +6,8 @@ import type { Clock, TimerHandle } from "../../util/clock.ts";
 import { type EntityTags, notModified, OBJECT_HEADERS, VARY } from "./responses.ts";
 import type { Content } from "../content/content.ts";
 import { gzipChunks, gzipResponse } from "./gzip.ts";
-import type { ListBodies } from "./kept_bodies.ts";
-import { type BodyReader, type Bytes, type ListShape, ListText } from "./list_body.ts";
+import type { BodyReader, Bytes, ListBodies } from "./kept_bodies.ts";
+import { type ListShape, ListText } from "./list_text.ts";
 import {
   cutPage,
   type ListRequest,
@@ -15,7 +15,7 @@ import {
   placePage,
   presentPlace,
   stillPlaced,
-} from "../content/page.ts";
+} from "../content/selection.ts";
 import { newStalledError, type Reader, type Readers } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
 import type { Form, View } from "../request/view.ts";
@@ -98,10 +98,7 @@ async function respond(
   try {
     if (pacer.isDue) await pacer.rest();
     const whole = body.whole(SMALL_LIST);
-    if (whole !== undefined) {
-      body.close();
-      return new Response(whole, { headers });
-    }
+    if (whole !== undefined) return new Response(whole, { headers });
     if (!gzip || !await body.isLarge()) {
       return new Response(streamOf(body.pieces(readers), close, request), { headers });
     }

@@ -1,0 +1,141 @@
+/** The text of a list, written piece by piece. */
+
+import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
+import { indentedText, jsonText } from "../../protocol/responses.ts";
+import type { Held, Holding } from "../../store/holding.ts";
+import type { Page } from "../content/selection.ts";
+import type { View } from "../request/view.ts";
+import type { YamlWriter } from "./yaml.ts";
+
+/** The form of a list. */
+export interface ListShape {
+  readonly view: View;
+  /** Whether JSON is indented. */
+  readonly pretty: boolean;
+  /** Writes it as YAML; as JSON without. */
+  readonly yaml: YamlWriter | undefined;
+  /** How the page's objects are held. */
+  readonly holding: Holding<KubernetesObject>;
+}
+
+// The library makes a node of each value.
+const YAML_WEIGHT = 64;
+
+/**
+ * Writes a page as text, in pieces that end after an item, so that it never is in memory as a whole: first
+ * the head, then the pieces, of which the last one has the end.
+ */
+export class ListText {
+  readonly #page: Page<KubernetesObject>;
+  readonly #shape: ListShape;
+  readonly #frame: Frame;
+  /** The version of the snapshot. */
+  readonly resourceVersion: string;
+  /** Whether only the head has the list's version: the pieces are the same while the content is. */
+  readonly isLasting: boolean;
+  /** What a character takes, against one of JSON. */
+  readonly weight: number;
+  /** The memory that it shares with other lists of the past; `undefined` if it takes little. */
+  readonly past: object | undefined;
+  /** The item that is written next. */
+  next: number;
+  /** Whether everything is written. */
+  isDone = false;
+
+  /** @param from The first item to write; what comes before it was written by another one. */
+  constructor(page: Page<KubernetesObject>, shape: ListShape, from?: number) {
+    this.#page = page;
+    this.#shape = shape;
+    this.#frame = frame(page, shape, page.resourceVersion);
+    this.next = from ?? page.from;
+    this.resourceVersion = page.resourceVersion;
+    this.isLasting = shape.yaml === undefined;
+    this.weight = this.isLasting ? 1 : YAML_WEIGHT;
+    this.past = page.past;
+  }
+
+  /** What comes before the first piece, at a version of the same content. */
+  head(resourceVersion: string): string {
+    const isOwn = resourceVersion === this.resourceVersion;
+    return (isOwn ? this.#frame : frame(this.#page, this.#shape, resourceVersion)).head;
+  }
+
+  /** The part of the items that is written: from 0 to 1. */
+  get progress(): number {
+    const { from, to } = this.#page;
+    return to === from ? 1 : (this.next - from) / (to - from);
+  }
+
+  /**
+   * The next piece, of at least this many characters of JSON, or fewer of what takes longer, unless it is the
+   * last one; `undefined` at the end.
+   */
+  piece(length: number): string | undefined {
+    if (this.isDone) return undefined;
+    const { from, to } = this.#page;
+    const least = length / this.weight;
+    let text = "";
+    while (this.next < to) {
+      text += itemText(this.#page.object(this.next), this.#shape, { isFirst: this.next === from });
+      this.next++;
+      if (text.length >= least) return text;
+    }
+    this.isDone = true;
+    return text + this.#frame.tail;
+  }
+
+  /** The same from an item on, for another reader; from here on without one. */
+  rest(from?: number): ListText {
+    const rest = new ListText(this.#page, this.#shape, from ?? this.next);
+    rest.isDone = from === undefined && this.isDone;
+    return rest;
+  }
+}
+
+/** A list without items, around them. */
+interface Frame {
+  readonly head: string;
+  readonly tail: string;
+}
+
+function frame(page: Page<KubernetesObject>, shape: ListShape, resourceVersion: string): Frame {
+  const metadata = { resourceVersion, ...page.next?.(resourceVersion) };
+  return shape.yaml === undefined ? jsonFrame(page, shape, metadata) : yamlFrame(page, shape, metadata);
+}
+
+function jsonFrame(page: Page<KubernetesObject>, { view, pretty }: ListShape, metadata: ListMeta): Frame {
+  const json = jsonText({ ...view.list(metadata), [view.itemsField]: [] }, { pretty });
+  const end = json.lastIndexOf("]");
+  const lineBreak = pretty && page.to > page.from ? "\n  " : "";
+  return { head: json.slice(0, end), tail: lineBreak + json.slice(end) };
+}
+
+function yamlFrame(page: Page<KubernetesObject>, { view, yaml }: ListShape, metadata: ListMeta): Frame {
+  const { itemsField } = view;
+  const fields = Object.entries(view.list(metadata));
+  const write = (isWithin: (field: string) => boolean): string => {
+    const selected = fields.filter(([field]) => isWithin(field));
+    return selected.length === 0 ? "" : yaml!.document(JSON.stringify(Object.fromEntries(selected)));
+  };
+  const items = page.to > page.from ? `${itemsField}:\n` : `${itemsField}: []\n`;
+  return { head: write((field) => field < itemsField) + items, tail: write((field) => field > itemsField) };
+}
+
+function itemText(
+  held: Held<KubernetesObject>,
+  shape: ListShape,
+  { isFirst }: { readonly isFirst: boolean },
+): string {
+  const { view, pretty, yaml, holding } = shape;
+  if (yaml !== undefined) return yaml.item(itemJson(held, shape));
+  const comma = isFirst ? "" : ",";
+  if (!pretty) return comma + itemJson(held, shape);
+  // JSON has no line breaks within its strings.
+  const text = indentedText(view.item(holding.peek(held))).replaceAll("\n", "\n    ");
+  return `${comma}\n    ${text}`;
+}
+
+function itemJson(held: Held<KubernetesObject>, { view, holding }: ListShape): string {
+  const json = view.itemText && holding.json(held);
+  return (json && view.itemText?.(json)) ?? JSON.stringify(view.item(holding.peek(held)));
+}
