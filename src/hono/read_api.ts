@@ -190,7 +190,7 @@ async function answerPlain(c: Context, state: ReadApiState, route: Route): Promi
 }
 
 /** Answers a request that counts as a reader, and is measured. */
-async function answerReader(
+export async function answerReader(
   c: Context,
   state: ReadApiState,
   routeOf: ReaderRoute,

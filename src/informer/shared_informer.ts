@@ -456,8 +456,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * How many milliseconds ago a list, an event or a bookmark came; `undefined` before the first one. The
-   * `lagMs` of its status, for those who ask often.
+   * How many milliseconds ago a list, an event or a bookmark came, as its status has it; `undefined` before
+   * the first one.
    */
   lagMs(): number | undefined {
     return this.#controller?.lagMs();

@@ -1,29 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { newStatus } from "../../src/meta/status.ts";
-import { jsonResponse, statusResponse, wantsPretty } from "../../src/protocol/responses.ts";
-
-describe("wantsPretty", () => {
-  const cases: [query: string, userAgent: string | undefined, expected: boolean][] = [
-    ["", undefined, false],
-    ["", "kubectl/v1.36.3", false],
-    ["", "curl/8.5.0", true],
-    ["", "Wget/1.21", true],
-    ["", "Mozilla/5.0 (X11)", true],
-    ["pretty=true", undefined, true],
-    ["pretty=1", undefined, true],
-    ["pretty=T", undefined, true],
-    ["pretty=false", "curl/8.5.0", false],
-    ["pretty=x", "curl/8.5.0", false],
-    ["pretty=", "curl/8.5.0", true],
-    ["pretty=", undefined, false],
-  ];
-  for (const [query, userAgent, expected] of cases) {
-    it(`is ${expected} for ?${query} and ${userAgent ?? "no User-Agent"}`, () => {
-      assert.equal(wantsPretty(new URLSearchParams(query), userAgent), expected);
-    });
-  }
-});
+import { jsonResponse, statusResponse } from "../../src/protocol/responses.ts";
 
 describe("statusResponse", () => {
   it("has the code of the Status, and Retry-After where the details say so", async () => {
