@@ -323,8 +323,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a query of an index is answered without a permission",
     file: "src/hono/index_routes.ts",
-    find: 'access: "hooks",\n    asked: askedOf(path, { verb: "list", name: "" }),\n    target,\n    answer,',
-    replace: 'access: "open",\n    answer,',
+    find: 'access: "hooks", asked: askedOf(path, { verb: "list", name: "" }), target, answer }',
+    replace: 'access: "open", answer }',
     test: "tests/hono/request/access_test.ts",
   },
   {

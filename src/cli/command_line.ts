@@ -110,9 +110,7 @@ export function parseCommandLine(
     if (
       token.value === undefined || token.value === "" || (!token.inlineValue && token.value.startsWith("-"))
     ) {
-      throw new UsageError(
-        `Flag ${token.rawName} needs a value: ${flag.example}`,
-      );
+      throw new UsageError(`Flag ${token.rawName} needs a value: ${flag.example}`);
     }
     const given = values.get(name) ?? [];
     if (given.length > 0 && !flag.multiple) {
@@ -229,7 +227,6 @@ function oneOf<T extends string>(
   );
 }
 
-/** The options without those that are undefined. */
 function definedOnly<T extends object>(options: T): Partial<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
@@ -238,9 +235,7 @@ function integer(name: FlagName, text: string | undefined, min: number, max: num
   if (text === undefined) return undefined;
   const number = /^[0-9]{1,10}$/.test(text) ? Number(text) : NaN;
   if (!(number >= min && number <= max)) {
-    throw new UsageError(
-      `Flag --${name} must be a whole number from ${min} to ${max}, not ${quote(text)}`,
-    );
+    throw new UsageError(`Flag --${name} must be a whole number from ${min} to ${max}, not ${quote(text)}`);
   }
   return number;
 }

@@ -20,7 +20,6 @@ export class CommandError extends CacheError {
   /** The exit code of the process: 1, or 2 for a {@linkcode UsageError}. */
   readonly exitCode: 1 | 2 = 1;
 
-  /** Makes an error of one line. */
   constructor(message: string, options: { readonly cause?: unknown; readonly code?: string } = {}) {
     super(options.code ?? "Command", oneLine(message), options);
   }
@@ -42,15 +41,12 @@ export class CommandError extends CacheError {
 export class UsageError extends CommandError {
   override readonly exitCode = 2 as const;
 
-  /** Makes an error of one line. */
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super(message, { ...options, code: "Usage" });
   }
 }
 
-/** The server of a request, for error texts. */
 export interface ServerName {
-  /** The server's URL. */
   readonly server: string;
   /** The kubeconfig context, if it comes from one. */
   readonly context?: string;
@@ -130,7 +126,6 @@ const LISTEN_HINTS: Readonly<Record<string, string>> = {
   AddressNotAvailable: "try --host 127.0.0.1",
 };
 
-/** Describes a failure to listen in one line. */
 export function explainListenError(error: unknown): CommandError {
   const hint = error instanceof ListenError ? LISTEN_HINTS[error.code] : undefined;
   const message = errorMessage(error);

@@ -10,13 +10,10 @@ const EXIT_FORCED = 130;
 
 /** How a program ends that answers requests. */
 export interface GracefulStop {
-  /** Lets answers end. */
   readonly stop: () => unknown;
-  /** How long they may take. */
   readonly graceMs: number;
 }
 
-/** The result of {@linkcode listenForSignals}. */
 export interface ProcessSignals {
   /** Aborted by the first SIGINT, and by the first SIGTERM unless there is an `onTerminate`. */
   readonly signal: AbortSignal;

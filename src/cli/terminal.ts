@@ -6,22 +6,15 @@ import { oneLine } from "./errors.ts";
 
 /** A writable stream, such as `process.stdout`. */
 export interface OutputStream {
-  /** Writes text. */
   write(text: string): unknown;
-  /** Whether it is a terminal. */
   readonly isTTY?: boolean;
-  /** The width of the terminal in characters. */
   readonly columns?: number;
 }
 
-/** A style of text. */
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
-/** Options of {@linkcode Terminal}. */
 export interface TerminalOptions {
-  /** Receives results. */
   readonly stdout: OutputStream;
-  /** Receives errors and progress. */
   readonly stderr: OutputStream;
   /** The environment: a non-empty `NO_COLOR` and `TERM=dumb` disable colours. */
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -51,19 +44,16 @@ export class Terminal {
     this.#progressTimeMs = this.#err.isTTY ? -Infinity : this.#now();
   }
 
-  /** Writes a line to stdout. */
   print(line: string = ""): void {
     this.clearProgress();
     this.#out.write(`${line}\n`);
   }
 
-  /** Writes a line to stderr. */
   warn(line: string): void {
     this.clearProgress();
     this.#err.write(`${line}\n`);
   }
 
-  /** Writes an error to stderr, in one line. */
   error(message: string): void {
     this.warn(`${this.styleError("red", "listwatch:")} ${oneLine(message)}`);
   }
@@ -86,19 +76,16 @@ export class Terminal {
     this.#progressShown = true;
   }
 
-  /** Erases the redrawn line, if there is one. */
   clearProgress(): void {
     if (!this.#progressShown) return;
     this.#progressShown = false;
     this.#err.write("\r\x1b[2K");
   }
 
-  /** Styles text for stdout; unchanged if colours are disabled. */
   style(style: Style, text: string): string {
     return this.#styled(this.#out, style, text);
   }
 
-  /** Styles text for stderr; unchanged if colours are disabled. */
   styleError(style: Style, text: string): string {
     return this.#styled(this.#err, style, text);
   }

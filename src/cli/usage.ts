@@ -3,7 +3,6 @@
 /** The package's version; a test compares it with `deno.json`. */
 export const VERSION: string = "0.1.0";
 
-/** `listwatch --help`. */
 export const LISTWATCH_USAGE: string = `\
 listwatch keeps a live, indexed copy of a Kubernetes cluster's state and serves it with Kubernetes' own HTTP API.
 
@@ -16,7 +15,6 @@ Try it without a cluster:
   listwatch serve
 `;
 
-/** `listwatch serve --help`. */
 export const SERVE_USAGE: string = `\
 Reflects a cluster with list and watch, and serves the copy: a page for people at /, and the Kubernetes read API.
 

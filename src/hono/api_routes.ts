@@ -23,7 +23,6 @@ import type { Answer, Route } from "./route.ts";
 // No path of a Kubernetes API comes near: names have 253 characters at most.
 const MAX_PATH = 2_048;
 
-/** A resource that is served. */
 interface Described {
   readonly resource: ApiResource;
 }
@@ -138,7 +137,6 @@ function notAllowed(c: Context, path: ResourcePath, target: Described): Status {
   return isWrite(c.req.raw.method, path, target) ? readOnly(resource) : methodNotAllowed();
 }
 
-/** Discovery, OpenAPI, or nothing. */
 function documentRoute(
   c: Context,
   state: ReadApiState,
@@ -158,11 +156,7 @@ function documentRoute(
   };
 }
 
-async function discovery(
-  c: Context,
-  { resources }: ReadApiState,
-  path: string,
-): Promise<Answer | undefined> {
+async function discovery(c: Context, { resources }: ReadApiState, path: string): Promise<Answer | undefined> {
   const found = answerDiscovery(resources, {
     method: c.req.raw.method,
     path,

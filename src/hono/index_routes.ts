@@ -59,12 +59,7 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
     const why = `${formatGroupResource(resource)} are not in namespaces: leave namespace out`;
     return newStatus(400, "BadRequest", why, resourceDetails(resource));
   };
-  return {
-    access: "hooks",
-    asked: askedOf(path, { verb: "list", name: "" }),
-    target,
-    answer,
-  };
+  return { access: "hooks", asked: askedOf(path, { verb: "list", name: "" }), target, answer };
 }
 
 /** Which indices there are, or the values of one. */
@@ -90,7 +85,6 @@ async function answerIndex(
   return await valuesOf(c, target, { ...page, index, namespace, pacer });
 }
 
-/** A resource that is served. */
 interface Described {
   readonly resource: ApiResource;
 }
@@ -99,7 +93,6 @@ function isIndex({ content }: ServedResource, index: string): boolean {
   return content.states.indexer !== undefined && Object.hasOwn(content.states.indexer.getIndexers(), index);
 }
 
-/** A path below `/indices`. */
 interface IndexPath {
   /** As `formatGroupResource` writes it, or with the version: `deployments.v1.apps`. */
   readonly resource: string;
@@ -123,7 +116,6 @@ function parseIndexPath(path: string): IndexPath | undefined {
   return { resource, index, value: isEmptyValue ? "" : value };
 }
 
-/** Whether a path names a resource. */
 function isNamed({ resource }: Described, name: string): boolean {
   if (name === formatGroupResource(resource)) return true;
   const { group, version } = resource;

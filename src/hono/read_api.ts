@@ -190,11 +190,7 @@ async function answerPlain(c: Context, state: ReadApiState, route: Route): Promi
 }
 
 /** Answers a request that counts as a reader, and is measured. */
-export async function answerReader(
-  c: Context,
-  state: ReadApiState,
-  routeOf: ReaderRoute,
-): Promise<Response> {
+export async function answerReader(c: Context, state: ReadApiState, routeOf: ReaderRoute): Promise<Response> {
   const { settings, readers, resources } = state;
   const end = state.metrics?.begin();
   let route: Route | undefined;

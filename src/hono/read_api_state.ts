@@ -18,9 +18,7 @@ import type { ForwardedResource } from "./upstream/forward.ts";
 
 /** What all requests of a read API share. */
 export interface ReadApiState {
-  /** What informers hold. */
   readonly served: readonly ServedResource[];
-  /** What other servers answer for. */
   readonly forwarded: readonly ForwardedResource[];
   /** All of these, in the order of the options. */
   readonly resources: readonly ApiResource[];

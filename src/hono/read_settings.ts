@@ -38,11 +38,8 @@ export interface ReadSettings {
   readonly random: () => number;
   readonly upgradeWebSocket: UpgradeWebSocket | undefined;
   readonly cors: CorsOptions | undefined;
-  /** The document at `/version`. */
   readonly version: Partial<VersionInfo>;
-  /** How long the next watch may last. */
   watchLimitMs(): number;
-  /** Whose request it is, for the limit per client. */
   clientOf(c: Context, user: UserInfo | undefined): string | undefined;
 }
 
@@ -96,9 +93,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
   };
   const { maxLagMs, freshness, upgradeWebSocket, cors } = options;
   if (upgradeWebSocket !== undefined && typeof upgradeWebSocket !== "function") {
-    throw new TypeError(
-      "Cannot use the option `upgradeWebSocket`: it must be a function",
-    );
+    throw new TypeError("Cannot use the option `upgradeWebSocket`: it must be a function");
   }
   if (freshness !== undefined && !isFreshness(freshness)) {
     throw new TypeError(
@@ -150,7 +145,6 @@ function versionInfo(version: Partial<VersionInfo> = {}): Partial<VersionInfo> {
   };
 }
 
-/** Checks the options that decide on access. */
 function checkAccess(options: ReadApiOptions): void {
   const { authenticate, authorize, allowAnonymous, allowSecrets } = options;
   for (const [name, hook] of Object.entries({ authenticate, authorize, clientOf: options.clientOf })) {

@@ -32,7 +32,6 @@ import { type Form, newMetadataView, newObjectView, requestedForm, type View } f
 import { answerWatch, watchResponse } from "./send/watch_answer.ts";
 import { errorStream } from "./send/watch_stream.ts";
 
-/** A request for a served resource. */
 export interface ResourceRequest {
   readonly state: ReadApiState;
   readonly target: ServedResource;
@@ -42,7 +41,6 @@ export interface ResourceRequest {
   readonly under?: IndexValue;
 }
 
-/** The route of a GET of a resource that is served. */
 export function readRoute(c: Context, request: ResourceRequest): Route {
   const { target, path, state: { settings } } = request;
   const fields = () => fieldRules(target.resource, indexedFields(target.informer.indexer));
@@ -66,7 +64,6 @@ function routeOf(path: ResourcePath, { verb, name }: RequestedRead) {
   return { access: "hooks", asked: askedOf(path, { verb, name }), isWatch: verb === "watch" } as const;
 }
 
-/** What a permitted request asks for. */
 interface Read extends RequestedRead {
   readonly permission: Permission;
 }
@@ -128,7 +125,6 @@ function warningsOf(stale: readonly StaleSource[], missing: readonly string[]): 
   return [...(missing.length > 0 ? [none] : []), ...(stale.length > 0 ? [last] : [])];
 }
 
-/** What bounds the waits of a request. */
 function waitOf(c: Context, { state: { settings } }: ResourceRequest): VersionWaitOptions {
   return {
     timeoutMs: settings.freshnessTimeoutMs,
@@ -154,7 +150,6 @@ async function catchUp(
   query: ListQuery,
   { wait, name, isPartial, cacheControl }: {
     readonly wait: VersionWaitOptions;
-    /** Of a get. */
     readonly name: string;
     readonly isPartial: boolean;
     readonly cacheControl: string | undefined;

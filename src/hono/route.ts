@@ -7,7 +7,6 @@ import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
 import type { ServedResource } from "./served_resources.ts";
 
-/** A response, or the Status to answer with. */
 export type Answer = Response | Status;
 
 /**
@@ -39,7 +38,6 @@ export type Route =
     answer(): Answer | Promise<Answer>;
   };
 
-/** Finds the route of a request that counts as a reader. */
 export type ReaderRoute = (c: Context, state: ReadApiState, reader: Reader) => Route;
 
 /**

@@ -13,7 +13,6 @@ import { newObjectView, type View } from "./request/view.ts";
 import type { ReadSettings } from "./read_settings.ts";
 import { type ServedInformer, sourcesOf } from "./content/served_informer.ts";
 
-/** A resource that is served from an informer. */
 export interface ServedResource {
   readonly resource: ApiResource;
   readonly informer: ServedInformer;
@@ -21,7 +20,6 @@ export interface ServedResource {
   readonly view: View;
   readonly content: Content<KubernetesObject>;
   readonly watchers: Watchers<KubernetesObject>;
-  /** Compares the content with the API servers. */
   readonly fresh: ContentFreshness;
 }
 

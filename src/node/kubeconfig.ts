@@ -80,7 +80,6 @@ export interface Kubeconfig {
  * ```
  */
 export class KubeconfigError extends CacheError {
-  /** Makes the error. */
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super("Kubeconfig", message, options);
   }

@@ -5,9 +5,7 @@ import process from "node:process";
 import type { Clock } from "../util/clock.ts";
 import { concatenated } from "../util/bytes.ts";
 
-/** Options of {@linkcode runProgram}. */
 export interface RunProgramOptions {
-  /** Its complete environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   /** The time after which it is killed, in milliseconds. */

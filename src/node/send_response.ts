@@ -96,7 +96,6 @@ function drained(outgoing: ServerResponse): Promise<void> {
   });
 }
 
-/** Sends a response whose body is pushed. */
 function push(response: Response, body: PushedBody, outgoing: ServerResponse): void {
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   outgoing.flushHeaders();

@@ -82,7 +82,6 @@ export interface ServedFetch {
  * ```
  */
 export class ListenError extends CacheError {
-  /** Makes the error; its code is `AddressInUse`, `AddressNotAvailable`, `PermissionDenied` or `Listen`. */
   constructor(code: string, message: string, options: { readonly cause?: unknown } = {}) {
     super(code, message, options);
   }

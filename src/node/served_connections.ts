@@ -5,9 +5,7 @@ import type { Socket } from "node:net";
 import { letNetworkThrough, monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
 import { arrived, TurnQueue, UNITS_PER_MS } from "../util/turns.ts";
 
-/** Options of {@linkcode ServedConnections}. */
 export interface ServedConnectionsOptions {
-  /** Answers a request. */
   readonly handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
   /** How long a response may wait in a socket that takes nothing of it. */
   readonly writeTimeoutMs: number;
@@ -17,9 +15,7 @@ export interface ServedConnectionsOptions {
 
 type Exchange = readonly [incoming: IncomingMessage, outgoing: ServerResponse];
 
-/** What one connection does. */
 interface Connection {
-  /** The request that is being answered. */
   current: Exchange | undefined;
   /** Requests behind it, which the client sent without waiting for the answer. */
   readonly waiting: Exchange[];
@@ -70,12 +66,10 @@ export class ServedConnections {
   #isClosing = false;
   #onQuiet = () => {};
 
-  /** @param options What to do with the requests. */
   constructor(options: ServedConnectionsOptions) {
     this.#options = options;
   }
 
-  /** Takes the requests of a server. */
   serve(server: Server): void {
     server.maxHeadersCount = 0;
     server.on("connection", arrived);

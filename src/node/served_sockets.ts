@@ -30,7 +30,6 @@ interface Waiting {
   readonly head: Uint8Array;
 }
 
-/** A request that is answered, perhaps by a WebSocket. */
 interface Exchange {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
@@ -64,7 +63,6 @@ export class ServedSockets {
     shouldUpgradeCallback: wantsWebSocket,
   };
 
-  /** @param newWebSockets Makes the server of `ws`. */
   constructor(newWebSockets: new (options: object) => WebSockets) {
     this.#webSockets = new newWebSockets({
       noServer: true,
@@ -77,13 +75,11 @@ export class ServedSockets {
     });
   }
 
-  /** Loads `ws`. */
   static async load(): Promise<ServedSockets> {
     const { WebSocketServer } = await import("ws");
     return new ServedSockets(WebSocketServer);
   }
 
-  /** Takes the requests of a server that want to upgrade. */
   serve(server: Server): void {
     server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Uint8Array) => {
       // The server has removed its own listener.
@@ -138,7 +134,6 @@ export class ServedSockets {
     waiting.socket.resume();
   }
 
-  /** Closes all of them. */
   close(): void {
     for (const socket of this.#sockets) socket.destroy();
   }

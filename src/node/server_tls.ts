@@ -29,7 +29,6 @@ export interface ServerTls {
  * ```
  */
 export class TlsError extends CacheError {
-  /** Makes the error. */
   constructor(message: string) {
     super("Tls", message);
   }

@@ -2,26 +2,21 @@
 
 import { errorMessage } from "../util/errors.ts";
 
-/** A value of a column. */
 export type SqliteValue = string | number | null;
 
-/** A row, by the names of its columns. */
 export type SqliteRow = Readonly<Record<string, SqliteValue>>;
 
-/** An open database. */
 export interface SqliteDatabase {
   exec(sql: string): unknown;
   prepare(sql: string): SqliteStatement;
   close(): void;
 }
 
-/** A prepared statement. */
 export interface SqliteStatement {
   run(...values: SqliteValue[]): unknown;
   all(...values: SqliteValue[]): unknown[];
 }
 
-/** Opens the database in a file. */
 export type OpenSqlite = (path: string) => SqliteDatabase;
 
 /**
@@ -63,7 +58,6 @@ export function rollback(database: SqliteDatabase): void {
   }
 }
 
-/** The value of a setting. */
 export function pragma(database: SqliteDatabase, name: string): unknown {
   return (database.prepare(`PRAGMA ${name}`).all() as SqliteRow[])[0]?.[name];
 }

@@ -96,7 +96,6 @@ export class SqliteStorage implements SnapshotStorage {
   readonly #sqlite: () => Promise<OpenSqlite>;
   #identity: SnapshotIdentity | undefined;
   #database: SqliteDatabase | undefined;
-  /** Which file it is. */
   #inode: number | undefined;
   /** What the database has; `undefined`: the next save must write everything. */
   #content: Content | undefined;

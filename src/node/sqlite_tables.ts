@@ -45,15 +45,12 @@ export interface Content {
   readonly sum: number;
 }
 
-/** No rows. */
 export const NOTHING: Content = { generation: 0, count: 0, sum: 0 };
 
-/** The rows with one more. */
 export function more({ generation, count, sum }: Content, checksum: number): Content {
   return { generation, count: count + 1, sum: (sum + checksum) >>> 0 };
 }
 
-/** The rows with one less. */
 export function less({ generation, count, sum }: Content, checksum: number): Content {
   return { generation, count: count - 1, sum: (sum - checksum) >>> 0 };
 }
@@ -99,7 +96,6 @@ export function createTables(database: SqliteDatabase): void {
   });
 }
 
-/** Writes what is saved besides the objects. */
 export function writeMeta(database: SqliteDatabase, meta: Meta): void {
   const json = JSON.stringify(meta);
   database.prepare("INSERT OR REPLACE INTO meta (id, json, checksum) VALUES (1, ?, ?)").run(

@@ -6,12 +6,10 @@ import { newStatus, type StatusCause, type StatusDetails, StatusError } from "..
 import { objectNotFound } from "../protocol/statuses.ts";
 import { isJsonObject } from "./json.ts";
 
-/** A refusal; without a reason if that is `""`. */
 export function failure(code: number, reason: string, message: string, details?: StatusDetails): StatusError {
   return new StatusError(newStatus(code, reason, message, details));
 }
 
-/** `Deployment.apps`, `Pod`. */
 export function qualifiedKind(of: ApiResource): string {
   return of.group === "" ? of.kind : `${of.kind}.${of.group}`;
 }
@@ -20,7 +18,6 @@ function details(of: ApiResource, name: string, kind: string): StatusDetails {
   return { name, ...(of.group !== "" && { group: of.group }), kind };
 }
 
-/** 400. */
 export function badRequest(message: string): StatusError {
   return failure(400, "BadRequest", message);
 }
@@ -59,7 +56,6 @@ export function preconditionFailed(of: ApiResource, name: string, cause: string)
   return failure(409, "Conflict", message, details(of, name, of.kind));
 }
 
-/** 415. */
 export function unsupportedMediaType(accepted: readonly string[]): StatusError {
   const message = "the body of the request was in an unknown format - accepted media types include: " +
     accepted.join(", ");
@@ -90,19 +86,16 @@ export function internal(message: string): StatusError {
   return failure(500, "", message);
 }
 
-/** A cause for {@linkcode invalid}: a field's value is wrong. */
 export function invalidValue(field: string, value: unknown, detail: string): StatusCause {
   const text = isJsonObject(value) || Array.isArray(value) ? JSON.stringify(value) : value;
   const shown = typeof text === "string" ? JSON.stringify(text) : String(text);
   return { reason: "FieldValueInvalid", message: `Invalid value: ${shown}: ${detail}`, field };
 }
 
-/** A cause for {@linkcode invalid}: a field is missing. */
 export function required(field: string, detail: string): StatusCause {
   return { reason: "FieldValueRequired", message: `Required value: ${detail}`, field };
 }
 
-/** A cause for {@linkcode invalid}: a field must not be set so. */
 export function forbidden(field: string, detail: string): StatusCause {
   return { reason: "FieldValueForbidden", message: `Forbidden: ${detail}`, field };
 }

@@ -23,7 +23,6 @@ import { applyPatch } from "./patches.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
 import type { WatchHub } from "./watch_hub.ts";
 
-/** The parts of the server. */
 export interface ApiParts {
   readonly resources: ResourceTable;
   readonly reader: ObjectReader;
@@ -31,9 +30,7 @@ export interface ApiParts {
   readonly watches: WatchHub;
 }
 
-/** Values that accompany a request. */
 export interface ApiBindings {
-  /** Aborts the request. */
   readonly signal?: AbortSignal;
   /** Whether the client is behind a socket, where no caller can catch an error of a body. */
   readonly isRemote?: boolean;
@@ -46,11 +43,9 @@ interface Call extends ApiParts {
   readonly isRemote: boolean;
   readonly resource: ServedResource;
   readonly path: ResourcePath;
-  /** The shape of objects in the answer. */
   readonly shape: ObjectShape;
 }
 
-/** Makes the app. */
 export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
   const app = new Hono<{ Bindings: ApiBindings }>();
   app.onError((error, c) => {
@@ -285,7 +280,6 @@ function textResponse(text: string, status = 200): Response {
   });
 }
 
-/** The answer at a path that no API has. */
 function pageNotFound(): Response {
   return textResponse("404 page not found\n", 404);
 }

@@ -100,7 +100,6 @@ export class Namespaces {
   }
 }
 
-/** The resource of the definitions. */
 export const CRD_ID = "apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /**
@@ -131,7 +130,6 @@ export class CustomDefinitions {
   }
 }
 
-/** The status of a definition that is served. */
 export function establishedStatus(definition: JsonObject): JsonObject {
   const { names, versions } = specOf(definition);
   return {

@@ -6,7 +6,6 @@ import { Deque, lowerBound } from "../util/collections.ts";
 import type { ServedResource } from "./served_resources.ts";
 import type { ServerSettings } from "./server_settings.ts";
 
-/** The metadata of a stored object. */
 export interface StoredMeta extends ObjectMeta {
   readonly name: string;
   readonly uid: string;
@@ -60,7 +59,6 @@ export class ClusterState {
   readonly #history = new Deque<Change>();
   readonly #collections = new Map<string, Collection>();
   readonly #listeners = new Map<string, Set<Listener>>();
-  /** Waits for a revision. */
   readonly waiters: VersionWaiters;
 
   constructor(settings: ServerSettings) {
@@ -70,7 +68,6 @@ export class ClusterState {
     this.waiters = new VersionWaiters(() => String(this.#revision), settings);
   }
 
-  /** The revision of the last write. */
   get revision(): bigint {
     return this.#revision;
   }
@@ -100,7 +97,6 @@ export class ClusterState {
     return object;
   }
 
-  /** Deletes an object, if it exists. */
   remove(resource: ServedResource, key: string): Change | undefined {
     const { objects, keys } = this.#collection(resource);
     const previous = objects.get(key);
@@ -138,7 +134,6 @@ export class ClusterState {
     return changes;
   }
 
-  /** Drops the history up to a revision. */
   compact(revision: bigint = this.#revision): void {
     const target = revision < this.#revision ? revision : this.#revision;
     while ((this.#history.at(0)?.revision ?? target + 1n) <= target) this.#history.shift();

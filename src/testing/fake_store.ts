@@ -10,33 +10,8 @@ interface Write<T> {
   readonly object: Keyed<T>;
 }
 
-/** The methods of a {@linkcode FakeCustomStore}. */
-export interface FakeStoreFuncs<T> {
-  /** What `add` does. */
-  add?(object: T): T | undefined;
-  /** What `update` does. */
-  update?(object: T): T | undefined;
-  /** What `delete` does. */
-  delete?(object: Keyed<T>): T | undefined;
-  /** What `list` returns; nothing by default. */
-  list?(): T[];
-  /** What `listKeys` returns; nothing by default. */
-  listKeys?(): string[];
-  /** What `get` returns. */
-  get?(object: Keyed<T>): T | undefined;
-  /** What `getByKey` returns; `has` uses it. */
-  getByKey?(key: string): T | undefined;
-  /** What `replace` does. */
-  replace?(objects: readonly T[], resourceVersion: string): void;
-  /** What `transaction` does. */
-  transaction?(writes: readonly Write<T>[]): void;
-  /** What `resync` does. */
-  resync?(): void;
-  /** What `bookmark` does. */
-  bookmark?(resourceVersion: string): void;
-  /** What `lastStoreSyncResourceVersion` returns; `""` by default. */
-  lastStoreSyncResourceVersion?(): string;
-}
+/** The methods of a {@linkcode FakeCustomStore}, as far as they do something. */
+export type FakeStoreFuncs<T> = Partial<Omit<FakeCustomStore<T>, "size" | "values" | "has">>;
 
 /**
  * A `Store` of the functions that it is made with: to see how code uses its store, or to make the store fail.

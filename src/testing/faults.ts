@@ -51,7 +51,6 @@ interface Entry {
   remaining: number;
 }
 
-/** The interceptors of a server, the first outermost. */
 export class InterceptorChain {
   readonly #entries = new Set<Entry>();
 
@@ -86,7 +85,6 @@ export class InterceptorChain {
   }
 }
 
-/** Describes a request for the log. */
 export function recordRequest(request: Request, timeMs: number): RecordedRequest {
   const { pathname, searchParams } = new URL(request.url);
   const query = Object.fromEntries(searchParams);
@@ -105,7 +103,6 @@ export function recordRequest(request: Request, timeMs: number): RecordedRequest
 export interface AnswerStatusOptions {
   /** The reason as one word; that of the code by default. */
   readonly reason?: string;
-  /** The text. */
   readonly message?: string;
   /** Sends a `Retry-After` header. */
   readonly retryAfterSeconds?: number;

@@ -14,10 +14,8 @@ import type { ClusterSource, ServeSettings } from "../serve/serve_options.ts";
 /** The way to an API server without credentials. */
 export type AnonymousWay = Pick<RestConfig, "server" | "fetch">;
 
-/** A cluster, and how it is called. */
 export interface Connection {
   readonly cluster: Cluster;
-  /** The name for people. */
   readonly name: string;
   readonly server: string;
   /** The kubeconfig's context, if it comes from one. */
@@ -86,11 +84,9 @@ export async function readClusterUid(
   }
 }
 
-/** Options of {@linkcode ClusterGate.expect}. */
 export interface ExpectOptions {
   /** As {@linkcode readClusterUid} read it before. */
   readonly uid: string;
-  /** The folder of the snapshots. */
   readonly folder: string;
   readonly signal: AbortSignal;
 }

@@ -11,19 +11,15 @@ import { withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
 
-/** Options of {@linkcode readDefinitions}. */
 export interface DefinitionOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /** The cluster does not respond: the definitions are not read before {@linkcode Definitions.run}. */
   readonly isAway?: boolean;
-  /** Called when a description has changed. */
   readonly onChange?: () => void;
-  /** Ends the first requests. */
   readonly signal: AbortSignal;
 }
 
-/** Follows the definitions that could be read. */
 export interface Definitions {
   run(signal: AbortSignal): Promise<void>;
 }
@@ -81,11 +77,7 @@ async function readDefinition(
     }
     // The informer tries again, and logs it.
   }
-  const informer = new SharedIndexInformer(client, {
-    name: `definition of ${name}`,
-    clock,
-    logger,
-  });
+  const informer = new SharedIndexInformer(client, { name: `definition of ${name}`, clock, logger });
   const take = (definition: Definition) => {
     describe(resource, definition);
     onChange();
@@ -94,7 +86,6 @@ async function readDefinition(
   return informer;
 }
 
-/** The time limit of the first requests. */
 const FIRST_RESPONSE_MS = 15_000;
 
 const DEFINITIONS = resourceOf<Definition>("apiextensions.k8s.io/v1/customresourcedefinitions");

@@ -11,7 +11,6 @@ export interface DiscoveredResource extends ApiResource {
   readonly verbs: readonly string[];
 }
 
-/** The result of {@linkcode discover}. */
 export interface Discovery {
   /**
    * The core group first, then the groups in the server's order; in a group, the preferred version first.
@@ -127,9 +126,7 @@ function isStatus({ subresource, verbs }: { subresource?: string; verbs?: readon
 }
 
 interface PlainGroups {
-  /** Of `/api`. */
   readonly versions?: readonly string[];
-  /** Of `/apis`. */
   readonly groups?: readonly {
     readonly versions: readonly { readonly groupVersion: string }[];
     readonly preferredVersion?: { readonly groupVersion: string };

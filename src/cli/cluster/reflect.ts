@@ -23,13 +23,11 @@ const STORAGES: Readonly<Record<StorageName, () => NewHolding | undefined>> = {
   "short-texts": () => shortTexts(),
 };
 
-/** What a snapshot and the measurements of an informer are of. */
 interface Kept {
   /** The file of its snapshot; none by default. */
   readonly snapshotPath: string | undefined;
   /** The uid of the cluster, which the snapshot must be of; `""` if it is not known. */
   readonly clusterUid: string;
-  /** Receives measurements; none by default. */
   readonly metrics: Metrics | undefined;
 }
 

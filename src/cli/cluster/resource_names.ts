@@ -18,9 +18,7 @@ const DEFAULT_RESOURCES: readonly string[] = [
   "configmaps",
 ];
 
-/** Options of {@linkcode resolveResources}. */
 export interface ResolveOptions {
-  /** Allows Secrets; `false` by default. */
   readonly allowSecrets?: boolean;
 }
 
@@ -55,7 +53,6 @@ export function resolveResources(
   return [...resolved.values()];
 }
 
-/** Those of {@linkcode DEFAULT_RESOURCES} that the server has. */
 export function defaultResources(discovery: Discovery): DiscoveredResource[] {
   const found: DiscoveredResource[] = [];
   for (const name of DEFAULT_RESOURCES) {

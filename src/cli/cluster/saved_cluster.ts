@@ -17,7 +17,6 @@ import type { Selection } from "./select_resources.ts";
 
 const SUFFIX = ".sqlite";
 
-/** The file of a resource's snapshot. */
 export function snapshotPath(folder: string, resource: ApiResource): string {
   return join(folder, `${formatResource(resource).replaceAll("/", "_")}${SUFFIX}`);
 }
@@ -76,7 +75,6 @@ export async function removeOtherSnapshots(
   }
 }
 
-/** Whether {@linkcode snapshotPath} names a file so. */
 function isSnapshotName(name: string): boolean {
   if (!name.endsWith(SUFFIX)) return false;
   const [resource = "", version = "", group = "core", ...rest] = name.slice(0, -SUFFIX.length).split("_")
@@ -87,7 +85,6 @@ function isSnapshotName(name: string): boolean {
 const VERSION = /^v[0-9]+(?:(?:alpha|beta)[0-9]+)?$/;
 const NAME = /^[a-z0-9.-]+$/;
 
-/** A selection that was saved. */
 export interface SavedSelection extends Selection {
   /** The resources as they were served: with columns, field selectors and names of their definitions. */
   readonly served: readonly ApiResource[];
@@ -170,7 +167,6 @@ export class SavedCluster {
     return this.#saving;
   }
 
-  /** Resolves when every save has ended. */
   saved(): Promise<void> {
     return this.#saving;
   }
@@ -200,16 +196,13 @@ export class SavedCluster {
 
 interface FileContent {
   readonly format: number;
-  /** The options that it is of. */
   readonly of: string;
   readonly hash: string;
-  /** As JSON. */
   readonly selection: string;
 }
 
 interface PlainSelection {
   readonly resources: readonly DiscoveredResource[];
-  /** Their places among the resources. */
   readonly inDiscoveryOrder: readonly number[];
   readonly version: Selection["version"];
   readonly clusterUid: string;

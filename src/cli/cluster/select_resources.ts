@@ -17,7 +17,6 @@ import type { ServeOptions, ServeSettings } from "../serve/serve_options.ts";
 const FIRST_RESPONSE_MS = 15_000;
 const FIRST_RESPONSE_OF_SAVED_MS = 3_000;
 
-/** The resources to reflect. */
 export interface Selection {
   readonly resources: readonly DiscoveredResource[];
   /** The same in the order of the server's discovery, in which clients look up names. */
@@ -28,7 +27,6 @@ export interface Selection {
   readonly clusterUid: string;
 }
 
-/** A selection that may be the saved one. */
 export interface MadeSelection extends Selection {
   /** Why the saved one was taken; absent if the cluster has responded. */
   readonly away?: CommandError;
@@ -58,7 +56,6 @@ export async function selectResources(
   }
 }
 
-/** The server did not respond in time. */
 class NoResponseError extends CommandError {}
 
 /** Whether the server did not respond, or could not; not if it has refused. */

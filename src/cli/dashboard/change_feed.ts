@@ -8,10 +8,8 @@ import { visibleText } from "../../util/logger.ts";
 import type { FeedEntry } from "./dashboard_message.ts";
 import { isCore, type ReflectedResource } from "./reflected_resource.ts";
 
-/** Options of {@linkcode ChangeFeed}. */
 export interface ChangeFeedOptions {
   readonly clock: Clock;
-  /** The number of entries that are kept; 100 by default. */
   readonly limit?: number;
   /** Called synchronously with every change; must be fast. */
   readonly onChange?: (resource: ReflectedResource) => void;
@@ -42,7 +40,6 @@ export class ChangeFeed {
   readonly #rates: number[] = new Array<number>(RATE_WINDOW_SECONDS).fill(0);
   #rateSecond = 0;
 
-  /** Observes these resources until {@linkcode ChangeFeed.close}. */
   constructor(resources: readonly ReflectedResource[], options: ChangeFeedOptions) {
     this.#clock = options.clock;
     this.#limit = options.limit ?? 100;
@@ -75,7 +72,6 @@ export class ChangeFeed {
     return rates;
   }
 
-  /** Stops observing. */
   close(): void {
     for (const unobserve of this.#unobserve.splice(0)) unobserve();
   }
@@ -147,7 +143,6 @@ interface Described extends KubernetesObject {
   readonly message?: unknown;
 }
 
-/** A short description of an object's state, `undefined` if there is none. */
 function describe(resource: ReflectedResource, object: KubernetesObject, nowMs: number): string | undefined {
   const { spec, status, reason, message } = object as Described;
   const { group, resource: plural } = resource.resource;

@@ -10,10 +10,8 @@ import { ObjectSearch } from "./object_search.ts";
 import type { ReflectedResource } from "./reflected_resource.ts";
 import { StateStream } from "./state_stream.ts";
 
-/** Options of {@linkcode Dashboard}. */
 export interface DashboardOptions {
   readonly cluster: ClusterInfo;
-  /** The number of open watches of readers. */
   readonly watches: (resource: ReflectedResource) => number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -21,7 +19,6 @@ export interface DashboardOptions {
 
 /** Observes informers, and sends their counts and changes to open pages. */
 export class Dashboard {
-  /** The state, for any number of pages. */
   readonly stream: StateStream;
   /** Finds objects by words of their names. */
   readonly search: ObjectSearch;

@@ -10,10 +10,8 @@ import { quote } from "../errors.ts";
 import { isLoopback, newHostGuard } from "./host_guard.ts";
 import { authenticateByToken, presentedToken, type ReaderToken } from "./reader_token.ts";
 
-/** Options of {@linkcode newAccess}; checked by `checkServeOptions`. */
 export interface AccessOptions {
   readonly host: string;
-  /** The token that readers must present. */
   readonly token?: ReaderToken;
   /** Host names of requests that need no token, besides loopback, addresses and `host`. */
   readonly allowedHosts?: readonly string[];
@@ -31,17 +29,14 @@ export interface AccessOptions {
   readonly clock?: Clock;
   /** Wraps the hook that authenticates readers, such as for a log. */
   readonly noting?: (authenticate: Authenticate) => Authenticate;
-  /** The resources that are served. */
   readonly served?: readonly { readonly name: string; readonly resource: ApiResource }[];
 }
 
-/** How requests are authenticated and authorized. */
 export interface Access {
   /** Runs before every request: refuses requests that a page of another site makes. */
   readonly hostGuard: MiddlewareHandler;
   /** What the page and its files ask for: readers see them who may read everything that it shows. */
   readonly pageAsked: readonly Asked[];
-  /** Options of the read API. */
   readonly readApi: {
     readonly authenticate?: Authenticate;
     readonly authorize?: Authorize;

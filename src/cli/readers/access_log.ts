@@ -11,21 +11,17 @@ import type { WebSocketEnv } from "../../util/serving.ts";
 export interface AccessLogEntry {
   /** When the request arrived, in milliseconds since the epoch. */
   readonly timeMs: number;
-  /** The address of the client, if known. */
   readonly client?: string;
-  /** The authenticated reader, if any. */
   readonly user?: string;
   readonly method: string;
   /** The path with its query. */
   readonly path: string;
   readonly status: number;
-  /** The number of body bytes that were sent. */
   readonly bytes: number;
   /** The time to the end of the body. */
   readonly durationMs: number;
 }
 
-/** Logs every request. */
 export interface AccessLog {
   /** Must be the first middleware. */
   readonly middleware: MiddlewareHandler;
@@ -119,7 +115,6 @@ export function accessLogLine(entry: AccessLogEntry): string {
   return `${time} ${client} ${word(user)} ${word(method)} ${word(path)} ${status} ${bytes} ${durationMs}ms`;
 }
 
-/** An entry as JSON, in one line. */
 export function accessLogJson(entry: AccessLogEntry): string {
   const { timeMs, ...rest } = entry;
   return JSON.stringify({ time: new Date(timeMs).toISOString(), ...rest }).replace(

@@ -3,11 +3,8 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { quote } from "../errors.ts";
 
-/** Options of {@linkcode newHostGuard}. */
 export interface HostGuardOptions {
-  /** The address or name to listen on. */
   readonly host: string;
-  /** More host names that requests may have. */
   readonly allowedHosts?: readonly string[];
   /** Origins whose pages may read; `*` for all. */
   readonly corsOrigins?: readonly string[];
@@ -48,7 +45,6 @@ export function newHostGuard(options: HostGuardOptions): MiddlewareHandler {
   };
 }
 
-/** Whether an address or host name is loopback. */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase().replace(/^\[|\]$/g, "").replace(/\.$/, "");
   return name === "localhost" || name === "::1" || /^127(\.[0-9]{1,3}){3}$/.test(name);

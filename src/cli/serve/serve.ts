@@ -121,7 +121,6 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
 /** How long answers may take at the end, by default. */
 export const SHUTDOWN_GRACE_MS = 10_000;
 
-/** Makes the informers of the selected resources; they are not run yet. */
 async function reflectCluster(connection: Connection, settings: ServeSettings): Promise<{
   readonly content: ServedContent;
   readonly definitions: Definitions;
@@ -175,7 +174,6 @@ async function reflectCluster(connection: Connection, settings: ServeSettings): 
   return { content, definitions, awayUid: away && clusterUid, saved: async () => await kept?.saved() };
 }
 
-/** Describes resources as they were served before. */
 function describeAs(resources: readonly ReflectedResource[], served: readonly ApiResource[]): void {
   for (const { resource } of resources) {
     const before = served.find((other) => formatResource(other) === formatResource(resource));

@@ -26,7 +26,6 @@ import { explainListenError, UsageError } from "../errors.ts";
 import { type ReaderToken, readerToken } from "../readers/reader_token.ts";
 import type { ServeOptions, ServeSettings } from "./serve_options.ts";
 
-/** What is served, and the cluster that it comes from. */
 export interface ServedContent {
   readonly resources: readonly ReflectedResource[];
   /** The same in the order of the cluster's discovery. */
@@ -37,25 +36,20 @@ export interface ServedContent {
   readonly metrics: ServedMetrics | undefined;
 }
 
-/** The settings of {@linkcode serveReaders}. */
 export interface ReadersSettings extends ServeSettings {
-  /** What {@linkcode readCredentials} returned. */
   readonly credentials: ReaderCredentials;
 }
 
-/** Readers that are served. */
 export interface ServedReaders {
   readonly url: string;
   /** Who may read, as text for people. */
   readonly access: string;
-  /** Resolves when the socket is closed. */
   readonly finished: Promise<void>;
   /**
    * Stops to listen, and ends watches and pages; other answers may end within a time. Resolves when the
    * socket is closed.
    */
   stop(graceMs: number): Promise<void>;
-  /** Stops observing the informers. */
   close(): void;
 }
 
@@ -142,7 +136,6 @@ export async function serveReaders(content: ServedContent, options: ReadersSetti
   }
 }
 
-/** The address to listen on by default. */
 const DEFAULT_HOST = "127.0.0.1";
 const DEFAULT_PORT = 8787;
 // The lists of all Pods of a large cluster, for a program that has a machine.
@@ -207,7 +200,6 @@ function pathsOf(resources: readonly ReflectedResource[]): string[] {
     .sort();
 }
 
-/** Opens the socket. A certificate is read again when its files change. */
 async function listen(
   fetch: Parameters<typeof serveFetch>[0],
   host: string,

@@ -10,7 +10,6 @@ import { afterSpace, CLOSE_BRACE, OPEN_BRACE, QUOTE, textMember } from "../../te
 /** The annotation of objects that are shown among those of other clusters. */
 export const CLUSTER_ANNOTATION = "listwatch.dev/cluster";
 
-/** The key of an object among those of all clusters. */
 export function shownKey(cluster: string, key: string): string {
   const slash = key.indexOf("/") + 1;
   return `${key.slice(0, slash)}${cluster}.${key.slice(slash)}`;
@@ -22,7 +21,6 @@ export function ownKey(shown: string): string {
   return shown.slice(0, slash) + shown.slice(shown.indexOf(".", slash) + 1);
 }
 
-/** An object among those of all clusters. */
 export function shownObject<T extends KubernetesObject>(cluster: string, object: T): T {
   const { metadata } = object;
   if (metadata?.name === undefined) return object;

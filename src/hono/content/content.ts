@@ -21,21 +21,16 @@ import {
 import { type NamedInformer, type ServedInformer, type ServedStore, sourcesOf } from "./served_informer.ts";
 import { ContentHashes, ContentStates } from "./states.ts";
 
-/** The content of one informer. */
 export class Content<T extends KubernetesObject> {
   readonly #informer: ServedInformer<T>;
   readonly #held: ServedStore<Held<T>>;
 
   /** How the store holds its objects; snapshots and entries keep them in that form. */
   readonly holding: Holding<T>;
-  /** What has happened. */
   readonly log: EventLog<T>;
-  /** What lists read. */
   readonly states: ContentStates<T>;
-  /** Shows whether lists are the same. */
   readonly hashes: ContentHashes<T>;
 
-  /** Starts to follow the informer. */
   constructor(informer: ServedInformer<T>, options: EventLogOptions) {
     this.#informer = informer;
     const store = heldStoreOf<T, ServedStore<Held<T>>>(informer.indexer);
@@ -89,7 +84,6 @@ export class ContentFreshness {
     });
   }
 
-  /** Stops all questions. */
   close(): void {
     for (const { fresh } of this.#sources) fresh?.close();
     for (const unobserve of this.#unobserve) unobserve();
@@ -160,7 +154,6 @@ export class ContentFreshness {
     return only === undefined ? this.#sources : this.#sources.filter(({ name }) => name === only.name);
   }
 
-  /** The content of one of several informers. */
   #follow(informer: ServedInformer, options: FreshReadsOptions): FollowedContent {
     const version = () => informer.indexer.lastStoreSyncResourceVersion();
     const waiters = new PartwiseVersionWaiters(version, options);

@@ -20,10 +20,8 @@ import { memorySize } from "../../util/json.ts";
 import type { KeptEntry, KeptLog, LogEntry, LogHistory, LogStart } from "./log_history.ts";
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
 
-/** Options of {@linkcode EventLog}. */
 export interface EventLogOptions {
   readonly clock: Clock;
-  /** How many entries are kept. */
   readonly capacity: number;
   /** How many bytes the objects of the kept entries may take. */
   readonly capacityBytes: number;
@@ -31,15 +29,12 @@ export interface EventLogOptions {
   readonly history?: LogHistory | undefined;
 }
 
-/** How a change comes into the log. */
 interface Appended {
   /** It does not move the position. */
   readonly isLate: boolean;
-  /** See {@linkcode LogEntry.gapAfter}. */
   readonly gapAfter?: string;
 }
 
-/** Who sends what comes into a log. */
 export interface LogFollower<T> {
   /** A relist comes, or a new history, which no watch may continue with. Returns what to call after it. */
   interrupted(isNewHistory: boolean): () => void;
@@ -49,17 +44,13 @@ export interface LogFollower<T> {
   grown(): void;
   /** There was news of the API server. */
   heard(): void;
-  /** An entry was dropped. */
   forget(entry: LogEntry<T>): void;
   /** The entries before this one were dropped. */
   trimmed(tail: number): void;
-  /** Nothing more comes. */
   end(): void;
 }
 
-/** Who notes the keys that come and go. */
 export interface KeyFollower<T> {
-  /** A key was added, or deleted. */
   changed(change: StoreChange<Held<T>>): void;
   /** A new history begins, in which versions have other states. */
   restarted(): void;
@@ -69,9 +60,7 @@ export interface KeyFollower<T> {
 export interface LogWindow<T> {
   /** The entries that are kept. Their positions do not decrease. */
   readonly entries: Pick<Deque<LogEntry<T>>, "length" | "at">;
-  /** The sequence number of the first entry. */
   readonly tail: number;
-  /** The resourceVersion that the content has reached. */
   readonly resourceVersion: string;
   /** Differs whenever the objects have changed. */
   readonly revision: number;
@@ -119,14 +108,11 @@ export class EventLog<T extends KubernetesObject> {
   #historyFrom = 0;
   /** The position of the last late entry that was dropped. */
   #lastLateEvicted = "";
-  /** Watches may not start before this. */
   #resumeFrom: LogStart = { position: "", sequence: 0 };
-  /** What the objects of the entries take. */
   #bytes = 0;
   /** Of the position: `""` unless it is a merged resourceVersion. */
   #layout = "";
 
-  /** What it holds at present. */
   readonly window: LogWindow<T> = this.#window;
 
   /**
@@ -150,12 +136,10 @@ export class EventLog<T extends KubernetesObject> {
     this.isReady();
   }
 
-  /** Who sends what comes, from now on. */
   follow(follower: LogFollower<T>): void {
     this.#follower = follower;
   }
 
-  /** Who notes keys, from now on. */
   followKeys(keys: KeyFollower<T>): void {
     this.#keys = keys;
   }
@@ -171,17 +155,14 @@ export class EventLog<T extends KubernetesObject> {
     return true;
   }
 
-  /** Whether nothing more comes. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** The resourceVersion that the content has reached. */
   get resourceVersion(): string {
     return this.#window.resourceVersion;
   }
 
-  /** The sequence number of the next entry. */
   get head(): number {
     return this.#window.tail + this.#window.entries.length;
   }
@@ -431,7 +412,6 @@ export class EventLog<T extends KubernetesObject> {
     this.#layout = layoutOf(position);
   }
 
-  /** The content has changed. */
   #note(change: StoreChange<Held<T>>): void {
     this.#window.revision++;
     if (change.type !== "updated") this.#keys?.changed(change);

@@ -25,7 +25,6 @@ import {
 } from "../../informer/snapshot/progress.ts";
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
 
-/** Options of {@linkcode FreshReads}. */
 export interface FreshReadsOptions {
   /** How long an API server may take to answer a question. */
   readonly freshnessTimeoutMs: number;
@@ -35,7 +34,6 @@ export interface FreshReadsOptions {
 
 /** What has come of an informer, for reads that wait. */
 export interface FollowedContent {
-  /** The version that it has reached. */
   readonly resourceVersion: string;
   /** Whether it reaches a resourceVersion within a time; at once if it has, or never will. */
   reaches(resourceVersion: string, options: VersionWaitOptions): Promise<boolean>;
@@ -89,9 +87,7 @@ export class FreshReads {
   readonly #options: FreshReadsOptions;
   readonly #stop = new AbortController();
   readonly #wanted = new Map<symbol, string>();
-  /** The question that the server is answering. */
   #asked: Promise<Answer> | undefined;
-  /** The one that is sent after it. */
   #next: Promise<Answer> | undefined;
   /** The latest version that the server is known to have. */
   #serverVersion = "";
@@ -100,10 +96,8 @@ export class FreshReads {
   #largeUntilMs = -Infinity;
   /** After a failure, or as long as the server demands, no question is sent. */
   #quietUntilMs = -Infinity;
-  /** While proof is sought. */
   #proving: LinkedAbort | undefined;
 
-  /** @param content What the informer has, as its readers wait for it. */
   constructor(
     content: FollowedContent,
     of: { readonly informer: ServedInformer; readonly source: MetadataSource },
@@ -115,7 +109,6 @@ export class FreshReads {
     this.#options = options;
   }
 
-  /** Stops all questions. */
   close(): void {
     this.#stop.abort();
   }
@@ -195,10 +188,7 @@ export class FreshReads {
     this.#next = undefined;
     const position = this.#content.resourceVersion;
     const isPausing = this.#isPausing();
-    const asked = this.#inTime(
-      (signal) => currentVersion(this.#source, signal),
-      this.#stop.signal,
-    ).then(
+    const asked = this.#inTime((signal) => currentVersion(this.#source, signal), this.#stop.signal).then(
       (version) => {
         if (this.#failedMs !== undefined) this.#options.logger.info(`${this.#name}: reads are fresh again`);
         this.#failedMs = undefined;
@@ -278,7 +268,6 @@ export class FreshReads {
     this.#informer.proven?.({ after, through, ageMs: this.#nowMs() - shownMs });
   }
 
-  /** Whether a read waits for a version that the server has. */
   #isKnownVersionWanted(): boolean {
     return Array.from(this.#wanted.values()).some((wanted) => hasReached(this.#serverVersion, wanted));
   }

@@ -28,7 +28,6 @@ interface Hidden {
  * when that has come as far and still has it. Clusters never have the same key.
  */
 export class KeyOwners {
-  /** By their names. */
   readonly #sources: ReadonlyMap<string, Source>;
   readonly #hasClusters: boolean;
   readonly #shown = new Map<string, Source>();
@@ -41,20 +40,17 @@ export class KeyOwners {
     this.#hasClusters = sources.some(({ isCluster }) => isCluster);
   }
 
-  /** All keys, in any order. */
   keys(): string[] {
     if (!this.#hasClusters) return Array.from(this.#shown.keys());
     return Array.from(this.#sources.values()).flatMap((source) => source.isIn ? source.keys() : []);
   }
 
-  /** The source that shows a key. */
   ownerOf(key: string): Source | undefined {
     if (!this.#hasClusters) return this.#shown.get(key);
     const source = this.#sources.get(key.slice(key.indexOf("/") + 1).split(".", 1)[0]);
     return source?.isIn ? source : undefined;
   }
 
-  /** Forgets everything. */
   clear(): void {
     this.#shown.clear();
     this.#hidden.clear();

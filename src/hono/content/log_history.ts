@@ -2,7 +2,6 @@
 
 import type { Held } from "../../store/holding.ts";
 
-/** One entry of the log of one resource. */
 export interface LogEntry<T> {
   readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
   readonly key: string;
@@ -30,7 +29,6 @@ export interface LogEntry<T> {
   views: EntryForms<T> | undefined;
 }
 
-/** What was made of an entry. */
 export interface EntryForms<T> {
   object?: T;
   oldObject?: T;

@@ -41,9 +41,7 @@ class SourcesHolding extends ObjectHolding<KubernetesObject> {
 interface MergedStoreOptions {
   readonly sources: readonly Source[];
   readonly owners: KeyOwners;
-  /** The merged resourceVersion. */
   readonly version: () => string;
-  /** Whether objects are read in their held form. */
   readonly isHeld?: boolean;
 }
 
@@ -56,29 +54,23 @@ type HeldIndexer = Indexer<Held<KubernetesObject>>;
 export class MergedStore implements ServedStore<KubernetesObject> {
   readonly #of: MergedStoreOptions;
 
-  /** How the objects are held. */
   readonly holding: Holding<KubernetesObject> = new SourcesHolding(noKey);
-  /** The same store, with the objects in their held form. */
   readonly held: ServedStore<Held<KubernetesObject>>;
 
-  /** Made by {@linkcode MergedInformer}. */
   constructor(of: MergedStoreOptions) {
     this.#of = of;
     this.held = of.isHeld ? this : new MergedStore({ ...of, isHeld: true });
   }
 
-  /** All keys, in any order. */
   listKeys(): string[] {
     return this.#of.owners.keys();
   }
 
-  /** The object of a key, as it is shown. */
   getByKey(key: string): KubernetesObject | undefined {
     const shown = this.#of.owners.ownerOf(key)?.shown(key);
     return this.#of.isHeld ? shown as KubernetesObject | undefined : shown?.opened("open");
   }
 
-  /** The merged resourceVersion. */
   lastStoreSyncResourceVersion(): string {
     return this.#of.version();
   }
@@ -106,7 +98,6 @@ export class MergedStore implements ServedStore<KubernetesObject> {
     ).flat().sort();
   }
 
-  /** How many objects are under a value of an index. */
   countByIndex(indexName: string, value: string): number {
     return this.#indexed((store) => store.countByIndex(indexName, value)).reduce(
       (sum, count) => sum + count,
@@ -114,7 +105,6 @@ export class MergedStore implements ServedStore<KubernetesObject> {
     );
   }
 
-  /** How many objects there are under each value of an index. */
   indexValueCounts(indexName: string): Map<string, number> {
     const counts = new Map<string, number>();
     for (const each of this.#indexed((store) => store.indexValueCounts(indexName))) {
@@ -123,7 +113,6 @@ export class MergedStore implements ServedStore<KubernetesObject> {
     return counts;
   }
 
-  /** How many objects there are in all. */
   get size(): number {
     return this.#indexed(({ size }) => size).reduce((sum, size) => sum + size, 0);
   }

@@ -20,7 +20,6 @@ import type { Content } from "./content.ts";
 import type { ServedStore } from "./served_informer.ts";
 import { firstFrom, type IndexValue, type Snapshot } from "./states.ts";
 
-/** What narrows a list or a watch. */
 export interface Selectors {
   /** Only this namespace; all of them where empty. */
   readonly namespace: string;
@@ -28,7 +27,6 @@ export interface Selectors {
   readonly fields: FieldSelector | undefined;
 }
 
-/** Selects objects, by their keys and their content. */
 export interface Selection {
   /** Selections of one resource with the same name select the same objects; `undefined`: not to be shared. */
   readonly sharedAs: string | undefined;
@@ -118,7 +116,6 @@ export function indexedFields(store: ServedStore<unknown>): string[] {
   });
 }
 
-/** What is listed. */
 export interface ListRequest {
   readonly options: ListOptions;
   /** Only this namespace; all of them where empty. */
@@ -127,39 +124,31 @@ export interface ListRequest {
   readonly selection: Selection | undefined;
   /** Only the objects under this value of an index, which the store has. */
   readonly under?: IndexValue | undefined;
-  /** Identifies the list in its continue tokens. */
   identity(): string;
   /** Its signal ends the walk over objects. */
   readonly wait: VersionWaitOptions;
   readonly pacer: Pacer;
 }
 
-/** Which part of which state a page is. */
 export interface PagePlace<T> {
   /** A state of the past; `undefined`: the content now. */
   readonly past: Snapshot<T> | undefined;
   /** The version of the content now, if the page is of that one only. */
   readonly at?: string;
-  /** The least key. */
   readonly start: string;
-  /** The most objects. */
   readonly limit: number;
 }
 
 /** One page: a range of a snapshot, which may be shared by many pages, or objects of its own. */
 export interface Page<T> {
-  /** The version of the snapshot. */
   readonly resourceVersion: string;
   /**
    * What the list says of the pages after it, if there are some, at this version or at a later one at which the content
    * is the same.
    */
   readonly next?: (resourceVersion: string) => ListMeta;
-  /** An object as the store holds it. */
   object(index: number): Held<T>;
-  /** The first of the page. */
   readonly from: number;
-  /** The one after the last. */
   readonly to: number;
   /** The memory that a page of the past shares with others; `undefined` if it takes little. */
   readonly past: object | undefined;

@@ -6,7 +6,6 @@ import { type Held, type HeldObject, heldStoreOf, type Holding } from "../../sto
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
 import { ownKey, shownKey, shownObject, shownText } from "./cluster_names.ts";
 
-/** One of the informers, and how its objects are shown. */
 export class Source {
   readonly name: string;
   readonly informer: ServedInformer;
@@ -17,7 +16,6 @@ export class Source {
   /** The version that its part of the whole has; never back but by a list. */
   position = "0";
   readonly holding: Holding<KubernetesObject>;
-  /** Its store, with the objects in their held form. */
   readonly store: ServedStore<Held<KubernetesObject>>;
 
   constructor(name: string, informer: ServedInformer, isCluster: boolean) {
@@ -36,7 +34,6 @@ export class Source {
     return this.informer.hasSynced() || this.informer.isRestored?.() === true;
   }
 
-  /** The version that its store has reached. */
   get storeVersion(): string {
     return this.informer.indexer.lastStoreSyncResourceVersion();
   }
@@ -50,19 +47,16 @@ export class Source {
     return this.informer.observeHeld?.(observer) ?? this.informer.observe(observer);
   }
 
-  /** The keys of its objects, as they are shown. */
   keys(): string[] {
     const keys = this.store.listKeys();
     return this.isCluster ? keys.map((key) => shownKey(this.name, key)) : keys;
   }
 
-  /** The object of a shown key, as it is shown. */
   shown(key: string): SourceObject | undefined {
     const held = this.store.getByKey(this.isCluster ? ownKey(key) : key);
     return held && new SourceObject(this, key, held);
   }
 
-  /** A change of its store, as it is shown. */
   shownChange(change: StoreChange<Held<KubernetesObject>>): StoreChange<SourceObject> {
     const { type } = change;
     const key = this.isCluster ? shownKey(this.name, change.key) : change.key;
@@ -93,7 +87,6 @@ export class SourceObject implements HeldObject {
     return metaOf(this.held) as HeldObject["metadata"];
   }
 
-  /** The object, as it is shown. */
   opened(how: "open" | "peek"): KubernetesObject {
     const { holding, isCluster, name } = this.#source;
     const object = holding[how](this.held);

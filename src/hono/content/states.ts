@@ -16,7 +16,6 @@ import type { Pacer } from "../../util/turns.ts";
 import type { ServedStore } from "./served_informer.ts";
 import type { EventLog, KeyFollower } from "./event_log.ts";
 
-/** A value of an index. */
 export interface IndexValue {
   readonly index: string;
   readonly value: string;
@@ -28,7 +27,6 @@ export interface Snapshot<T> {
   readonly length: number;
   /** The key at an index; they ascend, byte by byte. */
   readonly key: (index: number) => string;
-  /** The object at an index, as the store holds it. */
   readonly object: (index: number) => Held<T>;
   /** The requirement of a query that all objects fulfil, if it was answered by an index. */
   readonly answers?: FieldRequirement | undefined;
@@ -65,7 +63,6 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower<T>
     | { readonly revision: number; readonly sequence: number; readonly snapshot: Snapshot<T> }
     | undefined;
 
-  /** @param store With its objects in their held form. */
   constructor(log: EventLog<T>, store: ServedStore<Held<T>>, clock: Clock) {
     this.#log = log;
     this.#store = store;
@@ -302,14 +299,12 @@ export class ContentHashes<T extends KubernetesObject> {
   readonly #states: ContentStates<T>;
   /** The namespaces with objects, and all together. */
   #scopes = new Map<string, Scope>();
-  /** Each of the others. */
   #empty: Scope = { hash: new TextSetHash(), since: "" };
   /** The next entry to read; `undefined` before the first request. */
   #next: number | undefined;
   #rewrites = 0;
   #reading: Promise<void> | undefined;
 
-  /** Reads nothing yet. */
   constructor(log: EventLog<T>, states: ContentStates<T>) {
     this.#log = log;
     this.#states = states;
@@ -331,7 +326,6 @@ export class ContentHashes<T extends KubernetesObject> {
       this.#rewrites !== this.#log.window.rewrites;
   }
 
-  /** Reads all objects, where it must, and gives others turns meanwhile. */
   async catchUp(pacer: Pacer): Promise<void> {
     for (let tries = 0; this.isBehind && tries < MOST_TRIES; tries++) {
       this.#reading ??= this.#readInTurns(pacer).finally(() => this.#reading = undefined);

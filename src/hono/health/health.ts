@@ -17,14 +17,11 @@ export function alive(verbose: string | false = false): Response {
   return new Response(text, { headers: HEADERS });
 }
 
-/** A thing that must be ready. */
 export interface Check {
   readonly name: string;
-  /** Why it is not ready. */
   readonly problem: string | undefined;
 }
 
-/** What must be ready: every informer, and the server itself. */
 export function checksOf({ served, readers, maxLagMs }: {
   readonly served: readonly { readonly resource: ApiResource; readonly informer: ServedInformer }[];
   readonly readers: { readonly isDraining: boolean };

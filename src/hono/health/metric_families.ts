@@ -1,6 +1,5 @@
 /** What is known of each measurement: its type, its help text, its buckets. */
 
-/** A measurement with a name. */
 export interface MetricFamily {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
@@ -10,14 +9,12 @@ export interface MetricFamily {
 
 /** Buckets for durations of work in memory, in seconds: 10 us to 10 s. */
 const WORK: readonly number[] = [1e-5, 1e-4, 5e-4, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 10];
-/** Buckets for durations of requests, in seconds. */
 export const REQUEST: readonly number[] = [
   ...[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
   ...[0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
 ];
 /** Buckets for the lives of watches, in seconds: watches end after 5 to 10 minutes. */
 const LIFE: readonly number[] = [1, 5, 15, 30, 60, 120, 300, 450, 600, 900, 1_800, 3_600];
-/** Buckets for numbers of objects. */
 const ITEMS: readonly number[] = [0, 1, 10, 50, 100, 500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000];
 // As client-go's: https://github.com/kubernetes/component-base/blob/master/metrics/prometheus/workqueue/metrics.go
 const QUEUE: readonly number[] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10];

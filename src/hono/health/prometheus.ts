@@ -21,7 +21,6 @@ interface Histogram {
   sum: number;
 }
 
-/** The measurements of one name with one set of labels. */
 interface Series {
   /** The labels as text, without braces. */
   readonly labels: string;
@@ -65,7 +64,6 @@ const MOST_SERIES = 2_000;
  * @category HTTP adapter
  */
 export class PrometheusMetrics implements ServedMetrics {
-  /** By the name that callers use. */
   readonly #families = new Map<string, Family>();
   readonly #byName = new Map<string, Family>();
 

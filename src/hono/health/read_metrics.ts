@@ -10,7 +10,6 @@ import type { Readers } from "../request/readers.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ServedInformer } from "../content/served_informer.ts";
 
-/** What is measured when it is read. */
 export interface MeasuredState {
   readonly served: readonly {
     readonly resource: ApiResource;
@@ -28,7 +27,6 @@ export class ReadMetrics {
   /** One for each of the few sets of labels, so that they are found again. */
   readonly #labels = new Map<string, MetricLabels>();
 
-  /** @param metrics Where measurements are collected. */
   constructor(metrics: ServedMetrics, clock: Clock) {
     this.#metrics = metrics;
     this.#clock = clock;
@@ -55,7 +53,6 @@ export class ReadMetrics {
     };
   }
 
-  /** Measures the state now. */
   measure({ served, readers, bodies }: MeasuredState): void {
     const metrics = this.#metrics;
     metrics.gauge("read_api_readers", readers.count, this.#of({}));
@@ -71,7 +68,6 @@ export class ReadMetrics {
     }
   }
 
-  /** The page of all measurements. */
   async page(state: MeasuredState): Promise<Response> {
     const metrics = this.#metrics;
     this.measure(state);

@@ -5,39 +5,28 @@ import { abortable, withTimeLimit } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { Deque } from "../../util/collections.ts";
 
-/** Options of {@linkcode AnswerCache}. */
 export interface AnswerCacheOptions {
   readonly clock: Clock;
-  /** How long a yes is cached. */
   readonly allowedTtlMs: number;
-  /** How long a no is cached. */
   readonly deniedTtlMs: number;
   /** How many of each are kept; those that were not used for the longest time go first. */
   readonly maxEntries: number;
-  /** How many questions are in flight at a time. */
   readonly maxInFlight: number;
   /** How many wait for that; further ones are refused with a `StatusError` of 429. */
   readonly maxWaiting: number;
   /** How many of them may be of one client. */
   readonly maxWaitingPerClient: number;
-  /** How long a question may take. */
   readonly timeoutMs: number;
 }
 
-/** Something to ask about. */
 export interface Question<T> {
-  /** What makes it the same as another one. */
   readonly key: string;
-  /** The client of the request. */
   readonly client: string;
-  /** Asks. */
   ask(signal: AbortSignal): Promise<Answer<T>>;
 }
 
-/** An answer. */
 export interface Answer<T> {
   readonly value: T;
-  /** Whether it is a yes. */
   readonly isYes: boolean;
 }
 
@@ -68,7 +57,6 @@ export class AnswerCache<T> {
   #otherCount = 0;
   #inFlight = 0;
 
-  /** Makes an empty cache. */
   constructor(options: AnswerCacheOptions) {
     this.#options = options;
   }

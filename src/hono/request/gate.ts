@@ -28,7 +28,6 @@ export interface UserInfo {
   readonly expiresAtMs?: number;
 }
 
-/** What all requests have. */
 interface CommonAttributes {
   readonly verb: "get" | "list" | "watch";
   /** The request's path, without what the app is mounted under. */
@@ -37,7 +36,6 @@ interface CommonAttributes {
   readonly user: UserInfo | undefined;
 }
 
-/** What all requests for a resource have. */
 interface ResourceAttributes extends CommonAttributes {
   /** Empty for the core group. */
   readonly group: string;
@@ -123,12 +121,10 @@ export function askedOfPath(path: string): Asked {
   return { ...nothing, verb: "get", scope: "path", namespace: undefined, path };
 }
 
-/** 401: no known user. */
 export function unauthorized(): Status {
   return newStatus(401, "Unauthorized", "Unauthorized");
 }
 
-/** Options of {@linkcode newGate}. */
 export interface GateOptions {
   readonly authenticate?: Authenticate | undefined;
   readonly authorize?: Authorize | undefined;
@@ -272,7 +268,6 @@ function isUser(user: unknown): user is UserInfo {
   return expiresAtMs === undefined || (typeof expiresAtMs === "number" && !Number.isNaN(expiresAtMs));
 }
 
-/** Whether a user's credential has ended. */
 function isOver(user: UserInfo | undefined, clock: Clock): boolean {
   return user?.expiresAtMs !== undefined && user.expiresAtMs <= clock.now();
 }

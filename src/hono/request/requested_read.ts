@@ -27,7 +27,6 @@ export interface RequestedRead {
   readonly name: string;
   readonly query: ListQuery | ListQueryRefusal;
   readonly searchParams: URLSearchParams;
-  /** If the events of a watch are requested as server-sent ones. */
   readonly events: EventStreamRequest | undefined;
 }
 
@@ -73,10 +72,7 @@ export function requestedRead(
 const LAST_EVENT_ID = /^[1-9][0-9]{0,19999}$/;
 
 /** What a request for server-sent events means; `undefined` for every other request. */
-function eventStreamRequest(
-  c: Context,
-  searchParams: URLSearchParams,
-): EventStreamRequest | undefined {
+function eventStreamRequest(c: Context, searchParams: URLSearchParams): EventStreamRequest | undefined {
   const clauses = (c.req.header("Accept") ?? "").split(",").map((clause) => clause.trim());
   const others = clauses.filter((clause) => !/^text\/event-stream\s*(;|$)/i.test(clause));
   if (others.length === clauses.length) return undefined;

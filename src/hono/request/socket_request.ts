@@ -10,7 +10,6 @@ import type { CorsOptions } from "./cors.ts";
  */
 const TOKEN_PREFIX = "base64url.bearer.authorization.k8s.io.";
 
-/** Whether the client wants a WebSocket. */
 export function isSocketRequest(c: Context): boolean {
   return c.req.header("Upgrade")?.toLowerCase() === "websocket";
 }

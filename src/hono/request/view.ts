@@ -20,10 +20,8 @@ import { type ApiResource, isBuiltinGroup } from "../../protocol/api_resource.ts
 import type { Status } from "../../meta/status.ts";
 import { textMembers } from "../../text/json_walk.ts";
 
-/** How a document is written. */
 export interface Format {
   readonly mediaType: MediaType;
-  /** Whether JSON is indented. */
   readonly pretty: boolean;
 }
 
@@ -31,7 +29,6 @@ export interface Format {
 export interface Form extends Format {
   /** The tags of what the reader has. */
   readonly ifNoneMatch: string | undefined;
-  /** Whether the reader prefers gzip. */
   readonly gzip: boolean;
 }
 
@@ -68,21 +65,17 @@ export function requestedForm(
 export interface View {
   /** Views with the same name make the same event of the same object; `undefined`: not to be shared. */
   readonly sharedAs: string | undefined;
-  /** The answer to a get. */
   one(object: KubernetesObject): unknown;
   /** A list but for its items. */
   list(metadata: ListMeta): Record<string, unknown>;
   /** Where the items stand in the list. */
   readonly itemsField: "items" | "rows";
-  /** One of them. */
   item(object: KubernetesObject): unknown;
-  /** The object of a watch event. */
   event(object: KubernetesObject): unknown;
   /** As `one`, `item` and `event`, from and to JSON text, if the view needs no look at the object. */
   readonly oneText?: (json: string) => string | undefined;
   readonly itemText?: (json: string) => string | undefined;
   readonly eventText?: (json: string) => string | undefined;
-  /** The object of a bookmark. */
   bookmark(metadata: ObjectMeta): unknown;
 }
 
@@ -114,7 +107,6 @@ export function newObjectView(resource: ApiResource): View {
   };
 }
 
-/** Serves the metadata of objects. */
 export function newMetadataView(apiVersion: string): View {
   const partial = (object: KubernetesObject) => partialMetadata(object, apiVersion);
   return {

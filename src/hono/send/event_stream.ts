@@ -11,7 +11,6 @@ import { LineCutter } from "../../text/line_cutter.ts";
 import { ObjectText, ObjectTextReader } from "../../text/object_text_reader.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
 
-/** The media type of server-sent events. */
 export const EVENT_STREAM_TYPE = "text/event-stream; charset=utf-8";
 
 /**
@@ -54,7 +53,6 @@ export function eventStream(
   }, { highWaterMark: 0 });
 }
 
-/** A line of a watch, as it was read. */
 interface WatchLine {
   readonly type?: unknown;
   readonly object: ObjectText | { readonly metadata?: EventMetadata };

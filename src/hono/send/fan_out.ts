@@ -34,19 +34,15 @@ import type { LogFollower } from "../content/event_log.ts";
 import type { LogEntry } from "../content/log_history.ts";
 import { EntryViews, WatchGroups } from "./watch_groups.ts";
 
-/** A watch, as the fan-out sees it. */
 export interface Recipient {
   /** Whether it waits in the fan-out. Only the fan-out sets it. */
   isQueued: boolean;
-  /** Whether it has something to send, and may send it. */
   readonly isReady: boolean;
   /** Sends one piece. Returns whether it has more to send, and may send it. */
   deliver(): boolean;
 }
 
-/** A log, as the fan-out sees it. */
 export interface FanOutSource {
-  /** Its watches. */
   readonly recipients: Iterable<Recipient>;
   /** Every watch that was ready has sent something. `hasGrown`: there are entries that some have not sent. */
   passEnds(hasGrown: boolean): void;
@@ -87,7 +83,6 @@ export class FanOut {
   /** The work of all slices; watches add theirs. */
   units = 0;
 
-  /** @param clock Measures the rest after a pass. */
   constructor(clock: Clock) {
     this.#clock = clock;
   }
@@ -107,7 +102,6 @@ export class FanOut {
     this.#schedule();
   }
 
-  /** A log has no watches any more. */
   forget(source: FanOutSource): void {
     this.#changed.delete(source);
     if (this.#changed.size === 0) this.#stopTimer();
@@ -203,18 +197,14 @@ export class FanOut {
   }
 }
 
-/** A watch, as {@linkcode Watchers} sees it. */
 export interface LogReader extends Recipient {
-  /** The sequence number of the next entry it will read. */
   readonly cursor: number;
-  /** Whether it wants {@linkcode LogReader.heartbeat}. */
   readonly wantsHeartbeat: boolean;
   /**
    * Whether the difference between two lists is not enough for it: it requires each event, or has seen a
    * state in between, elsewhere.
    */
   readonly endsAtRelist: boolean;
-  /** Time for a sign of life. */
   heartbeat(): void;
   /** Sends at once what it has room for. */
   flush(): void;
@@ -224,12 +214,9 @@ export interface LogReader extends Recipient {
   end(): void;
 }
 
-/** Options of {@linkcode Watchers}. */
 export interface WatchersOptions {
   readonly clock: Clock;
-  /** Lets the watches send. */
   readonly fanOut: FanOut;
-  /** Time between heartbeats. */
   readonly heartbeatMs: number;
 }
 
@@ -245,24 +232,17 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
   readonly #options: WatchersOptions;
   /** The entries from here on are not dropped: the watches have not had their turn since. */
   #keepFrom = 0;
-  /** How many watches want heartbeats. */
   #wanted = 0;
   #timer: TimerHandle | undefined;
   #heardMs = -Infinity;
 
   readonly content: Content<T>;
-  /** Lets the watches send. */
   readonly fanOut: FanOut;
-  /** Whether there are watches. */
   isSending = false;
-  /** The watches. */
   readonly recipients: Set<LogReader> = new Set();
-  /** What watches read of entries. */
   readonly views: EntryViews<T>;
-  /** Watches that send the same. */
   readonly groups: WatchGroups<T>;
 
-  /** Follows the content. */
   constructor(content: Content<T>, options: WatchersOptions) {
     this.content = content;
     this.#options = options;
@@ -272,12 +252,10 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
     content.log.follow(this);
   }
 
-  /** How many there are. */
   get size(): number {
     return this.recipients.size;
   }
 
-  /** Adds a watch. */
   attach(reader: LogReader): void {
     if (this.content.log.isClosed) return reader.end();
     this.recipients.add(reader);
@@ -285,7 +263,6 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
     if (reader.wantsHeartbeat && this.#wanted++ === 0) this.#schedule();
   }
 
-  /** Removes a watch, if it is there. */
   detach(reader: LogReader): void {
     if (!this.recipients.delete(reader)) return;
     if (reader.wantsHeartbeat && --this.#wanted === 0) {

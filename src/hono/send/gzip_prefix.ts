@@ -73,7 +73,6 @@ function joined(parts: readonly Uint8Array[]): Bytes {
   return concatenated(parts, parts.reduce((sum, part) => sum + part.byteLength, 0));
 }
 
-/** A range of the bytes of chunks. */
 function range(chunks: readonly Bytes[], from: number, to: number): Bytes[] {
   const parts: Bytes[] = [];
   let offset = 0;
@@ -91,7 +90,6 @@ const ONE = 0x80000000;
 /** x^8: a byte further. */
 const BYTE = 0x00800000;
 
-/** CRC-32, for a few bytes. */
 function checksumOf(bytes: Uint8Array): number {
   let checksum = 0xffffffff;
   for (const byte of bytes) {

@@ -11,7 +11,6 @@ import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
 import { PrefixableGzip } from "./gzip_prefix.ts";
 import type { ListText } from "./list_text.ts";
 
-/** Options of {@linkcode ListBodies}. */
 export interface ListBodiesOptions {
   /** How many bytes all bodies may have together; 0 keeps none. */
   readonly maxListBodyBytes: number;
@@ -45,7 +44,6 @@ export class ListBodies {
   /** What the lists of the past that are being read take, and how many lists share it. */
   readonly #past = new Map<object, number>();
 
-  /** Makes it empty. */
   constructor(options: ListBodiesOptions) {
     this.#options = options;
   }
@@ -55,7 +53,6 @@ export class ListBodies {
     return this.#bytes;
   }
 
-  /** The number of kept bodies. */
   get size(): number {
     return this.#kept.size;
   }
@@ -156,7 +153,6 @@ export class ListBodies {
     }
   }
 
-  /** A body is kept no longer. */
   forget(body: ListBody): void {
     if (body.isRead) this.#leave(body);
     if (this.#kept.delete(body) && body.of) this.#byContent.get(body.of.content)?.delete(body.of.name);
@@ -166,11 +162,8 @@ export class ListBodies {
 /** Of what a body is kept. */
 export interface BodyOf {
   readonly content: Content<KubernetesObject>;
-  /** The namespace of its objects; empty for all. */
   readonly namespace: string;
-  /** Requests with the same name have the same body. */
   readonly name: string;
-  /** The version of the namespace that it is of. */
   readonly version: ContentVersion;
   /** The content's revision when its objects were selected. */
   readonly revision: number;
@@ -207,12 +200,10 @@ export class ListBody {
   #bytes = 0;
   /** A revision of the content at which it was current. */
   #revision: number;
-  /** When it was requested last. */
   usedMs: number;
   /** `undefined` if only its beginning is shared. */
   readonly of: BodyOf | undefined;
 
-  /** Made by {@linkcode ListBodies}. */
   constructor(
     budget: ListBodies,
     text: ListText,
@@ -251,12 +242,10 @@ export class ListBody {
     this.#freeUnused();
   }
 
-  /** Whether it has readers. */
   get isRead(): boolean {
     return this.#readers > 0;
   }
 
-  /** What its chunks take. */
   get chunkBytes(): number {
     return this.#chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
   }

@@ -21,7 +21,6 @@ import { tooManyRequests } from "../request/refusals.ts";
 import type { Form, View } from "../request/view.ts";
 import { loadYaml } from "./yaml.ts";
 
-/** A list, and how to answer it. */
 export interface ListAnswerRequest extends ListRequest {
   /** Identifies the list for all users: which objects, but not which page. */
   readonly name: string;

@@ -7,14 +7,11 @@ import type { Page } from "../content/selection.ts";
 import type { View } from "../request/view.ts";
 import type { YamlWriter } from "./yaml.ts";
 
-/** The form of a list. */
 export interface ListShape {
   readonly view: View;
-  /** Whether JSON is indented. */
   readonly pretty: boolean;
   /** Writes it as YAML; as JSON without. */
   readonly yaml: YamlWriter | undefined;
-  /** How the page's objects are held. */
   readonly holding: Holding<KubernetesObject>;
 }
 
@@ -29,7 +26,6 @@ export class ListText {
   readonly #page: Page<KubernetesObject>;
   readonly #shape: ListShape;
   readonly #frame: Frame;
-  /** The version of the snapshot. */
   readonly resourceVersion: string;
   /** Whether only the head has the list's version: the pieces are the same while the content is. */
   readonly isLasting: boolean;
@@ -37,9 +33,7 @@ export class ListText {
   readonly weight: number;
   /** The memory that it shares with other lists of the past; `undefined` if it takes little. */
   readonly past: object | undefined;
-  /** The item that is written next. */
   next: number;
-  /** Whether everything is written. */
   isDone = false;
 
   /** @param from The first item to write; what comes before it was written by another one. */

@@ -10,7 +10,6 @@ import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "./gzip.ts";
 import type { Form, View } from "../request/view.ts";
 import { loadYaml } from "./yaml.ts";
 
-/** How to answer a get. */
 export interface ObjectAnswerRequest {
   readonly key: string;
   readonly view: View;

@@ -7,11 +7,9 @@ import { type ByteSink, PushedBody, type SinkUser } from "../../util/serving.ts"
 // What one read of a stream returns at most, unless one piece is longer.
 const MOST_PIECE = 64 * 1024;
 
-/** Who writes to an outlet. */
 export interface OutletUser {
   /** Bytes came into the outlet, or left it. */
   onQueued(bytes: number): void;
-  /** The client has disconnected. */
   onGone(): void;
 }
 
@@ -34,7 +32,6 @@ export class Outlet implements SinkUser {
   /** What waits here, or in a sink that is full. */
   #queuedBytes = 0;
 
-  /** @param user Who writes. */
   constructor(user: OutletUser) {
     this.#user = user;
     this.#body = new PushedBody({
@@ -67,17 +64,14 @@ export class Outlet implements SinkUser {
     return this.isShared || this.#isAwaited;
   }
 
-  /** How many bytes wait to be sent. */
   get queuedBytes(): number {
     return this.#queuedBytes;
   }
 
-  /** How many bytes have been sent. */
   get leftBytes(): number {
     return this.#writtenBytes - (this.#sink?.queuedBytes ?? this.#queuedBytes);
   }
 
-  /** Adds a piece. */
   write(piece: Uint8Array): void {
     this.#writtenBytes += piece.byteLength;
     if (this.#sink !== undefined) this.#push(this.#sink, piece);

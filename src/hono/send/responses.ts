@@ -25,7 +25,6 @@ export const GUARD_HEADERS: Readonly<Record<string, string>> = {
   "Cross-Origin-Resource-Policy": "same-origin",
 };
 
-/** The headers of answers with objects. */
 export const OBJECT_HEADERS: Readonly<Record<MediaType, Readonly<Record<string, string>>>> = {
   "application/json": objectHeaders("application/json"),
   "application/yaml": objectHeaders("application/yaml"),
@@ -44,7 +43,6 @@ export function notModified(tag: string): Response {
   return new Response(null, { status: 304, headers });
 }
 
-/** A document as an answer. */
 export async function documentResponse(
   document: unknown,
   format: Format,
@@ -147,7 +145,6 @@ export function warningHeader(text: string): string {
   return `299 - "${Array.from(encodeUtf8(printable), (byte) => String.fromCharCode(byte)).join("")}"`;
 }
 
-/** The tag of a list. */
 export interface ListTag {
   readonly text: string;
   /** The tag of an `If-None-Match` by which the client has the list; `undefined` if there is none. */

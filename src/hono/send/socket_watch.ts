@@ -10,10 +10,8 @@ import type { ServerWebSocket, UpgradeWebSocket } from "../../util/serving.ts";
 import { Unread } from "./unread.ts";
 import { socketProtocolOf } from "../request/socket_request.ts";
 
-/** Options of {@linkcode SocketWatch}. */
 export interface SocketWatchOptions {
   readonly clock: Clock;
-  /** How many bytes may wait in the socket. */
   readonly bufferBytes: number;
   /** How long the client may take to open the socket, and to read what waits in it. */
   readonly writeTimeoutMs: number;
@@ -59,11 +57,9 @@ export class SocketWatch {
   readonly #lines: ReadableStreamDefaultReader<Uint8Array>;
   readonly #options: SocketWatchOptions;
   readonly #unread: Unread;
-  /** How many messages the client may still send. */
   #allowed = SPARE_MESSAGES;
   #isClosed = false;
 
-  /** @param body The watch, a line for each event. */
   constructor(socket: ServerWebSocket, body: ReadableStream<Uint8Array>, options: SocketWatchOptions) {
     this.#socket = socket;
     this.#lines = body.getReader();

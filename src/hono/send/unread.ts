@@ -27,19 +27,16 @@ export class Unread {
     this.#bufferBytes = bufferBytes;
   }
 
-  /** A message is sent. */
   add(message: string): void {
     if (this.#socket.bufferedAmount !== undefined) return;
     this.#lengths.push(message.length);
     this.#characters += message.length;
   }
 
-  /** How much is not read. */
   get amount(): number {
     return this.#socket.bufferedAmount ?? this.#characters;
   }
 
-  /** Whether nothing more may be sent. */
   get isFull(): boolean {
     const { bufferedAmount } = this.#socket;
     if (bufferedAmount !== undefined) return bufferedAmount >= this.#bufferBytes;

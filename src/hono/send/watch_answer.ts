@@ -15,7 +15,6 @@ import { newSelection } from "../content/selection.ts";
 import type { View } from "../request/view.ts";
 import { errorStream, openWatch } from "./watch_stream.ts";
 
-/** What is watched, and by whom. */
 export interface WatchedResource {
   readonly target: {
     readonly watchers: Watchers<KubernetesObject>;
@@ -53,17 +52,10 @@ export function answerWatch(
   if (timeoutSeconds !== undefined && timeoutSeconds < 0) return watchResponse(new Blob([]).stream());
   const common = {
     ...options,
-    selection: newSelection(path, {
-      namespace: path.namespace,
-      labels: query.labels,
-      fields: query.fields,
-    }),
+    selection: newSelection(path, { namespace: path.namespace, labels: query.labels, fields: query.fields }),
     allowBookmarks: allowWatchBookmarks === true,
     // 0 means no limit of its own, as if absent.
-    limitMs: Math.min(
-      timeoutSeconds ? timeoutSeconds * 1000 : Infinity,
-      settings.watchLimitMs(),
-    ),
+    limitMs: Math.min(timeoutSeconds ? timeoutSeconds * 1000 : Infinity, settings.watchLimitMs()),
     recheckMs: settings.watchRecheckMs,
     bufferBytes: settings.watchBufferBytes,
     writeTimeoutMs: settings.writeTimeoutMs,
@@ -119,7 +111,6 @@ export function uniqueTag(): string {
   return `W/"${crypto.randomUUID()}"`;
 }
 
-/** A stream of events as an answer. */
 export function watchResponse(body: ReadableStream<Uint8Array>, mediaType = "application/json"): Response {
   return new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, {
     headers: { ...WATCH_HEADERS, "Content-Type": mediaType, ETag: uniqueTag() },

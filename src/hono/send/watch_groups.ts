@@ -11,10 +11,8 @@ import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Selection } from "../content/selection.ts";
 import type { View } from "../request/view.ts";
 
-/** What the watches of a group have in common. */
 export interface GroupKind {
   readonly view: View;
-  /** Which objects; `undefined`: all of them. */
   readonly selection: Selection | undefined;
   /** Whether the end of a relist is sent as a bookmark. */
   readonly allowBookmarks: boolean;
@@ -22,9 +20,7 @@ export interface GroupKind {
 
 /** The events of some entries of the log, as one piece of bytes that all watches of a group share. */
 export interface Chunk {
-  /** The first entry. */
   readonly from: number;
-  /** The one after the last. */
   readonly to: number;
   /** `undefined` if no event is selected. */
   readonly bytes: Uint8Array | undefined;
@@ -38,7 +34,6 @@ export interface Chunk {
   units: number;
 }
 
-/** How a chunk is made. */
 export interface ChunkOptions {
   /** The length from which a chunk is not continued. */
   readonly length: number;
@@ -68,7 +63,6 @@ const MOST_UNITS = 40_000;
 // Of each group: the watches that keep up have one cursor, or a few while a pass gives way to new entries.
 const KEPT_CHUNKS = 4;
 
-/** The groups of one log. */
 export class WatchGroups<T extends KubernetesObject> {
   readonly #content: GroupContent<T>;
   readonly #views: EntryViews<T>;
@@ -85,12 +79,10 @@ export class WatchGroups<T extends KubernetesObject> {
     this.#views = views;
   }
 
-  /** The number of groups that further watches may join. */
   get size(): number {
     return this.#groups.size;
   }
 
-  /** The group of a watch. */
   join(kind: GroupKind): WatchGroup<T> {
     const name = nameOf(kind);
     const known = name === undefined ? undefined : this.#groups.get(name);
@@ -101,7 +93,6 @@ export class WatchGroups<T extends KubernetesObject> {
     return group;
   }
 
-  /** A watch has ended. */
   leave(group: WatchGroup<T>): void {
     if (--group.members > 0) return;
     this.#used.delete(group);
@@ -109,7 +100,6 @@ export class WatchGroups<T extends KubernetesObject> {
     if (name !== undefined) this.#groups.delete(name);
   }
 
-  /** Drops all chunks. */
   clear(): void {
     for (const group of this.#used) group.clear();
     this.#used.clear();
@@ -131,19 +121,16 @@ function isSameStep(entry: LogEntry<unknown>, next: LogEntry<unknown> | undefine
     next.position === entry.position;
 }
 
-/** Watches of one view and one selection. */
 export class WatchGroup<T extends KubernetesObject> {
   readonly #content: GroupContent<T>;
   readonly #views: EntryViews<T>;
   readonly kind: GroupKind;
-  /** How many watches it has. */
   members = 0;
   readonly #used: Set<WatchGroup<T>>;
   /** The last ones, the latest last. */
   #chunks: Chunk[] = [];
   #bookmark: { readonly resourceVersion: string; readonly bytes: Uint8Array } | undefined;
 
-  /** Made by {@linkcode WatchGroups.join}. */
   constructor(
     kind: GroupKind,
     { content, views, used }: {
@@ -174,7 +161,6 @@ export class WatchGroup<T extends KubernetesObject> {
     return chunk;
   }
 
-  /** A bookmark of this view. */
   bookmark(resourceVersion: string): Uint8Array {
     const { view } = this.kind;
     if (this.#bookmark?.resourceVersion === resourceVersion && view.sharedAs !== undefined) {
@@ -196,7 +182,6 @@ export class WatchGroup<T extends KubernetesObject> {
     return encodeUtf8(eventText("BOOKMARK", this.kind.view.bookmark({ resourceVersion, annotations })));
   }
 
-  /** Drops the chunks. */
   clear(): void {
     this.#chunks = [];
   }
@@ -294,7 +279,6 @@ export class EntryViews<T extends KubernetesObject> {
    */
   isPass = false;
 
-  /** @param holding How the entries' objects are held. */
   constructor(holding: Holding<T>) {
     this.#holding = holding;
   }
@@ -352,7 +336,6 @@ export class EntryViews<T extends KubernetesObject> {
       : heldEventText(change, entry.object!, { view, holding: this.#holding });
   }
 
-  /** Keeps only the last few. */
   passEnds(): void {
     this.isPass = false;
     this.#evict();
@@ -376,7 +359,6 @@ export class EntryViews<T extends KubernetesObject> {
     }
   }
 
-  /** Drops what was made of an entry. */
   forget(entry: LogEntry<T>): void {
     if (!this.#kept.delete(entry)) return;
     this.#keptBytes -= entry.views?.bytes ?? 0;
@@ -389,7 +371,6 @@ export function eventText(type: string, object: unknown): string {
   return eventLine(type, JSON.stringify(object));
 }
 
-/** A line of a watch, for an object in its held form. */
 export function heldEventText<T extends KubernetesObject>(
   type: string,
   held: Held<T>,

@@ -4,20 +4,15 @@ import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts"
 import type { Permission, UserInfo } from "../request/gate.ts";
 import { isStatus } from "../../protocol/statuses.ts";
 
-/** Options of {@linkcode WatchLife}. */
 export interface WatchLifeOptions {
   readonly clock: Clock;
-  /** The permission that the watch was opened with. */
   readonly permission: Permission;
-  /** Ends the watch in good order after this time. */
   readonly limitMs: number;
-  /** How often to ask whether the permission still holds. */
   readonly recheckMs: number;
 }
 
 /** A watch, as its life sees it. */
 export interface Mortal {
-  /** Whether it wants {@linkcode Mortal.heartbeat}. */
   readonly wantsHeartbeat: boolean;
   /** Its time is nearly over: show the reader how far it has come. */
   heartbeat(): void;
@@ -52,7 +47,6 @@ export class WatchLife {
   #timer: TimerHandle | undefined;
   #isClosed = false;
 
-  /** Begins. */
   constructor(watch: Mortal, options: WatchLifeOptions) {
     this.#watch = watch;
     const { clock, limitMs, recheckMs, permission } = options;
@@ -68,7 +62,6 @@ export class WatchLife {
     this.#schedule();
   }
 
-  /** Whose watch it is. */
   get user(): UserInfo | undefined {
     return this.#user;
   }
@@ -78,7 +71,6 @@ export class WatchLife {
     return this.#remainingMs() <= 0;
   }
 
-  /** The watch has ended. */
   close(): void {
     this.#isClosed = true;
     this.#clearTimer();

@@ -22,25 +22,18 @@ import { eventText, type GroupKind, heldEventText, type WatchGroup } from "./wat
 import type { LogReader, Watchers } from "./fan_out.ts";
 import { WatchLife } from "./watch_life.ts";
 
-/** What is watched. */
 export interface WatchRequest<T> extends GroupKind {
-  /** The first entry of the log to be read. */
   readonly cursor: number;
   /** What the reader has seen: its initial events, or elsewhere. */
   readonly resourceVersion: string;
   /** Whether a resourceVersion from the future is of a lost history, once that is known. */
   readonly isLost?: (signal: AbortSignal) => Promise<boolean>;
-  /** What to begin with, as ADDED events. */
   readonly initial?: Snapshot<T>;
   /** Whether it requires each event, and so ends with a list in which some are missing. */
   readonly endsAtRelist: boolean;
-  /** The permission that it was opened with. */
   readonly permission: Permission;
-  /** Ends the watch after this time. */
   readonly limitMs: number;
-  /** How often the permission is renewed. */
   readonly recheckMs: number;
-  /** How many bytes may wait to be read. */
   readonly bufferBytes: number;
   /** How long a reader may leave the next bytes waiting. */
   readonly writeTimeoutMs: number;
@@ -73,7 +66,6 @@ export function openWatch<T extends KubernetesObject>(
   return new Watch(watchers, request).takeBody();
 }
 
-/** What the initial events of a watch are made of. */
 type InitialState<T> = Pick<Snapshot<T>, "length" | "key" | "object" | "answers">;
 
 /** A watch that only says why it cannot continue: 200, and one ERROR event. */
@@ -142,7 +134,6 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     if (await isLost?.(this.#waiting.signal)) this.cut();
   }
 
-  /** The events, to be taken once. */
   takeBody(): ReadableStream<Uint8Array> {
     return this.#outlet.takeBody();
   }

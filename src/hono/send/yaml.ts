@@ -55,7 +55,6 @@ function exactInteger(_name: string, value: unknown, context?: { readonly source
 // has as many.
 const BLOCK_LEVELS = 100;
 
-/** Whether a value has too many levels for blocks. */
 function isDeep(value: unknown, levels = BLOCK_LEVELS): boolean {
   if (typeof value !== "object" || value === null) return false;
   return levels === 0 || Object.values(value).some((field) => isDeep(field, levels - 1));
@@ -67,7 +66,6 @@ const ALL_SPECIAL = /[\x7F-\x9F\u2028\u2029\uFEFF\uFFFE\uFFFF]/g;
 // Octal numbers of YAML 1.2, hexadecimal ones, merge keys, default values, and marks of documents.
 const OTHER_MEANING = /^(?:[-+]?0[oOxX]|<<$|=$|---|\.\.\.)/;
 
-/** A JSON text as YAML on one line. */
 function onOneLine(json: string): string {
   return json.replace(/[\n\r]/g, " ").replace(
     ALL_SPECIAL,

@@ -11,7 +11,6 @@ export function metricsText(autoscaler: unknown): string {
   return shown.length === 0 ? "<none>" : firstOf(shown, { most: 2, separator: ", " });
 }
 
-/** One metric of an autoscaler: its present and its target value. */
 function metric(spec: unknown, status: unknown): string {
   const type = textAt(spec, "type");
   const field = sourceField(type);

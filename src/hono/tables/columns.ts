@@ -4,7 +4,6 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import { at, countOf, integerAt, textAt } from "./fields.ts";
 import { since } from "./human_duration.ts";
 
-/** A column of a Table. */
 export interface Column {
   readonly name: string;
   readonly type: string;
@@ -14,19 +13,15 @@ export interface Column {
   readonly priority: number;
 }
 
-/** What a Table shows of one kind. */
 export interface Printer {
   readonly columns: readonly Column[];
-  /** The cells of a row. */
   cells(object: KubernetesObject, nowMs: number): unknown[];
   /** The conditions of a row: whether its object has run to completion. */
   conditions?(object: KubernetesObject): unknown[] | undefined;
 }
 
-/** Computes one cell. */
 export type Cell = (object: KubernetesObject, nowMs: number) => unknown;
 
-/** A column and its cell. */
 export type CellColumn = readonly [
   name: string,
   description: string,
@@ -52,25 +47,17 @@ export function printer(...columns: readonly CellColumn[]): Printer {
   };
 }
 
-/** For wide output only. */
 export const WIDE = { priority: 1 } as const;
-/** A column of integers. */
 export const INTEGER = { type: "integer" } as const;
-/** A column of booleans. */
 export const BOOLEAN = { type: "boolean" } as const;
 
-/** A cell of the text at a path. */
 export const text = (path: string, absent = ""): Cell => (object) => textAt(object, path, absent);
-/** A cell of the integer at a path; 0 if absent. */
 export const integer = (path: string): Cell => (object) => integerAt(object, path);
-/** A cell of the number of items or entries at a path. */
 export const count = (path: string): Cell => (object) => countOf(object, path);
-/** A cell of the boolean at a path. */
 export const flag = (path: string, absent = false): Cell => (object) => {
   const value = at(object, path);
   return typeof value === "boolean" ? value : absent;
 };
-/** A cell of the age at a path. */
 export const ageAt = (path: string, absent = "<unknown>"): Cell => (object, nowMs) => {
   const value = at(object, path);
   return value === undefined || value === null ? absent : since(value, nowMs);
@@ -84,14 +71,12 @@ export const NAME: CellColumn = [
   { format: "name" },
 ];
 
-/** How long ago an object was created. */
 export const AGE: CellColumn = [
   "Age",
   "The time since the API server created the object.",
   ageAt("metadata.creationTimestamp"),
 ];
 
-/** When an object was created. */
 export const CREATED_AT: CellColumn = [
   "Created At",
   "The time at which the API server created the object, in UTC.",

@@ -188,7 +188,6 @@ function source(event: unknown): string {
 const times: Cell = (event) =>
   at(event, "series") ? integerAt(event, "series.count") : integerAt(event, "count") || 1;
 
-/** Printers by the name of the resource. */
 export const CORE_PRINTERS: Readonly<Record<string, Printer>> = {
   "configmaps": printer(
     NAME,

@@ -12,30 +12,25 @@ export function at(object: unknown, path: string): unknown {
   return value;
 }
 
-/** The text at a path. */
 export function textAt(object: unknown, path: string, absent = ""): string {
   const value = at(object, path);
   return typeof value === "string" ? value : absent;
 }
 
-/** The integer at a path; 0 if absent. */
 export function integerAt(object: unknown, path: string): number {
   const value = at(object, path);
   return typeof value === "number" ? value : 0;
 }
 
-/** The items at a path. */
 export function itemsAt(object: unknown, path: string): readonly unknown[] {
   const value = at(object, path);
   return Array.isArray(value) ? value : [];
 }
 
-/** The texts among the items at a path. */
 export function textsAt(object: unknown, path: string): string[] {
   return itemsAt(object, path).filter((item) => typeof item === "string");
 }
 
-/** The number of items or entries at a path. */
 export function countOf(object: unknown, path: string): number {
   const value = at(object, path);
   return typeof value === "object" && value !== null ? Object.keys(value).length : 0;
@@ -53,7 +48,6 @@ export function scalarText(value: unknown, absent: string): string {
   return typeof value === "string" || typeof value === "number" ? String(value) : absent;
 }
 
-/** The first condition of a type. */
 export function conditionOf(object: unknown, type: string, path = "status.conditions"): unknown {
   return itemsAt(object, path).find((condition) => at(condition, "type") === type);
 }

@@ -42,7 +42,6 @@ function parent(ipAddress: unknown): string {
 
 const ipAddresses = printer(NAME, ["ParentRef", "The object that uses the address.", parent], AGE);
 
-/** Printers by group and resource. */
 export const NETWORK_PRINTERS: Readonly<Record<string, Printer>> = {
   "networking.k8s.io/ingressclasses": printer(
     [NAME[0], NAME[1], defaultName("ingressclass.kubernetes.io/is-default-class"), NAME[3]],

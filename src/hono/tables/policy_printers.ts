@@ -28,7 +28,6 @@ const roleBindings = printer(
   ["ServiceAccounts", "The service accounts that have the role.", subjects("ServiceAccount"), WIDE],
 );
 
-/** Printers by group and resource. */
 export const POLICY_PRINTERS: Readonly<Record<string, Printer>> = {
   "policy/poddisruptionbudgets": printer(
     NAME,

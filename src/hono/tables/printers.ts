@@ -21,7 +21,6 @@ const PRINTERS: ReadonlyMap<string, Printer> = new Map(
 
 const NAME_AND_AGE = printer(NAME, [AGE[0], AGE[1], AGE[2], { type: "date" }]);
 
-/** The printer of a resource. */
 export function printerOf(resource: ApiResource): Printer {
   const { group, resource: name } = resource;
   if (resource.printerColumns?.length) return customPrinter(resource.printerColumns);

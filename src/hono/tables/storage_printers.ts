@@ -21,7 +21,6 @@ function tokenRequests(driver: unknown): string {
   return requests.map((request) => textAt(request, "audience")).join(",");
 }
 
-/** Printers by group and resource. */
 export const STORAGE_PRINTERS: Readonly<Record<string, Printer>> = {
   "storage.k8s.io/csidrivers": printer(
     NAME,

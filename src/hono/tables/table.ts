@@ -7,12 +7,9 @@ import type { Column, Printer } from "./columns.ts";
 import { printerOf } from "./printers.ts";
 import { type View, withType } from "../request/view.ts";
 
-/** What each row says of its object. */
 export type IncludeObject = "None" | "Metadata" | "Object";
 
-/** Options of {@linkcode newTableView}. */
 export interface TableViewOptions {
-  /** `meta.k8s.io/v1` or `meta.k8s.io/v1beta1`. */
   readonly apiVersion: string;
   readonly includeObject: IncludeObject;
   readonly nowMs: () => number;

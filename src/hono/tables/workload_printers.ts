@@ -75,7 +75,6 @@ const controller: Cell = (object) => {
   return `${(kind + group).toLowerCase()}/${name}`;
 };
 
-/** Printers by group and resource. */
 export const WORKLOAD_PRINTERS: Readonly<Record<string, Printer>> = {
   "apps/controllerrevisions": printer(
     NAME,

@@ -3,7 +3,6 @@
 import { abortable, withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
 
-/** How long to wait for an answer to begin. */
 export interface AnswerLimit {
   readonly timeoutMs: number;
   /** The reason of the abort when it is too late. */

@@ -19,14 +19,12 @@ import { watchResponse } from "../send/watch_answer.ts";
 import { WatchLife } from "../send/watch_life.ts";
 import { answerInTime } from "./answer_in_time.ts";
 
-/** A resource that another server answers for. */
 export interface ForwardedResource {
   readonly resource: ApiResource;
   readonly fetch: (request: Request) => Response | Promise<Response>;
   readonly logger: Logger;
 }
 
-/** A request for such a resource. */
 export interface ForwardRequest {
   readonly target: ForwardedResource;
   readonly path: ResourcePath;

@@ -28,16 +28,13 @@ export type FetchOpenApi = (
   init: { readonly headers: Readonly<Record<string, string>>; readonly signal: AbortSignal },
 ) => Promise<Response>;
 
-/** Options of {@linkcode OpenApi}. */
 export interface OpenApiOptions {
   readonly fetch: FetchOpenApi | undefined;
   readonly resources: readonly ApiResource[];
   readonly clock: Clock;
 }
 
-/** A document as it is served. */
 interface Kept {
-  /** The tag of the API server's document. */
   readonly upstreamTag: string | null;
   /** Without quotation marks. */
   readonly tag: string;
@@ -66,7 +63,6 @@ export class OpenApi {
   readonly #groupVersions: ReadonlySet<string>;
   readonly #served: string;
 
-  /** Fetches nothing yet. */
   constructor(options: OpenApiOptions) {
     this.#options = options;
     this.#groupVersions = new Set(options.resources.map(groupVersionPath));
@@ -270,7 +266,6 @@ function hashOf(text: string): string {
   return textHash(text).toUpperCase();
 }
 
-/** Reads no body of a response. */
 function drop(response: Response): void {
   response.body?.cancel().catch(() => {});
 }

@@ -51,7 +51,6 @@ const SCHEMA_SECTIONS: readonly (readonly string[])[] = [["definitions"], ["comp
 // What others refer to; the rest of a document is kept as it is.
 const SECTIONS: readonly (readonly string[])[] = [...SCHEMA_SECTIONS, ["parameters"]];
 
-/** What a document's parts refer to. */
 class References {
   readonly #document: JsonObject;
   readonly #names = new Map<string, Set<string>>();
@@ -60,7 +59,6 @@ class References {
     this.#document = document;
   }
 
-  /** Adds a part, and all that it refers to. */
   add(pointer: readonly string[]): void {
     const pending = [pointer];
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -73,7 +71,6 @@ class References {
     }
   }
 
-  /** Adds all that a value refers to. */
   addAllIn(value: unknown): void {
     for (const pointer of referencesIn(value)) this.add(pointer);
   }

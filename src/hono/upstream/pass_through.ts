@@ -49,11 +49,9 @@ export interface PassThroughOptions {
   readonly clusterTokens?: boolean;
 }
 
-/** One request, and its reader. */
 export interface PassThroughRequest {
   /** The path below the mount, encoded. */
   readonly path: string;
-  /** Whether the answer is one that lasts. */
   readonly isStream: boolean;
   readonly reader: Reader;
   readonly readers: Readers;
@@ -222,7 +220,6 @@ export class PassThrough {
     }
   }
 
-  /** The response of the API server, as it arrives. */
   #passed(
     c: Context,
     request: PassThroughRequest,

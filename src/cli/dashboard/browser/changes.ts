@@ -14,7 +14,6 @@ export function clearChanges(): void {
   byId("changes").replaceChildren();
 }
 
-/** Adds the lines of a message that are not there yet. */
 export function addChanges(state: DashboardMessage, { isFirst }: { readonly isFirst: boolean }): void {
   const list = byId("changes");
   if (lastSeq === 0 && state.changes.length === 0 && list.firstChild === null) {
@@ -57,7 +56,6 @@ function keyOf({ type, resource, key }: FeedEntry, { resources }: DashboardMessa
   return link;
 }
 
-/** Shows how long ago the changes were. */
 export function showAges(nowMs: number): void {
   for (const time of byId("changes").getElementsByTagName("time")) {
     setText(time, duration(nowMs - Number(time.dataset["ms"])));

@@ -1,13 +1,11 @@
 /** The elements of the page, and texts in them. Text of the server becomes text nodes, never markup. */
 
-/** The element of the page with this id. */
 export function byId<E extends HTMLElement = HTMLElement>(id: string): E {
   const element = document.getElementById(id);
   if (element === null) throw new Error(`The page has no element ${id}`);
   return element as E;
 }
 
-/** Makes an element. */
 export function make<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   className?: string,
@@ -26,7 +24,6 @@ export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Sets the class of an element, if it differs. */
 export function setClass(element: Element, className: string): void {
   if (element.className !== className) element.className = className;
 }
@@ -36,7 +33,6 @@ export interface KeyedItems<T, E extends HTMLElement> {
   readonly items: readonly T[];
   readonly keyOf: (item: T) => string;
   readonly create: (item: T) => E;
-  /** Called for new elements, too. */
   readonly update?: (element: E, item: T) => void;
 }
 
@@ -69,7 +65,6 @@ export function keyed<T, E extends HTMLElement>(parent: Element, options: KeyedI
   childrenOf.set(parent, now);
 }
 
-/** A row of a table, with one cell for each class. */
 export function makeRow(...cells: readonly string[]): HTMLTableRowElement {
   const row = make("tr");
   row.append(...cells.map((className) => make("td", className)));

@@ -19,13 +19,11 @@ let running = new AbortController();
 let timer = 0;
 let selected = -1;
 
-/** Hides what was found, and returns to the input. */
 export function leaveFinder(): void {
   input.focus({ preventScroll: true });
   open(false);
 }
 
-/** Follows the input. */
 export function startFinder({ isBlocked }: { readonly isBlocked: () => boolean }): void {
   input.addEventListener("input", () => {
     clearTimeout(timer);
@@ -145,9 +143,7 @@ async function readJson<T>(url: string, init: RequestInit): Promise<T> {
   } catch {
     // It is text for people.
   }
-  throw new Error(
-    message.slice(0, 300) || `The server answered ${response.status}.`,
-  );
+  throw new Error(message.slice(0, 300) || `The server answered ${response.status}.`);
 }
 
 function messageOf(error: unknown): string {

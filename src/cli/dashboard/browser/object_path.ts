@@ -1,6 +1,5 @@
 /** Paths of objects in the read API. */
 
-/** The path of an object, from the path of its resource's list. */
 export function objectPath(
   { path, namespace, name }: {
     readonly path: string;

@@ -19,12 +19,10 @@ let shown:
   | { readonly path: string; readonly lines: ReadonlySet<string> }
   | undefined;
 
-/** Whether an object is shown. */
 export function isObjectOpen(): boolean {
   return dialog.open;
 }
 
-/** Follows the fragment. */
 export function startObjectView({ onClose }: { readonly onClose: () => void }): void {
   withManagedFields.addEventListener("change", () => showText(text));
   byId("object-close").addEventListener("click", () => dialog.close());

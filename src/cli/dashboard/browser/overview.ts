@@ -48,7 +48,6 @@ function summaryOf({ state, nowMs, ageMs, isLost }: View): string {
   return `${all} up to date with the server.`;
 }
 
-/** Shows the tiles. */
 export function showTiles(view: View): void {
   showObjects(view);
   showPods(view);
@@ -61,10 +60,7 @@ function showObjects({ state: { resources, namespaces } }: View): void {
   setText(byId("figure-objects"), resources.some(isShown) ? number(objects) : "–");
   const shown = (namespaces?.rows.length ?? 0) +
     (namespaces?.others?.namespaces ?? 0);
-  setText(
-    byId("detail-objects"),
-    shown > 0 ? `in ${plural(shown, "namespace", "namespaces")}` : NO_TEXT,
-  );
+  setText(byId("detail-objects"), shown > 0 ? `in ${plural(shown, "namespace", "namespaces")}` : NO_TEXT);
 }
 
 function showPods(view: View): void {
@@ -83,10 +79,7 @@ function showPods(view: View): void {
     figure.replaceChildren(`${number(nodes.ready)} `, make("small", "", of));
   }
   const rest = nodes.pods - nodes.ready;
-  setText(
-    detail,
-    nodes.pods === 0 ? "none" : rest === 0 ? "all ready" : `${number(rest)} not ready`,
-  );
+  setText(detail, nodes.pods === 0 ? "none" : rest === 0 ? "all ready" : `${number(rest)} not ready`);
 }
 
 function showNodes({ state }: View): void {

@@ -31,7 +31,6 @@ const PHASES: Readonly<
   stopped: "stopped",
 };
 
-/** What the reflector of a resource is doing. */
 export function phaseText(resource: ResourceState, { nowMs }: View): string {
   const { phase, progress, attempt, nextRetryTimeMs = 0 } = resource;
   if (phase === "backingOff") {
@@ -44,7 +43,6 @@ export function phaseText(resource: ResourceState, { nowMs }: View): string {
   return `listing: ${number(items)}${remaining === undefined ? "" : ` of ${number(items + remaining)}`}`;
 }
 
-/** The last problem of a resource. */
 interface Problem {
   readonly isOver: boolean;
   readonly text: string;
@@ -63,10 +61,7 @@ function problemOf(resource: ResourceState, { state, nowMs }: View): Problem {
   if (code === "Invalid" || nowMs - timeMs > OLD_PROBLEM_MS) {
     return { isOver: true, text: quarantined };
   }
-  return {
-    isOver: true,
-    text: `${quarantined}Recovered; ${ago(nowMs - timeMs)}: ${message}`,
-  };
+  return { isOver: true, text: `${quarantined}Recovered; ${ago(nowMs - timeMs)}: ${message}` };
 }
 
 /** A row of the table: a resource, or its problem below. */
@@ -75,7 +70,6 @@ interface Row {
   readonly problem?: Problem;
 }
 
-/** Shows the table. */
 export function showResources(view: View): void {
   const items = view.state.resources.flatMap((resource): Row[] => {
     const problem = problemOf(resource, view);
@@ -152,17 +146,12 @@ function showEmpty(table: Element, text: string, columns: number): void {
   keyed(table, { items: [text], keyOf: () => "empty", create: () => makeEmptyRow(text, columns) });
 }
 
-/** Shows the pods of each node. */
 export function showNodes({ state }: View): void {
   const { nodes } = state;
   const [list, note] = [byId("nodes"), byId("nodes-note")];
   if (nodes === undefined || nodes.rows.length === 0) {
     const text = nodes ? "No pods on nodes." : "Pods are not reflected: add them with --resource.";
-    keyed(list, {
-      items: [text],
-      keyOf: () => `empty:${text}`,
-      create: () => make("li", "empty", text),
-    });
+    keyed(list, { items: [text], keyOf: () => `empty:${text}`, create: () => make("li", "empty", text) });
     return setText(note, NO_TEXT);
   }
   const isKnown = knows(state, "pods");
@@ -178,9 +167,7 @@ export function showNodes({ state }: View): void {
   const notes: string[] = [];
   if (others > 0) {
     const fewer = plural(others, "node has", "nodes have");
-    notes.push(
-      `Only the ${rows.length} nodes with the most pods are shown; ${fewer} fewer.`,
-    );
+    notes.push(`Only the ${rows.length} nodes with the most pods are shown; ${fewer} fewer.`);
   }
   const without = unassigned > 0 ? `, ${number(unassigned)} of them without a node` : "";
   notes.push(
@@ -208,10 +195,7 @@ function updateBar(
   const [name, value, track] = bar.children;
   (name.children[1] as HTMLElement).hidden = !closed;
   const whole = room ? Math.max(room, pods) : most;
-  setText(
-    value,
-    (isKnown ? number(pods) : "–") + (room ? ` of ${number(room)}` : ""),
-  );
+  setText(value, (isKnown ? number(pods) : "–") + (room ? ` of ${number(room)}` : ""));
   const [readyPart, unreadyPart] = Array.from(track.children, (part) => (part as HTMLElement).style);
   readyPart.width = `${100 * ready / whole}%`;
   unreadyPart.width = `${100 * (pods - ready) / whole}%`;
@@ -226,13 +210,7 @@ export function showNamespaces({ state: { namespaces } }: View): void {
     readonly isOthers?: boolean;
   }[] = [
     ...named,
-    ...(others
-      ? [{
-        name: `${number(others.namespaces)} more`,
-        counts: others.counts,
-        isOthers: true,
-      }]
-      : []),
+    ...(others ? [{ name: `${number(others.namespaces)} more`, counts: others.counts, isOthers: true }] : []),
   ];
   const shown = Array.from(all.keys()).filter((i) => rows.some(({ counts }) => counts[i] > 0));
   const columns = shown.map((i) => all[i]);

@@ -5,14 +5,11 @@ import type { DashboardMessage, ResourceState } from "../dashboard_message.ts";
 /** The time without a message after which the connection is lost. The server sends one at least every 5 s. */
 export const SILENCE_MS = 12_000;
 
-/** The state that the server sent last, and how old it is. */
 export interface View {
   readonly state: DashboardMessage;
   /** The time now, by the server's clock. */
   readonly nowMs: number;
-  /** The time since the state arrived. */
   readonly ageMs: number;
-  /** Whether the connection to the server is lost. */
   readonly isLost: boolean;
 }
 
