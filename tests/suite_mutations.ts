@@ -586,7 +586,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: Secrets are known by their name only",
-    file: "src/hono/served_resources.ts",
+    file: "src/hono/read_api_state.ts",
     find: "sources.some(({ informer }) => isSecrets(informer.resource))",
     replace: "sourcesOf(informer).length < 0",
     test: "tests/hono/request/gate_test.ts",
@@ -853,7 +853,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "hono: hosts after the third are counted without those that have none",
-    file: "src/hono/tables/network_printers.ts",
+    file: "src/hono/tables/printers.ts",
     find: "${rules.length - 3} more",
     replace: "${rules.length - rest} more",
     test: "tests/hono/tables/tables_test.ts",
@@ -1535,7 +1535,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "merged: objects of two clusters have one key",
-    file: "src/hono/content/cluster_names.ts",
+    file: "src/hono/content/source.ts",
     find: "return `${key.slice(0, slash)}${cluster}.${key.slice(slash)}`;",
     replace: "return key;",
     test: "tests/hono/content/merged_informer_test.ts",

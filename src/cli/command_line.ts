@@ -2,8 +2,7 @@
 
 import { parseArgs } from "node:util";
 import { FRESHNESSES } from "../hono/read_api_options.ts";
-import { quote, UsageError } from "./errors.ts";
-import { nearNames } from "./near_names.ts";
+import { nearNames, quote, UsageError } from "./errors.ts";
 import { type ClusterSource, type ServeOptions, STORAGE_NAMES } from "./serve/serve_options.ts";
 
 /** A parsed command line. */

@@ -16,7 +16,7 @@ import { noReviews, notHeld, notServed, readOnly } from "./request/refusals.ts";
 import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
 import { forwardRoute, readRoute } from "./resource_handler.ts";
-import { formatOf } from "./request/view.ts";
+import { formatOf } from "./request/requested_read.ts";
 import { documentResponse, GUARD_HEADERS, malformedPath, pageNotFound } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
 

@@ -19,14 +19,13 @@ import type { Pacer } from "../util/turns.ts";
 import { ownPath } from "./api_routes.ts";
 import { askedOf, askedOfPath } from "./request/gate.ts";
 import type { Content } from "./content/content.ts";
-import type { ReadApiState } from "./read_api_state.ts";
+import { isForwarded, type ReadApiState, type ServedResource } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
 import { forwardRoute, readRoute } from "./resource_handler.ts";
 import { incomplete, notSynced } from "./content/content.ts";
-import { formatOf } from "./request/view.ts";
+import { formatOf } from "./request/requested_read.ts";
 import { documentResponse } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
-import { isForwarded, type ServedResource } from "./served_resources.ts";
 
 /** The `apiVersion` of answers about indices. */
 export const INDICES_VERSION = "indices.listwatch/v1";

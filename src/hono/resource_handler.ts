@@ -16,19 +16,25 @@ import type { VersionWaitOptions } from "../meta/version_waiters.ts";
 import { askedOf, type Permission } from "./request/gate.ts";
 import { anotherLayout, incomplete, notFresh, notSynced, type StaleSource } from "./content/content.ts";
 import type { IndexValue } from "./content/states.ts";
-import type { ReadApiState } from "./read_api_state.ts";
+import type { ReadApiState, ServedResource } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
 import { nameProblem } from "./request/refusals.ts";
-import type { ServedResource } from "./served_resources.ts";
 import { answerForwarded, type ForwardRequest } from "./upstream/forward.ts";
 import { documentResponse, refusalResponse, warningHeader } from "./send/responses.ts";
 import { indexedFields, newSelection } from "./content/selection.ts";
 import { answerList, type ListAnswerRequest } from "./send/list.ts";
 import { answerObject } from "./send/object.ts";
-import { type RequestedRead, requestedRead } from "./request/requested_read.ts";
+import {
+  type Form,
+  newMetadataView,
+  newObjectView,
+  requestedForm,
+  type RequestedRead,
+  requestedRead,
+  type View,
+} from "./request/requested_read.ts";
 import type { Answer, Route } from "./route.ts";
 import { newTableView } from "./tables/table.ts";
-import { type Form, newMetadataView, newObjectView, requestedForm, type View } from "./request/view.ts";
 import { answerWatch, watchResponse } from "./send/watch_answer.ts";
 import { errorStream } from "./send/watch_stream.ts";
 

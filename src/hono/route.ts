@@ -3,9 +3,8 @@
 import type { Context } from "hono";
 import type { Status } from "../meta/status.ts";
 import type { Asked, Permission, UserInfo } from "./request/gate.ts";
-import type { ReadApiState } from "./read_api_state.ts";
+import type { ReadApiState, ServedResource } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
-import type { ServedResource } from "./served_resources.ts";
 
 export type Answer = Response | Status;
 

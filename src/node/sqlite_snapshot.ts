@@ -22,24 +22,22 @@ import { checkIdentity, corrupt, refusalOf, SnapshotFault } from "../snapshots/s
 import { nextTurn } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import {
-  loadSqlite,
-  type OpenSqlite,
-  rollback,
-  type SqliteDatabase,
-  type SqliteRow,
-  transaction,
-} from "./sqlite_database.ts";
-import {
   checkIsOurs,
   type Content,
   createTables,
   insertInto,
   less,
+  loadSqlite,
   more,
   NOTHING,
+  type OpenSqlite,
   readEntries,
   readMeta,
+  rollback,
   ROWS_AT_ONCE,
+  type SqliteDatabase,
+  type SqliteRow,
+  transaction,
   writeMeta,
 } from "./sqlite_tables.ts";
 

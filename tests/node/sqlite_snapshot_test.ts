@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { SnapshotChange } from "@listwatch/cache/informer";
-import { loadSqlite, type OpenSqlite, type SqliteDatabase } from "../../src/node/sqlite_database.ts";
+import { loadSqlite, type OpenSqlite, type SqliteDatabase } from "../../src/node/sqlite_tables.ts";
 import { SqliteStorage } from "../../src/node/sqlite_snapshot.ts";
 import { change, changed, type Content, loadContent, loadOrRefusal, PODS, put } from "../snapshots/saved.ts";
 

@@ -2,8 +2,7 @@
 
 import { formatGroupResource, formatResource } from "../../meta/resource.ts";
 import type { DiscoveredResource, Discovery } from "./discovery.ts";
-import { quote, UsageError } from "../errors.ts";
-import { nearNames } from "../near_names.ts";
+import { nearNames, quote, UsageError } from "../errors.ts";
 
 /** The resources that are reflected by default; those that the server does not have are skipped. */
 const DEFAULT_RESOURCES: readonly string[] = [

@@ -6,7 +6,7 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import type { Clock } from "../../util/clock.ts";
 import { visibleText } from "../../util/logger.ts";
 import type { FeedEntry } from "./dashboard_message.ts";
-import { isCore, type ReflectedResource } from "./reflected_resource.ts";
+import { isCore, type ReflectedResource } from "../cluster/reflect.ts";
 
 export interface ChangeFeedOptions {
   readonly clock: Clock;

@@ -1,13 +1,23 @@
 /** The state behind the page. */
 
+import { type Context, Hono } from "hono";
+import { answerReader } from "../../hono/read_api.ts";
+import type { ReadApiState } from "../../hono/read_api_state.ts";
+import type { Asked, Permission } from "../../hono/request/gate.ts";
+import type { Reader } from "../../hono/request/readers.ts";
+import { tooManyRequests } from "../../hono/request/refusals.ts";
+import type { Answer } from "../../hono/route.ts";
+import { EVENT_STREAM_TYPE } from "../../hono/send/event_stream.ts";
+import { watchResponse } from "../../hono/send/watch_answer.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { ChangeFeed } from "./change_feed.ts";
-import type { ClusterInfo } from "./dashboard_message.ts";
+import type { ClusterInfo, DashboardMessage } from "./dashboard_message.ts";
 import { DashboardCounter } from "./dashboard_state.ts";
 import { ObjectSearch } from "./object_search.ts";
-import type { ReflectedResource } from "./reflected_resource.ts";
+import { PAGE, SCRIPT, STYLE } from "./page_bundle.ts";
+import type { ReflectedResource } from "../cluster/reflect.ts";
 import { StateStream } from "./state_stream.ts";
 
 export interface DashboardOptions {
@@ -70,4 +80,138 @@ function newViewReports(logger: Logger): (view: string, error: unknown) => void 
     logged.add(view);
     logger.error(`The page cannot show all ${view}: ${errorMessage(error)}`, { error });
   };
+}
+
+/** The path of the page's files; Kubernetes does not use it. */
+const DASHBOARD_PATH: string = "/dashboard";
+
+/** Options of {@linkcode dashboardRoutes}. */
+export interface DashboardRoutesOptions {
+  readonly dashboard: Dashboard;
+  /** What readers of the page must be permitted. */
+  readonly asked: readonly Asked[];
+  /** The paths that programs receive at `/`. */
+  readonly paths: readonly string[];
+}
+
+/** A request that may be answered. */
+interface PageRequest {
+  readonly c: Context;
+  readonly permission: Permission;
+  readonly reader: Reader;
+}
+
+/**
+ * Makes the routes: the page at `/` for browsers, and its files below {@linkcode DASHBOARD_PATH}. Their
+ * readers are readers of the read API: its hooks decide, its limits hold for them, and the stream of a page
+ * is one of their watches.
+ */
+export function dashboardRoutes(state: ReadApiState, options: DashboardRoutesOptions): Hono {
+  const { dashboard, asked, paths } = options;
+  const { settings, readers } = state;
+  const app = new Hono();
+  const get = (
+    path: string,
+    answer: (request: PageRequest) => Answer | Promise<Answer>,
+    { isWatch = false } = {},
+  ): void => {
+    app.get(path, async (c) => {
+      const response = await answerReader(c, state, (_c, _state, reader) => ({
+        access: "hooks",
+        asked,
+        isWatch,
+        answer: (permission) => answer({ c, permission, reader }),
+      }));
+      return response.status < 400 ? response : await refusal(c, response);
+    });
+  };
+  get("/", ({ c }) => {
+    // Programs receive the list of paths, as from an API server.
+    if (!wantsPage(c)) return Response.json({ paths }, { headers: { Vary: "Accept" } });
+    const page = secured(renderPage(dashboard.stream.message()), "text/html; charset=utf-8");
+    page.headers.set("Vary", "Accept");
+    return page;
+  });
+  get(`${DASHBOARD_PATH}/style.css`, () => secured(STYLE, "text/css; charset=utf-8"));
+  get(`${DASHBOARD_PATH}/script.js`, () => secured(SCRIPT, "text/javascript; charset=utf-8"));
+  get(`${DASHBOARD_PATH}/search`, async ({ c, permission: { user } }) => {
+    const { signal } = c.req.raw;
+    const client = settings.clientOf(c, user);
+    const query = c.req.query("q") ?? "";
+    const found = await dashboard.search.find(query, { client, pacer: state.pacer, signal });
+    return found === undefined ? tooManyRequests() : secured(JSON.stringify(found), "application/json");
+  });
+  get(`${DASHBOARD_PATH}/events`, ({ permission, reader }) => {
+    const limits = { limitMs: settings.watchLimitMs(), recheckMs: settings.watchRecheckMs };
+    const body = dashboard.stream.open({ permission, reader, readers, ...limits });
+    return withHeaders(watchResponse(body, EVENT_STREAM_TYPE), SECURITY_HEADERS);
+  }, { isWatch: true });
+  return app;
+}
+
+function wantsPage(c: Context): boolean {
+  return (c.req.header("Accept") ?? "").includes("text/html");
+}
+
+/** A refusal: as text for people, and for browsers with the question for a token. */
+async function refusal(c: Context, response: Response): Promise<Response> {
+  const { status } = response;
+  if (status === 401) {
+    const text = "Send the token as bearer token, or as password with any user name.\n";
+    return c.text(text, 401, {
+      "WWW-Authenticate": 'Basic realm="listwatch: any user name, the token as password"',
+    });
+  }
+  if (status !== 403 || !wantsPage(c)) return response;
+  const { message } = await response.json();
+  return c.text(`This page shows everything in the cache: ${message}.\n`, 403);
+}
+
+/**
+ * Allows no other origin, no inline script or style, and no frame. The state in the document is data: a
+ * script element of a type that is not executed.
+ */
+export const CONTENT_SECURITY_POLICY: string = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** Renders the document with the present state, so that the first paint is complete. */
+export function renderPage(message: DashboardMessage): string {
+  return PAGE.replace(STATE, () => inScript(message));
+}
+
+/** What stands in the document for the state: a text of JSON. */
+const STATE = '"STATE"';
+
+/** JSON that can neither end its script element nor start a comment in it. */
+function inScript(value: unknown): string {
+  return JSON.stringify(value).replace(/</g, "\\u003c").replace(/\u2028/g, "\\u2028").replace(
+    /\u2029/g,
+    "\\u2029",
+  );
+}
+
+const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Resource-Policy": "same-origin",
+};
+
+function secured(body: string, type: string): Response {
+  return new Response(body, {
+    headers: { ...SECURITY_HEADERS, "Content-Type": type, "Cache-Control": "no-store" },
+  });
+}
+
+function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
+  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+  return response;
 }

@@ -12,7 +12,7 @@ import type {
   ResourceState,
 } from "./dashboard_message.ts";
 import { listPath } from "./object_search.ts";
-import { isCore, type ReflectedIndex, type ReflectedResource } from "./reflected_resource.ts";
+import { isCore, type ReflectedIndex, type ReflectedResource } from "../cluster/reflect.ts";
 
 const MAX_ROWS = 40;
 

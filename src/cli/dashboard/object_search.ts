@@ -2,7 +2,7 @@
 
 import { type Pacer, STEP_OBJECTS } from "../../util/turns.ts";
 import type { FoundObject, SearchResult } from "./dashboard_message.ts";
-import type { ReflectedResource } from "./reflected_resource.ts";
+import type { ReflectedResource } from "../cluster/reflect.ts";
 
 /** More is cut off a query. */
 const LONGEST_QUERY = 200;

@@ -1,7 +1,7 @@
 /** Authentication of readers by bearer tokens. */
 
 import type { Context } from "hono";
-import { socketTokenOf } from "./socket_request.ts";
+import { socketTokenOf } from "./cors.ts";
 import type { Authenticate, UserInfo } from "./gate.ts";
 
 /**

@@ -18,7 +18,7 @@ import {
 } from "../content/selection.ts";
 import { newStalledError, type Reader, type Readers } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
-import type { Form, View } from "../request/view.ts";
+import type { Form, View } from "../request/requested_read.ts";
 import { loadYaml } from "./yaml.ts";
 
 export interface ListAnswerRequest extends ListRequest {

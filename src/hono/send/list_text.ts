@@ -4,7 +4,7 @@ import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import { indentedText, jsonText } from "../../protocol/responses.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import type { Page } from "../content/selection.ts";
-import type { View } from "../request/view.ts";
+import type { View } from "../request/requested_read.ts";
 import type { YamlWriter } from "./yaml.ts";
 
 export interface ListShape {

@@ -7,7 +7,7 @@ import { type EntityTags, notModified, OBJECT_HEADERS, VARY } from "./responses.
 import { indentedText, matchesTag } from "../../protocol/responses.ts";
 import type { Content } from "../content/content.ts";
 import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "./gzip.ts";
-import type { Form, View } from "../request/view.ts";
+import type { Form, View } from "../request/requested_read.ts";
 import { loadYaml } from "./yaml.ts";
 
 export interface ObjectAnswerRequest {

@@ -7,7 +7,7 @@ import { jsonText, opaqueTags } from "../../protocol/responses.ts";
 import { loadYaml } from "./yaml.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { Content } from "../content/content.ts";
-import { type Format, formatOf } from "../request/view.ts";
+import { type Format, formatOf } from "../request/requested_read.ts";
 import type { EventLog } from "../content/event_log.ts";
 import type { ContentVersion } from "../content/states.ts";
 import { type KubernetesObject, layoutOf, metaOf } from "../../meta/object.ts";

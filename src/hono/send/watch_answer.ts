@@ -12,7 +12,7 @@ import type { Clock } from "../../util/clock.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { GUARD_HEADERS } from "./responses.ts";
 import { newSelection } from "../content/selection.ts";
-import type { View } from "../request/view.ts";
+import type { View } from "../request/requested_read.ts";
 import { errorStream, openWatch } from "./watch_stream.ts";
 
 export interface WatchedResource {

@@ -9,7 +9,7 @@ import type { LogWindow } from "../content/event_log.ts";
 import type { EntryForms, LogEntry } from "../content/log_history.ts";
 import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Selection } from "../content/selection.ts";
-import type { View } from "../request/view.ts";
+import type { View } from "../request/requested_read.ts";
 
 export interface GroupKind {
   readonly view: View;

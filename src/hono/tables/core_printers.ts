@@ -10,6 +10,7 @@ import {
   NAME,
   type Printer,
   printer,
+  since,
   text,
   WIDE,
 } from "./columns.ts";
@@ -25,7 +26,6 @@ import {
   textAt,
   textsAt,
 } from "./fields.ts";
-import { since } from "./human_duration.ts";
 import { podPrinter } from "./pod_printer.ts";
 
 const CONTAINERS_TEXT = "The names of the containers in the template.";

@@ -1,8 +1,7 @@
 /** Columns of custom resources. */
 
 import type { PrinterColumn } from "../../protocol/api_resource.ts";
-import { type Cell, type CellColumn, NAME, type Printer, printer } from "./columns.ts";
-import { since } from "./human_duration.ts";
+import { type Cell, type CellColumn, NAME, type Printer, printer, since } from "./columns.ts";
 import { type JsonPath, parseJsonPath } from "./json_path.ts";
 
 const PRINTERS = new WeakMap<readonly PrinterColumn[], Printer>();

@@ -1,8 +1,7 @@
 /** The Table columns of pods. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import { AGE, NAME, type Printer, printer, WIDE } from "./columns.ts";
-import { since } from "./human_duration.ts";
+import { AGE, NAME, type Printer, printer, since, WIDE } from "./columns.ts";
 
 interface Terminated {
   readonly exitCode?: number;

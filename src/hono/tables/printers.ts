@@ -1,22 +1,198 @@
-/**
- * The printers of all kinds: kube-apiserver's columns for the groups that people list by hand (core, apps,
- * autoscaling, batch, networking, policy, RBAC and storage), names and ages for all others.
- * @module
- */
+/** The printers of all resources; those of networking, policies, storage and other small groups are here. */
 
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import { AGE, NAME, type Printer, printer } from "./columns.ts";
-import { CORE_PRINTERS } from "./core_printers.ts";
+import {
+  AGE,
+  BOOLEAN,
+  type Cell,
+  count,
+  CREATED_AT,
+  flag,
+  INTEGER,
+  integer,
+  NAME,
+  type Printer,
+  printer,
+  text,
+  WIDE,
+} from "./columns.ts";
+import { CORE_PRINTERS, loadBalancerAddresses } from "./core_printers.ts";
 import { customPrinter } from "./custom_printer.ts";
-import { NETWORK_PRINTERS } from "./network_printers.ts";
-import { POLICY_PRINTERS } from "./policy_printers.ts";
-import { STORAGE_PRINTERS } from "./storage_printers.ts";
+import { at, itemsAt, scalarText, selectorText, textAt, textsAt } from "./fields.ts";
 import { WORKLOAD_PRINTERS } from "./workload_printers.ts";
 
-const PRINTERS: ReadonlyMap<string, Printer> = new Map(
-  [CORE_PRINTERS, WORKLOAD_PRINTERS, NETWORK_PRINTERS, STORAGE_PRINTERS, POLICY_PRINTERS].flatMap(
-    Object.entries,
+/** The name, marked if an annotation says that the object is the default of its kind. */
+const defaultName = (...annotations: readonly string[]): Cell => ({ metadata }) => {
+  const isDefault = annotations.some((name) => metadata?.annotations?.[name] === "true");
+  return `${metadata?.name ?? ""}${isDefault ? " (default)" : ""}`;
+};
+
+function hosts(ingress: unknown): string {
+  const rules = itemsAt(ingress, "spec.rules");
+  const shown: string[] = [];
+  // Rules without a host count, too, as soon as three others have been found.
+  const rest = rules.findIndex((rule) => {
+    if (shown.length === 3) return true;
+    const host = textAt(rule, "host");
+    if (host !== "") shown.push(host);
+    return false;
+  });
+  if (shown.length === 0) return "*";
+  return rest < 0 ? shown.join(",") : `${shown.join(",")} + ${rules.length - 3} more...`;
+}
+
+function parameters(ingressClass: unknown): string {
+  const reference = at(ingressClass, "spec.parameters");
+  if (reference === undefined) return "<none>";
+  const group = at(reference, "apiGroup");
+  const kind = textAt(reference, "kind") + (typeof group === "string" ? `.${group}` : "");
+  return `${kind}/${textAt(reference, "name")}`;
+}
+
+function parent(ipAddress: unknown): string {
+  const reference = at(ipAddress, "spec.parentRef");
+  if (reference === undefined) return "<none>";
+  const [group, namespace] = [textAt(reference, "group"), textAt(reference, "namespace")];
+  const resource = textAt(reference, "resource") + (group && `.${group}`);
+  return `${resource.toLowerCase()}/${namespace && `${namespace}/`}${textAt(reference, "name")}`;
+}
+
+const ipAddresses = printer(NAME, ["ParentRef", "The object that uses the address.", parent], AGE);
+
+const subjects = (kind: string): Cell => (binding) =>
+  itemsAt(binding, "subjects").filter((subject) => at(subject, "kind") === kind).map((subject) => {
+    const name = textAt(subject, "name");
+    return kind === "ServiceAccount" ? `${textAt(subject, "namespace")}/${name}` : name;
+  }).join(", ");
+
+const roleBindings = printer(
+  NAME,
+  ["Role", "The role.", (object) => `${textAt(object, "roleRef.kind")}/${textAt(object, "roleRef.name")}`],
+  AGE,
+  ["Users", "The users that have the role.", subjects("User"), WIDE],
+  ["Groups", "The groups that have the role.", subjects("Group"), WIDE],
+  ["ServiceAccounts", "The service accounts that have the role.", subjects("ServiceAccount"), WIDE],
+);
+
+function tokenRequests(driver: unknown): string {
+  const requests = at(driver, "spec.tokenRequests");
+  if (!Array.isArray(requests)) return "<unset>";
+  return requests.map((request) => textAt(request, "audience")).join(",");
+}
+
+const OTHER_PRINTERS: Readonly<Record<string, Printer>> = {
+  "networking.k8s.io/ingressclasses": printer(
+    [NAME[0], NAME[1], defaultName("ingressclass.kubernetes.io/is-default-class"), NAME[3]],
+    ["Controller", "The controller that handles the class.", text("spec.controller")],
+    ["Parameters", "An object with further parameters.", parameters],
+    AGE,
   ),
+  "networking.k8s.io/ingresses": printer(
+    NAME,
+    ["Class", "The ingress class.", text("spec.ingressClassName", "<none>")],
+    ["Hosts", "The hosts of the rules.", hosts],
+    ["Address", "The addresses of the load balancer.", (ingress) => loadBalancerAddresses(ingress).join(",")],
+    ["Ports", "The open ports.", (ingress) => itemsAt(ingress, "spec.tls").length > 0 ? "80, 443" : "80"],
+    AGE,
+  ),
+  // The API server sends the age without a column for it.
+  "networking.k8s.io/ipaddresses": { ...ipAddresses, columns: ipAddresses.columns.slice(0, 2) },
+  "networking.k8s.io/networkpolicies": printer(
+    NAME,
+    [
+      "Pod-Selector",
+      "The labels of the pods that the policy is for.",
+      (policy) => selectorText(policy, "spec.podSelector") || "<none>",
+    ],
+    AGE,
+  ),
+  "networking.k8s.io/servicecidrs": printer(
+    NAME,
+    ["CIDRs", "The address ranges.", (object) => textsAt(object, "spec.cidrs").join(",")],
+    AGE,
+  ),
+  "policy/poddisruptionbudgets": printer(
+    NAME,
+    [
+      "Min Available",
+      "How many pods must stay available.",
+      (object) => scalarText(at(object, "spec.minAvailable"), "N/A"),
+    ],
+    [
+      "Max Unavailable",
+      "How many pods may be unavailable.",
+      (object) => scalarText(at(object, "spec.maxUnavailable"), "N/A"),
+    ],
+    [
+      "Allowed Disruptions",
+      "How many pods may be evicted now.",
+      integer("status.disruptionsAllowed"),
+      INTEGER,
+    ],
+    AGE,
+  ),
+  "rbac.authorization.k8s.io/clusterrolebindings": roleBindings,
+  "rbac.authorization.k8s.io/clusterroles": printer(NAME, CREATED_AT),
+  "rbac.authorization.k8s.io/rolebindings": roleBindings,
+  "rbac.authorization.k8s.io/roles": printer(NAME, CREATED_AT),
+  "storage.k8s.io/csidrivers": printer(
+    NAME,
+    ["AttachRequired", "Whether volumes are attached.", flag("spec.attachRequired", true), BOOLEAN],
+    ["PodInfoOnMount", "Whether mounts need data of the pod.", flag("spec.podInfoOnMount"), BOOLEAN],
+    ["StorageCapacity", "Whether the driver publishes its capacity.", flag("spec.storageCapacity"), BOOLEAN],
+    ["TokenRequests", "The audiences of tokens that the driver needs.", tokenRequests],
+    [
+      "RequiresRepublish",
+      "Whether volumes are published repeatedly.",
+      flag("spec.requiresRepublish"),
+      BOOLEAN,
+    ],
+    [
+      "Modes",
+      "The life cycles of volumes.",
+      (driver) => textsAt(driver, "spec.volumeLifecycleModes").join(",") || "<none>",
+    ],
+    AGE,
+  ),
+  "storage.k8s.io/csinodes": printer(
+    NAME,
+    ["Drivers", "The number of drivers on the node.", count("spec.drivers"), INTEGER],
+    AGE,
+  ),
+  "storage.k8s.io/csistoragecapacities": printer(NAME, CREATED_AT),
+  "storage.k8s.io/storageclasses": printer(
+    [
+      NAME[0],
+      NAME[1],
+      defaultName(
+        "storageclass.kubernetes.io/is-default-class",
+        "storageclass.beta.kubernetes.io/is-default-class",
+      ),
+      NAME[3],
+    ],
+    ["Provisioner", "What makes the volumes.", text("provisioner")],
+    ["ReclaimPolicy", "How a volume is handled when its claim is deleted.", text("reclaimPolicy", "Delete")],
+    ["VolumeBindingMode", "When volumes are bound.", text("volumeBindingMode", "Immediate")],
+    ["AllowVolumeExpansion", "Whether volumes can grow.", flag("allowVolumeExpansion")],
+    AGE,
+  ),
+  "storage.k8s.io/volumeattachments": printer(
+    NAME,
+    ["Attacher", "The driver that attaches the volume.", text("spec.attacher"), { format: "name" }],
+    ["PV", "The volume.", text("spec.source.persistentVolumeName")],
+    ["Node", "The node that the volume is attached to.", text("spec.nodeName")],
+    ["Attached", "Whether the volume is attached.", flag("status.attached"), BOOLEAN],
+    AGE,
+  ),
+  "storage.k8s.io/volumeattributesclasses": printer(
+    NAME,
+    ["DriverName", "The driver that the attributes are for.", text("driverName")],
+    AGE,
+  ),
+};
+
+const PRINTERS: ReadonlyMap<string, Printer> = new Map(
+  [CORE_PRINTERS, WORKLOAD_PRINTERS, OTHER_PRINTERS].flatMap(Object.entries),
 );
 
 const NAME_AND_AGE = printer(NAME, [AGE[0], AGE[1], AGE[2], { type: "date" }]);

@@ -5,7 +5,7 @@ import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { Column, Printer } from "./columns.ts";
 import { printerOf } from "./printers.ts";
-import { type View, withType } from "../request/view.ts";
+import { type View, withType } from "../request/requested_read.ts";
 
 export type IncludeObject = "None" | "Metadata" | "Object";
 

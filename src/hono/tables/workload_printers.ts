@@ -7,17 +7,18 @@ import {
   type Cell,
   type CellColumn,
   count,
+  humanDuration,
   INTEGER,
   integer,
   NAME,
   type Printer,
   printer,
+  since,
   text,
   WIDE,
 } from "./columns.ts";
 import { containerColumns } from "./core_printers.ts";
 import { at, integerAt, isConditionTrue, labelsText, scalarText, selectorText, textAt } from "./fields.ts";
-import { humanDuration, since } from "./human_duration.ts";
 import { metricsText } from "./autoscaler_metrics.ts";
 
 const TEMPLATE = "spec.template";

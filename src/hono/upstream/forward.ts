@@ -6,18 +6,18 @@
 import type { Context } from "hono";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { resourceDetails } from "../../protocol/statuses.ts";
+import { abortable, withTimeLimit } from "../../util/abort.ts";
+import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
+import type { Logger } from "../../util/logger.ts";
 import type { Permission } from "../request/gate.ts";
 import type { Reader, Readers } from "../request/readers.ts";
 import type { RequestedRead } from "../request/requested_read.ts";
-import type { ApiResource } from "../../protocol/api_resource.ts";
-import type { Clock } from "../../util/clock.ts";
-import type { Logger } from "../../util/logger.ts";
 import { watchResponse } from "../send/watch_answer.ts";
 import { WatchLife } from "../send/watch_life.ts";
-import { answerInTime } from "./answer_in_time.ts";
 
 export interface ForwardedResource {
   readonly resource: ApiResource;
@@ -155,4 +155,30 @@ function unreachable({ resource, logger }: ForwardedResource, code: 503 | 504, w
     : `the server that holds ${what} cannot be reached`;
   const reason = code === 504 ? "Timeout" : "ServiceUnavailable";
   return newStatus(code, reason, message, { ...resourceDetails(resource), retryAfterSeconds: 1 });
+}
+
+export interface AnswerLimit {
+  readonly timeoutMs: number;
+  /** The reason of the abort when it is too late. */
+  readonly late: Error;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Sends a request, and waits for the beginning of the answer. An answer that comes too late is dropped.
+ *
+ * @param send Receives a signal that is aborted when it is too late.
+ */
+export async function answerInTime(
+  send: (limit: AbortSignal) => Response | Promise<Response>,
+  { timeoutMs, late, clock, signal }: AnswerLimit,
+): Promise<Response> {
+  return await withTimeLimit(async (limit) => {
+    const answer = (async () => await send(limit))();
+    answer.then((response) => {
+      if (limit.aborted) response.body?.cancel().catch(() => {});
+    }, () => {});
+    return await abortable(answer, limit);
+  }, { ms: timeoutMs, newError: () => late, clock, signal });
 }

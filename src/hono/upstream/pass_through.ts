@@ -18,7 +18,7 @@ import { uniqueTag } from "../send/watch_answer.ts";
 import type { OpenWatch, Reader, Readers } from "../request/readers.ts";
 import { noTunnel } from "../request/refusals.ts";
 import { GUARD_HEADERS, malformedPath } from "../send/responses.ts";
-import { answerInTime } from "./answer_in_time.ts";
+import { answerInTime } from "./forward.ts";
 
 /**
  * Which API server requests are sent on to, and how.

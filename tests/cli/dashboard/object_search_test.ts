@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { SearchResult } from "../../../src/cli/dashboard/dashboard_message.ts";
 import { findObjects, ObjectSearch } from "../../../src/cli/dashboard/object_search.ts";
-import type { ReflectedResource } from "../../../src/cli/dashboard/reflected_resource.ts";
+import type { ReflectedResource } from "../../../src/cli/cluster/reflect.ts";
 import { newWorkPacer, TurnQueue } from "../../../src/util/turns.ts";
 import { podOn, Reflection } from "./reflected.ts";
 

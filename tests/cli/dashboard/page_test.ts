@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { objectOfPath, objectPath, pathOfFragment } from "../../../src/cli/dashboard/browser/object_path.ts";
 import { SILENCE_MS } from "../../../src/cli/dashboard/browser/view.ts";
 import type { DashboardMessage } from "../../../src/cli/dashboard/dashboard_message.ts";
-import { CONTENT_SECURITY_POLICY, renderPage } from "../../../src/cli/dashboard/routes.ts";
+import { CONTENT_SECURITY_POLICY, renderPage } from "../../../src/cli/dashboard/dashboard.ts";
 import { PAGE, SCRIPT, STYLE } from "../../../src/cli/dashboard/page_bundle.ts";
 import { HEARTBEAT_MS } from "../../../src/cli/dashboard/state_stream.ts";
 

@@ -12,7 +12,7 @@ import {
   type ReflectedIndex,
   reflectedIndexers,
   type ReflectedResource,
-} from "../../../src/cli/dashboard/reflected_resource.ts";
+} from "../../../src/cli/cluster/reflect.ts";
 
 /** Informers of an in-memory API server. */
 export class Reflection {

@@ -3,14 +3,11 @@ import { describe, it } from "node:test";
 import { Hono } from "hono";
 import { silentLogger } from "@listwatch/cache";
 import { FakeClock } from "@listwatch/cache/testing";
-import { type AccessOptions, newAccess } from "../../../src/cli/readers/access.ts";
-import { checkServeOptions } from "../../../src/cli/serve/check_options.ts";
-import { Dashboard } from "../../../src/cli/dashboard/dashboard.ts";
-import { dashboardRoutes } from "../../../src/cli/dashboard/routes.ts";
+import { type AccessOptions, isLoopback, newAccess } from "../../../src/cli/readers/access.ts";
+import { checkServeOptions, type ServeOptions } from "../../../src/cli/serve/serve_options.ts";
+import { Dashboard, dashboardRoutes } from "../../../src/cli/dashboard/dashboard.ts";
 import { UsageError } from "../../../src/cli/errors.ts";
-import { isLoopback } from "../../../src/cli/readers/host_guard.ts";
 import { newReadApiState } from "../../../src/hono/read_api_state.ts";
-import type { ServeOptions } from "../../../src/cli/serve/serve_options.ts";
 
 const TOKEN = "a-token-of-some-length";
 

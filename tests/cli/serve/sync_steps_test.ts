@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import { answerStatus, InMemoryApiServer } from "@listwatch/cache/testing";
-import { type ReflectedIndex, reflectedIndexers } from "../../../src/cli/dashboard/reflected_resource.ts";
+import { type ReflectedIndex, reflectedIndexers } from "../../../src/cli/cluster/reflect.ts";
 import type { ServeStep } from "../../../src/cli/serve/serve_options.ts";
-import { reportSteps } from "../../../src/cli/serve/sync_steps.ts";
+import { reportSteps } from "../../../src/cli/serve/serve.ts";
 import { builtinResource } from "../../../src/protocol/builtin_resources.ts";
 import { FakeClock } from "../../../src/util/clock.ts";
 

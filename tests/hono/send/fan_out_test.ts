@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { metaNamespaceKey, silentLogger } from "@listwatch/cache";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { FanOut, MOST_GATHER_MS, type Recipient, SLICE_UNITS } from "../../../src/hono/send/fan_out.ts";
-import { newObjectView } from "../../../src/hono/request/view.ts";
+import { newObjectView } from "../../../src/hono/request/requested_read.ts";
 import { newSelection } from "../../../src/hono/content/selection.ts";
 import { EntryViews } from "../../../src/hono/send/watch_groups.ts";
 import { WatchGroups } from "../../../src/hono/send/watch_groups.ts";
