@@ -131,7 +131,10 @@ export class FakeClock implements Clock {
   /** Sets a timer; it fires during {@linkcode FakeClock.advance} or {@linkcode FakeClock.jump} only. */
   setTimeout(callback: () => void, ms: number): TimerHandle {
     const id = this.#nextId++;
-    this.#timers.set(id, { id, dueMs: this.#nowMs + Math.max(ms, 0), callback });
+    let dueMs = this.#nowMs + Math.max(ms, 0);
+    // Where the sum is rounded down, a callback that waits for the rest would do so at one instant for ever.
+    if (dueMs - this.#nowMs < ms) dueMs *= 1 + Number.EPSILON;
+    this.#timers.set(id, { id, dueMs, callback });
     return id;
   }
 

@@ -26,6 +26,22 @@ describe("Clock", () => {
     await clock.advance(1);
     assert.equal(rang, true);
   });
+
+  it("FakeClock.setTimeout fires no timer before its time, however large the times are", async () => {
+    for (const startMs of [0, 1_790_000_000_000]) {
+      const clock = new FakeClock(startMs);
+      const early: number[] = [];
+      let fired = 0;
+      for (let ms = 0.05; ms < 1; ms += 0.05) {
+        clock.setTimeout(() => {
+          fired++;
+          if (clock.monotonicNow() - startMs < ms) early.push(ms);
+        }, ms);
+      }
+      await clock.advance(1);
+      assert.deepEqual([fired, early], [19, []]);
+    }
+  });
 });
 
 describe("ageMs", () => {
