@@ -50,6 +50,8 @@ const STREAM_REFUSALS_MS = 130_000;
 const STREAM_SILENCE_MS = 11_000;
 /** and one that does not end although nothing is missing after this. */
 const STREAM_END_MS = 61_000;
+/** A server's cache may get the last of what is missing so late. */
+const LONGEST_LAG_MS = 5_000;
 /** Three cut streams are replaced by a list after this, if the delays between them have grown to their maximum. */
 const STREAM_TRIES_MS = 75_000;
 /** One list may be running, fail at its end, or bring a version that has expired. */
@@ -336,7 +338,8 @@ class World {
 
   /**
    * A streamed list that started during faults may never end, whatever servers do from then on. As everything
-   * in flight arrives when faults stop, its last initial event may have come then.
+   * in flight arrives when faults stop, and what a server lags behind a little later, its last initial event may
+   * have come then.
    */
   async #outlastEndless(): Promise<boolean> {
     const calmMs = this.#calmedMs;
@@ -345,7 +348,7 @@ class World {
     );
     const isOver = (request: SimRequest) => !this.#network.open.has(request) || request.connection!.sawEnd;
     const areOver = () => endless.every(isOver);
-    const untilMs = calmMs + STREAM_END_MS;
+    const untilMs = calmMs + LONGEST_LAG_MS + STREAM_END_MS;
     if (await this.#advance(Math.max(0, untilMs - this.#time.worldNow()), areOver)) return true;
     const held = endless.find((request) => !isOver(request));
     if (held === undefined) return false;

@@ -21,6 +21,8 @@ let isInstalled = false;
 let turns = 0;
 /** The time of the world that runs: one does at a time. */
 let present: VirtualTime | undefined;
+/** More timers than this at one instant do not come to an end. */
+const MOST_AT_ONCE = 100_000;
 
 /** Once for all worlds: the engine discards compiled code when a global function changes. */
 function countTurns(): void {
@@ -149,7 +151,10 @@ export class VirtualTime implements Clock {
     await this.settle();
     after();
     if (done()) return true;
+    let atOnce = 0;
     for (let timer = this.#next(untilMs); timer !== undefined; timer = this.#next(untilMs)) {
+      atOnce = timer.dueMs > this.#nowMs ? 0 : atOnce + 1;
+      if (atOnce > MOST_AT_ONCE) throw new Error("time stands still: timers set timers of this instant");
       this.#nowMs = Math.max(this.#nowMs, timer.dueMs);
       timer.state = "fired";
       if (timer.ofProgram) this.#programTimers--;
@@ -163,7 +168,9 @@ export class VirtualTime implements Clock {
   }
 
   #set(callback: () => void, ms: number, ofProgram: boolean): Timer {
-    const dueMs = this.#nowMs + Math.max(ms, 0);
+    let dueMs = this.#nowMs + Math.max(ms, 0);
+    // What fires too early, as the sum is rounded, would wait for the rest at the same instant for ever.
+    if (dueMs - this.#nowMs < ms) dueMs *= 1 + Number.EPSILON;
     const timer: Timer = { dueMs, order: this.#order++, callback, ofProgram, state: "set" };
     this.#push(timer);
     return timer;
