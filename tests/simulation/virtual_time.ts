@@ -154,7 +154,7 @@ export class VirtualTime implements Clock {
     let atOnce = 0;
     for (let timer = this.#next(untilMs); timer !== undefined; timer = this.#next(untilMs)) {
       atOnce = timer.dueMs > this.#nowMs ? 0 : atOnce + 1;
-      if (atOnce > MOST_AT_ONCE) throw new Error("time stands still: timers set timers of this instant");
+      if (atOnce > MOST_AT_ONCE) throw new Error("no time passes: timers set timers of this instant");
       this.#nowMs = Math.max(this.#nowMs, timer.dueMs);
       timer.state = "fired";
       if (timer.ofProgram) this.#programTimers--;
