@@ -467,6 +467,20 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/informer/snapshot_restart_test.ts",
   },
   {
+    name: "fresh reads: a proof by a second watch is as young as the reading of its answer",
+    file: "src/hono/content/fresh_reads.ts",
+    find: "proven?.({ after, through, asked })",
+    replace: "proven?.({ after, through, asked: momentOf(this.#options.clock) })",
+    test: "tests/hono/content/freshness_test.ts",
+  },
+  {
+    name: "fresh reads: a proof of a small resource is as young as the reading of its answer",
+    file: "src/hono/content/fresh_reads.ts",
+    find: "resourceVersion, through: state.resourceVersion, asked }",
+    replace: "resourceVersion, through: state.resourceVersion, asked: momentOf(this.#options.clock) }",
+    test: "tests/hono/content/freshness_test.ts",
+  },
+  {
     name: "snapshot: no proof is requested where the watch was open before the content was stored",
     file: "src/informer/snapshot/informer_snapshot.ts",
     within: "#restored",

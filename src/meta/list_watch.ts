@@ -2,6 +2,7 @@
 
 import type { KubernetesObject, ListMeta, ObjectMeta } from "./object.ts";
 import type { Status } from "./status.ts";
+import type { Moment } from "../util/clock.ts";
 
 /** The annotation on the bookmark that ends the initial events of a streamed list. */
 export const INITIAL_EVENTS_END_ANNOTATION = "k8s.io/initial-events-end";
@@ -128,6 +129,6 @@ export interface VersionProof {
   /** The version of the last change. */
   readonly after: string;
   readonly through: string;
-  /** How many milliseconds ago it has shown that; 0 by default. */
-  readonly ageMs?: number;
+  /** When it was asked: it may have shown that while the program was suspended. */
+  readonly asked: Moment;
 }

@@ -161,13 +161,13 @@ export class ListWatchLoop<T> {
    * @returns Whether it is there. Between two watches nothing moves: a list that has started may have an
    * earlier version.
    */
-  proven({ after, through, ageMs = 0 }: VersionProof): boolean {
+  proven({ after, through, asked }: VersionProof): boolean {
     const { position } = this.#state;
     if (position.resourceVersion === "" || !hasReceived(position, after)) return false;
     if (compareResourceVersions(position.resourceVersion, through) >= 0) return true;
     if (this.#followed === undefined) return false;
     this.#store.bookmark?.(through);
-    this.#note({ of: "proven", through, ageMs });
+    this.#note({ of: "proven", through, ageMs: ageMs(asked, this.#clock) });
     return true;
   }
 

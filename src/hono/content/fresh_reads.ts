@@ -12,7 +12,7 @@ import {
   sleepUnlessAborted,
   withTimeLimit,
 } from "../../util/abort.ts";
-import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { type Clock, type Moment, momentOf, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { type Held, heldStoreOf } from "../../store/holding.ts";
@@ -241,6 +241,7 @@ export class FreshReads {
 
   async #proveOnce(signal: AbortSignal): Promise<void> {
     const from = this.#content.resourceVersion;
+    let asked = momentOf(this.#options.clock);
     if (this.#nowMs() >= this.#largeUntilMs) {
       const state = await this.#inTime(
         (signal) => currentState(this.#source, { maxObjects: MAX_STATE_OBJECTS, signal }),
@@ -250,22 +251,22 @@ export class FreshReads {
         this.#largeUntilMs = this.#nowMs() + LARGE_MS;
       } else {
         this.#sawVersion(state.resourceVersion);
-        if (await this.#becomes(state, signal)) return;
+        if (await this.#becomes(state, asked, signal)) return;
       }
     }
     // What the server does not have cannot be proven.
     if (!this.#isKnownVersionWanted()) await this.#currentVersion();
     if (!this.#isKnownVersionWanted()) return;
+    asked = momentOf(this.#options.clock);
     const changes = await this.#inTime(
       (signal) => changesSince(this.#source, { resourceVersion: from, signal }),
       signal,
     );
     if (changes === undefined) return;
-    const shownMs = this.#nowMs();
     const { lastChange, through } = changes;
     const after = lastChange === "" ? from : lastChange;
     await this.#content.reaches(after, { timeoutMs: ASK_MS, signal });
-    this.#informer.proven?.({ after, through, ageMs: this.#nowMs() - shownMs });
+    this.#informer.proven?.({ after, through, asked });
   }
 
   #isKnownVersionWanted(): boolean {
@@ -273,13 +274,11 @@ export class FreshReads {
   }
 
   /** Whether the content becomes equal to a state, which proves the state's version. */
-  async #becomes(state: CurrentState, signal: AbortSignal): Promise<boolean> {
-    const shownMs = this.#nowMs();
-    const untilMs = shownMs + ASK_MS;
+  async #becomes(state: CurrentState, asked: Moment, signal: AbortSignal): Promise<boolean> {
+    const untilMs = this.#nowMs() + ASK_MS;
     while (!this.#isReached(state.resourceVersion)) {
       if (this.#isEqualTo(state)) {
-        const ageMs = this.#nowMs() - shownMs;
-        const proof = { after: this.#content.resourceVersion, through: state.resourceVersion, ageMs };
+        const proof = { after: this.#content.resourceVersion, through: state.resourceVersion, asked };
         return this.#informer.proven?.(proof) ?? false;
       }
       const leftMs = untilMs - this.#nowMs();

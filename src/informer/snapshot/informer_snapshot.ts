@@ -21,6 +21,7 @@ import { DecodeError } from "../../meta/request.ts";
 import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import { isTooManyRequests, statusErrorOf } from "../../meta/status.ts";
 import { abortable, type LinkedAbort, linkedAbort, sleep, withTimeLimit } from "../../util/abort.ts";
+import { momentOf } from "../../util/clock.ts";
 import { changesSince, currentVersion } from "./progress.ts";
 
 /**
@@ -365,6 +366,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     if (metadata === undefined) return false;
     try {
       const from = store.held.lastStoreSyncResourceVersion();
+      const asked = momentOf(this.#context.clock);
       const changes = await this.#inTime(
         (limited) => changesSince(metadata, { resourceVersion: from, signal: limited }),
         signal,
@@ -373,7 +375,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
       const after = changes.lastChange || from;
       // The reflector may have received what is still on its way to the store.
       if (await waits.versions.wait(after, { signal, timeoutMs: ANSWER_MS }) !== "reached") return false;
-      return controller().proven({ after, through: changes.through });
+      return controller().proven({ after, through: changes.through, asked });
     } catch {
       signal.throwIfAborted();
       return false;

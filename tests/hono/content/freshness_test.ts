@@ -374,6 +374,31 @@ describe("readApi", () => {
     });
   }
 
+  for (const [size, count] of [["small", 3], ["large", 150]] as const) {
+    it(`has a ${size} quiet resource as old as the question whose answer is read after a suspension`, async () => {
+      const tower = new Tower();
+      const { server, clock } = tower;
+      for (let i = 0; i < count; i++) server.create("v1/pods", pod(`web-${i}`, { namespace: "shop" }));
+      let proofs = 0;
+      const { api, informer } = tower.level(async (request) => {
+        const { searchParams } = new URL(request.url);
+        const answer = await server.fetch(request);
+        const isProof = count > 100
+          ? searchParams.get("timeoutSeconds") === "3"
+          : searchParams.get("limit") === "100" && !searchParams.has("continue");
+        if (isProof && informer.hasSynced() && ++proofs === 1) clock.setWallClock(clock.now() + 200_000);
+        return answer;
+      });
+      await using _running = informer.start();
+      await clock.advance(0);
+      const written = server.create("v1/configmaps", configMap("elsewhere", { namespace: "shop" }));
+      const at = String(written.metadata?.resourceVersion);
+      await tower.settled(get(api, `/api/v1/pods?resourceVersion=${at}`), 1_500);
+      assert.equal(proofs, 1);
+      assert.equal(informer.isFresh(100_000), false);
+    });
+  }
+
   it("keeps the ETag of a quiet resource while only its version moves, and its 200 has the new version", async () => {
     const tower = new Tower();
     const { server, clock } = tower;
