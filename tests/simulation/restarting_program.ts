@@ -148,8 +148,9 @@ export class RestartingProgram {
   #isStopped = false;
   /** The server was restored: what is stored and saved is of a lost history, until a list. */
   #isOfLostHistory = false;
-  /** The history of the server at the last list. */
+  /** The history of the server at the last list, and where an earlier list leads that is still being stored. */
   #listEpoch = 0;
+  #storingVersion: string | undefined;
   /** The keys of objects that it refused, or did not receive whole, at some time. */
   readonly #refusedKeys = new Set<string>();
   readonly #everStored = new Set<string>();
@@ -249,6 +250,9 @@ export class RestartingProgram {
     const isList = query.get("watch") !== "true" || query.get("sendInitialEvents") === "true";
     if (isList && !query.has("continue")) {
       this.#listEpoch = this.#world.cluster.epoch;
+      const { resourceVersion } = life.informer.status();
+      const stored = life.informer.indexer.lastStoreSyncResourceVersion();
+      this.#storingVersion = resourceVersion === stored ? undefined : resourceVersion;
       this.#judge.listing();
     }
     const { snapshot, lastError } = life.informer.status();
@@ -450,7 +454,10 @@ export class RestartingProgram {
         else life.observed.set(key, object);
       }
       if (!life.informer.isRestored()) life.isListed = true;
-      if (life.isListed && this.#listEpoch === this.#world.cluster.epoch) this.#isOfLostHistory = false;
+      const isOfLastList = event.resourceVersion !== this.#storingVersion;
+      if (life.isListed && isOfLastList && this.#listEpoch === this.#world.cluster.epoch) {
+        this.#isOfLostHistory = false;
+      }
       return;
     }
     if (event.type === "deleted") life.observed.delete(event.key);

@@ -17,6 +17,8 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 141679248 },
   { seed: 410201672 },
   { seed: 410202730 },
+  { seed: 410204130 },
+  { seed: 410204676 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {
