@@ -338,16 +338,16 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a token of another list is good for this one",
     file: "src/hono/content/selection.ts",
-    find: "if (token.list !== request.identity()) {",
-    replace: "if (token.list === undefined) {",
+    find: "if (token.list !== undefined && token.list !== request.identity()) {",
+    replace: "if (false as boolean) {",
     test: "tests/hono/reads_test.ts",
   },
   {
-    name: "read API: a token leads out of the namespace",
+    name: "read API: an API server takes a token for a key elsewhere",
     file: "src/hono/content/selection.ts",
-    find: "start: token.start > start ? token.start : start,",
-    replace: "start: token.start,",
-    test: "tests/hono/reads_test.ts",
+    find: "const start = key.slice(firstPlace(request).start.length);",
+    replace: "const start = key;",
+    test: "tests/hono/content/continue_token_test.ts",
   },
   {
     name: "read API: a list continues in the next namespace",

@@ -166,10 +166,9 @@ async function catchUp(
   const { resourceVersion, continue: continued } = query.options;
   const token = continued === undefined ? undefined : decodeContinue(continued);
   if (token !== undefined) {
-    // It is refused; the API server's own is answered with one of this cache.
-    if (isStatus(token) || token.list === undefined) return [];
+    if (isStatus(token)) return [];
     if (token.resourceVersion !== LATEST) {
-      // Another cache of the same API server may have written it, which has come further.
+      // The API server may have written it, or another cache of it, which has come further.
       if (compareResourceVersions(token.resourceVersion, content.log.resourceVersion) > 0) {
         await fresh.reaches(token.resourceVersion, wait);
       }

@@ -10,7 +10,7 @@ import { textHash } from "../util/hash.ts";
 export interface ContinueToken {
   /** The resourceVersion of the list, or {@linkcode LATEST}. */
   readonly resourceVersion: string;
-  /** The first key that may be on the next page. */
+  /** The first key that may be on the next page; where a namespace is listed, without it. */
   readonly start: string;
   /** The {@linkcode listIdentity} of the list; absent where the server does not bind tokens to lists. */
   readonly list?: string;
@@ -36,14 +36,14 @@ export function listIdentity(parts: readonly string[]): string {
 }
 
 /**
- * Writes a token, in the form of kube-apiserver:
+ * Writes a token, in the form of kube-apiserver, whose keys begin with a slash:
  * https://github.com/kubernetes/apiserver/blob/master/pkg/storage/continue.go
  *
  * A token holds a decimal version of up to 512 digits. With any other, that of a list without a version for
  * instance, it continues with the present state.
  */
 export function encodeContinue({ resourceVersion, start, list }: ContinueToken): string {
-  const rest = JSON.stringify({ start, list }).slice(1);
+  const rest = JSON.stringify({ start: `/${start}`, list }).slice(1);
   const isShort = resourceVersion.length <= MAX_VERSION_LENGTH;
   const version = isShort && isComparableResourceVersion(resourceVersion) ? resourceVersion : LATEST;
   // The digits as they are: a revision may be beyond 2^53.
@@ -52,7 +52,8 @@ export function encodeContinue({ resourceVersion, start, list }: ContinueToken):
 }
 
 /**
- * Reads a token, or returns the Status that refuses it: 400.
+ * Reads a token, or returns the Status that refuses it: 400. Takes a key without its slash, too, as older servers
+ * write it.
  *
  * Mirrors apiserver's `storage.DecodeContinue`.
  */
@@ -77,7 +78,7 @@ export function decodeContinue(token: string): ContinueToken | Status {
   if (typeof start !== "string" || start === "") {
     return refusal(`encoded start key empty (version ${API_VERSION})`);
   }
-  return { resourceVersion, start, ...(typeof list === "string" && { list }) };
+  return { resourceVersion, start: start.replace(/^\//, ""), ...(typeof list === "string" && { list }) };
 }
 
 function refusal(reason: string): Status {

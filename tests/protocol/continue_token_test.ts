@@ -22,6 +22,8 @@ describe("decodeContinue", () => {
   it("reads the tokens of kube-apiserver", () => {
     const token = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NDIsInN0YXJ0Ijoid2ViLTFcdTAwMDAifQ";
     assert.deepEqual(decodeContinue(token), { resourceVersion: "42", start: "web-1\0" });
+    const newToken = "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MTg0NCwic3RhcnQiOiIvc2hvcC93ZWItMVx1MDAwMCJ9";
+    assert.deepEqual(decodeContinue(newToken), { resourceVersion: "1844", start: "shop/web-1\0" });
   });
 
   it("continues with the present state where the version has no place in a token", () => {

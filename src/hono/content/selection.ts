@@ -188,20 +188,19 @@ export async function placePage<T extends KubernetesObject>(
   if (options.continue !== undefined) {
     const token = decodeContinue(options.continue);
     if (isStatus(token)) return token;
-    // The API server's own, whose keys begin after the namespace, and whose states only it has.
-    if (token.list === undefined) return continueFrom(start + token.start, request);
-    if (token.list !== request.identity()) {
+    // The API server's own are of any list.
+    if (token.list !== undefined && token.list !== request.identity()) {
       return newStatus(
         400,
         "BadRequest",
         "invalid continue token: it is of another list; continue with the same path, selectors and user",
       );
     }
-    const place = { past: undefined, start: token.start > start ? token.start : start, limit };
+    const place = { past: undefined, start: start + token.start, limit };
     if (token.resourceVersion === LATEST) return place;
     if (token.resourceVersion === log.window.resourceVersion) return { ...place, at: token.resourceVersion };
     const past = await stateAt(token.resourceVersion);
-    return past === undefined ? continueFrom(token.start, request) : { ...place, past };
+    return past === undefined ? continueFrom(place.start, request) : { ...place, past };
   }
   const { resourceVersion = "0", resourceVersionMatch } = options;
   // A page at a resourceVersion is one of exactly that state, as it was before resourceVersionMatch was
@@ -231,8 +230,14 @@ function stateTooOld(asked: string): Status {
 }
 
 /** 410, with a token for the rest of the list as it is then. */
-function continueFrom(start: string, { identity }: ListRequest): Status {
-  return continueTooOld(encodeContinue({ resourceVersion: LATEST, start, list: identity() }));
+function continueFrom(key: string, request: ListRequest): Status {
+  return continueTooOld(tokenAt(key, LATEST, request));
+}
+
+/** The token of the page that begins at a key. */
+function tokenAt(key: string, resourceVersion: string, request: ListRequest): string {
+  const start = key.slice(firstPlace(request).start.length);
+  return encodeContinue({ resourceVersion, start, list: request.identity() });
 }
 
 // Fewer are copied, so that a page does not keep the whole snapshot in memory.
@@ -249,7 +254,7 @@ export async function cutPage<T extends KubernetesObject>(
   request: ListRequest,
   { past, start, limit }: PagePlace<T>,
 ): Promise<Page<T>> {
-  const { namespace, under, pacer, wait, identity } = request;
+  const { namespace, under, pacer, wait } = request;
   let { selection } = request;
   let snapshot = past;
   if (snapshot === undefined) {
@@ -300,7 +305,7 @@ export async function cutPage<T extends KubernetesObject>(
   return {
     ...page,
     next: (resourceVersion) => ({
-      continue: encodeContinue({ resourceVersion, start: `${last}\0`, list: identity() }),
+      continue: tokenAt(`${last}\0`, resourceVersion, request),
       // Only if it is known without looking at every object.
       ...(selection === undefined && { remainingItemCount: end - i }),
     }),
