@@ -16,7 +16,7 @@ import { type Metrics, newCluster } from "@listwatch/cache";
 import { loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
 import { sleepUnlessAborted } from "../src/util/abort.ts";
 import { realClock } from "../src/util/clock.ts";
-import { seededRandom } from "../src/util/seeded_random.ts";
+import { seededRandom } from "../src/testing/seeded_random.ts";
 import { FaultProxy } from "../tests/soak/fault_proxy.ts";
 import { FAULT_KINDS, newFaultCounts, planFaults, runFaults } from "../tests/soak/faults.ts";
 import { type MemorySample, memoryTrend } from "../tests/soak/memory_trend.ts";

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { seededRandom } from "../../src/util/seeded_random.ts";
+import { seededRandom } from "../../src/testing/seeded_random.ts";
 
 /** Names and numbers of a cluster of some size. */
 export interface PodPopulation {

@@ -1,16 +1,4 @@
-/**
- * The queue that keeps the changes of each key.
- *
- * How it works. `items` holds the deltas of each key, oldest first; `queue` holds each such key once, in the
- * order in which it first got one. Popping takes the first key with all its deltas. So nothing that happens
- * to one object is lost or reordered, and a consumer that falls behind meets each key once; but the order
- * across keys is lost, which is why informers use `RealFIFO` by default.
- *
- * A list (`replace`) says what is there, not what was deleted: every key that is queued, or known to the
- * consumer (`knownObjects`), and is not in the list gets a tombstone.
- *
- * @module
- */
+/** The queue that keeps the changes of each key. */
 
 import { deletionHandlingMetaNamespaceKey, KeyError, type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/object.ts";
@@ -53,7 +41,10 @@ export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
 export type ObjectDeltas<T> = readonly ObjectDelta<T>[];
 
 /**
- * A queue that keeps the deltas of each key, and pops a key with all of them.
+ * A queue that keeps the deltas of each key, oldest first, and pops the keys in the order in which they first got
+ * one, each with all of its deltas. Nothing that happens to one object is lost or reordered; the order across
+ * keys is lost. A call that reads a key throws a {@linkcode KeyError} where the key function threw; one that
+ * queues an object a `TransformError` where the transform threw.
  *
  * Mirrors client-go's [`DeltaFIFO`](https://github.com/kubernetes/client-go/blob/v0.24.17/tools/cache/delta_fifo.go) of the 1.24 generation, with its `Store` side, `addIfNotPresent` and `ErrRequeue`.
  *
@@ -86,23 +77,13 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
     this.transform = options.transform;
   }
 
-  /**
-   * Queues an `Added` delta.
-   *
-   * @throws {KeyError} The key function threw.
-   * @throws {TransformError} The transform threw.
-   */
+  /** Queues an `Added` delta. */
   add(object: T): void {
     this.population.populate();
     this.#queueDelta("Added", object, "add");
   }
 
-  /**
-   * Queues an `Updated` delta, whether or not the object is known.
-   *
-   * @throws {KeyError} The key function threw.
-   * @throws {TransformError} The transform threw.
-   */
+  /** Queues an `Updated` delta, whether or not the object is known. */
   update(object: T): void {
     this.population.populate();
     this.#queueDelta("Updated", object, "update");
@@ -111,9 +92,6 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
   /**
    * Queues a `Deleted` delta; ignored when the key is neither queued nor known. Of two deletes in a row one
    * is kept: the one that was seen rather than a tombstone, else the older.
-   *
-   * @throws {KeyError} The key function threw.
-   * @throws {TransformError} The transform threw.
    */
   delete(object: Queued<T>): void {
     const key = this.#keyIn(object, "delete");
@@ -144,9 +122,6 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
   /**
    * Queues a `Replaced` (or `Sync`) delta for each object, and a tombstone for every key that is queued or
    * known and is not among them. One that throws keeps what it queued before.
-   *
-   * @throws {KeyError} The key function threw.
-   * @throws {TransformError} The transform threw.
    */
   replace(objects: readonly T[], _resourceVersion?: string): void {
     const keys = new Set<string>();
@@ -170,14 +145,10 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
       queuedDeletions++;
       this.#queueTombstone(key, this.#knownObjects!.getByKey(key));
     }
-    this.population.populateWith(() => keys.size + queuedDeletions);
+    this.population.populate(keys.size + queuedDeletions);
   }
 
-  /**
-   * Queues a `Sync` delta for every known object that has nothing queued.
-   *
-   * @throws {KeyError} The key function threw.
-   */
+  /** Queues a `Sync` delta for every known object that has nothing queued. */
   resync(): void {
     if (this.#knownObjects === undefined) return;
     for (const key of this.#knownObjects.listKeys()) {
@@ -201,11 +172,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
     return [...this.places];
   }
 
-  /**
-   * The queued deltas of an object's key: a new array.
-   *
-   * @throws {KeyError} The key function threw.
-   */
+  /** The queued deltas of an object's key: a new array. */
   get(object: Queued<T>): ObjectDeltas<T> | undefined {
     return this.getByKey(this.#keyIn(object, "get"));
   }

@@ -8,7 +8,7 @@ import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./po
 /**
  * A queue of keys in the order they first came, with the newest object of each: an object that changes while
  * it waits is popped once, at its old place, in its newest state. A delete takes the object out of the queue
- * unseen.
+ * unseen. A call throws a `KeyError`, and changes nothing, where the key function threw.
  *
  * Mirrors client-go's [`FIFO`](https://github.com/kubernetes/client-go/blob/v0.24.17/tools/cache/fifo.go) of the 1.24 generation, with `addIfNotPresent` and `ErrRequeue`.
  *
@@ -33,11 +33,7 @@ export class FIFO<T> extends PoppingQueue<T, string> {
     this.#keyFunc = keyFunc;
   }
 
-  /**
-   * Queues an object; where its key is queued already, the object takes the place of the older one.
-   *
-   * @throws {KeyError} The key function threw.
-   */
+  /** Queues an object; where its key is queued already, the object takes the place of the older one. */
   add(object: T): void {
     this.#put(keyOf(this.#keyFunc, object, "add"), object);
   }
@@ -47,20 +43,14 @@ export class FIFO<T> extends PoppingQueue<T, string> {
     this.#put(keyOf(this.#keyFunc, object, "update"), object);
   }
 
-  /**
-   * Queues an object unless its key is queued.
-   *
-   * @throws {KeyError} The key function threw.
-   */
+  /** Queues an object unless its key is queued. */
   addIfNotPresent(object: T): void {
-    this.#putIfNotPresent(keyOf(this.#keyFunc, object, "addIfNotPresent"), object);
+    this.#put(keyOf(this.#keyFunc, object, "addIfNotPresent"), object, false);
   }
 
   /**
    * Takes an object out of the queue: it will not be popped. Its key keeps its place: an object that is added
    * under it before that place is reached comes out there.
-   *
-   * @throws {KeyError} The key function threw.
    */
   delete(object: Keyed<T>): void {
     const key = keyOf(this.#keyFunc, object, "delete");
@@ -71,13 +61,11 @@ export class FIFO<T> extends PoppingQueue<T, string> {
   /**
    * Empties the queue and fills it with these objects, in their order; of several with one key the last
    * counts.
-   *
-   * @throws {KeyError} The key function threw; nothing was changed.
    */
   replace(objects: readonly T[], _resourceVersion?: string): void {
     const items = new Map<string, T>();
     for (const object of objects) items.set(keyOf(this.#keyFunc, object, "replace"), object);
-    this.population.populateWith(() => items.size);
+    this.population.populate(items.size);
     this.#items = items;
     this.places.clear();
     for (const key of items.keys()) this.places.push(key);
@@ -101,11 +89,7 @@ export class FIFO<T> extends PoppingQueue<T, string> {
     return [...this.#items.keys()];
   }
 
-  /**
-   * The queued object that has the key of the given one.
-   *
-   * @throws {KeyError} The key function threw.
-   */
+  /** The queued object that has the key of the given one. */
   get(object: Keyed<T>): T | undefined {
     return this.#items.get(keyOf(this.#keyFunc, object, "get"));
   }
@@ -115,17 +99,11 @@ export class FIFO<T> extends PoppingQueue<T, string> {
     return this.#items.get(key);
   }
 
-  #put(key: string, object: T): void {
+  #put(key: string, object: T, replaces = true): void {
     this.population.populate();
-    if (!this.#items.has(key)) this.places.push(key);
-    this.#items.set(key, object);
-    this.consumers.wakeAll();
-  }
-
-  #putIfNotPresent(key: string, object: T): void {
-    this.population.populate();
-    if (this.#items.has(key)) return;
-    this.places.push(key);
+    const isQueued = this.#items.has(key);
+    if (isQueued && !replaces) return;
+    if (!isQueued) this.places.push(key);
     this.#items.set(key, object);
     this.consumers.wakeAll();
   }
@@ -151,7 +129,7 @@ export class FIFO<T> extends PoppingQueue<T, string> {
   /** @internal */
   protected override failed(item: T, error: unknown): Failure | undefined {
     if (!(error instanceof ErrRequeue)) return { error };
-    this.#putIfNotPresent(keyOf(this.#keyFunc, item, "requeue"), item);
+    this.#put(keyOf(this.#keyFunc, item, "requeue"), item, false);
     return error.cause === undefined ? undefined : { error: error.cause };
   }
 }

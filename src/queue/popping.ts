@@ -9,41 +9,25 @@ import { FIFOClosedError } from "./errors.ts";
 import type { PopOptions, PopProcessFunc, SyncProcessFunc } from "./queue.ts";
 
 /** Whether the items of the first list were popped: populated, and none of them left. Latched once true. */
-export class InitialPopulation {
+class InitialPopulation {
   /** Open once the first list was popped. */
   readonly latch: Latch = new Latch();
   /** Whether anything was added. */
   isPopulated = false;
-  #remaining = 0;
-
   /** How many items of the first list are queued or in process. */
-  get remaining(): number {
-    return this.#remaining;
-  }
+  remaining = 0;
 
-  /** Something was added before any list: there is no first list to wait for. */
-  populate(): void {
+  /** Something was added; if it is the first list, so many items must be popped. */
+  populate(count = 0): void {
     if (this.isPopulated) return;
     this.isPopulated = true;
-    this.#check();
+    this.remaining = count;
+    this.popped(0);
   }
 
-  /** A list came; if it is the first, so many items must be popped. `count` is called only then. */
-  populateWith(count: () => number): void {
-    if (this.isPopulated) return;
-    this.#remaining = count();
-    this.populate();
-  }
-
-  /** `count` items were popped. */
   popped(count: number): void {
-    if (this.#remaining === 0) return;
-    this.#remaining = Math.max(0, this.#remaining - count);
-    this.#check();
-  }
-
-  #check(): void {
-    if (this.isPopulated && this.#remaining === 0) this.latch.open();
+    this.remaining = Math.max(0, this.remaining - count);
+    if (this.isPopulated && this.remaining === 0) this.latch.open();
   }
 }
 
@@ -64,60 +48,9 @@ const SLOW_DEPTH = 10;
 const SLOW_MS = 100;
 const SLOW_MAX_MS = 1_000;
 
-/**
- * Logs when processing took longer than 100 ms an item (1 s at most for a batch) while more than 10 others waited,
- * as client-go does (https://github.com/kubernetes/client-go/blob/master/tools/cache/delta_fifo.go): the consumer of a
- * queue must not block.
- */
-export class SlowTrace {
-  readonly #name: string;
-  readonly #logger: Logger;
-  readonly #clock: Clock;
-
-  constructor(options: SlowTraceOptions) {
-    this.#name = options.name ?? "";
-    this.#logger = options.logger ?? consoleLogger;
-    this.#clock = options.clock ?? realClock;
-  }
-
-  /** Whether a queue of this depth is watched at all. */
-  applies(depth: number): boolean {
-    return depth > SLOW_DEPTH;
-  }
-
-  /** The time, before the item is processed. */
-  start(): number {
-    return monotonicNow(this.#clock);
-  }
-
-  /** Logs if it took too long since `startMs`. */
-  end(startMs: number, depth: number, label: () => string, count = 1): void {
-    const tookMs = Math.round(monotonicNow(this.#clock) - startMs);
-    if (tookMs <= Math.min(SLOW_MS * count, SLOW_MAX_MS)) return;
-    let key: string;
-    try {
-      key = label();
-    } catch {
-      key = "(no key)";
-    }
-    this.#logger.warn(
-      `slow event handlers block the queue${
-        this.#name === "" ? "" : ` "${this.#name}"`
-      }: processing took ${tookMs} ms`,
-      { queue: this.#name, key, depth, count, tookMs, reason: "slow event handlers blocking the queue" },
-    );
-  }
-}
-
 /** An error to be reported: wrapped, since anything can be thrown. */
 export interface Failure {
   readonly error: unknown;
-}
-
-/** What is known when the processing of an item begins that may turn out to be slow. */
-interface Trace {
-  readonly depth: number;
-  readonly startMs: number;
 }
 
 /** What {@linkcode PoppingQueue.take} returns if the objects of all places were deleted. */
@@ -142,11 +75,11 @@ export abstract class PoppingQueue<I, P = unknown> {
   protected readonly consumers: Wakeup = new Wakeup();
   /** @internal */
   protected readonly population: InitialPopulation = new InitialPopulation();
-  readonly #slow: SlowTrace;
+  readonly #options: SlowTraceOptions;
   #closed = false;
 
   constructor(options: SlowTraceOptions) {
-    this.#slow = new SlowTrace(options);
+    this.#options = options;
   }
 
   /**
@@ -223,15 +156,14 @@ export abstract class PoppingQueue<I, P = unknown> {
    * @internal
    */
   protected async process(item: I, process: PopProcessFunc<I>, isInInitialList: boolean): Promise<I> {
-    const trace = this.#trace();
-    let failure: Failure | undefined;
+    const end = this.#begin(item);
     try {
       await process(item, isInInitialList);
     } catch (error) {
-      failure = this.failed(item, error);
+      end({ error });
+      return item;
     }
-    this.#processed(item, trace);
-    if (failure !== undefined) throw failure.error;
+    end();
     return item;
   }
 
@@ -241,26 +173,44 @@ export abstract class PoppingQueue<I, P = unknown> {
    * @internal
    */
   protected processNow(item: I, process: SyncProcessFunc<I>, isInInitialList: boolean): void {
-    const trace = this.#trace();
-    let failure: Failure | undefined;
+    const end = this.#begin(item);
     try {
       process(item, isInInitialList);
     } catch (error) {
-      failure = this.failed(item, error);
+      return end({ error });
     }
-    this.#processed(item, trace);
-    if (failure !== undefined) throw failure.error;
+    end();
   }
 
-  #trace(): Trace | undefined {
+  /** The processing of an item begins; call what it returns at its end, with what it threw. */
+  #begin(item: I): (thrown?: Failure) => void {
     const depth = this.places.length;
-    return this.#slow.applies(depth) ? { depth, startMs: this.#slow.start() } : undefined;
+    // As client-go does: https://github.com/kubernetes/client-go/blob/master/tools/cache/delta_fifo.go
+    const startMs = depth > SLOW_DEPTH ? monotonicNow(this.#options.clock ?? realClock) : undefined;
+    return (thrown) => {
+      const failure = thrown && this.failed(item, thrown.error);
+      this.finished(item);
+      if (startMs !== undefined) this.#reportSlow(item, startMs, depth);
+      if (failure !== undefined) throw failure.error;
+    };
   }
 
-  #processed(item: I, trace: Trace | undefined): void {
-    this.finished(item);
-    if (trace === undefined) return;
-    this.#slow.end(trace.startMs, trace.depth, () => this.labelOf(item), this.countOf(item));
+  #reportSlow(item: I, startMs: number, depth: number): void {
+    const { name = "", logger = consoleLogger, clock = realClock } = this.#options;
+    const tookMs = Math.round(monotonicNow(clock) - startMs);
+    const count = this.countOf(item);
+    if (tookMs <= Math.min(SLOW_MS * count, SLOW_MAX_MS)) return;
+    let key: string;
+    try {
+      key = this.labelOf(item);
+    } catch {
+      key = "(no key)";
+    }
+    const queue = name === "" ? "" : ` "${name}"`;
+    logger.warn(
+      `slow event handlers block the queue${queue}: processing took ${tookMs} ms`,
+      { queue: name, key, depth, count, tookMs, reason: "slow event handlers blocking the queue" },
+    );
   }
 
   /** Resolves once there is something to pop, or the queue is closed; rejects with the signal's reason. */

@@ -1,19 +1,13 @@
-/**
- * The queue that keeps all events in order.
- *
- * How it works. `items` is one list of deltas; nothing is merged. A relist has two forms. In atomic mode it
- * is one `ReplacedAll` delta (and a resync one `SyncAll`): the consumer compares it with its store and
- * applies it as one step, so that the store is always at one resourceVersion. Otherwise the queue itself
- * computes what the list no longer has, from what is queued and what the consumer knows, and queues
- * tombstones before the new objects.
- *
- * @module
- */
+/** The queue that keeps all events in order. */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/object.ts";
-import { TransformError } from "../store/errors.ts";
-import { type OnTransformFailure, transformedAll, type TransformFunc } from "../store/transform.ts";
+import {
+  type OnTransformFailure,
+  transformed,
+  transformedAll,
+  type TransformFunc,
+} from "../store/transform.ts";
 import type { Delta, Deltas } from "./delta.ts";
 import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncProcessFunc } from "./queue.ts";
@@ -33,12 +27,7 @@ export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
   readonly batchSize?: number;
 }
 
-/**
- * Options of {@linkcode RealFIFO}: atomic, or with the objects that the consumer knows.
- *
- * client-go's `UnlockWhileProcessing` has no counterpart: there is no lock to give up, and a process callback
- * may always write to the queue.
- */
+/** Options of {@linkcode RealFIFO}: atomic, or with the objects that the consumer knows. */
 export type RealFIFOOptions<T> =
   & RealFIFOCommonOptions<T>
   & (
@@ -66,9 +55,15 @@ export type RealFIFOOptions<T> =
 const DEFAULT_BATCH_SIZE = 1_000;
 
 /**
- * A queue of deltas in the order they happened, across all keys.
+ * A queue of deltas in the order they happened, across all keys; nothing is merged. `pop` returns one delta at a
+ * time.
  *
- * Every `delete` is queued, also of an unknown object; two are two. `pop` returns one delta at a time.
+ * In atomic mode a relist is one `ReplacedAll` delta, which the consumer compares with its store and applies as
+ * one step. Otherwise the queue itself finds out what the list no longer has, from what is queued and what the
+ * consumer knows.
+ *
+ * A call that reads a key throws a `KeyError` where the key function threw; one that queues an object a
+ * `TransformError` where the transform threw.
  *
  * Mirrors client-go's [`RealFIFO`](https://github.com/kubernetes/client-go/blob/master/tools/cache/the_real_fifo.go), today's default.
  *
@@ -134,42 +129,27 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     return this.places.length;
   }
 
-  /**
-   * Queues an `Added` delta.
-   *
-   * @throws {KeyError} The key function threw.
-   * @throws {TransformError} The transform threw.
-   */
+  /** Queues an `Added` delta. */
   add(object: T): void {
-    this.#populate();
+    this.population.populate();
     this.#queueDelta("Added", object, "add");
   }
 
-  /**
-   * Queues an `Updated` delta, whether or not the object is known.
-   *
-   * @throws {KeyError} The key function threw.
-   * @throws {TransformError} The transform threw.
-   */
+  /** Queues an `Updated` delta, whether or not the object is known. */
   update(object: T): void {
-    this.#populate();
+    this.population.populate();
     this.#queueDelta("Updated", object, "update");
   }
 
-  /**
-   * Queues a `Deleted` delta, whether or not the object is known.
-   *
-   * @throws {KeyError} The key function threw.
-   * @throws {TransformError} The transform threw.
-   */
+  /** Queues a `Deleted` delta, whether or not the object is known. */
   delete(object: Queued<T>): void {
-    this.#populate();
+    this.population.populate();
     this.#queueDelta("Deleted", object, "delete");
   }
 
   /** Queues a `Deleted` delta of a tombstone, whether or not the object is known. */
   deleteKey(key: string, resourceVersion?: string): void {
-    this.#populate();
+    this.population.populate();
     let lastKnown = this.#knownObjects?.getByKey(key); // without known objects, the consumer knows
     if (this.#knownObjects !== undefined) {
       for (const delta of this.places) {
@@ -184,21 +164,15 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
    * consumer to report, as in client-go. Otherwise: queues a tombstone for every queued key (unless its last
    * delta is a delete) and every known key that is not in the list, then a `Replaced` delta for each object.
    *
-   * @throws {KeyError} The key function threw; nothing was queued. Not in an atomic queue.
-   * @throws {TransformError} The transform threw; an atomic queue has queued nothing.
+   * What throws has queued nothing, but for a transform in a queue that is not atomic.
    */
   replace(objects: readonly T[], resourceVersion: string): void {
     if (this.#knownObjects === undefined) this.#replaceAll(objects, resourceVersion);
     else this.#replaceEach(objects, this.#knownObjects);
-    this.population.populateWith(() => this.places.length);
+    this.population.populate(this.places.length);
   }
 
-  /**
-   * Atomic: queues one `SyncAll` delta. Otherwise: a `Sync` delta for every known object that has nothing
-   * queued.
-   *
-   * @throws {KeyError} The key function threw.
-   */
+  /** Atomic: queues one `SyncAll` delta. Otherwise: a `Sync` delta for every known object that has nothing queued. */
   resync(): void {
     if (this.#knownObjects === undefined) {
       this.#push({ type: "SyncAll", object: {} });
@@ -330,17 +304,9 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   ): void {
     this.#keyIn(object, operation);
     if (this.transform !== undefined && type !== "Sync" && !(object instanceof DeletedFinalStateUnknown)) {
-      try {
-        object = this.transform(object);
-      } catch (error) {
-        throw new TransformError(object, error);
-      }
+      object = transformed(this.transform, object);
     }
     this.#push({ type, object } as Delta<T>);
-  }
-
-  #populate(): void {
-    if (!this.population.isPopulated) this.population.populate();
   }
 
   #shift(): Delta<T> | undefined {

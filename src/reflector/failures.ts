@@ -8,7 +8,7 @@ import { failureInWords, NetworkError, networkErrorOf } from "../meta/request.ts
 import { isExpired, isInternalError, isTooManyRequests, statusErrorOf } from "../meta/status.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import type { Moment } from "../util/clock.ts";
-import type { FailedTry, ReflectorError, ReflectorOutage } from "./status.ts";
+import type { FailedTry, ReflectorError, ReflectorOutage, StreamPause } from "./status.ts";
 
 /**
  * A watch was closed less than a second after its request, without a single event.
@@ -81,7 +81,6 @@ export interface Failures {
   readonly outage: Outage | undefined;
 }
 
-/** Nothing has failed. */
 export const NO_FAILURES: Failures = {
   failure: undefined,
   lastEnd: undefined,
@@ -122,8 +121,7 @@ export function afterInternalError(
 /**
  * A time in which a server cannot be read. It begins with the first request that fails, and is over when a
  * watch is open again: a list alone does not end it, as a server that lets its clients list and not watch
- * would otherwise be lost and found each minute. It is logged once at each end. In between, only a failure of
- * another kind is logged: that a server which was away is back, and refuses, is news.
+ * would otherwise be lost and found each minute. It is logged at each end, and once for each kind of failure.
  */
 export interface Outage extends ReflectorOutage {
   readonly sinceMs: number;
@@ -168,10 +166,7 @@ export function lastTryOf({ outage }: Failures): FailedTry | undefined {
   return outage && { error: outage.last, failedTries: outage.failedTries };
 }
 
-/**
- * The next try comes after so many milliseconds, if it is known: time for the line about the failure before
- * it, unless the log has it.
- */
+/** The line about the failure before the next try, which comes after `delayMs`; none if the log has it. */
 export function outageLine(
   failures: Failures,
   delayMs: number | undefined,
@@ -225,12 +220,11 @@ const LONGEST_ASKED_MS = 600_000;
 const SOON_EXPIRIES = 3;
 
 /**
- * The delay after a failure, in milliseconds. Delays grow until the reflector has been healthy - following
- * the server on an open watch - for two minutes on end. A try alone resets nothing, so a server that accepts
- * and then fails is not hammered. What the server asks for (`Retry-After`) is waited for, up to ten minutes,
- * and spread so that many clients do not come back at once. A server that says that a resourceVersion expired
- * is well, and waits for a list: that comes soon, however long the delays have grown, unless it says so again
- * and again.
+ * The delay after a failure, in milliseconds. Delays grow until the reflector has followed the server on open
+ * watches for two minutes on end; a try alone resets nothing, so a server that accepts and then fails is not
+ * hammered. What the server asks for (`Retry-After`) is waited for, up to ten minutes, and spread so that many
+ * clients do not come back at once. A server that says that a resourceVersion expired is well, and waits for a
+ * list: that comes soon, unless it says so again and again.
  */
 export function delayAfter(
   failures: Failures,
@@ -255,22 +249,17 @@ export function delayAfter(
 /**
  * What streams have come to so far.
  *
- * A stream that does not finish may be a passing fault of the network, or a trap: a proxy that drops
- * bookmarks, ends every answer after seconds, or resets requests that it does not know, and will do so for
- * ever. A stream that is refused may mean that the server is away or busy; or that it never has the room for
- * a stream that it has for a list. What distinguishes the two is a list: where that succeeds after streams
- * have failed, the server is well, and the streams are at fault. Then lists take their place for a time,
- * which doubles each time that a stream fails again.
+ * A stream that does not finish, or is refused, may be a passing fault; or a trap, such as a proxy that drops
+ * bookmarks or ends every answer after seconds, and will do so for ever. What distinguishes the two is a list:
+ * where that succeeds after streams have failed, the server is well, and the streams are at fault. Then lists
+ * take their place for a time, which doubles each time that a stream fails again.
  */
 export interface StreamTrial {
   /** How many in a row did not finish. */
   readonly unfinished: number;
   /** How long they took together, in milliseconds. */
   readonly unfinishedMs: number;
-  /**
-   * When the first one failed since one finished or a list decided, for whatever reason, in the clock's
-   * milliseconds.
-   */
+  /** When the first one failed since one finished or a list decided, in the clock's milliseconds. */
   readonly failingSinceMs?: number;
   /** What ended the last one, while the list that follows it decides whether streams are at fault. */
   readonly suspicion?: Suspicion;
@@ -280,27 +269,15 @@ export interface StreamTrial {
   readonly pausedUntilMs?: number;
 }
 
-/** What may be wrong with streams. */
-export interface Suspicion {
-  /** What they did. */
-  readonly cause: "unfinished" | "refused";
-  /** What ended the last one. */
-  readonly message: string;
-}
+/** What may be wrong with streams: what they did, and what ended the last one. */
+type Suspicion = Pick<StreamPause, "cause" | "message">;
 
-/** Lists take the place of streams from now on. */
-export interface StreamPauseBegin {
-  /** What the streams did. */
-  readonly cause: "stalled" | "unfinished" | "refused";
-  /** What ended the last one. */
-  readonly message: string;
-  /** For how long, in milliseconds. */
+/** Lists take the place of streams from now on, for so many milliseconds; `isRepeated`: not the first time. */
+export interface StreamPauseBegin extends Pick<StreamPause, "cause" | "message"> {
   readonly ms: number;
-  /** Whether they did so before, and a stream that was tried after that time did not finish either. */
   readonly isRepeated: boolean;
 }
 
-/** Nothing is held against streams. */
 export const NEW_TRIAL: StreamTrial = { unfinished: 0, unfinishedMs: 0, pauseMs: 0 };
 
 /** So many in a row, */
@@ -317,10 +294,7 @@ export function isPaused(trial: StreamTrial, nowMs: number): boolean {
   return trial.pausedUntilMs !== undefined && nowMs < trial.pausedUntilMs;
 }
 
-/**
- * A stream did not finish, for a reason that may be its own. Whether a list has to decide now, is whether
- * there is a suspicion afterwards: what was held against streams before stays until one finishes.
- */
+/** A stream did not finish, for a reason that may be its own. A suspicion afterwards: a list has to decide. */
 export function afterUnfinished(
   trial: StreamTrial,
   nowMs: number,
@@ -329,11 +303,9 @@ export function afterUnfinished(
   const unfinished = trial.unfinished + 1;
   const unfinishedMs = trial.unfinishedMs + lastedMs;
   const isSuspect = unfinished >= MOST_UNFINISHED || unfinishedMs >= LONGEST_UNFINISHED_MS;
-  const failing = afterFailure({ ...trial, unfinished, unfinishedMs }, nowMs, {
-    cause: "unfinished",
-    message,
-  });
-  return isSuspect ? { ...failing, suspicion: { cause: "unfinished", message } } : failing;
+  const suspicion: Suspicion = { cause: "unfinished", message };
+  const failing = afterFailure({ ...trial, unfinished, unfinishedMs }, nowMs, suspicion);
+  return isSuspect ? { ...failing, suspicion } : failing;
 }
 
 /** A stream was refused, as lists may be as well: streams are suspected only where that continues. */
@@ -358,11 +330,10 @@ export function trialAfterList(
   return failed ? { trial: rest } : pauseStreams(rest, nowMs, suspicion);
 }
 
-/** Streams are at fault. */
 export function pauseStreams(
   trial: StreamTrial,
   nowMs: number,
-  why: Pick<StreamPauseBegin, "cause" | "message">,
+  why: Suspicion,
 ): { readonly trial: StreamTrial; readonly pause: StreamPauseBegin } {
   const { failingSinceMs: _, ...rest } = trial;
   const ms = trial.pauseMs === 0 ? FIRST_PAUSE_MS : Math.min(trial.pauseMs * 2, LAST_PAUSE_MS);

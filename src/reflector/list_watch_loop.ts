@@ -1,17 +1,6 @@
 /**
  * The loop of a reflector, and the owner of its state and its I/O. `transition` decides on each step (the
- * chart is in state.ts); the loop does it, and passes the outcome back:
- *
- * - **stream** (watch_list.ts): a watch that begins with every present object. They are gathered until the
- *   end bookmark, then replace the store in one call; the same connection continues as the watch.
- * - **list** (pager.ts): page by page, then one `replace`.
- * - **watch** (open_watch.ts): each batch of events is written in one turn (store_writer.ts). The resync
- *   timer runs only here.
- * - **back off**: jittered, abortable. Everything that ends a cycle leads here; only the signal ends the
- *   loop.
- *
- * Where a snapshot is there, its content comes first, as a list would, and the first cycle begins with a
- * watch (**probe**, then **watch**).
+ * chart is in state.ts); the loop does it, and passes the outcome back. Only the signal ends it.
  *
  * @module
  */
@@ -33,7 +22,7 @@ import {
 } from "./failures.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import { type OpenWatch, openWatch } from "./open_watch.ts";
-import { listAllPages, listAttempt, listOptions, type PagerOptions, requestList } from "./pager.ts";
+import { listAllPages, listAttempt, type PagerOptions, requestList } from "./pager.ts";
 import { hasReceived } from "./position.ts";
 import {
   type ReflectorOptions,
@@ -351,7 +340,7 @@ export class ListWatchLoop<T> {
   async #list(signal: AbortSignal, step: Extract<Step, { do: "list" }>): Promise<Step> {
     const attempt = step.again ?? listAttempt(this.#state, this.#settings.watchListPageSize);
     const again = step.again !== undefined;
-    const options = listOptions(attempt, { again });
+    const options = again ? { resourceVersion: "", limit: attempt.limit } : attempt;
     this.#enter("listing", { items: 0 });
     let received: Moment | undefined;
     const stored = this.#metrics?.listBegins();
@@ -361,11 +350,14 @@ export class ListWatchLoop<T> {
         this.#metrics?.onListBytes(bytes);
       };
       const pages = {
-        list: (page: ListOptions) => requestList(this.#source, { ...page, signal }, this.#settings, onBytes),
+        list: async (page: ListOptions) => {
+          const answer = await requestList(this.#source, { ...page, signal }, this.#settings, onBytes);
+          refuseTable(answer);
+          return answer;
+        },
       };
-      const pager: PagerOptions<T> = {
+      const pager: PagerOptions = {
         signal,
-        checkPage: refuseTable,
         onPage: (items, remaining) =>
           this.#enter("listing", remaining === undefined ? { items } : { items, remaining }),
       };

@@ -14,14 +14,12 @@ const DEADLINE_GRACE_MS = 5_000;
 /** How often an open watch looks whether the program was suspended. */
 const LOOK_MS = 15_000;
 
-/** What takes the batches of a watch. */
-export interface WatchWriter<T> {
-  /** Writes a batch; what it throws ends the watch. */
+/** What writes the batches of a watch; what it throws ends the watch. */
+interface WatchWriter<T> {
   write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void;
 }
 
-/** Options of {@linkcode OpenWatch.follow}. */
-export interface FollowOptions {
+interface FollowOptions {
   /** How long a watch on which bookmarks come may be silent, in milliseconds. */
   readonly bookmarkSilenceMs: number;
   /** Whether bookmarks are expected before the first one has come. */
@@ -86,9 +84,9 @@ export async function openWatch<T>(
  * An open watch, read batch by batch. The streamed list reads it up to the end bookmark and puts the rest of
  * that batch back; then it is followed: one connection serves both.
  *
- * While it is followed, it ends itself where its peer is dead: where the server should have ended it by its
- * timeout, where nothing comes for longer than bookmarks are apart, or where the program was suspended, while
- * it was requested as well. A connection that was cut half-open shows no other sign.
+ * While it is followed, it ends itself where its peer is dead, as a connection that was cut half-open shows no
+ * other sign: where the server should have ended it by its timeout, where nothing comes for longer than
+ * bookmarks are apart, or where the program was suspended.
  */
 export class OpenWatch<T> {
   readonly #clock: Clock;
@@ -121,7 +119,6 @@ export class OpenWatch<T> {
     this.deadlineMs = this.#lookedMonotonicMs + longestMs;
   }
 
-  /** The server has answered. */
   begin(stream: WatchStream<T>): void {
     this.#iterator = stream[Symbol.asyncIterator]();
   }
@@ -148,14 +145,13 @@ export class OpenWatch<T> {
     if (items.length > 0) this.#unread = items;
   }
 
-  /** Ends the watch with this reason: the reader receives it. */
+  /** Ends the watch with a reason, which the reader receives. */
   end(reason: unknown): void {
     this.#link.abort(reason);
   }
 
   /**
    * Hands each batch to the writer, within the turn it arrives, until the watch ends; then it is closed.
-   * Meanwhile the watch ends itself where its peer is dead, or a relist is due.
    *
    * @returns The error that ended it, also one that the writer threw; `undefined` where the server ended it
    * in good order.

@@ -6,7 +6,7 @@ import { NetworkError } from "../meta/request.ts";
 import { isResourceExpired } from "../meta/status.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
-import { type Deferred, deferred } from "../util/deferred.ts";
+import { Wakeup } from "../util/deferred.ts";
 import { Deque } from "../util/collections.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import type { ReflectorSettings } from "./reflector_options.ts";
@@ -33,14 +33,12 @@ export interface PagedList<T> {
  *
  * @category Reflector
  */
-export interface PagerOptions<T> extends ListWatchContext {
+export interface PagerOptions extends ListWatchContext {
   /**
    * Called after each page, with the number of items so far and how many are still to come, where the server
    * says.
    */
   readonly onPage?: (items: number, remaining: number | undefined) => void;
-  /** Looks at each page before its items are taken; throws to refuse the list. */
-  readonly checkPage?: (page: ListPage<T>) => void;
   /** Whether a continue token that ran out is answered by one list without a limit; true by default. */
   readonly fullListIfExpired?: boolean;
 }
@@ -71,21 +69,17 @@ export interface PagerOptions<T> extends ListWatchContext {
 export async function listAllPages<T>(
   source: Pick<ListerWatcher<T>, "list">,
   options: ListOptions,
-  pager: PagerOptions<T>,
+  pager: PagerOptions,
 ): Promise<PagedList<T>> {
-  const { signal, onPage, checkPage, fullListIfExpired = true } = pager;
+  const { signal, onPage, fullListIfExpired = true } = pager;
   const request = async (page: ListOptions, itemsBefore = 0): Promise<ListPage<T>> => {
     const answer = await source.list(page, { signal });
-    checkPage?.(answer);
     onPage?.(itemsBefore + answer.items.length, answer.metadata.remainingItemCount);
     return answer;
   };
-  const whole = ({ items, metadata, quarantined = [] }: ListPage<T>, paginated: boolean): PagedList<T> => ({
-    items,
-    metadata,
-    quarantined,
-    paginated,
-  });
+  const whole = ({ items, metadata, quarantined = [] }: ListPage<T>, paginated: boolean): PagedList<T> => {
+    return { items, metadata, quarantined, paginated };
+  };
   const first = await request(options);
   if (!first.metadata.continue) return whole(first, false);
   const items = first.items.slice();
@@ -163,97 +157,40 @@ export async function* eachListItem<T>(
     );
   }
   const link = linkedAbort(signal);
-  const pages = new PageBuffer<T>(pageBufferSize);
-  const filling = fill(source, { ...options, limit: options.limit || DEFAULT_PAGE_SIZE }, pages, link.signal);
+  const pages = new Deque<ListPage<T>>();
+  const changed = new Wakeup();
+  let end: { readonly error?: unknown } | undefined;
+  const fill = async () => {
+    const { resourceVersion: _, resourceVersionMatch: __, ...rest } = options;
+    const limit = options.limit || DEFAULT_PAGE_SIZE;
+    for (let next: ListOptions | undefined = { ...options, limit }; next !== undefined;) {
+      const page: ListPage<T> = await abortable(source.list(next, { signal: link.signal }), link.signal);
+      const token = page.metadata.continue;
+      next = token ? { ...rest, limit, continue: token } : undefined;
+      pages.push(page);
+      changed.wakeAll();
+      while (pages.length >= pageBufferSize) await changed.wait(link.signal);
+    }
+  };
+  const filling = fill().then(() => end = {}, (error) => end = { error }).then(() => changed.wakeAll());
   try {
-    for (let page = await pages.shift(); page !== undefined; page = await pages.shift()) {
-      for (const quarantined of page.quarantined ?? []) onQuarantined?.(quarantined);
-      yield* page.items;
+    for (;;) {
+      const page = pages.shift();
+      if (page !== undefined) {
+        changed.wakeAll();
+        for (const quarantined of page.quarantined ?? []) onQuarantined?.(quarantined);
+        yield* page.items;
+      } else if (end === undefined) {
+        await changed.wait(undefined);
+      } else {
+        if ("error" in end) throw end.error;
+        return;
+      }
     }
   } finally {
     link.unlink();
     link.abort(new DOMException("the list is no longer read", "AbortError"));
-    pages.close();
     await filling;
-  }
-}
-
-async function fill<T>(
-  source: Pick<ListerWatcher<T>, "list">,
-  options: ListOptions,
-  pages: PageBuffer<T>,
-  signal: AbortSignal,
-): Promise<void> {
-  const { resourceVersion: _, resourceVersionMatch: __, ...rest } = options;
-  let next: ListOptions | undefined = options;
-  try {
-    while (next !== undefined && !pages.isClosed) {
-      const page: ListPage<T> = await abortable(source.list(next, { signal }), signal);
-      const token = page.metadata.continue;
-      next = token ? { ...rest, continue: token } : undefined;
-      await pages.push(page);
-    }
-    pages.end();
-  } catch (error) {
-    pages.end({ error });
-  }
-}
-
-/** Pages between their requests and their reader. */
-class PageBuffer<T> {
-  readonly #size: number;
-  readonly #pages = new Deque<ListPage<T>>();
-  #end: { readonly error?: unknown } | undefined;
-  #closed = false;
-  #reader: Deferred<void> | undefined;
-  #room: Deferred<void> | undefined;
-
-  constructor(size: number) {
-    this.#size = size;
-  }
-
-  /** Whether the reader has left. */
-  get isClosed(): boolean {
-    return this.#closed;
-  }
-
-  /** Adds a page, and resolves when there is room for another. */
-  async push(page: ListPage<T>): Promise<void> {
-    this.#pages.push(page);
-    this.#reader?.resolve();
-    while (this.#pages.length >= this.#size && !this.#closed) {
-      this.#room = deferred();
-      await this.#room.promise;
-    }
-  }
-
-  /** No page will follow: it was the last one, or a request failed. */
-  end(end: { readonly error?: unknown } = {}): void {
-    this.#end = end;
-    this.#reader?.resolve();
-  }
-
-  /** The next page; `undefined` at the end. */
-  async shift(): Promise<ListPage<T> | undefined> {
-    for (;;) {
-      const page = this.#pages.shift();
-      if (page !== undefined) {
-        this.#room?.resolve();
-        return page;
-      }
-      if (this.#end !== undefined) {
-        if ("error" in this.#end) throw this.#end.error;
-        return undefined;
-      }
-      this.#reader = deferred();
-      await this.#reader.promise;
-    }
-  }
-
-  /** The reader has left. */
-  close(): void {
-    this.#closed = true;
-    this.#room?.resolve();
   }
 }
 
@@ -314,29 +251,15 @@ export async function requestList<T>(
  * holds) at first, and the most recent data when that floor is unavailable. A floor is requested without a
  * limit, so that the server's cache can answer; unless a page size was set.
  *
- * To a server, a limit makes a version an exact one. Where a list in pages only brought what was known, and
- * has to be repeated, the next one says that it wants a floor: or else it would bring the same again, the
- * watch from there would fail again, and so on. The same where a watch ended at a frame that could not be
- * decoded.
+ * To a server, a limit makes a version an exact one. Where such a list brought only what was known, or a watch
+ * ended at a frame that could not be decoded, the next list says that it wants a floor: or it would bring the
+ * same again, and the watch from there would fail again.
  */
 export function listAttempt(state: ReflectorState, pageSize: number): ListAttempt {
-  const requestedResourceVersion = state.isResourceVersionUnavailable
-    ? ""
-    : state.position.resourceVersion || "0";
-  const isFloor = requestedResourceVersion !== "" && requestedResourceVersion !== "0";
+  const resourceVersion = state.isResourceVersionUnavailable ? "" : state.position.resourceVersion || "0";
+  const isFloor = resourceVersion !== "" && resourceVersion !== "0";
   const limit = pageSize || (isFloor && !state.paginatedResult ? 0 : DEFAULT_PAGE_SIZE);
-  return limit > 0 && state.exactResourceVersion === requestedResourceVersion
-    ? { requestedResourceVersion, limit, resourceVersionMatch: "NotOlderThan" }
-    : { requestedResourceVersion, limit };
-}
-
-/** What an attempt asks for; `again`: the most recent data instead. */
-export function listOptions(attempt: ListAttempt, { again }: { readonly again: boolean }): ListOptions {
-  const { limit, requestedResourceVersion, resourceVersionMatch } = attempt;
-  if (again) return { resourceVersion: "", limit };
-  return {
-    resourceVersion: requestedResourceVersion,
-    limit,
-    ...(resourceVersionMatch === undefined ? {} : { resourceVersionMatch }),
-  };
+  return limit > 0 && state.exactResourceVersion === resourceVersion
+    ? { resourceVersion, limit, resourceVersionMatch: "NotOlderThan" }
+    : { resourceVersion, limit };
 }

@@ -1,8 +1,4 @@
-/**
- * What a reflector knows of the content of its store: how far it is, whether the server still says how far it
- * is itself, and what was lost. Pure: the fields of the state (state.ts) and what changes them.
- * @module
- */
+/** How far a store is, whether the server still says how far it is itself, and what was lost. Pure. */
 
 import { hasReached } from "../meta/merged_version.ts";
 import { isOlder } from "../meta/object.ts";
@@ -44,7 +40,6 @@ export interface Position {
   lastBookmarkTimeMs: number | undefined;
 }
 
-/** The position before the first list. */
 export const NO_POSITION: Readonly<Position> = {
   resourceVersion: "",
   olderVersion: undefined,
@@ -101,10 +96,7 @@ export function reach(position: Position, resourceVersion: string, neverGoesBack
   position.olderVersion = undefined;
 }
 
-/**
- * Whether a bookmark of this version goes back: it was sent again; or the server has started a new history,
- * of which only later changes would arrive.
- */
+/** Whether a bookmark goes back: it was sent again, or the server has started a new history. */
 export function goesBack(position: Position, resourceVersion: string): boolean {
   return isOlder(resourceVersion, position.resourceVersion) ||
     isOlder(resourceVersion, position.completeVersion);
@@ -121,11 +113,10 @@ export function provenAt(position: Position, resourceVersion: string, neverGoesB
  * The bookmarks of one watch after another.
  *
  * A server that was restored from a backup accepts a watch from a version that it has not reached again, and
- * sends nothing of what happens up to it, bookmarks neither:
- * https://github.com/kubernetes/kubernetes/issues/107457. So where bookmarks came, and a new watch that was
- * long enough for one (or several that were together) brings none, everything is listed, once: a server that
- * sends no bookmarks any more gives the same list, and its silence means nothing from then on. A single
- * bookmark is no rhythm yet: then it takes a second silent watch.
+ * sends nothing up to it, bookmarks neither: https://github.com/kubernetes/kubernetes/issues/107457. So where
+ * bookmarks came, and new watches that together were long enough for one bring none, everything is listed,
+ * once; the silence means nothing from then on. A single bookmark is no rhythm yet: then it takes a second
+ * silent watch.
  */
 export interface BookmarkRhythm {
   /**
@@ -141,7 +132,6 @@ export interface BookmarkRhythm {
   readonly hasListed: boolean;
 }
 
-/** The rhythm before the first watch. */
 export const NO_RHYTHM: BookmarkRhythm = {
   isExpected: true,
   bookmarks: 0,
@@ -151,8 +141,8 @@ export const NO_RHYTHM: BookmarkRhythm = {
 };
 
 /**
- * Everything was listed; `byBookmark`: a bookmark said that it was all; `wasAway`: after tries that failed, so that the
- * silence before them may have been a server that was away, and says nothing about bookmarks.
+ * Everything was listed; `byBookmark`: a bookmark said that it was all; `wasAway`: after tries that failed, so
+ * that the silence before them says nothing about bookmarks.
  */
 export function rhythmAfterList(
   rhythm: BookmarkRhythm,
@@ -162,15 +152,10 @@ export function rhythmAfterList(
   return { ...rhythm, isExpected: rhythm.isExpected || wasAway, bookmarks, silentMs: 0, silentWatches: 0 };
 }
 
-/** A watch is over; `isDue`: everything is to be listed. */
+/** A watch is over; `silenceMs` is long enough for a bookmark; `isDue`: everything is to be listed. */
 export function rhythmAfterWatch(
   rhythm: BookmarkRhythm,
-  { bookmarks, lastedMs, silenceMs }: {
-    readonly bookmarks: number;
-    readonly lastedMs: number;
-    /** How long a watch lasts that must have brought a bookmark. */
-    readonly silenceMs: number;
-  },
+  { bookmarks, lastedMs, silenceMs }: Readonly<Record<"bookmarks" | "lastedMs" | "silenceMs", number>>,
 ): { readonly rhythm: BookmarkRhythm; readonly isDue: boolean } {
   if (bookmarks > 0) {
     return { rhythm: { ...NO_RHYTHM, bookmarks: rhythm.bookmarks + bookmarks }, isDue: false };
@@ -196,7 +181,6 @@ export interface Losses {
   readonly lastLossMs: number | undefined;
 }
 
-/** Nothing was lost. */
 export const NO_LOSSES: Losses = { relistDueMs: undefined, delayMs: FIRST_RELIST_MS, lastLossMs: undefined };
 
 /**

@@ -10,23 +10,17 @@ import type { Metrics } from "../util/metrics.ts";
 /** The most causes of broken frames that are logged once each: more than one server has. */
 const MOST_CAUSES = 100;
 
-/** Options of {@linkcode Quarantine}. */
-export interface QuarantineOptions {
-  /** For log lines and metrics. */
+interface QuarantineOptions {
   readonly name: string;
   readonly logger?: Logger;
   readonly metrics?: Metrics;
-  /** As in `ReflectorOptions`. */
   readonly onQuarantined?: (quarantined: Quarantined) => void;
 }
 
 /**
- * The one sink of what could not be accepted, from the socket to the store. The owner of a pipeline (an
- * informer, a controller, or a reflector on its own) makes it and hands it to the reflector and to the code
- * that applies deltas; both add to it, and neither knows the other.
- *
- * It counts, measures, and reports each object; keeps the ledger of their keys; and passes on that changes
- * were lost, so that a relist repairs them.
+ * The one sink of what could not be accepted, from the socket to the store: the reflector and the code that
+ * applies deltas add to it, and neither knows the other. It counts, measures, and reports each object; keeps
+ * the ledger of their keys; and passes on that changes were lost, so that a relist repairs them.
  */
 export class Quarantine {
   readonly #options: QuarantineOptions;
@@ -34,9 +28,7 @@ export class Quarantine {
   readonly #keys = new Map<string, string | undefined>();
   /**
    * The ledger: the keys, and the last versions, of objects that were quarantined since the last list, and of
-   * which no later state was accepted; empty in the ordinary case. The reflector deletes such an object by its
-   * key, as it may be in no store. The code that applies deltas notifies no handler of the delete of such an
-   * object where the store has none: no handler has received it.
+   * which no later state was accepted. Such an object may be in no store, and handlers may not know it.
    */
   readonly keys: ReadonlyMap<string, unknown> = this.#keys;
   readonly #brokenFrames = new Set<string>();
@@ -131,13 +123,10 @@ export class Quarantine {
   #report(quarantined: Quarantined): void {
     const { name, onQuarantined } = this.#options;
     if (onQuarantined !== undefined) {
-      callGuarded(() => onQuarantined(quarantined), (error) => {
-        this.#logger.error(`${name}: onQuarantined threw: ${errorMessage(error)}`, {
-          reflector: name,
-          error,
-        });
+      return callGuarded(() => onQuarantined(quarantined), (error) => {
+        const fields = { reflector: name, error };
+        this.#logger.error(`${name}: onQuarantined threw: ${errorMessage(error)}`, fields);
       });
-      return;
     }
     const { key, path, reason } = quarantined;
     const which = key === undefined ? "an object" : JSON.stringify(key);
@@ -154,17 +143,12 @@ export class Quarantine {
   }
 }
 
-/**
- * Whether a watch ended because a frame of it could not be decoded: it was no JSON, or over the size limit.
- */
+/** Whether a watch ended because a frame of it could not be decoded: no JSON, or over the size limit. */
 export function isBrokenFrame(error: unknown): boolean {
   return frameProblem(error) !== undefined;
 }
 
-/**
- * The report of a frame that could not be decoded, if that is what ended a watch. Nothing is known of the
- * frame, not even where the next one begins: the watch is over, and a list follows.
- */
+/** The report of a frame that could not be decoded, if that is what ended a watch; a list follows. */
 export function brokenFrame(error: unknown, receivedBytes: number): Quarantined | undefined {
   const problem = frameProblem(error);
   if (problem === undefined) return undefined;

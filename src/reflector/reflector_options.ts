@@ -5,6 +5,7 @@ import type { Quarantined } from "../meta/list_watch.ts";
 import type { GroupVersionKind } from "../meta/resource.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
 import { type Clock, realClock } from "../util/clock.ts";
+import { defined } from "../util/json.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import { requireNumbers } from "../util/require_number.ts";
@@ -82,9 +83,8 @@ export interface ReflectorOptions {
   /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
   /**
-   * Receives the error of each failed try, at once. What it throws is logged. Apart from that, the log has
-   * one warning when the server is lost (why, and when the next try comes) and one when it is back, however
-   * many tries lie between.
+   * Receives the error of each failed try, at once. What it throws is logged. The log has one warning when the
+   * server is lost and one when it is back, however many tries lie between.
    */
   readonly watchErrorHandler?: WatchErrorHandler;
   /**
@@ -105,11 +105,7 @@ export interface ReflectorOptions {
   readonly logger?: Logger;
 }
 
-/**
- * Refuses options that no reflector can work with. Times may be `Infinity`: that is never.
- *
- * @throws {RangeError} A number is negative, `NaN`, or infinite where that has no meaning.
- */
+/** @throws {RangeError} A number is negative, `NaN`, or infinite where that has no meaning. */
 export function checkReflectorOptions(name: string, options: ReflectorOptions): void {
   const { resyncPeriodMs, minWatchTimeoutMs, watchListPageSize } = options;
   const { watchListSilenceMs, watchListEndMs, openTimeoutMs, listTimeoutMs, bookmarkSilenceMs } = options;
@@ -192,23 +188,14 @@ export interface ReflectorWiring {
   readonly acceptIntake?: (list: { readonly hasAdvanced: boolean }) => boolean;
 }
 
-type Defaulted =
-  | "resyncPeriodMs"
-  | "minWatchTimeoutMs"
-  | "watchListPageSize"
-  | "useWatchList"
-  | "watchListSilenceMs"
-  | "watchListEndMs"
-  | "openTimeoutMs"
-  | "listTimeoutMs"
-  | "bookmarkSilenceMs"
-  | "maxInternalErrorRetryMs"
-  | "keyFunc"
-  | "clock"
-  | "random"
-  | "neverGoesBack";
+type Given = ReflectorOptions & ReflectorWiring;
+type Optional = "expectedKind" | "shouldResync" | "intake" | "holdText";
+/** Used by one part alone. */
+type Private =
+  | keyof Pick<ReflectorOptions, "watchErrorHandler" | "onQuarantined" | "backoff" | "metrics" | "logger">
+  | keyof Pick<ReflectorWiring, "knownObjects" | "snapshot" | "acceptIntake">;
 
-const DEFAULTS: Required<Pick<ReflectorOptions & ReflectorWiring, Defaulted>> = {
+const DEFAULTS: Required<Omit<Given, Optional | Private | "name" | "quarantine">> = {
   resyncPeriodMs: 0,
   minWatchTimeoutMs: 300_000,
   watchListPageSize: 0,
@@ -226,29 +213,19 @@ const DEFAULTS: Required<Pick<ReflectorOptions & ReflectorWiring, Defaulted>> = 
 };
 
 /** The options and the wiring of a reflector, with defaults: what its parts share. */
-export interface ReflectorSettings
-  extends
-    Required<Pick<ReflectorOptions & ReflectorWiring, Defaulted | "quarantine">>,
-    Pick<ReflectorOptions & ReflectorWiring, "expectedKind" | "shouldResync" | "intake" | "holdText"> {
-  readonly name: string;
-}
+export interface ReflectorSettings extends Required<Omit<Given, Optional | Private>>, Pick<Given, Optional> {}
 
-/**
- * Checks options, and adds what they leave out.
- *
- * @throws {RangeError} As {@linkcode checkReflectorOptions}.
- */
+/** Checks options, and adds what they leave out. */
 export function settingsOf(
   name: string,
   options: ReflectorOptions,
   wiring: ReflectorWiring,
 ): ReflectorSettings {
   checkReflectorOptions(name, options);
-  const given = Object.entries({ ...options, ...wiring }).filter(([, value]) => value !== undefined);
   return {
     quarantine: wiring.quarantine ?? new Quarantine({ ...options, name }),
     ...DEFAULTS,
-    ...Object.fromEntries(given),
+    ...defined({ ...options, ...wiring }),
     minWatchTimeoutMs: Math.max(options.minWatchTimeoutMs ?? 0, DEFAULTS.minWatchTimeoutMs),
     name,
   };

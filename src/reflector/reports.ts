@@ -2,6 +2,7 @@
 
 import { ageMs, type Clock, monotonicNow } from "../util/clock.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
+import { defined } from "../util/json.ts";
 import { consoleLogger, type LogFields, type Logger } from "../util/logger.ts";
 import type { MetricLabels, Metrics } from "../util/metrics.ts";
 import { codeOf } from "./failures.ts";
@@ -14,26 +15,25 @@ export function statusOf(state: ReflectorState, quarantined: number, clock: Cloc
   const { phase, position, failures, rhythm, nextRetryTimeMs, streamPause, progress } = state;
   const { resourceVersion, contact, lastEventTimeMs, lastBookmarkTimeMs } = position;
   const { attempt, lastError, outage } = failures;
-  return {
+  return defined<ReflectorStatus>({
     phase,
     resourceVersion,
     attempt,
     quarantined,
-    ...(lastEventTimeMs === undefined ? {} : { lastEventTimeMs }),
-    ...(lastBookmarkTimeMs === undefined ? {} : { lastBookmarkTimeMs }),
-    ...(contact === undefined ? {} : { lastContactTimeMs: contact.wallMs, lagMs: ageMs(contact, clock) }),
-    ...(rhythm.isExpected ? {} : { hasNoBookmarks: true }),
-    ...(nextRetryTimeMs === undefined ? {} : { nextRetryTimeMs }),
-    ...(lastError === undefined ? {} : { lastError }),
-    ...(streamPause === undefined ? {} : { streamPause }),
-    ...(outage === undefined
-      ? {}
-      : { outage: { sinceTimeMs: outage.sinceTimeMs, failedTries: outage.failedTries } }),
-    ...(progress === undefined ? {} : { progress }),
-  };
+    lastEventTimeMs,
+    lastBookmarkTimeMs,
+    lastContactTimeMs: contact?.wallMs,
+    lagMs: contact && ageMs(contact, clock),
+    hasNoBookmarks: rhythm.isExpected ? undefined : true,
+    nextRetryTimeMs,
+    lastError,
+    streamPause,
+    outage: outage && { sinceTimeMs: outage.sinceTimeMs, failedTries: outage.failedTries },
+    progress,
+  });
 }
 
-/** The most causes of failed watches that are distinguished: more than one server has. */
+/** More causes of failed watches than one server has. */
 const MOST_CAUSES = 100;
 
 /** Calls the user's callbacks, and writes to the log. What callbacks throw is logged. */
@@ -51,26 +51,22 @@ export class ReflectorReports {
     this.#logger = options.logger ?? consoleLogger;
   }
 
-  /** Adds a listener; the function returned takes it away. */
   listen(listener: (status: ReflectorStatus) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** The listeners receive the status. */
   notify(status: () => ReflectorStatus): void {
     if (this.#listeners.size === 0) return;
     const present = status();
     for (const listener of this.#listeners) this.#guarded("a status listener", () => listener(present));
   }
 
-  /** The watch error handler receives an error. */
   report(error: Error): void {
     const handler = this.#watchErrorHandler;
     if (handler !== undefined) this.#guarded("watchErrorHandler", () => handler(error));
   }
 
-  /** A line in the log. */
   log({ level, text, isOutage, once }: Omit<Extract<Effect, { do: "log" }>, "do">): void {
     const isNews = !once || !this.#warned.has(text);
     if (once && isNews && this.#warned.size < MOST_CAUSES) this.#warned.add(text);
@@ -96,19 +92,14 @@ export class ReflectorMetrics {
   readonly #metrics: Metrics;
   readonly #clock: Clock;
   readonly #labels: MetricLabels;
-  /** Counts the bytes of lists. */
-  readonly onListBytes: (bytes: number) => void;
-  /** Counts the bytes of watches. */
-  readonly onWatchBytes: (bytes: number) => void;
+  readonly onListBytes = (bytes: number): void => this.#count("reflector_list_bytes_total", bytes);
+  readonly onWatchBytes = (bytes: number): void => this.#count("reflector_watch_bytes_total", bytes);
   #cycles = 0;
 
   constructor(metrics: Metrics, name: string, clock: Clock) {
     this.#metrics = metrics;
     this.#clock = clock;
     this.#labels = { name };
-    const counter = (counted: string) => (bytes: number) => this.#count(counted, bytes);
-    this.onListBytes = counter("reflector_list_bytes_total");
-    this.onWatchBytes = counter("reflector_watch_bytes_total");
   }
 
   /** A cycle begins; `error` is what ended the one before, if something did. */
@@ -126,12 +117,10 @@ export class ReflectorMetrics {
     };
   }
 
-  /** A watch is open. */
   watchBegins(): void {
     this.#count("reflector_watches_total", 1);
   }
 
-  /** An open watch has ended. */
   watchEnds(lastedMs: number, items: number, isVeryShort: boolean): void {
     this.#observe("reflector_watch_duration_seconds", lastedMs / 1_000);
     this.#observe("reflector_items_per_watch", items);
@@ -143,7 +132,6 @@ export class ReflectorMetrics {
     this.#count("reflector_reconnects_total", 1, { reason: reasonOf(error) });
   }
 
-  /** An event was applied. */
   eventApplied(type: string): void {
     this.#count("reflector_events_total", 1, { type });
   }
@@ -154,7 +142,7 @@ export class ReflectorMetrics {
   }
 
   #count(name: string, value: number, labels?: MetricLabels): void {
-    this.#metrics.count(name, value, labels === undefined ? this.#labels : { ...this.#labels, ...labels });
+    this.#metrics.count(name, value, { ...this.#labels, ...labels });
   }
 
   #observe(name: string, value: number): void {

@@ -15,23 +15,14 @@
  *                                     expired, broken, refused
  * ```
  *
- * Where the store has the content of a snapshot, a cycle begins with `probe` instead: it compares the
- * server's version with the snapshot's, and leads to `watch`; or to `stream` or `list`, if the server has not
- * reached that version. So until the server has confirmed the content, or has refused to watch from its
- * version.
+ * A cycle lists (or streams the present objects) once and then watches for as long as it can. Where the store
+ * has the content of a snapshot, it begins with `probe` instead, which leads to `watch`; or to `stream` or
+ * `list`, if the server has not reached the snapshot's version.
  *
- * A cycle lists (or streams the present objects) once and then watches for as long as it can.
- *
- * - **The record**: the position, the rhythm of bookmarks and the losses (position.ts); failures, the outage,
- *   delays, and whether streams are at fault (failures.ts); what the next request asks for; phase and contact
- *   for the status.
- * - **The events**: an {@linkcode Outcome} ends a step and leads to the next (`transition`); an
- *   {@linkcode Incident} happens within one ({@linkcode noted}). Only the position moves without either, in
- *   place: the writer moves it with each event, after its write.
- * - **The steps** are done by the loop (list_watch_loop.ts): streams (watch_list.ts), lists (pager.ts),
- *   watches (open_watch.ts), delays; what they bring is written by the writer (store_writer.ts).
- * - **The {@linkcode Effect}s** are done by the loop as well: log lines, callbacks and metrics (reports.ts),
- *   the end of the open watch.
+ * An {@linkcode Outcome} ends a step and leads to the next (`transition`); an {@linkcode Incident} happens
+ * within one ({@linkcode noted}). Only the position moves without either, in place: the writer
+ * (store_writer.ts) moves it with each event, after its write. The loop (list_watch_loop.ts) does the steps
+ * and the {@linkcode Effect}s.
  *
  * @module
  */
@@ -76,8 +67,7 @@ export type Step =
 
 /** The first list of a cycle, which a second one repeats without its resourceVersion. */
 export interface ListAttempt {
-  /** The resourceVersion that the first one asked for. */
-  readonly requestedResourceVersion: string;
+  readonly resourceVersion: string;
   /** The page size; 0 for none. */
   readonly limit: number;
   /** Says that the version is a floor, where it would be taken for more than that. */
@@ -91,37 +81,23 @@ type DecidingSettings = Pick<
 
 /** All that a reflector knows. */
 export interface ReflectorState {
-  /** What the options decide. */
   readonly settings: DecidingSettings;
-  /** How far the store is. */
   readonly position: Position;
-  /** Whether the server says how far it is. */
   readonly rhythm: BookmarkRhythm;
-  /** What was lost, and when everything is listed again. */
   readonly losses: Losses;
-  /** What has failed: errors, the outage, what delays depend on. */
   readonly failures: Failures;
-  /** Whether streams are at fault, */
   readonly trial: StreamTrial;
-  /** and what the status says of it. */
   readonly streamPause: StreamPause | undefined;
-  /**
-   * The server no longer has, or does not have yet, that resourceVersion: ask for the most recent data
-   * instead.
-   */
+  /** The server no longer has the position, or not yet: ask for the most recent data. */
   readonly isResourceVersionUnavailable: boolean;
   /** The server pages even where its cache could answer: it has none, so keep paging. */
   readonly paginatedResult: boolean;
-  /**
-   * The floor that a list in pages asked for, and was given exactly; or one from which a watch cannot
-   * continue.
-   */
+  /** The floor that a list in pages was given exactly; or one from which a watch cannot continue. */
   readonly exactResourceVersion: string | undefined;
   /** The store has the content of a snapshot, from which it is watched, and not listed. */
   readonly resumption: Resumption | undefined;
   readonly watchesSinceList: number;
   readonly phase: ReflectorPhase;
-  /** How far a list is. */
   readonly progress: ReflectorStatus["progress"];
   readonly nextRetryTimeMs: number | undefined;
 }

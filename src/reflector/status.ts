@@ -29,18 +29,15 @@ export type ReflectorPhase =
  */
 export interface ReflectorError {
   readonly message: string;
-  /**
-   * The reason of a `Status` (`Forbidden`), of a network failure (`ConnectionRefused`), or an error's code.
-   */
+  /** The reason of a `Status` (`Forbidden`) or a network failure (`ConnectionRefused`), or an error's code. */
   readonly code: string;
   /** When, in milliseconds since the epoch. */
   readonly timeMs: number;
 }
 
 /**
- * Why lists take the place of streamed ones: those do not come to their end here. For an hour at first, and
- * twice as long each time (at most a day) that the one stream which is tried after that does not finish
- * either.
+ * Why lists take the place of streamed ones: for an hour at first, and twice as long, at most a day, each time
+ * that the one stream which is tried after that does not finish either.
  *
  * @category Reflector
  */
@@ -56,10 +53,7 @@ export interface StreamPause {
   readonly message: string;
   /** Since when, in milliseconds since the epoch. */
   readonly sinceTimeMs: number;
-  /**
-   * When a stream is tried again: with the first list that is due after that, in milliseconds since the
-   * epoch.
-   */
+  /** After this time the next list that is due is a stream again; in milliseconds since the epoch. */
   readonly untilTimeMs: number;
 }
 
@@ -100,24 +94,15 @@ export interface ReflectorStatus {
   readonly lastEventTimeMs?: number;
   /** When the last bookmark arrived. */
   readonly lastBookmarkTimeMs?: number;
-  /**
-   * The time of the last contact with the server: when the last bytes of a list, an event or a bookmark
-   * arrived. A watch that it opens is none: it says nothing of how far the server is.
-   */
+  /** When the last bytes of a list, an event or a bookmark arrived. A watch that is opened is no contact. */
   readonly lastContactTimeMs?: number;
   /**
    * How many milliseconds ago that was, when this status was taken; absent before the first contact. On a
-   * quiet resource, contacts are bookmarks, which come, about once a minute: up to that, a lag is ordinary.
-   *
-   * Measured by both clocks, of which the larger answer counts: the monotonic one stops while a computer is
-   * suspended, and the wall clock may be set back. Set forward, it makes the lag too large until the next
-   * contact.
+   * quiet resource, bookmarks come about once a minute: up to that, a lag is ordinary. Of the monotonic and
+   * the wall clock, the larger answer counts.
    */
   readonly lagMs?: number;
-  /**
-   * The server sends no bookmarks, as a watch has shown: a quiet resource has no contact. Absent while
-   * bookmarks are expected.
-   */
+  /** The server sends no bookmarks, as a watch has shown: a quiet resource has no contact. */
   readonly hasNoBookmarks?: true;
   /** How many tries in a row have failed; 0 while all is well. */
   readonly attempt: number;
@@ -125,10 +110,7 @@ export interface ReflectorStatus {
   readonly nextRetryTimeMs?: number;
   /** What went wrong last, if anything ever did. */
   readonly lastError?: ReflectorError;
-  /**
-   * Since when the server cannot be read, from the first request that failed until a watch is open; absent if
-   * it can.
-   */
+  /** While the server cannot be read: from the first request that failed until a watch is open. */
   readonly outage?: ReflectorOutage;
   /** How many objects were quarantined since the start, and frames of a watch that could not be decoded. */
   readonly quarantined: number;

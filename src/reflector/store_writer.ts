@@ -15,6 +15,7 @@ import type { ReflectorStore } from "../queue/queue.ts";
 import type { Store } from "../store/store.ts";
 import { type Moment, momentOf } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
+import { defined } from "../util/json.ts";
 import type { OpenWatch } from "./open_watch.ts";
 import { goesBack, noteContact, type Position, reach } from "./position.ts";
 import { brokenFrame } from "./quarantine.ts";
@@ -22,8 +23,7 @@ import type { ReflectorSettings, ReflectorWiring } from "./reflector_options.ts"
 import type { ReflectorMetrics, ReflectorReports } from "./reports.ts";
 import type { ReflectorState } from "./state.ts";
 
-/** What a {@linkcode StoreWriter} needs. */
-export interface StoreWriterOptions
+interface StoreWriterOptions
   extends
     Pick<ReflectorSettings, "clock" | "expectedKind" | "keyFunc" | "neverGoesBack" | "quarantine">,
     Pick<ReflectorWiring, "knownObjects"> {
@@ -41,11 +41,8 @@ type DataEvent<T> = Exclude<WatchEvent<T>, { type: "ERROR" }>;
  *
  * What cannot be applied (no metadata, another kind, a store that throws) is quarantined; the rest is
  * written. A list leaves the last accepted state of such an object; a quarantined change is lost, unless it
- * was a delete, which needs no more than the key.
- *
- * With `neverGoesBack` an event of an older version than the position is written, but leaves the position
- * where it is: what such an event is, decides the reader of the queue (`EventOrder`), which has the store to
- * compare it with.
+ * was a delete, which needs no more than the key. With `neverGoesBack` an event of an older version is written,
+ * and leaves the position where it is: the reader of the queue decides what it is.
  */
 export class StoreWriter<T> {
   readonly #store: ReflectorStore<T>;
@@ -133,23 +130,17 @@ export class StoreWriter<T> {
   /** Writes one event, unless it is quarantined before it reaches the store. */
   #apply(event: DataEvent<T>): void {
     const { expectedKind, metrics } = this.#options;
-    const metadata = metaOf(event.object);
-    const problem = metadata === undefined ? "it has no metadata" : objectProblem(event.object, expectedKind);
+    const problem = eventProblem(event.object, expectedKind);
     if (problem !== undefined) {
       return this.#quarantine({ reason: problem, path: "", eventType: event.type });
     }
-    const resourceVersion = metadata?.resourceVersion;
+    const resourceVersion = metaOf(event.object)?.resourceVersion;
     try {
       this.#write(event, resourceVersion);
     } catch (error) {
       const key = this.#keyOf(event.object);
-      this.#quarantine({
-        reason: errorMessage(error),
-        path: "",
-        eventType: event.type,
-        ...(key === undefined ? {} : { key }),
-        ...(resourceVersion === undefined ? {} : { resourceVersion }),
-      });
+      const eventType = event.type;
+      this.#quarantine(defined({ reason: errorMessage(error), path: "", eventType, key, resourceVersion }));
     }
     metrics?.eventApplied(event.type);
     const position = this.#position;
@@ -275,16 +266,12 @@ function isStore<T>(store: ReflectorStore<T>): store is Store<T> {
 
 /** What is wrong with an event's object, in words; `undefined` if it can be applied. */
 export function eventProblem(object: unknown, expected: GroupVersionKind | undefined): string | undefined {
-  return metaOf(object) === undefined ? "it has no metadata" : objectProblem(object, expected);
-}
-
-function objectProblem(object: unknown, expected: GroupVersionKind | undefined): string | undefined {
+  if (metaOf(object) === undefined) return "it has no metadata";
   const { kind, apiVersion } = object as KubernetesObject;
   if (isTableKind(apiVersion, kind)) return "it is a Table: objects were requested";
   if (expected !== undefined && (kind !== expected.kind || apiVersion !== groupVersion(expected))) {
-    return `expected ${groupVersion(expected)} ${expected.kind}, got ${apiVersion || "no apiVersion"} ${
-      kind || "and no kind"
-    }`;
+    const got = `${apiVersion || "no apiVersion"} ${kind || "and no kind"}`;
+    return `expected ${groupVersion(expected)} ${expected.kind}, got ${got}`;
   }
   return undefined;
 }
@@ -303,7 +290,7 @@ export function refuseTable(page: ListPage<unknown>): void {
 
 /**
  * How old the news of a batch are: bookmarks of a cache say when it had the last contact with its own server.
- * Events are news, but of one of several servers only where the resource is merged.
+ * Events are news, unless the resource is merged: then they are those of one of several servers.
  */
 function oldestNewsOf(batch: readonly WatchItem<unknown>[]): number {
   const last = batch.at(-1);

@@ -7,18 +7,9 @@
  * Linux or macOS), timers notice nothing, but the wall clock has leapt forward against it. A wall clock that
  * is set forward looks the same; one that is set back has no effect.
  *
- * What follows:
- *
- * - **Age** (`ageMs` in status.ts): the larger of what both clocks say has passed since the last contact with
- *   the server. It is worked out on request, by no timer: a program that was frozen reads the right age in
- *   its first turn. A wall clock that is set back makes nothing young; one that is set forward makes a copy
- *   look old until the next contact, within a minute where bookmarks come.
- * - **Silence** ({@linkcode Watchdog}): a limit that is found exceeded long after it was due says nothing
- *   about the peer. It starts again.
- * - **An open watch** (`OpenWatch`): its connection has probably died without a sign. It is opened again at
- *   once from where it was, which costs one request: no list, no delay, no failed try. What the old
- *   connection still held back is dropped unread: it is older than the stall, and would pass for news of the
- *   server.
+ * So an age (`ageMs` in status.ts) is the larger of what both clocks say, worked out on request; a silence
+ * ({@linkcode Watchdog}) that is found too long after it was due starts again; and an open watch (`OpenWatch`),
+ * whose connection has probably died without a sign, is opened again at once from where it was.
  *
  * @module
  */
@@ -31,11 +22,8 @@ import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 export const STALL_MS = 30_000;
 
 /**
- * Calls back once when it has not been fed for a time. Feeding costs a look at the clock, not a timer: the
- * one timer looks, when it fires, how long ago the last feeding was.
- *
- * One that fires long after it was due shows that the program was suspended, and nothing about what is
- * watched: it starts again.
+ * Calls back once when it has not been fed for a time. Feeding costs a look at the clock, not a timer. One that
+ * fires long after it was due shows that the program was suspended: it starts again.
  */
 export class Watchdog {
   readonly #clock: Clock;
@@ -56,12 +44,10 @@ export class Watchdog {
     this.#arm(limitMs);
   }
 
-  /** Something happened. */
   feed(): void {
     this.#fedMs = monotonicNow(this.#clock);
   }
 
-  /** Stops watching. */
   stop(): void {
     this.#clock.clearTimeout(this.#timer);
   }

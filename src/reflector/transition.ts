@@ -258,10 +258,10 @@ function afterList(
 ): Transition {
   if ("resourceVersion" in outcome) {
     const { resourceVersion, received = now, paginated, attempt } = outcome;
-    const isExact = attempt.limit > 0 && resourceVersion === attempt.requestedResourceVersion;
+    const isExact = attempt.limit > 0 && resourceVersion === attempt.resourceVersion;
     const known = {
       ...state,
-      paginatedResult: state.paginatedResult || (paginated && attempt.requestedResourceVersion === "0"),
+      paginatedResult: state.paginatedResult || (paginated && attempt.resourceVersion === "0"),
       exactResourceVersion: isExact ? resourceVersion : state.exactResourceVersion,
     };
     return go(listed(known, resourceVersion, { byBookmark: false, received }), { do: "watch" });

@@ -67,5 +67,5 @@ export {
   type ServiceOptions,
   type WorkloadOptions,
 } from "./builders.ts";
-export { seededRandom } from "../util/seeded_random.ts";
-export { FakeClock } from "../util/clock.ts";
+export { seededRandom } from "./seeded_random.ts";
+export { FakeClock } from "./fake_clock.ts";

@@ -1,7 +1,7 @@
 /** The options of the in-memory API server, with their defaults. */
 
 import { type Clock, realClock } from "../util/clock.ts";
-import { seededRandom } from "../util/seeded_random.ts";
+import { seededRandom } from "./seeded_random.ts";
 import type { CustomResource } from "./served_resources.ts";
 
 /** Options of {@linkcode InMemoryApiServer}. */

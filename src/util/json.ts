@@ -71,6 +71,11 @@ export function isPlainJson(value: unknown, depth: number = 0): boolean {
   return true;
 }
 
+/** A copy without the properties that are `undefined`. */
+export function defined<T extends object>(fields: T): T {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+}
+
 /**
  * What is wrong with a text that is not JSON: the position, or that it ends too early. The runtimes' messages
  * quote the text, which may be a Secret or a token.

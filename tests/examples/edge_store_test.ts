@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { WatchedStore } from "../../examples/edge/public/store.js";
 import { bearerTokenOf } from "../../src/hono/request/bearer_tokens.ts";
-import { FakeClock } from "../../src/util/clock.ts";
+import { FakeClock } from "../../src/testing/fake_clock.ts";
 import { FakeInformer, object } from "../hono/fake_informer.ts";
 
 const TOKEN = "a-token-of-the-page-0123";

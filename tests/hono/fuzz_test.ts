@@ -10,8 +10,9 @@ import { describe, it } from "node:test";
 import { Hono } from "hono";
 import { labelIndexFunc, silentLogger } from "@listwatch/cache";
 import type { Authorize, UserInfo } from "@listwatch/cache/hono";
-import { FakeClock, settle } from "../../src/util/clock.ts";
-import { seededRandom } from "../../src/util/seeded_random.ts";
+import { FakeClock } from "../../src/testing/fake_clock.ts";
+import { settle } from "../../src/util/clock.ts";
+import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { FakeInformer, object } from "./fake_informer.ts";
 import { readApi } from "./read_api.ts";
 

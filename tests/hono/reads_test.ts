@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Hono } from "hono";
-import { FakeClock } from "../../src/util/clock.ts";
+import { FakeClock } from "../../src/testing/fake_clock.ts";
 import { labelIndexFunc } from "@listwatch/cache";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";

@@ -3,7 +3,7 @@ import type { KubernetesObject } from "@listwatch/cache";
 import type { SnapshotChange, SnapshotStorage } from "@listwatch/cache/informer";
 import { type Disk, Machine, nameAndVersion } from "./snapshot_rig.ts";
 import { describe, it } from "./storages.ts";
-import { seededRandom } from "../../src/util/seeded_random.ts";
+import { seededRandom } from "../../src/testing/seeded_random.ts";
 
 /** A storage whose saves end when the test says so. */
 class SlowStorage implements SnapshotStorage {

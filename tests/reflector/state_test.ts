@@ -49,7 +49,7 @@ const fresh = initialState(settings);
 const trial = fresh.trial;
 const at10: ReflectorState = { ...fresh, position: { ...fresh.position, resourceVersion: "10" } };
 const unavailable: ReflectorState = { ...at10, isResourceVersionUnavailable: true };
-const attempt = { requestedResourceVersion: "10", limit: 0 };
+const attempt = { resourceVersion: "10", limit: 0 };
 
 function restored(needsList: boolean, useWatchList = true): ReflectorState {
   const incident: Incident = { of: "restored", resourceVersion: "10", savedAtMs: 0, needsList };
@@ -334,7 +334,7 @@ const rows: readonly Row[] = [
       of: "list",
       resourceVersion: "42",
       paginated: true,
-      attempt: { requestedResourceVersion: "0", limit: 500 },
+      attempt: { resourceVersion: "0", limit: 500 },
     },
     step: { do: "watch" },
     changes: { resourceVersion: "42", paginatedResult: true },
@@ -346,7 +346,7 @@ const rows: readonly Row[] = [
       of: "list",
       resourceVersion: "42",
       paginated: true,
-      attempt: { requestedResourceVersion: "", limit: 500 },
+      attempt: { resourceVersion: "", limit: 500 },
     },
     step: { do: "watch" },
     changes: { resourceVersion: "42", isResourceVersionUnavailable: false },
@@ -560,7 +560,7 @@ describe("transition(): a store with the content of a snapshot", () => {
     const state = restored(true, false);
     assert.deepEqual(step({ of: "start" }, state), { do: "list" });
     assert.deepEqual(listAttempt(state, 5), {
-      requestedResourceVersion: "10",
+      resourceVersion: "10",
       limit: 5,
       resourceVersionMatch: "NotOlderThan",
     });
@@ -680,7 +680,7 @@ describe("listAttempt", () => {
     ["pages of the size that was set, later", at10, 4, "10", 4],
     ["pages of the size that was set, of the most recent data", unavailable, 4, "", 4],
   ] as const;
-  for (const [name, state, pageSize, requestedResourceVersion, limit] of cases) {
-    it(name, () => assert.deepEqual(listAttempt(state, pageSize), { requestedResourceVersion, limit }));
+  for (const [name, state, pageSize, resourceVersion, limit] of cases) {
+    it(name, () => assert.deepEqual(listAttempt(state, pageSize), { resourceVersion, limit }));
   }
 });

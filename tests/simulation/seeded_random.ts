@@ -3,7 +3,7 @@
  * @module
  */
 
-import { seededRandom } from "../../src/util/seeded_random.ts";
+import { seededRandom } from "../../src/testing/seeded_random.ts";
 
 /** Random choices that depend on a seed alone. */
 export class SeededRandom {

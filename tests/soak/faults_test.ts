@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { describe, it } from "node:test";
-import { seededRandom } from "../../src/util/seeded_random.ts";
+import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { FaultProxy } from "./fault_proxy.ts";
 import { FAULT_KINDS, newFaultCounts, planFaults, type PlannedFault, runFaults } from "./faults.ts";
 

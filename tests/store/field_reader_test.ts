@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fieldIndex } from "@listwatch/cache";
 import { FieldReader, HeldFields } from "../../src/store/field_reader.ts";
-import { seededRandom } from "../../src/util/seeded_random.ts";
+import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { propertyOptions } from "../property.ts";
 
 const PATHS = [

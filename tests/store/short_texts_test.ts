@@ -11,7 +11,7 @@ import {
 import { pod } from "@listwatch/cache/testing";
 import { newCache } from "../../src/store/cache.ts";
 import type { IndexedInSteps } from "../../src/store/store.ts";
-import { seededRandom } from "../../src/util/seeded_random.ts";
+import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { finish } from "../../src/util/turns.ts";
 import { TextCodec } from "../../src/store/text_codec.ts";
 import { TextHolding, TextObject } from "../../src/store/text_holding.ts";

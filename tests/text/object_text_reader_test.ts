@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { seededRandom } from "../../src/util/seeded_random.ts";
+import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { fieldIndex, metaNamespaceKey } from "@listwatch/cache";
 import type { ObjectMeta } from "../../src/meta/object.ts";
 import { TextFields } from "../../src/text/field_tree.ts";

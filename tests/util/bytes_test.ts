@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { seededRandom } from "../../src/util/seeded_random.ts";
+import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { Utf8Stream } from "../../src/util/bytes.ts";
 import { propertyOptions } from "../property.ts";
 

@@ -8,7 +8,7 @@ import { DiskObjects } from "@listwatch/cache/workers";
 import type { ObjectText } from "../../src/text/object_text_reader.ts";
 import { newCache } from "../../src/store/cache.ts";
 import { heldStoreOf } from "../../src/store/holding.ts";
-import { FakeClock } from "../../src/util/clock.ts";
+import { FakeClock } from "../../src/testing/fake_clock.ts";
 import { NodeSql } from "./node_sql.ts";
 
 const IDENTITY = { resource: "v1/pods", source: "http://server" };

@@ -5,7 +5,7 @@ import { InMemoryApiServer } from "../../testing/in_memory_api_server.ts";
 import { timestamp } from "../../testing/object_checks.ts";
 import { onAbort } from "../../util/abort.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
-import { seededRandom } from "../../util/seeded_random.ts";
+import { seededRandom } from "../../testing/seeded_random.ts";
 
 // An API server deletes Events after an hour; here the oldest is deleted when there are more.
 const MAX_EVENTS = 75;

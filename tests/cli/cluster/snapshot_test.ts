@@ -18,7 +18,7 @@ import { serve, type Served, type ServeOptions, type ServeStep } from "@listwatc
 import { serveFetch, sqliteSnapshot } from "@listwatch/cache/node";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { silentLogger } from "@listwatch/cache";
-import { seededRandom } from "../../../src/util/seeded_random.ts";
+import { seededRandom } from "../../../src/testing/seeded_random.ts";
 import { kubeconfigText } from "../real_cluster.ts";
 
 const WIDGETS = "example.com/v1/widgets";

@@ -6,7 +6,7 @@ import { type ReflectedIndex, reflectedIndexers } from "../../../src/cli/cluster
 import type { ServeStep } from "../../../src/cli/serve/serve_options.ts";
 import { reportSteps } from "../../../src/cli/serve/serve.ts";
 import { builtinResource } from "../../../src/protocol/builtin_resources.ts";
-import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
 
 describe("reportSteps", () => {
   it("reports an outage of three resources once for each error code, and its end once", async () => {

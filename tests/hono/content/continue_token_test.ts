@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
-import { FakeClock, nextTurn, realClock } from "../../../src/util/clock.ts";
-import { seededRandom } from "../../../src/util/seeded_random.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { nextTurn, realClock } from "../../../src/util/clock.ts";
+import { seededRandom } from "../../../src/testing/seeded_random.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { get, type Json, names } from "../reading.ts";
 import { readApi } from "../read_api.ts";

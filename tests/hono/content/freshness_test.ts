@@ -9,7 +9,7 @@ import {
   pod,
   type RecordedRequest,
 } from "@listwatch/cache/testing";
-import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { get, names, WatchReader } from "../reading.ts";
 import { describe, it, storage } from "../storages.ts";

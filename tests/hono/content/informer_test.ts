@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import { InMemoryApiServer, node, pod, type RecordedRequest } from "@listwatch/cache/testing";
-import { FakeClock, settle } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { settle } from "../../../src/util/clock.ts";
 import { get, names, WatchReader } from "../reading.ts";
 import { describe, it, storage } from "../storages.ts";
 import { readApi } from "../read_api.ts";

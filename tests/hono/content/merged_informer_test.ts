@@ -3,7 +3,7 @@ import { MergedInformer, type MergedInformerOptions, type ReadApi } from "@listw
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { decodeMergedVersion, encodeMergedVersion } from "../../../src/meta/merged_version.ts";
-import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, names, WatchReader } from "../reading.ts";
 import { describe, it } from "../storages.ts";

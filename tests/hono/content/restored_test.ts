@@ -3,7 +3,7 @@ import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } 
 import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { newInformerSnapshot } from "@listwatch/cache/informer";
-import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { Disk } from "../../informer/snapshot_rig.ts";
 import { names, WatchReader } from "../reading.ts";
 import { describe, it, storage } from "../storages.ts";

@@ -4,7 +4,8 @@ import process from "node:process";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
-import { FakeClock, nextTurn, settle } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { nextTurn, settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { readApi } from "../read_api.ts";
 

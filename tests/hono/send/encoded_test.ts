@@ -22,7 +22,8 @@ import { newEventOpener, type StoreEvent } from "../../../src/informer/events.ts
 import { newCache } from "../../../src/store/cache.ts";
 import type { Held } from "../../../src/store/holding.ts";
 import { TextObject } from "../../../src/store/text_holding.ts";
-import { FakeClock, settle } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { settle } from "../../../src/util/clock.ts";
 import { object, type TestObject } from "../fake_informer.ts";
 import { get, names, WatchReader } from "../reading.ts";
 import { readApi } from "../read_api.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { describe, it } from "../storages.ts";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { FakeClock, nextTurn } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { nextTurn } from "../../../src/util/clock.ts";
 import { TextSetHash } from "../../../src/util/hash.ts";
 import { allowNamespaces, bearerTokens, PrometheusMetrics, type ReadApiOptions } from "@listwatch/cache/hono";
 import type { Holding } from "../../../src/store/holding.ts";

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
-import { seededRandom } from "../../../src/util/seeded_random.ts";
-import { FakeClock, settle } from "../../../src/util/clock.ts";
+import { seededRandom } from "../../../src/testing/seeded_random.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { readApi } from "../read_api.ts";
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import type { Clock } from "@listwatch/cache";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
-import { FakeClock, settle } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, names, WatchReader } from "../reading.ts";
 import { describe, it } from "../storages.ts";

@@ -2,7 +2,7 @@ import { silentLogger } from "@listwatch/cache";
 import { bearerTokens, type ReadApiOptions, type ServerWebSocket } from "@listwatch/cache/hono";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { readApi } from "../read_api.ts";
 

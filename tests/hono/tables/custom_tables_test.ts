@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ApiResource, PrinterColumn } from "@listwatch/cache/hono";
 import { describe, it } from "node:test";
-import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { get, type Json, WatchReader } from "../reading.ts";
 import { readApi } from "../read_api.ts";

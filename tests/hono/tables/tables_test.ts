@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ApiResource } from "../../../src/protocol/api_resource.ts";
 import { parseResource } from "../../../src/meta/resource.ts";
-import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { describe, it } from "node:test";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json } from "../reading.ts";

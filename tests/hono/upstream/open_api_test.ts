@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Hono } from "hono";
 import type { FetchOpenApi } from "@listwatch/cache/hono";
-import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer } from "../fake_informer.ts";
 import { readApi } from "../read_api.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { bearerTokens, type PassThroughOptions, type ReadApiOptions } from "@listwatch/cache/hono";
 import { silentLogger } from "@listwatch/cache";
-import { FakeClock } from "../../../src/util/clock.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { openWatches } from "../middlewares.ts";
 import { readApi } from "../read_api.ts";
