@@ -12,15 +12,21 @@ import type { Schema } from "../schema/schema.ts";
 import type { Advice, FieldPaths, Projected } from "../text/field_path.ts";
 import { abortable, withTimeLimit } from "../util/abort.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import { realClock } from "../util/clock.ts";
+import { type Clock, realClock } from "../util/clock.ts";
 import { jsonFault } from "../util/json.ts";
 import { consoleLogger } from "../util/logger.ts";
 import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
 import { CredentialsError, headerFault, newScrubber, tokenFault } from "./credentials.ts";
 import type { PartialObjectMetadata } from "./metadata_only.ts";
-import type { Query, RequestOptions, ResourceOptions, TypedResourceOptions } from "./resource_options.ts";
-import { newResourceClient, type RequestLimits, type ResourceClient } from "./resource_client.ts";
+import type {
+  Query,
+  RequestOptions,
+  Requests,
+  ResourceOptions,
+  TypedResourceOptions,
+} from "./resource_options.ts";
+import { type ResourceClient, RestResource } from "./resource_client.ts";
 import { newResponseError } from "./response_error.ts";
 import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
 
@@ -60,7 +66,7 @@ export interface Cluster {
   /**
    * A client for the objects of one resource, as the reflector needs it, with a schema for them.
    *
-   * @param resource `"v1/pods"`, `"apps/v1/deployments"`, or its parts.
+   * @param resource `"v1/pods"`, `"apps/v1/deployments"`, its parts, or what {@linkcode resourceOf} made.
    *
    * @throws {TypeError} The resource is no such text.
    */
@@ -72,12 +78,7 @@ export interface Cluster {
     resource: ResourceName | GroupVersionResource,
     options: ResourceOptions<S> & Paths<S & KubernetesObject, Keep, Drop> & { readonly schema: Schema<S> },
   ): ResourceClient<Projected<S & KubernetesObject, Keep, Drop>>;
-  /**
-   * A client for the objects of one resource, as the reflector needs it, typed without the fields that are
-   * left out.
-   *
-   * @param resource What {@linkcode resourceOf} made.
-   */
+  /** The same, typed without the fields that are left out. */
   resource<
     T extends KubernetesObject,
     const Drop extends readonly string[] = [],
@@ -86,24 +87,12 @@ export interface Cluster {
     resource: ResourceOf<T>,
     options?: ResourceOptions<Projected<T, Keep, Drop>> & Paths<T, Keep, Drop>,
   ): ResourceClient<Projected<T, Keep, Drop>>;
-  /**
-   * A client for the metadata of the objects of one resource, as the reflector needs it.
-   *
-   * @param resource `"v1/pods"`, `"apps/v1/deployments"`, or its parts.
-   *
-   * @throws {TypeError} The resource is no such text.
-   */
+  /** The same, for the metadata of the objects. */
   resource(
     resource: ResourceName | Untyped,
     options: ResourceOptions<PartialObjectMetadata> & { readonly metadataOnly: true },
   ): ResourceClient<PartialObjectMetadata>;
-  /**
-   * A client for the objects of one resource, as the reflector needs it.
-   *
-   * @param resource `"v1/pods"`, `"apps/v1/deployments"`, or its parts.
-   *
-   * @throws {TypeError} The resource is no such text.
-   */
+  /** The same, without a schema. */
   resource<T extends KubernetesObject = KubernetesObject>(
     resource: ResourceName | Untyped,
     options?: TypedResourceOptions<T>,
@@ -120,10 +109,7 @@ interface Paths<
   readonly keep?: Keep & (Keep extends readonly string[] ? FieldPaths<T, Keep> : unknown);
 }
 
-/**
- * A resource that {@linkcode resourceOf} did not make: what that made comes here only with options that do
- * not fit.
- */
+/** What {@linkcode resourceOf} made comes here only with options that do not fit. */
 type Untyped = GroupVersionResource & {
   readonly objectType?: Advice<
     "the options do not fit the type: keep and drop may name only fields that it has"
@@ -155,8 +141,9 @@ const REQUEST_TIMEOUT_MS = 30_000;
 // A header that is longer says nothing that a person would read.
 const LONGEST_WARNING = 8 * 1024;
 
-class RestCluster implements Cluster {
+class RestCluster implements Cluster, Requests {
   readonly server: string;
+  readonly clock: Clock;
   readonly #config: RestConfig;
   readonly #headers: readonly [string, string][];
   // The warnings that were logged; some servers send the same one with every answer.
@@ -166,6 +153,7 @@ class RestCluster implements Cluster {
     this.server = serverUrl(config.server);
     requireNumbers("use the cluster", { requestTimeoutMs: config.requestTimeoutMs }, { mayBeInfinite: true });
     this.#config = config;
+    this.clock = config.clock ?? realClock;
     this.#headers = fixedHeaders(config);
     const fault = this.#headers.map(headerFault).find((fault) => fault !== undefined) ??
       (typeof config.token === "string" ? tokenFault(config.token.trim()) : undefined);
@@ -190,7 +178,7 @@ class RestCluster implements Cluster {
   }
 
   async open(path: string, options: RequestOptions = {}): Promise<Response> {
-    const { fetch = globalThis.fetch, clock = realClock } = this.#config;
+    const { fetch = globalThis.fetch } = this.#config;
     const { signal } = options;
     const text = `Cannot ${actionOf(path, options)}`;
     const url = this.#url(path, options.query);
@@ -209,7 +197,7 @@ class RestCluster implements Cluster {
     }
     this.#logWarnings(response, scrub);
     if (response.ok) return response;
-    const error = await newResponseError(text, response, { clock, scrub });
+    const error = await newResponseError(text, response, { clock: this.clock, scrub });
     signal?.throwIfAborted();
     throw error;
   }
@@ -218,25 +206,25 @@ class RestCluster implements Cluster {
     resource: string | GroupVersionResource,
     options: ResourceOptions<T> = {},
   ): ResourceClient<T> {
-    const gvr = typeof resource === "string" ? parseResource(resource) : resource;
-    const { clock = realClock } = this.#config;
-    return newResourceClient<T>(this, gvr, options, { withTimeout: this.withTimeout.bind(this), clock });
+    return new RestResource<T>(
+      this,
+      typeof resource === "string" ? parseResource(resource) : resource,
+      options,
+    );
   }
 
-  /** Runs something that must be over within a time, the configured one by default. */
   async withTimeout<R>(
     action: string,
-    { timeoutMs = this.#config.requestTimeoutMs, signal }: RequestLimits,
+    { timeoutMs = this.#config.requestTimeoutMs, signal }: Parameters<Requests["withTimeout"]>[1],
     run: (signal: AbortSignal | undefined) => Promise<R>,
   ): Promise<R> {
-    const { clock = realClock } = this.#config;
     requireNumbers(action, { timeoutMs }, { mayBeInfinite: true });
     if (!timeoutMs || timeoutMs === Infinity) return await run(signal);
     const newError = () => {
       const text = `Cannot ${action}: no whole answer from ${this.server} within ${timeoutMs} ms`;
       return new NetworkError("Unreachable", text);
     };
-    return await withTimeLimit(run, { ms: timeoutMs, newError, clock, signal });
+    return await withTimeLimit(run, { ms: timeoutMs, newError, clock: this.clock, signal });
   }
 
   #url(path: string, query: Query = {}): string {

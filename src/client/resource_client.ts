@@ -6,7 +6,6 @@ import type { ListWatchContext, ObjectsAsText } from "../text/object_text_reader
 import { type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
 import { acceptsHead, checkList, eventCheck, objectCheck } from "../schema/checks.ts";
-import type { Clock } from "../util/clock.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
 import { Projection } from "../text/field_tree.ts";
@@ -100,59 +99,23 @@ function projectionOf(
   return { ...(keep && { keep }), drop: ["metadata.managedFields", ...drop] };
 }
 
-/** What ends a request. */
-export interface RequestLimits {
-  /** The cluster's by default. */
-  readonly timeoutMs?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** Runs a request within its time limit. */
-export type WithTimeout = <R>(
-  action: string,
-  limits: RequestLimits,
-  run: (signal: AbortSignal | undefined) => Promise<R>,
-) => Promise<R>;
-
-/** What the requests of a resource need of their cluster. */
-export interface RequestContext {
-  readonly withTimeout: WithTimeout;
-  readonly clock: Clock;
-}
-
-/** Makes the client of a resource; what {@linkcode Cluster.resource} returns. */
-export function newResourceClient<T extends KubernetesObject>(
-  cluster: Requests,
-  resource: GroupVersionResource,
-  options: ResourceOptions<T>,
-  context: RequestContext,
-): ResourceClient<T> {
-  return new RestResource<T>(cluster, resource, options, context);
-}
-
-class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
+/** The client of a resource, as {@linkcode Cluster.resource} returns it. */
+export class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   readonly resource: GroupVersionResource;
   readonly namespace: string;
   readonly description: string;
   readonly identity: string;
   readonly #cluster: Requests;
   readonly #options: ResourceOptions<T>;
-  readonly #context: RequestContext;
   readonly #projection: Projection | undefined;
   readonly #title: string;
 
-  constructor(
-    cluster: Requests,
-    resource: GroupVersionResource,
-    options: ResourceOptions<T>,
-    context: RequestContext,
-  ) {
+  constructor(cluster: Requests, resource: GroupVersionResource, options: ResourceOptions<T>) {
     this.resource = resource;
     this.namespace = options.namespace ?? "";
     checkSegment(this.namespace, "namespace");
     this.#cluster = cluster;
     this.#options = options;
-    this.#context = context;
     const { keep, drop } = projectionOf(options);
     if (keep !== undefined || drop.length > 0) {
       this.#projection = new Projection({ ...(keep && { keep }), drop });
@@ -160,17 +123,23 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     const { labelSelector, fieldSelector, metadataOnly } = options;
     const { server } = cluster;
     const { namespace } = this;
-    this.identity = JSON.stringify(
-      { server, namespace, labelSelector, fieldSelector, metadataOnly, keep, drop },
-    );
+    this.identity = JSON.stringify({
+      server,
+      namespace,
+      labelSelector,
+      fieldSelector,
+      metadataOnly,
+      keep,
+      drop,
+    });
     this.#title = formatGroupResource(resource);
-    this.description = this.namespace === "" ? this.#title : `${this.#title} in ${this.namespace}`;
+    this.description = namespace === "" ? this.#title : `${this.#title} in ${namespace}`;
   }
 
   async clusterUid(signal?: AbortSignal): Promise<string> {
     const answer = await this.#cluster.request("/api/v1/namespaces/kube-system", {
       action: "read the namespace kube-system, whose uid identifies the cluster",
-      ...(signal && { signal }),
+      signal,
     });
     const uid = metaOf(answer)?.uid;
     if (uid) return uid;
@@ -183,32 +152,33 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
       ...options as ResourceOptions<KubernetesObject>,
       headers: { ...options.headers, ...NOTHING_STALE },
       metadataOnly: true,
-    }, this.#context);
+    });
   }
 
   list(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<ListPage<T>> {
     const subject = this.#subject(this.namespace);
     const action = `list ${subject}`;
-    return this.#context.withTimeout(action, { signal: context.signal }, async (signal) => {
+    return this.#cluster.withTimeout(action, { signal: context.signal }, async (signal) => {
       const [response, schemas] = await Promise.all([
         this.#open(options, false, action, signal),
         loadSchemas(),
       ]);
+      const { maxItemBytes, maxListBytes, metadataOnly } = this.#options;
       const asText = this.#asText(context);
       const validate = objectCheck<T>(schemas, this.#options);
-      const { intake = (item: unknown) => item } = context;
+      const { intake = (item: unknown) => item, onBytes } = context;
       return await decodeList<T>(response.body ?? emptyBody(), {
         validateList: (list) => checkList(schemas, list, subject),
         validateItem: (item, index) => validate(item, `items[${index}]`),
-        ...(asText && { asText }),
-        intake: this.#options.metadataOnly && !asText ? (item) => intake(metadataOf(item as T)) : intake,
+        asText,
+        intake: metadataOnly && !asText ? (item) => intake(metadataOf(item as T)) : intake,
         subject,
-        clock: this.#context.clock,
-        ...(this.#options.maxItemBytes !== undefined && { maxItemBytes: this.#options.maxItemBytes }),
-        ...(this.#options.maxListBytes !== undefined && { maxListBytes: this.#options.maxListBytes }),
-        ...(this.#projection && { projection: this.#projection }),
-        ...(signal && { signal }),
-        ...(context.onBytes && { onBytes: context.onBytes }),
+        clock: this.#cluster.clock,
+        maxItemBytes,
+        maxListBytes,
+        projection: this.#projection,
+        signal,
+        onBytes,
       });
     });
   }
@@ -222,16 +192,15 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
     ]);
     const asText = this.#asText(context);
     const validate = eventCheck<T>(schemas, this.#options);
+    const { metadataOnly, maxFrameBytes } = this.#options;
     const stream = decodeWatch<T>(response.body ?? emptyBody(), {
-      ...(asText && { asText }),
-      validate: this.#options.metadataOnly && !asText
-        ? (frame) => metadataOfEvent(validate(frame))
-        : validate,
+      asText,
+      validate: metadataOnly && !asText ? (frame) => metadataOfEvent(validate(frame)) : validate,
       subject,
-      ...(this.#projection && { projection: this.#projection }),
-      ...(this.#options.maxFrameBytes !== undefined && { maxFrameBytes: this.#options.maxFrameBytes }),
-      ...(signal && { signal }),
-      ...(context.onBytes && { onBytes: context.onBytes }),
+      projection: this.#projection,
+      maxFrameBytes,
+      signal,
+      onBytes: context.onBytes,
     });
     const { resourceVersion = "", sendInitialEvents } = options;
     return sendInitialEvents || layoutOf(resourceVersion) !== ""
@@ -244,20 +213,12 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   }
 
   create(object: T, options: ObjectRequestOptions = {}): Promise<T> {
-    const namespace = options.namespace ?? object.metadata?.namespace;
-    return this.#send("create", "", { ...options, ...(namespace && { namespace }) }, {
-      method: "POST",
-      body: object,
-    });
+    return this.#send("create", "", inItsNamespace(object, options), { method: "POST", body: object });
   }
 
   replace(object: T, options: ObjectRequestOptions = {}): Promise<T> {
-    const namespace = options.namespace ?? object.metadata?.namespace;
     const name = object.metadata?.name ?? "";
-    return this.#send("replace", name, { ...options, ...(namespace && { namespace }) }, {
-      method: "PUT",
-      body: object,
-    });
+    return this.#send("replace", name, inItsNamespace(object, options), { method: "PUT", body: object });
   }
 
   patch(name: string, patch: unknown, options: ObjectRequestOptions = {}): Promise<T> {
@@ -267,13 +228,8 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
 
   async delete(name: string, options: DeleteOptions = {}): Promise<void> {
     const { gracePeriodSeconds, propagationPolicy, preconditions } = options;
-    const body = {
-      kind: "DeleteOptions",
-      apiVersion: "v1",
-      gracePeriodSeconds,
-      propagationPolicy,
-      preconditions,
-    };
+    const type = { kind: "DeleteOptions", apiVersion: "v1" };
+    const body = { ...type, gracePeriodSeconds, propagationPolicy, preconditions };
     await this.#request("delete", name, options, { method: "DELETE", body });
   }
 
@@ -315,7 +271,7 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
       },
       action,
       headers,
-      ...(signal && { signal }),
+      signal,
     });
     const type = response.headers.get("Content-Type") ?? "";
     if (!type.includes("html")) return response;
@@ -329,20 +285,16 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   async #send(verb: string, name: string, options: ObjectRequestOptions, init: RequestOptions): Promise<T> {
     const { metadataOnly } = this.#options;
     if (metadataOnly && (verb === "create" || verb === "replace")) {
-      throw new TypeError(
-        `Cannot ${
-          this.#action(verb, name, options)
-        }: this client knows metadata only; take one without metadataOnly`,
-      );
+      const action = this.#action(verb, name, options);
+      throw new TypeError(`Cannot ${action}: this client knows metadata only; take one without metadataOnly`);
     }
     const headers = { ...(metadataOnly && acceptMetadata("")), ...init.headers };
     const object = await this.#request(verb, name, options, { ...init, headers });
     const fault = objectCheck<T>(await loadSchemas(), this.#options)(object, "");
     if (fault === undefined) return (metadataOnly ? metadataOf(object as T) : object) as T;
+    const action = this.#action(verb, name, options);
     throw new DecodeError(
-      `Cannot ${this.#action(verb, name, options)}: the answer is not accepted: ${
-        fault.path || "it"
-      } ${fault.reason}`,
+      `Cannot ${action}: the answer is not accepted: ${fault.path || "it"} ${fault.reason}`,
     );
   }
 
@@ -363,22 +315,25 @@ class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
       ...init,
       headers: { ...this.#options.headers, ...init.headers },
       action,
-      ...(query && { query }),
-      ...(signal && { signal }),
-      ...(timeoutMs !== undefined && { timeoutMs }),
+      query,
+      signal,
+      timeoutMs,
     });
   }
 
   #action(verb: string, name: string, { namespace = this.namespace }: ObjectRequestOptions): string {
-    return name === ""
-      ? `${verb} ${this.#subject(namespace)}`
-      : `${verb} ${JSON.stringify(name)} of ${this.#subject(namespace)}`;
+    return `${verb} ${name === "" ? "" : `${JSON.stringify(name)} of `}${this.#subject(namespace)}`;
   }
 
   #subject(namespace: string): string {
     const title = JSON.stringify(this.#title);
     return namespace === "" ? title : `${title} in ${JSON.stringify(namespace)}`;
   }
+}
+
+function inItsNamespace(object: KubernetesObject, options: ObjectRequestOptions): ObjectRequestOptions {
+  const namespace = options.namespace ?? object.metadata?.namespace;
+  return namespace ? { ...options, namespace } : options;
 }
 
 // A URL takes "." and ".." as steps, encoded or not, and would lead to another object.

@@ -4,6 +4,7 @@ import type { KubernetesObject } from "../meta/object.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { ValidatorOptions } from "../schema/checks.ts";
 import type { Advice } from "../text/field_path.ts";
+import type { Clock } from "../util/clock.ts";
 
 /**
  * Options of {@linkcode Cluster.resource}.
@@ -38,11 +39,10 @@ export interface ResourceOptions<T> {
    */
   readonly keep?: readonly string[] | "everything";
   /**
-   * The fields that lists and watches leave out: they are skipped, not parsed. By default, and besides any
-   * others, `metadata.managedFields` and kubectl's annotation of the last applied configuration: they are a
-   * third to a half of most objects' bytes, and few programs read them. With `keep: "everything"` nothing but
-   * these fields is left out, and that annotation, which has them in it. A schema does not see them, and an
-   * object that is replaced without them loses them.
+   * The fields that lists and watches leave out: they are skipped, not parsed. Besides any others,
+   * `metadata.managedFields` and kubectl's annotation of the last applied configuration: a third to a half of
+   * most objects' bytes. With `keep: "everything"` nothing but these fields is left out, and that annotation,
+   * which has them in it. A schema does not see them, and an object that is replaced without them loses them.
    */
   readonly drop?: readonly string[];
   /** The longest event a watch accepts, in bytes; 16 MiB by default. */
@@ -144,6 +144,13 @@ export interface RequestOptions {
 /** The part of a `Cluster` that its resource clients use. */
 export interface Requests {
   readonly server: string;
+  readonly clock: Clock;
   request(path: string, options?: RequestOptions): Promise<unknown>;
   open(path: string, options?: RequestOptions): Promise<Response>;
+  /** Runs something that must be over within a time, the configured one by default. */
+  withTimeout<R>(
+    action: string,
+    limits: { readonly timeoutMs?: number | undefined; readonly signal?: AbortSignal | undefined },
+    run: (signal: AbortSignal | undefined) => Promise<R>,
+  ): Promise<R>;
 }

@@ -10,13 +10,6 @@ const MAX_BODY_BYTES = 1024 * 1024;
 // A body that stops must not cost the caller, who may wait for seconds only, what the head says.
 const MAX_BODY_MS = 1_000;
 
-/** Options of {@linkcode newResponseError}. */
-export interface ResponseErrorOptions {
-  readonly clock: Clock;
-  /** Takes the credentials that were sent out of what the server said. */
-  readonly scrub: (text: string) => string;
-}
-
 /**
  * Makes the error for an answer that is no success, and reads or gives up its body.
  *
@@ -25,13 +18,13 @@ export interface ResponseErrorOptions {
  * what has come of the body must do.
  *
  * @param text What could not be done: `Cannot list "pods" in "default"`.
+ * @param options.scrub Takes the credentials that were sent out of what the server said.
  */
 export async function newResponseError(
   text: string,
   response: Response,
-  options: ResponseErrorOptions,
+  { clock, scrub }: { readonly clock: Clock; readonly scrub: (text: string) => string },
 ): Promise<StatusError> {
-  const { clock, scrub } = options;
   const body = scrub(await readSome(response, clock));
   const status = statusOf(response, body, await loadSchemas());
   return new StatusError(status, {
@@ -70,54 +63,34 @@ function statusOf(response: Response, body: string, schemas: KubernetesSchemas):
   return newStatus(response.status, reason, message);
 }
 
+const BY_CODE: Readonly<Record<number, readonly [reason: string, message: string]>> = {
+  400: ["BadRequest", "the server rejected our request for an unknown reason"],
+  401: ["Unauthorized", "the server has asked for the client to provide credentials"],
+  403: ["Forbidden", "the server does not allow this request"],
+  404: ["NotFound", "the server could not find the requested resource"],
+  405: ["MethodNotAllowed", "the server does not allow this method on the requested resource"],
+  406: ["NotAcceptable", "the server was unable to respond with a content type that the client supports"],
+  409: ["Conflict", "the server reported a conflict"],
+  410: ["Gone", "the resource no longer exists, or the resource version is too old"],
+  413: ["RequestEntityTooLarge", "the request is too large"],
+  415: ["UnsupportedMediaType", "the server does not read the content type that was sent"],
+  422: ["Invalid", "the server rejected our request due to an error in our request"],
+  429: ["TooManyRequests", "the server has received too many requests and has asked us to try again later"],
+  500: ["InternalError", "an error on the server has prevented the request from succeeding"],
+  503: ["ServiceUnavailable", "the server is currently unable to handle the request"],
+  504: ["Timeout", "the server was unable to return a response in the time allotted"],
+};
+
 function generic(response: Response, said: string): [reason: string, message: string] {
   const { status } = response;
-  switch (status) {
-    case 400:
-      return ["BadRequest", said || "the server rejected our request for an unknown reason"];
-    case 401:
-      return ["Unauthorized", said || "the server has asked for the client to provide credentials"];
-    case 403:
-      return ["Forbidden", said || "the server does not allow this request"];
-    case 404:
-      return ["NotFound", said || "the server could not find the requested resource"];
-    case 405:
-      return ["MethodNotAllowed", said || "the server does not allow this method on the requested resource"];
-    case 406:
-      return [
-        "NotAcceptable",
-        said || "the server was unable to respond with a content type that the client supports",
-      ];
-    case 409:
-      return ["Conflict", said || "the server reported a conflict"];
-    case 410:
-      return ["Gone", said || "the resource no longer exists, or the resource version is too old"];
-    case 413:
-      return ["RequestEntityTooLarge", said || "the request is too large"];
-    case 415:
-      return ["UnsupportedMediaType", said || "the server does not read the content type that was sent"];
-    case 422:
-      return ["Invalid", said || "the server rejected our request due to an error in our request"];
-    case 429:
-      return [
-        "TooManyRequests",
-        said || "the server has received too many requests and has asked us to try again later",
-      ];
-    case 503:
-      return ["ServiceUnavailable", said || "the server is currently unable to handle the request"];
-    case 504:
-      return ["Timeout", said || "the server was unable to return a response in the time allotted"];
-  }
   if (status >= 300 && status < 400) {
     const location = placeOf(response);
-    return [
-      "Unknown",
-      `it redirects${location ? ` to ${location}` : ""}, which is not followed; use that server's URL`,
-    ];
+    const to = location ? ` to ${location}` : "";
+    return ["Unknown", `it redirects${to}, which is not followed; use that server's URL`];
   }
-  return status >= 500
-    ? ["InternalError", said || "an error on the server has prevented the request from succeeding"]
-    : ["Unknown", said || "the server said nothing more"];
+  const [reason, message] = BY_CODE[status] ??
+    (status >= 500 ? BY_CODE[500] : ["Unknown", "the server said nothing more"]);
+  return [reason, said || message];
 }
 
 // Where a redirect leads, without the part that may hold credentials.
@@ -131,8 +104,7 @@ function placeOf(response: Response): string {
   }
 }
 
-// As much of a body as can matter; the rest is given up, and so is a body that breaks off: the code is what
-// counts.
+// As much of a body as can matter; one that breaks off is given up: the code is what counts.
 async function readSome(response: Response, clock: Clock): Promise<string> {
   const reader = response.body?.getReader();
   if (reader === undefined) return "";

@@ -4,6 +4,7 @@ import { DecodeError } from "../meta/request.ts";
 import { metaNamespaceKey } from "../meta/keys.ts";
 import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
+import { defined } from "../util/json.ts";
 import type { LooseEvent, LooseList } from "./kubernetes_schemas.ts";
 import { formatPath, issuesOf, joinPath, type Schema, type SchemaIssue } from "./schema.ts";
 
@@ -31,8 +32,9 @@ export function eventCheck<T>(
   return (frame) => {
     const fault = checkEvent(schemas, frame, schema);
     if (fault === undefined) return frame as WatchItem<T>;
-    if (isErrorEvent(frame)) return { type: "ERROR", object: unreadableStatus(fault) };
-    const quarantined = report(fault, isObject(frame) ? frame.object : undefined, eventTypeOf(frame));
+    const { type, object } = isObject(frame) ? frame : {};
+    if (type === "ERROR") return { type, object: unreadableStatus(fault) };
+    const quarantined = report(fault, object, typeof type === "string" ? type : undefined);
     onInvalid?.(quarantined, frame);
     return { type: "QUARANTINED", quarantined };
   };
@@ -84,10 +86,7 @@ export function isStatus(schemas: KubernetesSchemas, value: unknown): value is S
   return isObject(value) && value.kind === "Status" && issuesOf(schemas.statusSchema(), value) === undefined;
 }
 
-interface Fault {
-  readonly path: string;
-  readonly reason: string;
-}
+type Fault = Pick<Quarantined, "path" | "reason">;
 
 function checkEvent(
   schemas: KubernetesSchemas,
@@ -127,10 +126,7 @@ function checkObject(
   return schema === undefined ? undefined : firstFault(schema, value, path);
 }
 
-/**
- * Whether a value is accepted as an object, without a schema, whatever else is in it: by its type and its
- * metadata, as {@linkcode objectCheck} checks them. If not, the whole object must be checked by that.
- */
+/** Whether a head is enough to accept an object without a schema; if not, {@linkcode objectCheck} decides. */
 export function acceptsHead(head: unknown): boolean {
   return isOrdinaryObject(head) && !isTable(head);
 }
@@ -138,14 +134,6 @@ export function acceptsHead(head: unknown): boolean {
 function isTable(value: unknown): boolean {
   return isObject(value) && value.kind === "Table" && typeof value.apiVersion === "string" &&
     value.apiVersion.startsWith("meta.k8s.io/");
-}
-
-function isErrorEvent(frame: unknown): boolean {
-  return isObject(frame) && frame.type === "ERROR";
-}
-
-function eventTypeOf(frame: unknown): string | undefined {
-  return isObject(frame) && typeof frame.type === "string" ? frame.type : undefined;
 }
 
 function firstFault(schema: Schema<unknown>, value: unknown, path: string): Fault | undefined {
@@ -177,13 +165,8 @@ function report(fault: Fault, object: unknown, eventType?: string): Quarantined 
     typeof name === "string" && name !== "" && (namespace === undefined || typeof namespace === "string")
       ? metaNamespaceKey({ metadata: { name, namespace } })
       : undefined;
-  return {
-    reason: fault.reason,
-    path: fault.path,
-    ...(key !== undefined && { key }),
-    ...(typeof resourceVersion === "string" && { resourceVersion }),
-    ...(eventType !== undefined && { eventType }),
-  };
+  const version = typeof resourceVersion === "string" ? resourceVersion : undefined;
+  return defined({ reason: fault.reason, path: fault.path, key, resourceVersion: version, eventType });
 }
 
 function unreadableStatus(fault: Fault): Status {
@@ -198,10 +181,9 @@ function unreadableStatus(fault: Fault): Status {
 type Loose = Readonly<Record<string, unknown>>;
 
 /**
- * Whether a value is an object that a cache can hold, as API servers send it day in, day out.
- *
- * The hand-written checks say exactly what the schemas of `kubernetes_schemas.ts` say, at a hundredth of the
- * cost; tests compare the two. A no is only a reason to ask the schema, which also says what is wrong.
+ * Whether a value is an object that a cache can hold. The hand-written checks say exactly what the schemas of
+ * `kubernetes_schemas.ts` say, at a hundredth of the cost; tests compare the two. After a no the schema says
+ * what is wrong.
  */
 export function isOrdinaryObject(value: unknown): boolean {
   if (!isObject(value) || !isObject(value.metadata)) return false;

@@ -1,9 +1,6 @@
 /**
- * The schemas of what every Kubernetes API server sends, whatever the kind. All objects are loose: unknown
- * fields are kept unchecked.
- *
- * Each is built at its first use: building them costs more than a thousand validations, and a cache that
- * never receives a broken object needs none.
+ * The schemas of what every API server sends, whatever the kind; unknown fields are kept unchecked. Each is
+ * built at its first use: a cache that never receives a broken object needs none.
  * @module
  */
 

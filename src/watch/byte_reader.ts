@@ -20,12 +20,8 @@ export interface ByteReader {
  *
  * A byte stream is read into a buffer of ours that is used again and again. On workerd this is what lets one
  * turn carry many events (its default reader hands out one write of the server at a time), on Deno it saves
- * an allocation of 64 KiB per read. Any other stream is read in the chunks it comes in.
- *
- * On Node a byte stream is read in the chunks it comes in as well, as they are made in any case, and each is
- * freed when it has been read: chunks that wait for the garbage collector are memory outside of the heap, and
- * V8 answers to many of them by collecting the whole heap again and again, which at 100,000 objects is a
- * quarter of the time of a list.
+ * an allocation of 64 KiB per read. Any other stream, and on Node all, are read in the chunks they come in; on
+ * Node each is freed when it was read, as V8 collects its whole heap for memory outside of it.
  *
  * @param onBytes Receives the size of each chunk.
  * @throws {TypeError} The body has another reader.

@@ -100,11 +100,7 @@ export function decodeWatch<T>(
   return new WatchBatches<T>(openByteReader(body, options.onBytes), maxFrameBytes, events, options);
 }
 
-/**
- * The Status that stands for a frame which could not be decoded.
- *
- * Mirrors what client-go's `NewClientErrorReporter(500, verb, "ClientWatchDecoding")` makes.
- */
+/** The Status of a frame that could not be decoded, as client-go's `NewClientErrorReporter` makes it. */
 export function newDecodingStatus(detail: string): Status {
   const message = `unable to decode an event from the watch stream: ${detail}`;
   return newStatus(
@@ -256,7 +252,6 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   }
 }
 
-/** Validates events whose objects are text, and puts what is held of a text in its place. */
 function textValidator<T>(
   validate: ValidateFrame<T>,
   { hold, acceptsHead }: ObjectsAsText,
@@ -273,18 +268,12 @@ function textValidator<T>(
   };
 }
 
-/**
- * Why a frame is no event at all: then nothing is known of what it was to say, nor of what follows it. A
- * server that does not know how to watch answers with its list.
- */
+/** Why a frame is no event at all: a server that does not know how to watch answers with its list. */
 function envelopeProblem(frame: unknown): string | undefined {
   const { type, object } = (frame ?? {}) as { readonly type?: unknown; readonly object?: unknown };
-  if (!isEventType(type)) return `got invalid watch event type: ${JSON.stringify(type)}`;
+  if (!EVENT_TYPES.has(type)) return `got invalid watch event type: ${JSON.stringify(type)}`;
   if (typeof object === "object" && object !== null && !Array.isArray(object)) return undefined;
   return `the ${type} event has no object`;
 }
 
-function isEventType(type: unknown): boolean {
-  return type === "MODIFIED" || type === "ADDED" || type === "DELETED" || type === "BOOKMARK" ||
-    type === "ERROR";
-}
+const EVENT_TYPES: ReadonlySet<unknown> = new Set(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]);

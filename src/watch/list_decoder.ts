@@ -2,7 +2,6 @@
 
 import { DecodeError } from "../meta/request.ts";
 import type { ListPage, Quarantined } from "../meta/list_watch.ts";
-import type { ListMeta } from "../meta/object.ts";
 import { onAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import { jsonFault } from "../util/json.ts";
@@ -21,11 +20,7 @@ import { newNetworkError } from "./network_failure.ts";
  *
  * @category Decoding
  */
-export interface ListEnvelope {
-  readonly apiVersion?: string;
-  readonly kind?: string;
-  readonly metadata: ListMeta;
-}
+export type ListEnvelope = Omit<ListPage<never>, "items" | "quarantined">;
 
 /**
  * Options of {@linkcode decodeList}.
@@ -168,10 +163,7 @@ const MAX_TEXT_BYTES = 64 * 1024 * 1024;
 /** How many characters of a bad answer are quoted. */
 const QUOTED = 60;
 
-/**
- * Receives items as they arrive: adds their type, validates them, and quarantines those that are not
- * accepted.
- */
+/** Receives items as they arrive: adds their type, validates them, and quarantines those not accepted. */
 class ItemCollector<T> {
   readonly #options: DecodeListOptions;
   readonly #items: T[] = [];
@@ -208,13 +200,11 @@ class ItemCollector<T> {
     }
   }
 
-  /** The next item. */
   add(item: unknown): void {
     if (this.#type === "unknown") this.#items.push(item as T); // validated at the end
     else this.#validate(item, this.#type);
   }
 
-  /** The list is complete. */
   end(list: Record<string, unknown>, subject: string): ListPage<T> {
     const { items, ...rest } = list;
     const envelope = this.#options.validateList("items" in list ? { ...rest, items: [] } : rest);
@@ -228,8 +218,8 @@ class ItemCollector<T> {
       this.#items.length = 0;
       for (const item of later) this.#validate(item, itemTypeOf(envelope));
     }
-    if (this.#quarantined.length === 0) return { ...envelope, items: this.#items };
-    return { ...envelope, items: this.#items, quarantined: this.#quarantined };
+    const quarantined = this.#quarantined;
+    return { ...envelope, items: this.#items, ...(quarantined.length > 0 && { quarantined }) };
   }
 
   #validate(item: unknown, type: ItemType | undefined): void {
