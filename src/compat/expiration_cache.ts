@@ -58,7 +58,6 @@ export class TTLPolicy implements ExpirationPolicy<unknown> {
     this.ttlMs = ttlMs;
   }
 
-  /** Whether the entry's age is greater than the time to live. */
   isExpired(entry: TimestampedEntry<unknown>, nowMs: number): boolean {
     return this.ttlMs > 0 && nowMs - entry.timestampMs > this.ttlMs;
   }
@@ -74,8 +73,9 @@ export interface ExpirationCacheOptions {
  * A store whose objects expire. There is no timer: an expired object is dropped by the read that meets it.
  *
  * `get`, `getByKey`, `has`, `list` and `values` neither see nor keep expired objects; `listKeys` and `size`
- * still count them. A write makes its object young again. Adding and updating leave the store's
- * resourceVersion alone, unlike in other stores; a delete with an object, `replace` and `bookmark` move it.
+ * still count them. Writes return no expired object, and make theirs young again. Adding and updating leave the
+ * store's resourceVersion alone, unlike in other stores; a delete with an object, `replace` and `bookmark` move
+ * it.
  *
  * Mirrors client-go's `ExpirationCache`, its quirks included.
  *
@@ -102,36 +102,23 @@ export class ExpirationCache<T> implements Store<T> {
     this.#clock = options.clock ?? realClock;
   }
 
-  /** How many objects are stored, with the expired ones that no read has met. */
   get size(): number {
     return this.#storage.size;
   }
 
-  /**
-   * Puts an object in and returns the one it replaces, unless that had expired.
-   *
-   * @throws {KeyError} The key function threw.
-   */
   add(object: T): T | undefined {
     return this.#put(object, "add");
   }
 
-  /** The same as {@linkcode ExpirationCache.add}. */
   update(object: T): T | undefined {
     return this.#put(object, "update");
   }
 
-  /**
-   * Removes an object and returns the stored one, unless that had expired; an absent one is fine.
-   *
-   * @throws {KeyError} The key function threw.
-   */
   delete(object: Keyed<T>): T | undefined {
     const entry = this.#storage.deleteWithObject(keyOf(this.#keyFunc, object, "delete"), object);
     return this.#alive(entry, monotonicNow(this.#clock));
   }
 
-  /** All objects that have not expired: a new array, in no order that may be relied on. Drops the others. */
   list(): T[] {
     const nowMs = monotonicNow(this.#clock);
     const objects: T[] = [];
@@ -144,60 +131,35 @@ export class ExpirationCache<T> implements Store<T> {
     return objects;
   }
 
-  /**
-   * All keys, those of expired objects too that no read has met: a new array, in no order that may be relied
-   * on.
-   */
   listKeys(): string[] {
     return this.#storage.listKeys();
   }
 
-  /** Iterates over {@linkcode ExpirationCache.list}. */
   values(): IterableIterator<T> {
     return this.list().values();
   }
 
-  /**
-   * The stored object that has the key of the given one, unless it has expired.
-   *
-   * @throws {KeyError} The key function threw.
-   */
   get(object: Keyed<T>): T | undefined {
     return this.getByKey(keyOf(this.#keyFunc, object, "get"));
   }
 
-  /** The object of a key, unless it has expired. */
   getByKey(key: string): T | undefined {
     return this.#find(key)?.object;
   }
 
-  /** Whether a key is there and has not expired. */
   has(key: string): boolean {
     return this.#find(key) !== undefined;
   }
 
-  /**
-   * Replaces the whole content, which has then reached `resourceVersion`; of several objects with one key the
-   * last counts.
-   *
-   * @throws {KeyError} The key function threw; nothing was changed.
-   */
   replace(objects: readonly T[], resourceVersion: string): void {
     const timestampMs = monotonicNow(this.#clock);
-    const entries: [string, TimestampedEntry<T>][] = new Array(objects.length);
-    for (let i = 0; i < objects.length; i++) {
-      const object = objects[i];
+    const entries = objects.map((object): [string, TimestampedEntry<T>] => {
       const key = keyOf(this.#keyFunc, object, "replace");
-      entries[i] = [key, { key, object, timestampMs }];
-    }
+      return [key, { key, object, timestampMs }];
+    });
     this.#storage.replace(entries, resourceVersion);
   }
 
-  /**
-   * Applies several writes in order, as one step.
-   *
-   * @throws {TransactionError} Some had no key; the others were applied.
-   */
   transaction(writes: readonly Transaction<T>[]): void {
     const timestampMs = monotonicNow(this.#clock);
     const keyed = keyedWrites(this.#keyFunc, writes);
@@ -209,15 +171,12 @@ export class ExpirationCache<T> implements Store<T> {
     if (keyed.error !== undefined) throw keyed.error;
   }
 
-  /** Does nothing. */
   resync(): void {}
 
-  /** Records that the content has reached a later resourceVersion. */
   bookmark(resourceVersion: string): void {
     this.#storage.bookmark(resourceVersion);
   }
 
-  /** The resourceVersion of the last `replace`, `bookmark` or delete with an object; `""` before. */
   lastStoreSyncResourceVersion(): string {
     return this.#storage.lastStoreSyncResourceVersion();
   }

@@ -1,7 +1,7 @@
 /** A priority queue of keyed objects. */
 
 import { keyOf } from "../meta/keys.ts";
-import { type Deferred, deferred } from "../util/deferred.ts";
+import { type Deferred, waitIn } from "../util/deferred.ts";
 import { CacheError } from "../util/errors.ts";
 import { KeyedHeap } from "../util/collections.ts";
 
@@ -50,7 +50,8 @@ export class HeapItemNotFoundError extends CacheError {
  * replaces it and moves it to its new place. Adding, deleting and popping cost the logarithm of the size.
  *
  * Objects are shared, not copied: change one only through {@linkcode Heap.update}, or its place will be
- * wrong. Every call is synchronous but {@linkcode Heap.pop}, which may wait.
+ * wrong. Only {@linkcode Heap.pop} may wait. A call throws a `KeyError` where the key function fails, and one
+ * that adds a {@linkcode HeapClosedError} where the heap is closed.
  *
  * Mirrors client-go's `cache.Heap`.
  *
@@ -90,12 +91,7 @@ export class Heap<T> {
     return this.#closed;
   }
 
-  /**
-   * Adds an object, or replaces the one with its key.
-   *
-   * @throws {KeyError} The key function failed.
-   * @throws {HeapClosedError} The heap is closed.
-   */
+  /** Adds an object, or replaces the one with its key. */
   add(object: T): void {
     const key = this.#keyOf(object, "add");
     this.#assertOpen("add");
@@ -103,12 +99,7 @@ export class Heap<T> {
     this.#serve();
   }
 
-  /**
-   * The same as {@linkcode Heap.add}.
-   *
-   * @throws {KeyError} The key function failed.
-   * @throws {HeapClosedError} The heap is closed.
-   */
+  /** The same as {@linkcode Heap.add}. */
   update(object: T): void {
     this.add(object);
   }
@@ -116,9 +107,6 @@ export class Heap<T> {
   /**
    * Adds an object unless there is one with its key: for putting one back that failed, without losing a newer
    * one.
-   *
-   * @throws {KeyError} The key function failed.
-   * @throws {HeapClosedError} The heap is closed.
    */
   addIfNotPresent(object: T): void {
     const key = this.#keyOf(object, "add");
@@ -127,12 +115,7 @@ export class Heap<T> {
     this.#serve();
   }
 
-  /**
-   * Adds many objects, and only then wakes the waiting calls of `pop`.
-   *
-   * @throws {KeyError} The key function failed; the objects before that one were added.
-   * @throws {HeapClosedError} The heap is closed.
-   */
+  /** Adds many objects, up to one that has no key, and only then wakes the waiting calls of `pop`. */
   bulkAdd(objects: readonly T[]): void {
     this.#assertOpen("add");
     try {
@@ -145,7 +128,6 @@ export class Heap<T> {
   /**
    * Removes the object with this object's key; also from a closed heap.
    *
-   * @throws {KeyError} The key function failed.
    * @throws {HeapItemNotFoundError} There is none.
    */
   delete(object: T): void {
@@ -165,18 +147,7 @@ export class Heap<T> {
     signal?.throwIfAborted();
     if (this.#items.size > 0) return this.#items.pop() as T;
     this.#assertOpen("pop");
-    const waiting = deferred<T>();
-    const giveUp = () => {
-      this.#waiting.delete(waiting);
-      waiting.reject(signal?.reason);
-    };
-    this.#waiting.add(waiting);
-    signal?.addEventListener("abort", giveUp, { once: true });
-    try {
-      return await waiting.promise;
-    } finally {
-      signal?.removeEventListener("abort", giveUp);
-    }
+    return await waitIn(this.#waiting, signal);
   }
 
   /**
@@ -199,11 +170,7 @@ export class Heap<T> {
     return Array.from(this.#items.keys());
   }
 
-  /**
-   * The object with this object's key, or `undefined`.
-   *
-   * @throws {KeyError} The key function failed.
-   */
+  /** The object with this object's key, or `undefined`. */
   get(object: T): T | undefined {
     return this.#items.get(this.#keyOf(object, "get"));
   }

@@ -13,12 +13,9 @@ export type PushFunc<T> = (objects: T[]) => void;
 /**
  * A store that pushes all of its objects after each write, for consumers that want states and not changes.
  *
- * `push` is called once, synchronously, by every `add`, `update`, `delete`, `replace` and `transaction` that
- * has written, before the call returns; never by a read, a bookmark, a resync or a write that threw. What
- * `push` throws is thrown by that call; the write stays.
- *
- * Each push costs a copy of the list: a reflector that fills it one event at a time does work in the square
- * of the size.
+ * `push` is called once, synchronously, by every `add`, `update`, `delete` (also of an absent object), `replace`
+ * and `transaction` that has written, before the call returns; never by a read, a bookmark, a resync or a write
+ * that threw. What `push` throws is thrown by that call; the write stays. Each push costs a copy of the list.
  *
  * Mirrors client-go's `UndeltaStore`.
  *
@@ -43,112 +40,72 @@ export class UndeltaStore<T> implements Store<T> {
     this.#store = newStore(keyFunc, options);
   }
 
-  /** How many objects are stored. */
   get size(): number {
     return this.#store.size;
   }
 
-  /**
-   * Puts an object in, pushes, and returns the object it replaces.
-   *
-   * @throws {KeyError} The key function threw.
-   * @throws {TransformError} The transform threw.
-   */
   add(object: T): T | undefined {
-    const old = this.#store.add(object);
-    this.#push(this.#store.list());
-    return old;
+    return this.#pushed(this.#store.add(object));
   }
 
-  /** The same as {@linkcode UndeltaStore.add}. */
   update(object: T): T | undefined {
-    const old = this.#store.update(object);
-    this.#push(this.#store.list());
-    return old;
+    return this.#pushed(this.#store.update(object));
   }
 
-  /**
-   * Removes an object, pushes (also when it was absent), and returns the stored one.
-   *
-   * @throws {KeyError} The key function threw.
-   */
   delete(object: Keyed<T>): T | undefined {
-    const old = this.#store.delete(object);
-    this.#push(this.#store.list());
-    return old;
+    return this.#pushed(this.#store.delete(object));
   }
 
-  /** All objects: a new array, in no order that may be relied on. */
   list(): T[] {
     return this.#store.list();
   }
 
-  /** All keys: a new array, in no order that may be relied on. */
   listKeys(): string[] {
     return this.#store.listKeys();
   }
 
-  /** All objects without a copy; do not write to the store while iterating. */
   values(): IterableIterator<T> {
     return this.#store.values();
   }
 
-  /**
-   * The stored object that has the key of the given one.
-   *
-   * @throws {KeyError} The key function threw.
-   */
   get(object: Keyed<T>): T | undefined {
     return this.#store.get(object);
   }
 
-  /** The object of a key. */
   getByKey(key: string): T | undefined {
     return this.#store.getByKey(key);
   }
 
-  /** Whether a key is there. */
   has(key: string): boolean {
     return this.#store.has(key);
   }
 
-  /**
-   * Replaces the whole content, and pushes.
-   *
-   * @throws {KeyError} The key function threw; nothing was changed.
-   * @throws {TransformError} The transform threw; nothing was changed.
-   */
   replace(objects: readonly T[], resourceVersion: string): void {
-    this.#store.replace(objects, resourceVersion);
-    this.#push(this.#store.list());
+    this.#pushed(this.#store.replace(objects, resourceVersion));
   }
 
-  /**
-   * Applies several writes in order, as one step, and pushes once.
-   *
-   * @throws {TransactionError} Some had no key; the others, if any, were applied and pushed.
-   */
   transaction(writes: readonly Transaction<T>[]): void {
     try {
       this.#store.transaction(writes);
     } catch (error) {
-      const wrote = error instanceof TransactionError && error.successfulIndices.length > 0;
-      if (wrote) this.#push(this.#store.list());
+      if (error instanceof TransactionError && error.successfulIndices.length > 0) this.#pushed(undefined);
       throw error;
     }
-    this.#push(this.#store.list());
+    this.#pushed(undefined);
   }
 
-  /** Does nothing. */
   resync(): void {}
 
-  /** Records that the content has reached a later resourceVersion. */
   bookmark(resourceVersion: string): void {
     this.#store.bookmark(resourceVersion);
   }
 
-  /** The resourceVersion that the content has reached. */
   lastStoreSyncResourceVersion(): string {
     return this.#store.lastStoreSyncResourceVersion();
+  }
+
+  #pushed<R>(result: R): R {
+    this.#push(this.#store.list());
+    return result;
   }
 }

@@ -6,15 +6,11 @@ import { newStatus, type Status } from "../meta/status.ts";
 import { type ApiResource, isBuiltinGroup } from "./api_resource.ts";
 import { noRouteProduces, notAcceptable } from "./statuses.ts";
 
-/** One alternative of an `Accept` header. */
-export interface AcceptClause {
-  /** `application`, or `*`. */
+/** One alternative of an `Accept` header: `application/json`, its preference, and its other parameters. */
+interface AcceptClause {
   readonly type: string;
-  /** `json`, or `*`. */
   readonly subtype: string;
-  /** The preference; 1 by default. */
   readonly quality: number;
-  /** The other parameters. */
   readonly parameters: ReadonlyMap<string, string>;
 }
 
@@ -42,7 +38,10 @@ function parseAccept(header: string): AcceptClause[] {
       if (name.trim() === "q") quality = NUMBER.test(value) ? Number(value) : 0;
       else parameters.set(name.trim(), value.trim());
     }
-    insert(clauses, { type, subtype, quality, parameters });
+    const clause = { type, subtype, quality, parameters };
+    let i = clauses.length;
+    while (i > 0 && comesBefore(clause, clauses[i - 1])) i--;
+    clauses.splice(i, 0, clause);
   }
   return clauses;
 }
@@ -51,14 +50,7 @@ function parseAccept(header: string): AcceptClause[] {
 const MAX_CLAUSES = 128;
 const NUMBER = /^[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$/;
 
-// The comparison is no order (of two clauses each may come before the other), so how it is applied matters,
-// too.
-function insert(clauses: AcceptClause[], clause: AcceptClause): void {
-  let i = clauses.length;
-  while (i > 0 && comesBefore(clause, clauses[i - 1])) i--;
-  clauses.splice(i, 0, clause);
-}
-
+// It is no order (of two clauses each may come before the other), so how it is applied matters, too.
 function comesBefore(a: AcceptClause, b: AcceptClause): boolean {
   return a.quality > b.quality || (a.type !== "*" && b.type === "*") ||
     (a.subtype !== "*" && b.subtype === "*");
@@ -84,31 +76,25 @@ export interface Representation {
   readonly pretty: boolean;
 }
 
-/** Options of {@linkcode negotiate}. */
-export interface NegotiateOptions {
-  /** The media types that can be served, the default first. */
-  readonly mediaTypes: readonly MediaType[];
-  /**
-   * Whether the answer can be converted to this kind (`undefined`: not converted); only not converted by
-   * default.
-   */
-  readonly converts?: (kind: GroupVersionKind | undefined) => boolean;
-  /** The version that `sv` may name; none by default. */
-  readonly serverVersion?: string;
-}
-
 /**
  * Chooses the representation to answer with; `undefined` if the client accepts none (406). Without a header
  * it is the first media type. `stream` is accepted only as `watch`, of JSON; unknown parameters are ignored.
+ *
+ * @param options.mediaTypes Those that can be served, the default first.
+ * @param options.converts Whether the answer can be converted to this kind (`undefined`: not converted, the default).
+ * @param options.serverVersion The version that `sv` may name; none by default.
  *
  * Mirrors `NegotiateMediaTypeOptions` of
  * https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/negotiation/negotiate.go
  */
 export function negotiate(
   header: string | null | undefined,
-  options: NegotiateOptions,
+  { mediaTypes, converts = (kind) => kind === undefined, serverVersion = "" }: {
+    readonly mediaTypes: readonly MediaType[];
+    readonly converts?: (kind: GroupVersionKind | undefined) => boolean;
+    readonly serverVersion?: string;
+  },
 ): Representation | undefined {
-  const { mediaTypes, converts = (kind) => kind === undefined, serverVersion = "" } = options;
   if (!header) return { mediaType: mediaTypes[0], convertTo: undefined, pretty: false };
   for (const { type, subtype, parameters } of parseAccept(header)) {
     for (const mediaType of mediaTypes) {
@@ -127,11 +113,9 @@ export function negotiate(
 }
 
 function conversion(parameters: ReadonlyMap<string, string>): GroupVersionKind | undefined {
-  const kind = parameters.get("as");
-  const group = parameters.get("g");
-  const version = parameters.get("v");
-  if (kind === undefined && group === undefined && version === undefined) return undefined;
-  return { group: group ?? "", version: version ?? "", kind: kind ?? "" };
+  if (!["as", "g", "v"].some((name) => parameters.has(name))) return undefined;
+  const [kind = "", group = "", version = ""] = ["as", "g", "v"].map((name) => parameters.get(name));
+  return { group, version, kind };
 }
 
 /**

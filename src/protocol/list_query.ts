@@ -7,6 +7,7 @@ import type { FieldRules } from "./selectable_fields.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
 import { isMergedVersion } from "../meta/merged_version.ts";
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
+import { defined } from "../util/json.ts";
 
 /** A valid query. */
 export interface ListQuery {
@@ -27,8 +28,7 @@ export interface ListQueryRefusal {
   readonly status: Status;
 }
 
-/** Options of {@linkcode parseListQuery}. */
-export interface ListQueryOptions {
+interface ListQueryOptions {
   /** Overrules the query's `watch`. */
   readonly watch?: boolean;
   /** Only the object of this name: a `fieldSelector` must name it, too, or be absent. */
@@ -42,13 +42,10 @@ export interface ListQueryOptions {
   readonly limits?: ListQueryLimits;
 }
 
-/** Limits of the cost of a query. */
-export interface ListQueryLimits {
-  /** The most requirements of a selector. */
+/** Limits of the cost of a selector: its requirements, the values of all of them together, its characters. */
+interface ListQueryLimits {
   readonly maxRequirements: number;
-  /** The most values of all requirements of a selector together. */
   readonly maxValues: number;
-  /** The most characters of a selector. */
   readonly maxTextLength: number;
 }
 
@@ -74,7 +71,9 @@ export function parseListQuery(
     if (causes.length > 0) return { ok: false, status: invalid(causes) };
     const versionProblem = resourceVersionProblem(query.resourceVersion);
     if (versionProblem !== undefined) {
-      return { ok: false, status: watch ? malformedWatch(versionProblem) : malformedList(versionProblem) };
+      const message = `invalid resource version: ${versionProblem}`;
+      const status = watch ? newStatus(500, "", versionProblem) : newStatus(400, "BadRequest", message);
+      return { ok: false, status };
     }
     if (query.continue !== "" && query.resourceVersion !== "" && query.resourceVersion !== "0") {
       throw new TypeError("specifying resource version is not allowed when using continue");
@@ -116,9 +115,8 @@ export function parseGetQuery(searchParams: URLSearchParams): ListQuery | ListQu
   }
   const version = searchParams.get("resourceVersion") ?? "";
   const problem = resourceVersionProblem(version);
-  if (problem !== undefined) return { ok: false, status: malformedWatch(problem) };
-  const resourceVersion = withoutLeadingZeros(version);
-  const options = resourceVersion === "" ? {} : { resourceVersion };
+  if (problem !== undefined) return { ok: false, status: newStatus(500, "", problem) };
+  const options = version === "" ? {} : { resourceVersion: withoutLeadingZeros(version) };
   return { ok: true, watch: false, options, labels: undefined, fields: undefined };
 }
 
@@ -135,26 +133,17 @@ export function queryParameters(search: string): URLSearchParams {
 }
 
 /** The query with numbers and booleans decoded. */
-interface RawQuery {
-  readonly resourceVersion: string;
-  readonly resourceVersionMatch: string;
-  readonly limit: number | undefined;
-  readonly continue: string;
-  readonly labelSelector: string;
-  readonly fieldSelector: string;
-  readonly timeoutSeconds: number | undefined;
-  readonly allowWatchBookmarks: boolean;
-  readonly sendInitialEvents: boolean | undefined;
-}
+type RawQuery = ReturnType<typeof decode>;
 
-function decode(params: URLSearchParams): RawQuery {
+function decode(params: URLSearchParams) {
+  const text = (name: string): string => params.get(name) ?? "";
   return {
-    resourceVersion: params.get("resourceVersion") ?? "",
-    resourceVersionMatch: params.get("resourceVersionMatch") ?? "",
+    resourceVersion: text("resourceVersion"),
+    resourceVersionMatch: text("resourceVersionMatch"),
     limit: integer(params, "limit"),
-    continue: params.get("continue") ?? "",
-    labelSelector: params.get("labelSelector") ?? "",
-    fieldSelector: params.get("fieldSelector") ?? "",
+    continue: text("continue"),
+    labelSelector: text("labelSelector"),
+    fieldSelector: text("fieldSelector"),
     timeoutSeconds: integer(params, "timeoutSeconds"),
     allowWatchBookmarks: boolean(params, "allowWatchBookmarks") ?? false,
     sendInitialEvents: boolean(params, "sendInitialEvents"),
@@ -162,28 +151,21 @@ function decode(params: URLSearchParams): RawQuery {
 }
 
 function checkLength(kind: string, selector: string, limits: ListQueryLimits | undefined): void {
-  if (limits === undefined || selector.length <= limits.maxTextLength) return;
-  throw new RangeError(
-    `the ${kind} selector has ${selector.length} characters, and at most ${limits.maxTextLength} are accepted here`,
-  );
+  if (limits) checkLimit(kind, "characters", selector.length, limits.maxTextLength, "");
 }
 
 function checkCost(kind: string, values: readonly number[], limits: ListQueryLimits | undefined): void {
   if (limits === undefined) return;
-  const { maxRequirements, maxValues } = limits;
-  if (values.length > maxRequirements) {
-    throw new RangeError(
-      `the ${kind} selector has ${values.length} requirements, and at most ${maxRequirements} are accepted ` +
-        "here; select more objects, and filter the answer",
-    );
-  }
-  const count = values.reduce((sum, ofOne) => sum + ofOne, 0);
-  if (count > maxValues) {
-    throw new RangeError(
-      `the ${kind} selector has ${count} values, and at most ${maxValues} are accepted here; ` +
-        "select more objects, and filter the answer",
-    );
-  }
+  const hint = "; select more objects, and filter the answer";
+  checkLimit(kind, "requirements", values.length, limits.maxRequirements, hint);
+  checkLimit(kind, "values", values.reduce((sum, ofOne) => sum + ofOne, 0), limits.maxValues, hint);
+}
+
+function checkLimit(kind: string, what: string, count: number, most: number, hint: string): void {
+  if (count <= most) return;
+  throw new RangeError(
+    `the ${kind} selector has ${count} ${what}, and at most ${most} are accepted here${hint}`,
+  );
 }
 
 /** Whether a query asks for a watch, also if the query is not valid. */
@@ -315,14 +297,6 @@ function resourceVersionProblem(version: string): string | undefined {
     (isNumber ? "value out of range" : "invalid syntax");
 }
 
-function malformedList(problem: string): Status {
-  return newStatus(400, "BadRequest", `invalid resource version: ${problem}`);
-}
-
-function malformedWatch(problem: string): Status {
-  return newStatus(500, "", problem);
-}
-
 function checkFields(selector: FieldSelector, { selectableFields, unsupportedField }: FieldRules): void {
   for (const { field } of selector.requirements) {
     if (!selectableFields.includes(field)) throw new TypeError(unsupportedField(shortened(field)));
@@ -349,15 +323,15 @@ function listOptions(query: RawQuery, watch: boolean): ListOptions {
   const { labelSelector, fieldSelector, continue: token, timeoutSeconds, sendInitialEvents } = query;
   const resourceVersion = withoutLeadingZeros(query.resourceVersion);
   const match = query.resourceVersionMatch as ListOptions["resourceVersionMatch"] | "";
-  return {
-    ...(resourceVersion !== "" && { resourceVersion }),
-    ...(match !== "" && { resourceVersionMatch: match }),
-    ...(query.limit !== undefined && query.limit > 0 && { limit: query.limit }),
-    ...(token !== "" && { continue: token }),
-    ...(labelSelector !== "" && { labelSelector }),
-    ...(fieldSelector !== "" && { fieldSelector }),
-    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
-    ...(watch && query.allowWatchBookmarks && { allowWatchBookmarks: true }),
-    ...(sendInitialEvents !== undefined && { sendInitialEvents }),
-  };
+  return defined<ListOptions>({
+    resourceVersion: resourceVersion || undefined,
+    resourceVersionMatch: match || undefined,
+    limit: query.limit !== undefined && query.limit > 0 ? query.limit : undefined,
+    continue: token || undefined,
+    labelSelector: labelSelector || undefined,
+    fieldSelector: fieldSelector || undefined,
+    timeoutSeconds,
+    allowWatchBookmarks: (watch && query.allowWatchBookmarks) || undefined,
+    sendInitialEvents,
+  });
 }

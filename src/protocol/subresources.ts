@@ -4,12 +4,12 @@ import { labelSelectorFromSet, labelSelectorFromSpec, type LabelSelectorSpec } f
 import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import { errorMessage } from "../util/errors.ts";
+import { defined } from "../util/json.ts";
 import { isStatus } from "./statuses.ts";
 import { type ApiResource, isBuiltinGroup, words } from "./api_resource.ts";
 import { valueAt } from "./selectable_fields.ts";
 
-/** A subresource that can be read. */
-export type Subresource = "status" | "scale";
+type Subresource = "status" | "scale";
 
 /** What a `Scale` is described as. */
 export const SCALE: ApiResource = {
@@ -73,13 +73,7 @@ export function scaleOf(resource: ApiResource, object: KubernetesObject): Kubern
   return {
     kind: "Scale",
     apiVersion: "autoscaling/v1",
-    metadata: {
-      name,
-      ...(namespace !== undefined && { namespace }),
-      ...(uid !== undefined && { uid }),
-      ...(resourceVersion !== undefined && { resourceVersion }),
-      ...(creationTimestamp !== undefined && { creationTimestamp }),
-    },
+    metadata: defined({ name, namespace, uid, resourceVersion, creationTimestamp }),
     // 0 and "" are left out, as by an API server.
     spec: replicas === 0 ? {} : { replicas },
     status: { replicas: current, ...(selector !== "" && { selector }) },

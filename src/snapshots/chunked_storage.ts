@@ -7,10 +7,9 @@
  *            head and the length of its text, and the text
  * ```
  *
- * The first record has all objects of its time; the others are changes since. A chunk never changes: each has
- * a name of its own. A save writes the chunks of one more record, then the manifest, and so the snapshot
- * changes from one state to the next when the store replaces the manifest. What no manifest names any more is
- * removed afterwards.
+ * The first record has all objects of its time; the others are changes since. A chunk never changes. A save
+ * writes the chunks of one more record, then the manifest, with which the snapshot changes from one state to the
+ * next. What no manifest names any more is removed afterwards.
  *
  * @module
  */
@@ -60,10 +59,8 @@ export interface ChunkStore {
   list?(): Promise<string[]>;
 }
 
-/** The name of the value that names all others. */
 export const MANIFEST = "manifest";
 
-/** A record in a manifest. */
 interface RecordLine {
   /** Its chunks have these names, with the numbers from `first` on. */
   readonly writer: string;
@@ -79,16 +76,13 @@ interface Manifest extends SavedVersion {
   readonly records: readonly RecordLine[];
 }
 
-/** A saved object. */
 interface SavedText {
   readonly head: unknown;
   readonly bytes: Uint8Array;
 }
 
 const FORMAT = 2;
-/**
- * How many records there are before they are joined, however small: each costs requests at the next start.
- */
+/** More records are joined, however small: each costs requests at the next start. */
 const MAX_RECORDS = 64;
 /** How many chunks are read or written at a time. */
 const CHUNKS_AT_ONCE = 6;
@@ -159,10 +153,10 @@ export class ChunkedStorage implements SnapshotStorage {
     const content = await this.#content(before);
     for (const key of change.deletes) content.delete(key);
     for (const { key } of change.puts) content.delete(key);
-    return [await this.#write([], joinedTexts(content, change))];
+    for (const [key, text] of putTexts(change)) content.set(key, text);
+    return [await this.#write([], content)];
   }
 
-  /** Writes the chunks of a record. */
   async #write(
     deletes: readonly string[],
     texts: Iterable<readonly [key: string, text: SavedText]>,
@@ -282,14 +276,6 @@ function lineOf(value: unknown): Uint8Array<ArrayBuffer> {
 
 function* putTexts({ puts }: SnapshotChange): Generator<readonly [key: string, text: SavedText]> {
   for (const put of puts) yield [put.key, { head: savedHead(put.head), bytes: encoder.encode(put.json()) }];
-}
-
-function* joinedTexts(
-  content: ReadonlyMap<string, SavedText>,
-  change: SnapshotChange,
-): Generator<readonly [key: string, text: SavedText]> {
-  yield* content;
-  yield* putTexts(change);
 }
 
 const BATCH = 200;

@@ -19,18 +19,12 @@ import { errorMessage } from "../util/errors.ts";
  * @throws {SnapshotFault} There is none.
  */
 export function readVersion(value: unknown): SavedVersion {
-  const { resourceVersion, savedAtMs, needsList, clusterUid } = (value ?? {}) as Partial<SavedVersion>;
+  const version = (value ?? {}) as SavedVersion;
+  const { resourceVersion, savedAtMs, needsList, clusterUid } = version;
   if (
     typeof resourceVersion === "string" && typeof savedAtMs === "number" && typeof needsList === "boolean" &&
     (clusterUid === undefined || typeof clusterUid === "string")
-  ) {
-    return versionOf({
-      resourceVersion,
-      savedAtMs,
-      needsList,
-      ...(clusterUid !== undefined && { clusterUid }),
-    });
-  }
+  ) return versionOf(version);
   throw corrupt("a version in it is none");
 }
 
@@ -53,11 +47,11 @@ export function parsed(json: string): unknown {
   }
 }
 
-/** The checksum of some bytes; `before` is that of the bytes before them. */
-export type Checksum = (bytes: Uint8Array, before?: number) => number;
-
-/** CRC-32 in JavaScript, eight bytes at a time, for runtimes without `zlib.crc32`. */
-export const crc32: Checksum = (bytes, before = 0) => {
+/**
+ * CRC-32 in JavaScript, eight bytes at a time, for runtimes without `zlib.crc32`; `before` is that of the bytes
+ * before them.
+ */
+export function crc32(bytes: Uint8Array, before: number = 0): number {
   const [t0, t1, t2, t3, t4, t5, t6, t7] = TABLES;
   let crc = ~before;
   let at = 0;
@@ -68,7 +62,7 @@ export const crc32: Checksum = (bytes, before = 0) => {
   }
   for (; at < bytes.length; at++) crc = crc >>> 8 ^ t0[(crc ^ bytes[at]) & 255];
   return ~crc >>> 0;
-};
+}
 
 const TABLES: readonly Uint32Array[] = /* @__PURE__ */ newTables();
 

@@ -1,6 +1,6 @@
 /** Promises that are settled from outside. */
 
-import { abortable } from "./abort.ts";
+import { abortable, onAbort } from "./abort.ts";
 
 /** A promise and the functions that settle it. */
 export interface Deferred<T> {
@@ -18,6 +18,21 @@ export function deferred<T = void>(): Deferred<T> {
     reject = fail;
   });
   return { promise, resolve, reject };
+}
+
+/** Waits among others until one of them is settled; an aborted signal takes the caller away in that turn. */
+export async function waitIn<T>(waiting: Set<Deferred<T>>, signal: AbortSignal | undefined): Promise<T> {
+  const own = deferred<T>();
+  waiting.add(own);
+  const stop = signal && onAbort(signal, () => {
+    waiting.delete(own);
+    own.reject(signal.reason);
+  });
+  try {
+    return await own.promise;
+  } finally {
+    stop?.();
+  }
 }
 
 /**

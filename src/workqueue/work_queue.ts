@@ -2,7 +2,7 @@
 
 import { onAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
-import { type Deferred, deferred } from "../util/deferred.ts";
+import { type Deferred, waitIn } from "../util/deferred.ts";
 import { Deque } from "../util/collections.ts";
 import { type MetricsProvider, QueueMonitor } from "./metrics.ts";
 
@@ -128,17 +128,7 @@ export class WorkQueue<T = string> {
     signal?.throwIfAborted();
     if (this.#order.length > 0) return this.#take();
     if (this.#shuttingDown) return { shutdown: true };
-    const getter = deferred<GetResult<T>>();
-    this.#getters.add(getter);
-    const stop = signal && onAbort(signal, () => {
-      this.#getters.delete(getter);
-      getter.reject(signal.reason);
-    });
-    try {
-      return await getter.promise;
-    } finally {
-      stop?.();
-    }
+    return await waitIn(this.#getters, signal);
   }
 
   /**
@@ -171,17 +161,7 @@ export class WorkQueue<T = string> {
     this.#stop();
     if (this.#processing.size === 0) return;
     signal?.throwIfAborted();
-    const drain = deferred();
-    this.#drains.add(drain);
-    const stop = signal && onAbort(signal, () => {
-      this.#drains.delete(drain);
-      drain.reject(signal.reason);
-    });
-    try {
-      await drain.promise;
-    } finally {
-      stop?.();
-    }
+    await waitIn(this.#drains, signal);
   }
 
   /** Called once, when the queue is shut down in either way; not if it was made so. */
