@@ -308,9 +308,9 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "work queue: a wait for an item leaves a listener",
-    file: "src/workqueue/work_queue.ts",
-    find: "    try {\n      return await getter.promise;\n    } finally {\n      stop?.();\n    }",
-    replace: "    void stop;\n    return await getter.promise;",
+    file: "src/util/deferred.ts",
+    find: "    try {\n      return await own.promise;\n    } finally {\n      stop?.();\n    }",
+    replace: "    void stop;\n    return await own.promise;",
     test: "tests/workqueue/work_queue_test.ts",
   },
   {

@@ -21,13 +21,7 @@ export interface ListerWatcher<T> {
    * @throws The signal's reason, once it is aborted.
    */
   list(options: ListOptions, context: ListWatchContext): Promise<ListPage<T>>;
-  /**
-   * Opens a watch; resolves when the server has accepted it.
-   *
-   * @throws {StatusError} The server refused.
-   * @throws {NetworkError} No answer came.
-   * @throws The signal's reason, once it is aborted.
-   */
+  /** Opens a watch; resolves when the server has accepted it. Throws as {@linkcode ListerWatcher.list}. */
   watch(options: ListOptions, context: ListWatchContext): Promise<WatchStream<T>>;
   /** A name for log lines and errors, such as `pods`. */
   readonly description?: string;
@@ -41,11 +35,8 @@ export interface ListerWatcher<T> {
   readonly identity?: string;
   /**
    * What identifies the cluster whatever its address: the uid of the namespace `kube-system`, which every
-   * cluster has, and no two have the same. A snapshot of another cluster is not used.
-   *
-   * @throws {StatusError} The server refused: that namespace may not be read, or is not there.
-   * @throws {NetworkError} No answer came.
-   * @throws The signal's reason, once it is aborted.
+   * cluster has, and no two have the same. A snapshot of another cluster is not used. Throws as {@linkcode
+   * ListerWatcher.list}.
    */
   clusterUid?(signal: AbortSignal): Promise<string>;
   /**

@@ -8,13 +8,11 @@ import type { ReflectorOptions } from "./reflector_options.ts";
 
 /**
  * Lists a resource into a store, then watches it until its signal is aborted. After a failure it waits, and
- * continues from the last resourceVersion.
+ * continues from the last resourceVersion. The store is written to synchronously, in the order of the server's
+ * events.
  *
- * The store is written to synchronously, in the order of the server's events. {@linkcode Reflector.status}
- * says what it does at present.
- *
- * Mirrors client-go's [`Reflector`](https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go). It differs where client-go can hang or run hot: streamed lists that do not come to
- * their end give way to lists, and one that is closed early is requested again after a delay.
+ * Mirrors client-go's [`Reflector`](https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go),
+ * but does not hang or run hot where streamed lists do not come to their end.
  *
  * @example
  * ```ts
@@ -35,8 +33,8 @@ export class Reflector<T> {
   readonly #loop: ListWatchLoop<T>;
 
   /**
-   * Makes a reflector that has not started. Where the store is a `Store`, a quarantined object of a list
-   * leaves the state before it; in a queue it is a delete.
+   * Where the store is a `Store`, a quarantined object of a list leaves the state before it; in a queue it is a
+   * delete.
    *
    * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that has no meaning.
    */

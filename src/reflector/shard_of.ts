@@ -25,10 +25,8 @@ export interface ShardOptions {
   /** How many there are. */
   readonly of: number;
   /**
-   * What decides. `"name"`, the default: the hash of `namespace/name`, so that the shard of an object is
-   * known before it is read. `"uid"` and `"namespace"`: the ranges of Kubernetes' `shardSelector` (KEP-5866),
-   * by which a server that has it sends only this shard's objects; from any other server the others are
-   * skipped here.
+   * What decides. `"name"`, the default: the hash of `namespace/name`. `"uid"` and `"namespace"`: the ranges of
+   * Kubernetes' `shardSelector` (KEP-5866), by which a server that has it sends only this shard's objects.
    */
   readonly by?: "name" | "uid" | "namespace";
   /** Where it is logged, once, that a server has ignored the `shardSelector`; the console by default. */
@@ -40,13 +38,11 @@ export interface ShardOptions {
  * as long as it exists. Lists, events and the source's `metadata` have only this part; versions and bookmarks
  * are the source's own.
  *
- * What belongs to other shards is skipped as soon as its metadata is read, and never stored. Its events move
- * the position nevertheless, as bookmarks, so that a shard is as fresh as the whole. `remainingItemCount` is
- * left out: it counts all objects.
+ * What belongs to other shards is skipped as soon as its metadata is read, and never stored; its events move
+ * the position nevertheless, as bookmarks. `remainingItemCount` is left out: it counts all objects.
  *
- * The hashes are fixed. `"name"`: FNV-1a of 32 bits over `namespace/name`, finished by MurmurHash3's
- * `fmix32`. `"uid"`, `"namespace"`: FNV-1a of 64 bits, as KEP-5866 has it. The shard is the place of the hash
- * among `of` equal ranges.
+ * The shard is the place of a hash among `of` equal ranges, and stays so. `"name"`: FNV-1a of 32 bits over
+ * `namespace/name`, finished by MurmurHash3's `fmix32`. `"uid"`, `"namespace"`: FNV-1a of 64 bits (KEP-5866).
  *
  * @throws {RangeError} `index` and `of` name no shard.
  *
@@ -95,13 +91,11 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
     // Not `source.metadata` itself: a copy that compares itself with the whole would never be equal to it.
     if (source.metadata) this.metadata = () => shardOf(source.metadata!(), options);
     const ranges = hashRanges(of);
+    const [from, to] = ranges.slice(index);
     this.#isOwn = by === "name"
       ? (object) => shardIndexOf(metaNamespaceKey(object), of) === index
-      : (object) =>
-        isInRange(fnv64(metaOf(object)?.[by] ?? ""), { from: ranges[index], to: ranges[index + 1] });
-    this.#selector = by === "name"
-      ? undefined
-      : `shardRange(object.metadata.${by}, '0x${ranges[index]}', '0x${ranges[index + 1]}')`;
+      : (object) => isInRange(fnv64(metaOf(object)?.[by] ?? ""), from, to);
+    this.#selector = by === "name" ? undefined : `shardRange(object.metadata.${by}, '0x${from}', '0x${to}')`;
   }
 
   async list(options: ListOptions, context: ListWatchContext): Promise<ListPage<T>> {
@@ -109,12 +103,10 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
     const page = await this.#source.list(this.#withSelector(options), sieve.context(context));
     const isApplied = this.#selector !== undefined && page.metadata.shardInfo?.selector === this.#selector;
     if (this.#selector !== undefined && !isApplied) this.#warn();
-    const { remainingItemCount, ...metadata } = page.metadata;
+    const { remainingItemCount: _, ...metadata } = page.metadata;
     return {
       ...page,
-      metadata: isApplied && remainingItemCount !== undefined
-        ? { ...metadata, remainingItemCount }
-        : metadata,
+      metadata: isApplied ? page.metadata : metadata,
       items: page.items.filter((item) => sieve.isOwn(item)),
       ...(page.quarantined && { quarantined: page.quarantined.filter(({ key }) => this.#mayBeOwn(key)) }),
     };
@@ -140,12 +132,8 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
       const own: WatchItem<T>[] = [];
       let skippedTo = "";
       for (const item of batch) {
-        if (item.type === "QUARANTINED") {
-          if (this.#mayBeOwn(item.quarantined.key)) own.push(item);
-          continue;
-        }
-        if (item.type === "ERROR") {
-          own.push(item);
+        if (item.type === "QUARANTINED" || item.type === "ERROR") {
+          if (item.type === "ERROR" || this.#mayBeOwn(item.quarantined.key)) own.push(item);
           continue;
         }
         if (item.type === "BOOKMARK") isInOrder ||= isInitialEventsEnd(item.object);
@@ -195,8 +183,8 @@ class Skipped {
 }
 
 /**
- * Distinguishes the objects of one list or watch as soon as their metadata is read: of others nothing is
- * held. What a store holds need not show its name, so that it is remembered instead.
+ * Distinguishes the objects of one list or watch as soon as their metadata is read. What a store holds need not
+ * show its name, so that it is remembered instead.
  */
 class Sieve {
   readonly #isOwn: (object: unknown) => boolean;
@@ -247,7 +235,7 @@ class Sieve {
   }
 }
 
-function isInRange(hash: string, { from, to }: { readonly from: string; readonly to: string }): boolean {
+function isInRange(hash: string, from: string, to: string): boolean {
   // The end of the last range has one digit more.
   return hash >= from && (to.length > hash.length || hash < to);
 }

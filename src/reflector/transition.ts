@@ -1,23 +1,14 @@
 /**
- * The next state of a reflector, and what to do next: the chart of state.ts. Pure: no I/O, no clock, no
- * randomness.
- *
- * What each failure leads to is client-go's answer
- * (https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go); where this differs, the
- * reason is beside it.
+ * The next state of a reflector, and what to do next: the chart of state.ts. Pure. What each failure leads to
+ * is client-go's answer (https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go); where
+ * this differs, the reason is beside it.
  *
  * @module
  */
 
 import { isConnectionRefused, networkErrorOf } from "../meta/request.ts";
 import { isOlder } from "../meta/object.ts";
-import {
-  isExpired,
-  isInternalError,
-  isResourceVersionTooLarge,
-  isTooManyRequests,
-  statusErrorOf,
-} from "../meta/status.ts";
+import { isExpired, isResourceVersionTooLarge, isTooManyRequests, statusErrorOf } from "../meta/status.ts";
 import { errorMessage, toError } from "../util/errors.ts";
 import type { Moment } from "../util/clock.ts";
 import {
@@ -151,9 +142,8 @@ function afterProbe(
 }
 
 /**
- * A server that is away is tried again: a list would fail as well. One that answers everything else may never
- * answer this: if it is busy or broken, everything is listed; if it does not permit the request, or that
- * breaks, the watch may still be possible.
+ * A server that is away is tried again: a list would fail as well. If it is busy or broken, everything is listed
+ * after some tries; if it does not permit the request, or that breaks, the watch may still be possible.
  */
 function afterFailedProbe(state: ReflectorState, error: unknown, nowMs: number): Transition {
   if (isConnectionRefused(error)) return go(state, { do: "backOff", then: "start" });
@@ -213,10 +203,7 @@ function afterStream(
   return go(state, { do: "list" });
 }
 
-/**
- * A stream was refused as a list might be: another one is tried, unless a list has to decide whether that is
- * so. It waits as long as the server asked for.
- */
+/** A stream was refused as a list might be: another one is tried, unless a list has to decide. */
 function refused(state: ReflectorState, error: unknown, nowMs: number): Transition {
   const trial = afterRefused(state.trial, nowMs, errorMessage(error));
   const next = { ...state, trial };
@@ -225,9 +212,7 @@ function refused(state: ReflectorState, error: unknown, nowMs: number): Transiti
   return go(next, isAskedToWait ? { do: "backOff", then: "list" } : { do: "list" });
 }
 
-/**
- * A stream did not finish: another one is tried, unless a list has to decide whether streams are at fault.
- */
+/** A stream did not finish: another one is tried, unless a list has to decide whether streams are at fault. */
 function unfinished(trial: StreamTrial, state: ReflectorState, otherwise: "backOff" | "list"): Transition {
   const lists = otherwise === "list" || trial.suspicion !== undefined;
   return go({ ...state, trial }, lists ? { do: "list" } : { do: "backOff", then: "stream" });
@@ -298,7 +283,9 @@ function listed(
 type WatchEnd =
   | { readonly refused: unknown }
   | { readonly relist: true }
-  | { readonly error?: unknown; readonly retriesInternalError: boolean; readonly isShort: boolean };
+  | { readonly isShort: boolean }
+  /** It failed; `retries`: with an internal error that a next watch answers. */
+  | { readonly error: unknown; readonly retries: boolean };
 
 /** Classifies the end of an open watch. */
 function endOf(
@@ -308,7 +295,6 @@ function endOf(
 ): Change & { readonly end: WatchEnd } {
   const { events, bookmarks } = state.position;
   const { name, bookmarkSilenceMs: silenceMs, maxInternalErrorRetryMs: maxRetryMs } = state.settings;
-  const isShort = lastedMs < SHORT_MS;
   const measured = (isVeryShort: boolean): Effect => ({ do: "measureWatch", lastedMs, events, isVeryShort });
   const followed = { bookmarks, lastedMs, silenceMs };
   if (error instanceof SuspendedError) {
@@ -317,7 +303,7 @@ function endOf(
     return {
       state: { ...state, rhythm, failures: failed(state.failures, error, now) },
       effects: [{ do: "log", level: "warn", text: error.message }, measured(false)],
-      end: { retriesInternalError: false, isShort: false },
+      end: { isShort: false },
     };
   }
   // A connection that broke is a watch that ended: what it delivered is valid, and the next one continues
@@ -336,15 +322,12 @@ function endOf(
     return {
       state: next,
       effects: [measured(false), { do: "forgetWarnings" }],
-      end: { retriesInternalError: false, isShort },
+      end: { isShort: lastedMs < SHORT_MS },
     };
   }
   const cause = isVeryShort ? new VeryShortWatchError(name) : failure;
-  const { failures, retries: retriesInternalError } = afterInternalError(
-    failed(state.failures, cause, now),
-    cause,
-    { nowMs: now.monotonicMs, maxRetryMs },
-  );
+  const limits = { nowMs: now.monotonicMs, maxRetryMs };
+  const { failures, retries } = afterInternalError(failed(state.failures, cause, now), cause, limits);
   const text = `watch ended: ${errorMessage(cause)}`;
   return {
     state: { ...next, failures },
@@ -353,7 +336,7 @@ function endOf(
       ...(lastedMs >= LONG_MS ? [{ do: "forgetWarnings" } as const] : []),
       isExpired(cause) ? { do: "log", level: "debug", text } : { do: "log", level: "warn", text, once: true },
     ],
-    end: { error: cause, retriesInternalError, isShort },
+    end: { error: cause, retries },
   };
 }
 
@@ -363,13 +346,13 @@ function afterWatch(state: ReflectorState, end: WatchEnd, nowMs: number): Transi
     return go(state, { do: "backOff", then: "start", error: toError(end.refused) });
   }
   if ("relist" in end) return begin(state, nowMs);
-  const { error } = end;
-  if (error === undefined) {
+  if ("isShort" in end) {
     // client-go watches again at once, which is a hot loop where a proxy closes what it has just opened.
     return go(state, end.isShort ? { do: "backOff", then: "watch" } : { do: "watch" });
   }
+  const { error, retries } = end;
   if (isTooManyRequests(error)) return go(state, { do: "backOff", then: "watch" });
-  if (isInternalError(error) && end.retriesInternalError) return go(state, { do: "watch" });
+  if (retries) return go(state, { do: "watch" });
   // From exactly this version the watch would only come to the same frame again: the list must go beyond.
   const exactResourceVersion = isBrokenFrame(error)
     ? state.position.resourceVersion
@@ -380,7 +363,7 @@ function afterWatch(state: ReflectorState, end: WatchEnd, nowMs: number): Transi
 /** After a watch from a snapshot's version, whose content the server has not confirmed. */
 function afterResumed(state: ReflectorState, end: WatchEnd, nowMs: number): Transition {
   const listing = { ...state, resumption: undefined };
-  const error = "refused" in end ? end.refused : "relist" in end ? undefined : end.error;
+  const error = "refused" in end ? end.refused : "error" in end ? end.error : undefined;
   if (isUnavailable(error)) {
     return begin({ ...listing, isResourceVersionUnavailable: isResourceVersionTooLarge(error) }, nowMs);
   }

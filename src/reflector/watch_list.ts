@@ -5,6 +5,7 @@ import { StatusError } from "../meta/status.ts";
 import { isInitialEventsEnd, type Quarantined, type WatchItem } from "../meta/list_watch.ts";
 import { monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
+import { defined } from "../util/json.ts";
 import { StalledStreamError } from "./failures.ts";
 import type { OpenWatch } from "./open_watch.ts";
 import { brokenFrame } from "./quarantine.ts";
@@ -18,7 +19,7 @@ type Settings = Pick<
 >;
 
 /** What a streamed list held. */
-export interface InitialEvents<T> {
+interface InitialEvents<T> {
   readonly items: T[];
   /** The resourceVersion of the end bookmark. */
   readonly resourceVersion: string;
@@ -100,7 +101,6 @@ class GatheredObjects<T> {
     return this.#objects.size + this.#quarantinedByKey.size;
   }
 
-  /** All of them. */
   result(): Pick<InitialEvents<T>, "items" | "quarantined"> {
     return { items: [...this.#objects.values()], quarantined: [...this.#quarantinedByKey.values()] };
   }
@@ -130,23 +130,16 @@ class GatheredObjects<T> {
     let key: string | undefined;
     try {
       key = keyOf(keyFunc, item.object, "stream");
-      if (item.type === "DELETED") {
-        this.#objects.delete(key);
-      } else {
-        this.#objects.set(key, (intake === undefined ? item.object : intake(item.object)) as T);
-      }
+      if (item.type === "DELETED") this.#objects.delete(key);
+      else this.#objects.set(key, (intake === undefined ? item.object : intake(item.object)) as T);
       this.#quarantinedByKey.delete(key);
     } catch (error) {
-      const quarantined = { reason: errorMessage(error), path: "", eventType: item.type };
-      this.#quarantine(key === undefined ? quarantined : { ...quarantined, key });
+      this.#quarantine(defined({ reason: errorMessage(error), path: "", eventType: item.type, key }));
     }
     return undefined;
   }
 
-  /**
-   * An event is quarantined: the last accepted state of its key stays, unless it was a delete, which needs no
-   * more than the key.
-   */
+  /** The last accepted state of a quarantined event's key stays; a delete needs no more than the key. */
   #quarantine(quarantined: Quarantined): void {
     const { key, eventType } = quarantined;
     this.#settings.quarantine.add(quarantined);
