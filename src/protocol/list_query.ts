@@ -28,7 +28,7 @@ export interface ListQueryRefusal {
   readonly status: Status;
 }
 
-interface ListQueryOptions {
+export interface ListQueryOptions {
   /** Overrules the query's `watch`. */
   readonly watch?: boolean;
   /** Only the object of this name: a `fieldSelector` must name it, too, or be absent. */
