@@ -1,46 +1,45 @@
 /** Checks and defaults of the options. */
 
-import type { Context } from "hono";
-import { type Clock, realClock } from "../util/clock.ts";
+import { realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import type { CorsOptions } from "./request/cors.ts";
 import { clientOfRequest } from "./request/readers.ts";
-import type { UpgradeWebSocket } from "../util/serving.ts";
-import type { UserInfo } from "./request/gate.ts";
-import {
-  type Freshness,
-  FRESHNESSES,
-  isFreshness,
-  type ReadApiOptions,
-  type VersionInfo,
-} from "./read_api_options.ts";
+import { FRESHNESSES, isFreshness, type ReadApiOptions, type VersionInfo } from "./read_api_options.ts";
+
+/** The numbers among the options that have a default: the default, and the least that could work. */
+const NUMBERS: Readonly<Record<NumberOption, readonly [byDefault: number, least: 0 | 1]>> = {
+  eventWindow: [4096, 0],
+  eventWindowBytes: [64 * 1024 * 1024, 0],
+  bookmarkIntervalMs: [30_000, 1],
+  watchBufferBytes: [64 * 1024, 1],
+  freshnessTimeoutMs: [3_000, 0],
+  hookTimeoutMs: [10_000, 1],
+  watchLifetimeMs: [3_600_000, 1],
+  watchRecheckMs: [300_000, 1],
+  writeTimeoutMs: [30_000, 1],
+  maxRequests: [4_000, 1],
+  maxWatches: [20_000, 1],
+  maxWatchesPerClient: [Infinity, 1],
+  maxBufferedBytes: [16 * 1024 * 1024, 0],
+  maxListBodyBytes: [32 * 1024 * 1024, 0],
+  maxSelectorRequirements: [100, 0],
+  maxSelectorValues: [1_000, 0],
+};
+
+type NumberOption = Exclude<
+  {
+    [K in keyof ReadApiOptions]-?: NonNullable<ReadApiOptions[K]> extends number ? K : never;
+  }[keyof ReadApiOptions],
+  "maxLagMs"
+>;
 
 /** The options that requests are answered by, with their defaults. */
-export interface ReadSettings {
-  readonly clock: Clock;
-  readonly eventWindow: number;
-  readonly eventWindowBytes: number;
-  readonly bookmarkIntervalMs: number;
-  readonly watchBufferBytes: number;
-  readonly freshness: Freshness | undefined;
-  readonly freshnessTimeoutMs: number;
-  readonly hookTimeoutMs: number;
-  readonly maxLagMs: number | undefined;
-  readonly watchRecheckMs: number;
-  readonly writeTimeoutMs: number;
-  readonly maxRequests: number;
-  readonly maxWatches: number;
-  readonly maxWatchesPerClient: number;
-  readonly maxBufferedBytes: number;
-  readonly maxListBodyBytes: number;
-  readonly maxSelectorRequirements: number;
-  readonly maxSelectorValues: number;
-  readonly random: () => number;
-  readonly upgradeWebSocket: UpgradeWebSocket | undefined;
-  readonly cors: CorsOptions | undefined;
-  readonly version: Partial<VersionInfo>;
+export interface ReadSettings
+  extends
+    Readonly<Record<NumberOption, number>>,
+    Required<Pick<ReadApiOptions, "clock" | "random" | "version" | "clientOf">>,
+    Pick<ReadApiOptions, "maxLagMs" | "freshness" | "upgradeWebSocket" | "cors"> {
+  /** How long the next watch may last. */
   watchLimitMs(): number;
-  clientOf(c: Context, user: UserInfo | undefined): string | undefined;
 }
 
 /**
@@ -51,74 +50,37 @@ export interface ReadSettings {
  */
 export function readSettings(options: ReadApiOptions): ReadSettings {
   checkAccess(options);
-  const {
-    clock = realClock,
-    eventWindow = 4096,
-    eventWindowBytes = 64 * 1024 * 1024,
-    bookmarkIntervalMs = 30_000,
-    watchBufferBytes = 64 * 1024,
-    freshnessTimeoutMs = 3_000,
-    hookTimeoutMs = 10_000,
-    watchLifetimeMs = 3_600_000,
-    watchRecheckMs = 300_000,
-    writeTimeoutMs = 30_000,
-    maxRequests = 4_000,
-    maxWatches = 20_000,
-    maxWatchesPerClient = Infinity,
-    maxBufferedBytes = 16 * 1024 * 1024,
-    maxListBodyBytes = 32 * 1024 * 1024,
-    maxSelectorRequirements = 100,
-    maxSelectorValues = 1_000,
-    random = Math.random,
-    clientOf = clientOfRequest,
-  } = options;
-  const fromZero = {
-    eventWindow,
-    eventWindowBytes,
-    freshnessTimeoutMs,
-    maxBufferedBytes,
-    maxListBodyBytes,
-    maxSelectorRequirements,
-    maxSelectorValues,
-  };
-  const fromOne = {
-    bookmarkIntervalMs,
-    watchBufferBytes,
-    hookTimeoutMs,
-    watchRecheckMs,
-    writeTimeoutMs,
-    maxRequests,
-    maxWatches,
-    maxWatchesPerClient,
-  };
+  const { clock = realClock, random = Math.random, clientOf = clientOfRequest } = options;
   const { maxLagMs, freshness, upgradeWebSocket, cors } = options;
   if (upgradeWebSocket !== undefined && typeof upgradeWebSocket !== "function") {
     throw new TypeError("Cannot use the option `upgradeWebSocket`: it must be a function");
   }
   if (freshness !== undefined && !isFreshness(freshness)) {
-    throw new TypeError(
-      `Cannot use the option \`freshness\`: it must be ${
-        FRESHNESSES.map((each) => JSON.stringify(each)).join(" or ")
-      }`,
-    );
+    const known = FRESHNESSES.map((each) => JSON.stringify(each)).join(" or ");
+    throw new TypeError(`Cannot use the option \`freshness\`: it must be ${known}`);
   }
-  requireNumbers("serve", { ...fromZero, maxLagMs }, { mayBeInfinite: true });
-  requireNumbers("serve", { ...fromOne, watchLifetimeMs }, { least: 1, mayBeInfinite: true });
+  requireNumbers("serve", { maxLagMs }, { mayBeInfinite: true });
+  const numbers = Object.fromEntries(
+    Object.entries(NUMBERS).map(([name, [byDefault, least]]) => {
+      const { [name as NumberOption]: number = byDefault } = options;
+      requireNumbers("serve", { [name]: number }, { least, mayBeInfinite: true });
+      return [name, number];
+    }),
+  ) as Record<NumberOption, number>;
   const hasHooks = options.authenticate !== undefined || options.authorize !== undefined;
   return {
+    ...numbers,
     clock,
-    ...fromZero,
-    ...fromOne,
     random,
+    clientOf,
     maxLagMs,
     freshness,
     upgradeWebSocket,
     cors,
     version: versionInfo(options.version),
-    watchRecheckMs: hasHooks ? watchRecheckMs : Infinity,
+    watchRecheckMs: hasHooks ? numbers.watchRecheckMs : Infinity,
     // So that watches which were opened together do not all come back together.
-    watchLimitMs: () => watchLifetimeMs * (1 - 0.2 * random()),
-    clientOf,
+    watchLimitMs: () => numbers.watchLifetimeMs * (1 - 0.2 * random()),
   };
 }
 

@@ -1,10 +1,14 @@
 /** The options and steps of `serve`. */
 
-import { type Freshness, FRESHNESSES, isFreshness } from "../../hono/read_api_options.ts";
+import {
+  type Freshness,
+  FRESHNESSES,
+  isFreshness,
+  type ReadApiOptions,
+} from "../../hono/read_api_options.ts";
 import { allowNamespaces } from "../../hono/request/allow_namespaces.ts";
 import { checkCors } from "../../hono/request/cors.ts";
 import { Projection } from "../../text/field_tree.ts";
-import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { requireNumbers } from "../../util/require_number.ts";
@@ -38,7 +42,8 @@ export const STORAGE_NAMES: readonly StorageName[] = ["objects", "texts", "short
  * Options of {@linkcode serve}. All are optional; the default is the embedded cluster at
  * `http://127.0.0.1:8787`.
  */
-export interface ServeOptions {
+export interface ServeOptions
+  extends Pick<ReadApiOptions, "allowSecrets" | "clock" | "maxLagMs" | "maxWatches" | "maxWatchesPerClient"> {
   /** The cluster; the embedded one by default. */
   readonly source?: ClusterSource;
   /**
@@ -111,18 +116,6 @@ export interface ServeOptions {
    */
   readonly snapshot?: string;
   /**
-   * How old the last contact with the API server may be for `/readyz` to be ok, per resource; by default 120
-   * s, and 11 minutes for an API server without bookmarks. `Infinity`: any time.
-   */
-  readonly maxLagMs?: number;
-  /**
-   * How many watches are open at a time; 20,000 by default. A client (a user's name, or else an address) may
-   * have as many as are still free: alone half of them, beside another one a third. Further ones get 429.
-   */
-  readonly maxWatches?: number;
-  /** How many of those may be one client's at most; by default only what the others leave free. */
-  readonly maxWatchesPerClient?: number;
-  /**
    * Sends what is not cached to the API server, with the reader's own bearer token: logs, events, other resources,
    * discovery, access reviews; `false` by default. Needs a cluster over https. Readers must present tokens of
    * the cluster, so it does not go with `token` and `tokenFile`.
@@ -149,16 +142,12 @@ export interface ServeOptions {
    * default.
    */
   readonly allowAnonymous?: boolean;
-  /** Allows Secrets among `resources`; `false` by default. */
-  readonly allowSecrets?: boolean;
   /** Stops everything at once; {@linkcode Served.finished} then resolves. */
   readonly signal?: AbortSignal;
   /** Receives each step. */
   readonly onStep?: (step: ServeStep) => void;
   /** Receives warnings and errors of the parts; none by default. */
   readonly logger?: Logger;
-  /** The clock; the system's by default. */
-  readonly clock?: Clock;
 }
 
 /** The options of a `serve` that runs. */
