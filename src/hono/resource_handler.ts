@@ -21,14 +21,13 @@ import type { Reader } from "./request/readers.ts";
 import { nameProblem } from "./request/refusals.ts";
 import { answerForwarded, type ForwardRequest } from "./upstream/forward.ts";
 import { documentResponse, refusalResponse, warningHeader } from "./send/responses.ts";
-import { indexedFields, newSelection } from "./content/selection.ts";
+import { indexedFields } from "./content/selection.ts";
 import { answerList, type ListAnswerRequest } from "./send/list.ts";
 import { answerObject } from "./send/object.ts";
 import {
   type Form,
   newMetadataView,
   newObjectView,
-  requestedForm,
   type RequestedRead,
   requestedRead,
   type View,
@@ -50,7 +49,8 @@ export interface ResourceRequest {
 export function readRoute(c: Context, request: ResourceRequest): Route {
   const { target, path, state: { settings } } = request;
   const fields = () => fieldRules(target.resource, indexedFields(target.informer.indexer));
-  const read = requestedRead(c, { path, fields, settings, isList: request.under !== undefined });
+  const { resource } = target;
+  const read = requestedRead(c, { resource, path, fields, settings, isList: request.under !== undefined });
   const answer = (permission: Permission) => answerRead(c, request, { ...read, permission });
   return { ...routeOf(path, read), target, answer };
 }
@@ -60,8 +60,8 @@ export function forwardRoute(
   c: Context,
   request: ForwardRequest & { readonly state: Pick<ReadApiState, "settings"> },
 ): Route {
-  const { path, state: { settings }, isIndex = false } = request;
-  const read = requestedRead(c, { path, fields: undefined, settings, isList: isIndex });
+  const { target: { resource }, path, state: { settings }, isIndex = false } = request;
+  const read = requestedRead(c, { resource, path, fields: undefined, settings, isList: isIndex });
   const answer = (permission: Permission) => answerForwarded(c, request, { ...read, permission });
   return { ...routeOf(path, read), answer };
 }
@@ -76,8 +76,7 @@ interface Read extends RequestedRead {
 
 async function answerRead(c: Context, request: ResourceRequest, read: Read): Promise<Answer> {
   const { target, path } = request;
-  const { verb, query, searchParams, events, permission } = read;
-  const form = requestedForm(c, target.resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
+  const { verb, query, searchParams, form, isEventStream, permission } = read;
   if (!("shape" in form)) return form;
   if (!query.ok) return query.status;
   const name = verb === "get" ? path.name : "";
@@ -106,7 +105,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     ? answerWatch(request, query, {
       view,
       permission,
-      isEventStream: events !== undefined,
+      isEventStream,
       endsAtRelist: requiresEachEvent(c.req.header("Prefer")),
     })
     : answerListOf(request, query, { form, view, permission, wait });
@@ -241,7 +240,8 @@ function answerListOf(
 ): Promise<Answer> {
   const { form, view, wait, permission } = options;
   const { group, version, resource, namespace } = path;
-  const of = [group, version, resource, namespace, String(query.labels ?? ""), String(query.fields ?? "")];
+  const { labels, fields } = query;
+  const of = [group, version, resource, namespace, String(labels ?? ""), String(fields ?? "")];
   if (under !== undefined) of.push(under.index, under.value);
   return answerList(target.content, {
     state,
@@ -252,9 +252,10 @@ function answerListOf(
     under,
     namespace,
     pacer: state.pacer,
+    resource: target.resource,
     options: query.options,
-    // The namespace is a range of keys.
-    selection: newSelection(target.resource, { namespace: "", labels: query.labels, fields: query.fields }),
+    labels,
+    fields,
     name: JSON.stringify(of),
     identity: () => listIdentity([...of, permission.user?.name ?? ""]),
   });

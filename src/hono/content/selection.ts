@@ -116,12 +116,9 @@ export function indexedFields(store: ServedStore<unknown>): string[] {
   });
 }
 
-export interface ListRequest {
+export interface ListRequest extends Selectors {
+  readonly resource: GroupVersionResource;
   readonly options: ListOptions;
-  /** Only this namespace; all of them where empty. */
-  readonly namespace: string;
-  /** Which objects of the namespace; `undefined`: all of them. */
-  readonly selection: Selection | undefined;
   /** Only the objects under this value of an index, which the store has. */
   readonly under?: IndexValue | undefined;
   identity(): string;
@@ -254,8 +251,9 @@ export async function cutPage<T extends KubernetesObject>(
   request: ListRequest,
   { past, start, limit }: PagePlace<T>,
 ): Promise<Page<T>> {
-  const { namespace, under, pacer, wait } = request;
-  let { selection } = request;
+  const { resource, namespace, labels, fields, under, pacer, wait } = request;
+  // The namespace is a range of keys.
+  let selection = newSelection(resource, { namespace: "", labels, fields });
   let snapshot = past;
   if (snapshot === undefined) {
     snapshot = under === undefined ? states.candidates(selection?.indexed) : states.indexed(under);

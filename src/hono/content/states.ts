@@ -326,16 +326,25 @@ export class ContentHashes<T extends KubernetesObject> {
       this.#rewrites !== this.#log.window.rewrites;
   }
 
-  async catchUp(pacer: Pacer): Promise<void> {
-    for (let tries = 0; this.isBehind && tries < MOST_TRIES; tries++) {
-      this.#reading ??= this.#readInTurns(pacer).finally(() => this.#reading = undefined);
-      await this.#reading;
+  /** Reads all objects, where it must, and gives others turns meanwhile; `undefined` if it is done in this one. */
+  catchUp(pacer: Pacer): Promise<void> | undefined {
+    if (this.#reading !== undefined || !this.isBehind) return this.#reading;
+    const steps = this.#readAll();
+    while (!steps.next().done) {
+      if (!pacer.spend(STEP * OBJECT_UNITS)) continue;
+      this.#reading = this.#readInTurns(steps, pacer).finally(() => this.#reading = undefined);
+      break;
     }
+    return this.#reading;
   }
 
-  async #readInTurns(pacer: Pacer): Promise<void> {
-    const steps = this.#readAll();
-    while (!steps.next().done) if (pacer.spend(STEP * OBJECT_UNITS)) await pacer.rest();
+  async #readInTurns(steps: Iterator<undefined>, pacer: Pacer): Promise<void> {
+    for (let tries = 1;; tries++) {
+      await pacer.rest();
+      while (!steps.next().done) if (pacer.spend(STEP * OBJECT_UNITS)) await pacer.rest();
+      if (!this.isBehind || tries === MOST_TRIES) return;
+      steps = this.#readAll();
+    }
   }
 
   #catchUp(): void {

@@ -45,16 +45,21 @@ export interface RequestedRead {
   readonly name: string;
   readonly query: ListQuery | ListQueryRefusal;
   readonly searchParams: URLSearchParams;
-  readonly events: EventStreamRequest | undefined;
+  /** How the answer is written, and the shape of its objects; 406 where nothing is accepted that can be served. */
+  readonly form: RequestedForm | Status;
+  readonly isEventStream: boolean;
 }
+
+type RequestedForm = Form & Pick<NegotiatedShape, "shape">;
 
 // A thousand values of the longest kind, and keys for a hundred requirements.
 const MAX_QUERY_TEXT = 128 * 1024;
 
-/** Reads the path and the query of a GET. `isList`: the path has no watches. */
+/** Reads what a GET asks for. `isList`: the path has no watches. */
 export function requestedRead(
   c: Context,
-  { path, fields, isList, settings }: {
+  { resource, path, fields, isList, settings }: {
+    readonly resource: ApiResource;
     readonly path: ResourcePath;
     /** The fields that the resource can be selected by; `undefined` if another server knows. */
     readonly fields: (() => FieldRules) | undefined;
@@ -83,7 +88,8 @@ export function requestedRead(
   const isWatch = query.ok ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const name = path.name || (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
-  return { verb, name, query, searchParams, events };
+  const form = requestedForm(c, resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
+  return { verb, name, query, searchParams, form, isEventStream: events !== undefined };
 }
 
 // A merged resourceVersion has a version for each shard.
@@ -126,17 +132,11 @@ export function formatOf(c: Context, { mediaType, pretty }: Format): Format {
   return { mediaType, pretty: isIndented };
 }
 
-/**
- * The form that a read asks for, and the shape of its objects; a Status (406) where nothing is accepted that can be
- * served.
- *
- * @param accept The `Accept` header.
- */
-export function requestedForm(
+function requestedForm(
   c: Context,
   resource: ApiResource,
   { verb, accept }: { readonly verb: "get" | "list" | "watch"; readonly accept: string | undefined },
-): Form & Pick<NegotiatedShape, "shape"> | Status {
+): RequestedForm | Status {
   const agreed = negotiateShape(resource, { accept, verb, mediaTypes: JSON_AND_YAML });
   if (!("shape" in agreed)) return agreed;
   return {

@@ -57,9 +57,8 @@ export async function answerList(
   const placed = presentPlace(request) ?? await placePage(content, request);
   if (!("limit" in placed)) return placed;
   const { hashes } = content;
-  if (placed.past === undefined && view.sharedAs !== undefined && hashes.isBehind) {
-    await hashes.catchUp(pacer);
-  }
+  const reading = placed.past === undefined && view.sharedAs !== undefined && hashes.catchUp(pacer);
+  if (reading) await reading;
   // Others had a turn.
   const place = placed.at === undefined ? placed : stillPlaced(content, request, placed);
   if (!("limit" in place)) return place;
@@ -70,8 +69,8 @@ export async function answerList(
   const name = bodyName(request, place);
   const version = hashes.versionOf(namespace);
   const tag = tags.ofList(content.log, version, name);
-  const matching = tag.matching(ifNoneMatch);
-  if (matching !== undefined) return notModified(matching);
+  const matching = ifNoneMatch && tag.matching(ifNoneMatch);
+  if (matching) return notModified(matching);
   const of = { content, namespace, name, version, revision: content.log.window.revision };
   // Others have a turn while it is cut, and the content may change.
   const body = bodies.get(of) ?? bodies.add(of, new ListText(await cutPage(content, request, place), shape));

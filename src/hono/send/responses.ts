@@ -148,7 +148,7 @@ export function warningHeader(text: string): string {
 export interface ListTag {
   readonly text: string;
   /** The tag of an `If-None-Match` by which the client has the list; `undefined` if there is none. */
-  matching(ifNoneMatch: string | undefined): string | undefined;
+  matching(ifNoneMatch: string): string | undefined;
 }
 
 /**
