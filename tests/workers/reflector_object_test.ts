@@ -195,8 +195,7 @@ describe("ReflectorObject", () => {
     await rig.clock.advance(1_000);
     const response = await rig.platform.fetch(`${PODS}?watch=1&resourceVersion=${resourceVersion}`);
     const watch = new WatchReader(response);
-    const events = [];
-    while (events.length < 3) events.push(...await watch.chunk() ?? []);
+    const events = await watch.events(3);
     assert.deepEqual(events.map(({ type, object }) => `${type} ${object.metadata.name}`), [
       "MODIFIED web-2",
       "DELETED web-1",
@@ -219,8 +218,7 @@ describe("ReflectorObject", () => {
     const read = async (selector: string, count: number) => {
       const query = `watch=1&resourceVersion=${resourceVersion}${selector}`;
       const watch = new WatchReader(await rig.platform.fetch(`${PODS}?${query}`));
-      const events: Json[] = [];
-      while (events.length < count) events.push(...await watch.chunk() ?? []);
+      const events = await watch.events(count);
       await watch.cancel();
       return events.map(({ type, object }) =>
         `${type} ${object.metadata.name} ${object.metadata.labels?.app}`
