@@ -938,15 +938,15 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "cli: a search of the page blocks until it has ended",
     file: "src/cli/dashboard/object_search.ts",
-    find: "      if (!pacer.spend(units)) continue;\n",
+    find: "      if ((i + 1) % STEP_OBJECTS > 0 || !pacer.spend(STEP_OBJECTS * units)) continue;\n",
     replace: "      if (units > 0) continue;\n",
     test: "tests/cli/dashboard/object_search_test.ts",
   },
   {
     name: "cli: a search continues although its reader has left",
     file: "src/cli/dashboard/object_search.ts",
-    find: "    await pacer.rest();\n    signal.throwIfAborted();\n    for",
-    replace: "    await pacer.rest();\n    for",
+    find: "      await pacer.rest();\n      signal.throwIfAborted();\n    }",
+    replace: "      await pacer.rest();\n    }",
     test: "tests/cli/dashboard/object_search_test.ts",
   },
   {
