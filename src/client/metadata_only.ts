@@ -20,10 +20,7 @@ export interface PartialObjectMetadata extends KubernetesObject {
   readonly metadata: ObjectMeta;
 }
 
-/**
- * The `Accept` header that asks for metadata; `what` is `List` for a list. A server that has none of it may
- * answer with whole objects.
- */
+/** The `Accept` header that asks for metadata, or for whole objects where a server has none of it. */
 export function acceptMetadata(what: "" | "List"): { readonly Accept: string } {
   return { Accept: `application/json;as=${KIND}${what};g=meta.k8s.io;v=v1,application/json` };
 }

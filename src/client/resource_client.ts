@@ -52,10 +52,7 @@ export interface ResourceClient<T extends KubernetesObject> {
   /** The uid of the namespace `kube-system`: as `ListerWatcher.clusterUid`. */
   clusterUid(signal?: AbortSignal): Promise<string>;
 
-  /**
-   * A client for names and versions of the same objects; a cache in between must not answer it with anything
-   * stale.
-   */
+  /** A client for the same objects' names and versions, which no cache in between answers with stale ones. */
   metadata(): ResourceClient<KubernetesObject>;
 
   /** One page of a list. Selectors given here take the place of the client's own. */

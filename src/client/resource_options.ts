@@ -18,10 +18,7 @@ export interface ResourceOptions<T> {
   readonly labelSelector?: string;
   /** Only objects with these fields: `spec.nodeName=node-1`. */
   readonly fieldSelector?: string;
-  /**
-   * What objects must look like; any Standard Schema, such as one of zod. Objects that differ are
-   * quarantined.
-   */
+  /** What objects must look like: any Standard Schema, such as zod's. Objects that differ are quarantined. */
   readonly schema?: Schema<T>;
   /** Receives each quarantined object, with the value itself; must not throw. */
   readonly onInvalid?: ValidatorOptions<T>["onInvalid"];

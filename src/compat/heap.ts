@@ -104,10 +104,7 @@ export class Heap<T> {
     this.add(object);
   }
 
-  /**
-   * Adds an object unless there is one with its key: for putting one back that failed, without losing a newer
-   * one.
-   */
+  /** Adds an object unless there is one with its key: puts one back without losing a newer one. */
   addIfNotPresent(object: T): void {
     const key = this.#keyOf(object, "add");
     this.#assertOpen("add");

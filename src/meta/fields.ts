@@ -20,9 +20,7 @@ export type FieldSet = Readonly<Record<string, string>>;
 
 /**
  * A condition on an object's fields: all of its requirements must hold. Immutable. The server decides
- * which fields can be selected; the selector itself accepts any.
- *
- * Mirrors apimachinery's `fields.Selector`.
+ * which fields can be selected. Mirrors apimachinery's `fields.Selector`.
  *
  * @example
  * ```ts
@@ -35,7 +33,7 @@ export class FieldSelector {
   /** In the order of the canonical text. */
   readonly requirements: readonly FieldRequirement[];
 
-  /** Makes a selector of requirements; none = everything. See {@linkcode parseFieldSelector} for text. */
+  /** Makes a selector of requirements; none = everything. */
   constructor(requirements: readonly FieldRequirement[]) {
     this.requirements = requirements.slice();
   }

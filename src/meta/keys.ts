@@ -35,10 +35,8 @@ export class NoMetaError extends CacheError {
 }
 
 /**
- * A store or queue could not compute the key of an object. The error has the object and, as `cause`, what the
- * key function threw. The call that threw it changed nothing.
- *
- * Mirrors client-go's `KeyError`.
+ * A store or queue could not compute the key of an object; `cause` is what the key function threw. The call that
+ * threw it changed nothing. Mirrors client-go's `KeyError`.
  *
  * @example
  * ```ts
@@ -97,9 +95,7 @@ export class UnexpectedKeyFormatError extends CacheError {
 
 /**
  * A value whose key is the given text: for methods of a store that accept an object, when only its key is
- * known. A plain string is not a key.
- *
- * Mirrors client-go's `ExplicitKey`.
+ * known. Mirrors client-go's `ExplicitKey`.
  *
  * @example
  * ```ts

@@ -31,10 +31,7 @@ export class LabelRequirement {
   readonly key: string;
   /** How key and values relate. */
   readonly operator: LabelOperator;
-  /**
-   * In ascending order: one or more for `in` and `notin`, none for `exists` and `!`, exactly one for the
-   * others.
-   */
+  /** Ascending; one or more for `in` and `notin`, none for `exists` and `!`, exactly one for the others. */
   readonly values: readonly string[];
   readonly #valueSet: ReadonlySet<string>;
   readonly #bound: bigint | number | undefined;

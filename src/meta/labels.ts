@@ -22,16 +22,13 @@ import {
  * ```
  */
 export class LabelSelector {
-  /**
-   * Sorted by key; those of one key in the order they were given. Empty for a selector of everything or
-   * nothing.
-   */
+  /** Sorted by key, those of one key as they were given; none for a selector of everything or nothing. */
   readonly requirements: readonly LabelRequirement[];
   /** `false` only for {@linkcode labelsNothing}: no object can match, whatever its labels. */
   readonly selectable: boolean;
   #test: LabelTest | undefined;
 
-  /** Makes a selector of requirements; none = everything. See {@linkcode parseLabelSelector} for text. */
+  /** Makes a selector of requirements; none = everything. */
   constructor(requirements: readonly LabelRequirement[], options: { readonly selectable?: boolean } = {}) {
     this.requirements = requirements.slice().sort((a, b) => a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
     this.selectable = options.selectable ?? true;
@@ -44,8 +41,7 @@ export class LabelSelector {
 
   /**
    * Whether labels fulfil every requirement. `undefined` is the same as no labels. The cost is one look-up
-   * per key of the selector, or per label if there are fewer labels; it does not grow with the number of
-   * requirements.
+   * per key of the selector, or per label if there are fewer labels.
    */
   matches(labels: LabelSet | undefined): boolean {
     if (!this.selectable) return false;
@@ -53,10 +49,7 @@ export class LabelSelector {
     return this.#test(labels);
   }
 
-  /**
-   * The one value that the label `key` must have, or `undefined` if there is no such value. Only the first
-   * requirement on the key counts.
-   */
+  /** The one value that the first requirement on the label demands; `undefined` if it demands none. */
   requiresExactMatch(key: string): string | undefined {
     const found = this.requirements.find((requirement) => requirement.key === key);
     if (found === undefined || found.values.length !== 1) return undefined;
@@ -65,10 +58,7 @@ export class LabelSelector {
       : undefined;
   }
 
-  /**
-   * The canonical text, which parses to an equal selector; `""` for everything, and also for nothing, which
-   * has no text ({@linkcode LabelSelector.selectable} distinguishes them).
-   */
+  /** The canonical text, which parses to an equal selector; `""` for everything, and for nothing. */
   toString(): string {
     return this.requirements.join(",");
   }

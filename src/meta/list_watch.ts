@@ -8,9 +8,8 @@ import type { Moment } from "../util/clock.ts";
 export const INITIAL_EVENTS_END_ANNOTATION = "k8s.io/initial-events-end";
 
 /**
- * The annotation on bookmarks of a cache above which there is another one: how many milliseconds ago it had
- * the last contact with the API server. Without it, each cache of a chain would take the heartbeats of the
- * one below for news.
+ * The annotation on bookmarks of a cache: how many milliseconds ago it had the last contact with the API server.
+ * Without it, a cache above would take the heartbeats of the one below for news.
  */
 export const AGE_ANNOTATION = "listwatch.cache/age-ms";
 
@@ -38,10 +37,7 @@ export function isInitialEventsEnd(bookmark: BookmarkObject): boolean {
   return bookmark.metadata.annotations?.[INITIAL_EVENTS_END_ANNOTATION] === "true";
 }
 
-/**
- * How many milliseconds ago the server of a bookmark, which may be a cache, had the last contact with its
- * own.
- */
+/** How many milliseconds ago the sender of a bookmark, if it is a cache, had contact with its own server. */
 export function ageMsOf(bookmark: BookmarkObject): number {
   const ageMs = Number(bookmark.metadata.annotations?.[AGE_ANNOTATION]);
   return ageMs > 0 && ageMs < Infinity ? ageMs : 0;
@@ -78,10 +74,7 @@ export interface ListOptions {
 export interface Quarantined {
   /** What is wrong with it. */
   readonly reason: string;
-  /**
-   * The place of the fault: `object.metadata.name` in an event, `items[3].spec.replicas` in a list; may be
-   * empty.
-   */
+  /** The place of the fault: `object.metadata.name`, `items[3].spec.replicas` in a list; may be empty. */
   readonly path: string;
   /** Its key, if that could be read. */
   readonly key?: string;
@@ -116,9 +109,8 @@ export type WatchItem<T> = WatchEvent<T> | {
 };
 
 /**
- * An open watch: batches of events in the order of arrival, one batch per chunk of bytes, so that a thousand
- * events cost one turn. The stream ends when the server ends the watch, and throws when the connection
- * breaks. Leaving the loop (`break`, `return`) closes the connection.
+ * An open watch: batches of events in the order of arrival, one batch per chunk of bytes. The stream ends when
+ * the server ends the watch, and throws when the connection breaks. Leaving the loop closes the connection.
  *
  * @category Reflector
  */

@@ -83,10 +83,8 @@ export function resourceVersionOf(value: unknown): string | undefined {
 /**
  * Compares two resourceVersions: -1 when `a` is older, 0 when they are the same, 1 when `a` is newer.
  *
- * They are decimal numbers of any length, kept as text: compared by length and then by digits, never parsed
- * to a number. The empty version is older than every other. Leading zeros do not occur and are not handled.
- *
- * Mirrors Kubernetes' `CompareResourceVersion` (KEP-5504).
+ * They are decimal numbers of any length without leading zeros: compared by length and then by digits. The empty
+ * version is older than every other. Mirrors Kubernetes' `CompareResourceVersion` (KEP-5504).
  *
  * @example
  * ```ts
@@ -119,9 +117,8 @@ export function isComparableResourceVersion(text: string): boolean {
 }
 
 /**
- * The layout of a merged resourceVersion (merged_version.ts), as the text that two of one layout have in
- * common; `""` for the version of one server, which has 20 digits at most. Versions of different layouts say
- * nothing about each other.
+ * The layout of a merged resourceVersion (merged_version.ts), as text; `""` for the version of one server, which
+ * has 20 digits at most. Versions of different layouts say nothing about each other.
  */
 export function layoutOf(version: string): string {
   return version.length > SERVER_DIGITS ? version.slice(-LAYOUT_DIGITS) : "";
@@ -132,10 +129,7 @@ const SERVER_DIGITS = 20;
 // The layout itself, and the number of its sources.
 const LAYOUT_DIGITS = 13;
 
-/**
- * Whether a resourceVersion is known to be older than another: both are numbers, of one layout, and it is the
- * lesser one.
- */
+/** Whether a resourceVersion is known to be older: both are numbers, of one layout, and it is the lesser. */
 export function isOlder(version: string, than: string): boolean {
   return compareResourceVersions(version, than) < 0 && isComparableResourceVersion(version) &&
     isComparableResourceVersion(than) && layoutOf(version) === layoutOf(than);

@@ -6,9 +6,8 @@ import { finishLane } from "../util/hash.ts";
  * The shard of a key (`namespace/name`, or the name of an object without a namespace) among `count` shards,
  * from 0.
  *
- * The hash is the 32-bit FNV-1a of the key's UTF-8, finished as by MurmurHash3 (`fmix32`), so that names that
- * differ in their last characters are spread; the shard is its place among `count` equal ranges: `floor(hash
- * * count / 2^32)`. It will stay so: what was stored by it is found by it.
+ * The hash is the 32-bit FNV-1a of the key's UTF-8, finished as by MurmurHash3 (`fmix32`); the shard is its place
+ * among `count` equal ranges: `floor(hash * count / 2^32)`. It stays so: what was stored by it is found by it.
  */
 export function shardIndexOf(key: string, count: number): number {
   let hash = 0x811c9dc5;
@@ -41,10 +40,7 @@ export function fnv64(text: string): string {
   return [d, c, b, a].map((limb) => limb.toString(16).padStart(4, "0")).join("");
 }
 
-/**
- * The beginnings of `count` equal ranges of 64-bit hashes, and the end of the last one, as hexadecimal
- * digits.
- */
+/** The beginnings of `count` equal ranges of 64-bit hashes, and the last one's end, in hexadecimal digits. */
 export function hashRanges(count: number): readonly string[] {
   const size = 1n << 64n;
   return Array.from(

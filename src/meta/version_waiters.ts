@@ -19,10 +19,7 @@ interface Waiter {
   readonly end: (how: WaitEnd) => void;
 }
 
-/**
- * Waits for a resourceVersion to be reached. Every wait ends, also when its cause precedes it, and leaves
- * neither a timer nor an abort listener behind.
- */
+/** Waits for a resourceVersion. Every wait ends, and leaves neither a timer nor an abort listener behind. */
 export class VersionWaiters {
   readonly #reached: () => string;
   readonly #clock: Clock;
@@ -39,10 +36,7 @@ export class VersionWaiters {
     return this.#waiters.size;
   }
 
-  /**
-   * Waits for a version that can be compared. Never rejects. A version that was reached before the stop stays
-   * reached.
-   */
+  /** Waits for a version that can be compared; never rejects. What was reached before the stop stays so. */
   wait(resourceVersion: string, options: VersionWaitOptions = {}): Promise<WaitEnd> {
     if (this.covers(this.#reached(), resourceVersion)) return Promise.resolve("reached");
     if (this.#isStopped) return Promise.resolve("stopped");
@@ -86,10 +80,7 @@ export class VersionWaiters {
   }
 }
 
-/**
- * Waits until each part of a merged resourceVersion is reached; for versions of one server as {@linkcode
- * VersionWaiters}.
- */
+/** As {@linkcode VersionWaiters}; of a merged resourceVersion, each part must be reached. */
 export class PartwiseVersionWaiters extends VersionWaiters {
   protected override covers(version: string, wanted: string): boolean {
     return version !== "" && hasReached(version, wanted);

@@ -67,10 +67,7 @@ export const JSON_AND_YAML: readonly MediaType[] = ["application/json", "applica
 /** The representation to answer with. */
 export interface Representation {
   readonly mediaType: MediaType;
-  /**
-   * The kind that the answer is converted to (`as`, `g` and `v`), such as a Table. `undefined`: no
-   * conversion.
-   */
+  /** The kind that the answer is converted to (`as`, `g`, `v`), such as a Table; `undefined`: none. */
   readonly convertTo: GroupVersionKind | undefined;
   /** Whether the header asks for an indented answer. */
   readonly pretty: boolean;

@@ -25,10 +25,7 @@ export interface ApiResource extends GroupVersionResource {
    * default. For a custom resource these are its `selectableFields`, too. Read at each request.
    */
   readonly fieldSelectors?: readonly string[];
-  /**
-   * Of a custom resource: `subresources` of the definition's version. Those of Kubernetes' own resources are
-   * known.
-   */
+  /** Those of a custom resource's definition. Those of Kubernetes' own resources are known. */
   readonly subresources?: {
     readonly status?: boolean;
     readonly scale?: {

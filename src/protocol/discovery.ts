@@ -12,10 +12,7 @@ import { methodNotAllowed, noRouteProduces, notAcceptable } from "./statuses.ts"
 /** A request for {@linkcode answerDiscovery}. */
 export interface DiscoveryRequest {
   readonly method: string;
-  /**
-   * Whether the aggregated document has what definitions say of custom resources: a cache has no definitions
-   * to read.
-   */
+  /** Whether the aggregated document says what definitions do: a cache has no definitions to read. */
   readonly definesCustom?: boolean;
   /** The path, without a query. Slashes at its end are ignored. */
   readonly path: string;
@@ -233,10 +230,7 @@ function subresourcesIn(resource: ApiResource): Record<string, unknown> {
   return subresources.length === 0 ? {} : { subresources };
 }
 
-/**
- * What the definition of a custom resource says of its Tables, field selectors and scale, for a cache above
- * this one. Other clients pass over it.
- */
+/** What the definition of a custom resource says of Tables, selectors and scale, for a cache above this. */
 function definitionOf(resource: ApiResource): Record<string, unknown> {
   const { group, printerColumns, fieldSelectors, subresources, deprecationWarning } = resource;
   const definition = { printerColumns, fieldSelectors, subresources, deprecationWarning };

@@ -33,10 +33,7 @@ export interface ListQueryOptions {
   readonly watch?: boolean;
   /** Only the object of this name: a `fieldSelector` must name it, too, or be absent. */
   readonly name?: string;
-  /**
-   * The fields a `fieldSelector` may name; asked only if there is one. Any by default: another server
-   * decides.
-   */
+  /** The fields a `fieldSelector` may name; asked only if there is one. Any by default. */
   readonly fields?: (() => FieldRules) | undefined;
   /** Limits of the cost of a query; none by default, as in an API server. */
   readonly limits?: ListQueryLimits;
@@ -103,10 +100,7 @@ export function parseListQuery(
   }
 }
 
-/**
- * Reads the query of a get: only its resourceVersion counts, and a malformed one is refused with 500, as in
- * an API server.
- */
+/** Reads the query of a get: of it only the resourceVersion counts; a malformed one is refused with 500. */
 export function parseGetQuery(searchParams: URLSearchParams): ListQuery | ListQueryRefusal {
   try {
     checkTimeout(searchParams);
@@ -303,10 +297,7 @@ function checkFields(selector: FieldSelector, { selectableFields, unsupportedFie
   }
 }
 
-/**
- * A watch from the start sends initial events unless it says otherwise; that is checked like what a client
- * says.
- */
+/** A watch from the start sends initial events unless it says otherwise; checked like what a client says. */
 function withLegacyDefaults(query: RawQuery, watch: boolean): RawQuery {
   const isFromStart = query.resourceVersion === "" || query.resourceVersion === "0";
   if (!watch || !isFromStart || query.sendInitialEvents !== undefined) return query;

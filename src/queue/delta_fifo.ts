@@ -19,15 +19,9 @@ export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
    * Computes keys; `metaNamespaceKey` by default. Tombstones and deltas are unwrapped before it is called.
    */
   readonly keyFunc?: KeyFunc;
-  /**
-   * What the consumer knows: usually the store it writes to. Without it `replace` infers deletes from what is
-   * queued only, and `resync` does nothing.
-   */
+  /** What the consumer knows; without it `replace` infers deletes from the queue, `resync` does nothing. */
   readonly knownObjects?: KeyListerGetter<T>;
-  /**
-   * Whether `replace` queues `Replaced` deltas; `Sync` deltas otherwise, which is the default, as in
-   * client-go.
-   */
+  /** Whether `replace` queues `Replaced` deltas; `Sync` deltas by default, as in client-go. */
   readonly emitDeltaTypeReplaced?: boolean;
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
   readonly transform?: TransformFunc<T> | undefined;
@@ -159,10 +153,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
     }
   }
 
-  /**
-   * The newest object of each queued key, which may be a tombstone: a new array, in no order that may be
-   * relied on.
-   */
+  /** The newest object of each queued key, which may be a tombstone: a new array, in no certain order. */
   list(): Queued<T>[] {
     return [...this.#items.values()].map((deltas) => newest(deltas)!.object);
   }

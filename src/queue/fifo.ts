@@ -58,10 +58,7 @@ export class FIFO<T> extends PoppingQueue<T, string> {
     this.#items.delete(key);
   }
 
-  /**
-   * Empties the queue and fills it with these objects, in their order; of several with one key the last
-   * counts.
-   */
+  /** Fills the queue with these objects only, in their order; of several with one key the last counts. */
   replace(objects: readonly T[], _resourceVersion?: string): void {
     const items = new Map<string, T>();
     for (const object of objects) items.set(keyOf(this.#keyFunc, object, "replace"), object);

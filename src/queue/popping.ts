@@ -31,10 +31,7 @@ class InitialPopulation {
   }
 }
 
-/**
- * How a slow consumer is reported: one that takes longer than 100 ms for an item (1 s at most for a batch)
- * while more than 10 others wait.
- */
+/** How a consumer is reported that takes over 100 ms an item (1 s a batch) while more than 10 others wait. */
 export interface SlowTraceOptions {
   /** The queue's name in log lines. */
   readonly name?: string;

@@ -18,10 +18,7 @@ export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
   readonly keyFunc?: KeyFunc;
   /** Runs on every object as it is queued, but not on tombstones and resyncs. */
   readonly transform?: TransformFunc<T> | undefined;
-  /**
-   * Called for each object of a `replace` that the transform throws for, instead of the whole call being
-   * refused.
-   */
+  /** Called for each object of a `replace` that the transform throws for; without it the call is refused. */
   readonly onTransformFailure?: OnTransformFailure<T>;
   /** The largest batch of {@linkcode RealFIFO.popBatch}; 1000 by default. */
   readonly batchSize?: number;

@@ -34,10 +34,7 @@ export interface PagedList<T> {
  * @category Reflector
  */
 export interface PagerOptions extends ListWatchContext {
-  /**
-   * Called after each page, with the number of items so far and how many are still to come, where the server
-   * says.
-   */
+  /** Called after each page with the number of items so far, and to come, where the server says it. */
   readonly onPage?: (items: number, remaining: number | undefined) => void;
   /** Whether a continue token that ran out is answered by one list without a limit; true by default. */
   readonly fullListIfExpired?: boolean;

@@ -19,10 +19,7 @@ export interface Position {
   provenVersion: string;
   /** The version of the last list or bookmark: everything up to it was there. */
   completeVersion: string;
-  /**
-   * Whether the position moves with ADDED events. Where a watch began at no particular version, the first of
-   * them are the present objects in any order.
-   */
+  /** Whether ADDED events move the position: of a watch from no version, the first come in any order. */
   follows: boolean;
   /** How many events of the present watch reached the store, and how many bookmarks came. */
   events: number;
@@ -119,10 +116,7 @@ export function provenAt(position: Position, resourceVersion: string, neverGoesB
  * silent watch.
  */
 export interface BookmarkRhythm {
-  /**
-   * Whether a watch that brings nothing at all for so long is taken for dead: at first, until a watch had none,
-   * and once more after a server was away.
-   */
+  /** Whether a silent watch is taken for dead: until one was silent, and once after a server was away. */
   readonly isExpected: boolean;
   readonly bookmarks: number;
   /** How long watches lasted since a bookmark came, and how often that was long enough for one. */

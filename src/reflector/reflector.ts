@@ -83,10 +83,7 @@ export class Reflector<T> {
     return this.#loop.status();
   }
 
-  /**
-   * The error of the last failed request, and how many have failed in this outage; `undefined` unless it runs
-   * and the server cannot be read at present.
-   */
+  /** The last failed request of the present outage; `undefined` unless it runs and there is one. */
   failure(): FailedTry | undefined {
     return this.#loop.failure();
   }

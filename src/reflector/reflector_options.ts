@@ -14,10 +14,8 @@ import { Quarantine } from "./quarantine.ts";
 
 /**
  * Receives the error of each failed try: a list, and a watch or streamed list that the server refused or that
- * did not reach it.
- *
- * client-go keeps connections that are refused to itself. As there, a watch that is answered 429 is repeated
- * silently, and so is a resourceVersion that expired during a watch.
+ * did not reach it. As in client-go, a watch that is answered 429 is repeated silently, and so is a
+ * resourceVersion that expired during a watch.
  *
  * @category Reflector
  */
@@ -52,10 +50,7 @@ export interface ReflectorOptions {
    * How long a streamed list may be silent before a list takes its place, in milliseconds; 10,000 by default.
    */
   readonly watchListSilenceMs?: number;
-  /**
-   * How long the end of a streamed list may be due after the last initial event, whatever else comes, before
-   * a list takes its place; 60,000 by default.
-   */
+  /** How long the end of a streamed list may come after its last initial event, in ms; 60,000 by default. */
   readonly watchListEndMs?: number;
   /** How long the server may take to begin to answer a watch, in milliseconds; 30,000 by default. */
   readonly openTimeoutMs?: number;
@@ -66,17 +61,13 @@ export interface ReflectorOptions {
    */
   readonly listTimeoutMs?: number;
   /**
-   * How long a watch may be silent before it is taken for dead; 90,000 by default. Bookmarks, about one a
-   * minute, keep the watch of a quiet resource from it. A server that sends none is watched again once, from
-   * where the watch was; after that its silence means nothing, until a bookmark comes. Where bookmarks came
-   * and then do not any more, everything is listed, once: so a server behaves that was restored from a
-   * backup.
+   * How long a watch may be silent before it is taken for dead; 90,000 by default. Servers send about one
+   * bookmark a minute. One that sends none is watched again once; after that its silence means nothing, until a
+   * bookmark comes. Where bookmarks stop, as of a server that was restored from a backup, everything is listed
+   * once.
    */
   readonly bookmarkSilenceMs?: number;
-  /**
-   * How long ERROR events of code 500 are answered by watching again instead of listing, in milliseconds; 0
-   * by default.
-   */
+  /** How long ERROR events of code 500 lead to a watch, not to a list, in milliseconds; 0 by default. */
   readonly maxInternalErrorRetryMs?: number;
   /** What every object must be; others are quarantined. Not checked by default. */
   readonly expectedKind?: GroupVersionKind;
@@ -162,23 +153,18 @@ export interface ReflectorWiring {
   /** What the store holds: a quarantined object of a list leaves the state before it, instead of a delete. */
   readonly knownObjects?: { getByKey(key: string): unknown };
   /**
-   * Whether an event whose resourceVersion is older than one before it is taken for one that was sent again:
-   * it is written, but the next watch begins where this one had come to. For a store that skips such events.
-   * `false` by default: every event is followed, as client-go does.
+   * Whether an event of an older resourceVersion leaves the position, as it may have been sent again. For a store
+   * that skips such events. `false` by default: every event is followed, as client-go does.
    */
   readonly neverGoesBack?: boolean;
   /**
-   * Receives each object of a list, page by page or streamed, as soon as it arrives; what it returns takes
-   * its place. For a store that holds objects in a form of its own. Must return what `knownObjects` holds,
-   * and must not throw.
+   * Receives each object of a list as soon as it arrives; what it returns, in the form in which `knownObjects`
+   * holds objects, takes its place. Must not throw.
    */
   readonly intake?: (object: unknown) => unknown;
   /** The content that takes the place of the first list, if there is one. */
   readonly snapshot?: ReflectedSnapshot;
-  /**
-   * Handed to the source with each list and watch: how the store holds objects of which the source has the
-   * text.
-   */
+  /** Handed to the source: how the store holds objects of which the source has the text. */
   readonly holdText?: HoldText;
   /**
    * Decides when a list is complete, before it is stored, whether what `intake` made of its objects is valid;

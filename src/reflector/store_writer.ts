@@ -187,10 +187,7 @@ export class StoreWriter<T> {
       isOlder(resourceVersion, this.#position.resourceVersion);
   }
 
-  /**
-   * The last accepted states of quarantined objects; of each key once, and of none that the list has in
-   * another state.
-   */
+  /** The last accepted state of each quarantined object that the list has in no other state. */
   #knownInstead(items: readonly T[], quarantined: readonly Quarantined[]): T[] {
     const { quarantine } = this.#options;
     quarantine.startLedger(quarantined);

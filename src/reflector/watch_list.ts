@@ -79,10 +79,7 @@ export async function readInitialEvents<T>(
   }
 }
 
-/**
- * The objects of a streamed list, by key: of each the last state that is valid, or the report of why there is
- * none.
- */
+/** The objects of a streamed list by key: the last valid state, or the report of why there is none. */
 class GatheredObjects<T> {
   readonly #watch: OpenWatch<T>;
   readonly #settings: Settings;

@@ -48,10 +48,7 @@ export interface ChunkStore {
   readonly chunkBytes: number;
   /** The bytes of a name; `undefined`: there are none. */
   get(name: string): Promise<Uint8Array | undefined>;
-  /**
-   * Sets the bytes of a name at once. Those of {@linkcode MANIFEST} are replaced again and again, others
-   * never.
-   */
+  /** Sets the bytes of a name at once. Only those of {@linkcode MANIFEST} are ever replaced. */
   put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>;
   /** Removes a name, if it is there. */
   remove(name: string): Promise<void>;

@@ -34,10 +34,7 @@ export interface KeyValueSnapshotOptions extends SnapshotOptions {
   readonly prefix?: string;
   /** The largest value in bytes; 4 MB by default. KV namespaces take 25 MiB. */
   readonly chunkBytes?: number;
-  /**
-   * As for every snapshot; but 10,000 by default, as a KV namespace takes one write per second and key, and
-   * counts them.
-   */
+  /** As for every snapshot, but 10,000 by default: a KV namespace takes one write per second and key. */
   readonly intervalMs?: number;
 }
 

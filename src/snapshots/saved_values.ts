@@ -47,10 +47,7 @@ export function parsed(json: string): unknown {
   }
 }
 
-/**
- * CRC-32 in JavaScript, eight bytes at a time, for runtimes without `zlib.crc32`; `before` is that of the bytes
- * before them.
- */
+/** CRC-32, eight bytes at a time, for runtimes without `zlib.crc32`; `before`: that of the bytes before. */
 export function crc32(bytes: Uint8Array, before: number = 0): number {
   const [t0, t1, t2, t3, t4, t5, t6, t7] = TABLES;
   let crc = ~before;

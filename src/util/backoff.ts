@@ -4,9 +4,7 @@ import { type Clock, monotonicNow } from "./clock.ts";
 import { requireNumbers } from "./require_number.ts";
 
 /**
- * How delays grow.
- *
- * Mirrors apimachinery's `wait.Backoff`.
+ * How delays grow. Mirrors apimachinery's `wait.Backoff`.
  *
  * @category Tools
  */
@@ -15,16 +13,11 @@ export interface BackoffParameters {
   readonly durationMs: number;
   /** The factor of each step; 0, the default, keeps the delay as it is. */
   readonly factor?: number;
-  /**
-   * Each delay grows by a random part of up to `jitter` times itself; 0 by default. Jitter does not add up.
-   */
+  /** Each delay grows by a random part of up to `jitter` times itself; 0 by default. It does not add up. */
   readonly jitter?: number;
   /** How many steps may change the delay; after them it is constant. Unlimited by default. */
   readonly steps?: number;
-  /**
-   * The largest delay, in milliseconds, before jitter; 0, the default, means none. Reaching it uses up the
-   * steps.
-   */
+  /** The largest delay in milliseconds, before jitter; 0, the default: none. At it the steps are used up. */
   readonly capMs?: number;
 }
 
@@ -35,14 +28,11 @@ export interface BackoffParameters {
  */
 export type Random = () => number;
 
-// Longer than any timer or date; keeps an uncapped backoff from becoming infinite, and a jittered one from
-// NaN.
+// Keeps an uncapped backoff from becoming infinite, and a jittered one from NaN.
 const LONGEST_MS = Number.MAX_SAFE_INTEGER;
 
 /**
- * A sequence of growing delays.
- *
- * Mirrors apimachinery's `wait.Backoff.Step`.
+ * A sequence of growing delays. Mirrors apimachinery's `wait.Backoff.Step`.
  *
  * @example
  * ```ts
@@ -109,10 +99,9 @@ export interface BackoffManagerOptions {
   /** After how many milliseconds the delays start again at the first; 0 = the first delay every time. */
   readonly resetMs: number;
   /**
-   * The start of the measured time. `interval`: the start or the last reset, so that the delays reset every
-   * `resetMs` even while failures continue, as in `wait.Backoff.DelayWithReset`. `quiet`: the last delay, so
-   * that they reset only after that time without a failure, as in `wait.NewExponentialBackoffManager`.
-   * `interval` by default.
+   * The start of the measured time. `interval`, the default: the start or the last reset, even while failures
+   * continue, as in `wait.Backoff.DelayWithReset`. `quiet`: the last delay, as in
+   * `wait.NewExponentialBackoffManager`.
    */
   readonly resetAfter?: "interval" | "quiet";
 }
@@ -181,9 +170,7 @@ export interface ReflectorBackoffOptions {
   readonly random: Random;
   /** Other delays than the default; the reset stays. */
   readonly backoff?: BackoffParameters;
-  /**
-   * After how many milliseconds without a failure the delays start again at the first; 120,000 by default.
-   */
+  /** After how many milliseconds without a failure the delays start again; 120,000 by default. */
   readonly resetMs?: number;
 }
 
@@ -195,10 +182,8 @@ const REFLECTOR_RESET_MS = 120_000;
  * The delays of a reflector: 0.8, 1.6, 3.2, ... 12.8, 15 seconds, each stretched at random to less than its
  * double, so that none is longer than 30 seconds. They start again after two minutes without a failure.
  *
- * Mirrors the backoff of client-go's `NewReflector`. There the delays grow to 30 seconds before they are
- * stretched, so that a recovered server may wait for a minute. Since v0.36 client-go resets every two minutes
- * even while failures continue; this backoff resets after two quiet minutes, so that a lasting outage causes
- * no burst every two minutes.
+ * Mirrors the backoff of client-go's `NewReflector`, where delays grow to 30 seconds before they are stretched,
+ * and since v0.36 start again every two minutes even while failures continue.
  *
  * @throws {RangeError} A parameter of `backoff` is negative or not a number.
  *
@@ -251,8 +236,8 @@ interface Entry {
  * A growing delay per key: doubled by each failure, expired after twice the largest delay. Entries stay until
  * {@linkcode KeyedBackoff.gc} or {@linkcode KeyedBackoff.reset}: call `gc` regularly.
  *
- * The caller reads the times of events from the wall clock (`clock.now()`). The time since a failure is
- * measured by the monotonic clock, so that a change of the wall clock neither prolongs nor ends a delay.
+ * The times of events are those of the wall clock (`clock.now()`), the time since a failure is measured by the
+ * monotonic clock.
  *
  * Mirrors client-go's `flowcontrol.Backoff`.
  *

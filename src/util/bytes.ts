@@ -11,10 +11,7 @@ export function concatenated(parts: readonly Uint8Array[], length: number): Uint
   return whole;
 }
 
-/**
- * All bytes of a body, which is unlocked then. `undefined` if there are more than `maxBytes`: the rest is
- * cancelled.
- */
+/** All bytes of a body; `undefined` if there are more than `maxBytes`: the rest is cancelled. */
 export async function wholeBody(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   maxBytes: number,
@@ -45,9 +42,8 @@ export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Decodes chunks of UTF-8 to the texts that a `TextDecoder` with `stream: true` gives, put together. In that
- * mode Deno takes twice as long for a chunk of some kilobytes, so a character that continues in the next
- * chunk is held back here. A BOM stays: to a JSON parser it is no white space.
+ * Decodes chunks of UTF-8 as a `TextDecoder` with `stream: true`, which takes Deno twice as long: a character that
+ * continues in the next chunk is held back here. A BOM stays: to a JSON parser it is no white space.
  */
 export class Utf8Stream {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -57,11 +53,7 @@ export class Utf8Stream {
   /** The text of the chunk, as far as its characters are whole. */
   decode(chunk: Uint8Array): string {
     let bytes = chunk;
-    if (this.#rest.length > 0) {
-      bytes = new Uint8Array(this.#rest.length + chunk.length);
-      bytes.set(this.#rest);
-      bytes.set(chunk, this.#rest.length);
-    }
+    if (this.#rest.length > 0) bytes = concatenated([this.#rest, chunk], this.#rest.length + chunk.length);
     const end = wholeLength(bytes);
     this.#rest = end === bytes.length ? NOTHING : bytes.slice(end);
     return this.#decoder.decode(end === bytes.length ? bytes : bytes.subarray(0, end));

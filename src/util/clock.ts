@@ -10,10 +10,8 @@ export type TimerHandle = unknown;
 /**
  * A source of time. Every part that waits or measures accepts one, so that a test can control time.
  *
- * It has two clocks, as operating systems have. The wall clock is for timestamps; it may be set back or
- * forward at any time. The monotonic clock measures durations: timeouts, delays, ages.
- *
- * Mirrors `k8s.io/utils/clock`, where each `time.Time` carries both readings.
+ * The wall clock is for timestamps; it may be set back or forward at any time. The monotonic clock measures
+ * durations: timeouts, delays, ages. Mirrors `k8s.io/utils/clock`.
  *
  * @category Tools
  */
@@ -46,9 +44,7 @@ export const realClock: Clock = {
   clearTimeout: (handle) => clearTimeout(handle as number),
 };
 
-/**
- * The monotonic time of a clock, in milliseconds, for durations; its wall time if it has no monotonic clock.
- */
+/** The monotonic time of a clock, in milliseconds; its wall time if it has no monotonic clock. */
 export function monotonicNow(clock: Clock): number {
   return clock.monotonicNow === undefined ? clock.now() : clock.monotonicNow();
 }
@@ -70,10 +66,7 @@ export function ageMs(moment: Moment, clock: Clock): number {
   return Math.ceil(Math.max(monotonicMs, clock.now() - moment.wallMs));
 }
 
-/**
- * Gives other tasks a turn: resolves in a later turn of the event loop, independent of any clock. For long
- * synchronous work that must not delay timers and the network.
- */
+/** Gives other tasks a turn: resolves in a later turn of the event loop, independent of any clock. */
 export async function nextTurn(): Promise<void> {
   turnsAhead++;
   await (sleepsForNetwork ? turnWithNetwork() : laterTurn());

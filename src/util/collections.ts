@@ -3,10 +3,7 @@
 // Freed slots are released in one slice once there are this many and they are more than half of the array.
 const COMPACT_AT = 1024;
 
-/**
- * A first-in, first-out buffer. `Array.prototype.shift` moves every element; this moves an index and releases
- * the freed slots from time to time, so that a long queue costs constant time per element (amortized).
- */
+/** A first-in, first-out buffer: unlike `Array.prototype.shift` it moves an index, not every element. */
 export class Deque<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
@@ -74,12 +71,10 @@ export class KeyedHeap<K, T> {
     return this.#heap.length;
   }
 
-  /** Whether there is an item with this key. */
   has(key: K): boolean {
     return this.#entries.has(key);
   }
 
-  /** The item with this key. */
   get(key: K): T | undefined {
     return this.#entries.get(key)?.item;
   }
@@ -118,7 +113,6 @@ export class KeyedHeap<K, T> {
     return least.item;
   }
 
-  /** Removes everything. */
   clear(): void {
     this.#entries.clear();
     this.#heap.length = 0;
@@ -138,28 +132,18 @@ export class KeyedHeap<K, T> {
     this.#entries.delete(entry.key);
     const last = this.#heap.pop();
     if (last === undefined || last === entry) return;
-    this.#place(last, entry.index);
+    last.index = entry.index;
     this.#fix(last);
   }
 
+  /** Moves an entry up, then down, to its place. */
   #fix(entry: Entry<K, T>): void {
-    this.#up(entry);
-    this.#down(entry);
-  }
-
-  #up(entry: Entry<K, T>): void {
-    let index = entry.index;
-    while (index > 0) {
+    let { index } = entry;
+    for (; index > 0; index = (index - 1) >> 1) {
       const parent = this.#heap[(index - 1) >> 1];
       if (!this.#less(entry.item, parent.item)) break;
       this.#place(parent, index);
-      index = (index - 1) >> 1;
     }
-    this.#place(entry, index);
-  }
-
-  #down(entry: Entry<K, T>): void {
-    let index = entry.index;
     while (true) {
       let childIndex = 2 * index + 1;
       if (childIndex >= this.#heap.length) break;
@@ -179,10 +163,7 @@ export class KeyedHeap<K, T> {
   }
 }
 
-/**
- * The index of the first of the ascending `keys` that is not less than `bound`; their number if there is
- * none.
- */
+/** The index of the first of the ascending `keys` not less than `bound`; their number if there is none. */
 export function lowerBound(keys: readonly string[], bound: string): number {
   let low = 0;
   let high = keys.length;

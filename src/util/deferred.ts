@@ -35,10 +35,7 @@ export async function waitIn<T>(waiting: Set<Deferred<T>>, signal: AbortSignal |
   }
 }
 
-/**
- * A latch that opens once and stays open: a state that can be read at once and awaited.
- * Mirrors a channel that is closed once (`DoneChecker` in client-go).
- */
+/** A latch that opens once and stays open: it can be read and awaited, as client-go's `DoneChecker`. */
 export class Latch {
   #open = false;
   readonly #deferred: Deferred<void> = deferred<void>();

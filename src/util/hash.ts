@@ -1,9 +1,6 @@
 /** Hashes of texts and of sets of texts. None protects against deliberate collisions. */
 
-/**
- * The hash of a text, as 16 lower-case hexadecimal digits: FNV-1a in two lanes of 32 bits. It distinguishes
- * texts and does not protect against deliberate collisions.
- */
+/** The hash of a text, as 16 lower-case hexadecimal digits: FNV-1a in two lanes of 32 bits. */
 export function textHash(text: string): string {
   const [a, b] = hashLanes(text);
   return hexLane(a) + hexLane(b);
@@ -34,10 +31,7 @@ export function finishLane(lane: number): number {
   return (mixed ^ (mixed >>> 16)) >>> 0;
 }
 
-/**
- * The hash of a set of texts in whatever order they were added: the sums of two hashes of 32 bits each. It
- * distinguishes sets and does not protect against deliberate collisions.
- */
+/** The hash of a set of texts in whatever order they were added: the sums of two hashes of 32 bits each. */
 export class TextSetHash {
   #a = 0;
   #b = 0;

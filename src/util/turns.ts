@@ -42,12 +42,9 @@ const STEP_UNITS = 2_000;
 const STEP_MICROTASKS = 10;
 
 /**
- * Gives tasks turns of the event loop, one after the other. Tasks that wait for the next turn without it all
- * continue in the same turn, and delay timers and the network by the sum of their work.
- *
- * By default each task has a turn for itself. With a budget, tasks share a turn until they have spent it:
- * where hundreds take small steps, each would wait for hundreds of turns, and for everything that the network
- * does in them.
+ * Gives tasks turns of the event loop, one after the other, so that together they delay timers and the network
+ * by the work of one. By default each task has a turn for itself; with a budget, tasks share a turn until they
+ * have spent it: where hundreds take small steps, each would wait for hundreds of turns.
  */
 export class TurnQueue implements Turns {
   readonly #waiting = new Deque<() => void>();
@@ -108,8 +105,7 @@ export const OPEN_UNITS = 1_200;
 const UNITS_PER_CHARACTER = 0.5;
 const TURN_UNITS = 3 * UNITS_PER_MS;
 
-/** Options of {@linkcode Pacer}. */
-export interface PacerOptions {
+interface PacerOptions {
   /** The most work of a turn, in any unit. */
   readonly units: number;
   /**
@@ -124,8 +120,7 @@ export interface PacerOptions {
 
 /**
  * Measures work, so that other work gets a turn: after each step of it call {@linkcode Pacer.spend}, and when
- * that says so, await {@linkcode Pacer.rest}. While steps are short, not every one of them reads the clock;
- * so a turn whose steps become long all at once lasts up to eight of them longer.
+ * that says so, await {@linkcode Pacer.rest}. While steps are short, one of eight reads the clock.
  */
 export class Pacer {
   readonly #options: PacerOptions;
@@ -206,10 +201,7 @@ export function newObjectPacer({ turnObjects, turnMs }: Pace, clock: Clock, turn
   return new Pacer({ units: turnObjects, ms: turnMs, clock, ...(turns && { turns }) });
 }
 
-/**
- * Makes a pacer that counts units of 20 nanoseconds, for all work of one kind together: it shares turns of 3
- * ms.
- */
+/** Makes a pacer that counts units of 20 nanoseconds; all work of one kind shares turns of 3 ms. */
 export function newWorkPacer(turns: Turns = new TurnQueue(TURN_UNITS)): Pacer {
   return new Pacer({ units: TURN_UNITS, turns });
 }

@@ -8,10 +8,7 @@ export interface ByteReader {
    * @throws What the stream failed with.
    */
   read(): Promise<Uint8Array | undefined>;
-  /**
-   * Gives the body up: what is not read yet is dropped, a pending read ends, the lock is released. Never
-   * throws.
-   */
+  /** Gives the body up: drops what is not read, ends a pending read, releases the lock. Never throws. */
   cancel(reason?: unknown): void;
 }
 

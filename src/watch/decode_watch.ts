@@ -30,10 +30,7 @@ export interface DecodeWatchOptions<T> {
   readonly validate: ValidateFrame<T>;
   /** The longest frame accepted, in bytes; 16 MiB by default. */
   readonly maxFrameBytes?: number;
-  /**
-   * Ends the watch: the body is cancelled at once, and waiting for the next batch rejects with the signal's
-   * reason.
-   */
+  /** Ends the watch: the body is cancelled, and the next batch rejects with the signal's reason. */
   readonly signal?: AbortSignal;
   /** Receives the size of each chunk, in bytes. */
   readonly onBytes?: (bytes: number) => void;
@@ -41,10 +38,7 @@ export interface DecodeWatchOptions<T> {
   readonly subject?: string;
   /** Leaves fields out of the objects before they are parsed; not of those of BOOKMARK and ERROR events. */
   readonly projection?: Projection;
-  /**
-   * Hands out objects that are not parsed; not those of BOOKMARK and ERROR events. They are parsed by
-   * default.
-   */
+  /** Hands out objects that are not parsed, but for BOOKMARK and ERROR events. They are parsed by default. */
   readonly asText?: ObjectsAsText;
 }
 

@@ -28,10 +28,7 @@ export type ListEnvelope = Omit<ListPage<never>, "items" | "quarantined">;
  * @category Decoding
  */
 export interface DecodeListOptions {
-  /**
-   * Validates the list as a whole: returns its envelope, or throws. It sees everything but the items, which
-   * are an empty array; their absence shows.
-   */
+  /** Validates the list, whose items are an empty array: returns its envelope, or throws. */
   readonly validateList: (list: Readonly<Record<string, unknown>>) => ListEnvelope;
   /** Validates one item: returns what is wrong with it, or `undefined`. Called in the list's order. */
   readonly validateItem: (item: unknown, index: number) => Quarantined | undefined;
@@ -47,15 +44,9 @@ export interface DecodeListOptions {
   readonly projection?: Projection;
   /** Hands out items that are not parsed. They are parsed by default. */
   readonly asText?: ObjectsAsText;
-  /**
-   * The longest item that is accepted, in bytes; 16 MiB by default. So long may be what is around the items,
-   * too.
-   */
+  /** The longest item that is accepted, and all that is around the items, in bytes; 16 MiB by default. */
   readonly maxItemBytes?: number;
-  /**
-   * The longest list that is accepted, in bytes once it is decompressed, 512 at least for each item; 2 GiB by
-   * default.
-   */
+  /** The longest list that is accepted, in decompressed bytes, 512 at least an item; 2 GiB by default. */
   readonly maxListBytes?: number;
   /** Measures when to give others a turn; without one they get it when the body makes the reader wait. */
   readonly clock?: Clock;
@@ -349,10 +340,7 @@ const TURN_MS = 4;
 /** How much to decode without one: the clock of deployed Workers does not advance while code runs. */
 const TURN_CHUNKS = 8;
 
-/**
- * The beginning of an answer, without what is long enough to be a credential that a proxy sent back, or was
- * cut where it could be one.
- */
+/** The beginning of an answer, without what is, or where it was cut may be, a credential sent back. */
 function quote(text: string): string {
   // deno-lint-ignore listwatch/linear-regex -- 60 characters
   const start = text.length > QUOTED ? text.slice(0, QUOTED).replace(/[\w.~+/=-]*$/, "…") : text;

@@ -20,10 +20,7 @@ export interface RateLimiter<T> {
 
 /** An option of limiters that count each item's failures. */
 export interface KeyOfOption<T> {
-  /**
-   * What makes two items the same; by default the item itself, as in a `Map`: right for strings, not for
-   * objects.
-   */
+  /** What makes two items the same; the item itself by default: right for strings, not for objects. */
   readonly keyOf?: (item: T) => unknown;
 }
 

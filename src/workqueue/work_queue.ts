@@ -30,10 +30,7 @@ export type GetResult<T> =
 
 /** Options of {@linkcode WorkQueue}. */
 export interface WorkQueueOptions<T> {
-  /**
-   * What makes two items the same; by default the item itself, as in a `Set`: right for strings, not for
-   * objects.
-   */
+  /** What makes two items the same; the item itself by default: right for strings, not for objects. */
   readonly keyOf?: (item: T) => unknown;
   /**
    * In which order items come out; the order they were added in by default. Must be empty, and not be shared.
