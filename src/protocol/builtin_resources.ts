@@ -1,176 +1,138 @@
 /** The resources of Kubernetes itself. */
 
-import { type ApiResource, words } from "./api_resource.ts";
+import type { ApiResource } from "./api_resource.ts";
 import { type GroupVersionResource, parseResource } from "../meta/resource.ts";
 
-type Row = readonly [
-  resource: string,
-  kind: string,
-  scope: "Namespaced" | "Cluster",
-  more?: Pick<
-    ApiResource,
-    "shortNames" | "categories" | "fieldSelectors" | "singularName" | "deprecationWarning"
-  >,
-];
+const ENDPOINTS_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
-const NAME = "metadata.name";
-const NAMESPACE = "metadata.namespace";
-const ALL = ["all"];
-const EXTENSION = { categories: ["api-extensions"] };
-
-// As kube-apiserver 1.36 describes them. Fields: those that its conversion functions accept, such as
+// As kube-apiserver 1.36 describes them: below a group and version, of each resource its name, kind and scope, its
+// short names, categories, and the fields that its selectors accept; a row that is indented further continues the
+// one above. Fields: those of the conversion functions, such as
 // https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/core/v1/conversion.go
-const TABLE: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[]>([
-  ["v1", [
-    ["configmaps", "ConfigMap", "Namespaced", { shortNames: ["cm"] }],
-    ["endpoints", "Endpoints", "Namespaced", {
-      shortNames: ["ep"],
-      deprecationWarning: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-    }],
-    ["events", "Event", "Namespaced", {
-      shortNames: ["ev"],
-      fieldSelectors: words(`
-        involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid
-        involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath reason
-        reportingComponent source type metadata.namespace metadata.name
-      `),
-    }],
-    ["limitranges", "LimitRange", "Namespaced", { shortNames: ["limits"] }],
-    ["namespaces", "Namespace", "Cluster", { shortNames: ["ns"], fieldSelectors: ["status.phase", NAME] }],
-    ["nodes", "Node", "Cluster", { shortNames: ["no"], fieldSelectors: [NAME, "spec.unschedulable"] }],
-    ["persistentvolumeclaims", "PersistentVolumeClaim", "Namespaced", { shortNames: ["pvc"] }],
-    ["persistentvolumes", "PersistentVolume", "Cluster", { shortNames: ["pv"] }],
-    ["pods", "Pod", "Namespaced", {
-      shortNames: ["po"],
-      categories: ALL,
-      fieldSelectors: words(`
-        metadata.name metadata.namespace spec.nodeName spec.host spec.restartPolicy spec.schedulerName
-        spec.serviceAccountName spec.hostNetwork status.phase status.podIP status.podIPs
-        status.nominatedNodeName
-      `),
-    }],
-    ["podtemplates", "PodTemplate", "Namespaced"],
-    ["replicationcontrollers", "ReplicationController", "Namespaced", {
-      shortNames: ["rc"],
-      categories: ALL,
-      fieldSelectors: [NAME, NAMESPACE, "status.replicas"],
-    }],
-    ["resourcequotas", "ResourceQuota", "Namespaced", { shortNames: ["quota"] }],
-    ["secrets", "Secret", "Namespaced", { fieldSelectors: ["type", NAMESPACE, NAME] }],
-    ["serviceaccounts", "ServiceAccount", "Namespaced", { shortNames: ["sa"] }],
-    ["services", "Service", "Namespaced", {
-      shortNames: ["svc"],
-      categories: ALL,
-      fieldSelectors: [NAMESPACE, NAME, "spec.clusterIP", "spec.type"],
-    }],
-  ]],
-  ["apps/v1", [
-    ["controllerrevisions", "ControllerRevision", "Namespaced"],
-    ["daemonsets", "DaemonSet", "Namespaced", { shortNames: ["ds"], categories: ALL }],
-    ["deployments", "Deployment", "Namespaced", { shortNames: ["deploy"], categories: ALL }],
-    ["replicasets", "ReplicaSet", "Namespaced", { shortNames: ["rs"], categories: ALL }],
-    ["statefulsets", "StatefulSet", "Namespaced", { shortNames: ["sts"], categories: ALL }],
-  ]],
-  ["batch/v1", [
-    ["cronjobs", "CronJob", "Namespaced", { shortNames: ["cj"], categories: ALL }],
-    ["jobs", "Job", "Namespaced", {
-      categories: ALL,
-      fieldSelectors: [NAME, NAMESPACE, "status.successful"],
-    }],
-  ]],
-  ["autoscaling/v2", [
-    ["horizontalpodautoscalers", "HorizontalPodAutoscaler", "Namespaced", {
-      shortNames: ["hpa"],
-      categories: ALL,
-    }],
-  ]],
-  ["networking.k8s.io/v1", [
-    ["ingressclasses", "IngressClass", "Cluster"],
-    ["ingresses", "Ingress", "Namespaced", { shortNames: ["ing"] }],
-    ["ipaddresses", "IPAddress", "Cluster", { shortNames: ["ip"] }],
-    ["networkpolicies", "NetworkPolicy", "Namespaced", { shortNames: ["netpol"] }],
-    ["servicecidrs", "ServiceCIDR", "Cluster"],
-  ]],
-  ["policy/v1", [["poddisruptionbudgets", "PodDisruptionBudget", "Namespaced", { shortNames: ["pdb"] }]]],
-  ["rbac.authorization.k8s.io/v1", [
-    ["clusterrolebindings", "ClusterRoleBinding", "Cluster"],
-    ["clusterroles", "ClusterRole", "Cluster"],
-    ["rolebindings", "RoleBinding", "Namespaced"],
-    ["roles", "Role", "Namespaced"],
-  ]],
-  ["storage.k8s.io/v1", [
-    ["csidrivers", "CSIDriver", "Cluster"],
-    ["csinodes", "CSINode", "Cluster"],
-    ["csistoragecapacities", "CSIStorageCapacity", "Namespaced"],
-    ["storageclasses", "StorageClass", "Cluster", { shortNames: ["sc"] }],
-    ["volumeattachments", "VolumeAttachment", "Cluster"],
-    ["volumeattributesclasses", "VolumeAttributesClass", "Cluster", { shortNames: ["vac"] }],
-  ]],
-  ["coordination.k8s.io/v1", [["leases", "Lease", "Namespaced"]]],
-  ["discovery.k8s.io/v1", [["endpointslices", "EndpointSlice", "Namespaced"]]],
-  ["admissionregistration.k8s.io/v1", [
-    ["mutatingadmissionpolicies", "MutatingAdmissionPolicy", "Cluster", EXTENSION],
-    ["mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", "Cluster", EXTENSION],
-    ["mutatingwebhookconfigurations", "MutatingWebhookConfiguration", "Cluster", EXTENSION],
-    ["validatingadmissionpolicies", "ValidatingAdmissionPolicy", "Cluster", EXTENSION],
-    ["validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", "Cluster", EXTENSION],
-    ["validatingwebhookconfigurations", "ValidatingWebhookConfiguration", "Cluster", EXTENSION],
-  ]],
-  ["apiextensions.k8s.io/v1", [
-    ["customresourcedefinitions", "CustomResourceDefinition", "Cluster", {
-      shortNames: ["crd", "crds"],
-      ...EXTENSION,
-    }],
-  ]],
-  ["apiregistration.k8s.io/v1", [["apiservices", "APIService", "Cluster", EXTENSION]]],
-  ["certificates.k8s.io/v1", [
-    ["certificatesigningrequests", "CertificateSigningRequest", "Cluster", {
-      shortNames: ["csr"],
-      fieldSelectors: [NAME, "spec.signerName"],
-    }],
-  ]],
-  ["flowcontrol.apiserver.k8s.io/v1", [
-    ["flowschemas", "FlowSchema", "Cluster"],
-    ["prioritylevelconfigurations", "PriorityLevelConfiguration", "Cluster"],
-  ]],
-  ["node.k8s.io/v1", [["runtimeclasses", "RuntimeClass", "Cluster"]]],
-  ["resource.k8s.io/v1", [
-    ["deviceclasses", "DeviceClass", "Cluster"],
-    ["resourceclaims", "ResourceClaim", "Namespaced"],
-    ["resourceclaimtemplates", "ResourceClaimTemplate", "Namespaced"],
-    ["resourceslices", "ResourceSlice", "Cluster", {
-      fieldSelectors: [NAME, "spec.nodeName", "spec.driver"],
-    }],
-  ]],
-  ["scheduling.k8s.io/v1", [["priorityclasses", "PriorityClass", "Cluster", { shortNames: ["pc"] }]]],
-]);
+const TABLE = /* @__PURE__ */ read(`
+v1
+  configmaps ConfigMap ns cm
+  endpoints Endpoints ns ep
+  events Event ns ev - involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid
+    involvedObject.apiVersion involvedObject.resourceVersion involvedObject.fieldPath reason
+    reportingComponent source type metadata.namespace metadata.name
+  limitranges LimitRange ns limits
+  namespaces Namespace cluster ns - status.phase metadata.name
+  nodes Node cluster no - metadata.name spec.unschedulable
+  persistentvolumeclaims PersistentVolumeClaim ns pvc
+  persistentvolumes PersistentVolume cluster pv
+  pods Pod ns po all metadata.name metadata.namespace spec.nodeName spec.host spec.restartPolicy
+    spec.schedulerName spec.serviceAccountName spec.hostNetwork status.phase status.podIP status.podIPs
+    status.nominatedNodeName
+  podtemplates PodTemplate ns
+  replicationcontrollers ReplicationController ns rc all metadata.name metadata.namespace status.replicas
+  resourcequotas ResourceQuota ns quota
+  secrets Secret ns - - type metadata.namespace metadata.name
+  serviceaccounts ServiceAccount ns sa
+  services Service ns svc all metadata.namespace metadata.name spec.clusterIP spec.type
+apps/v1
+  controllerrevisions ControllerRevision ns
+  daemonsets DaemonSet ns ds all
+  deployments Deployment ns deploy all
+  replicasets ReplicaSet ns rs all
+  statefulsets StatefulSet ns sts all
+batch/v1
+  cronjobs CronJob ns cj all
+  jobs Job ns - all metadata.name metadata.namespace status.successful
+autoscaling/v2
+  horizontalpodautoscalers HorizontalPodAutoscaler ns hpa all
+networking.k8s.io/v1
+  ingressclasses IngressClass cluster
+  ingresses Ingress ns ing
+  ipaddresses IPAddress cluster ip
+  networkpolicies NetworkPolicy ns netpol
+  servicecidrs ServiceCIDR cluster
+policy/v1
+  poddisruptionbudgets PodDisruptionBudget ns pdb
+rbac.authorization.k8s.io/v1
+  clusterrolebindings ClusterRoleBinding cluster
+  clusterroles ClusterRole cluster
+  rolebindings RoleBinding ns
+  roles Role ns
+storage.k8s.io/v1
+  csidrivers CSIDriver cluster
+  csinodes CSINode cluster
+  csistoragecapacities CSIStorageCapacity ns
+  storageclasses StorageClass cluster sc
+  volumeattachments VolumeAttachment cluster
+  volumeattributesclasses VolumeAttributesClass cluster vac
+coordination.k8s.io/v1
+  leases Lease ns
+discovery.k8s.io/v1
+  endpointslices EndpointSlice ns
+admissionregistration.k8s.io/v1
+  mutatingadmissionpolicies MutatingAdmissionPolicy cluster - api-extensions
+  mutatingadmissionpolicybindings MutatingAdmissionPolicyBinding cluster - api-extensions
+  mutatingwebhookconfigurations MutatingWebhookConfiguration cluster - api-extensions
+  validatingadmissionpolicies ValidatingAdmissionPolicy cluster - api-extensions
+  validatingadmissionpolicybindings ValidatingAdmissionPolicyBinding cluster - api-extensions
+  validatingwebhookconfigurations ValidatingWebhookConfiguration cluster - api-extensions
+apiextensions.k8s.io/v1
+  customresourcedefinitions CustomResourceDefinition cluster crd,crds api-extensions
+apiregistration.k8s.io/v1
+  apiservices APIService cluster - api-extensions
+certificates.k8s.io/v1
+  certificatesigningrequests CertificateSigningRequest cluster csr - metadata.name spec.signerName
+flowcontrol.apiserver.k8s.io/v1
+  flowschemas FlowSchema cluster
+  prioritylevelconfigurations PriorityLevelConfiguration cluster
+node.k8s.io/v1
+  runtimeclasses RuntimeClass cluster
+resource.k8s.io/v1
+  deviceclasses DeviceClass cluster
+  resourceclaims ResourceClaim ns
+  resourceclaimtemplates ResourceClaimTemplate ns
+  resourceslices ResourceSlice cluster - - metadata.name spec.nodeName spec.driver
+scheduling.k8s.io/v1
+  priorityclasses PriorityClass cluster pc
+`);
 
 // The same objects as above, at other paths.
-const OTHER_VERSIONS: ReadonlyMap<string, readonly Row[]> = new Map<string, readonly Row[]>([
-  ["autoscaling/v1", [
-    ["horizontalpodautoscalers", "HorizontalPodAutoscaler", "Namespaced", {
-      shortNames: ["hpa"],
-      categories: ALL,
-    }],
-  ]],
-  ["events.k8s.io/v1", [
-    ["events", "Event", "Namespaced", {
-      shortNames: ["ev"],
-      fieldSelectors: words(`
-        reason regarding.kind regarding.namespace regarding.name regarding.uid regarding.apiVersion
-        regarding.resourceVersion regarding.fieldPath reportingController type metadata.namespace metadata.name
-      `),
-    }],
-  ]],
-]);
+const OTHER_VERSIONS = /* @__PURE__ */ read(`
+autoscaling/v1
+  horizontalpodautoscalers HorizontalPodAutoscaler ns hpa all
+events.k8s.io/v1
+  events Event ns ev - reason regarding.kind regarding.namespace regarding.name regarding.uid
+    regarding.apiVersion regarding.resourceVersion regarding.fieldPath reportingController type
+    metadata.namespace metadata.name
+`);
+
+function read(table: string): readonly ApiResource[] {
+  const resources: ApiResource[] = [];
+  let [version, group = ""]: string[] = [];
+  for (const row of table.replace(/\n {4}/g, " ").trim().split("\n")) {
+    const [resource, kind, scope, shortNames = "-", categories = "-", ...fieldSelectors] = row.trim().split(
+      " ",
+    );
+    if (kind === undefined) {
+      [version, group = ""] = resource.split("/").reverse();
+      continue;
+    }
+    resources.push({
+      group,
+      version,
+      resource,
+      kind,
+      namespaced: scope === "ns",
+      ...(shortNames !== "-" && { shortNames: shortNames.split(",") }),
+      ...(categories !== "-" && { categories: [categories] }),
+      ...(fieldSelectors.length > 0 && { fieldSelectors }),
+      ...(kind === "Endpoints" && { deprecationWarning: ENDPOINTS_WARNING }),
+    });
+  }
+  return resources;
+}
 
 /** The description of a built-in resource, or `undefined` for every other. */
-export function builtinResource(gvr: GroupVersionResource): ApiResource | undefined {
-  const { group, version } = gvr;
-  const groupVersion = group === "" ? version : `${group}/${version}`;
-  const rows = TABLE.get(groupVersion) ?? OTHER_VERSIONS.get(groupVersion);
-  const row = rows?.find(([resource]) => resource === gvr.resource);
-  return row === undefined ? undefined : apiResource(group, version, row);
+export function builtinResource({ group, version, resource }: GroupVersionResource): ApiResource | undefined {
+  const isIt = (one: ApiResource) =>
+    one.group === group && one.version === version && one.resource === resource;
+  return TABLE.find(isIt) ?? OTHER_VERSIONS.find(isIt);
 }
 
 /**
@@ -194,15 +156,5 @@ export function describedResource(resource: string | ApiResource, purpose: strin
 
 /** All built-in resources that this library knows, each in one version. */
 export function builtinResources(): ApiResource[] {
-  const resources: ApiResource[] = [];
-  for (const [groupVersion, rows] of TABLE) {
-    const [version, group = ""] = groupVersion.split("/").reverse();
-    for (const row of rows) resources.push(apiResource(group, version, row));
-  }
-  return resources;
-}
-
-function apiResource(group: string, version: string, row: Row): ApiResource {
-  const [resource, kind, scope, more] = row;
-  return { group, version, resource, kind, namespaced: scope === "Namespaced", ...more };
+  return TABLE.slice();
 }
