@@ -7,10 +7,10 @@ import { type AccessLogEntry, accessLogJson, accessLogLine } from "./readers/acc
 import { parseCommandLine } from "./command_line.ts";
 import { CommandError, explainError, oneLine } from "./errors.ts";
 import { type GracefulStop, listenForSignals } from "./process_signals.ts";
-import { checkToken } from "./readers/reader_token.ts";
+import { checkToken } from "./readers/access.ts";
 import { serve, SHUTDOWN_GRACE_MS } from "./serve/serve.ts";
 import type { ServeOptions, ServeStep, SyncProgress } from "./serve/serve_options.ts";
-import { type OutputStream, Terminal, terminalLogger, verboseLogger } from "./terminal.ts";
+import { type OutputStream, type Style, Terminal, terminalLogger, verboseLogger } from "./terminal.ts";
 import { LISTWATCH_USAGE, SERVE_USAGE, VERSION } from "./usage.ts";
 
 /** Options of {@linkcode main}. */
@@ -113,43 +113,32 @@ function accessLogTo(terminal: Terminal, format: "line" | "json"): (entry: Acces
 type Listening = Extract<ServeStep, { type: "listening" }>;
 
 function printStep(terminal: Terminal, step: ServeStep): void {
+  const warn = (style: Style, word: string, text: string) =>
+    terminal.warn(terminal.styleError(style, word) + " ".repeat(11 - word.length) + text);
   switch (step.type) {
     case "connected":
       return terminal.print(`Cluster    ${shown(step.cluster)} (${shown(step.server)})`);
     case "away":
       terminal.print(`Cluster    ${shown(step.cluster)} (${shown(step.server)})`);
-      return terminal.warn(
-        `${terminal.styleError("yellow", "Away")}       ${
-          oneLine(step.message)
-        }. Serving the snapshots until it is back.`,
-      );
+      return warn("yellow", "Away", `${oneLine(step.message)}. Serving the snapshots until it is back.`);
     case "skipped":
-      return terminal.warn(
-        `${terminal.styleError("yellow", "Skipped")}    ${
-          shownAll(step.resources)
-        }: the server refuses to list them`,
-      );
+      return warn("yellow", "Skipped", `${shownAll(step.resources)}: the server refuses to list them`);
     case "listening":
       terminal.print(`Reflecting ${shownAll(step.resources)}`);
       terminal.print(`Serving    ${terminal.style("bold", step.url)}`);
       return terminal.print(`Readers    ${step.access}`);
     case "syncing":
       return terminal.progress(progressLine(step.progress));
-    case "synced":
-      return terminal.print(
-        `Synced     ${step.objects.toLocaleString("en")} objects in ${
-          (step.durationMs / 1_000).toFixed(1)
-        } s`,
-      );
-    case "trouble":
-      return terminal.warn(
-        `${terminal.styleError("yellow", "Trouble")}    ${shown(step.resource)} cannot be read: ${
-          oneLine(step.message)
-        }. ` +
-          "Retrying; the last known state is served.",
-      );
+    case "synced": {
+      const seconds = (step.durationMs / 1_000).toFixed(1);
+      return terminal.print(`Synced     ${step.objects.toLocaleString("en")} objects in ${seconds} s`);
+    }
+    case "trouble": {
+      const why = `${shown(step.resource)} cannot be read: ${oneLine(step.message)}`;
+      return warn("yellow", "Trouble", `${why}. Retrying; the last known state is served.`);
+    }
     case "recovered":
-      return terminal.warn(`${terminal.styleError("green", "Recovered")}  all resources are watched again.`);
+      return warn("green", "Recovered", "all resources are watched again.");
   }
 }
 

@@ -1,6 +1,7 @@
 /** Parses the command line. */
 
 import { parseArgs } from "node:util";
+import { defined } from "../util/json.ts";
 import { FRESHNESSES } from "../hono/read_api_options.ts";
 import { nearNames, quote, UsageError } from "./errors.ts";
 import { type ClusterSource, type ServeOptions, STORAGE_NAMES } from "./serve/serve_options.ts";
@@ -122,11 +123,8 @@ export function parseCommandLine(
   const word = words[0];
   if (word !== undefined && !(COMMANDS as readonly string[]).includes(word)) {
     const near = nearNames(word, COMMANDS)[0];
-    throw new UsageError(
-      `Unknown command ${quote(word)}: ${
-        near ? `did you mean ${near}?` : "the commands are serve, version and help."
-      } See listwatch --help`,
-    );
+    const hint = near ? `did you mean ${near}?` : "the commands are serve, version and help.";
+    throw new UsageError(`Unknown command ${quote(word)}: ${hint} See listwatch --help`);
   }
   if (word === "help" || values.has("help")) {
     return { name: "help", topic: words.includes("serve") ? "serve" : "listwatch" };
@@ -182,7 +180,7 @@ function serveOptions(
     : { kind: "embedded", seed: integer("seed", value("seed"), 0, 2 ** 32 - 1) };
   const isSet = (name: FlagName): true | undefined => values.has(name) || undefined;
   const hasOtherToken = values.has("token-file") || values.has("cluster-rbac") || values.has("pass-through");
-  return definedOnly<ServeOptions>({
+  return defined<ServeOptions>({
     source,
     resources: list("resource"),
     namespace: value("namespace"),
@@ -224,10 +222,6 @@ function oneOf<T extends string>(
   throw new UsageError(
     `Flag --${name} must be ${known.join(known.length > 2 ? ", " : " or ")}, not ${quote(text)}`,
   );
-}
-
-function definedOnly<T extends object>(options: T): Partial<T> {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
 function integer(name: FlagName, text: string | undefined, min: number, max: number): number | undefined {

@@ -157,11 +157,10 @@ function checkResources(
 
 function checkFreshness(resource: ApiResource, freshness: Freshness = "as-is"): void {
   if (freshness === "as-is") return;
+  const what = `${formatGroupResource(resource)} with \`freshness: "${freshness}"\``;
+  const instead = "give the informer's source the method `metadata`, or leave `freshness` out";
   throw new TypeError(
-    `Cannot serve ${
-      formatGroupResource(resource)
-    } with \`freshness: "${freshness}"\`: its informer cannot ask the API ` +
-      "server how far it is; give the informer's source the method `metadata`, or leave `freshness` out",
+    `Cannot serve ${what}: its informer cannot ask the API server how far it is; ${instead}`,
   );
 }
 

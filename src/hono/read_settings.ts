@@ -2,6 +2,7 @@
 
 import { realClock } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";
+import { typeOf } from "./request/gate.ts";
 import { clientOfRequest } from "./request/readers.ts";
 import { FRESHNESSES, isFreshness, type ReadApiOptions, type VersionInfo } from "./read_api_options.ts";
 
@@ -130,8 +131,4 @@ function checkAccess(options: ReadApiOptions): void {
       "Cannot combine the options: readApi has both `authorize` and `allowAnonymous: true`; leave one out",
     );
   }
-}
-
-function typeOf(value: unknown): string {
-  return value === null ? "null" : Array.isArray(value) ? "an array" : `a value of type ${typeof value}`;
 }

@@ -205,14 +205,10 @@ function viewOf(
     const nowMs = () => settings.clock.now();
     return newTableView(isScale ? SCALE : target.resource, { apiVersion, includeObject, nowMs });
   }
-  return newStatus(
-    400,
-    "BadRequest",
-    `Unable to convert to Table as requested: includeObject: Invalid value: ${
-      JSON.stringify(includeObject)
-    }: ` +
-      "must be 'Metadata', 'Object', 'None', or empty",
-  );
+  const problem = `Invalid value: ${
+    JSON.stringify(includeObject)
+  }: must be 'Metadata', 'Object', 'None', or empty`;
+  return newStatus(400, "BadRequest", `Unable to convert to Table as requested: includeObject: ${problem}`);
 }
 
 async function answerGet(

@@ -1,6 +1,7 @@
 /** The entries of kubeconfig files: their types, the check of what a file has, and its YAML. */
 
 import { CacheError } from "../util/errors.ts";
+import { isRecord } from "../util/json.ts";
 
 /** A cluster of a kubeconfig, with the field names of the file. */
 export interface KubeconfigCluster {
@@ -163,16 +164,16 @@ function wrongValue(value: unknown, type: FieldType, path: string): string | und
     case "strings":
       return isStrings(value) ? undefined : describe(path, "a list of strings", value);
     case "lists of strings":
-      return isMapping(value) && Object.values(value).every(isStrings)
+      return isRecord(value) && Object.values(value).every(isStrings)
         ? undefined
         : describe(path, "a mapping of lists of strings", value);
   }
   if (!isArray(type)) {
-    return isMapping(value) ? wrongField(value, type, `${path}.`) : describe(path, "a mapping", value);
+    return isRecord(value) ? wrongField(value, type, `${path}.`) : describe(path, "a mapping", value);
   }
   if (!Array.isArray(value)) return describe(path, "a list", value);
   for (const [i, item] of value.entries()) {
-    const wrong = isMapping(item)
+    const wrong = isRecord(item)
       ? wrongField(item, type[0], `${path}[${i}].`)
       : describe(`${path}[${i}]`, "a mapping", item);
     if (wrong !== undefined) return wrong;
@@ -186,11 +187,6 @@ function isArray(type: Shape | readonly [Shape]): type is readonly [Shape] {
 
 function isStrings(value: unknown): boolean {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
-}
-
-/** Whether a YAML value is a mapping. */
-export function isMapping(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function describe(path: string, wanted: string, value: unknown): string {
@@ -227,12 +223,10 @@ const BOOL_TAG = "tag:yaml.org,2002:bool";
 export async function parseKubeconfigYaml(text: string, path: string): Promise<unknown> {
   // Loaded here, as most programs run in a pod and read no kubeconfig.
   const { isAlias, isScalar, LineCounter, parseDocument, Scalar, visit } = await import("yaml");
-  const fail = (what: string, line?: number) =>
-    new KubeconfigError(
-      `Cannot read the kubeconfig ${path}: it is not YAML: ${what}${
-        line === undefined ? "" : ` at line ${line}`
-      }`,
-    );
+  const fail = (what: string, line?: number) => {
+    const where = line === undefined ? "" : ` at line ${line}`;
+    return new KubeconfigError(`Cannot read the kubeconfig ${path}: it is not YAML: ${what}${where}`);
+  };
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { merge: true, prettyErrors: false, lineCounter, logLevel: "silent" });
   const [error] = document.errors;

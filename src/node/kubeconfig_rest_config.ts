@@ -68,26 +68,19 @@ export async function restConfigFromKubeconfig(
     throw new KubeconfigError(`Cannot choose a context: ${files} has no current-context; ${known}`);
   }
   const context = kubeconfig.contexts.get(name);
-  if (context === undefined) {
-    throw new KubeconfigError(
-      `Cannot use the context ${JSON.stringify(name)}: ${files} has no such context; ${known}`,
-    );
-  }
+  const useless = `Cannot use the context ${JSON.stringify(name)}`;
+  if (context === undefined) throw new KubeconfigError(`${useless}: ${files} has no such context; ${known}`);
   const cluster = kubeconfig.clusters.get(context.cluster);
   if (typeof cluster?.server !== "string" || cluster.server === "") {
+    const why = cluster === undefined ? "does not exist" : "has no server";
     throw new KubeconfigError(
-      `Cannot use the context ${JSON.stringify(name)} of ${files}: its cluster ${
-        JSON.stringify(context.cluster)
-      } ` +
-        (cluster === undefined ? "does not exist" : "has no server"),
+      `${useless} of ${files}: its cluster ${JSON.stringify(context.cluster)} ${why}`,
     );
   }
   const user = context.user ? kubeconfig.users.get(context.user) : {};
   if (user === undefined) {
     throw new KubeconfigError(
-      `Cannot use the context ${JSON.stringify(name)} of ${files}: its user ${
-        JSON.stringify(context.user)
-      } does not exist`,
+      `${useless} of ${files}: its user ${JSON.stringify(context.user)} does not exist`,
     );
   }
   checkEntries(name, { context, cluster, user }, kubeconfig);

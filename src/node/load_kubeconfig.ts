@@ -5,9 +5,9 @@ import { homedir } from "node:os";
 import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import process from "node:process";
 import { errorMessage } from "../util/errors.ts";
+import { isRecord } from "../util/json.ts";
 import { hideSecrets, redactedCluster, redactedUser } from "./rest_config.ts";
 import {
-  isMapping,
   type Kubeconfig,
   type KubeconfigCluster,
   type KubeconfigContext,
@@ -83,7 +83,7 @@ async function readOne(path: string): Promise<Loaded> {
   }
   const content = await parseKubeconfigYaml(text, path);
   if (content === null || content === undefined) return { path, content: {} };
-  if (!isMapping(content)) {
+  if (!isRecord(content)) {
     throw new KubeconfigError(`Cannot read the kubeconfig ${path}: it is not a mapping`);
   }
   return { path, content };
@@ -136,7 +136,7 @@ function collect<T>(into: Map<string, T>, entries: unknown, options: Collected):
     if (typeof name !== "string") throw fail(`the name of a ${field} is not a string: write it in quotes`);
     if (into.has(name)) continue;
     const given: unknown = entry[field] ?? {};
-    if (!isMapping(given)) throw fail(`the ${field} ${JSON.stringify(name)} is not a mapping`);
+    if (!isRecord(given)) throw fail(`the ${field} ${JSON.stringify(name)} is not a mapping`);
     const value = { ...given };
     for (const key of paths) {
       const path = value[key];
@@ -145,7 +145,7 @@ function collect<T>(into: Map<string, T>, entries: unknown, options: Collected):
       }
     }
     const { exec } = value;
-    if (isMapping(exec) && typeof exec.command === "string" && /[/\\]/.test(exec.command)) {
+    if (isRecord(exec) && typeof exec.command === "string" && /[/\\]/.test(exec.command)) {
       if (!isAbsolute(exec.command)) value.exec = { ...exec, command: join(dirname(file), exec.command) };
     }
     into.set(name, value as T);

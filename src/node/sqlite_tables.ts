@@ -208,11 +208,8 @@ export async function loadSqlite(): Promise<OpenSqlite> {
     const { DatabaseSync } = await import("node:sqlite");
     return (path) => new DatabaseSync(path) as SqliteDatabase;
   } catch (error) {
-    throw new Error(
-      `this runtime has no node:sqlite (${
-        errorMessage(error)
-      }): it needs Node 22.13, Deno 2.2, Bun 1.4, or a later one`,
-    );
+    const needs = "it needs Node 22.13, Deno 2.2, Bun 1.4, or a later one";
+    throw new Error(`this runtime has no node:sqlite (${errorMessage(error)}): ${needs}`);
   }
 }
 

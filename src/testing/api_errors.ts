@@ -4,7 +4,7 @@ import type { ApiResource } from "../protocol/api_resource.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import { newStatus, type StatusCause, type StatusDetails, StatusError } from "../meta/status.ts";
 import { objectNotFound } from "../protocol/statuses.ts";
-import { isJsonObject } from "./json.ts";
+import { isRecord } from "../util/json.ts";
 
 export function failure(code: number, reason: string, message: string, details?: StatusDetails): StatusError {
   return new StatusError(newStatus(code, reason, message, details));
@@ -35,18 +35,14 @@ export function alreadyExists(of: ApiResource, name: string): StatusError {
 
 /** 409: the object was changed meanwhile. */
 export function conflict(of: ApiResource, name: string): StatusError {
-  return conflictBecause(
-    of,
-    name,
-    "the object has been modified; please apply your changes to the latest version and try again",
-  );
+  const cause = "the object has been modified; please apply your changes to the latest version and try again";
+  return conflictBecause(of, name, cause);
 }
 
 /** 409, for another cause. */
 export function conflictBecause(of: ApiResource, name: string, cause: string): StatusError {
-  const message = `Operation cannot be fulfilled on ${formatGroupResource(of)} ${
-    JSON.stringify(name)
-  }: ${cause}`;
+  const what = `${formatGroupResource(of)} ${JSON.stringify(name)}`;
+  const message = `Operation cannot be fulfilled on ${what}: ${cause}`;
   return failure(409, "Conflict", message, details(of, name, of.resource));
 }
 
@@ -87,7 +83,7 @@ export function internal(message: string): StatusError {
 }
 
 export function invalidValue(field: string, value: unknown, detail: string): StatusCause {
-  const text = isJsonObject(value) || Array.isArray(value) ? JSON.stringify(value) : value;
+  const text = isRecord(value) || Array.isArray(value) ? JSON.stringify(value) : value;
   const shown = typeof text === "string" ? JSON.stringify(text) : String(text);
   return { reason: "FieldValueInvalid", message: `Invalid value: ${shown}: ${detail}`, field };
 }

@@ -3,7 +3,8 @@
 import { lowerBound } from "../util/collections.ts";
 import { failure, notFound } from "./api_errors.ts";
 import type { ClusterState, StoredObject } from "./cluster_state.ts";
-import { isJsonObject, type JsonObject } from "./json.ts";
+import { isRecord } from "../util/json.ts";
+import type { JsonObject } from "./json.ts";
 import { finalizersOf, metadataOf, metaText, timestamp } from "./object_checks.ts";
 import type { CustomResource, ResourceTable, ServedResource } from "./served_resources.ts";
 import type { ServerSettings } from "./server_settings.ts";
@@ -41,7 +42,7 @@ export class Namespaces {
     const metadata = metadataOf(object);
     const labels = {
       "kubernetes.io/metadata.name": metaText(object, "name"),
-      ...(isJsonObject(metadata.labels) && metadata.labels),
+      ...(isRecord(metadata.labels) && metadata.labels),
     };
     return { ...object, metadata: { ...metadata, labels } };
   }
@@ -54,7 +55,7 @@ export class Namespaces {
     const object = this.#state.write(namespaces, name, (resourceVersion) => ({
       ...existing,
       metadata: { ...existing.metadata, resourceVersion, deletionTimestamp: now },
-      status: { ...(isJsonObject(existing.status) && existing.status), phase: "Terminating" },
+      status: { ...(isRecord(existing.status) && existing.status), phase: "Terminating" },
     }));
     for (const resource of this.#resources.all) {
       if (!resource.namespaced) continue;
@@ -150,12 +151,12 @@ interface DefinitionSpec {
 }
 
 function specOf(definition: JsonObject): DefinitionSpec {
-  const spec = isJsonObject(definition.spec) ? definition.spec : {};
+  const spec = isRecord(definition.spec) ? definition.spec : {};
   return {
     group: String(spec.group ?? ""),
     scope: String(spec.scope ?? "Namespaced"),
-    names: isJsonObject(spec.names) ? spec.names : {},
-    versions: Array.isArray(spec.versions) ? spec.versions.filter(isJsonObject) : [],
+    names: isRecord(spec.names) ? spec.names : {},
+    versions: Array.isArray(spec.versions) ? spec.versions.filter(isRecord) : [],
   };
 }
 
@@ -165,8 +166,8 @@ function customResource(definition: StoredObject): CustomResource | undefined {
   const name = metaText(definition, "name");
   const resource = String(names.plural ?? name.slice(0, name.indexOf(".")));
   if (version === undefined || version.served === false || group === "" || !names.kind) return undefined;
-  const subresources = isJsonObject(version.subresources) ? version.subresources : {};
-  const fields = Array.isArray(version.selectableFields) ? version.selectableFields.filter(isJsonObject) : [];
+  const subresources = isRecord(version.subresources) ? version.subresources : {};
+  const fields = Array.isArray(version.selectableFields) ? version.selectableFields.filter(isRecord) : [];
   return {
     group,
     version: String(version.name),

@@ -332,11 +332,9 @@ function address(resource: ServedResource, object: string | KubernetesObject): O
   }
   if (!resource.namespaced) {
     if (namespace === "") return { namespace: "", name };
-    const text = formatObjectName({ namespace, name });
+    const text = JSON.stringify(formatObjectName({ namespace, name }));
     throw new TypeError(
-      `Cannot find ${
-        JSON.stringify(text)
-      }: ${resource.resource} have no namespaces; name the object without one`,
+      `Cannot find ${text}: ${resource.resource} have no namespaces; name the object without one`,
     );
   }
   return { namespace: namespace || "default", name };

@@ -5,11 +5,6 @@ export interface JsonObject {
   readonly [field: string]: unknown;
 }
 
-/** Whether a value is a JSON object: not an array, not `null`. */
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 // Older runtimes do not have it; large numbers lose their last digits there.
 const { rawJSON } = JSON as unknown as { rawJSON?: (text: string) => unknown };
 

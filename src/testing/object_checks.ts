@@ -13,7 +13,8 @@ import {
   required,
 } from "./api_errors.ts";
 import type { StoredObject } from "./cluster_state.ts";
-import { isJsonObject, type JsonObject, parseJson } from "./json.ts";
+import { isRecord } from "../util/json.ts";
+import { type JsonObject, parseJson } from "./json.ts";
 import type { ServedResource } from "./served_resources.ts";
 
 /** Reads the body of a POST or PUT. */
@@ -29,7 +30,7 @@ export function decodeObject(resource: ServedResource, body: string): JsonObject
   } catch (error) {
     throw unrecognized(`couldn't get version/kind; json parse error: ${errorMessage(error)}`);
   }
-  if (!isJsonObject(object)) {
+  if (!isRecord(object)) {
     throw unrecognized("couldn't get version/kind; json parse error: json: cannot unmarshal into a struct");
   }
   if (resource.isCustom && typeof object.kind !== "string") {
@@ -64,7 +65,7 @@ export function checkType(resource: ServedResource, object: JsonObject): void {
 
 /** An object's metadata; empty if it has none. */
 export function metadataOf(object: JsonObject): JsonObject {
-  return isJsonObject(object.metadata) ? object.metadata : {};
+  return isRecord(object.metadata) ? object.metadata : {};
 }
 
 /** The text of a metadata field; `""` if it is absent. */

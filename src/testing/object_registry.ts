@@ -13,7 +13,8 @@ import {
   notFound,
 } from "./api_errors.ts";
 import type { ClusterState, StoredMeta, StoredObject } from "./cluster_state.ts";
-import { isJsonObject, type JsonObject, without } from "./json.ts";
+import { isRecord } from "../util/json.ts";
+import { type JsonObject, without } from "./json.ts";
 import { CRD_ID, CustomDefinitions, establishedStatus, Namespaces } from "./builtin_controllers.ts";
 import {
   checkFinalizers,
@@ -249,8 +250,8 @@ export class ObjectRegistry {
     options: DeleteOptions,
   ): number | undefined {
     if (!this.#settings.gracefulPodDeletion || resource.id !== "v1/pods" || options.asGiven) return undefined;
-    const spec = isJsonObject(existing.spec) ? existing.spec : {};
-    const status = isJsonObject(existing.status) ? existing.status : {};
+    const spec = isRecord(existing.spec) ? existing.spec : {};
+    const status = isRecord(existing.status) ? existing.status : {};
     const isRunning = Boolean(spec.nodeName) && status.phase !== "Failed" && status.phase !== "Succeeded";
     if (!isRunning) return 0;
     return options.gracePeriodSeconds ?? Number(spec.terminationGracePeriodSeconds ?? 30);

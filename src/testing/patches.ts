@@ -3,7 +3,8 @@
 import { errorMessage } from "../util/errors.ts";
 import { isSameJson } from "../util/json.ts";
 import { badRequest, failure, patchRefused, unsupportedMediaType } from "./api_errors.ts";
-import { isJsonObject, type JsonObject, parseJson } from "./json.ts";
+import { isRecord } from "../util/json.ts";
+import { type JsonObject, parseJson } from "./json.ts";
 import type { ServedResource } from "./served_resources.ts";
 
 const JSON_PATCH = "application/json-patch+json";
@@ -28,7 +29,7 @@ export function applyPatch(
   }
   const patch = decodePatch(body);
   if (mediaType === JSON_PATCH) return (existing) => objectOrRefusal(jsonPatch(existing, patch));
-  if (!isJsonObject(patch)) {
+  if (!isRecord(patch)) {
     const type = Array.isArray(patch) ? "array" : typeof patch;
     throw badRequest(
       `error decoding patch: json: cannot unmarshal ${type} into Go value of type map[string]interface {}`,
@@ -47,14 +48,14 @@ function decodePatch(body: string): unknown {
 }
 
 function objectOrRefusal(object: unknown): JsonObject {
-  if (isJsonObject(object)) return object;
+  if (isRecord(object)) return object;
   throw badRequest("the patch leaves no object");
 }
 
 /** Applies a JSON merge patch (RFC 7396): `null` removes a field, lists are replaced. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
-  if (!isJsonObject(patch)) return patch;
-  const result = new Map<string, unknown>(isJsonObject(target) ? Object.entries(target) : []);
+  if (!isRecord(patch)) return patch;
+  const result = new Map<string, unknown>(isRecord(target) ? Object.entries(target) : []);
   for (const [field, value] of Object.entries(patch)) {
     if (value === null) result.delete(field);
     else result.set(field, mergePatch(result.get(field), value));
@@ -90,10 +91,10 @@ const MERGE_KEYS: ReadonlyMap<string, readonly string[]> = new Map([
  */
 export function strategicMergePatch(target: unknown, patch: unknown, field = ""): unknown {
   if (Array.isArray(patch)) return mergeLists(Array.isArray(target) ? target : [], patch, field);
-  if (!isJsonObject(patch)) return patch;
+  if (!isRecord(patch)) return patch;
   const isReplacement = patch.$patch === "replace";
   const result = new Map<string, unknown>(
-    isJsonObject(target) && !isReplacement ? Object.entries(target) : [],
+    isRecord(target) && !isReplacement ? Object.entries(target) : [],
   );
   for (const [name, value] of Object.entries(patch)) {
     if (name.startsWith("$deleteFromPrimitiveList/")) {
@@ -103,7 +104,7 @@ export function strategicMergePatch(target: unknown, patch: unknown, field = "")
         result.set(list, items.filter((item) => !value.includes(item)));
       }
     } else if (name.startsWith("$")) continue;
-    else if (value === null || (isJsonObject(value) && value.$patch === "delete")) result.delete(name);
+    else if (value === null || (isRecord(value) && value.$patch === "delete")) result.delete(name);
     else result.set(name, strategicMergePatch(result.get(name), value, name));
   }
   return Object.fromEntries(result);
@@ -111,17 +112,17 @@ export function strategicMergePatch(target: unknown, patch: unknown, field = "")
 
 function mergeLists(target: readonly unknown[], patch: readonly unknown[], field: string): unknown[] {
   if (field === "finalizers") return Array.from(new Set([...target, ...patch]));
-  const isObjects = patch.every(isJsonObject);
+  const isObjects = patch.every(isRecord);
   const candidates = MERGE_KEYS.get(field) ?? [];
   const key = isObjects
     ? candidates.find((name) => patch.some((item) => item[name] !== undefined))
     : undefined;
   if (!isObjects || key === undefined || patch.some((item) => item.$patch === "replace")) {
-    return patch.filter((item) => !isJsonObject(item) || item.$patch === undefined);
+    return patch.filter((item) => !isRecord(item) || item.$patch === undefined);
   }
   const result = target.slice();
   for (const item of patch) {
-    const at = result.findIndex((other) => isJsonObject(other) && other[key] === item[key]);
+    const at = result.findIndex((other) => isRecord(other) && other[key] === item[key]);
     if (item.$patch === "delete") {
       if (at >= 0) result.splice(at, 1);
     } else if (at >= 0) result[at] = strategicMergePatch(result[at], item);
@@ -144,7 +145,7 @@ export function jsonPatch(target: JsonObject, patch: unknown): unknown {
   }
   let document: unknown = target;
   for (const operation of patch) {
-    if (!isJsonObject(operation) || typeof operation.path !== "string") throw patchRefused();
+    if (!isRecord(operation) || typeof operation.path !== "string") throw patchRefused();
     document = apply(document, operation, pointer(operation.path));
   }
   return document;
@@ -183,7 +184,7 @@ function at(document: unknown, path: readonly string[]): unknown {
   let value = document;
   for (const part of path) {
     if (Array.isArray(value)) value = value[index(part, value.length - 1)];
-    else if (isJsonObject(value) && Object.hasOwn(value, part)) value = value[part];
+    else if (isRecord(value) && Object.hasOwn(value, part)) value = value[part];
     else throw patchRefused();
   }
   return value;
@@ -216,7 +217,7 @@ function edit(document: unknown, path: readonly string[], change: Edit): unknown
     else items[i] = change.value;
     return items;
   }
-  if (!isJsonObject(document)) throw patchRefused();
+  if (!isRecord(document)) throw patchRefused();
   const isThere = Object.hasOwn(document, part);
   if (!isThere && (rest.length > 0 || change.type !== "add")) throw patchRefused();
   const fields = new Map(Object.entries(document));

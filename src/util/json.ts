@@ -71,6 +71,11 @@ export function isPlainJson(value: unknown, depth: number = 0): boolean {
   return true;
 }
 
+/** Whether a value is an object with fields: not an array, not `null`. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** A copy without the properties that are `undefined`. */
 export function defined<T extends object>(fields: T): T {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;

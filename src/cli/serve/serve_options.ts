@@ -14,8 +14,7 @@ import type { Logger } from "../../util/logger.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { quote, UsageError } from "../errors.ts";
 import type { AccessLogEntry } from "../readers/access_log.ts";
-import { isLoopback } from "../readers/access.ts";
-import { checkToken } from "../readers/reader_token.ts";
+import { checkToken, isLoopback } from "../readers/access.ts";
 
 /** Which cluster to reflect: the small simulated one in this process, or the one of a kubeconfig. */
 export type ClusterSource =

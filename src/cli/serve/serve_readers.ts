@@ -14,7 +14,7 @@ import {
   type ServerTlsFiles,
 } from "../../node/server_tls.ts";
 import { upgradeServed } from "../../node/serve_fetch.ts";
-import { type Access, newAccess } from "../readers/access.ts";
+import { type Access, newAccess, type ReaderToken, readerToken } from "../readers/access.ts";
 import { newAccessLog } from "../readers/access_log.ts";
 import type { Connection } from "../cluster/connect.ts";
 import type { Selection } from "../cluster/select_resources.ts";
@@ -22,7 +22,6 @@ import { Dashboard, dashboardRoutes } from "../dashboard/dashboard.ts";
 import { shownName } from "../dashboard/dashboard_state.ts";
 import type { ReflectedResource } from "../cluster/reflect.ts";
 import { explainListenError, UsageError } from "../errors.ts";
-import { type ReaderToken, readerToken } from "../readers/reader_token.ts";
 import type { ServeOptions, ServeSettings } from "./serve_options.ts";
 
 export interface ServedContent {

@@ -172,38 +172,27 @@ export class ContentFreshness {
 export function notFresh(resource: ApiResource, stale: readonly StaleSource[]): Status {
   const names = stale.map(({ name }) => name).filter((name) => name !== "").join(", ");
   const of = names && ` of ${names}`;
+  const what = formatGroupResource(resource);
   const reason = stale.some(({ why }) => why === "behind")
-    ? `the cache of ${
-      formatGroupResource(resource)
-    }${of} has not reached the API server's resourceVersion in time`
+    ? `the cache of ${what}${of} has not reached the API server's resourceVersion in time`
     : `the API server${of} did not say in time how far it is`;
   const instead = names === "" ? "resourceVersion=0" : "partial=true or resourceVersion=0";
-  return newStatus(
-    504,
-    "Timeout",
-    `Timeout: the read cannot be proven fresh: ${reason}; ${instead} reads what the cache holds`,
-    { ...resourceDetails(resource), retryAfterSeconds: 1 },
-  );
+  const message =
+    `Timeout: the read cannot be proven fresh: ${reason}; ${instead} reads what the cache holds`;
+  return newStatus(504, "Timeout", message, { ...resourceDetails(resource), retryAfterSeconds: 1 });
 }
 
 /** 503: nothing was read of some sources yet, and the answer would be incomplete without them. */
 export function incomplete(resource: ApiResource, missing: readonly string[]): Status {
   const what = formatGroupResource(resource);
   const names = missing.map((name) => JSON.stringify(name)).join(", ");
-  return newStatus(
-    503,
-    "ServiceUnavailable",
-    `${what} cannot be read completely: the cache has nothing of ${names} yet; partial=true reads the others`,
-    {
-      ...resourceDetails(resource),
-      causes: missing.map((name) => ({
-        reason: "SourceUnavailable",
-        message: "it has not synced",
-        field: name,
-      })),
-      retryAfterSeconds: 1,
-    },
-  );
+  const why = `the cache has nothing of ${names} yet; partial=true reads the others`;
+  const cause = { reason: "SourceUnavailable", message: "it has not synced" };
+  return newStatus(503, "ServiceUnavailable", `${what} cannot be read completely: ${why}`, {
+    ...resourceDetails(resource),
+    causes: missing.map((field) => ({ ...cause, field })),
+    retryAfterSeconds: 1,
+  });
 }
 
 /** 410: a resourceVersion from before the sources were divided in another way, or of one of them. */
@@ -215,10 +204,9 @@ export function anotherLayout(resourceVersion: string): Status {
 
 /** 503: the first list is not there yet. */
 export function notSynced(resource: ApiResource): Status {
-  return newStatus(
-    503,
-    "ServiceUnavailable",
-    `the cache of ${formatGroupResource(resource)} has not synced yet; try again in a moment`,
-    { ...resourceDetails(resource), retryAfterSeconds: 1 },
-  );
+  const message = `the cache of ${formatGroupResource(resource)} has not synced yet; try again in a moment`;
+  return newStatus(503, "ServiceUnavailable", message, {
+    ...resourceDetails(resource),
+    retryAfterSeconds: 1,
+  });
 }

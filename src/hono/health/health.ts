@@ -50,9 +50,9 @@ const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;
 function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): string | undefined {
   const { phase, hasNoBookmarks } = informer.status();
   if (!informer.hasSynced()) {
-    return informer.isRestored?.()
-      ? `a snapshot, not confirmed by the API server, ${phase}`
-      : `not synced, ${phase}`;
+    return `${
+      informer.isRestored?.() ? "a snapshot, not confirmed by the API server" : "not synced"
+    }, ${phase}`;
   }
   if (phase === "stopped") return "stopped";
   // A server that sends none shows nothing of a quiet resource but an open watch.
@@ -60,10 +60,8 @@ function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): st
   const mostMs = maxLagMs ?? (hasNoBookmarks ? MAX_LAG_WITHOUT_BOOKMARKS_MS : MAX_LAG_MS);
   const lagMs = informer.lagMs?.();
   if (lagMs === undefined || lagMs <= mostMs) return undefined;
-  return `no news from the API server for ${seconds(lagMs)}, ${
-    seconds(lagMs - mostMs)
-  } more than the maximum of ` +
-    `${seconds(mostMs)}; ${phase}`;
+  const over = `${seconds(lagMs - mostMs)} more than the maximum of ${seconds(mostMs)}`;
+  return `no news from the API server for ${seconds(lagMs)}, ${over}; ${phase}`;
 }
 
 function seconds(ms: number): string {

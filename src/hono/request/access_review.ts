@@ -3,6 +3,7 @@
 import type { Context } from "hono";
 import { fromBase64 } from "../../util/bytes.ts";
 import { type Clock, realClock } from "../../util/clock.ts";
+import { isRecord } from "../../util/json.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { clientAddress } from "./readers.ts";
 import { AnswerCache } from "./answer_cache.ts";
@@ -237,7 +238,7 @@ function reviewSpec(request: RequestAttributes): Record<string, unknown> {
 
 /** Whether it is what Kubernetes calls a user's extra: lists of texts by name. */
 function isExtra(extra: unknown): boolean {
-  return typeof extra === "object" && extra !== null && !Array.isArray(extra) &&
+  return isRecord(extra) &&
     Object.values(extra).every((value) =>
       Array.isArray(value) && value.every((text) => typeof text === "string")
     );
@@ -248,7 +249,7 @@ function statusOf(review: unknown): Record<string, unknown> {
 }
 
 function record(value: unknown): Record<string, unknown> {
-  return typeof value === "object" && value !== null ? value as Record<string, unknown> : {};
+  return isRecord(value) ? value : {};
 }
 
 function texts(value: unknown): string[] {

@@ -191,13 +191,8 @@ export function newGate(options: GateOptions): Gate {
       const decision: unknown = await answerOf(() => authorize(attributes, c), options);
       if (decision === true) return undefined;
       if (typeof decision === "string") return forbidden(attributes, decision);
-      if (decision !== false) {
-        log(
-          "authorize",
-          decision,
-          "only true lets a request through; false, or a text that says why, refuses it",
-        );
-      }
+      const rule = "only true lets a request through; false, or a text that says why, refuses it";
+      if (decision !== false) log("authorize", decision, rule);
       return forbidden(attributes, "");
     } catch (error) {
       if (isTooManyRequests(error)) return tooManyRequests();
@@ -278,19 +273,15 @@ function newDecisionLog(logger: Logger): (hook: string, answer: unknown, rule: s
   return (hook, answer, rule) => {
     if (logged.has(hook)) return;
     logged.add(hook);
-    const what = answer === null
-      ? "null"
-      : Array.isArray(answer)
-      ? "an array"
-      : `a value of type ${typeof answer}`;
-    logger.error(
-      `The ${hook} hook answered with ${
-        answer === undefined ? "undefined" : what
-      }, which is no decision: ${rule}. ` +
-        "The request was refused; this is logged once",
-      { hook },
-    );
+    const what = `The ${hook} hook answered with ${typeOf(answer)}, which is no decision: ${rule}`;
+    logger.error(`${what}. The request was refused; this is logged once`, { hook });
   };
+}
+
+/** The type of a value, for error texts. */
+export function typeOf(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  return Array.isArray(value) ? "an array" : `a value of type ${typeof value}`;
 }
 
 function forbidden(attributes: RequestAttributes, why: string): Status {

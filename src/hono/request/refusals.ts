@@ -2,38 +2,33 @@
 
 import { formatGroupResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
-import type { ApiResource } from "../../protocol/api_resource.ts";
 import { resourceDetails } from "../../protocol/statuses.ts";
 
 /** 403: a page of another site wants a WebSocket with what the browser knows of its user. */
 export function foreignPage(): Status {
-  return newStatus(
-    403,
-    "Forbidden",
-    "pages of this origin may not open WebSockets here: the option `cors` names those that may",
-    {},
-  );
+  const message = "pages of this origin may not open WebSockets here: the option `cors` names those that may";
+  return newStatus(403, "Forbidden", message, {});
 }
 
 /** 429: there are too many readers. */
 export function tooManyRequests(): Status {
-  return newStatus(
-    429,
-    "TooManyRequests",
-    "Too many requests are being answered, please try again later.",
-    { retryAfterSeconds: 1 },
-  );
+  const message = "Too many requests are being answered, please try again later.";
+  return newStatus(429, "TooManyRequests", message, { retryAfterSeconds: 1 });
+}
+
+interface GroupResource {
+  readonly group: string;
+  readonly resource: string;
+}
+
+function notAllowed(message: string, of?: GroupResource): Status {
+  return newStatus(405, "MethodNotAllowed", message, of === undefined ? {} : resourceDetails(of));
 }
 
 /** 405: a write. */
-export function readOnly(resource: ApiResource): Status {
-  return newStatus(
-    405,
-    "MethodNotAllowed",
-    `this is a read-only cache of ${formatGroupResource(resource)}: get, list and watch are served here; ` +
-      "send writes to the API server itself",
-    resourceDetails(resource),
-  );
+export function readOnly(of: GroupResource): Status {
+  const why = `this is a read-only cache of ${formatGroupResource(of)}`;
+  return notAllowed(`${why}: get, list and watch are served here; send writes to the API server itself`, of);
 }
 
 // What the commands of kubectl need.
@@ -49,61 +44,37 @@ const COMMANDS: Readonly<Record<string, string>> = {
 };
 
 /** 405: a subresource that is a write, or a connection to a node. */
-export function notServed(resource: ApiResource, subresource: string): Status {
+export function notServed(of: GroupResource, subresource: string): Status {
   const command = COMMANDS[subresource];
-  return newStatus(
-    405,
-    "MethodNotAllowed",
-    `this is a read-only cache of ${formatGroupResource(resource)}: "${subresource}"` +
-      `${command === undefined ? "" : ` (${command})`} is not served here; send it to the API server itself`,
-    resourceDetails(resource),
-  );
+  const what = `"${subresource}"${command === undefined ? "" : ` (${command})`} is not served here`;
+  const why = `this is a read-only cache of ${formatGroupResource(of)}: ${what}`;
+  return notAllowed(`${why}; send it to the API server itself`, of);
 }
 
 /** 405: a connection for a shell, a port or the like. */
 export function noTunnel(subresource: string): Status {
   const command = COMMANDS[subresource];
   const what = command === undefined ? "this request" : `"${subresource}" (${command})`;
-  return newStatus(
-    405,
-    "MethodNotAllowed",
-    `${what} needs a tunnel, which a cache does not open; send it to the API server itself`,
-    {},
-  );
+  return notAllowed(`${what} needs a tunnel, which a cache does not open; send it to the API server itself`);
 }
 
 /** 405: a write of a resource that the cache does not hold. */
-export function notHeld(resource: { readonly group: string; readonly resource: string }): Status {
-  return newStatus(
-    405,
-    "MethodNotAllowed",
-    `this is a read-only cache, which does not hold ${formatGroupResource(resource)}; ` +
-      "send the request to the API server itself",
-    resourceDetails(resource),
-  );
+export function notHeld(of: GroupResource): Status {
+  const why = `this is a read-only cache, which does not hold ${formatGroupResource(of)}`;
+  return notAllowed(`${why}; send the request to the API server itself`, of);
 }
 
 /** 405: a question about permissions, which only the API server answers. */
-export function noReviews(resource: { readonly group: string; readonly resource: string }): Status {
-  return newStatus(
-    405,
-    "MethodNotAllowed",
-    `this is a read-only cache: to create ${
-      formatGroupResource(resource)
-    } here it needs serve --pass-through, or ` +
-      "the option `passThrough` of readApi; otherwise ask the API server itself",
-    resourceDetails(resource),
-  );
+export function noReviews(of: GroupResource): Status {
+  const needs = "it needs serve --pass-through, or the option `passThrough` of readApi";
+  const why = `this is a read-only cache: to create ${formatGroupResource(of)} here ${needs}`;
+  return notAllowed(`${why}; otherwise ask the API server itself`, of);
 }
 
 /** 400, if no object can have the name. */
 export function nameProblem(name: string): Status | undefined {
-  const reason = name === "." || name === ".."
-    ? `may not be '${name}'`
-    : name.includes("%")
-    ? "may not contain '%'"
-    : undefined;
-  return reason === undefined
-    ? undefined
-    : newStatus(400, "BadRequest", `Name parameter invalid: ${JSON.stringify(name)}: ${reason}`);
+  const isDots = name === "." || name === "..";
+  if (!isDots && !name.includes("%")) return undefined;
+  const reason = isDots ? `may not be '${name}'` : "may not contain '%'";
+  return newStatus(400, "BadRequest", `Name parameter invalid: ${JSON.stringify(name)}: ${reason}`);
 }

@@ -1,12 +1,13 @@
 /** Reads fields of objects of any shape. */
 
 import { labelSelectorFromSpec, type LabelSelectorSpec } from "../../meta/labels.ts";
+import { isRecord } from "../../util/json.ts";
 
 /** The value at a dotted path; `undefined` if there is none. */
 export function at(object: unknown, path: string): unknown {
   let value = object;
   for (const name of path.split(".")) {
-    if (!isFields(value) || !Object.hasOwn(value, name)) return undefined;
+    if (!isRecord(value) || !Object.hasOwn(value, name)) return undefined;
     value = value[name];
   }
   return value;
@@ -39,7 +40,7 @@ export function countOf(object: unknown, path: string): number {
 /** The text of a label or an annotation, whose keys have dots. */
 export function entryAt(object: unknown, path: string, key: string): string | undefined {
   const entries = at(object, path);
-  const value = isFields(entries) && Object.hasOwn(entries, key) ? entries[key] : undefined;
+  const value = isRecord(entries) && Object.hasOwn(entries, key) ? entries[key] : undefined;
   return typeof value === "string" ? value : undefined;
 }
 
@@ -60,7 +61,7 @@ export function isConditionTrue(object: unknown, type: string): boolean {
 /** `key=value` pairs in the order of their text. Mirrors apimachinery's `FormatLabels`. */
 export function labelsText(object: unknown, path: string): string {
   const labels = at(object, path);
-  const pairs = isFields(labels) ? Object.entries(labels).map(([key, value]) => `${key}=${value}`) : [];
+  const pairs = isRecord(labels) ? Object.entries(labels).map(([key, value]) => `${key}=${value}`) : [];
   return pairs.sort().join(",") || "<none>";
 }
 
@@ -88,8 +89,4 @@ export function firstOf(items: readonly string[], { most, all = items.length, se
 }): string {
   const shown = items.slice(0, most).join(separator);
   return items.length > most || all > items.length ? `${shown} + ${all - most} more...` : shown;
-}
-
-function isFields(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,7 @@
 /** Paths into JSON values, as the printer columns of custom resources have them. */
 
+import { isRecord } from "../../util/json.ts";
+
 /**
  * Finds the values at a path.
  *
@@ -95,14 +97,10 @@ class Parser {
   }
 }
 
-function isFields(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function field(name: string): Step {
   return (values) =>
     values.flatMap((value) =>
-      isFields(value) && Object.hasOwn(value, name) && value[name] !== undefined ? [value[name]] : []
+      isRecord(value) && Object.hasOwn(value, name) && value[name] !== undefined ? [value[name]] : []
     );
 }
 
