@@ -254,5 +254,6 @@ function answerListOf(
     fields,
     name: JSON.stringify(of),
     identity: () => listIdentity([...of, permission.user?.name ?? ""]),
+    epochOf: (rewrites) => state.tags.epochOf(rewrites),
   });
 }

@@ -39,7 +39,7 @@ import {
   resourceVersionOf,
 } from "../meta/object.ts";
 import type { VersionWaiters } from "../meta/version_waiters.ts";
-import type { Delta, Deltas } from "../queue/delta.ts";
+import type { BookmarkInfo, Delta, Deltas } from "../queue/delta.ts";
 import type { Quarantine } from "../reflector/quarantine.ts";
 import type { KeyedStore } from "../store/cache.ts";
 import { IndexFuncError } from "../store/errors.ts";
@@ -111,7 +111,7 @@ export class DeltaApplier<T> {
   #layout = "";
   /** Whether the store is between two merged versions: the next bookmark says where the last changes lead. */
   isWithinStep = false;
-  /** The version of the last list or event that was applied. */
+  /** The version of the last list or event that was applied, or of the end of the gap behind it. */
   #newest = "";
 
   constructor(options: DeltaApplierOptions<T>) {
@@ -180,7 +180,7 @@ export class DeltaApplier<T> {
       case "Deleted":
         return this.#delete(delta.object, delta.resourceVersion);
       case "Bookmark":
-        return this.#bookmark(delta.object.resourceVersion);
+        return this.#bookmark(delta.object);
       case "ReplacedAll":
       case "SyncAll":
         return finish(this.#listSteps(delta, isInInitialList));
@@ -288,7 +288,8 @@ export class DeltaApplier<T> {
     if (this.#isObserved) this.#observe({ type: "deleted", key, object, oldObject });
   }
 
-  #bookmark(resourceVersion: string): void {
+  #bookmark(bookmark: BookmarkInfo): void {
+    const { resourceVersion } = bookmark;
     const store = this.#store;
     if (this.#history !== undefined && this.#hasPosition) {
       if (isOlder(resourceVersion, store.lastStoreSyncResourceVersion())) {
@@ -299,7 +300,7 @@ export class DeltaApplier<T> {
     this.#layout = layoutOf(resourceVersion);
     this.isWithinStep = false;
     store.bookmark(resourceVersion);
-    if (this.#isObserved) this.#observe({ type: "bookmark", resourceVersion });
+    if (this.#isObserved) this.#observe({ type: "bookmark", ...bookmark });
   }
 
   /** Whether an event is new; if not, what it is. Remembers the new ones. */
@@ -334,7 +335,7 @@ export class DeltaApplier<T> {
    * stored is right, but an observer of each event lacks one.
    */
   #passed(): void {
-    const resourceVersion = this.#store.lastStoreSyncResourceVersion();
+    const resourceVersion = this.#newest = this.#store.lastStoreSyncResourceVersion();
     if (this.#isObserved) this.#observe({ type: "replaced", resourceVersion, changes: [] });
   }
 

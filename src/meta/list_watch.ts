@@ -116,11 +116,16 @@ export type WatchItem<T> = WatchEvent<T> | {
  */
 export type WatchStream<T> = AsyncIterable<readonly WatchItem<T>[]>;
 
-/** What a server has shown: that nothing changed between two versions. */
+/** What a server has shown: that the objects are the same at two versions. */
 export interface VersionProof {
   /** The version of the last change. */
   readonly after: string;
   readonly through: string;
   /** When it was asked: it may have shown that while the program was suspended. */
   readonly asked: Moment;
+  /**
+   * Whether it was shown by the state of all objects: events of objects that were created and deleted in
+   * between may still arrive. By default it was shown by a watch, on which nothing came.
+   */
+  readonly byState?: boolean;
 }

@@ -14,6 +14,8 @@ export interface ContinueToken {
   readonly start: string;
   /** The {@linkcode listIdentity} of the list; absent where the server does not bind tokens to lists. */
   readonly list?: string;
+  /** Who has written it, and in which epoch of its content. */
+  readonly epoch?: string;
 }
 
 /** The resourceVersion of a token that continues with the present state. */
@@ -42,8 +44,8 @@ export function listIdentity(parts: readonly string[]): string {
  * A token holds a decimal version of up to 512 digits. With any other, that of a list without a version for
  * instance, it continues with the present state.
  */
-export function encodeContinue({ resourceVersion, start, list }: ContinueToken): string {
-  const rest = JSON.stringify({ start: `/${start}`, list }).slice(1);
+export function encodeContinue({ resourceVersion, start, list, epoch }: ContinueToken): string {
+  const rest = JSON.stringify({ start: `/${start}`, list, epoch }).slice(1);
   const isShort = resourceVersion.length <= MAX_VERSION_LENGTH;
   const version = isShort && isComparableResourceVersion(resourceVersion) ? resourceVersion : LATEST;
   // The digits as they are: a revision may be beyond 2^53.
@@ -67,7 +69,7 @@ export function decodeContinue(token: string): ContinueToken | Status {
   } catch (error) {
     return refusal(errorMessage(error));
   }
-  const { v, rv, start, list } = (value ?? {}) as Record<string, unknown>;
+  const { v, rv, start, list, epoch } = (value ?? {}) as Record<string, unknown>;
   if (v !== API_VERSION) return refusal(`server does not recognize this encoded version ${v ?? ""}`);
   const resourceVersion = typeof rv === "number"
     ? /"rv":(-1|[1-9][0-9]{0,511})[,}]/.exec(json)?.[1]
@@ -78,7 +80,12 @@ export function decodeContinue(token: string): ContinueToken | Status {
   if (typeof start !== "string" || start === "") {
     return refusal(`encoded start key empty (version ${API_VERSION})`);
   }
-  return { resourceVersion, start: start.replace(/^\//, ""), ...(typeof list === "string" && { list }) };
+  return {
+    resourceVersion,
+    start: start.replace(/^\//, ""),
+    ...(typeof list === "string" && { list }),
+    ...(typeof epoch === "string" && { epoch }),
+  };
 }
 
 function refusal(reason: string): Status {

@@ -14,6 +14,11 @@ export interface ReplacedAllInfo<T> {
 export interface BookmarkInfo {
   /** The resourceVersion of the bookmark. */
   readonly resourceVersion: string;
+  /**
+   * Another request has shown that the state of all objects is that of this version. Events of objects that
+   * were created and deleted in between may still arrive. Absent where the watch itself has come to it.
+   */
+  readonly byState?: true;
 }
 
 /** The types of deltas. */

@@ -3,7 +3,7 @@
 import type { DeletedFinalStateUnknown } from "../meta/object.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
-import type { Deltas } from "./delta.ts";
+import type { BookmarkInfo, Deltas } from "./delta.ts";
 
 /**
  * Where a reflector writes: a queue, or a store.
@@ -31,8 +31,12 @@ export interface ReflectorStore<T> {
   replace(objects: readonly T[], resourceVersion: string): void;
   /** The time for a resync has come. */
   resync(): void;
-  /** A BOOKMARK event: nothing else happened up to `resourceVersion`. */
-  bookmark?(resourceVersion: string): void;
+  /**
+   * A BOOKMARK event: nothing else happened up to `resourceVersion`.
+   *
+   * @param how See {@linkcode BookmarkInfo}.
+   */
+  bookmark?(resourceVersion: string, how?: Pick<BookmarkInfo, "byState">): void;
 }
 
 /**

@@ -8,7 +8,7 @@ import {
   transformedAll,
   type TransformFunc,
 } from "../store/transform.ts";
-import type { Delta, Deltas } from "./delta.ts";
+import type { BookmarkInfo, Delta, Deltas } from "./delta.ts";
 import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncProcessFunc } from "./queue.ts";
 
@@ -190,8 +190,8 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   }
 
   /** Queues a `Bookmark` delta, if the queue was made with `emitDeltaTypeBookmark`. */
-  bookmark(resourceVersion: string): void {
-    if (this.#emitBookmarks) this.#push({ type: "Bookmark", object: { resourceVersion } });
+  bookmark(resourceVersion: string, how?: Pick<BookmarkInfo, "byState">): void {
+    if (this.#emitBookmarks) this.#push({ type: "Bookmark", object: { resourceVersion, ...how } });
   }
 
   /**

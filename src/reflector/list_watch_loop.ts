@@ -23,7 +23,7 @@ import {
 import type { ListerWatcher } from "./lister_watcher.ts";
 import { type OpenWatch, openWatch } from "./open_watch.ts";
 import { listAllPages, listAttempt, type PagerOptions, requestList } from "./pager.ts";
-import { hasReceived } from "./position.ts";
+import { hasReceived, watchVersion } from "./position.ts";
 import {
   type ReflectorOptions,
   type ReflectorSettings,
@@ -145,18 +145,21 @@ export class ListWatchLoop<T> {
   }
 
   /**
-   * Moves the position to a version up to which nothing is missing, as a bookmark would.
+   * Moves the position to a version up to which nothing is missing, as a bookmark would. With a proof by state
+   * the next watch begins where it would have, and so brings every event.
    *
    * @returns Whether it is there. Between two watches nothing moves: a list that has started may have an
    * earlier version.
    */
-  proven({ after, through, asked }: VersionProof): boolean {
+  proven({ after, through, asked, byState: isState = false }: VersionProof): boolean {
     const { position } = this.#state;
     if (position.resourceVersion === "" || !hasReceived(position, after)) return false;
     if (compareResourceVersions(position.resourceVersion, through) >= 0) return true;
     if (this.#followed === undefined) return false;
-    this.#store.bookmark?.(through);
-    this.#note({ of: "proven", through, ageMs: ageMs(asked, this.#clock) });
+    // What follows a proof by state cannot be more.
+    const byState = isState || position.watchedVersion !== "";
+    this.#store.bookmark?.(through, byState ? { byState } : undefined);
+    this.#note({ of: "proven", through, ageMs: ageMs(asked, this.#clock), byState });
     return true;
   }
 
@@ -397,10 +400,11 @@ export class ListWatchLoop<T> {
     this.#streamed = undefined;
     const isFollowing = watch !== undefined;
     if (watch === undefined) {
-      const { watchesSinceList, failures, position: { resourceVersion } } = this.#state;
+      const { watchesSinceList, failures, position } = this.#state;
       if (watchesSinceList > 0) this.#metrics?.reconnects(failures.lastEnd);
       this.#note({ of: "rewatches" });
       try {
+        const resourceVersion = watchVersion(position);
         watch = await this.#openWatch({ resourceVersion, allowWatchBookmarks: true, signal });
       } catch (error) {
         return signal.aborted ? step : this.#next({ of: "watch", refused: error });

@@ -9,8 +9,13 @@ import type { Moment } from "../util/clock.ts";
  * part of the state that moves in place, as it moves with each event.
  */
 export interface Position {
-  /** Where the next watch begins: everything up to it was written; `""` before the first list. */
+  /** The version of the content: everything up to it was written; `""` before the first list. */
   resourceVersion: string;
+  /**
+   * Where the next watch begins, if that is not the version of the content: a proof by state has moved that.
+   * Events of objects that were created and deleted in between may still arrive.
+   */
+  watchedVersion: string;
   /** The version of the last event, where that was older than the position. */
   olderVersion: string | undefined;
   /** The latest version of a quarantined event; the position does not move with it. */
@@ -39,6 +44,7 @@ export interface Position {
 
 export const NO_POSITION: Readonly<Position> = {
   resourceVersion: "",
+  watchedVersion: "",
   olderVersion: undefined,
   quarantinedVersion: "",
   provenVersion: "",
@@ -85,22 +91,47 @@ export function hasReceived(position: Position, resourceVersion: string): boolea
 
 /** Everything up to this version was written; an older one leaves the position, unless that goes back. */
 export function reach(position: Position, resourceVersion: string, neverGoesBack: boolean): void {
-  if (neverGoesBack && isOlder(resourceVersion, position.resourceVersion)) {
-    position.olderVersion = resourceVersion;
-    return;
+  if (isOlder(resourceVersion, position.resourceVersion)) {
+    const { watchedVersion } = position;
+    if (watchedVersion !== "" && !isOlder(resourceVersion, watchedVersion)) {
+      position.watchedVersion = resourceVersion;
+      return;
+    }
+    if (neverGoesBack) {
+      position.olderVersion = resourceVersion;
+      return;
+    }
   }
   position.resourceVersion = resourceVersion;
+  position.watchedVersion = "";
   position.olderVersion = undefined;
+}
+
+/** Where the next watch begins. */
+export function watchVersion({ resourceVersion, watchedVersion }: Position): string {
+  return watchedVersion || resourceVersion;
 }
 
 /** Whether a bookmark goes back: it was sent again, or the server has started a new history. */
 export function goesBack(position: Position, resourceVersion: string): boolean {
-  return isOlder(resourceVersion, position.resourceVersion) ||
+  return isOlder(resourceVersion, watchVersion(position)) ||
     isOlder(resourceVersion, position.completeVersion);
 }
 
 /** Everything up to this later version was written, although no event says so. */
-export function provenAt(position: Position, resourceVersion: string, neverGoesBack: boolean): Position {
+export function provenAt(
+  position: Position,
+  resourceVersion: string,
+  { neverGoesBack, byState }: { readonly neverGoesBack: boolean; readonly byState: boolean },
+): Position {
+  if (byState) {
+    return {
+      ...position,
+      resourceVersion,
+      watchedVersion: watchVersion(position),
+      provenVersion: resourceVersion,
+    };
+  }
   const next = { ...position, provenVersion: resourceVersion, completeVersion: resourceVersion };
   reach(next, resourceVersion, neverGoesBack);
   return next;

@@ -147,7 +147,7 @@ export type Incident =
   /** A watch is followed from now on; `isFollowing`: after a streamed list, on the same connection. */
   | { readonly of: "opened"; readonly isFollowing: boolean }
   /** Another request has proven that nothing is missing up to a version. */
-  | { readonly of: "proven"; readonly through: string; readonly ageMs: number }
+  | { readonly of: "proven"; readonly through: string; readonly ageMs: number; readonly byState: boolean }
   /** The server has confirmed the content of a snapshot; `isComplete`: it has reached its version. */
   | { readonly of: "confirmed"; readonly isComplete: boolean; readonly received?: Moment | undefined }
   /** A change was lost; `isIncomplete`: objects are known to be missing. */
@@ -236,8 +236,9 @@ export function noted(state: ReflectorState, incident: Incident, now: Moment): C
       return opened(state, incident.isFollowing, now);
     case "proven": { // by another request
       const { position: before, settings } = state;
-      const position = provenAt(before, incident.through, settings.neverGoesBack);
-      noteContact(position, now, incident.ageMs);
+      const { through, ageMs, byState } = incident;
+      const position = provenAt(before, through, { neverGoesBack: settings.neverGoesBack, byState });
+      noteContact(position, now, ageMs);
       return change({ ...state, position });
     }
     case "confirmed": {

@@ -88,7 +88,7 @@ export interface FailedTry {
  */
 export interface ReflectorStatus {
   readonly phase: ReflectorPhase;
-  /** The resourceVersion at which the next watch begins: the last one reached; `""` before the first list. */
+  /** The resourceVersion of the content, the last one reached; `""` before the first list. */
   readonly resourceVersion: string;
   /** When the last event of a watch arrived (bookmarks too). */
   readonly lastEventTimeMs?: number;

@@ -123,8 +123,10 @@ export class StoreWriter<T> {
     if (last.type !== "BOOKMARK" || layoutOf(position) === "") return false;
     const { resourceVersion = "" } = last.object.metadata;
     if (hasReached(resourceVersion, provenVersion)) this.#position.provenVersion = "";
-    return resourceVersion === provenVersion ||
+    const isPassed = resourceVersion === provenVersion ||
       (resourceVersion !== position && hasReached(position, resourceVersion));
+    if (isPassed) reach(this.#position, resourceVersion, this.#neverGoesBack);
+    return isPassed;
   }
 
   /** Writes one event, unless it is quarantined before it reaches the store. */
@@ -178,7 +180,10 @@ export class StoreWriter<T> {
     const isLoss = goesBack(position, resourceVersion);
     position.completeVersion = resourceVersion;
     if (isLoss) this.#options.quarantine.lost();
-    this.#store.bookmark?.(resourceVersion);
+    // A proof was further than the watch.
+    if (position.watchedVersion === "" || !isOlder(resourceVersion, position.resourceVersion)) {
+      this.#store.bookmark?.(resourceVersion);
+    }
   }
 
   /** Whether an event of this version leaves the position where it is. */

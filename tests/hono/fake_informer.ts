@@ -98,9 +98,18 @@ export class FakeInformer {
   }
 
   /** Nothing changed up to a resourceVersion. */
-  bookmark(resourceVersion: number): void {
+  bookmark(resourceVersion: number, how?: { readonly byState: true }): void {
     this.indexer.bookmark(String(resourceVersion));
-    this.#tell({ type: "bookmark", resourceVersion: String(resourceVersion) });
+    this.#tell({ type: "bookmark", resourceVersion: String(resourceVersion), ...how });
+  }
+
+  /** An event came that a proof by state had passed. */
+  passed(): void {
+    this.#tell({
+      type: "replaced",
+      resourceVersion: this.indexer.lastStoreSyncResourceVersion(),
+      changes: [],
+    });
   }
 
   /** A list replaces the content. */

@@ -36,6 +36,37 @@ describe("ListWatchLoop.proven", () => {
     assert.equal(loopOf(run).status().resourceVersion, "40");
   });
 
+  it("by state leaves the watch where it is: its next bookmark is no loss, the next watch brings every event", async () => {
+    const [before, after] = [openWatch(), openWatch()];
+    await using run = newRun([{ list: page("a@90", "100") }, { watch: before }, { watch: after }], {}, {});
+    await run.start();
+    const loop = loopOf(run);
+    const asked = momentOf(run.clock);
+    assert.equal(loop.proven({ after: "100", through: "130", byState: true, asked }), true);
+    assert.equal(loop.status().resourceVersion, "130");
+    before.send({ type: "BOOKMARK", object: { metadata: { resourceVersion: "110" } } });
+    await run.clock.advance(0);
+    // A proof that begins where another one by state has ended shows no more than that.
+    assert.equal(loop.proven({ after: "130", through: "150", asked }), true);
+    assert.equal(loop.proven({ after: "110", through: "140", asked }), true);
+    assert.equal(loop.proven({ after: "160", through: "170", asked }), false);
+    assert.deepEqual([loop.status().resourceVersion, loop.lastSyncResourceVersion()], ["150", "150"]);
+    before.stop();
+    await run.clock.advance(5_000);
+    // Events of an object that was created and deleted in between may be on their way.
+    assert.deepEqual(run.source.requests.slice(1), ['watch "100"', 'watch "110"']);
+    run.source.then({ list: page("a@90", "160") }, { watch: openWatch() });
+    after.error(newStatus(410, "Expired", "too old resource version"));
+    await run.clock.advance(60_000);
+    assert.deepEqual(run.source.requests.slice(3), ['list "150"', 'watch "160"']);
+    assert.deepEqual(run.store.operations, [
+      "replace 100: a@90",
+      "bookmark 130",
+      "bookmark 150",
+      "replace 160: a@90",
+    ]);
+  });
+
   it("moves nothing between two watches: a list that has started may have an earlier version", async () => {
     const watch = openWatch();
     await using run = newRun([{ list: page("a@90", "100") }, { watch }], {}, {});

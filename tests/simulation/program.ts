@@ -136,6 +136,9 @@ export class Program {
   #outageLines: string[] = [];
   #dirty = false;
   #floor = 0;
+  /** Where a watch may begin, while a proof by state is further than the events that have come. */
+  #watchFloor = Infinity;
+  #storedRevision = 0;
   /** Lists take the place of streamed ones. */
   #streamPause: StreamPause | undefined;
   #noStreamsUntilMs = 0;
@@ -444,6 +447,7 @@ export class Program {
       return;
     }
     const revision = Number(version);
+    if (isWatch && revision >= this.#watchFloor) return;
     this.#goBack(revision);
     if (revision < this.#floor) {
       this.#violate(`requests resourceVersion ${revision} after ${this.#floor}`);
@@ -621,6 +625,9 @@ export class Program {
 
   #observe(event: StoreEvent<SimObject>): void {
     this.#dirty = true;
+    const isProof = event.type === "bookmark" && event.byState === true;
+    this.#watchFloor = isProof ? Math.min(this.#watchFloor, this.#storedRevision) : Infinity;
+    this.#storedRevision = Number(this.informer.indexer.lastStoreSyncResourceVersion());
     switch (event.type) {
       case "added":
       case "updated": {

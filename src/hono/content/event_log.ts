@@ -17,7 +17,16 @@ import type { Held, Holding } from "../../store/holding.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { Deque } from "../../util/collections.ts";
 import { memorySize } from "../../util/json.ts";
-import type { KeptEntry, KeptLog, LogEntry, LogHistory, LogStart } from "./log_history.ts";
+import type {
+  KeptEntry,
+  KeptLog,
+  KeyFollower,
+  LogEntry,
+  LogFollower,
+  LogHistory,
+  LogStart,
+  LogWindow,
+} from "./log_history.ts";
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
 
 export interface EventLogOptions {
@@ -33,42 +42,6 @@ interface Appended {
   /** It does not move the position. */
   readonly isLate: boolean;
   readonly gapAfter?: string;
-}
-
-export interface LogFollower<T> {
-  /** A relist comes, or a new history, which no watch may continue with. Returns what to call after it. */
-  interrupted(isNewHistory: boolean): () => void;
-  /** Whether it sends at present. */
-  readonly isSending: boolean;
-  /** There are entries to send; it calls {@linkcode EventLog.trim} when it has sent them. */
-  grown(): void;
-  /** There was news of the API server. */
-  heard(): void;
-  forget(entry: LogEntry<T>): void;
-  /** The entries before this one were dropped. */
-  trimmed(tail: number): void;
-  end(): void;
-}
-
-export interface KeyFollower<T> {
-  changed(change: StoreChange<Held<T>>): void;
-  /** A new history begins, in which versions have other states. */
-  restarted(): void;
-}
-
-/** What a log holds. Only the log changes it. */
-export interface LogWindow<T> {
-  /** The entries that are kept. Their positions do not decrease. */
-  readonly entries: Pick<Deque<LogEntry<T>>, "length" | "at">;
-  readonly tail: number;
-  readonly resourceVersion: string;
-  /** Differs whenever the objects have changed. */
-  readonly revision: number;
-  /**
-   * How often the content changed in a way that resourceVersions do not show: a state of an object may have
-   * replaced another one of the same resourceVersion.
-   */
-  readonly rewrites: number;
 }
 
 /**
@@ -112,6 +85,10 @@ export class EventLog<T extends KubernetesObject> {
   #bytes = 0;
   /** Of the position: `""` unless it is a merged resourceVersion. */
   #layout = "";
+  /** Up to here each event has come; a proof by state moves the position alone. */
+  #eventsThrough = "";
+  /** The positions since then: the last ones that proofs by state have moved it to. */
+  readonly #proven = new Set<string>();
 
   readonly window: LogWindow<T> = this.#window;
 
@@ -161,6 +138,22 @@ export class EventLog<T extends KubernetesObject> {
 
   get resourceVersion(): string {
     return this.#window.resourceVersion;
+  }
+
+  /**
+   * Up to here each event has come, or a list in its place: what a bookmark may say. The content may be proven
+   * to be that of a later version. If objects were created and deleted in between, their events are on their
+   * way, and a gap takes their place.
+   */
+  get eventsThrough(): string {
+    return this.#eventsThrough;
+  }
+
+  /** Whether a resourceVersion is in the middle of what only a proof by state has passed. */
+  mayLackEvents(resourceVersion: string): boolean {
+    return this.#proven.size > 0 && !this.#proven.has(resourceVersion) &&
+      compareResourceVersions(resourceVersion, this.#eventsThrough) > 0 &&
+      compareResourceVersions(resourceVersion, this.resourceVersion) < 0;
   }
 
   get head(): number {
@@ -312,7 +305,7 @@ export class EventLog<T extends KubernetesObject> {
       if (event.type === "replaced") this.#start(event.resourceVersion);
       return;
     }
-    if (event.type === "bookmark") this.#bookmark(event.resourceVersion);
+    if (event.type === "bookmark") this.#bookmark(event.resourceVersion, event.byState);
     else if (event.type === "replaced") this.#replaced(event.resourceVersion, event.changes);
     else this.#changed(event);
   }
@@ -338,9 +331,9 @@ export class EventLog<T extends KubernetesObject> {
    * Everything up to a resourceVersion is there: also what came since the position and is not placed yet, as
    * one step.
    */
-  #bookmark(resourceVersion: string): void {
+  #bookmark(resourceVersion: string, byState = false): void {
     const before = this.resourceVersion;
-    const isLate = !this.#advance(resourceVersion);
+    const isLate = !this.#advance(resourceVersion, byState);
     this.#layout = layoutOf(this.resourceVersion);
     if (this.#unplaced.length > 0) this.#place({ isLate, ...(!isLate && { gapAfter: before }) });
     this.#follower?.heard();
@@ -370,17 +363,20 @@ export class EventLog<T extends KubernetesObject> {
 
   #relist(resourceVersion: string, changes: readonly StoreChange<Held<T>>[]): void {
     const previous = this.resourceVersion;
+    const gapAfter = this.#eventsThrough;
     // A watch that has read all of it is at the end; one that stops in its middle is before it and may not
     // resume.
     const isLate = resourceVersion === previous;
     const sequence = isLate ? this.#firstUnseen(resourceVersion) : undefined;
     this.#moveTo(resourceVersion);
+    // Of a server that was restored, and has come to the same version of another history.
+    if (isLate && changes.length > 0) this.#window.rewrites++;
     for (const change of inWatchOrder(changes)) {
       const version = resourceVersionOf(change.object) ?? "";
       if (!isLate && compareResourceVersions(version, previous) <= 0) this.#noteRewrite(change);
-      this.#append(change, { isLate, gapAfter: previous });
+      this.#append(change, { isLate, gapAfter });
     }
-    this.#keep({ ...BOOKMARK, position: resourceVersion, gapAfter: previous, isLate });
+    this.#keep({ ...BOOKMARK, position: resourceVersion, gapAfter, isLate });
     this.#resumeFrom = { position: resourceVersion, sequence: sequence ?? this.head };
     this.#options.history?.resumeFrom(this.#resumeFrom);
   }
@@ -400,16 +396,28 @@ export class EventLog<T extends KubernetesObject> {
   }
 
   /** Whether the position moves to a resourceVersion: not back, and not where it is. */
-  #advance(resourceVersion: string): boolean {
-    if (compareResourceVersions(resourceVersion, this.#window.resourceVersion) <= 0) return false;
+  #advance(resourceVersion: string, byState = false): boolean {
+    const order = compareResourceVersions(resourceVersion, this.#window.resourceVersion);
+    if (order >= 0 && !byState) this.#cameThrough(resourceVersion);
+    if (order <= 0) return false;
     this.#window.resourceVersion = resourceVersion;
+    if (byState) {
+      this.#proven.add(resourceVersion);
+      if (this.#proven.size > MOST_PROVEN) this.#proven.delete(this.#proven.keys().next().value!);
+    }
     this.#waiters.moved();
     return true;
   }
 
   #moveTo(position: string): void {
     this.#window.resourceVersion = position;
+    this.#cameThrough(position);
     this.#layout = layoutOf(position);
+  }
+
+  #cameThrough(position: string): void {
+    this.#eventsThrough = position;
+    this.#proven.clear();
   }
 
   #note(change: StoreChange<Held<T>>): void {
@@ -460,6 +468,9 @@ export class EventLog<T extends KubernetesObject> {
     else this.trim();
   }
 }
+
+// Reads prove one ten times a second at most, until the bookmark of a minute.
+const MOST_PROVEN = 1_000;
 
 const BOOKMARK = { type: "BOOKMARK", key: "", object: undefined, oldObject: undefined } as const;
 

@@ -278,7 +278,8 @@ export class FreshReads {
     const untilMs = this.#nowMs() + ASK_MS;
     while (!this.#isReached(state.resourceVersion)) {
       if (this.#isEqualTo(state)) {
-        const proof = { after: this.#content.resourceVersion, through: state.resourceVersion, asked };
+        const after = this.#content.resourceVersion;
+        const proof = { after, through: state.resourceVersion, asked, byState: true };
         return this.#informer.proven?.(proof) ?? false;
       }
       const leftMs = untilMs - this.#nowMs();

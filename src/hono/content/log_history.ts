@@ -1,6 +1,8 @@
-/** The entries of event logs, and logs that outlive their process. */
+/** The entries of event logs, who follows them, and logs that outlive their process. */
 
+import type { StoreChange } from "../../informer/events.ts";
 import type { Held } from "../../store/holding.ts";
+import type { Deque } from "../../util/collections.ts";
 
 export interface LogEntry<T> {
   readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
@@ -36,6 +38,42 @@ export interface EntryForms<T> {
   readonly encoded: Map<string, Uint8Array>;
   /** The length of all of them. */
   bytes: number;
+}
+
+export interface LogFollower<T> {
+  /** A relist comes, or a new history, which no watch may continue with. Returns what to call after it. */
+  interrupted(isNewHistory: boolean): () => void;
+  /** Whether it sends at present. */
+  readonly isSending: boolean;
+  /** There are entries to send; it calls {@linkcode EventLog.trim} when it has sent them. */
+  grown(): void;
+  /** There was news of the API server. */
+  heard(): void;
+  forget(entry: LogEntry<T>): void;
+  /** The entries before this one were dropped. */
+  trimmed(tail: number): void;
+  end(): void;
+}
+
+export interface KeyFollower<T> {
+  changed(change: StoreChange<Held<T>>): void;
+  /** A new history begins, in which versions have other states. */
+  restarted(): void;
+}
+
+/** What a log holds. Only the log changes it. */
+export interface LogWindow<T> {
+  /** The entries that are kept. Their positions do not decrease. */
+  readonly entries: Pick<Deque<LogEntry<T>>, "length" | "at">;
+  readonly tail: number;
+  readonly resourceVersion: string;
+  /** Differs whenever the objects have changed. */
+  readonly revision: number;
+  /**
+   * How often the content changed in a way that resourceVersions do not show: there may have been another
+   * state of it, or of an object, under the same resourceVersion.
+   */
+  readonly rewrites: number;
 }
 
 /**

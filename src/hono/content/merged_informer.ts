@@ -220,6 +220,7 @@ export class MergedInformer implements ServedInformer {
       return;
     }
     const { storeVersion } = source;
+    source.mayLackEvents = event.type === "bookmark" && event.byState === true;
     // An event may be late; a list says where its server is now.
     if (event.type === "replaced" || !isOlder(storeVersion, source.position)) source.moveTo(storeVersion);
     this.#resourceVersion = this.#merged();
@@ -234,7 +235,8 @@ export class MergedInformer implements ServedInformer {
     }
     const changes = event.type === "bookmark" ? [] : this.#owners.changed(source, event);
     for (const change of changes.concat(this.#owners.moved(source))) this.#tell(change);
-    this.#tell({ type: "bookmark", resourceVersion: this.#resourceVersion });
+    const byState = this.#sources.some(({ mayLackEvents }) => mayLackEvents);
+    this.#tell({ type: "bookmark", resourceVersion: this.#resourceVersion, ...(byState && { byState }) });
   }
 
   #tell(event: StoreEvent<Held<KubernetesObject>>): void {

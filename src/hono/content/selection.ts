@@ -7,7 +7,7 @@ import { type KubernetesObject, type ListMeta, metaOf } from "../../meta/object.
 import type { GroupVersionResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
-import { decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
+import { type ContinueToken, decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
 import { isFieldAtItsPath, selectableFields } from "../../protocol/selectable_fields.ts";
 import { continueTooOld, isStatus } from "../../protocol/statuses.ts";
 import type { CandidateQuery } from "../../store/candidates.ts";
@@ -122,6 +122,8 @@ export interface ListRequest extends Selectors {
   /** Only the objects under this value of an index, which the store has. */
   readonly under?: IndexValue | undefined;
   identity(): string;
+  /** Identifies this cache, and the epoch of its content after so many rewrites. */
+  epochOf(rewrites: number): string;
   /** Its signal ends the walk over objects. */
   readonly wait: VersionWaitOptions;
   readonly pacer: Pacer;
@@ -134,6 +136,8 @@ export interface PagePlace<T> {
   readonly at?: string;
   readonly start: string;
   readonly limit: number;
+  /** Of a page of a particular version: how often the content had been rewritten when it was found. */
+  readonly rewrites?: number;
 }
 
 /** One page: a range of a snapshot, which may be shared by many pages, or objects of its own. */
@@ -176,6 +180,7 @@ export async function placePage<T extends KubernetesObject>(
   const { options, pacer } = request;
   const first = firstPlace(request);
   const { start, limit } = first;
+  const { rewrites } = log.window;
   const stateAt = async (resourceVersion: string) => {
     if (pacer.isDue) await pacer.rest();
     // In the turn in which it is done.
@@ -193,8 +198,10 @@ export async function placePage<T extends KubernetesObject>(
         "invalid continue token: it is of another list; continue with the same path, selectors and user",
       );
     }
-    const place = { past: undefined, start: start + token.start, limit };
-    if (token.resourceVersion === LATEST) return place;
+    const latest = { past: undefined, start: start + token.start, limit };
+    if (token.resourceVersion === LATEST) return latest;
+    if (isRewritten(token.epoch, request.epochOf(rewrites))) return continueFrom(latest.start, request);
+    const place = { ...latest, rewrites };
     if (token.resourceVersion === log.window.resourceVersion) return { ...place, at: token.resourceVersion };
     const past = await stateAt(token.resourceVersion);
     return past === undefined ? continueFrom(place.start, request) : { ...place, past };
@@ -206,7 +213,13 @@ export async function placePage<T extends KubernetesObject>(
     (resourceVersionMatch === undefined && options.limit !== undefined);
   if (!isExact) return first;
   const past = await stateAt(resourceVersion);
-  return past === undefined ? stateTooOld(resourceVersion) : { ...first, past };
+  return past === undefined ? stateTooOld(resourceVersion) : { ...first, past, rewrites };
+}
+
+/** Whether this cache has written a token before its content was rewritten; another one has the same states. */
+function isRewritten(epoch: string | undefined, now: string): boolean {
+  const instance = now.slice(0, now.lastIndexOf(".") + 1);
+  return epoch !== undefined && epoch !== now && epoch.startsWith(instance);
 }
 
 /** The place of a page whose state may have become one of the past since it was placed. */
@@ -215,10 +228,12 @@ export function stillPlaced<T extends KubernetesObject>(
   request: ListRequest,
   place: PagePlace<T>,
 ): PagePlace<T> | Status {
-  const { at, start, limit } = place;
-  if (at === undefined || at === log.window.resourceVersion) return place;
+  const { at, start, limit, rewrites } = place;
+  if (at === undefined) return place;
+  if (rewrites !== log.window.rewrites) return continueFrom(start, request);
+  if (at === log.window.resourceVersion) return place;
   const past = states.stateAt(at);
-  return past === undefined ? continueFrom(start, request) : { past, start, limit };
+  return past === undefined ? continueFrom(start, request) : { past, start, limit, rewrites };
 }
 
 /** 410: a list at a resourceVersion whose state is not known any more. */
@@ -228,13 +243,17 @@ function stateTooOld(asked: string): Status {
 
 /** 410, with a token for the rest of the list as it is then. */
 function continueFrom(key: string, request: ListRequest): Status {
-  return continueTooOld(tokenAt(key, LATEST, request));
+  return continueTooOld(tokenAt(key, { resourceVersion: LATEST }, request));
 }
 
 /** The token of the page that begins at a key. */
-function tokenAt(key: string, resourceVersion: string, request: ListRequest): string {
+function tokenAt(
+  key: string,
+  of: Pick<ContinueToken, "resourceVersion" | "epoch">,
+  request: ListRequest,
+): string {
   const start = key.slice(firstPlace(request).start.length);
-  return encodeContinue({ resourceVersion, start, list: request.identity() });
+  return encodeContinue({ ...of, start, list: request.identity() });
 }
 
 // Fewer are copied, so that a page does not keep the whole snapshot in memory.
@@ -247,9 +266,9 @@ const SMALL_PAGE = 5_000;
  * @throws The signal's reason, once it is aborted.
  */
 export async function cutPage<T extends KubernetesObject>(
-  { holding, states }: Content<T>,
+  { holding, log, states }: Content<T>,
   request: ListRequest,
-  { past, start, limit }: PagePlace<T>,
+  { past, start, limit, rewrites = log.window.rewrites }: PagePlace<T>,
 ): Promise<Page<T>> {
   const { resource, namespace, labels, fields, under, pacer, wait } = request;
   // The namespace is a range of keys.
@@ -303,7 +322,7 @@ export async function cutPage<T extends KubernetesObject>(
   return {
     ...page,
     next: (resourceVersion) => ({
-      continue: tokenAt(`${last}\0`, resourceVersion, request),
+      continue: tokenAt(`${last}\0`, { resourceVersion, epoch: request.epochOf(rewrites) }, request),
       // Only if it is known without looking at every object.
       ...(selection === undefined && { remainingItemCount: end - i }),
     }),

@@ -13,6 +13,8 @@ export class Source {
   readonly isCluster: boolean;
   /** Whether its content is a part of the whole. */
   isIn = false;
+  /** Whether a proof by state is further than its events. */
+  mayLackEvents = false;
   /** The version that its part of the whole has; never back but by a list. */
   position = "0";
   readonly holding: Holding<KubernetesObject>;

@@ -14,7 +14,8 @@ import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { TextSetHash } from "../../util/hash.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { ServedStore } from "./served_informer.ts";
-import type { EventLog, KeyFollower } from "./event_log.ts";
+import type { EventLog } from "./event_log.ts";
+import type { KeyFollower } from "./log_history.ts";
 
 export interface IndexValue {
   readonly index: string;
@@ -131,6 +132,7 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower<T>
     if (compareResourceVersions(resourceVersion, oldestState.resourceVersion) < 0) return undefined;
     if (compareResourceVersions(resourceVersion, now) > 0) return undefined;
     if (!this.#log.isOnTheWay(resourceVersion, oldestState.resourceVersion)) return undefined;
+    if (this.#log.mayLackEvents(resourceVersion)) return undefined;
     const first = this.#log.firstAfter(resourceVersion, oldestState.sequence);
     const next = entries.at(first - tail);
     if (next !== undefined && monotonicNow(this.#clock) - next.atMs >= PAST_MS) return undefined;

@@ -30,8 +30,7 @@ import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts"
 import { Deque } from "../../util/collections.ts";
 import { giveWay, Pacer, UNITS_PER_MS } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
-import type { LogFollower } from "../content/event_log.ts";
-import type { LogEntry } from "../content/log_history.ts";
+import type { LogEntry, LogFollower } from "../content/log_history.ts";
 import { EntryViews, WatchGroups } from "./watch_groups.ts";
 
 export interface Recipient {

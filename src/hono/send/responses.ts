@@ -178,7 +178,7 @@ export class EntityTags {
     { hash, rewrites, since }: ContentVersion,
     name: string,
   ): ListTag {
-    const opaque = `${this.#epochOf(rewrites)}-${hash}-${textHash(name)}-`;
+    const opaque = `${this.epochOf(rewrites)}-${hash}-${textHash(name)}-`;
     const text = `W/"${opaque}${since}"`;
     return {
       text,
@@ -203,10 +203,11 @@ export class EntityTags {
     const { uid = "", resourceVersion } = metaOf(held) ?? {};
     if (!resourceVersion) return undefined;
     const version = `${encodeURIComponent(resourceVersion)}-${textHash(`${uid} ${name}`)}`;
-    return `W/"${this.#epochOf(rewrites)}-${version}"`;
+    return `W/"${this.epochOf(rewrites)}-${version}"`;
   }
 
-  #epochOf(rewrites: number): string {
+  /** This process, and the epoch of a content after so many rewrites. */
+  epochOf(rewrites: number): string {
     // Not when the adapter is made: Workers have no random numbers while modules are loaded.
     this.#instance ??= Math.floor(this.#random() * 2 ** 48).toString(36);
     return `${this.#instance}.${rewrites}`;

@@ -89,7 +89,10 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   isQueued = false;
   cursor: number;
   #resourceVersion: string;
-  /** A resourceVersion from the future: what comes up to it has been seen by the reader, elsewhere. */
+  /**
+   * A resourceVersion from the future, or up to which events may be missing here: what comes up to it has been
+   * seen by the reader, elsewhere.
+   */
   #skipThrough: string;
   /** The objects of which the reader receives ADDED events first. */
   #initial: InitialState<T> | undefined;
@@ -114,8 +117,9 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#request = rest;
     this.cursor = request.cursor;
     this.#resourceVersion = resourceVersion;
-    const isFuture = compareResourceVersions(resourceVersion, content.log.window.resourceVersion) > 0;
-    this.#skipThrough = isFuture ? resourceVersion : "";
+    const { log } = content;
+    const isFuture = compareResourceVersions(resourceVersion, log.window.resourceVersion) > 0;
+    this.#skipThrough = isFuture || log.mayLackEvents(resourceVersion) ? resourceVersion : "";
     this.#initial = initial;
     this.wantsHeartbeat = allowBookmarks;
     this.#outlet = new Outlet(this);
@@ -334,12 +338,12 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     return text === "" ? undefined : encodeUtf8(text);
   }
 
-  // What the log has come to, unless the reader was further from the start.
+  // Up to where the log has each event, unless the reader is further.
   #sendHeartbeat(): void {
     this.#isHeartbeatDue = false;
-    const isBehind = this.#skipThrough !== "" &&
-      compareResourceVersions(this.#content.log.window.resourceVersion, this.#skipThrough) < 0;
-    const resourceVersion = isBehind ? this.#resourceVersion : this.#content.log.window.resourceVersion;
+    const { eventsThrough } = this.#content.log;
+    const isBehind = compareResourceVersions(eventsThrough, this.#resourceVersion) < 0;
+    const resourceVersion = isBehind ? this.#resourceVersion : eventsThrough;
     const annotations = this.#ageAnnotation();
     const { view } = this.#group.kind;
     this.#write(

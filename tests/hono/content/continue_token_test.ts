@@ -76,6 +76,36 @@ describe("readApi, a page with a continue token", () => {
     }
   });
 
+  it("is 410 where a list has brought another content of the same version: the API server was restored", async () => {
+    for (
+      const [name, relisted] of [["changed", [object("a/p-00", 1), object("a/p-30", 99)]], [
+        "less",
+        [],
+      ]] as const
+    ) {
+      const { api, pods } = apiOf();
+      const { metadata } = await get(api, "/api/v1/pods?limit=10");
+      const exact = await get(api, "/api/v1/pods?limit=10&resourceVersion=100");
+      pods.relist(relisted, 100);
+      for (const token of [metadata.continue, exact.metadata.continue]) {
+        const answer = await api.request(`/api/v1/pods?limit=10&continue=${token}`);
+        const { reason, metadata: { continue: rest } } = await answer.json() as Json;
+        assert.deepEqual([answer.status, reason], [410, "Expired"], name);
+        const next = await get(api, `/api/v1/pods?limit=10&continue=${rest}`);
+        assert.deepEqual(names(next), relisted.slice(1).map(({ metadata }) => `a/${metadata?.name}`), name);
+      }
+    }
+  });
+
+  it("is 410 where the version of a restored API server has come to that of the token", async () => {
+    const { api, pods } = apiOf();
+    const { metadata } = await get(api, "/api/v1/pods?limit=10");
+    pods.relist([object("a/p-00", 1)], 90);
+    pods.put(object("a/p-30", 100));
+    const answer = await api.request(`/api/v1/pods?limit=10&continue=${metadata.continue}`);
+    assert.equal(answer.status, 410);
+  });
+
   it("continues its own list only: elsewhere it is 400 and no data", async () => {
     const { api } = apiOf();
     const lists = [

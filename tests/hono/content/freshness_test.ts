@@ -60,14 +60,17 @@ class Tower {
   }
 }
 
-/** Delays what a watch brings, until it is released. */
+/** Delays what a watch brings, until it is released, or the connection breaks. */
 function delayedWatches(fetch: (request: Request) => Promise<Response>) {
-  let release = () => {};
-  const released = new Promise<void>((resolve) => (release = resolve));
+  const { promise: released, resolve: release, reject } = Promise.withResolvers<void>();
   let isHeld = false;
   return {
     hold: () => (isHeld = true),
     release: () => release(),
+    cut: () => {
+      isHeld = false;
+      reject(new TypeError("connection reset by peer"));
+    },
     fetch: async (request: Request): Promise<Response> => {
       const response = await fetch(request);
       const url = new URL(request.url);
@@ -147,6 +150,74 @@ describe("readApi", () => {
     server.create("v1/pods", pod("web-2", { namespace: "shop" }));
     await clock.advance(10);
     assert.deepEqual(await plain.lines(1), ["ADDED shop/web-2 5"]);
+  });
+
+  for (const isCut of [false, true]) {
+    const how = isCut ? ", also by the next watch, where the connection breaks before they come" : "";
+    it(`lets no watch start or continue behind events that a list has passed for a proof${how}`, async () => {
+      const tower = new Tower();
+      const { server, clock } = tower;
+      server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+      const delayed = delayedWatches(server.fetch);
+      const { api, informer } = tower.level(delayed.fetch);
+      await using _running = informer.start();
+      await clock.advance(0);
+      const from = (version: number) =>
+        `/api/v1/pods?watch=true&allowWatchBookmarks=true&resourceVersion=${version}`;
+      const before = await WatchReader.open(api, from(2));
+      delayed.hold();
+      server.create("v1/pods", pod("brief", { namespace: "shop" }));
+      server.delete("v1/pods", { metadata: { name: "brief", namespace: "shop" } });
+      const list = await tower.settled(get(api, "/api/v1/pods"), 1_000);
+      assert.equal(list.metadata.resourceVersion, "4");
+      // Elsewhere this one has received "brief", and must learn that it was deleted.
+      const between = await WatchReader.open(api, from(3));
+      const after = await WatchReader.open(api, from(4));
+      const exact = "/api/v1/pods?resourceVersionMatch=Exact&resourceVersion=3";
+      await get(api, exact, { status: 410 });
+      await clock.advance(30_000);
+      // A bookmark says that each event up to it has been sent.
+      assert.deepEqual(await before.lines(1), ["BOOKMARK 2"]);
+      assert.deepEqual(await between.lines(1), ["BOOKMARK 3"]);
+      assert.deepEqual(await after.lines(1), ["BOOKMARK 4"]);
+      if (isCut) delayed.cut();
+      else delayed.release();
+      await clock.advance(5_000);
+      assert.deepEqual(await between.toEnd(), ["ERROR 410 Expired"]);
+      await get(api, exact, { status: 410 });
+      assert.deepEqual(names(await get(api, exact.replace("=3", "=2"))), ["shop/web-1"]);
+      server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+      await clock.advance(10);
+      for (const watch of [before, after]) {
+        assert.deepEqual(await watch.lines(2), ["BOOKMARK 4", "ADDED shop/web-2 5"]);
+      }
+    });
+  }
+
+  it("continues a page at a version that a list has proven when another one has proven a later one", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    for (const name of ["web-1", "web-2"]) server.create("v1/pods", pod(name, { namespace: "shop" }));
+    const { api, informer } = tower.level(server.fetch);
+    await using _running = informer.start();
+    await clock.advance(0);
+    const first = async () => {
+      server.create("v1/configmaps", configMap(`c-${server.resourceVersion}`, { namespace: "shop" }));
+      return (await tower.settled(get(api, "/api/v1/pods?limit=1"), 1_000)).metadata;
+    };
+    const { resourceVersion, continue: token } = await first();
+    const later = await first();
+    assert.notEqual(later.resourceVersion, resourceVersion);
+    await first();
+    for (
+      const page of [
+        `limit=1&continue=${token}`,
+        `resourceVersion=${later.resourceVersion}&resourceVersionMatch=Exact`,
+      ]
+    ) {
+      const { items } = await get(api, `/api/v1/pods?${page}`);
+      assert.equal(items.at(-1).metadata.name, "web-2");
+    }
   });
 
   it("answers a list and a get without a resourceVersion only when it has what the API server had", async () => {

@@ -243,6 +243,27 @@ describe("MergedInformer watches", () => {
     assert.equal(await from(at(resourceVersion, 10, 22)), "MODIFIED");
   });
 
+  it("do not start or continue behind events that a list of a source has passed for a proof", async () => {
+    const { api, informers, clock } = two();
+    const { metadata: { resourceVersion } } = await get(api, PODS);
+    const from = (version: string) =>
+      WatchReader.open(api, `${PODS}?watch=true&allowWatchBookmarks=true&resourceVersion=${version}`);
+    const before = await from(resourceVersion);
+    informers[0].bookmark(15, { byState: true });
+    informers[1].bookmark(25);
+    const between = await from(at(resourceVersion, 12, 25));
+    const after = await from(at(resourceVersion, 15, 25));
+    await clock.advance(30_000);
+    assert.deepEqual(await shown(before, 1), ["BOOKMARK [10,20]"]);
+    assert.deepEqual(await shown(between, 1), ["BOOKMARK [12,25]"]);
+    assert.deepEqual(await shown(after, 1), ["BOOKMARK [15,25]"]);
+    informers[0].passed();
+    assert.deepEqual(await between.toEnd(), ["ERROR 410 Expired"]);
+    assert.deepEqual(await shown(before, 1), ["BOOKMARK [15,25]"]);
+    await before.cancel();
+    await after.cancel();
+  });
+
   it("stay where they are with a late change of a source, and do not lose it", async () => {
     const { api, informers, clock } = two();
     const { metadata: { resourceVersion } } = await get(api, PODS);

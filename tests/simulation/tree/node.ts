@@ -226,7 +226,7 @@ class Life {
   readonly informer: SharedIndexInformer<SimObject>;
   readonly #served: CountedReadApi;
   #position = 0;
-  /** The position before the last bookmark, or proof. */
+  /** Up to here each event has come; a proof by state moves the position alone. */
   #eventsUpTo = 0;
   #isDirty = false;
   #isDead = false;
@@ -268,18 +268,16 @@ class Life {
         const version = event.type === "bookmark"
           ? event.resourceVersion
           : event.object.metadata.resourceVersion;
-        if (event.type === "bookmark") this.#eventsUpTo = this.#position;
         this.#position = Math.max(this.#position, Number(version));
+        if (event.type !== "bookmark" || !event.byState) this.#eventsUpTo = this.#position;
         return;
       }
       const through = Number(event.resourceVersion);
-      if (this.#position > 0 && through > this.#position) {
-        options.onGap({ from: this.#position, through });
-      } else if (through === this.#position && event.changes.length === 0) {
-        // An event came that a proof had passed.
+      // It may be an event that a proof had passed.
+      if (this.#position > 0 && through > this.#eventsUpTo) {
         options.onGap({ from: this.#eventsUpTo, through });
       }
-      this.#position = through;
+      this.#position = this.#eventsUpTo = through;
     });
     this.#served = new CountedReadApi({
       resources: [{ informer: this.informer as never, resource: `v1/${RESOURCE}` }],

@@ -57,8 +57,9 @@ interface Sent {
   readonly text: string;
   readonly node: TreeNode;
   readonly history: number;
-  /** The least version of the answer. */
+  /** The least version of the answer, and of one of the same life of the node. */
   readonly least: number;
+  readonly leastOfLife: number;
   /** Whether it must have everything that was acknowledged before, unless it has a warning. */
   readonly isConsistent: boolean;
   readonly revision: number;
@@ -214,7 +215,8 @@ export class TreeReader {
       text,
       node,
       history: node.histories,
-      least: Math.max(least, this.#seenAt.get(`${node.name} ${node.histories}`) ?? 0),
+      least,
+      leastOfLife: this.#seenAt.get(`${node.name} ${node.histories}`) ?? 0,
       isConsistent: !mayBeOld && node.isConsistent,
       revision: cluster.revision,
       isInDoubt: this.#world.isInDoubt(),
@@ -541,7 +543,12 @@ export class TreeReader {
     const { cluster, isInDoubt } = this.#world;
     if (sent.isInDoubt || isInDoubt()) return listed;
     const { version, objects, isStale } = listed;
-    const least = Math.max(sent.least, sent.isConsistent && !isStale ? sent.revision : 0);
+    const least = Math.max(
+      sent.least,
+      // A request that was on its way may have been answered by the next life.
+      sent.node.histories === sent.history ? sent.leastOfLife : 0,
+      sent.isConsistent && !isStale ? sent.revision : 0,
+    );
     if (version > cluster.revision) {
       this.#wrong(sent, `it is at ${version}, the origin at ${cluster.revision}`);
       return undefined;

@@ -84,6 +84,20 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
   },
   {
     tree: true,
+    name: "tree: the state of all objects is taken for proof of each event",
+    file: "src/hono/content/fresh_reads.ts",
+    find: "ageMs, byState: true };",
+    replace: "ageMs };",
+  },
+  {
+    tree: true,
+    name: "tree: a bookmark says that events were sent which a list has passed",
+    file: WATCH,
+    find: "const { eventsThrough } = this.#content.log;",
+    replace: "const { resourceVersion: eventsThrough } = this.#content.log;",
+  },
+  {
+    tree: true,
     name: "snapshot: its version is later than its content",
     file: KEEPER,
     find: "      else puts.push(new Put(key, object, holding));",

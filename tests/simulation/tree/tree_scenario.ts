@@ -100,6 +100,7 @@ export function newTreeScenario(seed: number): TreeScenario {
   const servers = random.pick([1, 2]);
   const steps = newSteps(random, { faults, nodes, readers, servers });
   const last = steps.at(-1)?.atMs ?? 0;
+  const brief = briefLives(new SeededRandom(seed ^ BRIEF_SALT), { servers, lastMs: last });
   return {
     seed,
     faults,
@@ -109,7 +110,7 @@ export function newTreeScenario(seed: number): TreeScenario {
     listsFromCache: random.chance(0.85),
     nodes,
     readers,
-    steps,
+    steps: brief.concat(steps).sort((a, b) => a.atMs - b.atMs),
     calmMs: Math.max(last, 0) + random.int(0, 2_000),
   };
 }
@@ -159,6 +160,28 @@ function newReader(random: SeededRandom, n: number): TreeReaderConfig {
     readMs: random.pick([0, 0, 0, 50, 1_500]),
     seed: random.int(0, 2 ** 31),
   };
+}
+
+// None of the trees that have found something has it: they stay as they were.
+const BRIEF_SALT = 0xb20c3;
+
+/** Objects that are created and deleted while a server does not follow: no list shows them. */
+function briefLives(
+  random: SeededRandom,
+  { servers, lastMs }: { readonly servers: number; readonly lastMs: number },
+): TreeStep[] {
+  if (!random.chance(0.2)) return [];
+  return Array.from({ length: random.int(1, 4) }, (_, i): TreeStep[] => {
+    const atMs = random.int(0, Math.max(lastMs, 1));
+    const key = `${random.pick(NAMESPACES)}/n${random.int(5, 6)}`;
+    const server = random.int(0, servers - 1);
+    const ms = random.pick([500, 3_000, 8_000]);
+    return [
+      { atMs, action: { do: "freeze", server, ms } },
+      { atMs, action: { do: "put", key, app: random.pick(APPS), value: 500 + i } },
+      { atMs: atMs + random.int(0, ms), action: { do: "delete", key } },
+    ];
+  }).flat();
 }
 
 /** Nodes that a node may reflect in place of its own upstream. */
