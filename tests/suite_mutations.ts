@@ -1007,6 +1007,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/cli/dashboard/object_search_test.ts",
   },
   {
+    name: "cli: a search begins although its reader has left",
+    file: "src/cli/dashboard/object_search.ts",
+    find: "    await pacer.rest();\n    signal.throwIfAborted();\n    const",
+    replace: "    await pacer.rest();\n    const",
+    test: "tests/cli/dashboard/object_search_test.ts",
+  },
+  {
     name: "cli: a search continues although its reader has left",
     file: "src/cli/dashboard/object_search.ts",
     find: "      await pacer.rest();\n      signal.throwIfAborted();\n    }",

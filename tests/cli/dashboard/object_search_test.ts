@@ -8,9 +8,14 @@ import { podOn, Reflection } from "./reflected.ts";
 
 /** Counts the turns that searches give to other work. */
 class CountedTurns extends TurnQueue {
+  readonly #onTurn: (count: number) => void;
   count = 0;
+  constructor(onTurn: (count: number) => void = () => {}) {
+    super();
+    this.#onTurn = onTurn;
+  }
   override next(): Promise<void> {
-    this.count++;
+    this.#onTurn(++this.count);
     return super.next();
   }
 }
@@ -116,16 +121,18 @@ describe("ObjectSearch.find", () => {
     assert.deepEqual(many.map((result) => result === undefined), Array.from(many, (_, i) => i >= 20));
   });
 
-  it("ends with its reader", async () => {
-    const turns = new CountedTurns();
-    const search = new ObjectSearch(large);
-    const client = new AbortController();
-    const common = { client: "a", pacer: newWorkPacer(turns), signal: client.signal };
-    const running = search.find("w e b", common);
-    client.abort(new Error("disconnected"));
-    await assert.rejects(running, /disconnected/);
-    assert.equal(turns.count, 1);
-  });
+  for (const turn of [1, 2, 5]) {
+    it(`ends with its reader, that leaves in turn ${turn}`, async () => {
+      const client = new AbortController();
+      const turns = new CountedTurns((count) => {
+        if (count === turn) client.abort(new Error("disconnected"));
+      });
+      const search = new ObjectSearch(large);
+      const common = { client: "a", pacer: newWorkPacer(turns), signal: client.signal };
+      await assert.rejects(search.find("w e b", common), /disconnected/);
+      assert.equal(turns.count, turn);
+    });
+  }
 });
 
 async function newReflection(): Promise<Reflection> {
