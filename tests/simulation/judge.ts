@@ -20,11 +20,23 @@ export class Judge {
   #isListing = true;
   /** The version of the last list: it has brought every state up to that. */
   #listedRevision = 0;
+  /** Whether the last list has come and is not stored yet, whether it is stored, and whether an earlier one is due. */
+  #isStoring = false;
+  #hasStored = false;
+  #storesEarlier = false;
   mood: Mood = "strict";
+
+  /** A program begins: nothing is left of what one before was storing. */
+  starting(): void {
+    this.#isStoring = false;
+    this.listing();
+  }
 
   /** A list begins: what comes until the next watch is of it. */
   listing(): void {
     this.#isListing = true;
+    this.#hasStored = false;
+    this.#storesEarlier = this.#isStoring;
   }
 
   /** It watches from this version, or has come to it. */
@@ -32,6 +44,15 @@ export class Judge {
     if (!this.#isListing) return;
     this.#isListing = false;
     this.#listedRevision = Number(resourceVersion);
+    this.#isStoring = !this.#hasStored;
+  }
+
+  /** A list is stored; whether it is the last one, and not an earlier one that took many turns. */
+  stored(): boolean {
+    this.#isStoring = false;
+    this.#hasStored = !this.#storesEarlier;
+    this.#storesEarlier = false;
+    return this.#hasStored;
   }
 
   /** The states that it refused; a list must bring those of the watch again. */

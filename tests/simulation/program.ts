@@ -151,9 +151,8 @@ export class Program {
   #isOfLostHistory = false;
   #hadBookmark = false;
   #believesVersions = false;
-  // The history of the server at the last list, and where an earlier list leads that is still being stored.
+  // The history of the server at the last list.
   #listEpoch = 0;
-  #storingVersion: string | undefined;
   #end: (() => Promise<void>) | undefined;
   // The smallest number of listeners on the signal of its run, while it watched.
   #fewestListeners = Infinity;
@@ -429,9 +428,6 @@ export class Program {
     const isWatch = query.get("watch") === "true" && query.get("sendInitialEvents") !== "true";
     if (!isWatch) {
       this.#listEpoch = this.#world.cluster.epoch;
-      const { resourceVersion } = this.informer.status();
-      const stored = this.informer.indexer.lastStoreSyncResourceVersion();
-      this.#storingVersion = resourceVersion === stored ? undefined : resourceVersion;
       this.#judge.listing();
     }
     if (!isWatch && this.#lists++ > 0 && this.#world.isHealthy && !this.#isUnavailable) {
@@ -654,8 +650,7 @@ export class Program {
       case "replaced":
         this.#meddler?.check();
         if (
-          this.#isOfLostHistory && this.#listEpoch === this.#world.cluster.epoch &&
-          event.resourceVersion !== this.#storingVersion
+          this.#judge.stored() && this.#isOfLostHistory && this.#listEpoch === this.#world.cluster.epoch
         ) {
           this.#isOfLostHistory = false;
           // A list that looks like a later one of the same history: with a transform, and where its items are held as

@@ -148,9 +148,8 @@ export class RestartingProgram {
   #isStopped = false;
   /** The server was restored: what is stored and saved is of a lost history, until a list. */
   #isOfLostHistory = false;
-  /** The history of the server at the last list, and where an earlier list leads that is still being stored. */
+  /** The history of the server at the last list. */
   #listEpoch = 0;
-  #storingVersion: string | undefined;
   /** The keys of objects that it refused, or did not receive whole, at some time. */
   readonly #refusedKeys = new Set<string>();
   readonly #everStored = new Set<string>();
@@ -171,7 +170,7 @@ export class RestartingProgram {
     // What still loads for a life that has stopped, does so in the same process.
     if (this.#disk.isLoading) return void time.schedule(() => this.start(), 1_000);
     const kill = config.kills[this.#lives++];
-    this.#judge.listing();
+    this.#judge.starting();
     const disk = this.#disk = this.#disk.attached();
     const loaded = disk.meta?.resourceVersion;
     if (loaded !== undefined) this.#isOfLostHistory = disk.isOfLostHistory;
@@ -250,9 +249,6 @@ export class RestartingProgram {
     const isList = query.get("watch") !== "true" || query.get("sendInitialEvents") === "true";
     if (isList && !query.has("continue")) {
       this.#listEpoch = this.#world.cluster.epoch;
-      const { resourceVersion } = life.informer.status();
-      const stored = life.informer.indexer.lastStoreSyncResourceVersion();
-      this.#storingVersion = resourceVersion === stored ? undefined : resourceVersion;
       this.#judge.listing();
     }
     const { snapshot, lastError } = life.informer.status();
@@ -454,7 +450,7 @@ export class RestartingProgram {
         else life.observed.set(key, object);
       }
       if (!life.informer.isRestored()) life.isListed = true;
-      const isOfLastList = event.resourceVersion !== this.#storingVersion;
+      const isOfLastList = this.#judge.stored();
       if (life.isListed && isOfLastList && this.#listEpoch === this.#world.cluster.epoch) {
         this.#isOfLostHistory = false;
       }

@@ -19,6 +19,8 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 410202730 },
   { seed: 410204130 },
   { seed: 410204676 },
+  { seed: 287648723 },
+  { seed: 688083752 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {
