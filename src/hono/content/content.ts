@@ -146,7 +146,7 @@ export class ContentFreshness {
 
   #partsOf(resourceVersion: string): readonly string[] | undefined {
     if (this.#informer.partsOf !== undefined) return this.#informer.partsOf(resourceVersion);
-    return layoutOf(resourceVersion) === layoutOf(this.#log.resourceVersion) ? [resourceVersion] : undefined;
+    return layoutOf(resourceVersion) === this.#log.window.layout ? [resourceVersion] : undefined;
   }
 
   #mayHave(name: string): readonly Followed[] {

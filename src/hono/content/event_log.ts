@@ -62,6 +62,7 @@ export class EventLog<T extends KubernetesObject> {
     entries: new Deque<LogEntry<T>>(),
     tail: 0,
     resourceVersion: "",
+    layout: "",
     revision: 0,
     rewrites: 0,
   };
@@ -83,8 +84,6 @@ export class EventLog<T extends KubernetesObject> {
   #lastLateEvicted = "";
   #resumeFrom: LogStart = { position: "", sequence: 0 };
   #bytes = 0;
-  /** Of the position: `""` unless it is a merged resourceVersion. */
-  #layout = "";
   /** Up to here each event has come; a proof by state moves the position alone. */
   #eventsThrough = "";
   /** The positions since then: the last ones that proofs by state have moved it to. */
@@ -208,7 +207,7 @@ export class EventLog<T extends KubernetesObject> {
    * @param oldest The position before the first entry.
    */
   isOnTheWay(version: string, oldest: string = this.oldestResourceVersion): boolean {
-    const layout = layoutOf(this.#window.resourceVersion);
+    const { layout } = this.#window;
     if (layout === "" || layoutOf(version) !== layout) return layoutOf(version) === layout;
     const { tail, entries } = this.#window;
     const next = this.firstAfter(version) - tail;
@@ -319,7 +318,7 @@ export class EventLog<T extends KubernetesObject> {
       this.#store.holding.isSameContent(change.oldObject, object);
     if (isUnchanged) return;
     this.#note(change);
-    if (this.#layout !== "" && layoutOf(version) !== this.#layout) {
+    if (this.#window.layout !== "" && layoutOf(version) !== this.#window.layout) {
       this.#unplaced.push(change);
       return;
     }
@@ -334,7 +333,7 @@ export class EventLog<T extends KubernetesObject> {
   #bookmark(resourceVersion: string, byState = false): void {
     const before = this.resourceVersion;
     const isLate = !this.#advance(resourceVersion, byState);
-    this.#layout = layoutOf(this.resourceVersion);
+    this.#window.layout = layoutOf(this.resourceVersion);
     if (this.#unplaced.length > 0) this.#place({ isLate, ...(!isLate && { gapAfter: before }) });
     this.#follower?.heard();
   }
@@ -412,7 +411,7 @@ export class EventLog<T extends KubernetesObject> {
   #moveTo(position: string): void {
     this.#window.resourceVersion = position;
     this.#cameThrough(position);
-    this.#layout = layoutOf(position);
+    this.#window.layout = layoutOf(position);
   }
 
   #cameThrough(position: string): void {
@@ -450,7 +449,8 @@ export class EventLog<T extends KubernetesObject> {
     const bytes = entry.object === undefined ? 0 : memorySize(entry.object);
     this.#bytes += bytes;
     const atMs = monotonicNow(this.#options.clock);
-    const isPlaced = this.#layout === "" || layoutOf(resourceVersionOf(entry.object) ?? "") === this.#layout;
+    const isPlaced = this.#window.layout === "" ||
+      layoutOf(resourceVersionOf(entry.object) ?? "") === this.#window.layout;
     this.#window.entries.push({ ...entry, bytes, atMs, isPlaced, views: undefined });
   }
 

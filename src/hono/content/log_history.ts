@@ -67,6 +67,8 @@ export interface LogWindow<T> {
   readonly entries: Pick<Deque<LogEntry<T>>, "length" | "at">;
   readonly tail: number;
   readonly resourceVersion: string;
+  /** The layout of that version: `""` unless it is a merged one. */
+  readonly layout: string;
   /** Differs whenever the objects have changed. */
   readonly revision: number;
   /**

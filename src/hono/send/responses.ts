@@ -10,7 +10,7 @@ import type { Content } from "../content/content.ts";
 import { type Format, formatOf } from "../request/requested_read.ts";
 import type { EventLog } from "../content/event_log.ts";
 import type { ContentVersion } from "../content/states.ts";
-import { type KubernetesObject, layoutOf, metaOf } from "../../meta/object.ts";
+import { type KubernetesObject, metaOf } from "../../meta/object.ts";
 import type { Held } from "../../store/holding.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
 import { textHash } from "../../util/hash.ts";
@@ -116,7 +116,7 @@ export function withCacheHeaders(
   if (isReady && content.log.window.resourceVersion !== "") {
     headers.set("Resource-Version", content.log.window.resourceVersion);
   }
-  if (layoutOf(content.log.window.resourceVersion) !== "") headers.set("Snapshot", "per-shard");
+  if (content.log.window.layout !== "") headers.set("Snapshot", "per-shard");
   if (isReady && !isSynced) {
     const restored = sourcesOf(informer).filter(({ informer }) =>
       !informer.hasSynced() && informer.isRestored?.()
