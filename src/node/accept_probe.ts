@@ -8,7 +8,6 @@ import { realClock, type TimerHandle } from "../util/clock.ts";
 const LOOK_MS = 3_000;
 const ACCEPT_MS = 1_000;
 
-/** Options of {@linkcode AcceptProbe}. */
 export interface AcceptProbeOptions {
   readonly host: string;
   /** Where it listens now. */
@@ -28,18 +27,15 @@ export class AcceptProbe {
   #hasAccepted = true;
   #isStopped = false;
 
-  /** @param options The server's address, and how to listen again. */
   constructor(options: AcceptProbeOptions) {
     this.#options = options;
     this.#look();
   }
 
-  /** Notes the connections of a server. */
   observe(server: Server): void {
     server.on("connection", () => (this.#hasAccepted = true));
   }
 
-  /** Looks no more. */
   stop(): void {
     this.#isStopped = true;
     realClock.clearTimeout(this.#timer);

@@ -10,7 +10,6 @@ import { toBase64 } from "../util/bytes.ts";
 import { createTlsFetch } from "./tls_fetch.ts";
 import type { TlsOptions } from "./rest_config.ts";
 
-/** The `status` of a plugin's answer. */
 interface ExecStatus {
   readonly token?: string;
   readonly clientCertificateData?: string;
@@ -19,7 +18,6 @@ interface ExecStatus {
   readonly expirationTimestamp?: string;
 }
 
-/** Options of {@linkcode ExecCredentials}. */
 export interface ExecCredentialsOptions {
   readonly clock: Clock;
   readonly context: string;

@@ -1,6 +1,5 @@
 /** JSON values. */
 
-/** A JSON object. */
 export interface JsonObject {
   readonly [field: string]: unknown;
 }
@@ -31,7 +30,6 @@ export function cloneJson<T>(value: T): T {
   return parseJson(JSON.stringify(value)) as T;
 }
 
-/** A copy without some fields. */
 export function without(object: JsonObject, ...fields: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(object).filter(([field]) => !fields.includes(field)));
 }

@@ -17,7 +17,6 @@ import { isRecord } from "../util/json.ts";
 import { type JsonObject, parseJson } from "./json.ts";
 import type { ServedResource } from "./served_resources.ts";
 
-/** Reads the body of a POST or PUT. */
 export function decodeObject(resource: ServedResource, body: string): JsonObject {
   const shown = body === "" ? "<empty>" : body.length > 32 ? `${body.slice(0, 28)} ...` : body;
   const unrecognized = (reason: string) =>
@@ -39,7 +38,6 @@ export function decodeObject(resource: ServedResource, body: string): JsonObject
   return object;
 }
 
-/** Checks kind and apiVersion, if the object has them. */
 export function checkType(resource: ServedResource, object: JsonObject): void {
   const { kind = resource.kind, apiVersion = groupVersion(resource) } = object;
   const cannot = `${kind} in version ${JSON.stringify(apiVersion)} cannot be handled as a ${resource.kind}: `;
@@ -63,7 +61,6 @@ export function checkType(resource: ServedResource, object: JsonObject): void {
   });
 }
 
-/** An object's metadata; empty if it has none. */
 export function metadataOf(object: JsonObject): JsonObject {
   return isRecord(object.metadata) ? object.metadata : {};
 }
@@ -86,7 +83,6 @@ const SUBDOMAIN_TEXT =
   `'${SUBDOMAIN}')`;
 const LABEL_NAMES: ReadonlySet<string> = new Set(["namespaces", "services"]);
 
-/** Checks the name of a new object. */
 export function checkName(resource: ServedResource, name: string): void {
   const refuse = (detail: string) => invalid(resource, name, [invalidValue("metadata.name", name, detail)]);
   if (resource.group === "rbac.authorization.k8s.io") {
@@ -102,19 +98,16 @@ export function checkName(resource: ServedResource, name: string): void {
   if (name.length > longest) throw refuse(`must be no more than ${longest} characters`);
 }
 
-/** The refusal of an object without a name. */
 export function nameRequired(resource: ServedResource): Error {
   return invalid(resource, "", [required("metadata.name", "name or generateName is required")]);
 }
 
-/** Checks that the object has the namespace of the request's path. */
 export function checkNamespace(object: JsonObject, namespace: string): void {
   const own = metaText(object, "namespace");
   if (own === "" || own === namespace) return;
   throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
 }
 
-/** Checks that the object has the name of the request's path. */
 export function checkSameName(object: JsonObject, name: string): void {
   const own = metaText(object, "name");
   if (own === "") {
@@ -134,7 +127,6 @@ export function checkResourceVersionText(resourceVersion: string): void {
   }
 }
 
-/** Checks the preconditions of a delete. */
 export function checkPreconditions(
   resource: ServedResource,
   { metadata }: StoredObject,
@@ -166,7 +158,6 @@ export function checkFinalizers(resource: ServedResource, object: JsonObject, ex
   throw invalid(resource, existing.metadata.name, [forbidden("metadata.finalizers", detail)]);
 }
 
-/** An object's finalizers. */
 export function finalizersOf(object: JsonObject): string[] {
   const { finalizers } = metadataOf(object);
   return Array.isArray(finalizers) ? finalizers.map(String) : [];
@@ -187,7 +178,6 @@ export function randomSuffix(random: () => number): string {
   return suffix;
 }
 
-/** A version 4 UUID. */
 export function randomUid(random: () => number): string {
   let hex = "";
   for (let i = 0; i < 32; i++) {

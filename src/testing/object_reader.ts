@@ -22,15 +22,12 @@ import type { ServerSettings } from "./server_settings.ts";
 /** Objects of one resource: those of a namespace, or of all, that match the selectors. */
 export interface Selection {
   readonly resource: ServedResource;
-  /** The common prefix of their keys. */
   readonly keyPrefix: string;
-  /** Whether there is a selector. */
   readonly isNarrowed: boolean;
   /** Whether an object is in the namespace and matches the selectors. */
   matches(object: StoredObject): boolean;
 }
 
-/** Options of {@linkcode newSelection}. */
 export interface SelectionOptions {
   /** `""` or absent: all namespaces, or a cluster-scoped resource. */
   readonly namespace?: string;
@@ -38,7 +35,6 @@ export interface SelectionOptions {
   readonly fields?: FieldSelector;
 }
 
-/** Makes a {@linkcode Selection}. */
 export function newSelection(resource: ServedResource, options: SelectionOptions): Selection {
   const { namespace = "", labels, fields } = options;
   const read = selectableFields(resource);
@@ -53,13 +49,11 @@ export function newSelection(resource: ServedResource, options: SelectionOptions
   };
 }
 
-/** A page of a list. */
 export interface Page {
   readonly metadata: ListMeta;
   readonly items: readonly StoredObject[];
 }
 
-/** Reads of an API server, without watches. */
 export class ObjectReader {
   readonly #state: ClusterState;
   readonly #settings: ServerSettings;
@@ -88,7 +82,6 @@ export class ObjectReader {
     return object;
   }
 
-  /** A page of a list. */
   async list(selection: Selection, options: ListOptions, signal?: AbortSignal): Promise<Page> {
     const { resourceVersion = "", limit, continue: token } = options;
     const pageSize = limit === undefined ? undefined : Math.min(limit, this.#settings.maxPageSize);
@@ -179,7 +172,6 @@ export function shaped(object: KubernetesObject, shape: ObjectShape): Kubernetes
   return shape.kind === "PartialObjectMetadata" ? partialMetadata(object, shape.apiVersion) : object;
 }
 
-/** The document of a list. */
 export function listDocument(
   resource: ServedResource,
   { metadata, items }: Page,
@@ -237,7 +229,6 @@ function lastState(change: Change, previous: StoredObject): StoredObject {
   return { ...previous, metadata: { ...previous.metadata, resourceVersion: String(change.revision) } };
 }
 
-/** An event on a line of its own. */
 export function encodeEvent(type: EventType | "BOOKMARK" | "ERROR", object: unknown): Uint8Array {
   return encoder.encode(`{"type":"${type}","object":${onOneLine(JSON.stringify(object))}}\n`);
 }
@@ -259,7 +250,6 @@ export function encodeBookmark(
   return encodeEvent("BOOKMARK", shaped(bookmark, options.shape));
 }
 
-/** An ERROR event. */
 export function encodeError(status: Status): Uint8Array {
   return encodeEvent("ERROR", status);
 }

@@ -35,9 +35,7 @@ import {
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
 import type { ServerSettings } from "./server_settings.ts";
 
-/** Options of a write. */
 export interface WriteOptions {
-  /** Whether to check only, and change nothing. */
   readonly dryRun?: boolean;
   /**
    * Whether to write the object as given: with its status, and a new one with its uid and creationTimestamp.
@@ -45,16 +43,13 @@ export interface WriteOptions {
   readonly asGiven?: boolean;
 }
 
-/** Options of a delete. */
 export interface DeleteOptions extends WriteOptions {
   readonly uid?: string;
   readonly resourceVersion?: string;
   readonly gracePeriodSeconds?: number;
 }
 
-/** The result of a delete. */
 export interface Deletion {
-  /** The last state of the object. */
   readonly object: StoredObject;
   /** Whether it is deleted; otherwise finalizers or a grace period keep it. */
   readonly isRemoved: boolean;
@@ -76,7 +71,6 @@ export class ObjectRegistry {
     this.#definitions = new CustomDefinitions(state, resources);
   }
 
-  /** Creates an object. */
   create(
     resource: ServedResource,
     object: JsonObject,

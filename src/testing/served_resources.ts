@@ -11,7 +11,6 @@ export interface CustomResource extends ApiResource {
   readonly statusSubresource?: boolean;
 }
 
-/** A served resource and its rules. */
 export interface ServedResource extends ApiResource {
   /** Its unique name: `apps/v1/deployments`. */
   readonly id: string;

@@ -54,10 +54,8 @@ export interface InMemoryApiServerOptions {
  */
 export type InitialEventsPolicy = "serve" | "refuse" | "ignore";
 
-/** Every option of a server. */
 export type ServerSettings = Required<InMemoryApiServerOptions>;
 
-/** The options with their defaults. */
 export function serverSettings(options: InMemoryApiServerOptions): ServerSettings {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return {

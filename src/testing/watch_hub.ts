@@ -21,7 +21,6 @@ import {
 } from "./object_reader.ts";
 import type { ServerSettings } from "./server_settings.ts";
 
-/** A request for a watch. */
 export interface WatchRequest {
   readonly selection: Selection;
   readonly options: ListOptions;
@@ -30,7 +29,6 @@ export interface WatchRequest {
   /** Ends the watch: with its reason as an error, or without one if the client's socket is closed. */
   readonly signal: AbortSignal | undefined;
   readonly isRemote: boolean;
-  /** The shape of the objects. */
   readonly shape: ObjectShape;
 }
 
@@ -52,7 +50,6 @@ export class WatchHub {
     this.settings = settings;
   }
 
-  /** How many watches are open. */
   get size(): number {
     return this.#watches.size;
   }
@@ -71,7 +68,6 @@ export class WatchHub {
     return watch.stream.body;
   }
 
-  /** Forgets a watch that is over. */
   forget(watch: Watch): void {
     this.#watches.delete(watch);
   }
@@ -94,7 +90,6 @@ function initialEventsUnsupported(): StatusError {
   });
 }
 
-/** An open watch. */
 class Watch {
   readonly stream: EventStream;
   readonly #request: WatchRequest;
@@ -239,7 +234,6 @@ function* encodeChanges(
 // About the size of one read from a socket.
 const CHUNK_BYTES = 65_536;
 
-/** Options of {@linkcode EventStream}. */
 export interface EventStreamOptions {
   /** How many bytes may wait for the reader before the stream is closed. */
   readonly maxBufferBytes: number;
@@ -252,7 +246,6 @@ export interface EventStreamOptions {
  * watchers share the encoded events, so chunks are copies: a byte stream detaches the buffers of its chunks.
  */
 export class EventStream {
-  /** The stream of the reader. */
   readonly body: ReadableStream<Uint8Array>;
   readonly #options: EventStreamOptions;
   #controller!: ReadableByteStreamController;
@@ -275,7 +268,6 @@ export class EventStream {
     });
   }
 
-  /** Whether the reader has received all events. */
   get isDrained(): boolean {
     return this.#backlog === undefined && this.#queue.length === 0;
   }

@@ -35,7 +35,6 @@ export class Dashboard {
   readonly #feed: ChangeFeed;
   readonly #unlisten: (() => void)[];
 
-  /** Observes these resources until {@linkcode Dashboard.close}. */
   constructor(resources: readonly ReflectedResource[], options: DashboardOptions) {
     const { cluster, watches, clock, logger } = options;
     this.search = new ObjectSearch(resources);
@@ -65,7 +64,6 @@ export class Dashboard {
     this.#unlisten = resources.map(({ informer }) => informer.onStatus(() => this.stream.changed()));
   }
 
-  /** Stops observing. */
   close(): void {
     this.#feed.close();
     for (const unlisten of this.#unlisten.splice(0)) unlisten();
@@ -85,16 +83,12 @@ function newViewReports(logger: Logger): (view: string, error: unknown) => void 
 /** The path of the page's files; Kubernetes does not use it. */
 const DASHBOARD_PATH: string = "/dashboard";
 
-/** Options of {@linkcode dashboardRoutes}. */
 export interface DashboardRoutesOptions {
   readonly dashboard: Dashboard;
-  /** What readers of the page must be permitted. */
   readonly asked: readonly Asked[];
-  /** The paths that programs receive at `/`. */
   readonly paths: readonly string[];
 }
 
-/** A request that may be answered. */
 interface PageRequest {
   readonly c: Context;
   readonly permission: Permission;

@@ -44,7 +44,6 @@ export class DashboardCounter {
     for (const resource of resources) this.#changed.add(resource);
   }
 
-  /** Must be called when a resource has changed. */
   changed(resource: ReflectedResource): void {
     this.#changed.add(resource);
   }
@@ -211,7 +210,6 @@ function roomOf(node: Node): number {
 // The longest namespace has 63 characters.
 const LONGEST_NAME = 64;
 
-/** A name with control characters escaped, cut to a readable length. */
 export function shownName(name: string): string {
   return visibleText(name, LONGEST_NAME);
 }

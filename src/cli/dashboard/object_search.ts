@@ -20,17 +20,13 @@ const MAX_RUNNING = 20;
 const KEY_UNITS = 3;
 const WORD_UNITS = 3;
 
-/** Whose search it is, and what it waits for. */
 export interface SearchOptions {
   /** Who searches, if it is known: all who are not are one. */
   readonly client: string | undefined;
-  /** Gives other work its turns. */
   readonly pacer: Pacer;
-  /** Ends the search. */
   readonly signal: AbortSignal;
 }
 
-/** Searches of the page. */
 export class ObjectSearch {
   readonly #resources: readonly ReflectedResource[];
   readonly #byClient = new Map<string, number>();
@@ -135,7 +131,6 @@ function searchByLabels(
   return { labelSelector: requirements.join(","), lists };
 }
 
-/** The path of a resource's list. */
 export function listPath(
   { resource: { group, version, resource } }: Pick<ReflectedResource, "resource">,
 ): string {
@@ -167,7 +162,6 @@ interface Match {
   readonly key: string;
 }
 
-/** Keeps as many as are wanted for each rank. */
 class BestMatches {
   readonly #limit: number;
   readonly #byRank: Match[][] = [];

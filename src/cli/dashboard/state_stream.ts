@@ -7,7 +7,6 @@ import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts"
 import type { ChangeFeed } from "./change_feed.ts";
 import type { DashboardMessage, DashboardState } from "./dashboard_message.ts";
 
-/** Options of {@linkcode StateStream}. */
 export interface StateStreamOptions {
   /** Returns the present state; called at most twice a second, and only while a page is open. */
   readonly state: () => DashboardState;
@@ -17,21 +16,18 @@ export interface StateStreamOptions {
   readonly onError?: (error: unknown) => void;
 }
 
-/** The shortest time between two messages. */
 const TICK_MS = 500;
 /** The longest time between two messages: after more, the page's script treats the connection as lost. */
 export const HEARTBEAT_MS = 5_000;
 /** The time after which a page that reads nothing is disconnected. */
 const STALLED_MS = 60_000;
 
-/** Whose stream it is, and how long it may last. */
 export interface PageWatch {
   readonly permission: Permission;
   readonly reader: Reader;
   readonly readers: Readers;
   /** Ends the stream after this time. */
   readonly limitMs: number;
-  /** How often the permission is renewed. */
   readonly recheckMs: number;
 }
 
@@ -83,7 +79,6 @@ class Page implements OpenWatch, Mortal {
     this.gone();
   }
 
-  /** The reader has left. */
   gone(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
@@ -111,12 +106,10 @@ export class StateStream {
     this.#options = options;
   }
 
-  /** The number of open pages. */
   get size(): number {
     return this.#pages.size;
   }
 
-  /** Must be called when the state has changed. */
   changed(): void {
     this.#isDirty = true;
   }

@@ -10,7 +10,6 @@ import {
   service,
 } from "../../testing/builders.ts";
 
-/** The image of an app at a revision. */
 export function imageOf(namespace: string, app: string, revision: number): string {
   return `registry.example/${namespace}/${app}:1.${revision}.0`;
 }
@@ -54,7 +53,6 @@ export function workloadObject(
   };
 }
 
-/** The status of a replica set with so many pods. */
 export function replicaSetStatus(replicas: number, ready: number): Record<string, unknown> {
   return { replicas, fullyLabeledReplicas: replicas, readyReplicas: ready, availableReplicas: ready };
 }
@@ -80,7 +78,6 @@ export function deploymentStatus(
   };
 }
 
-/** A node that is ready. */
 export function nodeObject(name: string, index: number, bornAt: string): BuiltSpecObject {
   const architecture = index % 3 === 2 ? "arm64" : "amd64";
   const capacity = { cpu: "8", "ephemeral-storage": "99Gi", memory: "32Gi", pods: "32" };
@@ -130,7 +127,6 @@ export function nodeConditions(bornAt: string, heartbeatAt: string): unknown[] {
 /** The stages of a pod's life before its deletion. */
 export type PodStage = "pending" | "creating" | "starting" | "ready" | "crashed";
 
-/** The stage of a pod. */
 export function stageOf({ spec, status }: BuiltSpecObject): PodStage {
   if (spec.nodeName === undefined) return "pending";
   const [{ ready, state }] = status.containerStatuses;
@@ -156,7 +152,6 @@ export function podObject(set: BuiltSpecObject, creationTimestamp: string): Buil
   };
 }
 
-/** The status of a pod that is on a node. */
 export function podStatus(
   { metadata, spec, status }: BuiltSpecObject,
   stage: Exclude<PodStage, "pending">,

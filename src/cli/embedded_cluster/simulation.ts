@@ -31,7 +31,6 @@ export class Simulation {
     return timestamp(this.#clock.now() - agoMs);
   }
 
-  /** True with this probability. */
   happens(probability: number): boolean {
     return this.#random() < probability;
   }
@@ -41,7 +40,6 @@ export class Simulation {
     return min + Math.floor(this.#random() * (max - min + 1));
   }
 
-  /** One of several, `undefined` if there are none. */
   pick<T>(from: readonly T[]): T | undefined {
     return from[Math.floor(this.#random() * from.length)];
   }

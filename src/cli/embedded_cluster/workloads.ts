@@ -34,12 +34,10 @@ export class Workloads {
     this.#simulation = simulation;
   }
 
-  /** Every deployment. */
   get all(): readonly BuiltSpecObject[] {
     return this.#list(DEPLOYMENTS);
   }
 
-  /** The pods that are ready. */
   get ready(): readonly BuiltSpecObject[] {
     return this.#list(PODS).filter((pod) => isLiving(pod) && stageOf(pod) === "ready");
   }
@@ -71,7 +69,6 @@ export class Workloads {
     this.#reconcile(deployment);
   }
 
-  /** Changes the desired number of a deployment's pods. */
   scale(deployment: BuiltSpecObject, replicas: number): void {
     const before = deployment.spec.replicas;
     if (replicas === before) return;
