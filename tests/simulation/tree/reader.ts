@@ -110,6 +110,7 @@ export class TreeReader {
   /** It is within a list that took the place of events: what it knows is of no single version. */
   #leap: Gap | undefined;
   #isFollowing = false;
+  #wasRestored = false;
   #reads = 0;
   #hops = 0;
   /** Whether it still may choose another node, or read without need. */
@@ -150,6 +151,7 @@ export class TreeReader {
 
   /** The origin was restored: what it has seen may be of a lost history. */
   forget(): void {
+    this.#wasRestored = true;
     this.#seenAt.clear();
     this.#seen = 0;
     this.#leap = undefined;
@@ -446,6 +448,7 @@ export class TreeReader {
     const { type, object } = event;
     const version = Number(object.metadata.resourceVersion);
     if (isInDoubt()) return this.#fold(sent, event, version);
+    if (this.#isKnown(event, version)) return;
     if (this.#leap !== undefined && version > this.#leap.through) this.#land(sent, version);
     if (version > cluster.revision) {
       return this.#wrong(sent, `an event is at ${version}, the origin at ${cluster.revision}`);
@@ -466,6 +469,16 @@ export class TreeReader {
       );
     }
     this.#fold(sent, event, version);
+  }
+
+  /**
+   * Whether it is of a list that a node has read at the version which it had of the lost history: watches from that
+   * version receive what differs, as they may be of either.
+   */
+  #isKnown({ type, object }: WatchLine, version: number): boolean {
+    if (!this.#wasRestored || type === "BOOKMARK" || version !== this.#position) return false;
+    const known = this.#known.get(keyOfObject(object));
+    return stateOf(known) === stateOf(type === "DELETED" ? undefined : object);
   }
 
   /** The next event of the origin, after lists that took the place of events in which nothing was left of it. */

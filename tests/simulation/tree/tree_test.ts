@@ -26,6 +26,7 @@ const FOUND = [
   263534737,
   263537414,
   696329594,
+  162879168,
 ];
 
 describe("simulateTree", () => {
