@@ -476,8 +476,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "fresh reads: a proof of a small resource is as young as the reading of its answer",
     file: "src/hono/content/fresh_reads.ts",
-    find: "resourceVersion, through: state.resourceVersion, asked }",
-    replace: "resourceVersion, through: state.resourceVersion, asked: momentOf(this.#options.clock) }",
+    find: "through: state.resourceVersion, asked, byState",
+    replace: "through: state.resourceVersion, asked: momentOf(this.#options.clock), byState",
     test: "tests/hono/content/freshness_test.ts",
   },
   {
@@ -545,7 +545,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     name: "read API: a page continues in another history of the same version",
     file: "src/hono/content/selection.ts",
     find:
-      "if (isRewritten(token.epoch, request.epochOf(rewrites))) return continueFrom(token.start, request);",
+      "if (isRewritten(token.epoch, request.epochOf(rewrites))) return continueFrom(latest.start, request);",
     replace: "",
     test: "tests/hono/content/continue_token_test.ts",
   },
@@ -559,8 +559,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "fresh reads: the state of all objects is taken for proof of each event",
     file: "src/hono/content/fresh_reads.ts",
-    find: "ageMs, byState: true };",
-    replace: "ageMs };",
+    find: "asked, byState: true };",
+    replace: "asked };",
     test: "tests/hono/content/freshness_test.ts",
   },
   {

@@ -72,8 +72,8 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
     tree: true,
     name: "tree: a watch from the future receives what its reader has seen",
     file: WATCH,
-    find: 'this.#skipThrough = isFuture ? resourceVersion : "";',
-    replace: 'this.#skipThrough = isFuture && resourceVersion === "" ? resourceVersion : "";',
+    find: "this.#skipThrough = isFuture ||",
+    replace: "this.#skipThrough =",
   },
   {
     tree: true,
@@ -86,8 +86,8 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
     tree: true,
     name: "tree: the state of all objects is taken for proof of each event",
     file: "src/hono/content/fresh_reads.ts",
-    find: "ageMs, byState: true };",
-    replace: "ageMs };",
+    find: "asked, byState: true };",
+    replace: "asked };",
   },
   {
     tree: true,
