@@ -1,6 +1,21 @@
 /** Label selectors, prepared for many objects. */
 
-import { type LabelRequirement, type LabelSet, parseInt64 } from "./label_requirement.ts";
+/**
+ * How a `LabelRequirement` relates key and values. `==` means the same as `=`; both are kept as
+ * written.
+ *
+ * Mirrors apimachinery's `selection.Operator`.
+ */
+export type LabelOperator = "=" | "==" | "!=" | "in" | "notin" | "exists" | "!" | "gt" | "lt";
+
+/** Labels as an object carries them; only its own properties count. */
+export type LabelSet = Readonly<Record<string, string>>;
+
+interface Requirement {
+  readonly key: string;
+  readonly operator: LabelOperator;
+  readonly values: readonly string[];
+}
 
 /** Whether labels fulfil the compiled requirements. */
 export type LabelTest = (labels: LabelSet | undefined) => boolean;
@@ -13,7 +28,7 @@ const FEW_KEYS = 4;
  * one look-up per key, or per label if there are fewer labels, however many requirements there are. A test
  * allocates nothing.
  */
-export function compileLabels(requirements: readonly LabelRequirement[]): LabelTest {
+export function compileLabels(requirements: readonly Requirement[]): LabelTest {
   const conditions = conditionsOf(requirements);
   if (conditions.some(({ isImpossible }) => isImpossible)) return () => false;
   if (conditions.length === 0) return () => true;
@@ -79,7 +94,7 @@ class KeyCondition {
   readonly #above: Int64 | undefined;
   readonly #below: Int64 | undefined;
 
-  constructor(key: string, requirements: readonly LabelRequirement[]) {
+  constructor(key: string, requirements: readonly Requirement[]) {
     this.key = key;
     const excluded = new Set<string>();
     let allowed: Set<string> | undefined;
@@ -151,8 +166,8 @@ function smallest(a: Int64 | undefined, b: Int64 | undefined): Int64 | undefined
   return a === undefined || (b !== undefined && b < a) ? b : a;
 }
 
-function conditionsOf(requirements: readonly LabelRequirement[]): KeyCondition[] {
-  const byKey = new Map<string, LabelRequirement[]>();
+function conditionsOf(requirements: readonly Requirement[]): KeyCondition[] {
+  const byKey = new Map<string, Requirement[]>();
   for (const requirement of requirements) {
     const others = byKey.get(requirement.key);
     if (others === undefined) byKey.set(requirement.key, [requirement]);
@@ -160,3 +175,34 @@ function conditionsOf(requirements: readonly LabelRequirement[]): KeyCondition[]
   }
   return Array.from(byKey, ([key, ofKey]) => new KeyCondition(key, ofKey));
 }
+
+const INT64_MAX = 2n ** 63n - 1n;
+const INT64_MIN = -(2n ** 63n);
+const SAFE_LENGTH = 15;
+// No label has a longer value.
+const MAX_DIGITS = 63;
+
+/**
+ * As Go's `strconv.ParseInt(text, 10, 64)`; `undefined` if the text does not parse. A `number` if the value fits,
+ * which costs less; a `number` and a `bigint` compare with each other.
+ */
+export function parseInt64(text: string): bigint | number | undefined {
+  if (typeof text !== "string" || text.length > MAX_DIGITS) return undefined;
+  const first = text.charCodeAt(0);
+  const digits = first === PLUS || first === MINUS ? 1 : 0;
+  if (text.length === digits) return undefined;
+  let number = 0;
+  for (let i = digits; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code < ZERO || code > NINE) return undefined;
+    number = number * 10 + code - ZERO;
+  }
+  if (text.length <= SAFE_LENGTH) return first === MINUS ? -number : number;
+  const value = BigInt(text);
+  return value >= INT64_MIN && value <= INT64_MAX ? value : undefined;
+}
+
+const PLUS = 0x2b;
+const MINUS = 0x2d;
+const ZERO = 0x30;
+const NINE = 0x39;

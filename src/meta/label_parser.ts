@@ -1,12 +1,7 @@
 /** The grammar of label selectors. */
 
-import {
-  labelKeyProblem,
-  type LabelOperator,
-  LabelRequirement,
-  quoted,
-  SelectorParseError,
-} from "./label_requirement.ts";
+import type { LabelOperator } from "./compiled_labels.ts";
+import { labelKeyProblem, LabelRequirement, quoted, SelectorParseError } from "./label_requirement.ts";
 
 /**
  * Parses a label selector into its requirements, in the order of the text.

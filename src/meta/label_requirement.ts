@@ -2,17 +2,13 @@
 
 import { DNS_SUBDOMAIN } from "./resource.ts";
 import { CacheError } from "../util/errors.ts";
-
-/**
- * How a {@linkcode LabelRequirement} relates key and values. `==` means the same as `=`; both are kept as
- * written.
- *
- * Mirrors apimachinery's `selection.Operator`.
- */
-export type LabelOperator = "=" | "==" | "!=" | "in" | "notin" | "exists" | "!" | "gt" | "lt";
-
-/** Labels as an object carries them; only its own properties count. */
-export type LabelSet = Readonly<Record<string, string>>;
+import {
+  compileLabels,
+  type LabelOperator,
+  type LabelSet,
+  type LabelTest,
+  parseInt64,
+} from "./compiled_labels.ts";
 
 /**
  * One condition on labels; immutable. A selector is the conjunction of its requirements.
@@ -33,8 +29,7 @@ export class LabelRequirement {
   readonly operator: LabelOperator;
   /** Ascending; one or more for `in` and `notin`, none for `exists` and `!`, exactly one for the others. */
   readonly values: readonly string[];
-  readonly #valueSet: ReadonlySet<string>;
-  readonly #bound: bigint | number | undefined;
+  #test: LabelTest | undefined;
 
   /**
    * @throws {SelectorParseError} The key or a value is not a valid label key or value, there are too many or too few
@@ -48,8 +43,6 @@ export class LabelRequirement {
     this.key = key;
     this.operator = operator;
     this.values = values.slice().sort();
-    this.#valueSet = new Set(values);
-    this.#bound = operator === "gt" || operator === "lt" ? parseInt64(values[0] ?? "") : undefined;
     const reason = this.#problem();
     if (reason !== undefined) throw new SelectorParseError("label", this.toString(), { reason });
   }
@@ -60,26 +53,8 @@ export class LabelRequirement {
    * allowed) of at most 64 bits.
    */
   matches(labels: LabelSet | undefined): boolean {
-    const present = labels !== undefined && Object.hasOwn(labels, this.key);
-    switch (this.operator) {
-      case "=":
-      case "==":
-      case "in":
-        return present && this.#valueSet.has(labels[this.key]);
-      case "!=":
-      case "notin":
-        return !present || !this.#valueSet.has(labels[this.key]);
-      case "exists":
-        return present;
-      case "!":
-        return !present;
-      case "gt":
-      case "lt": {
-        const value = present ? parseInt64(labels[this.key]) : undefined;
-        if (value === undefined || this.#bound === undefined) return false;
-        return this.operator === "gt" ? value > this.#bound : value < this.#bound;
-      }
-    }
+    this.#test ??= compileLabels([this]);
+    return this.#test(labels);
   }
 
   /** The canonical text: values in ascending order, blanks only around `in` and `notin`. */
@@ -109,7 +84,7 @@ export class LabelRequirement {
         if (!BINARY.has(this.operator)) return `unknown operator ${JSON.stringify(this.operator)}`;
         if (count !== 1) return `"${this.operator}" needs exactly one value, not ${count}`;
     }
-    if ((this.operator === "gt" || this.operator === "lt") && this.#bound === undefined) {
+    if ((this.operator === "gt" || this.operator === "lt") && parseInt64(this.values[0]) === undefined) {
       return `"${this.operator}" needs a 64-bit signed integer, not ${quoted(this.values[0])}`;
     }
     for (const value of this.values) {
@@ -168,35 +143,6 @@ function labelValueProblem(value: string): string | undefined {
   if (value.length > MAX_NAME_LENGTH) return `${what} is longer than ${MAX_NAME_LENGTH}`;
   return NAME.test(value) ? undefined : `${what} ${NAME_RULE}`;
 }
-
-const INT64_MAX = 2n ** 63n - 1n;
-const INT64_MIN = -(2n ** 63n);
-const SAFE_LENGTH = 15;
-
-/**
- * As Go's `strconv.ParseInt(text, 10, 64)`; `undefined` if the text does not parse. A `number` if the value fits,
- * which costs less; a `number` and a `bigint` compare with each other.
- */
-export function parseInt64(text: string): bigint | number | undefined {
-  if (typeof text !== "string" || text.length > MAX_NAME_LENGTH) return undefined;
-  const first = text.charCodeAt(0);
-  const digits = first === PLUS || first === MINUS ? 1 : 0;
-  if (text.length === digits) return undefined;
-  let number = 0;
-  for (let i = digits; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (code < ZERO || code > NINE) return undefined;
-    number = number * 10 + code - ZERO;
-  }
-  if (text.length <= SAFE_LENGTH) return first === MINUS ? -number : number;
-  const value = BigInt(text);
-  return value >= INT64_MIN && value <= INT64_MAX ? value : undefined;
-}
-
-const PLUS = 0x2b;
-const MINUS = 0x2d;
-const ZERO = 0x30;
-const NINE = 0x39;
 
 // A selector may come from any client; its error is written to logs and answers.
 const MAX_SHOWN = 200;

@@ -1,13 +1,8 @@
 /** Label selectors: parsing, matching, and their canonical text. */
 
-import { compileLabels, type LabelTest } from "./compiled_labels.ts";
+import { compileLabels, type LabelOperator, type LabelSet, type LabelTest } from "./compiled_labels.ts";
 import { parseLabelRequirements } from "./label_parser.ts";
-import {
-  type LabelOperator,
-  LabelRequirement,
-  type LabelSet,
-  SelectorParseError,
-} from "./label_requirement.ts";
+import { LabelRequirement, SelectorParseError } from "./label_requirement.ts";
 
 /**
  * A condition on labels: all of its requirements must hold. Immutable.
@@ -185,5 +180,5 @@ function requirementsOfSet(labels: LabelSet): LabelRequirement[] {
   );
 }
 
-export { type LabelOperator, LabelRequirement, type LabelSet } from "./label_requirement.ts";
-export { SelectorParseError } from "./label_requirement.ts";
+export type { LabelOperator, LabelSet } from "./compiled_labels.ts";
+export { LabelRequirement, SelectorParseError } from "./label_requirement.ts";
