@@ -106,11 +106,13 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   readonly #options: ResourceOptions<T>;
   readonly #projection: Projection | undefined;
   readonly #title: string;
+  /** Of the collection. */
+  readonly #path: string;
 
   constructor(cluster: Requests, resource: GroupVersionResource, options: ResourceOptions<T>) {
     this.resource = resource;
-    this.namespace = options.namespace ?? "";
-    checkSegment(this.namespace, "namespace");
+    const namespace = this.namespace = options.namespace ?? "";
+    this.#path = resourcePath(resource, { namespace });
     this.#cluster = cluster;
     this.#options = options;
     const { keep, drop } = projectionOf(options);
@@ -119,7 +121,6 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     }
     const { labelSelector, fieldSelector, metadataOnly } = options;
     const { server } = cluster;
-    const { namespace } = this;
     this.identity = JSON.stringify({
       server,
       namespace,
@@ -250,14 +251,13 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     action: string,
     signal: AbortSignal | undefined,
   ): Promise<Response> {
-    const path = resourcePath(this.resource, { namespace: this.namespace });
     const { labelSelector, fieldSelector, metadataOnly } = this.#options;
     const headers = {
       ...(metadataOnly && acceptMetadata(watch ? "" : "List")),
       ...(watch && EACH_EVENT),
       ...this.#options.headers,
     };
-    const response = await this.#cluster.open(path, {
+    const response = await this.#cluster.open(this.#path, {
       query: {
         ...options,
         labelSelector: options.labelSelector ?? labelSelector,
@@ -305,8 +305,6 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     const { namespace = this.namespace, subresource, query, signal, timeoutMs } = options;
     // The path without a name is that of the whole collection: a delete there deletes everything.
     if (name === "" && verb !== "create") throw new TypeError(`Cannot ${action}: the name is empty`);
-    checkSegment(name, "name");
-    checkSegment(namespace, "namespace");
     const path = resourcePath(this.resource, { namespace, name }) + (subresource ? `/${subresource}` : "");
     return await this.#cluster.request(path, {
       ...init,
@@ -331,13 +329,6 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
 function inItsNamespace(object: KubernetesObject, options: ObjectRequestOptions): ObjectRequestOptions {
   const namespace = options.namespace ?? object.metadata?.namespace;
   return namespace ? { ...options, namespace } : options;
-}
-
-// A URL takes "." and ".." as steps, encoded or not, and would lead to another object.
-function checkSegment(segment: string, what: string): void {
-  if (segment === "." || segment === ".." || /[/%]/.test(segment)) {
-    throw new TypeError(`Cannot use ${JSON.stringify(segment)} as the ${what}: it is no part of a path`);
-  }
 }
 
 // Some fetch functions answer without a body where there is nothing in it.

@@ -166,6 +166,7 @@ export function resourcePath(
   return path;
 }
 
+// A URL takes "." and ".." as steps, encoded or not, and would lead to another object.
 function pathSegment(text: string, what: string): string {
   if (text === "." || text === ".." || /[/%]/.test(text)) {
     const given = JSON.stringify(text);
