@@ -1,13 +1,6 @@
 /**
  * Label and field selectors: parsing them, building them, matching objects with them.
  *
- * @example
- * ```ts
- * import { parseLabelSelector } from "@listwatch/cache/selectors";
- * const selector = parseLabelSelector("app=web,tier in (front)");
- * console.log(selector.matches({ app: "web", tier: "front" })); // true
- * ```
- *
  * @module
  */
 

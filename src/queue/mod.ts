@@ -2,15 +2,6 @@
  * The queues between a reflector and a consumer: `RealFIFO` keeps the order of all events, `DeltaFIFO`
  * gathers the deltas of each object, `FIFO` keeps the newest state of each.
  *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { DeltaFIFO } from "@listwatch/cache/queue";
- * const queue = new DeltaFIFO({ keyFunc: metaNamespaceKey });
- * queue.add({ metadata: { name: "web-1" } });
- * queue.close();
- * ```
- *
  * @module
  */
 

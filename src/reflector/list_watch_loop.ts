@@ -47,7 +47,7 @@ import { every } from "./timers.ts";
 import { transition } from "./transition.ts";
 import { readInitialEvents } from "./watch_list.ts";
 
-/** What every reflector runs. `Reflector` is its public face; informers hand it a wiring. */
+/** What every reflector runs. `Reflector`, its public face, says what the methods do; informers hand it a wiring. */
 export class ListWatchLoop<T> {
   /** Its name in log lines. */
   readonly name: string;
@@ -90,7 +90,6 @@ export class ListWatchLoop<T> {
     quarantine.onLoss((loss) => this.#note({ of: "lost", ...loss }));
   }
 
-  /** As `Reflector.run`. */
   async run(signal: AbortSignal): Promise<void> {
     this.#start();
     try {
@@ -101,7 +100,6 @@ export class ListWatchLoop<T> {
     }
   }
 
-  /** As `Reflector.listAndWatch`. */
   async listAndWatch(signal: AbortSignal): Promise<void> {
     this.#start();
     try {
@@ -112,18 +110,15 @@ export class ListWatchLoop<T> {
     }
   }
 
-  /** As `Reflector.lastSyncResourceVersion`. */
   lastSyncResourceVersion(): string {
     const { olderVersion, resourceVersion } = this.#state.position;
     return olderVersion ?? resourceVersion;
   }
 
-  /** As `Reflector.isLastSyncResourceVersionUnavailable`. */
   isLastSyncResourceVersionUnavailable(): boolean {
     return this.#state.isResourceVersionUnavailable;
   }
 
-  /** As `Reflector.status`. */
   status(): ReflectorStatus {
     return statusOf(this.#state, this.#settings.quarantine.count, this.#clock);
   }
@@ -134,12 +129,10 @@ export class ListWatchLoop<T> {
     return contact && ageMs(contact, this.#clock);
   }
 
-  /** As `Reflector.failure`. */
   failure(): FailedTry | undefined {
     return this.#running ? lastTryOf(this.#state.failures) : undefined;
   }
 
-  /** As `Reflector.onStatus`. */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
     return this.#reports.listen(listener);
   }

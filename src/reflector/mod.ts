@@ -2,16 +2,6 @@
  * The reflector, which lists and watches a source and writes a store, and what an implementer of
  * `ListerWatcher` needs: the types of lists and watches, the pager, backoffs.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, metaNamespaceKey, newCluster } from "@listwatch/cache";
- * import { Reflector } from "@listwatch/cache/reflector";
- * import { newStore } from "@listwatch/cache/store";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
- * const reflector = new Reflector(pods, newStore<KubernetesObject>(metaNamespaceKey));
- * reflector.run(AbortSignal.timeout(1_000));
- * ```
- *
  * @module
  */
 

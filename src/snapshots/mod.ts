@@ -3,15 +3,6 @@
  * and is there at once when the next one starts. For every runtime; files and SQLite are in
  * `@listwatch/cache/node`.
  *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import { memorySnapshot } from "@listwatch/cache/snapshots";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
- * const informer = new SharedIndexInformer(pods, { snapshot: memorySnapshot() });
- * console.log(informer.indexer.size);
- * ```
- *
  * @module
  */
 

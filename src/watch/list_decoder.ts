@@ -60,8 +60,8 @@ export interface DecodeListOptions {
  * that lack them are given the list's own, so that an object is the same whether a list or a watch brought
  * it.
  *
- * Items are cut out of the text and parsed one by one while the body arrives: besides the items themselves no
- * more than a chunk and one item's text are held, and a list may be longer than the runtime's longest text.
+ * Items are cut out of the text and parsed one by one while the body arrives: besides them no more than a chunk
+ * and one item's text are held.
  *
  * @example
  * ```ts
@@ -91,10 +91,10 @@ export async function decodeList<T>(
   requireNumbers("decode a list", { maxItemBytes, maxListBytes }, { least: 1, mayBeInfinite: true });
   const collector = new ItemCollector<T>(options);
   let head = "";
+  const failure = (what: string, cause?: unknown) =>
+    new DecodeError(`Cannot list ${subject}: ${what}`, { cause });
   const notJson = (error: unknown) =>
-    new DecodeError(
-      `Cannot list ${subject}: the answer is not JSON: ${jsonFault(error)}; it begins with ${quote(head)}`,
-    );
+    failure(`the answer is not JSON: ${jsonFault(error)}; it begins with ${quote(head)}`);
   const { asText, projection } = options;
   const stored = asText?.stored;
   const source = {
@@ -117,17 +117,12 @@ export async function decodeList<T>(
       if (chunk !== undefined) cutter.push(chunk);
     } catch (error) {
       if (error instanceof ItemTooLargeError) {
-        throw new DecodeError(
-          `Cannot list ${subject}: ${error.message}; raise maxItemBytes if there are such objects`,
-          { cause: error },
-        );
+        throw failure(`${error.message}; raise maxItemBytes if there are such objects`, error);
       }
       throw error instanceof SyntaxError ? notJson(error) : error;
     }
     if (collector.count * LEAST_ITEM_BYTES > maxListBytes) {
-      throw new DecodeError(
-        `Cannot list ${subject}: it has more than ${collector.count - 1} items; ${limit.hint}`,
-      );
+      throw failure(`it has more than ${collector.count - 1} items; ${limit.hint}`);
     }
   });
   let list: unknown;
@@ -137,7 +132,7 @@ export async function decodeList<T>(
     throw notJson(error);
   }
   if (typeof list !== "object" || list === null || Array.isArray(list)) {
-    throw new DecodeError(`Cannot list ${subject}: the answer is no list; it begins with ${quote(head)}`);
+    throw failure(`the answer is no list; it begins with ${quote(head)}`);
   }
   return collector.end(list as Record<string, unknown>, subject);
 }
