@@ -3,12 +3,7 @@
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/object.ts";
 import { TransformError } from "../store/errors.ts";
-import {
-  type OnTransformFailure,
-  transformed,
-  transformedAll,
-  type TransformFunc,
-} from "../store/transform.ts";
+import { type OnTransformFailure, transformedAll, type TransformFunc } from "../store/transform.ts";
 import type { BookmarkInfo, Delta, Deltas } from "./delta.ts";
 import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
 import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncProcessFunc } from "./queue.ts";
