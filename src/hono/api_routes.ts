@@ -7,7 +7,7 @@ import { JSON_AND_YAML } from "../protocol/accept.ts";
 import { type ApiResource, isBuiltinGroup } from "../protocol/api_resource.ts";
 import { builtinResource } from "../protocol/builtin_resources.ts";
 import { answerDiscovery } from "../protocol/discovery.ts";
-import { wantsFollow, wantsWatch } from "../protocol/list_query.ts";
+import { refusedTimeout, wantsFollow, wantsWatch } from "../protocol/list_query.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
 import { isStatus, methodNotAllowed, objectNotFound, unknownPath } from "../protocol/statuses.ts";
 import { isAction, subresourcesOf } from "../protocol/subresources.ts";
@@ -147,6 +147,8 @@ function documentRoute(
     access: "hooks",
     asked: askedOfPath(path),
     answer: async () => {
+      const refused = refusedTimeout(new URL(c.req.url).searchParams);
+      if (refused !== undefined) return refused;
       const mount = pathname.slice(0, -unmounted(c, pathname).length);
       const found = await state.openApi.answer(c, path, mount) ?? await discovery(c, state, path);
       // A group of custom resources that is not known has no handler that would answer with a Status.

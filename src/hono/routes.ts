@@ -4,6 +4,7 @@ import type { Context } from "hono";
 import { apiRoute } from "./api_routes.ts";
 import { askedOfPath } from "./request/gate.ts";
 import { matchesRoute, type MediaType } from "../protocol/accept.ts";
+import { refusedTimeout } from "../protocol/list_query.ts";
 import { isStatus, methodNotAllowed, noRouteProduces } from "../protocol/statuses.ts";
 import { alive, checksOf, ready } from "./health/health.ts";
 import { indexRoute } from "./index_routes.ts";
@@ -79,6 +80,8 @@ function versionRoute(c: Context, { settings }: ReadApiState): Route {
   return {
     access: "open",
     answer: () => {
+      const refused = refusedTimeout(new URL(c.req.url).searchParams);
+      if (refused !== undefined) return refused;
       if (c.req.raw.method !== "GET") return methodNotAllowed();
       if (!matchesRoute(c.req.header("Accept"), VERSION_TYPES)) return noRouteProduces(VERSION_TYPES);
       return documentResponse(settings.version, { mediaType: "application/json", pretty: true });

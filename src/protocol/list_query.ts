@@ -61,8 +61,9 @@ export function parseListQuery(
   options: ListQueryOptions = {},
 ): ListQuery | ListQueryRefusal {
   const watch = options.watch ?? wantsWatch(searchParams);
+  const refused = watch ? undefined : refusedTimeout(searchParams);
+  if (refused !== undefined) return { ok: false, status: refused };
   try {
-    if (!watch) checkTimeout(searchParams);
     const query = withLegacyDefaults(decode(searchParams), watch);
     const causes = watch ? watchCauses(query) : listCauses(query);
     if (causes.length > 0) return { ok: false, status: invalid(causes) };
@@ -102,11 +103,8 @@ export function parseListQuery(
 
 /** Reads the query of a get: of it only the resourceVersion counts; a malformed one is refused with 500. */
 export function parseGetQuery(searchParams: URLSearchParams): ListQuery | ListQueryRefusal {
-  try {
-    checkTimeout(searchParams);
-  } catch (error) {
-    return { ok: false, status: newStatus(400, "BadRequest", errorMessage(error)) };
-  }
+  const refused = refusedTimeout(searchParams);
+  if (refused !== undefined) return { ok: false, status: refused };
   const version = searchParams.get("resourceVersion") ?? "";
   const problem = resourceVersionProblem(version);
   if (problem !== undefined) return { ok: false, status: newStatus(500, "", problem) };
@@ -193,16 +191,18 @@ function integer(params: URLSearchParams, name: string): number | undefined {
 const DURATION = /^[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:h|ms?|s|[uµμn]s))+)$/;
 
 /**
- * Refuses a `timeout` that is no duration, as the first thing that an API server looks at:
- * https://github.com/kubernetes/apiserver/blob/master/pkg/server/filters/request_deadline.go
+ * The Status that refuses a `timeout` that is no duration, the first thing that an API server looks at in a request for
+ * anything but a watch or another stream:
+ * https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/filters/request_deadline.go
  */
-function checkTimeout(params: URLSearchParams): void {
+export function refusedTimeout(params: URLSearchParams): Status | undefined {
   const timeout = shortened(params.get("timeout") ?? "");
-  if (timeout === "" || DURATION.test(timeout)) return;
+  if (timeout === "" || DURATION.test(timeout)) return undefined;
   const quoted = JSON.stringify(timeout);
   const number = /^[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)/.exec(timeout)?.[0];
   const problem = number === timeout ? "missing unit in duration" : "invalid duration";
-  throw new TypeError(`invalid timeout specified in the request URL - time: ${problem} ${quoted}`);
+  const message = `invalid timeout specified in the request URL - time: ${problem} ${quoted}`;
+  return newStatus(400, "BadRequest", message);
 }
 
 // Leading zeros included; it takes long to make a number of very many digits.
