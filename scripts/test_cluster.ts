@@ -1,6 +1,7 @@
 /**
- * `deno task test:cluster [--all] [FILE ...] [options of deno test]`: runs tests/cluster against a real API server, and
- * ends with a line `N passed, N failed`. `--all`: also those with kube-rs, which needs Rust and minutes to build.
+ * `deno task test:cluster [--all] [--suites] [FILE ...] [options of deno test]`: runs tests/cluster against a real API
+ * server, and ends with a line `N passed, N failed`. `--all`: also those with kube-rs, which needs Rust and minutes to
+ * build. `--suites`: also Kubernetes' own tests through `serve`, which take minutes.
  *
  * The server is our own kube-apiserver, built by Go where that is needed, or the one of the kubeconfig that
  * LISTWATCH_TEST_KUBECONFIG names; tests that kill or compact a server are skipped there.
@@ -9,13 +10,14 @@
  */
 
 import { join } from "node:path";
-import { ensureGoProgram, GO_PROGRAMS } from "./lib/cluster_build.ts";
+import { ensureGoProgram, GO_PROGRAMS, GO_SUITES } from "./lib/cluster_build.ts";
 import { runClusterTask } from "./lib/cluster_task.ts";
 import { ROOT } from "./lib/gate.ts";
 import { parseJunit } from "./lib/junit.ts";
 
 async function main(given: string[], signal: AbortSignal): Promise<number> {
-  const args = given.filter((arg) => arg !== "--all");
+  const args = given.filter((arg) => arg !== "--all" && arg !== "--suites");
+  const hasSuites = given.includes("--suites");
   const kubeconfig = Deno.env.get("LISTWATCH_TEST_KUBECONFIG");
   if (kubeconfig) {
     if (!await Deno.stat(kubeconfig).then(({ isFile }) => isFile, () => false)) {
@@ -27,7 +29,8 @@ async function main(given: string[], signal: AbortSignal): Promise<number> {
     console.log(`on the cluster of ${kubeconfig}: tests that kill or compact a server are skipped`);
   } else {
     // Before the tests, as these have time limits.
-    for (const program of GO_PROGRAMS) await ensureGoProgram(program, { log: console.log, signal });
+    const programs = hasSuites ? [...GO_PROGRAMS, ...GO_SUITES] : GO_PROGRAMS;
+    for (const program of programs) await ensureGoProgram(program, { log: console.log, signal });
   }
 
   // Whatever happens to the tests, nothing of theirs stays.
@@ -38,7 +41,11 @@ async function main(given: string[], signal: AbortSignal): Promise<number> {
     const child = new Deno.Command(Deno.execPath(), {
       args: ["test", "-A", `--junit-path=${report}`, ...args, ...isFile ? [] : ["tests/cluster/"]],
       cwd: ROOT,
-      env: { TMPDIR: tempDir, ...(given.includes("--all") && { LISTWATCH_TEST_ALL: "1" }) },
+      env: {
+        TMPDIR: tempDir,
+        ...(given.includes("--all") && { LISTWATCH_TEST_ALL: "1" }),
+        ...(hasSuites && { LISTWATCH_TEST_SUITES: "1" }),
+      },
       signal,
     }).spawn();
     const { code } = await child.status;

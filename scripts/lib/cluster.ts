@@ -42,6 +42,8 @@ export interface TestCluster extends AsyncDisposable {
   readonly dataDir: string;
   /** What kube-apiserver and etcd logged. */
   readonly logFile: string;
+  /** The URL of etcd, which takes any client; another one after a restart. */
+  readonly etcd: string;
   /** Process id, or undefined while the server is down. */
   readonly pid: number | undefined;
   /** Settles when the running process has ended, for whatever reason; at once if none runs. */
@@ -123,6 +125,11 @@ class LocalCluster implements TestCluster {
     return this.#running?.ready.pid;
   }
 
+  get etcd(): string {
+    if (this.#running === undefined) throw new Error(`The server at ${this.server} is down`);
+    return this.#running.ready.etcd;
+  }
+
   async exited(): Promise<void> {
     await this.#running?.ended;
   }
@@ -190,6 +197,7 @@ interface Ready {
   caFile: string;
   token: string;
   logFile: string;
+  etcd: string;
   pid: number;
 }
 

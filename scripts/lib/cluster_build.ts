@@ -20,11 +20,17 @@ export class ClusterUnavailableError extends Error {
   override readonly name = "ClusterUnavailableError";
 }
 
-/** The programs: the API server, clients of it, and what it calls of a node. */
-export type GoProgram = "cluster" | "kubectl" | "informer" | "kubelet";
+/** The programs: the API server, clients of it, what it calls of a node, and suites of Kubernetes' own tests. */
+export type GoProgram = "cluster" | "kubectl" | "informer" | "kubelet" | GoSuite;
 
-/** All of them. */
+/** The suites. */
+export type GoSuite = "e2e" | "storage";
+
+/** What every run of the integration tests needs. */
 export const GO_PROGRAMS: readonly GoProgram[] = ["cluster", "kubectl", "informer", "kubelet"];
+
+/** What `--suites` needs besides. */
+export const GO_SUITES: readonly GoSuite[] = ["e2e", "storage"];
 
 /** What each one is for people, and how long it takes to build with empty caches of Go. */
 const DESCRIPTIONS: Record<GoProgram, { readonly title: string; readonly buildTime: string }> = {
@@ -32,6 +38,8 @@ const DESCRIPTIONS: Record<GoProgram, { readonly title: string; readonly buildTi
   kubectl: { title: "kubectl", buildTime: "1 to 3 minutes" },
   informer: { title: "client-go's informers", buildTime: "1 to 3 minutes" },
   kubelet: { title: "a kubelet for tests", buildTime: "1 to 2 minutes" },
+  e2e: { title: "Kubernetes' end-to-end tests", buildTime: "2 to 4 minutes" },
+  storage: { title: "the suite of kube-apiserver's storage", buildTime: "1 to 2 minutes" },
 };
 
 export interface EnsureGoProgramOptions {

@@ -38,10 +38,10 @@ describe(
       const source = { upstream: server, ...await everyResource(cluster) };
       const serving = startServe("deno", { connection, token, resources: source.resources });
       hosts.push(...await Promise.all(RUNTIMES.map((runtime) => startHost(runtime, source))));
-      const { kubectlArgs } = served = await serving;
+      const { kubeconfigPath } = served = await serving;
       caches.push(
         ...hosts.map((host) => ({ name: host.runtime, args: onHost(host) })),
-        { name: "serve --cluster-rbac --pass-through", args: kubectlArgs },
+        { name: "serve --cluster-rbac --pass-through", args: ["--kubeconfig", kubeconfigPath] },
       );
     });
     after(async () => {

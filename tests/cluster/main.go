@@ -59,6 +59,7 @@ type ready struct {
 	CAFile     string `json:"caFile"`
 	Token      string `json:"token"`
 	LogFile    string `json:"logFile"`
+	Etcd       string `json:"etcd"`
 	PID        int    `json:"pid"`
 }
 
@@ -221,7 +222,7 @@ func run(opts *options) error {
 			}
 			line, err := json.Marshal(ready{
 				Server: server, Kubeconfig: kubeconfig, CAFile: certs.caFile, Token: token,
-				LogFile: logFile, PID: os.Getpid(),
+				LogFile: logFile, Etcd: etcd.url, PID: os.Getpid(),
 			})
 			if err != nil {
 				return err

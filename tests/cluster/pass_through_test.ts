@@ -62,9 +62,7 @@ describe("kubectl on serve --pass-through-writes", { skip: skipWithoutOwnServer 
   for (const command of PASSED) {
     it(`prints the same as on the API server: ${command}`, { timeout: 60_000 }, async () => {
       const [expected, ...actual] = await Promise.all(
-        [onServer(), ...hosts.map(({ kubectlArgs }) => kubectlArgs)].map((args) =>
-          printed(command, { args })
-        ),
+        [onServer(), ...hosts.map(onHost)].map((args) => printed(command, { args })),
       );
       assert.equal(expected.code, 0, expected.errors);
       hosts.forEach(({ runtime }, i) =>
@@ -77,8 +75,9 @@ describe("kubectl on serve --pass-through-writes", { skip: skipWithoutOwnServer 
   for (const webSockets of [true, false]) {
     for (const command of REFUSED) {
       it(`says where to go: ${command}${webSockets ? "" : " over SPDY"}`, { timeout: 60_000 }, async () => {
-        for (const { runtime, kubectlArgs: args } of hosts) {
-          const { code, errors } = await printed(command, { args, webSockets });
+        for (const host of hosts) {
+          const { runtime } = host;
+          const { code, errors } = await printed(command, { args: onHost(host), webSockets });
           assert.equal(code, 1, runtime);
           assert.match(
             errors,
@@ -88,6 +87,10 @@ describe("kubectl on serve --pass-through-writes", { skip: skipWithoutOwnServer 
         }
       });
     }
+  }
+
+  function onHost({ kubeconfigPath }: ServedHost): string[] {
+    return ["--kubeconfig", kubeconfigPath];
   }
 
   function onServer(): string[] {

@@ -59,8 +59,8 @@ export async function everyResource(cluster: Cluster): Promise<Pick<HostSource, 
 /** `serve` in front of an API server, with pass-through of everything, for readers with tokens of the cluster. */
 export interface ServedHost extends AsyncDisposable {
   readonly runtime: "deno" | "node" | "bun";
-  /** The arguments with which kubectl reaches it as a ServiceAccount that may do everything. */
-  readonly kubectlArgs: readonly string[];
+  /** A ServiceAccount's way to it, which may do everything. */
+  readonly kubeconfigPath: string;
 }
 
 /**
@@ -96,11 +96,25 @@ export async function startServe(
     newEndError: ({ code }, lastErrors) =>
       new Error(`serve on ${runtime} ended with code ${code}:\n${lastErrors.join("\n")}`),
   });
-  const trust = ["--certificate-authority", join(fixtures, "ca.crt")];
+  const kubeconfigPath = await Deno.makeTempFile({ prefix: "listwatch-served-", suffix: ".json" });
+  const name = "served";
+  const kubeconfig = {
+    clusters: [{
+      name,
+      cluster: { server: running.firstLine, "certificate-authority": join(fixtures, "ca.crt") },
+    }],
+    users: [{ name, user: { token } }],
+    contexts: [{ name, context: { cluster: name, user: name } }],
+    "current-context": name,
+  };
+  await Deno.writeTextFile(kubeconfigPath, JSON.stringify(kubeconfig));
   return {
     runtime,
-    kubectlArgs: ["--kubeconfig", "/dev/null", "--server", running.firstLine, "--token", token, ...trust],
-    [Symbol.asyncDispose]: () => running[Symbol.asyncDispose](),
+    kubeconfigPath,
+    async [Symbol.asyncDispose]() {
+      await running[Symbol.asyncDispose]();
+      await Deno.remove(kubeconfigPath);
+    },
   };
 }
 
