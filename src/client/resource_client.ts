@@ -38,7 +38,6 @@ import { wholeSteps } from "./whole_steps.ts";
  * @category Cluster
  */
 export interface ResourceClient<T extends KubernetesObject> {
-  /** Which resource. */
   readonly resource: GroupVersionResource;
   /** The namespace it is narrowed to; `""` for all. */
   readonly namespace: string;

@@ -82,7 +82,6 @@ export interface ObjectRequestOptions {
   readonly subresource?: string;
   /** Parameters such as `dryRun: "All"` or `fieldManager: "me"`. */
   readonly query?: Query;
-  /** Ends the request. */
   readonly signal?: AbortSignal;
   /**
    * How long the request may take, answer included, in milliseconds; `requestTimeoutMs` of the cluster, or 30
@@ -99,7 +98,6 @@ export interface ObjectRequestOptions {
 export interface DeleteOptions extends ObjectRequestOptions {
   /** How long the object may take to go. */
   readonly gracePeriodSeconds?: number;
-  /** How its dependents are deleted. */
   readonly propagationPolicy?: "Orphan" | "Background" | "Foreground";
   /** Delete only this very object, in this very version. */
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };

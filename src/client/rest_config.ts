@@ -25,7 +25,6 @@ export type TokenSource = string | (() => string | Promise<string>);
  * @category Cluster
  */
 export interface Impersonation {
-  /** The user's name. */
   readonly user: string;
   /**
    * The user's groups. Each is sent as a header of its own
@@ -33,7 +32,6 @@ export interface Impersonation {
    * `@listwatch/cache/node` on Node can send; the `fetch` of Node and Bun joins them to one, which the server refuses.
    */
   readonly groups?: readonly string[];
-  /** The user's id. */
   readonly uid?: string;
   /** More about the user, as the authenticator of the cluster knows it. */
   readonly extra?: Readonly<Record<string, readonly string[]>>;

@@ -13,9 +13,7 @@ import { ThreadSafeStore } from "../store/thread_safe_store.ts";
 
 /** A stored object and when it was put in. */
 export interface TimestampedEntry<T> {
-  /** The key in the store. */
   readonly key: string;
-  /** What was put in. */
   readonly object: T;
   /** The clock's time when the object was put in, in milliseconds. */
   readonly timestampMs: number;

@@ -36,7 +36,6 @@ export class HeapClosedError extends CacheError {
  * ```
  */
 export class HeapItemNotFoundError extends CacheError {
-  /** The key that is absent. */
   readonly key: string;
 
   constructor(key: string) {

@@ -53,7 +53,6 @@ export class NoMetaError extends CacheError {
  * @category Keys, indices, listers
  */
 export class KeyError extends CacheError {
-  /** The object whose key could not be computed. */
   readonly object: unknown;
   /** The operation that needed the key, such as `add`. */
   readonly operation: string;
@@ -83,7 +82,6 @@ export class KeyError extends CacheError {
  * @category Keys, indices, listers
  */
 export class UnexpectedKeyFormatError extends CacheError {
-  /** The key that does not parse. */
   readonly key: string;
 
   constructor(key: string) {
@@ -107,7 +105,6 @@ export class UnexpectedKeyFormatError extends CacheError {
  * @category Keys, indices, listers
  */
 export class ExplicitKey {
-  /** The key. */
   readonly key: string;
 
   constructor(key: string) {

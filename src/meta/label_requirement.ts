@@ -23,9 +23,7 @@ import {
  * ```
  */
 export class LabelRequirement {
-  /** The label's key. */
   readonly key: string;
-  /** How key and values relate. */
   readonly operator: LabelOperator;
   /** Ascending; one or more for `in` and `notin`, none for `exists` and `!`, exactly one for the others. */
   readonly values: readonly string[];
@@ -161,7 +159,6 @@ const MAX_SHOWN = 200;
  * ```
  */
 export class SelectorParseError extends CacheError {
-  /** The selector. */
   readonly selector: string;
   /** What is wrong, and what would be right. */
   readonly reason: string;

@@ -72,7 +72,6 @@ export interface ListOptions {
  * @category Reflector
  */
 export interface Quarantined {
-  /** What is wrong with it. */
   readonly reason: string;
   /** The place of the fault: `object.metadata.name`, `items[3].spec.replicas` in a list; may be empty. */
   readonly path: string;

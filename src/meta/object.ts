@@ -154,7 +154,6 @@ export function isOlder(version: string, than: string): boolean {
 export class DeletedFinalStateUnknown<T> {
   /** Always true; distinguishes a tombstone from a delete that was seen. */
   readonly finalStateUnknown = true as const;
-  /** The object's key in the store. */
   readonly key: string;
   /** The last known state, if there is one. */
   readonly object: T | undefined;
@@ -171,11 +170,8 @@ export class DeletedFinalStateUnknown<T> {
  * @category Informers
  */
 export interface Deleted<T> {
-  /** Always false. */
   readonly finalStateUnknown: false;
-  /** The object's key in the store. */
   readonly key: string;
-  /** The final state. */
   readonly object: T;
 }
 

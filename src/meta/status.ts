@@ -41,7 +41,6 @@ export interface Status {
   readonly message?: string;
   readonly reason?: string;
   readonly details?: StatusDetails;
-  /** The HTTP status code. */
   readonly code?: number;
 }
 
@@ -87,7 +86,6 @@ export function newStatus(code: number, reason: string, message: string, details
  * @category Objects and errors
  */
 export class StatusError extends CacheError {
-  /** The server's answer. */
   readonly status: Status;
   /** The HTTP status code; 0 if the server sent none. */
   readonly httpStatus: number;

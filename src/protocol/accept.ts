@@ -69,7 +69,6 @@ export interface Representation {
   readonly mediaType: MediaType;
   /** The kind that the answer is converted to (`as`, `g`, `v`), such as a Table; `undefined`: none. */
   readonly convertTo: GroupVersionKind | undefined;
-  /** Whether the header asks for an indented answer. */
   readonly pretty: boolean;
 }
 
@@ -142,7 +141,6 @@ const META_VERSIONS: ReadonlySet<string> = new Set<MetaVersion>(["meta.k8s.io/v1
 
 /** A request for {@linkcode negotiateShape}. */
 export interface ShapeRequest {
-  /** The `Accept` header. */
   readonly accept: string | null | undefined;
   readonly verb: "get" | "list" | "watch";
   /** Whether the path is that of a collection. Default: whether the verb is not `get`. */

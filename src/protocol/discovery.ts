@@ -16,9 +16,7 @@ export interface DiscoveryRequest {
   readonly definesCustom?: boolean;
   /** The path, without a query. Slashes at its end are ignored. */
   readonly path: string;
-  /** The `Accept` header. */
   readonly accept?: string | null;
-  /** The `If-None-Match` header. */
   readonly ifNoneMatch?: string | null;
   /** `host:port` of the server, for the old document at `/api`. */
   readonly serverAddress?: string;

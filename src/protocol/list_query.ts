@@ -12,7 +12,6 @@ import { defined } from "../util/json.ts";
 /** A valid query. */
 export interface ListQuery {
   readonly ok: true;
-  /** Whether the request is a watch. */
   readonly watch: boolean;
   /** The options, without those that are absent, empty or have no effect (`limit=0`, `limit=-1`). */
   readonly options: ListOptions;

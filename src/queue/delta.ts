@@ -4,7 +4,6 @@ import type { DeletedFinalStateUnknown } from "../meta/object.ts";
 
 /** The payload of a `ReplacedAll` delta: a whole list, to be applied as one step. */
 export interface ReplacedAllInfo<T> {
-  /** The resourceVersion of the list. */
   readonly resourceVersion: string;
   /** What the list holds; transformed, unless the queue's `transformsLists` is `false`. */
   readonly objects: readonly T[];
@@ -12,7 +11,6 @@ export interface ReplacedAllInfo<T> {
 
 /** The payload of a `Bookmark` delta: nothing changed up to this resourceVersion. */
 export interface BookmarkInfo {
-  /** The resourceVersion of the bookmark. */
   readonly resourceVersion: string;
   /**
    * Another request has shown that the state of all objects is that of this version. Events of objects that

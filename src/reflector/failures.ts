@@ -69,7 +69,6 @@ export interface Failures {
   readonly lastEnd: unknown;
   /** What went wrong last, if anything ever did. */
   readonly lastError: ReflectorError | undefined;
-  /** How many tries in a row have failed. */
   readonly attempt: number;
   /** How many in a row said that a resourceVersion expired. */
   readonly expiries: number;
@@ -77,7 +76,6 @@ export interface Failures {
   readonly healthySinceMs: number | undefined;
   /** The first and the last of a series of watches that ended with an internal error. */
   readonly internalErrors: { readonly firstMs: number; readonly lastMs: number } | undefined;
-  /** The present outage. */
   readonly outage: Outage | undefined;
 }
 
@@ -125,7 +123,6 @@ export function afterInternalError(
  */
 export interface Outage extends ReflectorOutage {
   readonly sinceMs: number;
-  /** What the last request failed with. */
   readonly last: Error;
   /** What the log has said of it. */
   readonly reported: readonly Kind[];

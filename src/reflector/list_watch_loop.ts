@@ -60,7 +60,6 @@ export class ListWatchLoop<T> {
   readonly #reports: ReflectorReports;
   readonly #metrics: ReflectorMetrics | undefined;
   readonly #writer: StoreWriter<T>;
-  /** All that it knows. */
   readonly #record: { state: ReflectorState };
   /** The watch that a streamed list has opened, until it is followed. */
   #streamed: OpenWatch<T> | undefined;

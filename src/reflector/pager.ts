@@ -22,9 +22,7 @@ export interface PagedList<T> {
   readonly items: T[];
   /** The metadata of the first page: its resourceVersion is that of the whole list. */
   readonly metadata: ListMeta;
-  /** Items that were not accepted. */
   readonly quarantined: readonly Quarantined[];
-  /** Whether there was more than one page. */
   readonly paginated: boolean;
 }
 

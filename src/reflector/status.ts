@@ -49,7 +49,6 @@ export interface StreamPause {
    * and a list succeeded then.
    */
   readonly cause: "stalled" | "unfinished" | "refused";
-  /** What ended the last stream. */
   readonly message: string;
   /** Since when, in milliseconds since the epoch. */
   readonly sinceTimeMs: number;
@@ -92,7 +91,6 @@ export interface ReflectorStatus {
   readonly resourceVersion: string;
   /** When the last event of a watch arrived (bookmarks too). */
   readonly lastEventTimeMs?: number;
-  /** When the last bookmark arrived. */
   readonly lastBookmarkTimeMs?: number;
   /** When the last bytes of a list, an event or a bookmark arrived. A watch that is opened is no contact. */
   readonly lastContactTimeMs?: number;
@@ -118,7 +116,6 @@ export interface ReflectorStatus {
   readonly streamPause?: StreamPause;
   /** While a list, or a streamed one, is in progress: how far it has come. */
   readonly progress?: {
-    /** Items so far. */
     readonly items: number;
     /** Items to come, where the server says so. */
     readonly remaining?: number;

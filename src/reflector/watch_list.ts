@@ -21,7 +21,6 @@ type Settings = Pick<
 /** What a streamed list held. */
 interface InitialEvents<T> {
   readonly items: T[];
-  /** The resourceVersion of the end bookmark. */
   readonly resourceVersion: string;
   /** What was quarantined, and is not in `items` in another state. */
   readonly quarantined: readonly Quarantined[];

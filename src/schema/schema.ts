@@ -21,9 +21,7 @@ export interface Schema<T> {
  * @category Decoding
  */
 export interface SchemaProperties<T> {
-  /** The version of the Standard Schema contract. */
   readonly version: 1;
-  /** Who made the schema. */
   readonly vendor: string;
   /** Validates a value. A promise is refused. */
   readonly validate: (value: unknown) => SchemaResult | PromiseLike<SchemaResult>;
@@ -46,7 +44,6 @@ export type SchemaResult =
  * @category Decoding
  */
 export interface SchemaIssue {
-  /** What is wrong. */
   readonly message: string;
   /** Where: the properties on the way, from the outside in. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;

@@ -5,7 +5,6 @@ import { realClock } from "./clock.ts";
 
 interface SleepOptions {
   readonly clock?: Clock;
-  /** Ends the sleep early. */
   readonly signal?: AbortSignal;
 }
 

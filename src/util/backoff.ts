@@ -94,7 +94,6 @@ export class Backoff {
 export interface BackoffManagerOptions {
   /** Measures the time until the reset. */
   readonly clock: Clock;
-  /** The random numbers of jitter. */
   readonly random: Random;
   /** After how many milliseconds the delays start again at the first; 0 = the first delay every time. */
   readonly resetMs: number;
@@ -166,7 +165,6 @@ export class BackoffManager {
 export interface ReflectorBackoffOptions {
   /** Measures the time until the reset. */
   readonly clock: Clock;
-  /** The random numbers of jitter. */
   readonly random: Random;
   /** Other delays than the default; the reset stays. */
   readonly backoff?: BackoffParameters;
@@ -216,7 +214,6 @@ export interface KeyedBackoffOptions {
   readonly initialMs: number;
   /** The largest delay, in milliseconds. */
   readonly maxMs: number;
-  /** Where time comes from. */
   readonly clock: Clock;
   /** Each delay grows by a random part of up to this many times the one before; 0 by default. */
   readonly jitter?: number;
@@ -347,7 +344,6 @@ export interface RetryWithDeadlineOptions {
   readonly minResetMs: number;
   /** Which errors count; the others neither start nor prolong a series. */
   readonly isRetryable: (error: unknown) => boolean;
-  /** Where time comes from. */
   readonly clock: Clock;
 }
 

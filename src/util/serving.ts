@@ -80,7 +80,6 @@ export interface ServerWebSocket {
 export type UpgradeWebSocket = (
   request: Request,
   options: {
-    /** The subprotocol to answer with. */
     readonly protocol?: string;
     /** What the server handed to the `fetch` function beside the request. */
     readonly env?: unknown;
@@ -95,7 +94,6 @@ export type UpgradeWebSocket = (
 export interface AcceptedWebSocket {
   /** Goes back to the client. */
   readonly response: Response;
-  /** The server's end. */
   readonly socket: ServerWebSocket;
 }
 
@@ -103,7 +101,6 @@ export interface AcceptedWebSocket {
 export interface WebSocketEnv {
   /** Accepts the WebSocket that the request wants; absent if it wants none. */
   acceptWebSocket?(protocol: string | undefined): AcceptedWebSocket | undefined;
-  /** The connection of a WebSocket that was accepted. */
   readonly accepted?: AcceptedConnection;
 }
 
@@ -111,6 +108,5 @@ export interface WebSocketEnv {
 export interface AcceptedConnection {
   /** How many bytes the client was sent. */
   readonly sentBytes: number;
-  /** Resolves when it is closed. */
   readonly closed: Promise<void>;
 }

@@ -27,7 +27,6 @@ export async function giveWay(): Promise<void> {
 
 /** Who has which turn of the event loop. */
 export interface Turns {
-  /** Whether work waits for its turn. */
   readonly isBusy: boolean;
   /** Resolves when the caller has a turn. */
   next(): Promise<void>;

@@ -26,7 +26,6 @@ export type ValidateFrame<T> = (frame: unknown) => WatchItem<T>;
  * @category Decoding
  */
 export interface DecodeWatchOptions<T> {
-  /** Validates each frame. */
   readonly validate: ValidateFrame<T>;
   /** The longest frame accepted, in bytes; 16 MiB by default. */
   readonly maxFrameBytes?: number;

@@ -28,7 +28,6 @@ export interface KeyOfOption<T> {
 export interface ExponentialFailureOptions<T> extends KeyOfOption<T> {
   /** The delay after an item's first failure. */
   readonly baseDelayMs: number;
-  /** The largest delay. */
   readonly maxDelayMs: number;
 }
 
