@@ -155,7 +155,7 @@ export class CountedReadApi {
       "timers": this.#clock.timers,
       "readers": readers.count,
       "watches that can be ended": readers.watches.size,
-      "bytes that wait for readers": readers.bufferedBytes,
+      "bytes that are held for readers": readers.heldBytes,
       "lists that are kept": bodies.size,
       "bytes of lists": bodies.bytes,
       "watches of logs": sum(served.map(({ watchers }) => watchers.size)),

@@ -16,10 +16,10 @@ export interface ListServerArguments {
   readonly server: string;
   readonly storage: "objects" | "texts";
   /** The limit of kept bodies. */
-  readonly maxListBodyBytes: number;
+  readonly maxReaderBytes: number;
 }
 
-const { server, storage, maxListBodyBytes } = JSON.parse(process.argv[2]) as ListServerArguments;
+const { server, storage, maxReaderBytes } = JSON.parse(process.argv[2]) as ListServerArguments;
 const cluster = newCluster({ server });
 const informer = new SharedIndexInformer(cluster.resource("v1/pods", { keep: "everything" }), {
   logger: silentLogger,
@@ -28,7 +28,7 @@ const informer = new SharedIndexInformer(cluster.resource("v1/pods", { keep: "ev
 const api = readApi({
   resources: [{ informer, resource: "v1/pods" }],
   allowAnonymous: true,
-  maxListBodyBytes,
+  maxReaderBytes,
   logger: silentLogger,
 });
 informer.start();

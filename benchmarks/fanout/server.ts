@@ -34,7 +34,7 @@ const api = readApi({
   resources,
   allowAnonymous: true,
   maxWatches: Infinity,
-  maxListBodyBytes: 256 * 1024 * 1024, // as of `serve`
+  maxReaderBytes: 256 * 1024 * 1024, // as of `serve`
   logger: silentLogger,
   signal,
 });

@@ -96,6 +96,55 @@ function search(socket: Socket): void {
   next();
 }
 
+/** Sends the body of a request in chunks of one byte, as fast as it is taken; every second one without a known token. */
+function tinyChunks(socket: Socket, i: number): void {
+  const token = i % 2 === 0 ? KNOWN : `Authorization: Bearer unknown-${i}-${Math.random()}\r\n`;
+  const headers = `${HOST}${token}Transfer-Encoding: chunked\r\n\r\n`;
+  socket.write(`POST /api/v1/namespaces/shop/pods HTTP/1.1\r\n${headers}`);
+  socket.resume();
+  const chunks = "1\r\nx\r\n".repeat(10_000);
+  const write = () => {
+    while (!socket.destroyed && socket.write(chunks));
+  };
+  socket.on("drain", write);
+  write();
+}
+
+/** Sends one request after the other, each as soon as the answer to the one before begins. */
+function oneByOne(kind: string, requestOf: (n: string) => string): (socket: Socket, i: number) => void {
+  return (socket, i) => {
+    let n = 0;
+    const next = () => {
+      count(kind);
+      socket.write(requestOf(`${i}-${n++}-${Math.floor(Math.random() * 1e9)}`));
+    };
+    socket.on("data", (chunk) => String(chunk).startsWith("HTTP/1.1 ") && next());
+    next();
+  };
+}
+
+// No two of them have a body, a group of watches or a compiled selector in common.
+const selectors = oneByOne(
+  "distinct selectors",
+  (n) => head(`/api/v1/pods?labelSelector=app%21%3D${n}%2Cx%3Dy`, KNOWN),
+);
+const HEADS = ["/dashboard/events", "/apis", "/api/v1/pods", "/api/v1/pods?watch=1"];
+let headCount = 0;
+const heads = oneByOne("HEAD requests", () => head(pick(HEADS, headCount++), KNOWN).replace("GET", "HEAD"));
+
+/** Opens a watch over a WebSocket, and sends pings and empty messages. */
+function frames(socket: Socket, i: number): void {
+  const handshake = `${KNOWN}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n` +
+    "Sec-WebSocket-Key: MDEyMzQ1Njc4OTAxMjM0NQ==\r\n";
+  socket.write(head("/api/v1/pods?watch=1&fieldSelector=metadata.name%3Dnone", handshake));
+  const frame = i % 2 === 0 ? [0x89, 0x80, 0, 0, 0, 0] : [0x81, 0x80, 0, 0, 0, 0];
+  const many = new Uint8Array(Array.from({ length: 1_000 }, () => frame).flat());
+  socket.on("data", () => {
+    count("bursts of frames");
+    socket.write(many);
+  });
+}
+
 if (import.meta.main) {
   const [port, only = ""] = Deno.args;
   const start = (many: number, kind: string, attack: (socket: Socket, i: number) => void) => {
@@ -107,6 +156,10 @@ if (import.meta.main) {
   start(300, "unread connections", neverRead);
   start(100, "connections with random tokens", tokens);
   start(40, "searching connections", search);
+  start(50, "connections with tiny chunks", tinyChunks);
+  start(20, "connections with distinct selectors", selectors);
+  start(20, "connections with HEAD", heads);
+  start(20, "connections with frames", frames);
   await Deno.stdin.read(new Uint8Array(1));
   console.log(JSON.stringify(counts));
   Deno.exit();

@@ -1,7 +1,7 @@
 /** Writes lines, a progress line that is redrawn, and the log. */
 
 import { styleText } from "node:util";
-import { consoleLogger, type LogFields, type Logger } from "../util/logger.ts";
+import { consoleLogger, LineLimit, type LogFields, type Logger } from "../util/logger.ts";
 import { oneLine } from "./errors.ts";
 
 /** A writable stream, such as `process.stdout`. */
@@ -99,7 +99,6 @@ export class Terminal {
 
 // Clients can cause warnings: more are counted, and not printed.
 const MAX_WARNINGS = 20;
-const WINDOW_MS = 60_000;
 
 /**
  * Prints warnings and errors to stderr, one line each. An outage of the API server is left out: the steps of
@@ -107,17 +106,13 @@ const WINDOW_MS = 60_000;
  * counted.
  */
 export function terminalLogger(terminal: Terminal, now: () => number): Logger {
-  let windowMs = -Infinity;
-  let count = 0;
+  const limit = new LineLimit(MAX_WARNINGS, now);
   const warn = (message: string, fields?: LogFields): void => {
     if (fields?.["isOutage"] === true) return;
-    if (now() - windowMs >= WINDOW_MS) {
-      const left = count - MAX_WARNINGS;
-      if (left > 0) print(terminal, `${left} more warnings, which --verbose prints`);
-      windowMs = now();
-      count = 0;
-    }
-    if (++count <= MAX_WARNINGS) print(terminal, message);
+    const left = limit.next();
+    if (left === undefined) return;
+    if (left > 0) print(terminal, `${left} more warnings, which --verbose prints`);
+    print(terminal, message);
   };
   return { debug: () => {}, info: () => {}, warn, error: (message) => terminal.warn(oneLine(message)) };
 }

@@ -6,7 +6,7 @@ import { isStatus } from "../protocol/statuses.ts";
 import type { UpgradeWebSocket } from "../util/serving.ts";
 import { isSocketRequest, mayOpenSocket, newCors } from "./request/cors.ts";
 import type { UserInfo } from "./request/gate.ts";
-import type { Reader } from "./request/readers.ts";
+import { cutConnection, type Reader } from "./request/readers.ts";
 import { foreignPage, tooManyRequests } from "./request/refusals.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
 import { newReadApiState, type ReadApiState } from "./read_api_state.ts";
@@ -100,7 +100,7 @@ export interface ReadApi extends Hono {
  * **Cost**
  *
  * - The body of a list is kept while it is requested and no object of its namespace changes
- *   (`maxListBodyBytes`), for all users that see the same; who may read it is decided for each request. What
+ *   (`maxReaderBytes`), for all users that see the same; who may read it is decided for each request. What
  *   has 128 KiB or more is compressed for readers that prefer gzip.
  * - Texts are not parsed for gets, lists and watches; an object is decoded to select it by a field without an
  *   index, to write its row of a Table, and for `scale`.
@@ -201,6 +201,7 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
     let upgradeWebSocket: UpgradeWebSocket | undefined;
     if (reader === undefined) answer = tooManyRequests();
     else {
+      reader.onSpent = () => cutConnection(c.env);
       route = routeOf(c, state, reader);
       if (isWatchRoute(route) && isSocketRequest(c)) ({ upgradeWebSocket } = settings);
       const isForeign = upgradeWebSocket !== undefined && !mayOpenSocket(c, settings.cors);
@@ -209,9 +210,11 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
     let response = answer instanceof Response ? answer : await refusalResponse(c, answer);
     if (route?.access === "hooks" && route.target !== undefined) withCacheHeaders(response, route.target);
     const isJson = response.status === 200 && response.headers.get("Content-Type") === "application/json";
-    if (upgradeWebSocket !== undefined && isJson) {
+    // Hono answers it as a GET, and leaves the body behind.
+    if (c.req.raw.method === "HEAD" && mayBeEndless(route)) response.body?.cancel().catch(() => {});
+    if (upgradeWebSocket !== undefined && reader !== undefined && isJson) {
       const { clock, watchBufferBytes: bufferBytes, writeTimeoutMs } = settings;
-      const options = { upgradeWebSocket, clock, bufferBytes, writeTimeoutMs };
+      const options = { upgradeWebSocket, clock, bufferBytes, writeTimeoutMs, reader };
       response = await socketResponse(c, response, options);
     }
     ({ status } = response);

@@ -170,16 +170,12 @@ export interface ReadApiOptions {
    */
   readonly clientOf?: (c: Context, user: UserInfo | undefined) => string | undefined;
   /**
-   * How many bytes may wait in the streams of all watches together; 16 MiB by default. Beyond that no watch
-   * is given more than one chunk (about 64 KiB) at a time.
+   * How many bytes may be held for all readers together: what waits to be read, the bodies of requests, what
+   * it takes to compress, lists of the past, and what is kept for the next readers (bodies of lists, OpenAPI
+   * documents); 64 MiB by default. What is kept gives way first. Then the client for which most is held loses
+   * its largest answers: watches, which their clients resume, and lists; its new ones get 429.
    */
-  readonly maxBufferedBytes?: number;
-  /**
-   * How many bytes the bodies of lists may take that are kept for the next requests: each while no object of
-   * its namespace changes, and for at most about 10 s without a request; 32 MiB by default. 0 keeps none. A
-   * larger list is written for each reader.
-   */
-  readonly maxListBodyBytes?: number;
+  readonly maxReaderBytes?: number;
   /** How many requirements a selector may have; 100 by default. More are refused with 400. */
   readonly maxSelectorRequirements?: number;
   /** How many values a selector may have in all; 1,000 by default. More are refused with 400. */

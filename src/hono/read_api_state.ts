@@ -5,7 +5,8 @@ import { formatGroupResource } from "../meta/resource.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { describedResource } from "../protocol/builtin_resources.ts";
 import { onAbort } from "../util/abort.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { monotonicNow } from "../util/clock.ts";
+import { consoleLogger, limitedLogger, type Logger } from "../util/logger.ts";
 import { newWorkPacer, type Pacer } from "../util/turns.ts";
 import { Content, ContentFreshness } from "./content/content.ts";
 import { type ServedInformer, sourcesOf } from "./content/served_informer.ts";
@@ -50,6 +51,8 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
   const served = all.filter((each): each is ServedResource => !isForwarded(each));
   const forwarded = all.filter(isForwarded);
   const readers = new Readers(settings);
+  // Before the documents, which are kept as long as there is room.
+  const bodies = new ListBodies({ readers, maxBytes: settings.maxReaderBytes, clock });
   if (signal !== undefined) {
     onAbort(signal, () => {
       for (const { content, fresh } of served) {
@@ -68,12 +71,12 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
     gate: newGate({ authenticate, authorize, allowAnonymous, hookTimeoutMs, clock, logger }),
     authentication: newAuthentication({ authenticate, hookTimeoutMs, clock, logger }),
     passThrough: options.passThrough &&
-      new PassThrough(options.passThrough, { hasAuthenticate: authenticate !== undefined, logger }),
-    openApi: new OpenApi({ fetch: options.openApi, resources, clock }),
+      new PassThrough(options.passThrough, { hasAuthenticate: authenticate !== undefined, logger, clock }),
+    openApi: new OpenApi({ fetch: options.openApi, resources, readers, clock }),
     metrics: metrics && new ReadMetrics(metrics, clock),
     readers,
     pacer: newWorkPacer(),
-    bodies: new ListBodies(settings),
+    bodies,
     tags: new EntityTags(settings.random),
     settings,
   };
@@ -109,9 +112,10 @@ export function newServedResources(
   checkResources(resources, options, settings.freshness);
   const { clock, bookmarkIntervalMs: heartbeatMs } = settings;
   const fanOut = new FanOut(clock);
+  const failures = limitedLogger(logger, () => monotonicNow(clock));
   return options.resources.map((each, i): ServedResource | ForwardedResource => {
     if (each.informer === undefined) {
-      return { resource: resources[i], fetch: each.fetch, logger };
+      return { resource: resources[i], fetch: each.fetch, logger: failures };
     }
     const { informer, history } = each;
     const resource = resources[i];

@@ -20,8 +20,7 @@ const NUMBERS: Readonly<Record<NumberOption, readonly [byDefault: number, least:
   maxRequests: [4_000, 1],
   maxWatches: [20_000, 1],
   maxWatchesPerClient: [Infinity, 1],
-  maxBufferedBytes: [16 * 1024 * 1024, 0],
-  maxListBodyBytes: [32 * 1024 * 1024, 0],
+  maxReaderBytes: [64 * 1024 * 1024, 1],
   maxSelectorRequirements: [100, 0],
   maxSelectorValues: [1_000, 0],
 };

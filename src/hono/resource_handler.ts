@@ -212,7 +212,7 @@ function viewOf(
 }
 
 async function answerGet(
-  { state: { tags }, target, path }: ResourceRequest,
+  { state: { tags }, target, path, reader }: ResourceRequest,
   form: Form,
   view: View | Status,
 ): Promise<Answer> {
@@ -226,7 +226,7 @@ async function answerGet(
     if (isStatus(scale) || isStatus(view)) return isStatus(scale) ? scale : view as Status;
     return await documentResponse(view.one(scale), form);
   }
-  return isStatus(view) ? view : await answerObject(target.content, held, { form, view, key, tags });
+  return isStatus(view) ? view : await answerObject(target.content, held, { form, view, key, tags, reader });
 }
 
 function answerListOf(

@@ -40,7 +40,7 @@ export async function sendResponse(response: Response, outgoing: ServerResponse)
     }
   };
   const write = async (bytes: Uint8Array) => {
-    for (let at = 0; at < bytes.byteLength && !isOver; at += MOST_PIECE) {
+    for (let at = 0; at < bytes.byteLength && !outgoing.destroyed; at += MOST_PIECE) {
       if (!outgoing.write(bytes.subarray(at, at + MOST_PIECE))) await drained(outgoing);
     }
     if (isOwner) owned.push(bytes);
@@ -103,7 +103,7 @@ function push(response: Response, body: PushedBody, outgoing: ServerResponse): v
     get queuedBytes() {
       return outgoing.writableLength;
     },
-    write: (piece) => outgoing.write(piece),
+    write: (piece) => outgoing.destroyed || outgoing.write(piece),
     end: () => void outgoing.end(),
     destroy: () => void outgoing.destroy(),
   };

@@ -2,9 +2,10 @@
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { monotonicNow, realClock } from "../util/clock.ts";
 import { onAbort } from "../util/abort.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { consoleLogger, limitedLogger, type Logger } from "../util/logger.ts";
 import type { UpgradeWebSocket, WebSocketEnv } from "../util/serving.ts";
 import { AcceptProbe } from "./accept_probe.ts";
 import { sendResponse } from "./send_response.ts";
@@ -191,6 +192,8 @@ class Listening {
   #handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void = () => {};
   readonly #connections: ServedConnections;
   readonly #logger: Logger;
+  /** Of single requests. */
+  readonly #failures: Pick<Logger, "warn" | "error">;
   #probe: AcceptProbe | undefined;
   #tls: ServerTls | undefined;
   port: number = 0;
@@ -200,12 +203,15 @@ class Listening {
     this.#options = options;
     const { writeTimeoutMs = WRITE_TIMEOUT_MS, logger = consoleLogger } = options;
     this.#logger = logger;
+    this.#failures = limitedLogger(logger, () => monotonicNow(realClock));
     this.#connections = new ServedConnections({
       handle: (incoming, outgoing) => this.#handle(incoming, outgoing),
       writeTimeoutMs,
       onUnread: ({ method, url = "" }) => {
         const path = url.split("?", 1)[0];
-        logger.warn(`${method} ${path} broke off: the client has read nothing for ${writeTimeoutMs} ms`);
+        this.#failures.warn(
+          `${method} ${path} broke off: the client has read nothing for ${writeTimeoutMs} ms`,
+        );
       },
     });
   }
@@ -281,13 +287,14 @@ class Listening {
   async #answer(request: Request, given: ServeFetchEnv): Promise<Response> {
     const env = this.#sockets?.envOf(given) ?? given;
     const { outgoing } = env;
-    const logger = this.#logger;
     let response: Response;
     try {
       response = await this.#fetch(request, env);
     } catch (error) {
       if (!request.signal.aborted) {
-        logger.error(`${request.method} ${pathOf(request)} failed: ${errorMessage(error)}`, { error });
+        this.#failures.error(`${request.method} ${pathOf(request)} failed: ${errorMessage(error)}`, {
+          error,
+        });
       }
       if (env.accepted === undefined) return new Response("Internal error\n", { status: 500 });
       env.incoming.socket.destroy();
@@ -301,7 +308,9 @@ class Listening {
     this.#sockets?.answered(env);
     sendResponse(response, outgoing).catch((error) => {
       if (request.signal.aborted) return;
-      logger.warn(`${request.method} ${pathOf(request)} broke off: ${errorMessage(error)}`, { error });
+      this.#failures.warn(`${request.method} ${pathOf(request)} broke off: ${errorMessage(error)}`, {
+        error,
+      });
     });
     return this.#alreadySent();
   }

@@ -28,6 +28,10 @@ interface Connection {
 // Clients wait for each answer, or send a few requests ahead.
 const MOST_WAITING = 8;
 
+// Bodies come in pieces of kilobytes.
+const FEW_PIECES = 1_000;
+const LEAST_PIECE = 64;
+
 // The API server has no limit of the number, but of the bytes (1 MiB); here both are limited, as each header
 // costs time.
 const MOST_HEADERS = 1_000;
@@ -50,6 +54,7 @@ const LOOK_MS = 5_000;
  *   wait, the connection is closed.
  * - Connections take turns: a turn of the event loop starts only some of the requests that have come. Those
  *   for the server's health have turns of their own.
+ * - A body in tiny chunks closes the connection: each takes as long, and nearly as much memory, as a large one.
  * - No header is dropped: too many of them are 431. By default, servers leave out what comes after the first
  *   thousand or so, on which the meaning of the others may depend.
  * - A response, of whatever kind, that waits in a socket which takes nothing of it breaks off after
@@ -99,6 +104,7 @@ export class ServedConnections {
   #accept(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { socket } = incoming;
     if (socket.destroyed) return;
+    if (incoming.headers["transfer-encoding"] !== undefined) limitPieces(incoming);
     const connection = this.#connections.get(socket) ?? this.#open(socket);
     if (connection.current === undefined) return this.#answer(connection, [incoming, outgoing]);
     connection.waiting.push([incoming, outgoing]);
@@ -196,6 +202,21 @@ export class ServedConnections {
       socket.destroy();
     }
   }
+}
+
+/** Closes the connection of a request whose body comes in many pieces that are tiny on average. */
+function limitPieces(incoming: IncomingMessage & { _dumped?: boolean }): void {
+  let pieces = 0;
+  let bytes = 0;
+  const { push } = incoming;
+  incoming.push = (piece: Uint8Array | null, encoding?: BufferEncoding) => {
+    bytes += piece?.length ?? 0;
+    if (++pieces <= FEW_PIECES || bytes >= pieces * LEAST_PIECE) return push.call(incoming, piece, encoding);
+    // As of a request whose body nobody wants: the parser hands over no more of it.
+    incoming._dumped = true;
+    cutOff(incoming.socket);
+    return false;
+  };
 }
 
 /**

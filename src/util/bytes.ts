@@ -11,23 +11,33 @@ export function concatenated(parts: readonly Uint8Array[], length: number): Uint
   return whole;
 }
 
-/** All bytes of a body; `undefined` if there are more than `maxBytes`: the rest is cancelled. */
+/**
+ * All bytes of a body; `undefined` if there are more than `maxBytes`, or `take` does not take what has come: the rest is
+ * cancelled. However small the pieces are, they take no memory of their own.
+ */
 export async function wholeBody(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   maxBytes: number,
+  take: (bytes: number) => boolean = () => true,
 ): Promise<Uint8Array<ArrayBuffer> | undefined> {
-  const chunks: Uint8Array[] = [];
+  let whole = new Uint8Array(0);
   let length = 0;
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) return concatenated(chunks, length);
+      if (done) return whole.subarray(0, length);
+      const from = length;
       length += value.byteLength;
-      if (length > maxBytes) {
+      if (length > maxBytes || !take(value.byteLength)) {
         reader.cancel().catch(() => {});
         return undefined;
       }
-      chunks.push(value);
+      if (length > whole.byteLength) {
+        const before = whole;
+        whole = new Uint8Array(Math.max(length, 2 * before.byteLength));
+        whole.set(before);
+      }
+      whole.set(value, from);
     }
   } finally {
     reader.releaseLock();

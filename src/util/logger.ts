@@ -52,6 +52,52 @@ export const consoleLogger: Logger = {
  */
 export const silentLogger: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
+const WINDOW_MS = 60_000;
+
+/** Bounds the lines that clients can cause: so many in a minute; the others are counted. */
+export class LineLimit {
+  readonly #most: number;
+  readonly #now: () => number;
+  #windowMs = -Infinity;
+  #count = 0;
+
+  /** @param now The time in milliseconds, which only increases. */
+  constructor(most: number, now: () => number) {
+    this.#most = most;
+    this.#now = now;
+  }
+
+  /** How many lines were left out before this one; `undefined` if this one is left out, too. */
+  next(): number | undefined {
+    let left = 0;
+    if (this.#now() - this.#windowMs >= WINDOW_MS) {
+      left = Math.max(0, this.#count - this.#most);
+      this.#windowMs = this.#now();
+      this.#count = 0;
+    }
+    return ++this.#count <= this.#most ? left : undefined;
+  }
+}
+
+/** A logger for failures of single requests: a few lines a minute; one of the next minute says how many more there were. */
+export function limitedLogger(
+  logger: Pick<Logger, "warn" | "error">,
+  now: () => number,
+): Pick<Logger, "warn" | "error"> {
+  const limit = new LineLimit(MOST_FAILURES, now);
+  const limited = (method: "warn" | "error") => (message: string, fields?: LogFields) => {
+    const left = limit.next();
+    if (left === undefined) return;
+    logger[method](
+      left === 0 ? message : `${message} (and ${left} failures of requests before, which were not logged)`,
+      fields,
+    );
+  };
+  return { warn: limited("warn"), error: limited("error") };
+}
+
+const MOST_FAILURES = 10;
+
 // Characters that are invisible, move the cursor or change the direction: https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u034f\u115f\u1160\u3164\uffa0]/gu;
 

@@ -55,7 +55,7 @@ async function gunzip(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
 describe("readApi, a kept list", () => {
   it("is the same for readers one after the other and at once, plain and compressed", async () => {
     const { api, stop } = await start();
-    const { api: plain, stop: stopPlain } = await start({ maxListBodyBytes: 0 });
+    const { api: plain, stop: stopPlain } = await start();
     const decoder = new TextDecoder();
     const expected = JSON.parse(decoder.decode(await bytesOf(await plain.request(PATH))));
     assert.equal(expected.items.length, COUNT);
@@ -92,7 +92,7 @@ describe("readApi, a kept list", () => {
   });
 
   it("is written for one reader, and compressed, where it is too large to be kept", async () => {
-    const { api, stop } = await start({ maxListBodyBytes: 200_000 });
+    const { api, stop } = await start({ maxReaderBytes: 450_000 });
     const plain = await (await api.request(PATH)).text();
     const response = await api.request(PATH, { headers: { "Accept-Encoding": "gzip" } });
     assert.ok(await gunzip(await bytesOf(response)) === plain);

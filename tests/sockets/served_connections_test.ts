@@ -47,6 +47,28 @@ async function served(
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
 
+describe("serveFetch with a body in chunks", () => {
+  const post = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+  it("reads it, and closes the connection of one with thousands of tiny ones, read or not", async () => {
+    await using app = await served(async (request) =>
+      new URL(request.url).pathname === "/unread"
+        ? await new Promise<Response>(() => {})
+        : new Response(String((await request.arrayBuffer()).byteLength))
+    );
+    for (const [size, count, length] of [[1, 500, 500], [100, 5_000, 500_000], [10_000, 40, 400_000]]) {
+      const chunk = `${size.toString(16)}\r\n${"x".repeat(size)}\r\n`;
+      const client = app.send(`${post}${chunk.repeat(count)}0\r\n\r\n`);
+      await until(() => client.answer.endsWith(`\r\n\r\n${length}`));
+    }
+    for (const path of ["/", "/unread"]) {
+      const client = app.send(post.replace("/", path) + "1\r\nx\r\n".repeat(50_000));
+      await until(() => client.isClosed);
+      assert.equal(client.answer, "");
+    }
+  });
+});
+
 /** An answer that waits until it is released. */
 function held() {
   const waiting: (() => void)[] = [];

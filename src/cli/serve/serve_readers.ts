@@ -137,7 +137,7 @@ export async function serveReaders(content: ServedContent, options: ReadersSetti
 const DEFAULT_HOST = "127.0.0.1";
 const DEFAULT_PORT = 8787;
 // The lists of all Pods of a large cluster, for a program that has a machine.
-const MAX_LIST_BODY_BYTES = 256 * 1024 * 1024;
+const MAX_READER_BYTES = 256 * 1024 * 1024;
 
 function newState(
   { inDiscoveryOrder, connection, version, metrics }: ServedContent,
@@ -163,7 +163,7 @@ function newState(
     passThrough: passThroughOf(connection, options),
     upgradeWebSocket: upgradeServed,
     cors: corsOrigins && { origins: corsOrigins.includes("*") ? "*" : corsOrigins },
-    maxListBodyBytes: MAX_LIST_BODY_BYTES,
+    maxReaderBytes: MAX_READER_BYTES,
     metrics,
     maxLagMs,
     maxWatches,

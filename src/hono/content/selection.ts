@@ -151,8 +151,8 @@ export interface Page<T> {
   object(index: number): Held<T>;
   readonly from: number;
   readonly to: number;
-  /** The memory that a page of the past shares with others; `undefined` if it takes little. */
-  readonly past: object | undefined;
+  /** About how many bytes it takes, besides the objects of the store. */
+  readonly bytes: number;
 }
 
 /** Where the first page of the content now is; `undefined` if another state or another page is requested. */
@@ -258,6 +258,7 @@ function tokenAt(
 
 // Fewer are copied, so that a page does not keep the whole snapshot in memory.
 const SMALL_PAGE = 5_000;
+const REFERENCE_BYTES = 8;
 
 /**
  * Takes a page out of the content as it is when this is called, or out of a state of the past; costs only
@@ -308,15 +309,15 @@ export async function cutPage<T extends KubernetesObject>(
   } else if (past !== undefined && i - from <= SMALL_PAGE) {
     own = Array.from({ length: i - from }, (_, index) => snapshot.object(from + index));
   }
-  const page = own === undefined
-    ? { resourceVersion, object: snapshot.object, from, to: i, past: past?.shared }
-    : {
-      resourceVersion,
-      object: (index: number) => own[index],
-      from: 0,
-      to: own.length,
-      past: past !== undefined && own.length > SMALL_PAGE ? own : undefined,
-    };
+  // Of the present one there is one for all readers.
+  const bytes = REFERENCE_BYTES * (own?.length ?? 2 * (past?.length ?? 0));
+  const page = own === undefined ? { resourceVersion, object: snapshot.object, from, to: i, bytes } : {
+    resourceVersion,
+    object: (index: number) => own[index],
+    from: 0,
+    to: own.length,
+    bytes,
+  };
   if (i >= end) return page;
   const last = snapshot.key(i - 1);
   return {

@@ -31,8 +31,6 @@ export interface Snapshot<T> {
   readonly object: (index: number) => Held<T>;
   /** The requirement of a query that all objects fulfil, if it was answered by an index. */
   readonly answers?: FieldRequirement | undefined;
-  /** What takes the memory; the same for snapshots that share it. */
-  readonly shared: object;
 }
 
 /** The index of the first key from a bound on. */
@@ -176,7 +174,6 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower<T>
       key: (index) => all[index],
       object: (index) => objects[index],
       answers,
-      shared: objects,
     };
   }
 
@@ -251,7 +248,6 @@ function rolledBack<T>(
       const [start, from, key] = rangeOf(index);
       return key === undefined ? present.object(from + index - start) : before.get(key) as Held<T>;
     },
-    shared: present.shared,
   };
 }
 

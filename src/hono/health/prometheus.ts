@@ -274,7 +274,7 @@ export const FAMILIES: Readonly<Record<string, MetricFamily>> = {
   ),
   read_api_readers: gauge("Requests and watches that are being answered."),
   read_api_watches: gauge("Open watches, by resource."),
-  read_api_buffered_bytes: gauge("Bytes that wait in the streams of watches."),
+  read_api_buffered_bytes: gauge("Bytes that are held for readers until their answers are read."),
   read_api_list_bodies: gauge("Bodies of lists that are kept."),
   read_api_list_body_bytes: gauge("Bytes of the kept bodies of lists, and of those that are still read."),
   read_api_synced: gauge(

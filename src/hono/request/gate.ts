@@ -2,9 +2,9 @@
 
 import type { Context } from "hono";
 import { isTooManyRequests, newStatus, type Status } from "../../meta/status.ts";
-import type { Clock, TimerHandle } from "../../util/clock.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
-import type { Logger } from "../../util/logger.ts";
+import { limitedLogger, type Logger } from "../../util/logger.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { isStatus, resourceDetails } from "../../protocol/statuses.ts";
 import { tooManyRequests } from "./refusals.ts";
@@ -161,6 +161,7 @@ export function newAuthentication(
 ): Authentication {
   const { authenticate, clock, logger } = options;
   const log = newDecisionLog(logger);
+  const failures = limitedLogger(logger, () => monotonicNow(clock));
   return async (c, path) => {
     if (authenticate === undefined) return undefined;
     try {
@@ -170,7 +171,7 @@ export function newAuthentication(
       return unauthorized();
     } catch (error) {
       if (isTooManyRequests(error)) return tooManyRequests();
-      logger.error(`Cannot authenticate the request for ${path}: ${errorMessage(error)}`, { error });
+      failures.error(`Cannot authenticate the request for ${path}: ${errorMessage(error)}`, { error });
       return unauthorized();
     }
   };
@@ -181,8 +182,9 @@ export function newAuthentication(
  * hook must return `true`, and without one `allowAnonymous` must be `true`.
  */
 export function newGate(options: GateOptions): Gate {
-  const { authorize, allowAnonymous, logger } = options;
+  const { authorize, allowAnonymous, clock, logger } = options;
   const log = newDecisionLog(logger);
+  const failures = limitedLogger(logger, () => monotonicNow(clock));
   const userOf = newAuthentication(options);
 
   async function decide(attributes: RequestAttributes, c: Context): Promise<Status | undefined> {
@@ -197,7 +199,7 @@ export function newGate(options: GateOptions): Gate {
     } catch (error) {
       if (isTooManyRequests(error)) return tooManyRequests();
       const { verb, path } = attributes;
-      logger.error(`Cannot decide on ${verb} ${path}: ${errorMessage(error)}`, { error });
+      failures.error(`Cannot decide on ${verb} ${path}: ${errorMessage(error)}`, { error });
       return newStatus(500, "InternalError", "Internal error occurred: the authorization check failed");
     }
   }

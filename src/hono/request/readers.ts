@@ -1,4 +1,4 @@
-/** The limits of readers: their number, their queued bytes, their time per turn; and who they are. */
+/** The limits of readers: their number, and the bytes that are held for them; and who they are. */
 
 import type { Context } from "hono";
 import type { UserInfo } from "./gate.ts";
@@ -13,7 +13,14 @@ export interface ReadersOptions {
   readonly maxRequests: number;
   readonly maxWatches: number;
   readonly maxWatchesPerClient: number;
-  readonly maxBufferedBytes: number;
+  /** How many bytes may be held for all of them together, with what is kept for the next ones. */
+  readonly maxReaderBytes: number;
+}
+
+/** What is kept for the next readers, as long as there is room. */
+export interface Keeper {
+  /** Drops a part of it; `false` if it has nothing that could be dropped now. */
+  dropSome(): boolean;
 }
 
 /** An open watch, for callers that end watches. */
@@ -65,21 +72,42 @@ class Places {
   }
 }
 
-/** Counts the readers, and the bytes that wait to be read. */
+/** What is held for the readers of one client; a reader of no known client has one of its own. */
+interface Account {
+  readonly key: string | Reader;
+  readonly readers: Set<Reader>;
+  bytes: number;
+}
+
+// So much of all bytes is free again once they were spent, so that not every further byte ends somebody.
+const LEFT_FREE = 1 / 64;
+const MUCH_MORE = 2;
+// While less of all bytes is held, streams are filled before their readers want more.
+const MOST_BUFFERED = 1 / 4;
+
+/**
+ * Counts the readers, and the bytes that are held for them: what waits to be read, what they have sent, and
+ * what it takes to make an answer. There is one limit for all of it. When it is spent, what is kept for the
+ * next readers is dropped; then the client for which most is held loses its largest answers, until there is
+ * room. So a client that reads takes no harm from those that do not.
+ */
 export class Readers {
-  readonly #maxBufferedBytes: number;
+  readonly #maxBytes: number;
   readonly #requestPlaces: Places;
   readonly #watchPlaces: Places;
-  #bufferedBytes = 0;
+  readonly #keepers: Keeper[] = [];
+  readonly #accounts = new Map<string | Reader, Account>();
+  #heldBytes = 0;
+  #keptBytes = 0;
   #isDraining = false;
   /** The open watches. */
   readonly watches: Set<OpenWatch> = new Set();
 
   /** Makes the counters. */
-  constructor({ maxRequests, maxWatches, maxWatchesPerClient, maxBufferedBytes }: ReadersOptions) {
+  constructor({ maxRequests, maxWatches, maxWatchesPerClient, maxReaderBytes }: ReadersOptions) {
     this.#requestPlaces = new Places(maxRequests);
     this.#watchPlaces = new Places(maxWatches, maxWatchesPerClient);
-    this.#maxBufferedBytes = maxBufferedBytes;
+    this.#maxBytes = maxReaderBytes;
   }
 
   /** The requests and watches that are being answered. */
@@ -87,14 +115,45 @@ export class Readers {
     return this.#requestPlaces.taken + this.#watchPlaces.taken;
   }
 
-  /** The bytes that wait in streams. */
-  get bufferedBytes(): number {
-    return this.#bufferedBytes;
+  /** The bytes that are held for readers, without what is kept for the next ones. */
+  get heldBytes(): number {
+    return this.#heldBytes;
+  }
+
+  /** Whether so many bytes more may be held, without an end of any reader. */
+  hasRoom(bytes: number): boolean {
+    return this.#heldBytes + bytes <= this.#maxBytes;
   }
 
   /** Whether more may be put into a stream that has something in it. */
-  get hasRoom(): boolean {
-    return this.#bufferedBytes < this.#maxBufferedBytes;
+  get hasSpare(): boolean {
+    return this.#heldBytes < this.#maxBytes * MOST_BUFFERED;
+  }
+
+  /** Adds what drops something when there is no room. */
+  addKeeper(keeper: Keeper): void {
+    this.#keepers.push(keeper);
+  }
+
+  /** Counts bytes that are kept for the next readers; `false` if there is no room, also where all drop something. */
+  keep(bytes: number): boolean {
+    if (!this.hasRoom(bytes)) return false;
+    while (this.#freeBytes < bytes) if (!this.#dropSome()) return false;
+    this.#keptBytes += bytes;
+    return true;
+  }
+
+  /** Bytes are kept no longer. */
+  unkeep(bytes: number): void {
+    this.#keptBytes -= bytes;
+  }
+
+  get #freeBytes(): number {
+    return this.#maxBytes - this.#heldBytes - this.#keptBytes;
+  }
+
+  #dropSome(): boolean {
+    return this.#keepers.some((keeper) => keeper.dropSome());
   }
 
   /**
@@ -116,13 +175,61 @@ export class Readers {
   }
 
   #pieceLength(most: number, { taken }: Places): number {
-    const share = Math.floor(this.#maxBufferedBytes / (2 * taken || 1));
+    const share = Math.floor(this.#maxBytes / (8 * taken || 1));
     return Math.max(LEAST_PIECE, Math.min(most, share));
   }
 
-  /** Bytes came into a stream, or went. */
-  buffered(bytes: number): void {
-    this.#bufferedBytes += bytes;
+  /** See {@linkcode Reader.take}. */
+  take(reader: Reader, bytes: number): boolean {
+    while (this.#freeBytes < bytes && this.#dropSome());
+    if (!this.hasRoom(bytes) && !this.#makeRoom(reader, bytes)) return false;
+    const key = reader.client ?? reader;
+    let account = reader.account ?? this.#accounts.get(key);
+    if (account === undefined) this.#accounts.set(key, account = { key, readers: new Set(), bytes: 0 });
+    reader.account = account;
+    account.readers.add(reader);
+    this.#count(reader, account, bytes);
+    return true;
+  }
+
+  /** See {@linkcode Reader.give}. */
+  give(reader: Reader, bytes: number): void {
+    const { account } = reader;
+    if (account === undefined) return;
+    this.#count(reader, account, -bytes);
+    if (reader.heldBytes > 0) return;
+    reader.account = undefined;
+    account.readers.delete(reader);
+    if (account.readers.size === 0) this.#accounts.delete(account.key);
+  }
+
+  #count(reader: Reader, account: Account, bytes: number): void {
+    reader.heldBytes += bytes;
+    account.bytes += bytes;
+    this.#heldBytes += bytes;
+  }
+
+  /**
+   * Ends the largest answers of the client that has most, one after the other, until there is room. `false`
+   * where nobody has much more than the one that wants more: it must not end others like it.
+   */
+  #makeRoom(reader: Reader, bytes: number): boolean {
+    const own = this.#accounts.get(reader.client ?? reader);
+    while (this.#heldBytes + bytes > this.#maxBytes * (1 - LEFT_FREE)) {
+      let account = own;
+      let most = MUCH_MORE * (bytes + (own?.bytes ?? 0));
+      for (const other of this.#accounts.values()) {
+        if (other.bytes > most) [account, most] = [other, other.bytes];
+      }
+      let largest: Reader | undefined = account === own ? reader : undefined;
+      most = account === own ? MUCH_MORE * (bytes + reader.heldBytes) : 0;
+      for (const other of account?.readers ?? []) {
+        if (other.heldBytes > most) [largest, most] = [other, other.heldBytes];
+      }
+      if (largest === undefined || largest === reader) return this.hasRoom(bytes);
+      largest.end();
+    }
+    return true;
   }
 
   /** Whether the server is about to stop. */
@@ -140,23 +247,36 @@ export class Readers {
   /** Counts a request of a client that is not authenticated yet; `undefined` if that is too many. */
   enter(client: string | undefined): Reader | undefined {
     const places = this.#requestPlaces;
-    return places.take(client) ? new Reader(client, { places, watchPlaces: this.#watchPlaces }) : undefined;
+    const watchPlaces = this.#watchPlaces;
+    return places.take(client) ? new Reader(client, { readers: this, places, watchPlaces }) : undefined;
   }
 }
 
 /** One that reads: a request, and the stream that answers it. */
 export class Reader {
+  readonly #readers: Readers;
   readonly #watchPlaces: Places;
   /** Where it is counted, and as whose; `undefined` once it is refused. */
   #places: Places | undefined;
   #client: string | undefined;
   #holds = 1;
+  #isEnded = false;
+  /** What is held for it; only {@linkcode Readers} changes that. */
+  heldBytes = 0;
+  account: Account | undefined;
+  /** Breaks its answer off, for the sake of others: all bytes are spent. */
+  onSpent: () => void = () => {};
 
   /** Made by {@linkcode Readers.enter}. */
   constructor(
     client: string | undefined,
-    { places, watchPlaces }: { readonly places: Places; readonly watchPlaces: Places },
+    { readers, places, watchPlaces }: {
+      readonly readers: Readers;
+      readonly places: Places;
+      readonly watchPlaces: Places;
+    },
   ) {
+    this.#readers = readers;
     this.#client = client;
     this.#places = places;
     this.#watchPlaces = watchPlaces;
@@ -170,6 +290,31 @@ export class Reader {
     this.#client = client;
     this.#places = places?.take(client) ? places : undefined;
     return this.#places !== undefined;
+  }
+
+  /** Whose it is, as far as that is known. */
+  get client(): string | undefined {
+    return this.#client;
+  }
+
+  /**
+   * Bytes are held for it, until {@linkcode Reader.give} or its end. `false`, and they are not counted: all
+   * are spent, and nobody has more than it would have. It must wait, be refused, or end.
+   */
+  take(bytes: number): boolean {
+    return !this.#isEnded && this.#readers.take(this, bytes);
+  }
+
+  /** Bytes that it took are free again. */
+  give(bytes: number): void {
+    this.#readers.give(this, Math.min(bytes, this.heldBytes));
+  }
+
+  /** Ends it for the sake of others. */
+  end(): void {
+    this.#isEnded = true;
+    this.give(Infinity);
+    this.onSpent();
   }
 
   /**
@@ -197,7 +342,9 @@ export class Reader {
 
   /** A stream has ended. */
   release(): void {
-    if (--this.#holds === 0) this.#places?.giveBack(this.#client);
+    if (--this.#holds > 0) return;
+    this.give(Infinity);
+    this.#places?.giveBack(this.#client);
   }
 }
 
@@ -206,9 +353,19 @@ export class Reader {
  * defect.
  */
 export function newStalledError(what: string, timeoutMs: number): Error {
-  const error = new Error(`the client has read nothing of the ${what} for ${timeoutMs} ms`);
+  return withoutStack(new Error(`the client has read nothing of the ${what} for ${timeoutMs} ms`));
+}
+
+function withoutStack(error: Error): Error {
   error.stack = `${error.name}: ${error.message}`;
   return error;
+}
+
+/** What ends the stream of a reader that holds more than others when all bytes are spent. */
+export function newSpentError(what: string): Error {
+  return withoutStack(
+    new Error(`the bytes for unread answers are spent, and the client has read least of the ${what}`),
+  );
 }
 
 /**
@@ -221,6 +378,7 @@ interface ConnectionEnv {
     readonly closed?: boolean;
     readonly destroyed?: boolean;
     once?(event: "close", listener: () => void): unknown;
+    destroy?(): unknown;
   };
   readonly remoteAddr?: { readonly hostname?: unknown };
   /** Settles when the response is sent, or its client has left. */
@@ -260,6 +418,11 @@ export function clientAddress(request: Request, env: unknown): string | undefine
     : Array<string>(Math.max(0, 8 - first.length - last.length)).fill("0");
   const groups = [...first, ...zeros, ...last ?? []];
   return `${groups.slice(0, 4).map((group) => group.replace(/^0+(?=.)/, "").toLowerCase()).join(":")}::/64`;
+}
+
+/** Cuts the connection of a request, where the runtime lets us. */
+export function cutConnection(env: unknown): void {
+  ((env ?? {}) as ConnectionEnv).outgoing?.destroy?.();
 }
 
 /**

@@ -5,6 +5,9 @@
 // https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/responsewriters/writers.go
 export const GZIP_LEAST_BYTES: number = 128 * 1024;
 
+/** What it takes to compress: zlib's window, its hashes and its buffers (https://zlib.net/zlib_tech.html). */
+export const GZIP_STATE_BYTES: number = 320 * 1024;
+
 /** A response whose body is compressed already. */
 export function gzipResponse(body: BodyInit, headers: Readonly<Record<string, string>>): Response {
   // Else workerd compresses it again: https://developers.cloudflare.com/workers/runtime-apis/response/#parameters

@@ -6,34 +6,37 @@ import { type Clock, monotonicNow } from "../../util/clock.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { ContentVersion } from "../content/states.ts";
-import type { Readers } from "../request/readers.ts";
+import type { Keeper, Readers } from "../request/readers.ts";
 import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
 import { PrefixableGzip } from "./gzip_prefix.ts";
 import type { ListText } from "./list_text.ts";
 
 export interface ListBodiesOptions {
-  /** How many bytes all bodies may have together; 0 keeps none. */
-  readonly maxListBodyBytes: number;
+  /** Where their bytes are counted. */
+  readonly readers: Readers;
+  /** How many bytes there may be. */
+  readonly maxBytes: number;
   readonly clock: Clock;
 }
 
 // Pages and programs that poll do so each few seconds.
 const IDLE_MS = 10_000;
-// The part of all bytes that lists of the past may take which are still being read.
+// While so many are kept, each request looks at all of them; else one a second does.
+const FEW_BODIES = 64;
+const SWEEP_MS = 1_000;
+// The part of all bytes that bodies may take which are kept no longer and still read.
 const MOST_LEFT = 1 / 16;
-// Each state of the past takes two references for each object.
-const MOST_PAST = 32;
 
 /**
  * Keeps the bodies of lists: for each form and selection the one of the present content. A body is made once,
  * while its first reader reads it, and every reader reads the same bytes; while only the list's
  * resourceVersion moves, its head is made again. It is dropped when the content of its namespace has changed,
- * when it was not requested for 10 s, and for the sake of others when there are too many bytes: the least
- * recently used first.
+ * when it was not requested for 10 s, and for the sake of readers and other bodies when all bytes are spent:
+ * the least recently used first.
  *
  * It needs no timer: what is unused is dropped at the next request, whatever that is for.
  */
-export class ListBodies {
+export class ListBodies implements Keeper {
   readonly #options: ListBodiesOptions;
   readonly #byContent = new WeakMap<Content<KubernetesObject>, Map<string, ListBody>>();
   /** The least recently used first. */
@@ -41,11 +44,13 @@ export class ListBodies {
   #bytes = 0;
   /** Those that are kept no longer and still have bytes; the oldest first. */
   readonly #left = new Set<ListBody>();
-  /** What the lists of the past that are being read take, and how many lists share it. */
-  readonly #past = new Map<object, number>();
+  #sweptMs = -Infinity;
+  /** The one that wants more bytes. */
+  #growing: ListBody | undefined;
 
   constructor(options: ListBodiesOptions) {
     this.#options = options;
+    options.readers.addKeeper(this);
   }
 
   /** The bytes of all bodies, also of those that are dropped and still read. */
@@ -75,7 +80,7 @@ export class ListBodies {
     const known = this.get(of);
     if (known?.of && isSameVersion(known.of.version, version)) return known;
     const body = new ListBody(this, text, { clock: this.#options.clock, of });
-    if (known !== undefined || this.#options.maxListBodyBytes === 0) {
+    if (known !== undefined || !this.#options.readers.keep(text.ownBytes)) {
       body.drop();
       return body;
     }
@@ -87,30 +92,20 @@ export class ListBodies {
     return body;
   }
 
-  /** A body that is not kept, for one reader; `undefined` if too many states of the past are being read. */
-  alone(text: ListText): ListBody | undefined {
-    const { past } = text;
-    if (past !== undefined) {
-      const readers = this.#past.get(past) ?? 0;
-      if (readers === 0 && this.#past.size >= MOST_PAST) return undefined;
-      this.#past.set(past, readers + 1);
-    }
-    const onClosed = () => past !== undefined && this.#leavePast(past);
-    const body = new ListBody(this, text, { clock: this.#options.clock, onClosed });
+  /** A body that is not kept, for one reader. */
+  alone(text: ListText): ListBody {
+    const body = new ListBody(this, text, { clock: this.#options.clock });
     body.drop();
     return body;
-  }
-
-  #leavePast(past: object): void {
-    const readers = this.#past.get(past)!;
-    if (readers > 1) this.#past.set(past, readers - 1);
-    else this.#past.delete(past);
   }
 
   /** Drops what is outdated, or was not requested for a while. */
   dropUnused(): void {
     if (this.#kept.size === 0) return;
-    const beforeMs = monotonicNow(this.#options.clock) - IDLE_MS;
+    const nowMs = monotonicNow(this.#options.clock);
+    if (this.#kept.size > FEW_BODIES && nowMs - this.#sweptMs < SWEEP_MS) return;
+    this.#sweptMs = nowMs;
+    const beforeMs = nowMs - IDLE_MS;
     for (const body of this.#kept) if (body.usedMs <= beforeMs || !body.isCurrent) body.drop();
   }
 
@@ -120,13 +115,11 @@ export class ListBodies {
    * @param expectedBytes How many bytes it will have in all.
    */
   take(bytes: number, of: ListBody, expectedBytes: number = bytes): boolean {
-    const { maxListBodyBytes } = this.#options;
-    if (expectedBytes > maxListBodyBytes) return false;
-    for (const body of this.#kept) {
-      if (this.#bytes + bytes <= maxListBodyBytes) break;
-      if (body !== of) body.drop();
-    }
-    if (this.#bytes + bytes > maxListBodyBytes) return false;
+    const { readers } = this.#options;
+    this.#growing = of;
+    const hasRoom = readers.hasRoom(expectedBytes) && readers.keep(bytes);
+    this.#growing = undefined;
+    if (!hasRoom) return false;
     this.#bytes += bytes;
     if (!this.#kept.has(of)) this.#leave(of);
     return true;
@@ -135,13 +128,28 @@ export class ListBodies {
   /** Bytes of a body are freed; all of them once it is neither kept nor read. */
   free(bytes: number, of: ListBody): void {
     this.#bytes -= bytes;
+    this.#options.readers.unkeep(bytes);
     if (!of.isRead) this.#left.delete(of);
+  }
+
+  dropSome(): boolean {
+    for (const body of this.#kept) {
+      if (body === this.#growing) continue;
+      body.drop();
+      return true;
+    }
+    for (const body of this.#left) {
+      if (body === this.#growing || body.chunkBytes === 0) continue;
+      body.release();
+      return true;
+    }
+    return false;
   }
 
   /** Slow readers share a body as long as all such bodies have few bytes. */
   #leave(body: ListBody): void {
     this.#left.add(body);
-    const most = this.#options.maxListBodyBytes * MOST_LEFT;
+    const most = this.#options.maxBytes * MOST_LEFT;
     let bytes = 0;
     for (const { chunkBytes } of this.#left) bytes += chunkBytes;
     for (const oldest of this.#left) {
@@ -155,7 +163,9 @@ export class ListBodies {
 
   forget(body: ListBody): void {
     if (body.isRead) this.#leave(body);
-    if (this.#kept.delete(body) && body.of) this.#byContent.get(body.of.content)?.delete(body.of.name);
+    if (!this.#kept.delete(body)) return;
+    this.#options.readers.unkeep(body.ownBytes);
+    if (body.of) this.#byContent.get(body.of.content)?.delete(body.of.name);
   }
 }
 
@@ -185,7 +195,6 @@ export class ListBody {
   readonly #budget: ListBodies;
   readonly #text: ListText;
   readonly #clock: Clock;
-  readonly #onClosed: (() => void) | undefined;
   readonly #chunks: Bytes[] = [];
   /** The first item of each chunk that was made. */
   readonly #starts: number[] = [];
@@ -207,17 +216,11 @@ export class ListBody {
   constructor(
     budget: ListBodies,
     text: ListText,
-    { clock, of, onClosed }: {
-      readonly clock: Clock;
-      readonly of?: BodyOf;
-      /** Called when a reader has come to the end, or stops. */
-      readonly onClosed?: () => void;
-    },
+    { clock, of }: { readonly clock: Clock; readonly of?: BodyOf },
   ) {
     this.#budget = budget;
     this.#text = text;
     this.#clock = clock;
-    this.#onClosed = onClosed;
     this.#revision = of?.revision ?? 0;
     this.usedMs = monotonicNow(clock);
     this.of = of;
@@ -240,6 +243,11 @@ export class ListBody {
     this.#budget.forget(this);
     this.#isKept = false;
     this.#freeUnused();
+  }
+
+  /** What it takes besides its bytes. */
+  get ownBytes(): number {
+    return this.#text.ownBytes;
   }
 
   get isRead(): boolean {
@@ -270,16 +278,10 @@ export class ListBody {
     const head = this.#head;
     this.#readers++;
     let isAttached = true;
-    let isClosed = false;
-    const detach = () => {
+    const close = () => {
       if (isAttached) this.#readers--;
       isAttached = false;
       this.#freeUnused();
-    };
-    const close = () => {
-      detach();
-      if (!isClosed) this.#onClosed?.();
-      isClosed = true;
     };
     return {
       whole: (most) => {
@@ -292,7 +294,7 @@ export class ListBody {
       },
       isLarge: () => this.#hasBytes(GZIP_LEAST_BYTES - head.bytes.byteLength, pacer),
       gzipped: () => this.#gzippedWith(head, pacer),
-      pieces: (readers) => this.#pieces(head.bytes, { readers, pacer, detach }),
+      pieces: (readers) => this.#pieces(head.bytes, { readers, pacer, detach: close }),
       close,
     };
   }

@@ -5,7 +5,7 @@ import type { Status } from "../../meta/status.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
 import { type EntityTags, notModified, OBJECT_HEADERS, VARY } from "./responses.ts";
 import type { Content } from "../content/content.ts";
-import { gzipChunks, gzipResponse } from "./gzip.ts";
+import { GZIP_STATE_BYTES, gzipChunks, gzipResponse } from "./gzip.ts";
 import type { BodyReader, Bytes, ListBodies } from "./kept_bodies.ts";
 import { type ListShape, ListText } from "./list_text.ts";
 import {
@@ -16,7 +16,7 @@ import {
   presentPlace,
   stillPlaced,
 } from "../content/selection.ts";
-import { newStalledError, type Reader, type Readers } from "../request/readers.ts";
+import { newSpentError, newStalledError, type Reader, type Readers } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
 import type { Form, View } from "../request/requested_read.ts";
 import { loadYaml } from "./yaml.ts";
@@ -63,8 +63,9 @@ export async function answerList(
   const place = placed.at === undefined ? placed : stillPlaced(content, request, placed);
   if (!("limit" in place)) return place;
   if (place.past !== undefined || view.sharedAs === undefined) {
-    const body = bodies.alone(new ListText(await cutPage(content, request, place), shape));
-    return body === undefined ? tooManyRequests() : respond(body.open(pacer), request, undefined);
+    const page = await cutPage(content, request, place);
+    if (!request.reader.take(page.bytes)) return tooManyRequests();
+    return respond(bodies.alone(new ListText(page, shape)).open(pacer), request, undefined);
   }
   const name = bodyName(request, place);
   const version = hashes.versionOf(namespace);
@@ -89,13 +90,18 @@ async function respond(
   body: BodyReader,
   request: ListAnswerRequest,
   tag: string | undefined,
-): Promise<Response> {
-  const { pacer, state: { readers }, form: { gzip, mediaType } } = request;
+): Promise<Response | Status> {
+  const { pacer, reader, state: { readers }, form: { gzip, mediaType } } = request;
   const headers = { ...OBJECT_HEADERS[mediaType], ...VARY, ...(tag !== undefined && { ETag: tag }) };
   const close = () => body.close();
   try {
     if (pacer.isDue) await pacer.rest();
     const whole = body.whole(SMALL_LIST);
+    // A stream has one piece at a time.
+    if (!reader.take(whole?.byteLength ?? readers.sharedListPieceLength)) {
+      body.close();
+      return tooManyRequests();
+    }
     if (whole !== undefined) return new Response(whole, { headers });
     if (!gzip || !await body.isLarge()) {
       return new Response(streamOf(body.pieces(readers), close, request), { headers });
@@ -105,6 +111,10 @@ async function respond(
       return gzipResponse(streamOf(chunks.values(), close, request), headers);
     }
     const pieces = body.pieces(readers);
+    // It costs more memory than the list without it.
+    if (!readers.hasRoom(GZIP_STATE_BYTES) || !reader.take(GZIP_STATE_BYTES)) {
+      return new Response(streamOf(pieces, close, request), { headers });
+    }
     const compressed = gzipChunks(async () => {
       if (pacer.isDue) await pacer.rest();
       return pieces.next().value;
@@ -135,14 +145,22 @@ function streamOf(
     close();
     release();
   };
+  const { onSpent } = reader;
+  const breakOff = (controller: ReadableStreamDefaultController, error: Error) => {
+    end();
+    controller.error(error);
+  };
   const awaitReader = (controller: ReadableStreamDefaultController) => {
-    timer = clock.setTimeout(() => {
-      end();
-      controller.error(newStalledError("list", writeTimeoutMs));
-    }, writeTimeoutMs);
+    timer = clock.setTimeout(
+      () => breakOff(controller, newStalledError("list", writeTimeoutMs)),
+      writeTimeoutMs,
+    );
   };
   return new ReadableStream({
-    start: awaitReader,
+    start(controller) {
+      awaitReader(controller);
+      reader.onSpent = () => isEnded ? onSpent() : breakOff(controller, newSpentError("list"));
+    },
     async pull(controller) {
       clock.clearTimeout(timer);
       if (pacer.isDue) await pacer.rest();

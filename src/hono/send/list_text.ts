@@ -17,6 +17,7 @@ export interface ListShape {
 
 // The library makes a node of each value.
 const YAML_WEIGHT = 64;
+const TEXT_BYTES = 2 * 1024;
 
 /**
  * Writes a page as text, in pieces that end after an item, so that it never is in memory as a whole: first
@@ -31,8 +32,8 @@ export class ListText {
   readonly isLasting: boolean;
   /** What a character takes, against one of JSON. */
   readonly weight: number;
-  /** The memory that it shares with other lists of the past; `undefined` if it takes little. */
-  readonly past: object | undefined;
+  /** About how many bytes it takes itself, with a body that is made of it, also where it is a list of nothing. */
+  readonly ownBytes: number;
   next: number;
   isDone = false;
 
@@ -45,7 +46,7 @@ export class ListText {
     this.resourceVersion = page.resourceVersion;
     this.isLasting = shape.yaml === undefined;
     this.weight = this.isLasting ? 1 : YAML_WEIGHT;
-    this.past = page.past;
+    this.ownBytes = TEXT_BYTES + page.bytes;
   }
 
   /** What comes before the first piece, at a version of the same content. */

@@ -1,12 +1,15 @@
 /** Answers to gets. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
+import type { Status } from "../../meta/status.ts";
 import type { Held } from "../../store/holding.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
 import { type EntityTags, notModified, OBJECT_HEADERS, VARY } from "./responses.ts";
 import { indentedText, matchesTag } from "../../protocol/responses.ts";
 import type { Content } from "../content/content.ts";
 import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "./gzip.ts";
+import type { Reader } from "../request/readers.ts";
+import { tooManyRequests } from "../request/refusals.ts";
 import type { Form, View } from "../request/requested_read.ts";
 import { loadYaml } from "./yaml.ts";
 
@@ -15,6 +18,7 @@ export interface ObjectAnswerRequest {
   readonly view: View;
   readonly form: Form;
   readonly tags: EntityTags;
+  readonly reader: Reader;
 }
 
 /** The answer to a get. It is 304 if the client has the object already, which is then not opened. */
@@ -22,7 +26,7 @@ export async function answerObject(
   content: Content<KubernetesObject>,
   held: Held<KubernetesObject>,
   request: ObjectAnswerRequest,
-): Promise<Response> {
+): Promise<Response | Status> {
   const { key, view, form: { mediaType, pretty, gzip, ifNoneMatch } } = request;
   const tag = view.sharedAs === undefined
     ? undefined
@@ -31,6 +35,7 @@ export async function answerObject(
   const headers = { ...OBJECT_HEADERS[mediaType], ...VARY, ...(tag !== undefined && { ETag: tag }) };
   const json = objectText(content, held, { view, pretty: pretty && mediaType === "application/json" });
   const text = mediaType === "application/yaml" ? (await loadYaml()).document(json) : json;
+  if (!request.reader.take(text.length)) return tooManyRequests();
   // A text has at least as many bytes as characters.
   if (!gzip || text.length < GZIP_LEAST_BYTES) return new Response(text, { headers });
   return gzipResponse(await gzipBytes(encodeUtf8(text)), headers);

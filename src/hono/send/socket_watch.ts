@@ -8,6 +8,7 @@ import { Utf8Stream } from "../../util/bytes.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { Deque } from "../../util/collections.ts";
 import type { ServerWebSocket, UpgradeWebSocket } from "../../util/serving.ts";
+import type { Reader } from "../request/readers.ts";
 import { socketProtocolOf } from "../request/cors.ts";
 
 export interface SocketWatchOptions {
@@ -15,6 +16,8 @@ export interface SocketWatchOptions {
   readonly bufferBytes: number;
   /** How long the client may take to open the socket, and to read what waits in it. */
   readonly writeTimeoutMs: number;
+  /** For whom what waits is counted. */
+  readonly reader: Pick<Reader, "take" | "give">;
 }
 
 const NORMAL = 1_000;
@@ -87,7 +90,12 @@ export class SocketWatch {
           this.#unread.add(message);
           this.#allowed++;
           this.#socket.send(message);
-          if (this.#unread.isFull && !await this.#hasDrained()) return this.#close(TRY_AGAIN_LATER);
+          if (!this.#unread.isFull) continue;
+          const { reader } = this.#options;
+          const { amount } = this.#unread;
+          const hasDrained = reader.take(amount) && await this.#hasDrained();
+          reader.give(amount);
+          if (!hasDrained) return this.#close(TRY_AGAIN_LATER);
         }
       }
     } catch {

@@ -9,6 +9,7 @@ import { encodeUtf8 } from "../../util/bytes.ts";
 import { Outlet, type OutletUser } from "./outlet.ts";
 import {
   MOST_PIECE,
+  newSpentError,
   newStalledError,
   type OpenWatch,
   type Reader,
@@ -125,6 +126,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#outlet = new Outlet(this);
     this.#group = watchers.groups.join({ view, selection, allowBookmarks });
     reader.keep();
+    reader.onSpent = () => this.#disconnect(newSpentError("watch"));
     readers.watches.add(this);
     this.#life = new WatchLife(this, { ...rest, permission });
     watchers.attach(this);
@@ -167,7 +169,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
 
   heartbeat(): void {
     this.#isHeartbeatDue = true;
-    if (this.#isUnread()) this.#disconnect();
+    if (this.#isUnread()) this.#disconnect(this.#newStalledError());
     else this.#watchers.fanOut.ready(this);
   }
 
@@ -199,7 +201,6 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#isOpen = false;
     this.#waiting?.abort();
     this.#initial = undefined;
-    this.#request.readers.buffered(-this.#outlet.queuedBytes);
     this.#watchers.detach(this);
     this.#watchers.groups.leave(this.#group);
     this.#life.close();
@@ -210,7 +211,9 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
 
   onQueued(bytes: number): void {
     if (!this.#isOpen) return;
-    this.#request.readers.buffered(bytes);
+    const { reader } = this.#request;
+    if (bytes < 0) reader.give(-bytes);
+    else if (!reader.take(bytes)) return this.#disconnect(newSpentError("watch"));
     if (bytes > 0 || !this.#isBlocked || !this.#hasRoom()) return;
     this.#isBlocked = false;
     if (this.isReady) this.#watchers.fanOut.ready(this);
@@ -227,7 +230,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   #hasRoom(): boolean {
     const { readers, bufferBytes } = this.#request;
     const { queuedBytes } = this.#outlet;
-    return queuedBytes === 0 || (queuedBytes < bufferBytes && readers.hasRoom);
+    return queuedBytes === 0 || (queuedBytes < bufferBytes && readers.hasSpare);
   }
 
   /**
@@ -253,14 +256,19 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
       this.#stallTimer = undefined;
       if (!this.#isBlocked) return;
       if (this.#outlet.leftBytes > leftBytes) this.#awaitReader();
-      else this.#disconnect();
+      else this.#disconnect(this.#newStalledError());
     }, writeTimeoutMs);
   }
 
-  /** The reader reads nothing. What waits is dropped, too. */
-  #disconnect(): void {
-    this.#outlet.error(newStalledError("watch", this.#request.writeTimeoutMs));
+  #newStalledError(): Error {
+    return newStalledError("watch", this.#request.writeTimeoutMs);
+  }
+
+  /** The reader reads nothing, or too little. What waits is dropped, too. */
+  #disconnect(reason: Error): void {
+    if (!this.#isOpen) return;
     this.onGone();
+    this.#outlet.error(reason);
   }
 
   #stopAwaiting(): void {

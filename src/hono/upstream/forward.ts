@@ -22,7 +22,8 @@ import { WatchLife } from "../send/watch_life.ts";
 export interface ForwardedResource {
   readonly resource: ApiResource;
   readonly fetch: (request: Request) => Response | Promise<Response>;
-  readonly logger: Logger;
+  /** Of failures of single requests. */
+  readonly logger: Pick<Logger, "warn">;
 }
 
 export interface ForwardRequest {

@@ -11,7 +11,7 @@ import { encodeUtf8, wholeBody } from "../../util/bytes.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { textHash } from "../../util/hash.ts";
-import { MOST_PIECE } from "../request/readers.ts";
+import { type Keeper, MOST_PIECE, type Readers } from "../request/readers.ts";
 import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "../send/gzip.ts";
 import { GUARD_HEADERS, VARY } from "../send/responses.ts";
 
@@ -30,6 +30,8 @@ export type FetchOpenApi = (
 export interface OpenApiOptions {
   readonly fetch: FetchOpenApi | undefined;
   readonly resources: readonly ApiResource[];
+  /** Where the bytes of what is kept are counted. */
+  readonly readers: Readers;
   readonly clock: Clock;
 }
 
@@ -40,6 +42,8 @@ interface Kept {
   readonly bytes: Uint8Array<ArrayBuffer>;
   gzipped: Uint8Array<ArrayBuffer> | undefined;
   checkedMs: number;
+  /** What is counted for it: 0 while it is not kept. */
+  keptBytes: number;
 }
 
 // How long a document is served before it is revalidated.
@@ -47,14 +51,13 @@ const FRESH_MS = 10_000;
 const FETCH_TIMEOUT_MS = 30_000;
 // kube-apiserver's document of version 2 has 2.3 MB; many custom resources make it several times as long.
 const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024;
-const MAX_KEPT_BYTES = 64 * 1024 * 1024;
 
 /**
  * Answers requests for OpenAPI documents: `/openapi/v2`, `/openapi/v3` and the documents that it names, as
  * JSON. Documents are fetched when they are requested, once for all readers, and revalidated with their
  * `ETag`. If the API server does not answer, the last known document is served.
  */
-export class OpenApi {
+export class OpenApi implements Keeper {
   readonly #options: OpenApiOptions;
   /** The least recently used first. */
   readonly #kept = new Map<string, Kept>();
@@ -64,6 +67,7 @@ export class OpenApi {
 
   constructor(options: OpenApiOptions) {
     this.#options = options;
+    options.readers.addKeeper(this);
     this.#groupVersions = new Set(options.resources.map(groupVersionPath));
     this.#served = JSON.stringify(options.resources.map((resource) => [
       groupVersionPath(resource),
@@ -122,8 +126,12 @@ export class OpenApi {
     if (kept.bytes.length < GZIP_LEAST_BYTES || !prefersGzip(c.req.header("Accept-Encoding"))) {
       return new Response(piecesOf(kept.bytes), { headers: typed });
     }
-    kept.gzipped ??= await gzipBytes(kept.bytes);
-    return gzipResponse(piecesOf(kept.gzipped), typed);
+    const gzipped = kept.gzipped ?? await gzipBytes(kept.bytes);
+    if (kept.gzipped === undefined && kept.keptBytes > 0 && this.#options.readers.keep(gzipped.length)) {
+      kept.gzipped = gzipped;
+      kept.keptBytes += gzipped.length;
+    }
+    return gzipResponse(piecesOf(gzipped), typed);
   }
 
   #get(path: string): Promise<Kept | Status> | Kept {
@@ -201,6 +209,7 @@ export class OpenApi {
       bytes: encodeUtf8(json),
       gzipped: undefined,
       checkedMs,
+      keptBytes: 0,
     };
   }
 
@@ -220,15 +229,27 @@ export class OpenApi {
   }
 
   #keep(path: string, next: Kept): void {
-    this.#kept.delete(path);
+    this.#drop(path);
+    const { length } = next.bytes;
+    if (!this.#options.readers.keep(length)) return;
+    next.keptBytes = length;
     this.#kept.set(path, next);
-    let bytes = 0;
-    for (const { bytes: { length } } of this.#kept.values()) bytes += length;
-    for (const [oldest, { bytes: { length } }] of this.#kept) {
-      if (bytes <= MAX_KEPT_BYTES) return;
-      this.#kept.delete(oldest);
-      bytes -= length;
+  }
+
+  #drop(path: string): void {
+    const kept = this.#kept.get(path);
+    if (kept === undefined) return;
+    this.#kept.delete(path);
+    this.#options.readers.unkeep(kept.keptBytes);
+    kept.keptBytes = 0;
+  }
+
+  dropSome(): boolean {
+    for (const path of this.#kept.keys()) {
+      this.#drop(path);
+      return true;
     }
+    return false;
   }
 }
 

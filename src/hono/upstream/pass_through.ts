@@ -7,16 +7,16 @@
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { type LinkedAbort, linkedAbort } from "../../util/abort.ts";
-import type { Clock } from "../../util/clock.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
-import type { Logger } from "../../util/logger.ts";
+import { limitedLogger, type Logger } from "../../util/logger.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { wholeBody } from "../../util/bytes.ts";
 import { unauthorized, type UserInfo } from "../request/gate.ts";
 import { bearerTokenOf } from "../request/bearer_tokens.ts";
 import { uniqueTag } from "../send/watch_answer.ts";
-import type { OpenWatch, Reader, Readers } from "../request/readers.ts";
-import { noTunnel } from "../request/refusals.ts";
+import { newSpentError, type OpenWatch, type Reader, type Readers } from "../request/readers.ts";
+import { noTunnel, tooManyRequests } from "../request/refusals.ts";
 import { GUARD_HEADERS, malformedPath } from "../send/responses.ts";
 import { answerInTime } from "./forward.ts";
 
@@ -107,14 +107,18 @@ export class PassThrough {
   /** Without a slash at its end. */
   readonly #basePath: string;
   readonly #hasOwnReaders: boolean;
-  readonly #logger: Logger;
+  readonly #logger: Pick<Logger, "warn">;
 
   /**
    * @throws {TypeError} The server is no https URL, or has a user, password, query or fragment; or another option is wrong.
    */
   constructor(
     options: PassThroughOptions,
-    { hasAuthenticate, logger }: { readonly hasAuthenticate: boolean; readonly logger: Logger },
+    { hasAuthenticate, logger, clock }: {
+      readonly hasAuthenticate: boolean;
+      readonly logger: Logger;
+      readonly clock: Clock;
+    },
   ) {
     this.#options = options;
     this.#server = checkServer(options);
@@ -125,7 +129,7 @@ export class PassThrough {
     const { pathname } = this.#server;
     this.#basePath = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
     this.#hasOwnReaders = hasAuthenticate && options.clusterTokens !== true;
-    this.#logger = logger;
+    this.#logger = limitedLogger(logger, () => monotonicNow(clock));
   }
 
   /** Whether a request carries something that can be sent on. */
@@ -150,7 +154,10 @@ export class PassThrough {
     const headers = headersOf(c, token);
     if ("code" in headers) return headers as Status;
     const sent = c.req.raw.body;
-    const body = sent === null ? undefined : await wholeBody(sent.getReader(), MAX_BODY_BYTES);
+    const take = (bytes: number) => request.reader.take(bytes) || !(isSpent = true);
+    let isSpent = false;
+    const body = sent === null ? undefined : await wholeBody(sent.getReader(), MAX_BODY_BYTES, take);
+    if (isSpent) return tooManyRequests();
     if (sent !== null && body === undefined) {
       return newStatus(413, "RequestEntityTooLarge", `Request entity too large: limit is ${MAX_BODY_BYTES}`);
     }
@@ -250,7 +257,12 @@ export class PassThrough {
     };
     const stopTimer = afterLimit(request, () => stop());
     const release = request.reader.hold();
-    const { stream, stop } = passedBody(response.body, { end, abort: () => link.abort() });
+    const { stream, stop, breakOff } = passedBody(response.body, {
+      end,
+      abort: () => link.abort(),
+      reader: request.reader,
+    });
+    request.reader.onSpent = breakOff;
     const open: OpenWatch = { user: request.user, stop };
     request.readers.watches.add(open);
     if (!headers.has("ETag")) headers.set("ETag", uniqueTag());
@@ -275,9 +287,19 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** A body as it arrives; where one side ends it, the other side's connection ends too. */
 function passedBody(
   body: ReadableStream<Uint8Array>,
-  { end, abort }: { readonly end: () => void; readonly abort: () => void },
-): { readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>; readonly stop: () => void } {
+  { end, abort, reader: holder }: {
+    readonly end: () => void;
+    readonly abort: () => void;
+    readonly reader: Reader;
+  },
+): {
+  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
+  readonly stop: () => void;
+  /** The same, so that its reader sees that something is missing. */
+  readonly breakOff: () => void;
+} {
   const reader = body.getReader();
+  let unread = 0;
   let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
   const close = () => {
     if (controller === undefined) return;
@@ -295,9 +317,14 @@ function passedBody(
     },
     async pull(own) {
       try {
+        holder.give(unread);
         const { done, value } = await reader.read();
         if (controller === undefined) return;
-        if (!done) return own.enqueue(value as Uint8Array<ArrayBuffer>);
+        if (!done) {
+          unread = value.byteLength;
+          if (!holder.take(unread)) return breakOff();
+          return own.enqueue(value as Uint8Array<ArrayBuffer>);
+        }
         close();
         own.close();
       } catch (error) {
@@ -313,7 +340,12 @@ function passedBody(
     drop();
     open?.close();
   };
-  return { stream, stop };
+  const breakOff = () => {
+    const open = controller;
+    drop();
+    open?.error(newSpentError("answer"));
+  };
+  return { stream, stop, breakOff };
 }
 
 function checkServer({ server, fetch, writes, clusterTokens }: PassThroughOptions): URL {

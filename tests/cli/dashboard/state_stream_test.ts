@@ -35,7 +35,7 @@ function newStream() {
     maxRequests: 100,
     maxWatches: 100,
     maxWatchesPerClient: 100,
-    maxBufferedBytes: 1e6,
+    maxReaderBytes: 1e6,
   });
   const permission: Permission = { user: undefined, renew: () => Promise.resolve(permission) };
   /** Opens a stream as the answer to a request, which has ended then. */

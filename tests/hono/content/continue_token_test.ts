@@ -288,6 +288,7 @@ describe("readApi, a state of the past", () => {
       resources: [{ informer: pods, resource: "v1/pods" }],
       allowAnonymous: true,
       writeTimeoutMs: Infinity,
+      maxReaderBytes: 8 * 1024 * 1024,
     });
     const bodies: ReadableStream[] = [];
     let refused: Response | undefined;

@@ -52,6 +52,25 @@ async function until(isSo: () => boolean): Promise<void> {
 
 const withToken = (token: string) => ({ headers: { Authorization: `Bearer ${token}` } });
 
+describe("readApi while its hooks fail", () => {
+  it("logs a few lines a minute, and says how many more requests were refused", async () => {
+    const lines: string[] = [];
+    const logger = { ...silentLogger, error: (message: string) => void lines.push(message) };
+    const clock = new FakeClock();
+    const away = () => Promise.reject(new Error("connection refused"));
+    for (const hooks of [{ authenticate: away, authorize: () => true }, { authorize: away }]) {
+      const api = apiOf({ ...hooks, clock, logger });
+      const status = "authenticate" in hooks ? 401 : 500;
+      for (let i = 0; i < 200; i++) assert.equal((await api.request(`/api/v1/pods/${i}`)).status, status);
+      assert.equal(lines.length, 10);
+      await clock.advance(60_000);
+      await api.request("/api/v1/pods");
+      assert.match(lines[10], /connection refused.*190 failures of requests before/);
+      assert.equal(lines.splice(0).length, 11);
+    }
+  });
+});
+
 describe("allowNamespaces", () => {
   /** Every way around it that there is. */
   const ELSEWHERE = [

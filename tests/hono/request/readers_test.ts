@@ -301,9 +301,9 @@ describe("Readers, the bytes that wait for them,", () => {
   it("is made in turns: timers and the network continue while many read", async () => {
     const watch = "/api/v1/pods?watch=1&allowWatchBookmarks=1";
     // To send kept bytes takes a tenth of the time that it takes to make them.
-    const cases = [["/api/v1/pods", 0, 1], ["/api/v1/pods", 1e9, 10], [watch, 0, 1]] as const;
-    for (const [path, maxListBodyBytes, share] of cases) {
-      const { api } = apiOf(manyPods(3_000), { maxListBodyBytes });
+    const cases = [["/api/v1/pods", 3e6, 1], ["/api/v1/pods", 1e9, 10], [watch, 3e6, 1]] as const;
+    for (const [path, maxReaderBytes, share] of cases) {
+      const { api } = apiOf(manyPods(3_000), { maxReaderBytes });
       let bytes = 0;
       let most = 0;
       let isOver = false;
@@ -353,8 +353,8 @@ describe("Readers, the bytes that wait for them,", () => {
     }
   });
 
-  it("is one chunk each where all together have too much, and no reader waits for another", async () => {
-    const { api } = apiOf(manyPods(500), { maxBufferedBytes: 1, watchBufferBytes: 1_000_000 });
+  it("is one chunk each where all together have much, and no reader waits for another", async () => {
+    const { api } = apiOf(manyPods(500), { maxReaderBytes: 100_000, watchBufferBytes: 1_000_000 });
     const open = () => api.request("/api/v1/pods?watch=1&allowWatchBookmarks=1");
     const never = await open();
     const reads = await open();
@@ -367,5 +367,59 @@ describe("Readers, the bytes that wait for them,", () => {
     }
     await reader.cancel();
     assert.ok((await never.body!.getReader().read()).value!.byteLength < 100_000);
+  });
+
+  it("is bounded by maxReaderBytes: the largest answers of the client that has most end first", async () => {
+    const { api, informer } = apiOf(manyPods(2_000), { maxReaderBytes: 1_000_000 });
+    const list = (address: string) => api.request("/api/v1/pods", {}, from(address));
+    // Reads a little now and then, while another client reads nothing of anything.
+    const good = (await list("good")).body!.getReader();
+    await good.read();
+    const unread: Response[] = [];
+    const statuses = new Set<number>();
+    for (let i = 0; i < 300; i++) {
+      const response = await api.request(
+        i % 2 === 0 ? "/api/v1/pods" : "/api/v1/pods?watch=1",
+        {},
+        from("bad"),
+      );
+      statuses.add(response.status);
+      if (response.status === 200) unread.push(response);
+      else {
+        assert.equal(response.headers.get("Retry-After"), "1");
+        await response.text();
+      }
+      if (i % 10 === 0) informer.put(object("shop/pod-00000", 30_001 + i, { spec: { text: "y" } }));
+      await settle();
+    }
+    let endedCount = 0;
+    for (const response of unread) await waiting([response]).catch(() => endedCount++);
+    assert.ok(endedCount > 0 && endedCount < unread.length, `${endedCount} of ${unread.length}`);
+    for (let read = await good.read(); !read.done; read = await good.read());
+    const last = await list("good");
+    assert.equal(JSON.parse(await last.text()).items.length, 2_000);
+    assert.deepEqual([...statuses].sort(), [200, 429]);
+  });
+
+  it("ends watches of the client that has most, which resume where they were", async () => {
+    const { api, informer } = apiOf(manyPods(3), { maxReaderBytes: 300_000 });
+    const open = (address: string) => api.request(`${WATCH}&allowWatchBookmarks=1`, {}, from(address));
+    const watches: Response[] = [];
+    for (let i = 0; i < 10; i++) watches.push(await open("slow"));
+    informer.put(object("shop/pod-00001", 30_001, { spec: { text: "x".repeat(50_000) } }));
+    await settle();
+    const list = await api.request("/api/v1/pods", {}, from("other"));
+    assert.equal(JSON.parse(await list.text()).items.length, 3);
+    const ends = await Promise.all(watches.map(async ({ body }) => {
+      const reader = body!.getReader();
+      const { value } = await reader.read().catch((error: Error) => ({ value: error.message }));
+      await reader.cancel().catch(() => {});
+      return typeof value === "string" ? value : "read";
+    }));
+    const ended = "the bytes for unread answers are spent, and the client has read least of the watch";
+    assert.deepEqual(new Set(ends), new Set(["read", ended]));
+    const again = (await open("slow")).body!.getReader();
+    assert.match(new TextDecoder().decode((await again.read()).value), /"MODIFIED"/);
+    await again.cancel();
   });
 });
