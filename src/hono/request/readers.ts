@@ -135,9 +135,12 @@ export class Readers {
     this.#keepers.push(keeper);
   }
 
-  /** Counts bytes that are kept for the next readers; `false` if there is no room, also where all drop something. */
-  keep(bytes: number): boolean {
-    if (!this.hasRoom(bytes)) return false;
+  /**
+   * Counts bytes that are kept for the next readers. `false` if there is no room, whatever is dropped, or none for
+   * all that is expected.
+   */
+  keep(bytes: number, expectedBytes: number = bytes): boolean {
+    if (!this.hasRoom(expectedBytes)) return false;
     while (this.#freeBytes < bytes) if (!this.#dropSome()) return false;
     this.#keptBytes += bytes;
     return true;

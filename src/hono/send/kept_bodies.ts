@@ -80,7 +80,7 @@ export class ListBodies implements Keeper {
     const known = this.get(of);
     if (known?.of && isSameVersion(known.of.version, version)) return known;
     const body = new ListBody(this, text, { clock: this.#options.clock, of });
-    if (known !== undefined || !this.#options.readers.keep(text.ownBytes)) {
+    if (known !== undefined) {
       body.drop();
       return body;
     }
@@ -117,7 +117,7 @@ export class ListBodies implements Keeper {
   take(bytes: number, of: ListBody, expectedBytes: number = bytes): boolean {
     const { readers } = this.#options;
     this.#growing = of;
-    const hasRoom = readers.hasRoom(expectedBytes) && readers.keep(bytes);
+    const hasRoom = readers.keep(bytes, expectedBytes);
     this.#growing = undefined;
     if (!hasRoom) return false;
     this.#bytes += bytes;
@@ -163,9 +163,7 @@ export class ListBodies implements Keeper {
 
   forget(body: ListBody): void {
     if (body.isRead) this.#leave(body);
-    if (!this.#kept.delete(body)) return;
-    this.#options.readers.unkeep(body.ownBytes);
-    if (body.of) this.#byContent.get(body.of.content)?.delete(body.of.name);
+    if (this.#kept.delete(body) && body.of) this.#byContent.get(body.of.content)?.delete(body.of.name);
   }
 }
 
@@ -243,11 +241,6 @@ export class ListBody {
     this.#budget.forget(this);
     this.#isKept = false;
     this.#freeUnused();
-  }
-
-  /** What it takes besides its bytes. */
-  get ownBytes(): number {
-    return this.#text.ownBytes;
   }
 
   get isRead(): boolean {
@@ -347,9 +340,10 @@ export class ListBody {
     const chunk = encodeUtf8(text);
     pacer.spendText(chunk.byteLength * this.#text.weight);
     this.#chunks.push(chunk);
-    const bytes = this.#bytes + chunk.byteLength;
+    const own = chunk.byteLength + (index === 0 ? this.#text.ownBytes : 0);
+    const bytes = this.#bytes + own;
     const expectedBytes = isAlone ? bytes : bytes / this.#text.progress;
-    if (this.#budget.take(chunk.byteLength, this, expectedBytes)) this.#bytes = bytes;
+    if (this.#budget.take(own, this, expectedBytes)) this.#bytes = bytes;
     else this.#isFull = true;
     if (isAlone && bytes >= GZIP_LEAST_BYTES) this.#isFull = true;
     if (this.#isFull) this.drop();
