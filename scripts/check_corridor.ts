@@ -29,7 +29,7 @@ interface Corridor {
 const CEILINGS: Record<Way, Record<Road, Corridor>> = {
   handler: { default: { files: 24, openings: 45 }, serve: { files: 26, openings: 52 } },
   watcher: { default: { files: 29, openings: 54 }, serve: { files: 30, openings: 59 } },
-  list: { default: { files: 25, openings: 52 }, serve: { files: 26, openings: 52 } },
+  list: { default: { files: 25, openings: 54 }, serve: { files: 26, openings: 54 } },
 };
 
 /** What the design aims at, on both roads. */
