@@ -156,7 +156,7 @@ if (import.meta.main) {
   start(300, "unread connections", neverRead);
   start(100, "connections with random tokens", tokens);
   start(40, "searching connections", search);
-  start(50, "connections with tiny chunks", tinyChunks);
+  start(5, "connections with tiny chunks", tinyChunks);
   start(20, "connections with distinct selectors", selectors);
   start(20, "connections with HEAD", heads);
   start(20, "connections with frames", frames);

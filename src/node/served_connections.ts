@@ -212,7 +212,7 @@ function limitPieces(incoming: IncomingMessage & { _dumped?: boolean }): void {
   incoming.push = (piece: Uint8Array | null, encoding?: BufferEncoding) => {
     bytes += piece?.length ?? 0;
     if (++pieces <= FEW_PIECES || bytes >= pieces * LEAST_PIECE) return push.call(incoming, piece, encoding);
-    // As of a request whose body nobody wants: the parser hands over no more of it.
+    // As of a request whose body is not wanted: the parser hands over no more of it.
     incoming._dumped = true;
     cutOff(incoming.socket);
     return false;

@@ -79,7 +79,7 @@ interface Account {
   bytes: number;
 }
 
-// So much of all bytes is free again once they were spent, so that not every further byte ends somebody.
+// So much of all bytes is free again once they were spent, so that not every further byte ends an answer.
 const LEFT_FREE = 1 / 64;
 const MUCH_MORE = 2;
 // While less of all bytes is held, streams are filled before their readers want more.
@@ -214,7 +214,7 @@ export class Readers {
 
   /**
    * Ends the largest answers of the client that has most, one after the other, until there is room. `false`
-   * where nobody has much more than the one that wants more: it must not end others like it.
+   * where no client has much more than the one that wants more: it must not end others like it.
    */
   #makeRoom(reader: Reader, bytes: number): boolean {
     const own = this.#accounts.get(reader.client ?? reader);
@@ -302,7 +302,7 @@ export class Reader {
 
   /**
    * Bytes are held for it, until {@linkcode Reader.give} or its end. `false`, and they are not counted: all
-   * are spent, and nobody has more than it would have. It must wait, be refused, or end.
+   * are spent, and no reader has much more than it would have. It must wait, be refused, or end.
    */
   take(bytes: number): boolean {
     return !this.#isEnded && this.#readers.take(this, bytes);

@@ -372,7 +372,7 @@ describe("Readers, the bytes that wait for them,", () => {
   it("is bounded by maxReaderBytes: the largest answers of the client that has most end first", async () => {
     const { api, informer } = apiOf(manyPods(2_000), { maxReaderBytes: 1_000_000 });
     const list = (address: string) => api.request("/api/v1/pods", {}, from(address));
-    // Reads a little now and then, while another client reads nothing of anything.
+    // Reads a little at first, while another client reads nothing of anything.
     const good = (await list("good")).body!.getReader();
     await good.read();
     const unread: Response[] = [];
