@@ -75,6 +75,9 @@ export class TreeNode implements Target {
   /** How often it was started without everything that its readers had seen. */
   histories = 0;
   #remembers = false;
+  /** How often it has ended so that the next start lacks something. */
+  #losses = 0;
+  #lossesAbove = 0;
 
   constructor(config: NodeConfig, upstream: Target, world: NodeWorld) {
     this.config = config;
@@ -139,7 +142,10 @@ export class TreeNode implements Target {
   /** Starts it. */
   start(): void {
     if (this.#life !== undefined) return;
-    if (!this.#remembers) this.histories++;
+    const above = this.#upstream instanceof TreeNode ? this.#upstream.losses : 0;
+    // A node that starts behind one that went back cannot know whether their origin was restored.
+    if (!this.#remembers || above !== this.#lossesAbove) this.histories++;
+    this.#lossesAbove = above;
     this.#upstreams.add(this.#upstream);
     this.#life = new Life(this.config, this.#upstream, {
       world: this.#world,
@@ -160,7 +166,7 @@ export class TreeNode implements Target {
     life.kill();
     this.link.vanish(how);
     this.#disk?.suffer(fate);
-    this.#remembers = fate === "kept" && this.config.saves === "in the turn";
+    this.#remember(fate === "kept" && this.config.saves === "in the turn");
   }
 
   /** Ends it in good order. */
@@ -171,7 +177,17 @@ export class TreeNode implements Target {
     if (this.#life !== life) return;
     this.#life = undefined;
     this.#disk?.suffer(fate);
-    this.#remembers = fate === "kept" && this.config.saves !== "none";
+    this.#remember(fate === "kept" && this.config.saves !== "none");
+  }
+
+  #remember(remembers: boolean): void {
+    this.#remembers = remembers;
+    if (!remembers) this.#losses++;
+  }
+
+  /** How often it, or a node that it reflects, has ended so that the next start lacks something. */
+  get losses(): number {
+    return this.#losses + (this.#upstream instanceof TreeNode ? this.#upstream.losses : 0);
   }
 
   /**

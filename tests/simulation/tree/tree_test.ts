@@ -27,6 +27,7 @@ const FOUND = [
   263537414,
   696329594,
   162879168,
+  227232962,
 ];
 
 describe("simulateTree", () => {
