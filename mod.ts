@@ -59,7 +59,6 @@ export {
 export { fieldIndex, ownerIndex } from "./src/store/index_func.ts";
 export { LABEL_INDEX, labelIndexFunc } from "./src/store/index_func.ts";
 export { shortTexts } from "./src/store/texts.ts";
-export { texts } from "./src/store/texts.ts";
 export {
   deletionHandlingMetaNamespaceKey,
   type KeyFunc,

@@ -11,6 +11,7 @@ import {
   type Clock,
   type Cluster,
   type KubernetesObject,
+  metaNamespaceKey,
   newCluster,
   SharedIndexInformer,
   splitMetaNamespaceKey,
@@ -38,12 +39,12 @@ export async function runController(
   const informer = new SharedIndexInformer<Pod>(pods, { clock });
   const queue = new RateLimitingQueue<string>(defaultControllerRateLimiter({ clock }), { clock });
 
-  // Handlers only enqueue keys, so heads are enough. A key that is added several times before a worker takes it comes out once.
+  // Handlers only enqueue keys. A key that is added several times before a worker takes it comes out once.
   const handler = informer.addEventHandler({
-    onAdd: ({ key }) => queue.add(key),
-    onUpdate: (_old, { key }) => queue.add(key),
+    onAdd: (pod) => queue.add(metaNamespaceKey(pod)),
+    onUpdate: (_old, pod) => queue.add(metaNamespaceKey(pod)),
     onDelete: ({ key }) => queue.add(key),
-  }, { receives: "heads" });
+  });
 
   // Compares the actual with the desired state, and writes the difference. It reads the newest state, whatever the event was.
   async function reconcile(key: string): Promise<void> {

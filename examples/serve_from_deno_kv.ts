@@ -1,13 +1,7 @@
 // A read API that is warm from its first request, and while the API server is away: its content is kept in Deno KV.
 // Beside `kubectl proxy`: deno run --allow-net --unstable-kv examples/serve_from_deno_kv.ts
 // and then: curl -i http://127.0.0.1:8000/api/v1/namespaces/shop/services
-import {
-  type Cluster,
-  type KubernetesObject,
-  newCluster,
-  SharedIndexInformer,
-  texts,
-} from "@listwatch/cache";
+import { type Cluster, type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
 import { allowNamespaces, readApi } from "@listwatch/cache/hono";
 import { type DenoKv, denoKvSnapshot } from "@listwatch/cache/snapshots";
 
@@ -18,7 +12,6 @@ export function newApp(cluster: Cluster, kv: DenoKv, signal: AbortSignal): {
   readonly finished: Promise<void>;
 } {
   const services = new SharedIndexInformer(cluster.resource<KubernetesObject>("v1/services"), {
-    storage: texts(),
     snapshot: denoKvSnapshot(kv, { prefix: ["listwatch", "services"] }),
   });
   // Until the API server has confirmed what was saved, answers have `Cache-Synced: false`, `Age` and a `Warning`.

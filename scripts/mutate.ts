@@ -19,7 +19,6 @@ const ROOT = new URL("..", import.meta.url).pathname;
 const COPIED = ["deno.json", "deno.lock", "mod.ts", "src", "scripts/simulate.ts"];
 // What suites share, and the suites of the rooms.
 const COPIED_TESTS = [
-  "bytes_holding.ts",
   "counting_signal.ts",
   "in_background.ts",
   "log_recorder.ts",

@@ -4,6 +4,10 @@
  */
 
 import { describe as describeOnce, it as itOnce } from "node:test";
+import { type NewHolding, ObjectHolding } from "../src/store/holding.ts";
+
+/** Holds every object as it is, as stores of a user's own do. */
+export const plainObjects: NewHolding = (keyFunc) => new ObjectHolding(keyFunc);
 
 /** `describe` and `it` for several storages. */
 export interface StorageSuites<S extends string> {

@@ -18,7 +18,6 @@ import {
   SharedIndexInformer,
   shortTexts,
   silentLogger,
-  texts,
 } from "@listwatch/cache";
 import type { LimitArguments, LimitFigures } from "../lib/limit.ts";
 
@@ -53,13 +52,11 @@ const informer = new SharedIndexInformer<Pod, string>(
   {
     indexers: { node: fieldIndex<Pod>("spec.nodeName"), namespace: metaNamespaceIndex },
     logger: silentLogger,
-    ...(storage === "texts" && { storage: texts() }),
     ...(storage === "short texts" && { storage: shortTexts() }),
   },
 );
 let events = 0;
 informer.addEventHandler({ onUpdate: () => void events++ }, {
-  receives: "heads",
   mailbox: { limit: 1_000_000 },
 });
 informer.start();

@@ -6,7 +6,7 @@
  */
 
 import process from "node:process";
-import { newCluster, SharedIndexInformer, silentLogger, texts } from "@listwatch/cache";
+import { newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
 import { serveFetch } from "@listwatch/cache/node";
 
@@ -14,16 +14,14 @@ import { serveFetch } from "@listwatch/cache/node";
 export interface ListServerArguments {
   /** Where the Pods come from. */
   readonly server: string;
-  readonly storage: "objects" | "texts";
   /** The limit of kept bodies. */
   readonly maxReaderBytes: number;
 }
 
-const { server, storage, maxReaderBytes } = JSON.parse(process.argv[2]) as ListServerArguments;
+const { server, maxReaderBytes } = JSON.parse(process.argv[2]) as ListServerArguments;
 const cluster = newCluster({ server });
 const informer = new SharedIndexInformer(cluster.resource("v1/pods", { keep: "everything" }), {
   logger: silentLogger,
-  ...(storage === "texts" && { storage: texts() }),
 });
 const api = readApi({
   resources: [{ informer, resource: "v1/pods" }],

@@ -2,23 +2,22 @@
  * The contestant that is ours. Runs on Deno from source, and bundled on Node and Bun.
  *
  * Its variants: `all` keeps every field, `default` drops what the library drops by default
- * (managedFields and the last-applied annotation), `encoded` holds those as short texts. `texts` and `short-texts` keep
- * every field, hold the objects as text, read the indices from it, and have handlers that do not read the objects.
+ * (managedFields and the last-applied annotation), `encoded` holds those as short texts, `every` keeps every field and
+ * has handlers that read each member of each object, `every-plain` does that with objects that are parsed as they come.
  *
  * @module
  */
 
 import {
-  fieldIndex,
   type IndexFunc,
   type KubernetesObject,
-  metaNamespaceIndex,
+  metaNamespaceKey,
   newCluster,
   SharedIndexInformer,
   shortTexts,
-  texts,
 } from "@listwatch/cache";
 import type { ListerWatcher } from "@listwatch/cache/reflector";
+import { type NewHolding, ObjectHolding } from "../../src/store/holding.ts";
 import type { Task } from "../lib/measurement.ts";
 import { type Contestant, measure } from "./harness.ts";
 
@@ -26,21 +25,30 @@ interface Pod extends KubernetesObject {
   spec?: { nodeName?: string };
 }
 
+/** Objects that the source parses as a whole. */
+const plainObjects: NewHolding = (keyFunc) => new ObjectHolding(keyFunc);
+
+/** Reads each member of an object, and of its metadata. */
+function readMembers(pod: Pod): void {
+  for (const member of Object.values(pod)) if (member === undefined) throw new Error("a member has no value");
+  Object.values(pod.metadata ?? {});
+}
+
 type Managed = { metadata?: { managedFields?: unknown } } | undefined;
 
 function newContestant(task: Task): Contestant {
   const cluster = newCluster({ server: task.server });
-  const isText = task.variant === "texts" || task.variant === "short-texts";
-  const isWhole = task.variant === "all" || isText;
+  const readsAll = task.variant === "every" || task.variant === "every-plain";
+  const isWhole = task.variant === "all" || readsAll;
   const pods: ListerWatcher<Pod> = isWhole
     ? cluster.resource<Pod>("v1/pods", { keep: "everything" })
     : cluster.resource<Pod>("v1/pods");
   const indexers: Record<string, IndexFunc<Pod>> = {};
   if (task.indices >= 1) {
-    indexers.node = isText ? fieldIndex<Pod>("spec.nodeName") : (pod) => [pod.spec?.nodeName ?? ""];
+    indexers.node = (pod) => [pod.spec?.nodeName ?? ""];
   }
   if (task.indices >= 2) {
-    indexers.namespace = isText ? metaNamespaceIndex : (pod) => [pod.metadata?.namespace ?? ""];
+    indexers.namespace = (pod) => [pod.metadata?.namespace ?? ""];
   }
   // Of the kind that a program with many indices has: a label or two each.
   for (let i = 2; i < task.indices; i++) {
@@ -48,8 +56,8 @@ function newContestant(task: Task): Contestant {
   }
   const informer = new SharedIndexInformer<Pod, string>(pods, {
     indexers,
-    ...(task.variant === "texts" && { storage: texts() }),
-    ...((task.variant === "encoded" || task.variant === "short-texts") && { storage: shortTexts() }),
+    ...(task.variant === "encoded" && { storage: shortTexts() }),
+    ...(task.variant === "every-plain" && { storage: plainObjects }),
   });
   const { indexer } = informer;
   const lookUp = (name: string) => {
@@ -66,18 +74,19 @@ function newContestant(task: Task): Contestant {
         const counts = { added: 0, updated: 0, deleted: 0 };
         const isLast = i === task.handlers - 1;
         const handler = {
-          onAdd: () => void counts.added++,
+          onAdd: (pod: Pod) => {
+            counts.added++;
+            if (readsAll) readMembers(pod);
+          },
           onUpdate: (_old: unknown, pod: Pod) => {
             counts.updated++;
+            metaNamespaceKey(pod);
+            if (readsAll) readMembers(pod);
             if (isLast) hooks.onUpdate(pod.metadata?.resourceVersion ?? "");
           },
           onDelete: () => void counts.deleted++,
         };
-        registrations.push(
-          isText
-            ? informer.addEventHandler(handler, { receives: "heads" })
-            : informer.addEventHandler(handler),
-        );
+        registrations.push(informer.addEventHandler(handler));
       }
       informer.start();
       await informer.synced();
@@ -90,8 +99,8 @@ function newContestant(task: Task): Contestant {
     size: () => indexer.listKeys().length,
     lookUpNodes: () => lookUp("node"),
     lookUpNamespaces: () => lookUp("namespace"),
-    // Texts are parsed when they are read, and may be another object each time.
-    ...((task.variant === "all" || task.variant === "default") && { sample: first }),
+    // A short text is another object each time.
+    ...(task.variant !== "encoded" && { sample: first }),
   };
 }
 

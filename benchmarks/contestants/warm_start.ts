@@ -14,7 +14,6 @@ import {
   newCluster,
   SharedIndexInformer,
   silentLogger,
-  texts,
 } from "@listwatch/cache";
 import { sqliteSnapshot } from "@listwatch/cache/node";
 import type { WarmArguments, WarmFigures } from "../lib/warm.ts";
@@ -36,7 +35,6 @@ await (await fetch(`${server}/control/stats`)).json(); // loads the runtime's HT
 const bytesBefore = bytesRead();
 const startMs = performance.now();
 const informer = new SharedIndexInformer(source, {
-  storage: texts(),
   indexers: { namespace: metaNamespaceIndex },
   logger: silentLogger,
   ...(kind === "sqlite" && { snapshot: sqliteSnapshot(path) }),

@@ -6,7 +6,7 @@
  */
 
 import process from "node:process";
-import { newCluster, SharedIndexInformer, silentLogger, texts } from "@listwatch/cache";
+import { newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
 import { createTlsFetch, serveFetch } from "@listwatch/cache/node";
 
@@ -26,9 +26,7 @@ const { signal } = stopping;
 const cluster = newCluster({ server, token, fetch: createTlsFetch({ ca }) });
 const resources = (["v1/configmaps", "v1/pods"] as const).map((resource) => ({
   resource,
-  informer: new SharedIndexInformer(cluster.resource(resource, { keep: "everything" }), {
-    storage: texts(),
-  }),
+  informer: new SharedIndexInformer(cluster.resource(resource, { keep: "everything" }), {}),
 }));
 const api = readApi({
   resources,

@@ -23,13 +23,13 @@ export interface Entrant {
 
 const RUNTIME_LABELS = { node: "Node", deno: "Deno", bun: "Bun", go: "Go", rust: "Rust" };
 const JS_RUNTIMES = ["node", "deno", "bun"] as const;
-const VARIANTS = ["all", "default", "encoded", "texts", "short-texts"] as const;
+const VARIANTS = ["all", "default", "encoded", "every", "every-plain"] as const;
 const VARIANT_LABELS = {
   all: "all fields",
   default: "no managedFields",
   encoded: "no managedFields, short texts",
-  texts: "all fields, texts",
-  "short-texts": "all fields, short texts",
+  every: "all fields, every member read",
+  "every-plain": "all fields, every member read, plain objects",
 };
 
 /** All entrants: ours, the bare loops, then the peers. */

@@ -38,7 +38,7 @@ export interface LimitFigures {
   readonly survived?: true;
 }
 
-const STORAGES = ["short texts", "texts", "objects"] as const;
+const STORAGES = ["short texts", "objects"] as const;
 const LIMIT_MB = 200;
 const PER_SECOND = 1_000;
 const SECONDS = 30;

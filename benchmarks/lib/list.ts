@@ -1,5 +1,5 @@
 /**
- * Lists of a served cache on Node: of objects and of texts, with and without kept bodies.
+ * Lists of a served cache on Node, with and without kept bodies.
  *
  * @module
  */
@@ -18,10 +18,8 @@ import { digits, median } from "./statistics.ts";
 import { markdownTable } from "./table.ts";
 
 const CONTESTANTS: readonly Omit<ListServerArguments, "server">[] = [
-  { storage: "objects", maxReaderBytes: 6e6 },
-  { storage: "texts", maxReaderBytes: 6e6 },
-  { storage: "objects", maxReaderBytes: 1e9 },
-  { storage: "texts", maxReaderBytes: 1e9 },
+  { maxReaderBytes: 6e6 },
+  { maxReaderBytes: 1e9 },
 ];
 const FORMS = { json: {}, gzip: { gzip: true }, notModified: { conditional: true } } as const;
 type Form = keyof typeof FORMS;
@@ -75,17 +73,13 @@ export async function measureLists(
           digits(figure(i, "notModified")),
         ]),
       ),
-      `Texts against objects: ${
-        digits(figure(1, "json") / figure(0, "json"))
-      } times where each body is written for ` +
-        `its reader (goal: 3), ${digits(figure(3, "json") / figure(2, "json"))} times where it is kept.`,
     );
   }
   return parts.join("\n\n");
 }
 
-function nameOf({ storage, maxReaderBytes }: Omit<ListServerArguments, "server">): string {
-  return `${storage}, ${maxReaderBytes < 1e9 ? "no kept body" : "kept body"}`;
+function nameOf({ maxReaderBytes }: Omit<ListServerArguments, "server">): string {
+  return maxReaderBytes < 1e9 ? "no kept body" : "kept body";
 }
 
 interface ListServer {

@@ -39,7 +39,7 @@ export const USAGE = `deno task bench [options]
   --framing event       each event is a chunk of the HTTP body (event) or they are packed into blocks (block)
   --growth              instead: cost per object against objects, handlers and indices, of ours on Node
   --tasks               instead: the longest turn of the event loop, of ours on Node, in what concerns all objects
-  --list                instead: lists of a served cache on Node, of objects and of texts, kept or not (needs Go)
+  --list                instead: lists of a served cache on Node, kept or not (needs Go)
   --limit               instead: caches with a heap of 200 MB on Node, with 1,000 events/s behind the list
   --warm                instead: starts with a snapshot in a file or in SQLite beside a list, on Node
   --profile             instead: where the time is spent on Node, of ours, the bare loop and client-node

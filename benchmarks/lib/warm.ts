@@ -50,7 +50,7 @@ export async function measureWarm(
   log: (line: string) => void,
 ): Promise<string> {
   const parts = [
-    "An informer with `texts()` and an index of namespaces on Node. The database is in the system's cache:",
+    "An informer with an index of namespaces on Node. The database is in the system's cache:",
   ];
   const folder = await Deno.makeTempDir({ prefix: "listwatch-warm-" });
   try {

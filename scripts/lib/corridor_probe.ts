@@ -9,7 +9,7 @@
  */
 
 import { recorder } from "./corridor_recorder.ts";
-import { newCluster, SharedIndexInformer, texts } from "@listwatch/cache";
+import { newCluster, SharedIndexInformer } from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
 
 const [way, road] = Deno.args;
@@ -43,10 +43,9 @@ const freshness = road === "serve" ? { freshness: "stale-if-error" as const } : 
 const cluster = newCluster({ server: "http://upstream.example", fetch });
 const nodeOf = (object: unknown) => (object as ReturnType<typeof pod>).spec.nodeName;
 const indexers = { byNode: (object: unknown) => [nodeOf(object)] };
-// As `listwatch serve` does: exact texts, of which nothing is dropped, and the indices of its page.
+// As `listwatch serve` does: nothing is dropped, and the indices of its page.
 const informer = road === "serve"
   ? new SharedIndexInformer(cluster.resource("v1/pods", { keep: "everything" }), {
-    storage: texts(),
     indexers: { ...indexers, readyByNode: (object: unknown) => [nodeOf(object)] },
   })
   : new SharedIndexInformer(cluster.resource("v1/pods"), { indexers });

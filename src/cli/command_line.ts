@@ -54,7 +54,7 @@ const FLAGS = {
   metrics: { type: "boolean" },
   drop: { type: "string", multiple: true, example: "--drop 'spec.containers[].env'" },
   freshness: { type: "string", example: "--freshness consistent, stale-if-error or as-is" },
-  storage: { type: "string", example: "--storage texts, short-texts or objects" },
+  storage: { type: "string", example: "--storage texts or short-texts" },
   snapshot: { type: "string", example: "--snapshot /var/cache/listwatch" },
   "pass-through": { type: "boolean" },
   "pass-through-writes": { type: "boolean" },

@@ -32,8 +32,8 @@ Resources:
                            pods,nodes,deploy,deployments.apps,certificates.v1.cert-manager.io
                            by default namespaces, nodes, pods, services, configmaps and the common apps
   -n, --namespace NAME     reflect only this namespace; all by default
-      --storage FORM       how objects are held: texts (the default: readers receive what the API server sent, byte
-                           for byte), short-texts (the same in less memory, for more time per request), objects
+      --storage FORM       how objects are held: texts (the default), or short-texts (in less memory, for more time per
+                           request)
       --snapshot DIR       keep the content in this folder: starts while the API server is away, and serves what it
                            had, marked as stale, until the server is back
       --allow-secrets      allow Secrets among the resources; refused by default

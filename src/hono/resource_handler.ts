@@ -222,7 +222,7 @@ async function answerGet(
   const held = target.content.held(key);
   if (held === undefined) return objectNotFound(target.resource, path.name);
   if (path.subresource === "scale") {
-    const scale = scaleOf(target.resource, target.content.holding.open(held));
+    const scale = scaleOf(target.resource, target.content.holding.peek(held));
     if (isStatus(scale) || isStatus(view)) return isStatus(scale) ? scale : view as Status;
     return await documentResponse(view.one(scale), form);
   }

@@ -23,8 +23,6 @@ export { freezeObject } from "./intake.ts";
 export { type InformerOptions, newInformer } from "./controller.ts";
 export { listAll, listAllByNamespace } from "./lister.ts";
 export type { MailboxOptions } from "./mailbox.ts";
-export type { HeadHandlerOptions } from "./processor.ts";
-export type { KeyedHead } from "../store/holding.ts";
 export { MutationCache, type MutationCacheOptions } from "./mutation_cache.ts";
 export type { ResourceSource } from "./shared_informer_factory.ts";
 export type { QueueContext } from "./shared_informer_options.ts";

@@ -1,17 +1,12 @@
 /** The handlers of an informer. */
 
 import type { FailedTry } from "../reflector/status.ts";
-import type { Held, KeyedHead } from "../store/holding.ts";
+import type { Held } from "../store/holding.ts";
 import { monotonicNow } from "../util/clock.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
 import { type Steps, TurnQueue } from "../util/turns.ts";
 import type { Notification, ResourceEventHandler } from "./events.ts";
-import {
-  newHeadOpener,
-  type Opener,
-  ProcessorListener,
-  type ProcessorOptions,
-} from "./processor_listener.ts";
+import { ProcessorListener, type ProcessorOptions } from "./processor_listener.ts";
 import { ListNotifications, type NotificationReceiver } from "./list_application.ts";
 import type { MailboxOptions } from "./mailbox.ts";
 
@@ -30,27 +25,10 @@ export interface HandlerOptions {
    * default.
    */
   readonly mailbox?: MailboxOptions;
-  /** What the handler receives: objects, unless {@linkcode HeadHandlerOptions} say otherwise. */
-  readonly receives?: "objects";
-}
-
-/**
- * Options of `addEventHandler` for a handler that reads only keys and metadata: it receives a `KeyedHead`
- * where others receive the object. With `storage: texts()` or `shortTexts()`, no object is parsed for it.
- *
- * Only the type of a notification's objects differs. Their order and number, `isInInitialList` and tombstones
- * are the same. An object whose changes are not in its head is notified as well: its `resourceVersion` has
- * changed.
- *
- * @category Informers
- */
-export interface HeadHandlerOptions extends Omit<HandlerOptions, "receives"> {
-  /** The handler receives heads. */
-  readonly receives: "heads";
 }
 
 /** A handler's options, and its resync period. */
-type ListenerOptions = (HandlerOptions | HeadHandlerOptions) & { readonly resyncPeriodMs: number };
+type ListenerOptions = HandlerOptions & { readonly resyncPeriodMs: number };
 
 /**
  * A handler that was added; pass it to `removeEventHandler`.
@@ -111,7 +89,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
    * @param present The objects that are in the store of an informer which has started: an add for each of them is queued.
    */
   add(
-    handler: ResourceEventHandler<T> | ResourceEventHandler<KeyedHead>,
+    handler: ResourceEventHandler<T>,
     options: ListenerOptions,
     present?: Held<T>[],
   ): HandlerRegistration {
@@ -148,17 +126,11 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
   }
 
   #newListener(
-    handler: ResourceEventHandler<T> | ResourceEventHandler<KeyedHead>,
-    { resyncPeriodMs: requestedMs, name: own, mailbox = {}, receives = "objects" }: ListenerOptions,
+    handler: ResourceEventHandler<T>,
+    { resyncPeriodMs: requestedMs, name: own, mailbox = {} }: ListenerOptions,
     { started }: { readonly started: boolean },
   ): ProcessorListener<T> {
-    const { holding, logger, name, freezes } = this.#options;
-    const receivesHeads = receives === "heads";
-    if (!receivesHeads && receives !== "objects") {
-      throw new TypeError(
-        `Cannot add a handler to ${name}: it can receive "objects" or "heads", not "${receives}"`,
-      );
-    }
+    const { holding, logger, name } = this.#options;
     let periodMs = requestedMs;
     if (periodMs > 0) {
       if (periodMs < MINIMUM_RESYNC_PERIOD_MS) {
@@ -183,9 +155,8 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
       }
     }
     const listener: ProcessorListener<T> = new ProcessorListener<T>(this.#options, {
-      handler: handler as ResourceEventHandler<T>,
-      // What it opens is what its handler receives.
-      opener: receivesHeads ? newHeadOpener(holding, { freezes }) as unknown as Opener<T> : holding,
+      handler,
+      opener: holding,
       mailbox,
       onOverflow: () => {
         logger.error(

@@ -3,7 +3,7 @@
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import type { FailedTry } from "../reflector/status.ts";
 import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/object.ts";
-import type { Held, Holding, KeyedHead } from "../store/holding.ts";
+import type { Held, Holding } from "../store/holding.ts";
 import { abortable, sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { Pacer, type Steps, type Turns } from "../util/turns.ts";
@@ -16,14 +16,11 @@ import type { Notification, ResourceEventHandler } from "./events.ts";
 import type { ListCursor, ListNotifications } from "./list_application.ts";
 import { Mailbox, type MailboxOptions } from "./mailbox.ts";
 import { SingleFileTracker } from "./sync_tracking.ts";
-import { freezeObject } from "./intake.ts";
 
 /** What the handlers of one informer share. */
 export interface ProcessorOptions<T> {
-  /** Opens the objects of notifications, or reads their heads. */
-  readonly holding: Pick<Holding<T>, "open" | "convert" | "head">;
-  /** Whether heads are frozen before a handler receives them, as the objects are. False by default. */
-  readonly freezes?: boolean | undefined;
+  /** Opens the objects of notifications. */
+  readonly holding: Pick<Holding<T>, "open" | "convert">;
   /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
   readonly resyncCheckPeriodMs: number;
   /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */
@@ -309,20 +306,4 @@ function openDeleted<T>(
   return deleted.finalStateUnknown
     ? new DeletedFinalStateUnknown(key, object)
     : { finalStateUnknown: false, key, object };
-}
-
-/**
- * What gives a listener heads where others have their objects opened; for one listener. Nothing is opened.
- */
-export function newHeadOpener<T>(
-  holding: Pick<Holding<T>, "head">,
-  { freezes }: { readonly freezes: boolean | undefined },
-): Opener<KeyedHead> {
-  return {
-    convert: (whole, conversion) => conversion(whole),
-    open(held) {
-      const head = holding.head(held as T);
-      return freezes ? freezeObject(head) : head;
-    },
-  };
 }

@@ -18,7 +18,7 @@ import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { checkReflectorOptions, type WatchErrorHandler } from "../reflector/reflector_options.ts";
 import type { FailedTry } from "../reflector/status.ts";
 import { type Cache, newCache } from "../store/cache.ts";
-import type { Held, KeyedHead } from "../store/holding.ts";
+import type { Held } from "../store/holding.ts";
 import type { Indexers, NoIndexNames } from "../store/index_func.ts";
 import type { IndexedInSteps, Indexer } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
@@ -35,12 +35,7 @@ import { newEventOpener, type ResourceEventHandler, type StoreEvent } from "./ev
 import { InformerWaits } from "./waits.ts";
 import { freezeObject } from "./intake.ts";
 import { newPipeline } from "./pipeline.ts";
-import {
-  type HandlerOptions,
-  type HandlerRegistration,
-  type HeadHandlerOptions,
-  Processor,
-} from "./processor.ts";
+import { type HandlerOptions, type HandlerRegistration, Processor } from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import type { InformerStatus, SnapshotRun } from "./snapshot/storage.ts";
 
@@ -118,12 +113,11 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     const { keyFunc = deletionHandlingMetaNamespaceKey, storage } = options;
     this.#store = newCache<T, I>(keyFunc, (options.indexers ?? {}) as Indexers<T, I>, {
       storage,
-      ...(options.freezeObjects && { onOpened: freezeObject }),
+      ...(options.freezeObjects && { freeze: freezeObject }),
     });
     this.indexer = this.#store;
     this.#processor = new Processor<T>({
       holding: this.#store.holding,
-      freezes: options.freezeObjects,
       metrics: options.metrics,
       keyFunc: this.#store.holding.keyFunc,
       resyncCheckPeriodMs: resyncPeriodMs,
@@ -219,22 +213,10 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * receives everything in the store, with `isInInitialList` true. The same handler may be added several
    * times.
    *
-   * With `receives: "heads"` the handler receives the key and some metadata of each object, and no object is
-   * opened for it: see {@linkcode HeadHandlerOptions}.
-   *
    * @throws {InformerStateError} The informer has stopped.
    * @throws {RangeError} The resync period or the mailbox's limit is no such number.
-   * @throws {TypeError} `receives` is neither `objects` nor `heads`.
    */
-  addEventHandler(
-    handler: ResourceEventHandler<KeyedHead>,
-    options: HeadHandlerOptions,
-  ): HandlerRegistration;
-  addEventHandler(handler: ResourceEventHandler<T>, options?: HandlerOptions): HandlerRegistration;
-  addEventHandler(
-    handler: ResourceEventHandler<T> | ResourceEventHandler<KeyedHead>,
-    options: HandlerOptions | HeadHandlerOptions = {},
-  ): HandlerRegistration {
+  addEventHandler(handler: ResourceEventHandler<T>, options: HandlerOptions = {}): HandlerRegistration {
     if (this.isStopped()) {
       throw new InformerStateError(
         `Cannot add a handler to the informer of ${this.#name}: it was not added to shared informer because it has stopped already`,

@@ -64,11 +64,10 @@ import {
  *
  * @example
  * ```ts
- * import { type KubernetesObject, newCluster, SharedIndexInformer, texts } from "@listwatch/cache";
+ * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
  * import { sqliteSnapshot } from "@listwatch/cache/node";
  * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
  * const informer = new SharedIndexInformer(cluster.resource<KubernetesObject>("v1/pods"), {
- *   storage: texts(),
  *   snapshot: sqliteSnapshot("/var/cache/listwatch/pods.sqlite"),
  * });
  * console.log(informer.indexer.size);

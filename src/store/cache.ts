@@ -32,9 +32,9 @@ import {
   type Holding,
   type HoldingOptions,
   type NewHolding,
-  ObjectHolding,
   UnopenedHolding,
 } from "./holding.ts";
+import { TextHolding } from "./text_holding.ts";
 import { ThreadSafeStore } from "./thread_safe_store.ts";
 import { transformed, type TransformFunc } from "./transform.ts";
 
@@ -107,7 +107,9 @@ export function newCache<T, I extends string>(
   indexers: Indexers<T, I>,
   { storage, transform, ...holding }: StoreOptions<T> & HoldingOptions,
 ): Cache<T, I> {
-  if (storage === undefined) return new Cache(new ObjectHolding<T>(keyFunc), indexers, transform);
+  if (storage === undefined) {
+    return new Cache(new TextHolding<T>(keyFunc, undefined, holding), indexers, transform);
+  }
   if (typeof storage === "function") {
     return new Cache(storage<T>(keyFunc, holding), indexers, transform);
   }
@@ -141,9 +143,9 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   readonly #added = new WeakMap<IndexFunc<Held<T>>, IndexFunc<T>>();
   readonly holding: Holding<T>;
   #held: Cache<Held<T>, I> | undefined;
-  readonly #peek = (held: Held<T>): T => this.holding.peek(held);
-  readonly #peekList = (held: Held<T>[]): T[] => held.map(this.#peek);
-  readonly #peekEach = (held: IterableIterator<Held<T>>): IterableIterator<T> => each(held, this.#peek);
+  readonly #listed = (held: Held<T>): T => this.holding.openListed(held);
+  readonly #listedAll = (held: Held<T>[]): T[] => held.map(this.#listed);
+  readonly #listedEach = (held: IterableIterator<Held<T>>): IterableIterator<T> => each(held, this.#listed);
 
   /** Makes an empty store, or one more view of the storage of another. */
   constructor(
@@ -193,7 +195,7 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   }
 
   list(): T[] {
-    return this.holding.convert(this.#storage.list(), this.#peekList);
+    return this.holding.convert(this.#storage.list(), this.#listedAll);
   }
 
   listKeys(): string[] {
@@ -201,7 +203,7 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   }
 
   values(): IterableIterator<T> {
-    return this.holding.convert(this.#storage.values(), this.#peekEach);
+    return this.holding.convert(this.#storage.values(), this.#listedEach);
   }
 
   get(object: Keyed<T>): T | undefined {
@@ -306,7 +308,7 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   }
 
   index(indexName: I, object: T): T[] {
-    return this.holding.convert(this.#storage.index(indexName, object), this.#peekList);
+    return this.holding.convert(this.#storage.index(indexName, object), this.#listedAll);
   }
 
   indexKeys(indexName: I, value: string): string[] {
@@ -318,11 +320,11 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   }
 
   byIndex(indexName: I, value: string): T[] {
-    return this.holding.convert(this.#storage.byIndex(indexName, value), this.#peekList);
+    return this.holding.convert(this.#storage.byIndex(indexName, value), this.#listedAll);
   }
 
   eachByIndex(indexName: I, value: string): IterableIterator<T> {
-    return this.holding.convert(this.#storage.eachByIndex(indexName, value), this.#peekEach);
+    return this.holding.convert(this.#storage.eachByIndex(indexName, value), this.#listedEach);
   }
 
   countByIndex(indexName: I, value: string): number {
@@ -334,7 +336,7 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   }
 
   byIndices(values: IndexValues<I>): T[] {
-    return this.holding.convert(this.#storage.byIndices(values), this.#peekList);
+    return this.holding.convert(this.#storage.byIndices(values), this.#listedAll);
   }
 
   getIndexers(): Record<I, IndexFunc<T>> {

@@ -26,13 +26,8 @@ export interface HeldObject {
 }
 
 /**
- * An object's key, and the part of its metadata that can be read without opening the object. A plain record:
- * every property is its own, whatever the storage. Labels are shared: read-only.
- *
- * A handler that was added with `receives: "heads"` receives heads. They are objects with metadata for
- * `metaNamespaceKey`, and for everything else that requires a `KubernetesObject`.
- *
- * @category Informers
+ * An object's key, and the part of its metadata that can be read without opening the object. Labels are
+ * shared: read-only.
  */
 export interface KeyedHead {
   /** What the key function returns for the object. */
@@ -85,16 +80,20 @@ export interface Holding<T> {
   listStored(): void;
   /** Its key and metadata, for which it is not opened. */
   head(held: Held<T>): KeyedHead;
-  /** The object, which may be remembered: opening it again soon returns the same one. */
+  /** The object, for a user: opening it again soon returns the same one. */
   open(held: Held<T>): T;
-  /** The object, which is not remembered: for walks through many. */
+  /** The object, for a user who has asked for many: it is not remembered longer than it has to be. */
+  openListed(held: Held<T>): T;
+  /** The object, for code of the library that only reads it: nothing is remembered. */
   peek(held: Held<T>): T;
+  /** From now on the texts of objects are served: they stay as they came, whatever is read of the objects. */
+  keepTexts(): void;
   /**
    * Converts something with objects in it (an array, an event) from one form of the objects to the other:
    * returns what `conversion` makes of it; that thing itself if objects are held as they are.
    */
   convert<From, To>(whole: From, conversion: (whole: From) => To): To;
-  /** The object's JSON text, if that costs less than the object; otherwise `undefined`. */
+  /** The object's JSON text as it came, if it is there; otherwise `undefined`. */
   json(held: Held<T>): string | undefined;
   /** Whether two objects have the same content. */
   isSameContent(a: Held<T>, b: Held<T>): boolean;
@@ -127,8 +126,8 @@ export type HeldTransform<T> = (object: Held<T>, key?: string) => Held<T>;
  * @category Stores
  */
 export interface HoldingOptions {
-  /** Receives every object that was opened, before anyone else has it. */
-  readonly onOpened?: (object: unknown) => void;
+  /** Freezes what is parsed, and everything in it, before anyone has it. */
+  readonly freeze?: (<V>(value: V) => V) | undefined;
 }
 
 /**
@@ -172,6 +171,12 @@ export class ObjectHolding<T> implements Holding<T> {
   peek(held: Held<T>): T {
     return held as T;
   }
+
+  openListed(held: Held<T>): T {
+    return this.open(held);
+  }
+
+  keepTexts(): void {}
 
   convert<From, To>(whole: From, _conversion: (whole: From) => To): To {
     return whole as unknown as To;

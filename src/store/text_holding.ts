@@ -1,50 +1,38 @@
 /**
- * Stored objects as texts: whole ones, or short ones.
+ * Stored objects as texts: as their source sent them, or short ones.
  *
- * 50,000 Pods of 4.6 KB take 466 MB as objects. Most of that is repetition: Pods have the same fields, and
- * many of them the same values. With `storage: shortTexts()` a store holds each object as a {@linkcode
- * TextObject}: its key, some of its metadata, and a string of one byte a character that holds all of it, a
- * seventh as long as the object's JSON text. That is 68 MB, indices included. A read decodes it. With
- * `texts()` the string is the JSON text.
- *
- * - **The text** is the one that the source had, if it hands texts on ({@linkcode TextHolding.holdText}):
- *   then the object is not parsed before it is read. Else it is `JSON.stringify`'s. A `TextCodec` shortens
- *   it, which learns from the first objects what they have in common. So decoding is `JSON.parse` and a third
- *   more (25 us a Pod), encoding `JSON.stringify`, a check and as much again (35 us). A string, rather than
- *   bytes in an array: it has 16 bytes of overhead instead of 150, and needs no owner that frees or compacts.
+ * - **The text** is the one that the source had: then the object is not parsed before it is read, and what is
+ *   read of it is parsed by itself (text/lazy_object.ts). Without a {@linkcode TextForm} a store holds such
+ *   objects as {@linkcode LazyText}, and what else is put in as it is. With one, a `TextCodec` say, it holds
+ *   every object as the string that the form makes of its text.
  * - **What stays live** is what is read without the object: its key, in the map and the indices; what a
  *   relist compares first, `metadata.uid` and `metadata.resourceVersion`; and what objects are selected by,
  *   `metadata.namespace` and `metadata.labels`. An object that did not change is kept as it is; that a relist
- *   finds out from its text, without parsing it. The indices know their values without asking; and a selector
- *   costs the decoding of what it selects.
- * - **Hot objects**, those that were written or looked up last, are kept decoded as well: two reads return
- *   the same object. Walks through the whole store use what is hot, but do not replace it.
- * - **Only plain JSON values are encoded**: objects made of objects, arrays, strings, finite numbers,
- *   booleans and null, as a server sends them. Anything else (a Date, a class, a function, a hole in an
- *   array, -0, more than 500 levels) and whatever holds it is stored as it is, so that nothing is changed.
- *   One thing is: a property that is `undefined` is left out, since setting fields to `undefined` is how
- *   transforms drop them. What is no enumerable property of an object (a symbol, a field of an array) is not
- *   looked for.
- * - **Early**: an informer encodes before the store does, so that a first list never stands in memory as
- *   objects. Each item of a list is encoded as it comes out of the decoder (or the stream), and its index
- *   values are worked out then; reflector, queue, store, mailboxes pass the encoded object on as if it were
- *   the object. They use its key and its live metadata. It is decoded for handlers, observers and readers.
- *   See informer/intake.ts.
+ *   finds out from its text, without parsing it.
+ * - **With a form**, those that were written or looked up last are kept decoded as well: two reads return the
+ *   same object. Walks through the whole store use what is decoded, but do not replace it. Only plain JSON
+ *   values are encoded: objects made of objects, arrays, strings, finite numbers, booleans and null, as a
+ *   server sends them. Anything else (a Date, a class, a function, a hole in an array, -0, more than 500
+ *   levels) and whatever holds it is stored as it is, so that nothing is changed. One thing is: a property
+ *   that is `undefined` is left out, since setting fields to `undefined` is how transforms drop them.
+ * - **Early**: an informer holds an object as soon as it has come, so that a first list never stands in
+ *   memory as objects. Reflector, queue, store, mailboxes pass what is held on as if it were the object, by
+ *   its key and its live metadata. It is opened for handlers, observers and readers. See informer/intake.ts.
  *
  * @module
  */
 
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, metaNamespaceKey } from "../meta/keys.ts";
-import { type HoldText, ObjectTextReader } from "../text/object_text_reader.ts";
+import { type HoldText, ObjectText, ObjectTextReader } from "../text/object_text_reader.ts";
 import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
 import type { FieldTexts } from "../text/field_tree.ts";
 import { closingQuote } from "../text/json_walk.ts";
+import { LazyOrigin, LazyText, type LiveMetadata, TextObject } from "../text/lazy_object.ts";
 import { isPlainJson, isSameJson } from "../util/json.ts";
 import { fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
 import { FieldReader, HeldFields } from "./field_reader.ts";
 import {
   type Held,
-  type HeldObject,
   type HeldTransform,
   type Holding,
   type HoldingOptions,
@@ -54,58 +42,7 @@ import {
 import type { TransformFunc } from "./transform.ts";
 
 /**
- * An object, encoded: immutable, and as good as the object wherever only its key and the metadata that is
- * live matter, in `metaOf` for one.
- */
-export class TextObject implements HeldObject {
-  /** What the key function gives for the object. */
-  readonly key: string;
-  readonly uid: string | undefined;
-  /** As `resourceVersionOf` gives it: `undefined` for an object without metadata. */
-  readonly resourceVersion: string | undefined;
-  readonly namespace: string | undefined;
-  /** May be those of another object that has the same. */
-  readonly labels: Labels | undefined;
-  readonly apiVersion: string | undefined;
-  readonly kind: string | undefined;
-  /**
-   * What is live of the object's metadata: this object itself, so that `metaOf` reads it without a call;
-   * `undefined` for an object without metadata.
-   */
-  readonly metadata: this | undefined;
-  /** For the holding that made it. */
-  readonly text: string;
-  /** The values of its fields until the indices have them, if the source read them. */
-  fields: FieldTexts | undefined;
-
-  constructor(key: string, metadata: LiveMetadata, text: string) {
-    this.key = key;
-    this.uid = metadata.uid;
-    this.resourceVersion = metadata.resourceVersion;
-    this.namespace = metadata.namespace;
-    this.labels = metadata.labels;
-    this.apiVersion = metadata.apiVersion;
-    this.kind = metadata.kind;
-    this.metadata = metadata.resourceVersion === undefined ? undefined : this;
-    this.text = text;
-    this.fields = undefined;
-  }
-}
-
-/** What stays readable of an object that is encoded. */
-interface LiveMetadata {
-  readonly apiVersion: string | undefined;
-  readonly kind: string | undefined;
-  readonly uid: string | undefined;
-  readonly resourceVersion: string | undefined;
-  readonly namespace: string | undefined;
-  readonly labels: Labels | undefined;
-}
-
-type Labels = Readonly<Record<string, string>>;
-
-/**
- * Options of `texts` and `shortTexts`.
+ * Options of `shortTexts`.
  *
  * @category Stores
  */
@@ -123,17 +60,33 @@ export interface TextForm {
   fieldAdded?(path: string): void;
 }
 
-/** Encodes and decodes the objects of one store. */
+/** What an object is while it is decoded. */
+interface Opened {
+  /** The JSON text as it came, if it is there. */
+  readonly json: string | undefined;
+  /** The object, for a user. */
+  open(): object;
+  /** What `reader` makes of the object, of which it keeps nothing. */
+  read<R>(reader: (object: object) => R): R;
+}
+
+/** Holds the objects of one store as texts. */
 export class TextHolding<T> implements Holding<T> {
   /** What is held of a text; the text itself if it is `undefined`. */
   readonly #form: TextForm | undefined;
   readonly #keyFunc: KeyFunc;
   readonly #readsMetadataOnly: boolean;
   readonly #options: TextsOptions & HoldingOptions;
-  /** In the order they were used, the latest last. */
-  readonly #hot = new Map<TextObject, T>();
-  /** Texts as they came, the latest last, until they are parsed: what is held of them costs more to read. */
-  readonly #came = new Map<TextObject, string>();
+  readonly #fields = new HeldFields<TextObject>();
+  /** What was opened last for an index function. */
+  #indexed: { readonly held: TextObject; readonly opened: Opened } | undefined;
+  readonly #reader = new ObjectTextReader(this.#fields.fields, () => this.#origin.parsesNext());
+  /** What its lazy objects have in common. */
+  readonly #origin: LazyOrigin;
+  /** Decoded objects in the order they were used, the latest last. */
+  readonly #hot = new Map<TextObject, Opened>();
+  /** Objects as they came, the latest last, until they are read: what is held of them costs more to read. */
+  readonly #came = new Map<TextObject, LazyText>();
   #cameLength = 0;
   /** The index functions that run early. */
   readonly #early: Wrapper<T>[] = [];
@@ -141,21 +94,18 @@ export class TextHolding<T> implements Holding<T> {
   readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, Wrapper<T>>();
   /** The one that the store calls last of those with a field. */
   #lastField: Wrapper<T> | undefined;
-  /** What was decoded last for an index function: there may be several, and each reads it. */
-  #indexed: { readonly held: TextObject; readonly object: T } | undefined;
-  readonly #fields = new HeldFields<TextObject>();
   /** Reads names, where they are not in the keys. */
   #names: FieldReader | undefined;
   readonly #textOf = (held: TextObject): string => this.#text(held);
   /**
-   * Of the object encoded last. Objects that were made alike come one after the other in a list, and have the
-   * same.
+   * Of the object that was held last. Objects that were made alike come one after the other in a list, and
+   * have the same.
    */
   #namespace: string | undefined;
-  #labels: Labels | undefined;
+  #labels: LiveMetadata["labels"];
   #apiVersion: string | undefined;
   #kind: string | undefined;
-  /** What they gave when an object was encoded; `undefined` where they threw. */
+  /** The values of index functions of objects held early; `undefined` where they threw. */
   #indexValues = new WeakMap<TextObject, (readonly string[] | undefined)[]>();
 
   constructor(keyFunc: KeyFunc, form?: TextForm, options: TextsOptions & HoldingOptions = {}) {
@@ -163,23 +113,36 @@ export class TextHolding<T> implements Holding<T> {
     this.#keyFunc = keyFunc;
     this.#readsMetadataOnly = READ_METADATA_ONLY.has(keyFunc);
     this.#options = options;
+    this.#origin = new LazyOrigin({
+      freeze: options.freeze,
+      keysHaveNames: this.#readsMetadataOnly,
+      membersOf: (text) => {
+        const read = text.isWellFormed() ? this.#reader.read(text) : undefined;
+        return read instanceof ObjectText && read.text === text ? read.members : null;
+      },
+      decode: form && ((text) => form.decode(text)),
+    });
+    this.#origin.keepsTexts = form !== undefined;
   }
 
   /** The key function, for objects that may be encoded. */
   readonly keyFunc: KeyFunc = (held) => held instanceof TextObject ? held.key : this.#keyFunc(held);
 
   isHeld(value: unknown): boolean {
-    return value instanceof TextObject;
+    return value instanceof TextObject && value instanceof LazyText === (this.#form === undefined);
   }
 
   /**
-   * Encodes an object; returns it as it is if it is encoded already, is no plain JSON value, or has no key.
+   * With a form: encodes an object; returns it as it is if it is encoded already, is no plain JSON value, or
+   * has no key. Without one every object is held as it is.
    *
    * @param key Its key, where that is not what the key function gives.
    */
   hold(object: Held<T>, key?: string): Held<T> {
-    if (object instanceof TextObject || typeof object !== "object" || !isPlainJson(object)) return object;
-    const own = object as T;
+    if (object instanceof LazyText) object.adopt(this.#origin);
+    if (this.#form === undefined || object instanceof TextObject) return object;
+    if (typeof object !== "object" || !isPlainJson(object)) return object;
+    const own = object as T & object;
     const live = this.#liveMetadata(own);
     if (live === undefined) return object;
     try {
@@ -187,18 +150,19 @@ export class TextHolding<T> implements Holding<T> {
     } catch {
       return object; // whatever needs the key throws why there is none
     }
-    const encoded = new TextObject(key, live, this.#encoded(JSON.stringify(object)));
-    this.#heat(encoded, own);
-    return encoded;
+    const held = new TextObject(key, live, this.#form.encode(JSON.stringify(object)));
+    this.#heat(held, { open: () => own, read: (reader) => reader(own), json: undefined });
+    return held;
   }
 
   /**
-   * Encodes an object that will be stored much later, with others: asks the index functions now, while it is
-   * at hand. To be followed by {@linkcode TextHolding.listStored}.
+   * Holds an object that will be stored much later, with others. With a form it asks the index functions now,
+   * while the object is at hand. To be followed by {@linkcode TextHolding.listStored}.
    */
   holdEarly(early: Held<T>): Held<T> {
     const held = this.hold(early);
-    if (held instanceof TextObject && this.#early.some(({ place }) => !hasField(held, place))) {
+    if (this.#form === undefined || !(held instanceof TextObject)) return held;
+    if (this.#early.some(({ place }) => !hasField(held, place))) {
       const values = this.#early.map((wrapper) => {
         try {
           if (hasField(held, wrapper.place)) return undefined;
@@ -214,7 +178,7 @@ export class TextHolding<T> implements Holding<T> {
 
   /** Holds the text that a source has; the object only if it cannot be held as text. */
   readonly holdText: HoldText = {
-    reader: new ObjectTextReader(this.#fields.fields),
+    reader: this.#reader,
     hold: (text, head, read) => {
       try {
         const live = this.#liveMetadata(head as T, read?.key !== undefined);
@@ -223,9 +187,12 @@ export class TextHolding<T> implements Holding<T> {
         const key = this.#readsMetadataOnly
           ? read?.key ?? this.#keyFunc(head)
           : this.#keyFunc(JSON.parse(text));
-        const held = new TextObject(key, live, this.#encoded(text, read?.fields));
+        const lazy = new LazyText(key, live, text, this.#origin, read?.members);
+        const held = this.#form === undefined
+          ? lazy
+          : new TextObject(key, live, this.#form.encode(text, read?.fields), lazy.shape);
         if (this.#lastField !== undefined) held.fields = read?.fields;
-        if (held.text !== text) this.#keepText(held, text);
+        if (held !== lazy) this.#keepLazy(held, lazy);
         return held;
       } catch {
         return JSON.parse(text); // whatever needs the key throws why there is none
@@ -233,7 +200,7 @@ export class TextHolding<T> implements Holding<T> {
     },
   };
 
-  /** What was encoded early has been stored. */
+  /** What was held early has been stored. */
   listStored(): void {
     this.#indexed = undefined;
     this.#came.clear();
@@ -256,52 +223,65 @@ export class TextHolding<T> implements Holding<T> {
     return this.#names.read(this.#text(held))[0][0] ?? "";
   }
 
-  /** The object, which is hot from then on. */
+  /** The object; with a form it is hot from then on. */
   open(held: Held<T>): T {
     if (!(held instanceof TextObject)) return held as T;
-    const object = this.peek(held);
-    this.#heat(held, object);
-    return object;
+    const opened = this.#opened(held);
+    if (!(held instanceof LazyText)) this.#heat(held, opened);
+    return opened.open() as T;
   }
 
   /** The object, leaving what is hot. */
-  peek(held: Held<T>): T {
-    if (!(held instanceof TextObject)) return held as T;
-    if (this.#indexed?.held === held) return this.#indexed.object;
-    const hot = this.#hot.get(held);
-    if (hot !== undefined) return hot;
-    const object = JSON.parse(this.#text(held));
-    this.#options.onOpened?.(object);
-    return object;
+  openListed(held: Held<T>): T {
+    return held instanceof TextObject ? this.#opened(held).open() as T : held as T;
   }
 
-  /** The object's JSON text, as it came or as `JSON.stringify` writes it. */
+  /** The object, or another of the same text. */
+  peek(held: Held<T>): T {
+    return held instanceof LazyText ? held.peek() as T : this.openListed(held);
+  }
+
+  /** Without a form texts are dropped once most of them was parsed, if they are not served. */
+  keepTexts(): void {
+    this.#origin.keepsTexts = true;
+  }
+
+  /** The object's JSON text as it came, or as `JSON.stringify` writes it for a form. */
   json(held: Held<T>): string | undefined {
+    if (held instanceof LazyText) return held.json;
     return held instanceof TextObject ? this.#text(held) : undefined;
   }
 
-  #encoded(json: string, fields?: FieldTexts): string {
-    return this.#form === undefined ? json : this.#form.encode(json, fields);
+  /** What reads the object: what is held itself, if that has the text. */
+  #opened(held: TextObject): Opened {
+    if (held instanceof LazyText) return held;
+    const opened = this.#hot.get(held) ?? this.#came.get(held);
+    if (opened !== undefined) return opened;
+    return LazyText.encoded(held, this.#origin);
   }
 
+  /** There may be several index functions, and each reads the object. */
+  #openedToIndex(held: TextObject): Opened {
+    if (held instanceof LazyText) return held;
+    if (this.#indexed?.held !== held) this.#indexed = { held, opened: this.#opened(held) };
+    return this.#indexed.opened;
+  }
+
+  /** The JSON text, made if it is not there. */
   #text(held: TextObject): string {
-    return this.#form === undefined ? held.text : this.#came.get(held) ?? this.#form.decode(held.text);
+    if (held instanceof LazyText) return held.json ?? JSON.stringify(held.content);
+    return this.#came.get(held)?.json ?? this.#hot.get(held)?.json ?? this.#form!.decode(held.text);
   }
 
-  #keepText(held: TextObject, text: string): void {
-    this.#came.set(held, text);
-    this.#cameLength += text.length;
+  #keepLazy(held: TextObject, lazy: LazyText): void {
+    this.#came.set(held, lazy);
+    this.#cameLength += lazy.text.length;
     if (this.#cameLength <= KEPT_TEXT) return;
-    for (const [oldest, { length }] of this.#came) {
+    for (const [oldest, { text }] of this.#came) {
       this.#came.delete(oldest);
-      this.#cameLength -= length;
+      this.#cameLength -= text.length;
       if (this.#cameLength <= KEPT_TEXT) return;
     }
-  }
-
-  #dropText(held: TextObject): void {
-    const { length } = this.#came.get(held) ?? "";
-    if (this.#came.delete(held)) this.#cameLength -= length;
   }
 
   /**
@@ -314,11 +294,12 @@ export class TextHolding<T> implements Holding<T> {
       return b instanceof TextObject ? this.#isSameAsText(a, b) : isSameJson(a, b);
     }
     if (!(b instanceof TextObject)) return this.#isSameAsText(b, a);
-    if (a.text === b.text) return true;
+    if (a.text === b.text && a.text !== "") return true;
     try {
-      const [left, right] = [this.#text(a), this.#text(b)];
-      return left === right ||
-        (isSameJson(this.peek(a), this.peek(b)) && !mayLoseDigits(left) && !mayLoseDigits(right));
+      const [left, right] = [this.json(a as Held<T>), this.json(b as Held<T>)];
+      if (left !== undefined && left === right) return true;
+      return isSameJson(this.#contentOf(a), this.#contentOf(b)) && !mayLoseDigits(left) &&
+        !mayLoseDigits(right);
     } catch {
       return false; // an earlier state was deleted from the disk
     }
@@ -326,18 +307,24 @@ export class TextHolding<T> implements Holding<T> {
 
   #isSameAsText(object: Held<T>, held: TextObject): boolean {
     try {
-      const json = this.#text(held);
-      return JSON.stringify(object) === json || (isSameJson(object, this.peek(held)) && !mayLoseDigits(json));
+      const json = this.json(held as Held<T>);
+      return JSON.stringify(object) === json ||
+        (isSameJson(object, this.#contentOf(held)) && !mayLoseDigits(json));
     } catch {
       return false; // the object holds itself, say, as nothing that was encoded does; or its text was deleted
     }
+  }
+
+  #contentOf(held: TextObject): unknown {
+    return held instanceof LazyText ? held.content : this.peek(held as Held<T>);
   }
 
   convert<From, To>(whole: From, conversion: (whole: From) => To): To {
     return conversion(whole);
   }
 
-  heldTransform(transform: TransformFunc<T> | undefined): HeldTransform<T> {
+  heldTransform(transform: TransformFunc<T> | undefined): HeldTransform<T> | undefined {
+    if (this.#form === undefined && transform === undefined) return undefined;
     return (object, key) =>
       object instanceof TextObject
         ? object
@@ -377,19 +364,15 @@ export class TextHolding<T> implements Holding<T> {
 
   #valuesIn({ indexFunc, place, early }: Wrapper<T>, held: TextObject): readonly string[] {
     if (place === undefined) {
-      const object = this.#decodedToIndex(held);
+      const opened = this.#openedToIndex(held);
       // It was written just now, and handlers may want it next. The others are what a new index walks
       // through.
-      if (early !== undefined) this.#heat(held, object);
-      return indexFunc(object);
+      if (early !== undefined && !(held instanceof LazyText)) this.#heat(held, opened);
+      return opened.read(indexFunc as unknown as (object: object) => readonly string[]);
     }
-    const decoded = this.#indexed?.held === held ? this.#indexed.object : this.#hot.get(held);
-    return decoded === undefined ? this.#fields.values(held, place, this.#textOf) : indexFunc(decoded);
-  }
-
-  #decodedToIndex(held: TextObject): T {
-    if (this.#indexed?.held !== held) this.#indexed = { held, object: this.peek(held) };
-    return this.#indexed.object;
+    const opened = held instanceof LazyText ? undefined : this.#hot.get(held);
+    if (opened === undefined) return this.#fields.values(held, place, this.#textOf);
+    return opened.read(indexFunc as unknown as (object: object) => readonly string[]);
   }
 
   /** What stays readable of an object; `undefined` if that is not what it should be. */
@@ -417,11 +400,11 @@ export class TextHolding<T> implements Holding<T> {
     };
   }
 
-  #heat(encoded: TextObject, object: T): void {
+  #heat(held: TextObject, opened: Opened): void {
     const hot = this.#hot;
-    this.#dropText(encoded);
-    hot.delete(encoded);
-    hot.set(encoded, object);
+    if (this.#came.delete(held)) this.#cameLength -= opened.json?.length ?? 0;
+    hot.delete(held);
+    hot.set(held, opened);
     if (hot.size <= (this.#options.hotObjects ?? HOT_OBJECTS)) return;
     for (const coldest of hot.keys()) {
       hot.delete(coldest);
@@ -461,8 +444,9 @@ function isTextOrAbsent(value: unknown): value is string | undefined {
   return value === undefined || typeof value === "string";
 }
 
-/** Whether a JSON text may have a number of which JavaScript's has not all digits. */
-function mayLoseDigits(json: string): boolean {
+/** Whether a JSON text, if there is one, may have a number of which JavaScript's has not all digits. */
+function mayLoseDigits(json: string | undefined): boolean {
+  if (json === undefined) return false; // what is compared is a plain object
   for (let at = 0;;) {
     const open = json.indexOf('"', at);
     if (LONG_NUMBER.test(open < 0 ? json.slice(at) : json.slice(at, open))) return true;
@@ -475,7 +459,7 @@ function mayLoseDigits(json: string): boolean {
 const LONG_NUMBER = /[\d.]{16}|\d[eE][+-]?\d{3}/;
 
 /** Whether both are the same labels. */
-function isSame(a: Labels | undefined, b: Labels | undefined): boolean {
+function isSame(a: LiveMetadata["labels"], b: LiveMetadata["labels"]): boolean {
   if (!a || !b) return a === b;
   const keys = Object.keys(a);
   return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);

@@ -1,41 +1,9 @@
-/** Stored objects as the texts that the server sent. */
+/** Stored objects as short texts. */
 
 import type { KeyFunc } from "../meta/keys.ts";
 import type { HoldingOptions, NewHolding } from "./holding.ts";
 import { TextHolding, type TextsOptions } from "./text_holding.ts";
 import { TextCodec } from "./text_codec.ts";
-
-/**
- * Holds the objects of stores and informers as their JSON texts, which are parsed when they are read: for
- * half of the memory, and a fraction of the time, where most objects are not read. Pass it as their
- * `storage`.
- *
- * An informer does not parse what lists and watches of a `Cluster` bring: one walk over the text checks the
- * whole grammar, so that what is held can be parsed, and reads its metadata and the fields of `fieldIndex`. A
- * transform, a schema and an index function that needs the whole object parse each object once; so does a key
- * function of your own. The text that a read API serves is the one that the server sent, character for
- * character; after a transform it is what `JSON.stringify` writes. A parsed object has its numbers as
- * JavaScript has them: beyond 2^53 rounded.
- *
- * An object that is read equals the one that was put in, and is another one, unless it was written or looked
- * up a short while ago. Only what can be written as JSON is held as text; other values are held as they are,
- * and a property that is `undefined` is left out. `docs/holdings.md` compares it with the other holdings.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, metaNamespaceKey, texts } from "@listwatch/cache";
- * import { newStore } from "@listwatch/cache/store";
- * const store = newStore<KubernetesObject>(metaNamespaceKey, { storage: texts() });
- * store.add({ metadata: { namespace: "shop", name: "web-1" } });
- * console.log(store.getByKey("shop/web-1")?.metadata?.name); // web-1
- * ```
- *
- * @category Informers
- */
-export function texts(options: TextsOptions = {}): NewHolding {
-  return <T>(keyFunc: KeyFunc, { onOpened }: HoldingOptions = {}) =>
-    new TextHolding<T>(keyFunc, undefined, { ...options, ...(onOpened && { onOpened }) });
-}
 
 /**
  * Holds the objects of stores and informers as short texts that are decoded when they are read, for a sixth
@@ -46,8 +14,8 @@ export function texts(options: TextsOptions = {}): NewHolding {
  * property that is `undefined` is left out. In an informer, what waits in the queue and for handlers is
  * encoded too, and so is a list while it arrives, unless there is a `queue` of your own.
  *
- * The text that a read API serves is the one that the server sent, character for character, as with
- * `texts()`: white space, escapes, the order and the repetition of keys, every digit. After a transform it is
+ * The text that a read API serves is the one that the server sent, character for character, as by
+ * default: white space, escapes, the order and the repetition of keys, every digit. After a transform it is
  * what `JSON.stringify` writes. `docs/holdings.md` compares it with the other holdings.
  *
  * @example
@@ -62,6 +30,6 @@ export function texts(options: TextsOptions = {}): NewHolding {
  * @category Informers
  */
 export function shortTexts(options: TextsOptions = {}): NewHolding {
-  return <T>(keyFunc: KeyFunc, { onOpened }: HoldingOptions = {}) =>
-    new TextHolding<T>(keyFunc, new TextCodec(), { ...options, ...(onOpened && { onOpened }) });
+  return <T>(keyFunc: KeyFunc, { freeze }: HoldingOptions = {}) =>
+    new TextHolding<T>(keyFunc, new TextCodec(), { ...options, freeze });
 }

@@ -5,6 +5,7 @@ import type { ObjectMeta } from "../meta/object.ts";
 import { afterString, afterValue, CLOSE_BRACE, isAt, space } from "./json_walk.ts";
 import type { LineReader } from "./line_cutter.ts";
 import type { ItemReader } from "./list_cutter.ts";
+import type { Members } from "./object_shape.ts";
 import { ObjectWalk } from "./object_walk.ts";
 
 /**
@@ -32,6 +33,11 @@ export interface ReadAlong {
   readonly key: string | undefined;
   /** The values of the fields that the reader was made for. */
   readonly fields: FieldTexts;
+  /**
+   * Its members, and where their values are; `null` if the object is to be parsed whole, absent if the text
+   * was not walked.
+   */
+  readonly members?: Members | null | undefined;
 }
 
 /** What the items of a list are, where they do not say so themselves. */
@@ -105,6 +111,11 @@ export abstract class ObjectReader<O> {
    */
   protected abstract make(bytes: Uint8Array, start: number, end: number, type?: ItemType): O | undefined;
 
+  /** Whether the next object of a watch is to be parsed as it comes. */
+  protected parsesNext(): boolean {
+    return false;
+  }
+
   /**
    * Makes something of the text of a JSON value that the walk left to the parser; nothing is cut out of it
    * any more.
@@ -138,10 +149,13 @@ export abstract class ObjectReader<O> {
   /** A reader of the events of a watch. */
   events(projection?: Projection): EventReader<O> {
     const tree = new FieldTree(this.fields, projection);
+    let isParsed = false;
     const reader = {
       lineEnd: 0,
       buffer: (length: number) => this.buffer(length),
       readLineAt: (bytes: Uint8Array, lineStart: number): ObjectEvent<O> | undefined => {
+        isParsed = projection === undefined && this.parsesNext();
+        if (isParsed) return undefined;
         // The letter after `{"type":"`.
         const kind = EVENTS.get(bytes[lineStart + 9]);
         if (kind === undefined || !isAt(bytes, lineStart, kind.beginning)) return undefined;
@@ -152,7 +166,7 @@ export abstract class ObjectReader<O> {
         const object = this.make(bytes, start, end);
         return object && { type: kind.type, object };
       },
-      readEvent: (frame: string): unknown => this.#readEvent(frame, tree),
+      readEvent: (frame: string): unknown => isParsed ? JSON.parse(frame) : this.#readEvent(frame, tree),
     };
     return reader;
   }

@@ -11,8 +11,9 @@
  */
 
 import { metaOf } from "../meta/object.ts";
-import { fieldText, type FieldTexts, NO_VALUES } from "./field_tree.ts";
+import { fieldText, type FieldTexts, NO_VALUES, type TextFields } from "./field_tree.ts";
 import { afterPlainString, QUOTE } from "./json_walk.ts";
+import { type Members, packedPlaces, Shapes } from "./object_shape.ts";
 import {
   isObject,
   type ItemType,
@@ -30,12 +31,20 @@ export class ObjectText implements ReadAlong {
   readonly head: UncheckedHead;
   readonly key: string | undefined;
   readonly fields: FieldTexts;
+  readonly members: Members | null;
 
-  constructor(text: string, head: UncheckedHead, key: string | undefined, fields: FieldTexts) {
+  constructor(
+    text: string,
+    head: UncheckedHead,
+    key: string | undefined,
+    fields: FieldTexts,
+    members: Members | null,
+  ) {
     this.text = text;
     this.head = head;
     this.key = key;
     this.fields = fields;
+    this.members = members;
   }
 }
 
@@ -53,10 +62,27 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
   // What many objects have is one string, and no part of any text.
   readonly #strings = new SharedTexts<readonly string[]>();
   readonly #labels = new SharedTexts<unknown>();
+  readonly #shapes = new Shapes();
   readonly #key: Uint8Array = new Uint8Array(MAX_KEY);
   // The types of objects that come one after the other are mostly the same.
   readonly #lastKind: TypeText = { text: "null", value: null };
   readonly #lastApiVersion: TypeText = { text: "null", value: null };
+
+  readonly #parsesNext: (() => boolean) | undefined;
+
+  /**
+   * @param fields The fields whose values are read; more may be added to them at any time.
+   * @param parsesNext Asked before each object of a watch whether it is to be parsed as it comes: then it is no
+   * {@linkcode ObjectText}.
+   */
+  constructor(fields?: TextFields, parsesNext?: () => boolean) {
+    super(fields);
+    this.#parsesNext = parsesNext;
+  }
+
+  protected override parsesNext(): boolean {
+    return this.#parsesNext?.() ?? false;
+  }
 
   /** Whether a value is what {@linkcode ObjectTextReader.read} returns for an object. */
   isText(value: unknown): value is ObjectText {
@@ -88,8 +114,15 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     const key = this.#hasUsualName() ? this.#keyText() : undefined;
     const head = { kind, apiVersion, metadata: this.#metadata(key) };
     const fields = this.#fieldTexts(from === start ? undefined : type);
-    const text = this.decoder.decode(bytes.subarray(from, cutCount === 0 ? end : this.compact(bytes, end)));
-    return new ObjectText(text, head, key, fields);
+    const { members, metadataMembers } = this.walk;
+    const shape = key && this.#shapes.shapeOf(bytes, members, metadataMembers, from !== start);
+    const textEnd = cutCount === 0 ? end : this.compact(bytes, end);
+    const text = this.decoder.decode(bytes.subarray(from, textEnd));
+    if (!shape) return new ObjectText(text, head, key, fields, null);
+    const { places } = this.#shapes;
+    if (text.length === textEnd - from) { for (let i = 0; i < places.length; i++) places[i] -= from; }
+    else toCharacters(bytes, from, textEnd, places);
+    return new ObjectText(text, head, key, fields, { shape, places: packedPlaces(places) });
   }
 
   protected override makeParsed(text: string, type?: ItemType): unknown {
@@ -105,7 +138,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     // A string of its own.
     whole = this.decoder.decode(this.#encoder.encode(whole));
     const fields = this.fields.valuesOf({ ...value, kind, apiVersion });
-    return new ObjectText(whole, { kind, apiVersion, metadata }, undefined, fields);
+    return new ObjectText(whole, { kind, apiVersion, metadata }, undefined, fields, null);
   }
 
   protected override storedAs(bytes: Uint8Array, stored: (key: string) => unknown): unknown {
@@ -236,6 +269,19 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
       this.#prefixType = type;
     }
     return this.#prefix;
+  }
+}
+
+/**
+ * Makes characters of the string that is decoded of bytes, out of the places of these bytes, which ascend:
+ * beyond ASCII a character has several bytes, and one of four bytes is two characters.
+ */
+function toCharacters(bytes: Uint8Array, from: number, end: number, places: number[]): void {
+  let characters = 0;
+  let next = 0;
+  for (let at = from; at <= end && next < places.length; at++) {
+    while (next < places.length && places[next] === at) places[next++] = characters;
+    if ((bytes[at] & 0xc0) !== 0x80) characters += bytes[at] >= 0xf0 ? 2 : 1;
   }
 }
 

@@ -1,7 +1,8 @@
 /** The states of objects as texts on disk, and the rows of the present objects. */
 
 import type { SnapshotEntry } from "../informer/snapshot/storage.ts";
-import { type TextForm, TextObject } from "../store/text_holding.ts";
+import type { TextForm } from "../store/text_holding.ts";
+import { TextObject } from "../text/lazy_object.ts";
 import type { FieldTexts } from "../text/field_tree.ts";
 import { rowsOf, type SqlDatabase, type SqlValue } from "./sql_database.ts";
 

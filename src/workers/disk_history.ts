@@ -3,7 +3,7 @@
 import type { KeptEntry, KeptLog, LogHistory, LogStart } from "../hono/content/log_history.ts";
 import { compareResourceVersions } from "../meta/object.ts";
 import type { Held } from "../store/holding.ts";
-import { TextObject } from "../store/text_holding.ts";
+import { TextObject } from "../text/lazy_object.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import type { DiskContent } from "./disk_content.ts";

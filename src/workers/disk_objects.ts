@@ -103,8 +103,8 @@ export class DiskObjects implements SnapshotStorage {
     });
     this.#clock = options.clock ?? realClock;
     this.#sweepTo = this.#bodies.lastId;
-    this.texts = <T>(keyFunc: KeyFunc, { onOpened }: HoldingOptions = {}) =>
-      new TextHolding<T>(keyFunc, this.#bodies, { ...options, ...(onOpened && { onOpened }) });
+    this.texts = <T>(keyFunc: KeyFunc, { freeze }: HoldingOptions = {}) =>
+      new TextHolding<T>(keyFunc, this.#bodies, { ...options, freeze });
   }
 
   /** The history of the event log, for the informer's resource of a `readApi`. */

@@ -122,7 +122,7 @@ describe("parseCommandLine", () => {
     refuses(["serve", "--freshness", "new"], /must be consistent, stale-if-error, as-is, not "new"/);
     assert.equal(serveOptions(["--storage", "short-texts"]).storage, "short-texts");
     assert.equal(serveOptions([]).storage, undefined);
-    refuses(["serve", "--storage", "text"], /--storage must be objects, texts, short-texts, not "text"/);
+    refuses(["serve", "--storage", "text"], /--storage must be texts or short-texts, not "text"/);
     refuses(["serve", "--drop", ","], /--drop has an empty list: --drop 'spec/);
   });
 

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { type KeyFunc, shortTexts, texts } from "@listwatch/cache";
+import { type KeyFunc, shortTexts } from "@listwatch/cache";
 import type { Holding, NewHolding } from "../../src/store/holding.ts";
 import type { RunCase } from "./run.ts";
 import type { Case } from "./suites/harness.ts";
@@ -11,17 +11,16 @@ import type { Case } from "./suites/harness.ts";
 /** A way to hold objects. */
 export interface CaseHolding {
   readonly name: string;
-  /** The option `storage` of stores and informers; absent for objects as they are. */
+  /** The option `storage` of stores and informers; absent for the default. */
   readonly storage?: NewHolding;
 }
 
-/** Objects as they are. */
+/** Lazy objects where the source has texts, and objects as they are. */
 const OBJECTS: CaseHolding = { name: "objects" };
 
 /** All of them. */
 export const HOLDINGS: readonly CaseHolding[] = [
   OBJECTS,
-  { name: "texts", storage: texts() },
   { name: "short texts", storage: shortTexts() },
 ];
 

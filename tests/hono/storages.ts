@@ -5,15 +5,14 @@
  * @module
  */
 
-import { type Indexers, metaNamespaceKey, shortTexts, texts } from "@listwatch/cache";
+import { type Indexers, metaNamespaceKey, shortTexts } from "@listwatch/cache";
 import type { NewHolding } from "../../src/store/holding.ts";
 import { type Cache, newCache } from "../../src/store/cache.ts";
 import { DiskObjects } from "@listwatch/cache/workers";
-import { newBytesHolding } from "../bytes_holding.ts";
 import { NodeSql } from "../workers/node_sql.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
-type Storage = "objects" | "encoded" | "cold" | "texts" | "bytes" | "disk";
+type Storage = "objects" | "encoded" | "cold" | "disk";
 
 type Suites = StorageSuites<Storage>;
 
@@ -21,8 +20,6 @@ const suites: Suites = suitesFor([
   "objects",
   "encoded",
   "cold",
-  "texts",
-  "bytes",
   "disk",
 ]);
 
@@ -38,10 +35,6 @@ export function storage(): NewHolding | undefined {
       return shortTexts();
     case "cold":
       return shortTexts({ hotObjects: 0 });
-    case "texts":
-      return texts();
-    case "bytes":
-      return newBytesHolding();
     case "disk":
       return new DiskObjects(new NodeSql()).texts;
   }

@@ -20,7 +20,7 @@ import {
 } from "@listwatch/cache/selectors";
 import { newIndexer, newStore, NoMetaError } from "@listwatch/cache/store";
 import { node, pod } from "@listwatch/cache/testing";
-import { newCache } from "../../src/store/cache.ts";
+import { type Cache, newCache } from "../../src/store/cache.ts";
 
 const pods = [
   pod("web-1", { namespace: "shop", labels: { app: "web", tier: "front" } }),
@@ -141,11 +141,13 @@ describe("Lister with an index by labels", () => {
   function newWatched(indexers: Record<string, (object: KubernetesObject) => readonly string[]>) {
     const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, indexers);
     indexer.replace([...pods, pod("canary", { namespace: "shop", labels: { build: "7" } })], "1");
-    const { values } = indexer;
+    // What a lister walks through.
+    const { held } = indexer as Cache<KubernetesObject, string>;
+    const { values } = held;
     let scans = 0;
-    indexer.values = () => {
+    held.values = () => {
       scans++;
-      return values.call(indexer);
+      return values.call(held);
     };
     return { indexer, lister: newLister(indexer, "v1/pods"), scans: () => scans };
   }
@@ -224,7 +226,7 @@ describe("listAll and listAllByNamespace", () => {
     let decoded = 0;
     const indexer = newCache<KubernetesObject, string>(metaNamespaceKey, {}, {
       storage: shortTexts({ hotObjects: 0 }),
-      onOpened: () => decoded++,
+      freeze: (value) => (decoded++, value),
     });
     indexer.replace(pods, "1");
     assert.deepEqual(keys(newLister(indexer, "v1/pods").list("app=db")), ["shop/db-1"]);

@@ -3,12 +3,12 @@ import { describe, it } from "node:test";
 import {
   fieldIndex,
   type KubernetesObject,
+  metaNamespaceKey,
   newCluster,
   SharedIndexInformer,
   type SharedIndexInformerOptions,
   shortTexts,
   silentLogger,
-  texts,
 } from "@listwatch/cache";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { TextCodec } from "../../src/store/text_codec.ts";
@@ -90,8 +90,8 @@ function newWorld<I extends string>(options: SharedIndexInformerOptions<Pod, I>)
 const byNode = (pod: Pod) => [pod.spec?.nodeName ?? ""];
 const byImage = (pod: Pod) => [String(pod.metadata?.name)];
 
-for (const [name, storage] of [["texts", texts], ["shortTexts", shortTexts]] as const) {
-  describe(`an informer with ${name}()`, () => {
+for (const [name, storage] of [["no option", () => undefined], ["shortTexts()", shortTexts]] as const) {
+  describe(`an informer with ${name}`, () => {
     it("parses the text of a watch event once, as it came, for index functions and handlers together", async () => {
       const { informer, settle, touch } = newWorld({
         storage: storage(),
@@ -117,9 +117,10 @@ for (const [name, storage] of [["texts", texts], ["shortTexts", shortTexts]] as 
       );
     });
 
-    it("parses a watch event's text, as it came, for a handler only", async () => {
+    it("parses what a handler reads of a watch event's text, as it came", async () => {
       const { informer, settle, touch } = newWorld({ storage: storage() });
-      informer.addEventHandler({ onUpdate() {} });
+      const nodes: (string | undefined)[] = [];
+      informer.addEventHandler({ onUpdate: (_old, pod) => void nodes.push(pod.spec?.nodeName) });
       await using _running = informer.start();
       await settle();
       for (let i = 0; i < 20; i++) informer.indexer.getByKey(`default/web-${i}`);
@@ -128,14 +129,16 @@ for (const [name, storage] of [["texts", texts], ["shortTexts", shortTexts]] as 
         await settle();
       });
       assert.deepEqual(reads, { parsed: 20, restored: 0 });
+      assert.equal(nodes.length, 20);
     });
 
-    it("reads indices of fields from the text as it came, and parses nothing for handlers of heads", async () => {
+    it("reads indices of fields from the text as it came, and parses nothing for handlers that read keys", async () => {
       const { informer, settle, touch } = newWorld({
         storage: storage(),
         indexers: { byNode: fieldIndex<Pod>("spec.nodeName") },
       });
-      informer.addEventHandler({ onUpdate() {} }, { receives: "heads" });
+      const keys: string[] = [];
+      informer.addEventHandler({ onUpdate: (_old, pod) => void keys.push(metaNamespaceKey(pod)) });
       const reads = await countReads(async () => {
         await using _running = informer.start();
         await settle();
@@ -143,6 +146,7 @@ for (const [name, storage] of [["texts", texts], ["shortTexts", shortTexts]] as 
         await settle();
       });
       assert.equal(informer.indexer.countByIndex("byNode", `${MARK}-1`), 100);
+      assert.equal(keys.length, 20);
       assert.deepEqual(reads, { parsed: 0, restored: 0 });
     });
 

@@ -12,7 +12,7 @@ import {
 import type { StoreEvent } from "@listwatch/cache/informer";
 import type { NewHolding } from "../../src/store/holding.ts";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
-import { TextObject } from "../../src/store/text_holding.ts";
+import { TextObject } from "../../src/text/lazy_object.ts";
 
 /** More than are kept decoded. */
 const MANY = 400;

@@ -3,20 +3,17 @@
  * @module
  */
 
-import { shortTexts, texts } from "@listwatch/cache";
+import { shortTexts } from "@listwatch/cache";
 import type { NewHolding } from "../../src/store/holding.ts";
 import { DiskObjects } from "@listwatch/cache/workers";
-import { newBytesHolding } from "../bytes_holding.ts";
 import { NodeSql } from "../workers/node_sql.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
-type Suites = StorageSuites<"objects" | "encoded" | "texts" | "bytes" | "disk">;
+type Suites = StorageSuites<"objects" | "encoded" | "disk">;
 
 const suites: Suites = suitesFor([
   "objects",
   "encoded",
-  "texts",
-  "bytes",
   "disk",
 ]);
 
@@ -25,8 +22,6 @@ export const it: Suites["it"] = suites.it;
 
 /** The storage of the suite that runs, as an option. */
 export function storage(): NewHolding | undefined {
-  if (suites.storage() === "texts") return texts();
-  if (suites.storage() === "bytes") return newBytesHolding();
   if (suites.storage() === "disk") return new DiskObjects(new NodeSql()).texts;
   return suites.storage() === "encoded" ? shortTexts() : undefined;
 }

@@ -6,11 +6,10 @@ import {
   SharedIndexInformer,
   shortTexts,
   silentLogger,
-  texts,
 } from "@listwatch/cache";
 import type { NewHolding } from "../../src/store/holding.ts";
 import { heldStoreOf } from "../../src/store/holding.ts";
-import { TextObject } from "../../src/store/text_holding.ts";
+import { TextObject } from "../../src/text/lazy_object.ts";
 
 const REST = '"status":{"n":9007199254740993,"__proto__":{"a":1}},"spec":{"nodeName":"n1"}}';
 
@@ -56,7 +55,7 @@ function fetchPods(requests: string[]) {
 }
 
 async function run(
-  storage: NewHolding,
+  storage: NewHolding | undefined,
   useWatchList: boolean,
   transform?: (pod: KubernetesObject) => KubernetesObject,
 ) {
@@ -91,7 +90,7 @@ async function run(
 for (const useWatchList of [false, true]) {
   describe(`SharedIndexInformer with texts, ${useWatchList ? "streaming" : "listing"}`, () => {
     it("stores the text that the server sent, letter for letter, and opens it for readers", async () => {
-      const { kept, json, opened, requests } = await run(texts(), useWatchList);
+      const { kept, json, opened, requests } = await run(undefined, useWatchList);
       assert.equal(requests[0], useWatchList ? "watch" : "list");
       assert(kept.every((one) => one instanceof TextObject));
       assert.deepEqual(json, [podText("a", "1", true), podText("b", "6", true), podText("c", "7", true)]);
@@ -107,7 +106,7 @@ for (const useWatchList of [false, true]) {
 
     it("gives a transform the object, and stores its result", async () => {
       const { kept, opened } = await run(
-        texts({ hotObjects: 0 }),
+        shortTexts({ hotObjects: 0 }),
         useWatchList,
         (pod) => ({ ...pod, status: undefined }),
       );

@@ -2,8 +2,8 @@ import {
   type KubernetesObject,
   newCluster,
   SharedIndexInformer,
+  shortTexts,
   silentLogger,
-  texts,
 } from "@listwatch/cache";
 import {
   type ListerWatcher,
@@ -191,7 +191,7 @@ describe("shardOf", () => {
     for (const name of NAMES) server.create("v1/pods", pod(name, { namespace: "shop" }));
     const pods = newCluster({ server: "http://in-memory", fetch: server.fetch }).resource("v1/pods");
     const informers = [0, 1, 2].map((index) =>
-      new SharedIndexInformer(shardOf(pods, { index, of: 3 }), index === 1 ? { storage: texts() } : {})
+      new SharedIndexInformer(shardOf(pods, { index, of: 3 }), index === 1 ? { storage: shortTexts() } : {})
     );
     const running = informers.map((informer) => informer.start());
     await Promise.all(informers.map((informer) => informer.synced()));

@@ -8,7 +8,7 @@ import { describe, it } from "node:test";
 import { Hono } from "hono";
 import { compress } from "hono/compress";
 import { etag } from "hono/etag";
-import { metaNamespaceIndex, newCluster, SharedIndexInformer, texts } from "@listwatch/cache";
+import { metaNamespaceIndex, newCluster, SharedIndexInformer } from "@listwatch/cache";
 import { PrometheusMetrics, readApi, type ReadApiOptions } from "@listwatch/cache/hono";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
@@ -24,7 +24,6 @@ async function start(options: Partial<ReadApiOptions> = {}) {
   const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
   const metrics = new PrometheusMetrics();
   const informer = new SharedIndexInformer(cluster.resource("v1/pods"), {
-    storage: texts(),
     indexers: { namespace: metaNamespaceIndex },
     metrics,
   });

@@ -4,7 +4,6 @@
  */
 
 import type { KubernetesObject } from "@listwatch/cache";
-import type { KeyedHead } from "@listwatch/cache/informer";
 
 /** The objects of this world. */
 export interface SimObject extends KubernetesObject {
@@ -75,16 +74,13 @@ export function isWithin(scope: Scope, object: SimObject): boolean {
     (scope.app === "" || object.metadata.labels?.app === scope.app);
 }
 
-/** An object, or its head. */
-export type Stated = SimObject | KeyedHead;
-
 /** The key of an object. */
-export function keyOfObject({ metadata }: Stated): string {
+export function keyOfObject({ metadata }: SimObject): string {
   return `${metadata.namespace}/${metadata.name}`;
 }
 
 /** An object's state in few words. */
-export function stateOf(object: Stated | undefined): string {
+export function stateOf(object: SimObject | undefined): string {
   return object === undefined ? "nothing" : `${object.metadata.uid}@${object.metadata.resourceVersion}`;
 }
 

@@ -4,8 +4,7 @@
  */
 
 import type { DeletedObject, HandlerRegistration, ResourceEventHandler } from "@listwatch/cache";
-import type { KeyedHead } from "@listwatch/cache/informer";
-import { keyOfObject, type SimObject, type Stated, stateOf } from "./cluster_model.ts";
+import { keyOfObject, type SimObject, stateOf } from "./cluster_model.ts";
 import type { SeededRandom } from "./seeded_random.ts";
 import { isSameValue } from "./views.ts";
 import type { VirtualTime } from "./virtual_time.ts";
@@ -19,7 +18,7 @@ export interface HandlerConfig {
   readonly mailboxLimit: number | undefined;
   /** Its own resync period. */
   readonly resyncPeriodMs: number;
-  readonly receives: "objects" | "heads";
+  readonly reads: "everything" | "metadata";
 }
 
 /** What a probe needs to know. */
@@ -32,16 +31,16 @@ export interface HandlerProbeOptions {
   /** Whether the server was restored: versions may decrease, and deletes may come without an add. */
   readonly wasRestored: () => boolean;
   /** Whether this very state of an object was ever in the store. */
-  readonly wasStored: (object: Stated) => boolean;
+  readonly wasStored: (object: SimObject) => boolean;
   /** Whether a state of this object was refused: then its delete ends what was stored under its name. */
-  readonly wasRefused: (object: Stated) => boolean;
+  readonly wasRefused: (object: SimObject) => boolean;
 }
 
 /** Folds its notifications, and checks each step: an add, then updates from the state before, then a delete. */
-export class HandlerProbe implements ResourceEventHandler<Stated> {
+export class HandlerProbe implements ResourceEventHandler<SimObject> {
   readonly #options: HandlerProbeOptions;
   readonly #violate: (text: string) => void;
-  readonly #known = new Map<string, Stated>();
+  readonly #known = new Map<string, SimObject>();
   readonly #resyncs = new Map<string, number>();
   #busy = false;
   #removed = false;
@@ -60,7 +59,7 @@ export class HandlerProbe implements ResourceEventHandler<Stated> {
   }
 
   /** The objects that its notifications add up to. */
-  get known(): ReadonlyMap<string, Stated> {
+  get known(): ReadonlyMap<string, SimObject> {
     return this.#known;
   }
 
@@ -80,7 +79,7 @@ export class HandlerProbe implements ResourceEventHandler<Stated> {
     this.registration = undefined;
   }
 
-  onAdd(object: Stated, isInInitialList: boolean): void | Promise<void> {
+  onAdd(object: SimObject, isInInitialList: boolean): void | Promise<void> {
     const key = this.#enter("add", object);
     const known = this.#known.get(key);
     if (known !== undefined) {
@@ -93,7 +92,7 @@ export class HandlerProbe implements ResourceEventHandler<Stated> {
     return this.#leave();
   }
 
-  onUpdate(oldObject: Stated, newObject: Stated): void | Promise<void> {
+  onUpdate(oldObject: SimObject, newObject: SimObject): void | Promise<void> {
     const key = this.#enter("update", newObject);
     const known = this.#known.get(key);
     if (known === undefined) {
@@ -112,10 +111,9 @@ export class HandlerProbe implements ResourceEventHandler<Stated> {
     return this.#leave();
   }
 
-  onDelete(deleted: DeletedObject<Stated>): void | Promise<void> {
+  onDelete(deleted: DeletedObject<SimObject>): void | Promise<void> {
     const { key, object } = deleted;
     this.#enter("delete", undefined);
-    if (object !== undefined) this.#checkForm(object);
     const known = this.#known.get(key);
     if (this.#options.wasRestored()) {
       // Events that were withheld are unknown: a delete may come without an add.
@@ -132,30 +130,18 @@ export class HandlerProbe implements ResourceEventHandler<Stated> {
     return this.#leave();
   }
 
-  #enter(what: string, object: Stated | undefined): string {
+  #enter(what: string, object: SimObject | undefined): string {
     if (this.#busy) this.#violate(`${what} while another call is running`);
     if (this.#removed) this.#violate(`${what} after it was removed`);
     this.#busy = true;
     this.#synced ||= this.registration?.hasSynced() ?? false;
     if (object === undefined) return "";
-    this.#checkForm(object);
+    // What is parsed when it is read must be what was stored, even if another handler has read it before.
+    if (this.config.reads === "everything") void JSON.stringify(object);
     if (!this.#options.wasStored(object)) {
       this.#violate(`${what} of ${stateOf(object)}, which was never stored`);
     }
     return keyOfObject(object);
-  }
-
-  /** It receives what it was added for: objects, or heads with nothing else in them. */
-  #checkForm(received: Stated): void {
-    if (this.config.receives === "objects") {
-      if ("key" in received) this.#violate(`it receives the head of ${stateOf(received)}`);
-      return;
-    }
-    if (Object.keys(received).join() !== "key,metadata") {
-      this.#violate(`it receives ${Object.keys(received)} of ${stateOf(received)}, not its head`);
-    } else if ((received as KeyedHead).key !== keyOfObject(received)) {
-      this.#violate(`the head of ${keyOfObject(received)} has the key ${(received as KeyedHead).key}`);
-    }
   }
 
   #leave(): void | Promise<void> {
@@ -193,7 +179,7 @@ export class HandlerProbe implements ResourceEventHandler<Stated> {
 /** How what a handler knows differs from a store; `undefined` if it does not. */
 export function differenceOf(
   store: ReadonlyMap<string, SimObject>,
-  known: ReadonlyMap<string, Stated>,
+  known: ReadonlyMap<string, SimObject>,
 ): string | undefined {
   for (const [key, object] of store) {
     const one = known.get(key);
@@ -209,7 +195,7 @@ export function differenceOf(
 }
 
 /** What a head has of an object. */
-export function headOf(object: Stated): string {
+export function headOf(object: SimObject): string {
   const { labels = {}, name, namespace } = object.metadata;
   return `${stateOf(object)} ${namespace}/${name} ${Object.entries(labels).sort().join()}`;
 }

@@ -5,7 +5,7 @@
 
 import type { KubernetesObject } from "@listwatch/cache";
 import type { Schema } from "@listwatch/cache/client";
-import { type SimObject, type Stated, stateOf } from "./cluster_model.ts";
+import { type SimObject, stateOf } from "./cluster_model.ts";
 
 /**
  * What it refuses: `strict` bad objects; `harsh` every second state as well; `lenient` nothing; `once` the
@@ -75,7 +75,7 @@ export class Judge {
   }
 
   /** Whether it refused any state of an object: what is stored under its name may be another object. */
-  hasRefused({ metadata }: Stated): boolean {
+  hasRefused({ metadata }: SimObject): boolean {
     return this.#refusedUids.has(metadata.uid);
   }
 

@@ -97,7 +97,7 @@ export class Meddler {
         delayMs: random.int(1, 300),
         mailboxLimit: random.pick([undefined, 1, 3]),
         resyncPeriodMs: 0,
-        receives: random.pick(["objects", "heads"] as const),
+        reads: random.pick(["everything", "metadata"] as const),
       });
     }
   }

@@ -371,31 +371,6 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "return { isKnown: true, seen: object, isInInitialList: false, object, deleted: undefined };",
   },
   {
-    name: "informer: a handler of heads receives the head of another object",
-    file: "src/informer/processor_listener.ts",
-    find: "const head = holding.head(held as T);",
-    replace: "const head = ((holding as { kept?: KeyedHead }).kept ??= holding.head(held as T));",
-  },
-  {
-    name: "informer: a handler of heads receives objects",
-    file: "src/informer/processor.ts",
-    find: "opener: receivesHeads ? newHeadOpener(holding, { freezes }) as unknown as Opener<T> : holding,",
-    replace:
-      "opener: freezes === null ? newHeadOpener(holding, { freezes }) as unknown as Opener<T> : holding,",
-  },
-  {
-    name: "informer: a head lacks the labels of its object",
-    file: "src/store/holding.ts",
-    find: "      labels: metadata?.labels,\n    },\n  };",
-    replace: "      labels: undefined,\n    },\n  };",
-  },
-  {
-    name: "informer: the head of a text has a name with a slash",
-    file: "src/store/text_holding.ts",
-    find: "held.key.slice(held.namespace.length + 1)",
-    replace: "held.key.slice(held.namespace.length)",
-  },
-  {
     name: "informer: a handler receives all objects of a list but one",
     file: "src/informer/mailbox.ts",
     find: "    if (first.length === 0) {\n      this.#list.shift();",

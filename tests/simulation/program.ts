@@ -10,7 +10,6 @@ import {
   parseResource,
   SharedIndexInformer,
   shortTexts,
-  texts,
 } from "@listwatch/cache";
 import type { FetchFunction } from "@listwatch/cache/client";
 import type { StoreEvent } from "@listwatch/cache/informer";
@@ -33,6 +32,7 @@ import { type ReaderConfig, serve, ServedReader } from "./served_reader.ts";
 import { isSameValue, type ViewName, VIEWS } from "./views.ts";
 import type { VirtualTime } from "./virtual_time.ts";
 import { Workers } from "./workers.ts";
+import { plainObjects } from "../storages.ts";
 
 /** How a program is set up. */
 export interface ProgramConfig {
@@ -45,7 +45,7 @@ export interface ProgramConfig {
   readonly refuses: "nothing" | "schema" | "index" | "transform";
   /** Which fields it keeps. */
   readonly view: ViewName;
-  readonly storage: "objects" | "encoded" | "texts";
+  readonly storage: "objects" | "encoded" | "plain";
   /** How many objects of a list it processes per turn of the event loop. */
   readonly turnObjects: number;
   /** Whether it adds indices and handlers in the middle of that. */
@@ -232,7 +232,7 @@ export class Program {
         signals: this.#signals,
         violate: world.violate,
       });
-      this.informer.addEventHandler(this.#workers, { receives: "heads" });
+      this.informer.addEventHandler(this.#workers);
     }
     this.#closed = this.#signals.make(`the readers of informer ${index}`);
     this.#readers = this.#serve();
@@ -377,9 +377,7 @@ export class Program {
       resyncPeriodMs: config.resyncPeriodMs,
       ...(config.mailboxLimit !== undefined && { mailbox: { limit: config.mailboxLimit } }),
     };
-    probe.registration = config.receives === "heads"
-      ? this.informer.addEventHandler(probe, { ...options, receives: "heads" })
-      : this.informer.addEventHandler(probe, options);
+    probe.registration = this.informer.addEventHandler(probe, options);
   }
 
   /** Removes the first remaining handler. */
@@ -802,8 +800,8 @@ export class Program {
   }
 }
 
-const STORAGES: Record<ProgramConfig["storage"], ReturnType<typeof texts> | undefined> = {
+const STORAGES: Record<ProgramConfig["storage"], ReturnType<typeof shortTexts> | undefined> = {
   objects: undefined,
   encoded: shortTexts(),
-  texts: texts(),
+  plain: plainObjects,
 };

@@ -10,7 +10,6 @@ import {
   type Running,
   SharedIndexInformer,
   shortTexts,
-  texts,
 } from "@listwatch/cache";
 import type { FetchFunction } from "@listwatch/cache/client";
 import { newInformerSnapshot, type StoreEvent } from "@listwatch/cache/informer";
@@ -22,6 +21,7 @@ import { SeededRandom } from "./seeded_random.ts";
 import { SnapshotDisk } from "./snapshot_disk.ts";
 import { isSameValue, type ViewName, VIEWS } from "./views.ts";
 import type { VirtualTime } from "./virtual_time.ts";
+import { plainObjects } from "../storages.ts";
 
 /** How it is set up. */
 export interface RestartingConfig {
@@ -29,14 +29,14 @@ export interface RestartingConfig {
   readonly useWatchList: boolean;
   readonly pageSize: number;
   readonly view: ViewName;
-  readonly storage: "objects" | "encoded" | "texts";
+  readonly storage: "objects" | "encoded" | "plain";
   readonly turnObjects: number;
   readonly refuses: "nothing" | "schema";
   /** How many objects there are in a resource of their own that never change; 0 for those of `scope`. */
   readonly objects: number;
   /** Whether it has an index function of its own, which reads whole objects. */
   readonly hasIndex: boolean;
-  readonly handler: "objects" | "heads";
+  readonly handler: "everything" | "metadata";
   readonly savesInTurn: boolean;
   readonly intervalMs: number;
   /** How long a save takes; 0 for none. */
@@ -177,9 +177,7 @@ export class RestartingProgram {
     this.#world.log(`restarting ${this.index}: life ${this.#lives}, snapshot ${loaded ?? "none"}`);
     const informer = this.#newInformer(disk);
     const probe = this.#newProbe();
-    probe.registration = config.handler === "heads"
-      ? informer.addEventHandler(probe, { receives: "heads" })
-      : informer.addEventHandler(probe);
+    probe.registration = informer.addEventHandler(probe);
     const life: Life = {
       informer,
       probe,
@@ -386,7 +384,7 @@ export class RestartingProgram {
     const { handler } = this.config;
     return new HandlerProbe({
       name: `restarting ${this.index}, life ${this.#lives}, handler`,
-      config: { manner: "quick", delayMs: 0, mailboxLimit: undefined, resyncPeriodMs: 0, receives: handler },
+      config: { manner: "quick", delayMs: 0, mailboxLimit: undefined, resyncPeriodMs: 0, reads: handler },
       time: this.#world.time,
       random: this.#random.fork(),
       violate: this.#world.violate,
@@ -552,8 +550,8 @@ export class RestartingProgram {
   }
 }
 
-const STORAGES: Record<RestartingConfig["storage"], ReturnType<typeof texts> | undefined> = {
+const STORAGES: Record<RestartingConfig["storage"], ReturnType<typeof shortTexts> | undefined> = {
   objects: undefined,
   encoded: shortTexts(),
-  texts: texts(),
+  plain: plainObjects,
 };

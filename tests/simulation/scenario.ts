@@ -273,7 +273,7 @@ function newProgram(random: SeededRandom): ProgramConfig {
     view: random.pick(
       ["ordinary", "ordinary", "ordinary", "everything", "names", "args", "lean", "metadata"] as const,
     ),
-    storage: random.pick(["objects", "objects", "encoded", "texts"] as const),
+    storage: random.pick(["objects", "objects", "encoded", "plain"] as const),
     notifyUnchanged: random.chance(0.7),
     endsBy: random.pick(["run", "start", "stop"] as const),
     smallFrames: random.chance(0.5),
@@ -317,11 +317,11 @@ function newRestarting(
     pageSize: objects === 0 ? pageSize : 500,
     // Skipped text is not parsed: missing bytes in it cannot be detected.
     view: hasDrops ? "everything" : view,
-    storage: more.pick([storage, "texts", "encoded"] as const),
+    storage: more.pick([storage, "plain", "encoded"] as const),
     turnObjects: objects === 0 ? turnObjects : objects % 2 === 0 ? 100 : 1_000,
     objects,
     hasIndex: more.chance(0.3),
-    handler: more.pick(["objects", "heads"] as const),
+    handler: more.pick(["everything", "metadata"] as const),
     refuses: hasWhims || refuses === "schema" ? "schema" : "nothing",
     savesInTurn: random.chance(0.35),
     intervalMs: random.pick([0, 100, 1_000, 1_000, 5_000]),
@@ -383,7 +383,7 @@ function newHandler(random: SeededRandom): HandlerConfig {
   return {
     manner,
     delayMs,
-    receives: new SeededRandom(delayMs).chance(0.35) ? "heads" : "objects",
+    reads: new SeededRandom(delayMs).chance(0.35) ? "metadata" : "everything",
     mailboxLimit: random.chance(0.4) ? random.int(1, 4) : undefined,
     // A handler that is slow, or paused after an error, could not keep up with resyncs.
     resyncPeriodMs: manner === "quick" || manner === "async" ? resyncPeriodMs : 0,

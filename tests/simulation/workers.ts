@@ -4,7 +4,6 @@
  */
 
 import type { ResourceEventHandler, SharedIndexInformer } from "@listwatch/cache";
-import type { KeyedHead } from "@listwatch/cache/informer";
 import {
   type GetResult,
   itemExponentialFailureRateLimiter,
@@ -27,7 +26,7 @@ export interface WorkersOptions {
 }
 
 /** Workers of one queue: no two of them have the same key, and the last change of a key is processed last. */
-export class Workers implements ResourceEventHandler<KeyedHead> {
+export class Workers implements ResourceEventHandler<SimObject> {
   readonly #options: WorkersOptions;
   readonly #queue: RateLimitingQueue<string>;
   readonly #signal: AbortSignal;
@@ -46,12 +45,12 @@ export class Workers implements ResourceEventHandler<KeyedHead> {
     for (let i = 0; i < options.count; i++) this.#running.push(this.#run());
   }
 
-  onAdd({ key }: KeyedHead): void {
-    this.#queue.add(key);
+  onAdd(object: SimObject): void {
+    this.#queue.add(keyOfObject(object));
   }
 
-  onUpdate(_old: KeyedHead, { key }: KeyedHead): void {
-    this.#queue.add(key);
+  onUpdate(_old: SimObject, object: SimObject): void {
+    this.#queue.add(keyOfObject(object));
   }
 
   onDelete({ key }: { readonly key: string }): void {

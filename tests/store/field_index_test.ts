@@ -190,7 +190,7 @@ itOnce("fieldIndex opens no short text, and a function opens it once for all fun
   let opened = 0;
   const cache = newCache<Pod, string>(metaNamespaceKey, {}, {
     storage: shortTexts({ hotObjects: 0 }),
-    onOpened: () => opened++,
+    freeze: (value) => (opened++, value),
   });
   for (let i = 0; i < 50; i++) cache.add(pod(`web-${i}`, { nodeName: `n${i % 5}` }, [`u-${i % 2}`]));
   cache.addIndexers({ node: fieldIndex("spec.nodeName"), owner: ownerIndex() });

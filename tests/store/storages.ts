@@ -1,30 +1,26 @@
 /**
  * `describe` and `it` that run each suite once for every storage that a store can have, and the functions that make
- * stores with it: `cold` is short texts with nothing kept decoded, `bytes`
- * a holding of a user's own.
+ * stores with it: `cold` is short texts with nothing kept decoded.
  * @module
  */
 
 import assert from "node:assert/strict";
-import { type Indexer, type Indexers, type KeyFunc, shortTexts, texts } from "@listwatch/cache";
+import { type Indexer, type Indexers, type KeyFunc, shortTexts } from "@listwatch/cache";
 import { newIndexer as newIndexerOf, type Store, type StoreOptions } from "@listwatch/cache/store";
 import type { NewHolding } from "../../src/store/holding.ts";
-import { newBytesHolding } from "../bytes_holding.ts";
 import { type StorageSuites, suitesFor } from "../storages.ts";
 
-type Storage = "objects" | "encoded" | "cold" | "texts" | "bytes";
+type Storage = "objects" | "encoded" | "cold";
 
 const HOLDINGS: Record<Storage, () => NewHolding | undefined> = {
   objects: () => undefined,
   encoded: () => shortTexts(),
   cold: () => shortTexts({ hotObjects: 0 }),
-  texts: () => texts(),
-  bytes: () => newBytesHolding(),
 };
 
 type Suites = StorageSuites<Storage>;
 
-const suites: Suites = suitesFor(["objects", "encoded", "cold", "texts", "bytes"]);
+const suites: Suites = suitesFor(["objects", "encoded", "cold"]);
 
 export const describe: Suites["describe"] = suites.describe;
 export const it: Suites["it"] = suites.it;
@@ -37,7 +33,7 @@ export function newHolding(): NewHolding | undefined {
 
 /** Asserts that both are one object; where nothing is kept decoded, that they are equal. */
 export function assertSameObject(actual: unknown, expected: unknown): void {
-  if (storage() === "cold" || storage() === "bytes") assert.deepEqual(actual, expected);
+  if (storage() === "cold") assert.deepEqual(actual, expected);
   else assert.equal(actual, expected);
 }
 

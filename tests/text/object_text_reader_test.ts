@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { fieldIndex, metaNamespaceKey } from "@listwatch/cache";
 import type { ObjectMeta } from "../../src/meta/object.ts";
 import { TextFields } from "../../src/text/field_tree.ts";
 import { ObjectText, ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { acceptsHead } from "../../src/schema/checks.ts";
 import { propertyOptions } from "../property.ts";
+import { JsonWriter } from "./json_writer.ts";
 
 const reader = new ObjectTextReader();
 
@@ -71,133 +71,6 @@ function assertSame(text: string, note: string): void {
   if (is !== should) assert.equal(is, should, `${note}: ${JSON.stringify(text)}`);
 }
 
-const KEYS = [
-  "kind",
-  "apiVersion",
-  "metadata",
-  "managedFields",
-  "name",
-  "namespace",
-  "labels",
-  "uid",
-  "resourceVersion",
-  "annotations",
-  "creationTimestamp",
-  "deletionTimestamp",
-  "spec",
-  "__proto__",
-  "constructor",
-  "",
-  "métadata",
-  "items",
-  "metadat",
-  "metadatA",
-  "𝒳",
-];
-const STRINGS = [
-  "",
-  "web-1",
-  "Pod",
-  "v1",
-  '"',
-  "\\",
-  "}",
-  "]",
-  "{[",
-  'a"b\\"c',
-  "ü",
-  "\u2028",
-  "\ud800",
-  "𝒳",
-  "\0\n",
-  "/",
-];
-const NUMBERS = [
-  "0",
-  "-0",
-  "1",
-  "-1.5",
-  "1e9",
-  "1E+400",
-  "0.1e-7",
-  "9007199254740993",
-  "123456789012345678901234567890",
-];
-
-/** Writes random JSON in the ways in which it may be written. */
-class Writer {
-  readonly #random: () => number;
-  readonly #isPlain: boolean;
-
-  constructor(seed: number) {
-    this.#random = seededRandom(seed);
-    this.#isPlain = this.#random() < 0.5; // as servers write
-  }
-
-  object(depth: number): string {
-    const members: string[] = [];
-    for (let i = this.below(depth === 0 ? 7 : 4); i > 0; i--) {
-      const key = this.of(KEYS);
-      const isNested = this.below(8) > 0 &&
-        (depth === 0 && key === "metadata" || depth === 1 && (key === "labels" || key === "annotations"));
-      const value = isNested ? this.object(1) : this.value(depth + 1);
-      members.push(this.space() + this.key(key) + this.space() + ":" + this.space() + value + this.space());
-    }
-    return `{${members.length === 0 ? this.space() : members.join(",")}}`;
-  }
-
-  value(depth: number): string {
-    switch (this.below(depth > 4 ? 5 : 8)) {
-      case 0:
-        return this.of(["true", "false", "null"]);
-      case 1:
-        return this.of(NUMBERS);
-      case 2:
-      case 3:
-      case 4:
-        return this.string(this.of(STRINGS));
-      case 5:
-        return `[${
-          Array.from({ length: this.below(4) }, () => this.space() + this.value(depth + 1) + this.space())
-        }]`;
-      default:
-        return this.object(depth);
-    }
-  }
-
-  key(text: string): string {
-    return this.#isPlain || this.below(8) > 0 ? JSON.stringify(text) : this.string(text);
-  }
-
-  string(text: string): string {
-    const plain = JSON.stringify(text);
-    if (this.#isPlain || this.below(2) === 0) return plain;
-    let written = "";
-    for (let i = 0; i < text.length; i++) {
-      const hex = text.charCodeAt(i).toString(16).padStart(4, "0");
-      written += this.below(3) === 0
-        ? "\\u" + (this.below(2) === 0 ? hex : hex.toUpperCase())
-        : text[i] === "/"
-        ? "\\/"
-        : JSON.stringify(text[i]).slice(1, -1);
-    }
-    // Half of a pair that is written as it is, and the other as an escape, is no text that UTF-8 can carry.
-    return `"${written}"`.isWellFormed() ? `"${written}"` : plain;
-  }
-
-  space(): string {
-    return this.#isPlain || this.below(4) > 0 ? "" : this.of([" ", "\n", "\t ", "\r\n", "  "]);
-  }
-
-  of<V>(values: readonly V[]): V {
-    return values[this.below(values.length)];
-  }
-
-  below(limit: number): number {
-    return Math.floor(this.#random() * limit);
-  }
-}
-
 const OBJECT =
   ' {"kind":"Pod", "apiVersion":"v1","metadata":{"managedFields":[{"f:a":{"k:{\\"b\\":1}":[]}}],"name":"ü\\ud800","labels":{"a":"b"}},"spec":{"n":[-1.5e+3,0,true,false,null,""],"s":"\\u00e9\\n}"}} ';
 const CHARACTERS = [...'"\\{}[]:,0 -+.eEtfnu\0\n\tü'];
@@ -207,7 +80,7 @@ describe("ObjectTextReader.read", () => {
 
   it(`returns the head that JSON.parse returns, or refuses as it does (seeds from ${seed})`, () => {
     for (let i = 0; i < numRuns; i++) {
-      const writer = new Writer(seed + i);
+      const writer = new JsonWriter(seed + i);
       const text = writer.space() + (writer.below(50) === 0 ? writer.value(0) : writer.object(0)) +
         writer.space();
       assertSame(text, `seed ${seed + i}`);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { metaNamespaceKey, texts } from "@listwatch/cache";
+import { metaNamespaceKey, shortTexts } from "@listwatch/cache";
 import { isSameJson, memorySize } from "../../src/util/json.ts";
 
 function nested(levels: number): unknown {
@@ -60,7 +60,7 @@ describe("isSameJson", () => {
 
 describe("memorySize", () => {
   it("of an object that is held as text is about the length of the text", () => {
-    const held = texts()(metaNamespaceKey).hold({
+    const held = shortTexts()(metaNamespaceKey).hold({
       metadata: { name: "web-1", namespace: "shop", resourceVersion: "5" },
       spec: { text: "x".repeat(4_000) },
     });

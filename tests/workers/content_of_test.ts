@@ -4,7 +4,6 @@ import {
   SharedIndexInformer,
   shortTexts,
   silentLogger,
-  texts,
 } from "@listwatch/cache";
 import { FakeClock, InMemoryApiServer, pod, refuseConnection } from "@listwatch/cache/testing";
 import { contentOf } from "@listwatch/cache/workers";
@@ -25,7 +24,7 @@ class World {
 
   start(
     previous: SharedIndexInformer<KubernetesObject> | undefined,
-    storage: () => ReturnType<typeof texts> | undefined = () => undefined,
+    storage: () => ReturnType<typeof shortTexts> | undefined = () => undefined,
   ): SharedIndexInformer<KubernetesObject> {
     const held = storage();
     const informer = new SharedIndexInformer<KubernetesObject>(this.pods, {
@@ -49,10 +48,7 @@ class World {
 
 describe("contentOf", () => {
   for (
-    const [name, storage] of [["objects", () => undefined], ["texts", texts], [
-      "short texts",
-      shortTexts,
-    ]] as const
+    const [name, storage] of [["no option", () => undefined], ["short texts", shortTexts]] as const
   ) {
     it(`lets an informer continue by a watch with what another one has: ${name}`, async () => {
       const world = new World();
@@ -102,7 +98,7 @@ describe("contentOf", () => {
     world.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
     const objects = world.start(undefined);
     await world.clock.advance(0);
-    const other = world.start(objects, texts);
+    const other = world.start(objects, shortTexts);
     const never = new SharedIndexInformer<KubernetesObject>(world.pods);
     const nothing = world.start(never);
     await world.clock.advance(0);

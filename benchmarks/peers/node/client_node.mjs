@@ -37,6 +37,7 @@ await measure(({ server, objects }) => {
       });
       informer.on("update", (pod) => {
         counts.updated++;
+        void `${pod.metadata.namespace}/${pod.metadata.name}`;
         hooks.onUpdate(pod.metadata.resourceVersion);
       });
       informer.on("delete", () => counts.deleted++);

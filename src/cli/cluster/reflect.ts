@@ -7,7 +7,7 @@ import { sqliteSnapshot } from "../../node/sqlite_snapshot.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { NewHolding } from "../../store/holding.ts";
 import { type Indexers, labelIndexFunc, metaNamespaceIndex } from "../../store/index_func.ts";
-import { shortTexts, texts } from "../../store/texts.ts";
+import { shortTexts } from "../../store/texts.ts";
 import type { Metrics } from "../../util/metrics.ts";
 import type { ServeSettings, StorageName } from "../serve/serve_options.ts";
 import type { Connection } from "./connect.ts";
@@ -15,8 +15,7 @@ import type { DiscoveredResource } from "./discovery.ts";
 import { clientOptions, servedResource } from "./select_resources.ts";
 
 const STORAGES: Readonly<Record<StorageName, () => NewHolding | undefined>> = {
-  objects: () => undefined,
-  texts: () => texts(),
+  texts: () => undefined,
   "short-texts": () => shortTexts(),
 };
 

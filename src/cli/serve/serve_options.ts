@@ -32,10 +32,10 @@ export type ClusterSource =
   };
 
 /** How `serve` holds objects. */
-export type StorageName = "objects" | "texts" | "short-texts";
+export type StorageName = "texts" | "short-texts";
 
 /** The values of {@linkcode StorageName}. */
-export const STORAGE_NAMES: readonly StorageName[] = ["objects", "texts", "short-texts"];
+export const STORAGE_NAMES: readonly StorageName[] = ["texts", "short-texts"];
 
 /**
  * Options of {@linkcode serve}. All are optional; the default is the embedded cluster at
@@ -102,9 +102,8 @@ export interface ServeOptions
    */
   readonly drop?: readonly string[];
   /**
-   * How objects are held; `"texts"` by default: readers receive what the API server sent, byte for byte.
-   * `"short-texts"` does that in a third of the memory, and takes more time per request. `"objects"` reads
-   * and writes each object as JavaScript does: integers beyond 2^53 are rounded.
+   * How objects are held; `"texts"` by default. `"short-texts"` takes a third of the memory, and more time
+   * per request. Readers receive what the API server sent, byte for byte, with both.
    */
   readonly storage?: StorageName;
   /**

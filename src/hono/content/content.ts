@@ -36,6 +36,7 @@ export class Content<T extends KubernetesObject> {
     const store = heldStoreOf<T, ServedStore<Held<T>>>(informer.indexer);
     this.holding = store.holding;
     this.#held = store.held;
+    store.holding.keepTexts(); // readers receive what the API server sent
     this.log = new EventLog(informer, store, options);
     this.states = new ContentStates(this.log, store.held, options.clock);
     this.hashes = new ContentHashes(this.log, this.states);

@@ -29,6 +29,7 @@ export class Source {
     );
     this.holding = holding;
     this.store = held;
+    holding.keepTexts(); // readers receive what the API server sent
   }
 
   /** Whether there is something to read: its first list, or a snapshot. */

@@ -46,7 +46,7 @@ function objectText(
   held: Held<KubernetesObject>,
   { view, pretty }: { readonly view: View; readonly pretty: boolean },
 ): string {
-  if (pretty) return indentedText(view.one(holding.open(held)));
+  if (pretty) return indentedText(view.one(holding.peek(held)));
   const json = view.oneText && holding.json(held);
-  return `${(json && view.oneText?.(json)) ?? JSON.stringify(view.one(holding.open(held)))}\n`;
+  return `${(json && view.oneText?.(json)) ?? JSON.stringify(view.one(holding.peek(held)))}\n`;
 }

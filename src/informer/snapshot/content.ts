@@ -134,7 +134,7 @@ function newHold<T>({ store, accept }: SnapshotContext<T>): (entry: SnapshotEntr
   const take = (entry: SnapshotEntry): Held<T> => {
     const { key, held, head } = entry;
     if (held !== undefined) {
-      if (holding.isHeld(held)) return held as Held<T>;
+      if (holding.isHeld(held)) return holding.hold(held as Held<T>);
       // A store that holds objects as they are has no form of its own.
       if (holding.holdText === undefined && Object.getPrototypeOf(held) === Object.prototype) {
         return held as Held<T>;
@@ -428,9 +428,10 @@ class Put<T> implements SnapshotPut {
   json(): string {
     const text = this.#holding.json(this.held);
     if (text !== undefined) return text;
-    const json = JSON.stringify(this.held);
+    const object = this.#holding.peek(this.held);
+    const json = JSON.stringify(object);
     // Mostly the object is plain. If not, it may be the same nevertheless: -0 is.
-    if (isPlainJson(this.held) || isSameJson(JSON.parse(json), this.held)) return json;
+    if (isPlainJson(object) || isSameJson(JSON.parse(json), object)) return json;
     throw new TypeError(
       `Cannot save ${JSON.stringify(this.key)}: it is not the same after it was written as JSON; ` +
         "does a transform put dates, maps or the like into it?",

@@ -116,10 +116,4 @@ describe("serve()", () => {
       assert.ok(list.includes(`"items":[${widget("a", 1, false)},${widget("b", 6, false)}]`), list);
     });
   }
-
-  it("reads and writes objects as JavaScript does with storage: objects", async () => {
-    const { object } = await read("objects");
-    assert.equal(JSON.parse(object).metadata.name, "a");
-    assert.ok(object.includes('"z":9007199254740992'), object);
-  });
 });

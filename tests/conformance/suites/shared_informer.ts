@@ -323,7 +323,7 @@ class Run {
     this.#anyOrderAcrossKeys = anyOrderAcrossKeys;
     const label = informer.transform?.stripLabel;
     this.#hasTransform = label !== undefined;
-    this.#holdsTexts = storage !== undefined && queue === undefined && !this.#hasTransform;
+    this.#holdsTexts = queue === undefined && !this.#hasTransform;
     this.#indexers = [...informer.indexers];
     this.#informer = new SharedIndexInformer<Item, string>(this.#source, {
       resyncPeriodMs: informer.resyncPeriodMs,

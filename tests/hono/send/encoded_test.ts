@@ -21,7 +21,7 @@ import {
 import { newEventOpener, type StoreEvent } from "../../../src/informer/events.ts";
 import { newCache } from "../../../src/store/cache.ts";
 import type { Held } from "../../../src/store/holding.ts";
-import { TextObject } from "../../../src/store/text_holding.ts";
+import { TextObject } from "../../../src/text/lazy_object.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { settle } from "../../../src/util/clock.ts";
 import { object, type TestObject } from "../fake_informer.ts";
@@ -33,7 +33,7 @@ function counting(objects: readonly TestObject[], resourceVersion: number) {
   const count = { decoded: 0 };
   const indexer = newCache<TestObject, string>(metaNamespaceKey, { labels: labelIndexFunc(["app"]) }, {
     storage: shortTexts({ hotObjects: 0 }),
-    onOpened: () => count.decoded++,
+    freeze: (value) => (count.decoded++, value),
   });
   const { held, holding } = indexer;
   held.replace(objects.map((one) => holding.holdEarly(one)), String(resourceVersion));

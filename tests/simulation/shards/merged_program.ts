@@ -10,7 +10,6 @@ import {
   parseResource,
   SharedIndexInformer,
   shortTexts,
-  texts,
 } from "@listwatch/cache";
 import { MergedInformer, type ReadApi } from "@listwatch/cache/hono";
 import { shardOf } from "@listwatch/cache/reflector";
@@ -23,6 +22,7 @@ import type { VirtualTime } from "../virtual_time.ts";
 import { differenceOf, type MergedTruth } from "./merged_truth.ts";
 import type { ShardsSetting } from "./simulate_shards.ts";
 import { CountedReadApi, LEFT_AFTER_MS } from "../../nothing_left.ts";
+import { plainObjects } from "../../storages.ts";
 
 /** What programs and readers need of their world. */
 export interface ShardsWorldParts {
@@ -32,7 +32,7 @@ export interface ShardsWorldParts {
   readonly log: (text: string) => void;
 }
 
-const STORAGES = { "objects": undefined, "short texts": shortTexts(), "texts": texts() };
+const STORAGES = { "objects": undefined, "short texts": shortTexts(), "plain": plainObjects };
 
 /** A program that can be killed at any instant, and started again. */
 export class MergedProgram implements Target {

@@ -37,7 +37,7 @@ export interface ShardsSetting {
   readonly programs: number;
   readonly copies: number;
   readonly readers: number;
-  readonly storage: "objects" | "short texts" | "texts";
+  readonly storage: "objects" | "short texts" | "plain";
   readonly useWatchList: boolean;
   readonly eventWindow: number;
 }
@@ -80,7 +80,7 @@ class ShardsWorld {
       programs: random.int(1, 2),
       copies: random.int(0, 2),
       readers: random.int(1, 3),
-      storage: random.pick(["objects", "short texts", "texts"] as const),
+      storage: random.pick(["objects", "short texts", "plain"] as const),
       useWatchList: random.chance(0.5),
       eventWindow: random.pick([4, 16, 200]),
     };

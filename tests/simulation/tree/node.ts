@@ -10,7 +10,6 @@ import {
   parseResource,
   SharedIndexInformer,
   shortTexts,
-  texts,
 } from "@listwatch/cache";
 import type { Freshness, ReadApi } from "@listwatch/cache/hono";
 import type { TimerHandle } from "@listwatch/cache/reflector";
@@ -21,6 +20,7 @@ import { type Breakage, Link, type LinkState, type Target } from "./link.ts";
 import { Disk, type DiskFate, type SaveKind } from "./disk.ts";
 import { differenceAt, RESOURCE } from "./origin.ts";
 import { CountedReadApi, LEFT_AFTER_MS } from "../../nothing_left.ts";
+import { plainObjects } from "../../storages.ts";
 
 /** How a node is set up. */
 export interface NodeConfig {
@@ -32,7 +32,7 @@ export interface NodeConfig {
   readonly freshness: Freshness;
   readonly useWatchList: boolean;
   readonly pageSize: number;
-  readonly storage: "objects" | "short texts" | "texts";
+  readonly storage: "objects" | "short texts" | "plain";
   readonly eventWindow: number;
   readonly saves: SaveKind;
   readonly seed: number;
@@ -56,7 +56,7 @@ export interface Gap {
   readonly through: number;
 }
 
-const STORAGES = { "objects": undefined, "short texts": shortTexts(), "texts": texts() };
+const STORAGES = { "objects": undefined, "short texts": shortTexts(), "plain": plainObjects };
 
 /** A program that can be killed at any instant, and started again. */
 export class TreeNode implements Target {

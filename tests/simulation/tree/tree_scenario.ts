@@ -134,7 +134,7 @@ function newNodes(random: SeededRandom): NodeConfig[] {
       freshness: random.pick(["consistent", "consistent", "stale-if-error", "as-is"] as const),
       useWatchList: random.chance(0.6),
       pageSize: random.pick([0, 0, 2, 500]),
-      storage: random.pick(["objects", "short texts", "texts"] as const),
+      storage: random.pick(["objects", "short texts", "plain"] as const),
       eventWindow: random.pick([3, 20, 4_096, 4_096]),
       saves: random.pick(["none", "later", "in the turn"] as const),
       seed: random.int(0, 2 ** 31),

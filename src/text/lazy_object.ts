@@ -1,0 +1,447 @@
+/**
+ * Objects that are parsed where they are read.
+ *
+ * A store holds an object as a {@linkcode TextObject}: its text, and what is needed without the object. What
+ * readers receive of a {@linkcode LazyText} is an ordinary object: its members are its own, enumerable,
+ * configurable, writable, in the server's order. Those that were not read are accessors, which parse their
+ * part of the text at first use, and are plain values from then on. So is its metadata.
+ *
+ * - **What is kept.** A value that a user read is kept, so that a second read returns the same, and a change
+ *   is not lost. The text is dropped as soon as more than half of it was parsed, and the rest is parsed then:
+ *   so that text and values together never take more than the plain object. Where the text is served
+ *   (`keepsTexts`), it stays.
+ * - **Aside.** Index functions, selectors and the like read an object {@linkcode aside}: what they parse is
+ *   kept a short while, for handlers that read the same, and is dropped then.
+ * - **Ordinary everywhere else**: `Object.keys`, spread, `JSON.stringify`, `structuredClone`, comparison.
+ *   Only a copy of the property descriptors has no values, and `console.log` shows `[Getter/Setter]` for what
+ *   was not read yet.
+ *
+ * @module
+ */
+
+import type { FieldTexts } from "./field_tree.ts";
+import { type Members, type ObjectShape, placeAt, type Places, type ShapeMember } from "./object_shape.ts";
+
+/** What stays readable of an object that is held as text. */
+export interface LiveMetadata {
+  readonly apiVersion: string | undefined;
+  readonly kind: string | undefined;
+  readonly uid: string | undefined;
+  /** As `resourceVersionOf` gives it: `undefined` for an object without metadata. */
+  readonly resourceVersion: string | undefined;
+  readonly namespace: string | undefined;
+  /** May be those of another object that has the same. */
+  readonly labels: Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * An object, held as text: immutable, and as good as the object wherever only its key and the metadata that
+ * is live matter, in `metaOf` for one.
+ */
+export class TextObject implements LiveMetadata {
+  /** What the key function returns for the object. */
+  readonly key: string;
+  readonly uid: string | undefined;
+  readonly resourceVersion: string | undefined;
+  readonly namespace: string | undefined;
+  readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly apiVersion: string | undefined;
+  readonly kind: string | undefined;
+  /**
+   * What is live of the object's metadata: this object itself, so that `metaOf` reads it without a call;
+   * `undefined` for an object without metadata.
+   */
+  readonly metadata: this | undefined;
+  /** The text, in the form of the holding that made it. */
+  text: string;
+  /** The values of its fields until the indices have them, if the source read them. */
+  fields: FieldTexts | undefined;
+  /** What members it has; `undefined` before its text was walked, `null` if it is to be parsed whole. */
+  shape: ObjectShape | null | undefined;
+
+  constructor(key: string, live: LiveMetadata, text: string, shape?: ObjectShape | null) {
+    this.key = key;
+    this.uid = live.uid;
+    this.resourceVersion = live.resourceVersion;
+    this.namespace = live.namespace;
+    this.labels = live.labels;
+    this.apiVersion = live.apiVersion;
+    this.kind = live.kind;
+    this.metadata = live.resourceVersion === undefined ? undefined : this;
+    this.text = text;
+    this.fields = undefined;
+    this.shape = shape;
+  }
+}
+
+/** What the lazy objects of one store have in common. */
+export class LazyOrigin {
+  /** Whether texts stay, however much of them was parsed. */
+  keepsTexts = false;
+  /** Freezes what is parsed, and everything in it. */
+  readonly freeze: (<V>(value: V) => V) | undefined;
+  /** Whether a key is the namespace, if there is one, and the name. */
+  readonly keysHaveNames: boolean;
+  /** The members of an object's text; `null` if it is to be parsed whole. */
+  readonly membersOf: (text: string) => Members | null;
+  /** The JSON text of an encoded one; absent where texts are JSON. */
+  readonly decode: ((text: string) => string) | undefined;
+  /** Objects that were read aside last: a ring. */
+  readonly #aside: LazyText[] = [];
+  #asideNext = 0;
+  /** Rises while users read most of what they receive, falls while they do not. */
+  #appetite = 0;
+  #opened = 0;
+  #arrived = 0;
+  /** The last object that was opened to find out how much of it is read. */
+  #probe: LazyText | undefined;
+
+  constructor(options: Pick<LazyOrigin, "freeze" | "keysHaveNames" | "membersOf" | "decode">) {
+    this.freeze = options.freeze;
+    this.keysHaveNames = options.keysHaveNames;
+    this.membersOf = options.membersOf;
+    this.decode = options.decode;
+  }
+
+  /**
+   * Whether an object that is opened now is to be parsed at once: members one by one cost twice as much where
+   * all of them are read. One of some objects is opened lazily, to find out whether that is still so.
+   */
+  isReadWhole(text: LazyText): boolean {
+    if (this.#appetite < GREEDY) return false;
+    if (++this.#opened % PROBE_EVERY !== 0) return true;
+    if (this.#probe !== undefined && this.#probe.json !== undefined) this.#appetite -= GREEDY / 2;
+    this.#probe = text;
+    return false;
+  }
+
+  /** Whether the next object of a watch is to be parsed at once: then it needs no text. */
+  parsesNext(): boolean {
+    return this.#appetite >= GREEDY && !this.keepsTexts && this.decode === undefined &&
+      ++this.#arrived % PROBE_ARRIVED !== 0;
+  }
+
+  /** A user has received a lazy object. */
+  handedOut(): void {
+    if (this.#appetite > 0 && this.#appetite < GREEDY) this.#appetite--;
+  }
+
+  /** More than half of an object was read. */
+  hasReadMost(): void {
+    this.#appetite = Math.min(this.#appetite + 2, 2 * GREEDY);
+  }
+
+  /** An object was read aside: what was parsed of it is kept a short while. */
+  readAside(text: LazyText): void {
+    if (this.decode !== undefined) return; // it is dropped as a whole
+    this.#aside[this.#asideNext]?.forgetAside();
+    this.#aside[this.#asideNext] = text;
+    this.#asideNext = (this.#asideNext + 1) % ASIDE;
+  }
+}
+
+/** From which appetite on objects are parsed whole: of that many objects in a row more than half was read. */
+const GREEDY = 32;
+/** One of so many objects of a watch, and of so many that are opened, is read lazily nevertheless. */
+const PROBE_ARRIVED = 16;
+const PROBE_EVERY = 8;
+/** How many objects that were read aside are kept. */
+const ASIDE = 128;
+
+/** An object held as its JSON text, and its lazy object once it was opened. */
+export class LazyText extends TextObject {
+  #origin: LazyOrigin;
+  #places: Places;
+  #object: object | undefined;
+  /**
+   * What was parsed and is no plain value of the object: read aside, or of an object that cannot change. The
+   * last one is the metadata.
+   */
+  #values: unknown[] | undefined;
+  /** How much of the text was parsed and is kept; {@linkcode RELEASED} once the text was dropped. */
+  #parsed = 0;
+  #marks = 0;
+
+  constructor(key: string, live: LiveMetadata, text: string, origin: LazyOrigin, members?: Members | null) {
+    super(key, live, text, members && members.shape);
+    this.#origin = origin;
+    this.#places = members?.places ?? "";
+    this.#object = undefined;
+    this.#values = undefined;
+  }
+
+  /** Another store holds it from now on. */
+  adopt(origin: LazyOrigin): void {
+    this.#origin = origin;
+  }
+
+  /** A lazy object for an encoded text, which is decoded when the first member is read. */
+  static encoded(held: TextObject, origin: LazyOrigin): LazyText {
+    const lazy = new LazyText(held.key, held, held.text, origin);
+    lazy.shape = held.shape ?? null;
+    lazy.#parsed = ENCODED;
+    return lazy;
+  }
+
+  /** The JSON text as it came; `undefined` once it was dropped. */
+  get json(): string | undefined {
+    if (this.#parsed === RELEASED) return undefined;
+    if (this.#parsed === ENCODED) {
+      this.text = this.#origin.decode!(this.text);
+      this.#parsed = 0;
+    }
+    return this.text;
+  }
+
+  /** The object, for a user: the same one at each call. */
+  open(): object {
+    if (this.#parsed === RELEASED) return this.#object!;
+    const object = this.#objectOf();
+    if (this.shape && (this.#marks & IS_HANDED_OUT) === 0) this.#origin.handedOut();
+    this.#marks |= IS_HANDED_OUT;
+    if (this.shape === null) this.#keep(this.text.length);
+    return object;
+  }
+
+  /** The object, for code that only reads it: another of the same text, as long as that is there. */
+  peek(): object {
+    if (this.#parsed === RELEASED) return this.#object!;
+    const members = this.shape && { shape: this.shape, places: this.#places };
+    return new LazyText(this.key, this, this.text, this.#origin, members).open();
+  }
+
+  /** What `reader` makes of the object, from which it keeps nothing. */
+  read<R>(reader: (object: object) => R): R {
+    const before = isAside;
+    isAside = true;
+    try {
+      const object = this.#objectOf();
+      if (this.shape === null && this.#parsed !== RELEASED) this.#noteAside();
+      return reader(object);
+    } finally {
+      isAside = before;
+    }
+  }
+
+  /** What the object has in it, for a comparison: not as the object that users have, if that costs nothing. */
+  get content(): unknown {
+    return this.#parsed === RELEASED ? this.#object : JSON.parse(this.text);
+  }
+
+  /** Drops what was read aside, and the object if no user has it. */
+  forgetAside(): void {
+    this.#marks &= ~IS_ASIDE;
+    if ((this.#marks & HAS_FIXED_VALUES) === 0) this.#values = undefined;
+    if ((this.#marks & IS_HANDED_OUT) === 0) this.#object = undefined;
+  }
+
+  #objectOf(): object {
+    if (this.#object !== undefined) return this.#object;
+    const origin = this.#origin;
+    if (this.shape === undefined) this.#walk();
+    if (this.shape && !origin.isReadWhole(this)) return this.#object = this.#newObject(this.shape.object);
+    this.#object = this.#parseWhole();
+    if (this.shape) {
+      // A user is about to read most of it: it is kept, even if an index function reads it first.
+      this.shape = null;
+      this.#marks |= IS_HANDED_OUT;
+      this.#keep(this.text.length);
+    }
+    return this.#object;
+  }
+
+  #walk(): void {
+    const members = this.#origin.membersOf(this.json!);
+    this.shape = members?.shape ?? null;
+    this.#places = members?.places ?? "";
+  }
+
+  #parseWhole(): object {
+    const { freeze } = this.#origin;
+    const object = JSON.parse(this.json!);
+    return freeze === undefined ? object : freeze(object);
+  }
+
+  /** Makes an object with these members. */
+  #newObject(members: readonly ShapeMember[]): object {
+    const object: Record<string, unknown> = {};
+    const { keysHaveNames } = this.#origin;
+    for (const { name, place } of members) {
+      if (name === "name" && keysHaveNames && members !== this.shape!.object) {
+        object["name"] = this.namespace ? this.key.slice(this.namespace.length + 1) : this.key;
+      } else if (place >= 0) Object.defineProperty(object, name, accessorOf(name, place));
+      else if (name === "metadata") Object.defineProperty(object, name, accessorOf(name, METADATA));
+      else object[name] = this[name as keyof LiveMetadata];
+    }
+    new Stamped(object, this);
+    return this.#origin.freeze === undefined ? object : Object.freeze(object);
+  }
+
+  /** The value of a member of `owner`, which is the object or its metadata. */
+  member(owner: object, name: string, place: number): unknown {
+    const at = place === METADATA ? this.shape!.size : place;
+    // An encoded text has no places before it is decoded; the metadata's live part needs none.
+    if (this.#places === "" && place !== METADATA && this.#parsed !== RELEASED) this.#walk();
+    let value = this.#values === undefined ? UNREAD : this.#values[at];
+    if (value === UNREAD) {
+      if (this.#parsed === RELEASED) return this.#keptValue(name, place);
+      value = place === METADATA ? this.#newObject(this.shape!.metadata) : this.#parse(place);
+      if (isAside) {
+        this.#setValue(at, value);
+        this.#noteAside();
+        return value;
+      }
+    } else if (isAside || (this.#marks & HAS_FIXED_VALUES) !== 0) {
+      return value;
+    }
+    this.#marks |= IS_HANDED_OUT;
+    if (Object.isExtensible(owner)) {
+      Object.defineProperty(owner, name, { value, writable: true, enumerable: true, configurable: true });
+    } else {
+      this.#setValue(at, value);
+      this.#marks |= HAS_FIXED_VALUES;
+    }
+    if (place !== METADATA) {
+      this.#keep(placeAt(this.#places, 2 * place + 1) - placeAt(this.#places, 2 * place));
+    }
+    return value;
+  }
+
+  #parse(place: number): unknown {
+    const { freeze } = this.#origin;
+    const start = placeAt(this.#places, 2 * place);
+    const value = JSON.parse(this.text.slice(start, placeAt(this.#places, 2 * place + 1)));
+    return freeze === undefined ? value : freeze(value);
+  }
+
+  #setValue(at: number, value: unknown): void {
+    this.#values ??= new Array(this.shape!.size + 1).fill(UNREAD);
+    this.#values[at] = value;
+  }
+
+  /** A user has set a member of an object whose properties cannot be defined any more. */
+  setMember(place: number, value: unknown): void {
+    this.#setValue(place === METADATA ? this.shape!.size : place, value);
+    this.#marks |= HAS_FIXED_VALUES | IS_HANDED_OUT;
+  }
+
+  #noteAside(): void {
+    if ((this.#marks & IS_ASIDE) !== 0) return;
+    this.#marks |= IS_ASIDE;
+    this.#origin.readAside(this);
+  }
+
+  /** So much of the text was parsed for a user. */
+  #keep(length: number): void {
+    if (this.#parsed === RELEASED) return;
+    this.#parsed += length;
+    if (this.#parsed * 2 <= this.text.length) return;
+    if (this.shape) this.#origin.hasReadMost();
+    if (this.#origin.keepsTexts) return;
+    if (!this.shape || this.#readAll(this.shape)) {
+      this.#parsed = RELEASED;
+      this.text = "";
+      this.#places = "";
+    }
+  }
+
+  /** Reads what was not read yet; `false` if a user has put other metadata into the object. */
+  #readAll({ object: members, metadata: metadataMembers }: ObjectShape): boolean {
+    // What is parsed here must not begin it again.
+    this.#parsed = -Infinity;
+    const object = this.#object as Record<string, unknown>;
+    const metadata = object["metadata"];
+    if (typeof metadata !== "object" || metadata === null || Stamped.textOf(metadata) !== this) return false;
+    for (const { name } of members) void object[name];
+    for (const { name } of metadataMembers) void (metadata as Record<string, unknown>)[name];
+    return true;
+  }
+
+  /** The value of a member, of an object from which a reader aside has kept what it should not have. */
+  #keptValue(name: string, place: number): unknown {
+    const object = this.#object as Record<string, Record<string, unknown>>;
+    const isInMetadata = place !== METADATA && !this.shape!.object.some((member) => member.place === place);
+    return isInMetadata ? object["metadata"]?.[name] : object[name];
+  }
+}
+
+/** In place of a value that was not read. */
+const UNREAD = Symbol("unread");
+
+/** Whether what is read now is read aside. */
+let isAside = false;
+
+/** Of the marks of a lazy object: a user has it; it waits to be dropped; its properties cannot change. */
+const IS_HANDED_OUT = 1;
+const IS_ASIDE = 2;
+const HAS_FIXED_VALUES = 4;
+/** In place of how much of a text was parsed: it was dropped; it was not decoded yet. */
+const RELEASED = -1;
+const ENCODED = -2;
+/** The place of the metadata, which is no value in the text, but has members with values. */
+const METADATA = -2;
+
+/** Returns the object that it is called with, so that a class can add a private field to that. */
+class Returning {
+  constructor(object: object) {
+    return object;
+  }
+}
+
+/** A lazy object, which knows its text. */
+class Stamped extends Returning {
+  readonly #text: LazyText;
+
+  constructor(object: object, text: LazyText) {
+    super(object);
+    this.#text = text;
+  }
+
+  /** The text of a lazy object, or of lazy metadata; `undefined` for another object. */
+  static textOf(object: object): LazyText | undefined {
+    return #text in object ? object.#text : undefined;
+  }
+}
+
+/** The accessors by place and name: objects that have the same ones are objects of one kind to the engine. */
+const accessors: Map<string, PropertyDescriptor>[] = [];
+
+function accessorOf(name: string, place: number): PropertyDescriptor {
+  const byName = accessors[place - METADATA] ??= new Map();
+  let accessor = byName.get(name);
+  if (accessor === undefined) byName.set(name, accessor = newAccessor(name, place));
+  return accessor;
+}
+
+/** The lazy object that has the accessor: itself, or what it inherits from. */
+function ownerOf(object: object, name: string): object {
+  for (let owner: object | null = object; owner !== null; owner = Object.getPrototypeOf(owner)) {
+    if (Stamped.textOf(owner) !== undefined) return owner;
+  }
+  throw new TypeError(
+    `Cannot read ${
+      JSON.stringify(name)
+    }: the property was copied from an object of a cache with its accessor; ` +
+      "copy the object with structuredClone, or with { ...object }",
+  );
+}
+
+function newAccessor(name: string, place: number): PropertyDescriptor {
+  return {
+    get(this: object) {
+      const owner = ownerOf(this, name);
+      return Stamped.textOf(owner)!.member(owner, name, place);
+    },
+    set(this: object, value: unknown) {
+      const owner = ownerOf(this, name);
+      // As for any property that cannot be written, of the object or of one that inherits it.
+      if (Object.isFrozen(owner)) {
+        throw new TypeError(`Cannot assign to ${JSON.stringify(name)}: the object is frozen`);
+      }
+      if (owner === this && Object.isSealed(owner)) return Stamped.textOf(owner)!.setMember(place, value);
+      Object.defineProperty(this, name, { value, writable: true, enumerable: true, configurable: true });
+    },
+    enumerable: true,
+    configurable: true,
+  };
+}

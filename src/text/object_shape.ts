@@ -1,0 +1,215 @@
+/**
+ * The members of objects, by their names and order: found once for all objects that have the same, so that an
+ * object which stays text needs to note only where its values are.
+ * @module
+ */
+
+/** The object itself, or its metadata: the two levels whose members are noted. */
+type Level = "object" | "metadata";
+
+/** Members whose values are held beside the text, or have members that are noted themselves. */
+const UNPLACED: Readonly<Record<Level, ReadonlySet<string>>> = {
+  object: new Set(["kind", "apiVersion", "metadata"]),
+  metadata: new Set(["namespace", "uid", "resourceVersion"]),
+};
+
+/** How many sequences of names, and combinations of two, one reader remembers; far more than a cluster has. */
+const MAX_KNOWN = 2048;
+const MAX_NAME = 256;
+/** The name before the first one. */
+const NO_NAME: Uint8Array = new Uint8Array(0);
+
+/** How much one reader remembers. */
+interface Known {
+  nodes: number;
+  shapes: number;
+}
+
+/** The names of the members from the first to this one, in one level of an object. */
+class MemberNode {
+  readonly name: string;
+  /** Whether the place of the value is noted. */
+  readonly isPlaced: boolean;
+  readonly #level: Level;
+  readonly #parent: MemberNode | undefined;
+  readonly #key: Uint8Array;
+  readonly #known: Known;
+  readonly #children: MemberNode[] = [];
+  #last: MemberNode | undefined;
+  readonly #shapes = new Map<MemberNode, ObjectShape>();
+  #typed: MemberNode | undefined;
+
+  constructor(
+    level: Level,
+    known: Known,
+    name: string,
+    key: Uint8Array,
+    parent: MemberNode | undefined,
+  ) {
+    this.#level = level;
+    this.#known = known;
+    this.name = name;
+    this.#key = key;
+    this.#parent = parent;
+    this.isPlaced = !UNPLACED[level].has(name);
+  }
+
+  /**
+   * The names with one more, which is at `start`, without escapes. `undefined` if such an object is to be
+   * parsed whole: a name comes twice, or means more to JavaScript than to JSON; or too many are known.
+   */
+  child(bytes: Uint8Array, start: number, length: number): MemberNode | undefined {
+    if (this.#last !== undefined && this.#last.#isAt(bytes, start, length)) return this.#last;
+    for (const child of this.#children) if (child.#isAt(bytes, start, length)) return this.#last = child;
+    if (length > MAX_NAME) return undefined;
+    return this.#last = this.#newChild(bytes.slice(start, start + length));
+  }
+
+  #isAt(bytes: Uint8Array, start: number, length: number): boolean {
+    const key = this.#key;
+    if (key.length !== length) return false;
+    for (let i = 0; i < length; i++) if (bytes[start + i] !== key[i]) return false;
+    return true;
+  }
+
+  #newChild(key: Uint8Array): MemberNode | undefined {
+    const name = new TextDecoder("utf-8", { ignoreBOM: true }).decode(key);
+    // Objects have names that are numbers first, whatever the text's order is.
+    if (name === "__proto__" || /^\d/.test(name) || this.#has(name)) return undefined;
+    if (this.#known.nodes === MAX_KNOWN) return undefined;
+    this.#known.nodes++;
+    const child = new MemberNode(this.#level, this.#known, name, key, this);
+    this.#children.push(child);
+    return child;
+  }
+
+  #has(name: string): boolean {
+    return this.#parent !== undefined && (this.name === name || this.#parent.#has(name));
+  }
+
+  /** The same members behind `kind` and `apiVersion`, which are written in front of a list's items. */
+  typed(): MemberNode | undefined {
+    if (this.#typed !== undefined) return this.#typed;
+    const encoder = new TextEncoder();
+    let node: MemberNode | undefined = this.#root;
+    for (const name of ["kind", "apiVersion", ...this.#names()]) {
+      const key: Uint8Array = encoder.encode(name);
+      node = node?.child(key, 0, key.length);
+    }
+    return this.#typed = node;
+  }
+
+  get #root(): MemberNode {
+    return this.#parent === undefined ? this : this.#parent.#root;
+  }
+
+  /** The names from the first to this one. */
+  #names(): string[] {
+    return this.#parent === undefined ? [] : [...this.#parent.#names(), this.name];
+  }
+
+  /** The shape of an object with these members, whose metadata has those; `undefined` if too many are known. */
+  shapeWith(metadata: MemberNode): ObjectShape | undefined {
+    let shape = this.#shapes.get(metadata);
+    if (shape === undefined && this.#known.shapes < MAX_KNOWN) {
+      this.#known.shapes++;
+      shape = new ObjectShape(this.#names(), metadata.#names());
+      this.#shapes.set(metadata, shape);
+    }
+    return shape;
+  }
+}
+
+/** A member of an object of some shape. */
+export interface ShapeMember {
+  readonly name: string;
+  /** Which of the shape's values it is, in the order of the text; -1 for one that has no place. */
+  readonly place: number;
+}
+
+/** What objects have in common whose members, and those of their metadata, are the same in the same order. */
+export class ObjectShape {
+  readonly object: readonly ShapeMember[];
+  readonly metadata: readonly ShapeMember[];
+  /** How many values have a place. */
+  readonly size: number;
+
+  constructor(object: readonly string[], metadata: readonly string[]) {
+    let size = 0;
+    const members = (level: Level, names: readonly string[]): ShapeMember[] =>
+      names.map((name) => ({ name, place: UNPLACED[level].has(name) ? -1 : size++ }));
+    const at = object.indexOf("metadata") + 1;
+    const before = members("object", object.slice(0, at));
+    this.metadata = members("metadata", metadata);
+    this.object = [...before, ...members("object", object.slice(at))];
+    this.size = size;
+  }
+}
+
+/**
+ * Where the values of an object's members begin and end in its text, by turns: as characters of a string,
+ * which takes an eighth of an array's memory, if the text is short enough for that.
+ */
+export type Places = string | readonly number[];
+
+/** The members of an object as text. */
+export interface Members {
+  readonly shape: ObjectShape;
+  readonly places: Places;
+}
+
+/** Packs places. */
+export function packedPlaces(places: readonly number[]): Places {
+  return places.length === 0 || places[places.length - 1] <= 0xffff
+    ? String.fromCharCode.apply(null, places as number[])
+    : [...places];
+}
+
+/** One of packed places. */
+export function placeAt(places: Places, at: number): number {
+  return typeof places === "string" ? places.charCodeAt(at) : places[at];
+}
+
+/**
+ * The members of one level of an object, as a walk has noted them: by turns where the name begins, its
+ * length, and where the value begins and ends once what is cut out is removed.
+ */
+export type NotedMembers = readonly number[];
+
+/** The shapes that one reader has seen. */
+export class Shapes {
+  readonly #known: Known = { nodes: 0, shapes: 0 };
+  readonly #object = new MemberNode("object", this.#known, "", NO_NAME, undefined);
+  readonly #metadata = new MemberNode("metadata", this.#known, "", NO_NAME, undefined);
+  /** Where the values of the last object are that have a place, in the order of the text. */
+  readonly places: number[] = [];
+
+  /**
+   * The shape of an object; `undefined` if it is to be parsed whole.
+   *
+   * @param isTyped Whether its type is written in front of it.
+   */
+  shapeOf(
+    bytes: Uint8Array,
+    object: NotedMembers,
+    metadata: NotedMembers,
+    isTyped: boolean,
+  ): ObjectShape | undefined {
+    this.places.length = 0;
+    let inMetadata: MemberNode | undefined;
+    let node: MemberNode | undefined = this.#object;
+    for (let i = 0; i < object.length; i += 4) {
+      node = node.child(bytes, object[i], object[i + 1]);
+      if (node === undefined) return undefined;
+      if (node.name === "metadata") {
+        inMetadata = this.#metadata;
+        for (let k = 0; k < metadata.length; k += 4) {
+          inMetadata = inMetadata.child(bytes, metadata[k], metadata[k + 1]);
+          if (inMetadata === undefined) return undefined;
+          if (inMetadata.isPlaced) this.places.push(metadata[k + 2], metadata[k + 3]);
+        }
+      } else if (node.isPlaced) this.places.push(object[i + 2], object[i + 3]);
+    }
+    return inMetadata && (isTyped ? node.typed() : node)?.shapeWith(inMetadata);
+  }
+}
