@@ -342,13 +342,6 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/text/lazy_object_test.ts",
   },
   {
-    name: "lazy objects: a name that comes twice makes two members",
-    file: "src/text/object_shape.ts",
-    find: "|| this.#has(name)) return undefined;",
-    replace: ") return undefined;",
-    test: "tests/text/lazy_object_test.ts",
-  },
-  {
     name: "lazy objects: an object is parsed whole for ever once users have read most of some",
     file: "src/text/lazy_object.ts",
     find: "this.#appetite -= GREEDY / 2;",

@@ -56,7 +56,8 @@ class MemberNode {
 
   /**
    * The names with one more, which is at `start`, without escapes. `undefined` if such an object is to be
-   * parsed whole: a name comes twice, or means more to JavaScript than to JSON; or too many are known.
+   * parsed whole: a name means more to JavaScript than to JSON, or too many are known. Of a name that comes
+   * twice the last value counts, as for a parser.
    */
   child(bytes: Uint8Array, start: number, length: number): MemberNode | undefined {
     if (this.#last !== undefined && this.#last.#isAt(bytes, start, length)) return this.#last;
@@ -75,16 +76,12 @@ class MemberNode {
   #newChild(key: Uint8Array): MemberNode | undefined {
     const name = new TextDecoder("utf-8", { ignoreBOM: true }).decode(key);
     // Objects have names that are numbers first, whatever the text's order is.
-    if (name === "__proto__" || /^\d/.test(name) || this.#has(name)) return undefined;
+    if (name === "__proto__" || /^\d/.test(name)) return undefined;
     if (this.#known.nodes === MAX_KNOWN) return undefined;
     this.#known.nodes++;
     const child = new MemberNode(this.#level, this.#known, name, key, this);
     this.#children.push(child);
     return child;
-  }
-
-  #has(name: string): boolean {
-    return this.#parent !== undefined && (this.name === name || this.#parent.#has(name));
   }
 
   /** The same members behind `kind` and `apiVersion`, which are written in front of a list's items. */
