@@ -530,9 +530,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "read API: the bytes of ended watches are counted for ever",
-    file: "src/hono/send/watch_stream.ts",
-    within: "onGone",
-    find: "this.#request.readers.buffered(-this.#outlet.queuedBytes);",
+    file: "src/hono/request/readers.ts",
+    within: "release",
+    find: "    this.give(Infinity);\n",
     replace: "",
   },
   {
