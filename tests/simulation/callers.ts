@@ -62,9 +62,9 @@ export class Callers {
       ? informer.waitForVersion(wanted, { signal })
       : informer.get(key, { notOlderThan: wanted, signal }).then((object) => {
         const stored = informer.indexer.getByKey(key);
-        // The store may have changed later in this turn.
+        // The store may have changed later in this turn: it may have another state, or none.
         const versionOf = (one: typeof stored) => Number(one?.metadata.resourceVersion ?? 0);
-        if (object !== stored && versionOf(object) >= versionOf(stored)) {
+        if (stored !== undefined && object !== stored && versionOf(object) >= versionOf(stored)) {
           violate(`${name}: the object it received is not in the store`);
         }
       });

@@ -469,9 +469,10 @@ class World {
   #trapMs(): number {
     const { calmSettings: { initialEvents, bookmarks }, calmNetwork, chatterMs } = this.#scenario;
     const { streams = "pass", longestAnswerMs, slowListMs = 0 } = calmNetwork;
-    // Without writes the stream is silent, which shows sooner.
+    // Without writes the stream is silent, which shows sooner: of a list that follows a quarantine, say, which
+    // may begin at the end of the time that it has.
     const isEndless = initialEvents === "endless" || initialEvents === "ignored" || !bookmarks;
-    return (isEndless && chatterMs > 0 ? STREAM_END_MS : 0) +
+    return (isEndless ? chatterMs > 0 ? STREAM_END_MS : STREAM_SILENCE_MS : 0) +
       (streams === "unanswered" ? OPEN_LIMIT_MS : 0) +
       (streams === "refused" || streams === "tooManySeconds" ? STREAM_REFUSALS_MS : 0) +
       (streams === "reset" || longestAnswerMs !== undefined ? STREAM_TRIES_MS : 0) +

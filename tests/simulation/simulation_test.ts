@@ -21,6 +21,8 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 410204676 },
   { seed: 287648723 },
   { seed: 688083752 },
+  { seed: 5327 },
+  { seed: 7700454 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {
