@@ -95,12 +95,22 @@ export class LazyOrigin {
   #arrived = 0;
   /** The last object that was opened to find out how much of it is read. */
   #probe: LazyText | undefined;
+  #scratch: LazyOrigin | undefined;
 
   constructor(options: Pick<LazyOrigin, "freeze" | "keysHaveNames" | "membersOf" | "decode">) {
     this.freeze = options.freeze;
     this.keysHaveNames = options.keysHaveNames;
     this.membersOf = options.membersOf;
     this.decode = options.decode;
+  }
+
+  /** That of objects which the library reads and drops: what is read of them says nothing about users. */
+  get scratch(): LazyOrigin {
+    if (this.#scratch === undefined) {
+      this.#scratch = new LazyOrigin(this);
+      this.#scratch.keepsTexts = true;
+    }
+    return this.#scratch;
   }
 
   /**
@@ -110,7 +120,7 @@ export class LazyOrigin {
   isReadWhole(text: LazyText): boolean {
     if (this.#appetite < GREEDY) return false;
     if (++this.#opened % PROBE_EVERY !== 0) return true;
-    if (this.#probe !== undefined && this.#probe.json !== undefined) this.#appetite -= GREEDY / 2;
+    if (this.#probe?.isMostlyRead === false) this.#appetite -= GREEDY / 2;
     this.#probe = text;
     return false;
   }
@@ -193,6 +203,11 @@ export class LazyText extends TextObject {
     return this.text;
   }
 
+  /** Whether more than half of the object was read by users. */
+  get isMostlyRead(): boolean {
+    return this.#parsed === RELEASED || this.#parsed * 2 > this.text.length;
+  }
+
   /** The object, for a user: the same one at each call. */
   open(): object {
     if (this.#parsed === RELEASED) return this.#object!;
@@ -207,7 +222,7 @@ export class LazyText extends TextObject {
   peek(): object {
     if (this.#parsed === RELEASED) return this.#object!;
     const members = this.shape && { shape: this.shape, places: this.#places };
-    return new LazyText(this.key, this, this.text, this.#origin, members).open();
+    return new LazyText(this.key, this, this.text, this.#origin.scratch, members).open();
   }
 
   /** What `reader` makes of the object, from which it keeps nothing. */
@@ -239,7 +254,11 @@ export class LazyText extends TextObject {
     if (this.#object !== undefined) return this.#object;
     const origin = this.#origin;
     if (this.shape === undefined) this.#walk();
-    if (this.shape && !origin.isReadWhole(this)) return this.#object = this.#newObject(this.shape.object);
+    // Index functions may still have the lazy object that was dropped: its text stays one.
+    if (this.shape && ((this.#marks & IS_LAZY) !== 0 || !origin.isReadWhole(this))) {
+      this.#marks |= IS_LAZY;
+      return this.#object = this.#newObject(this.shape.object);
+    }
     this.#object = this.#parseWhole();
     if (this.shape) {
       // A user is about to read most of it: it is kept, even if an index function reads it first.
@@ -333,15 +352,16 @@ export class LazyText extends TextObject {
 
   /** So much of the text was parsed for a user. */
   #keep(length: number): void {
-    if (this.#parsed === RELEASED) return;
+    if (this.isMostlyRead) return;
     this.#parsed += length;
-    if (this.#parsed * 2 <= this.text.length) return;
+    if (!this.isMostlyRead) return;
     if (this.shape) this.#origin.hasReadMost();
     if (this.#origin.keepsTexts) return;
     if (!this.shape || this.#readAll(this.shape)) {
       this.#parsed = RELEASED;
       this.text = "";
       this.#places = "";
+      if ((this.#marks & HAS_FIXED_VALUES) === 0) this.#values = undefined;
     }
   }
 
@@ -371,10 +391,11 @@ const UNREAD = Symbol("unread");
 /** Whether what is read now is read aside. */
 let isAside = false;
 
-/** Of the marks of a lazy object: a user has it; it waits to be dropped; its properties cannot change. */
+/** Marks: a user has the object; it waits to be dropped; its properties cannot change; it is, or was, lazy. */
 const IS_HANDED_OUT = 1;
 const IS_ASIDE = 2;
 const HAS_FIXED_VALUES = 4;
+const IS_LAZY = 8;
 /** In place of how much of a text was parsed: it was dropped; it was not decoded yet. */
 const RELEASED = -1;
 const ENCODED = -2;

@@ -181,6 +181,30 @@ describe("LazyText", () => {
     assert.deepEqual(one.labels, { app: "web" });
   });
 
+  it("is parsed lazily however much the library itself reads of others", () => {
+    const holding = newHolding();
+    for (let i = 0; i < 100; i++) JSON.stringify(holding.peek(hold(holding, TEXT) as never));
+    assert.deepEqual(parsedBy(() => holding.open(hold(holding, TEXT) as never)), []);
+  });
+
+  it("can be read by an index function that has kept it", () => {
+    const holding = newHolding();
+    const kept: (typeof POD)[] = [];
+    const byNode = holding.heldIndex((pod) => {
+      kept.push(pod as typeof POD);
+      return [];
+    });
+    const held = hold(holding, TEXT);
+    byNode(held as never);
+    for (let i = 0; i < 200; i++) {
+      const other = hold(holding, TEXT);
+      byNode(other as never);
+      JSON.stringify(holding.open(other as never));
+    }
+    assert.equal(JSON.stringify(holding.open(held as never)), TEXT);
+    assert.equal(JSON.stringify(kept[0]), TEXT);
+  });
+
   it("is frozen with everything in it, as it is read", () => {
     const freeze = <V>(value: V): V => {
       if (typeof value === "object" && value !== null) Object.values(Object.freeze(value)).forEach(freeze);
