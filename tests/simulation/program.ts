@@ -620,8 +620,11 @@ export class Program {
   #observe(event: StoreEvent<SimObject>): void {
     this.#dirty = true;
     const isProof = event.type === "bookmark" && event.byState === true;
-    this.#watchFloor = isProof ? Math.min(this.#watchFloor, this.#storedRevision) : Infinity;
-    this.#storedRevision = Number(this.informer.indexer.lastStoreSyncResourceVersion());
+    const revision = Number(this.informer.indexer.lastStoreSyncResourceVersion());
+    if (isProof) this.#watchFloor = Math.min(this.#watchFloor, this.#storedRevision);
+    // An event that the proof has passed leaves the store where it is, and the watch behind it.
+    else if (revision !== this.#storedRevision) this.#watchFloor = Infinity;
+    this.#storedRevision = revision;
     switch (event.type) {
       case "added":
       case "updated": {

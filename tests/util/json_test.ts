@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { metaNamespaceKey, shortTexts } from "@listwatch/cache";
+import { metaNamespaceKey } from "@listwatch/cache";
+import { TextHolding } from "../../src/store/text_holding.ts";
 import { isSameJson, memorySize } from "../../src/util/json.ts";
 
 function nested(levels: number): unknown {
@@ -60,11 +61,10 @@ describe("isSameJson", () => {
 
 describe("memorySize", () => {
   it("of an object that is held as text is about the length of the text", () => {
-    const held = shortTexts()(metaNamespaceKey).hold({
-      metadata: { name: "web-1", namespace: "shop", resourceVersion: "5" },
-      spec: { text: "x".repeat(4_000) },
-    });
-    const bytes = memorySize(held);
+    const metadata = { name: "web-1", namespace: "shop", resourceVersion: "5" };
+    const text = JSON.stringify({ metadata, spec: { text: "x".repeat(4_000) } });
+    const holding = new TextHolding(metaNamespaceKey);
+    const bytes = memorySize(holding.holdText.hold(text, { metadata }));
     assert.ok(bytes > 4_000 && bytes < 5_000, `${bytes} bytes`);
   });
 
