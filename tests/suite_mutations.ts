@@ -294,6 +294,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "lazy objects: what was read aside is kept",
     file: "src/text/lazy_object.ts",
+    within: "forgetAside",
     find: "if ((this.#marks & HAS_FIXED_VALUES) === 0) this.#values = undefined;",
     replace: "",
     test: "tests/text/lazy_object_test.ts",
@@ -308,7 +309,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "lazy objects: a text of which most was read stays",
     file: "src/text/lazy_object.ts",
-    find: "if (this.#parsed * 2 <= this.text.length) return;",
+    find: "if (!this.isMostlyRead) return;",
     replace: "if (this.#parsed >= 0) return;",
     test: "tests/text/lazy_object_test.ts",
   },
