@@ -43,7 +43,7 @@ import {
 } from "./state.ts";
 import type { FailedTry, ReflectorPhase, ReflectorStatus } from "./status.ts";
 import { refuseTable, StoreWriter } from "./store_writer.ts";
-import { every } from "./timers.ts";
+import { every, STALL_MS } from "./timers.ts";
 import { transition } from "./transition.ts";
 import { readInitialEvents } from "./watch_list.ts";
 
@@ -338,10 +338,18 @@ export class ListWatchLoop<T> {
     const options = again ? { resourceVersion: "", limit: attempt.limit } : attempt;
     this.#enter("listing", { items: 0 });
     let received: Moment | undefined;
+    let last = momentOf(this.#clock);
+    let isLate = false;
     const stored = this.#metrics?.listBegins();
     try {
       const onBytes = (bytes: number) => {
-        if (bytes > 0) received = momentOf(this.#clock);
+        if (bytes > 0 && !isLate) {
+          // What is read after a long silence may have waited for a program that was suspended: then the list
+          // is no news of a later moment than the one before.
+          isLate = ageMs(last, this.#clock) > STALL_MS;
+          if (!isLate) last = momentOf(this.#clock);
+          received = last;
+        }
         this.#metrics?.onListBytes(bytes);
       };
       const pages = {
