@@ -513,6 +513,11 @@ export class Program {
     return found === undefined ? this.#positionDifference() : `its store: ${found}`;
   }
 
+  /** Whether it has what the server has, and only a bookmark is missing that says so. */
+  get waitsForBookmark(): boolean {
+    return this.#positionDifference() !== undefined && this.difference() === this.#positionDifference();
+  }
+
   /** Whether the store is where the reflector is. */
   #positionDifference(): string | undefined {
     if (this.config.queue === "delta") return undefined;

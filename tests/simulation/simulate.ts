@@ -382,6 +382,10 @@ class World {
     const limitMs = longestMs + this.#trapMs();
     const differs = () => this.#programs.find((program) => program.difference() !== undefined);
     if (await this.#advance(limitMs, () => differs() === undefined)) return true;
+    // A watch that was opened late, after a delay between two tries, has its first bookmark later.
+    if (differs()?.waitsForBookmark === true) {
+      if (await this.#advance(CONVERGENCE_MS, () => differs()?.waitsForBookmark !== true)) return true;
+    }
     const wrong = differs();
     if (wrong !== undefined) {
       const status = JSON.stringify(wrong.informer.status());

@@ -24,6 +24,7 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 5327 },
   { seed: 7700454 },
   { seed: 287652596 },
+  { seed: 9008 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {
