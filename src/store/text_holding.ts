@@ -216,9 +216,7 @@ export class TextHolding<T> implements Holding<T> {
   }
 
   #nameOf(held: TextObject): string {
-    if (this.#readsMetadataOnly) {
-      return held.namespace ? held.key.slice(held.namespace.length + 1) : held.key;
-    }
+    if (this.#readsMetadataOnly) return held.nameInKey;
     this.#names ??= newNameReader();
     return this.#names.read(this.#text(held))[0][0] ?? "";
   }
@@ -363,16 +361,17 @@ export class TextHolding<T> implements Holding<T> {
   }
 
   #valuesIn({ indexFunc, place, early }: Wrapper<T>, held: TextObject): readonly string[] {
+    const read = indexFunc as unknown as (object: object) => readonly string[];
     if (place === undefined) {
       const opened = this.#openedToIndex(held);
       // It was written just now, and handlers may want it next. The others are what a new index walks
       // through.
       if (early !== undefined && !(held instanceof LazyText)) this.#heat(held, opened);
-      return opened.read(indexFunc as unknown as (object: object) => readonly string[]);
+      return opened.read(read);
     }
     const opened = held instanceof LazyText ? undefined : this.#hot.get(held);
     if (opened === undefined) return this.#fields.values(held, place, this.#textOf);
-    return opened.read(indexFunc as unknown as (object: object) => readonly string[]);
+    return opened.read(read);
   }
 
   /** What stays readable of an object; `undefined` if that is not what it should be. */
@@ -421,7 +420,7 @@ function hasField({ fields }: TextObject, place: number | undefined): boolean {
 /** An index function, and its place among those that run early. */
 interface Wrapper<T> {
   readonly indexFunc: IndexFunc<T>;
-  /** That of its field, if it reads one. */
+  /** The place of its field, if it reads one. */
   readonly place: number | undefined;
   early: number | undefined;
 }

@@ -10,7 +10,7 @@
  *   is not lost. The text is dropped as soon as more than half of it was parsed, and the rest is parsed then:
  *   so that text and values together never take more than the plain object. Where the text is served
  *   (`keepsTexts`), it stays.
- * - **Aside.** Index functions, selectors and the like read an object {@linkcode aside}: what they parse is
+ * - **Aside.** Index functions, selectors and the like read an object aside ({@linkcode LazyText.read}): what they parse is
  *   kept a short while, for handlers that read the same, and is dropped then.
  * - **Ordinary everywhere else**: `Object.keys`, spread, `JSON.stringify`, `structuredClone`, comparison.
  *   Only a copy of the property descriptors has no values, and `console.log` shows `[Getter/Setter]` for what
@@ -71,6 +71,11 @@ export class TextObject implements LiveMetadata {
     this.text = text;
     this.fields = undefined;
     this.shape = shape;
+  }
+
+  /** Its name, where the key is that of `metaNamespaceKey`. */
+  get nameInKey(): string {
+    return this.namespace ? this.key.slice(this.namespace.length + 1) : this.key;
   }
 }
 
@@ -221,6 +226,7 @@ export class LazyText extends TextObject {
   /** The object, for code that only reads it: another of the same text, as long as that is there. */
   peek(): object {
     if (this.#parsed === RELEASED) return this.#object!;
+    if (this.shape === undefined) this.#walk();
     const members = this.shape && { shape: this.shape, places: this.#places };
     return new LazyText(this.key, this, this.text, this.#origin.scratch, members).open();
   }
@@ -287,7 +293,7 @@ export class LazyText extends TextObject {
     const { keysHaveNames } = this.#origin;
     for (const { name, place } of members) {
       if (name === "name" && keysHaveNames && members !== this.shape!.object) {
-        object["name"] = this.namespace ? this.key.slice(this.namespace.length + 1) : this.key;
+        object["name"] = this.nameInKey;
       } else if (place >= 0) Object.defineProperty(object, name, accessorOf(name, place));
       else if (name === "metadata") Object.defineProperty(object, name, accessorOf(name, METADATA));
       else object[name] = this[name as keyof LiveMetadata];

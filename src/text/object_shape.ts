@@ -5,7 +5,7 @@
  */
 
 /** The object itself, or its metadata: the two levels whose members are noted. */
-type Level = "object" | "metadata";
+export type Level = "object" | "metadata";
 
 /** Members whose values are held beside the text, or have members that are noted themselves. */
 const UNPLACED: Readonly<Record<Level, ReadonlySet<string>>> = {
@@ -188,8 +188,7 @@ export class Shapes {
    */
   shapeOf(
     bytes: Uint8Array,
-    object: NotedMembers,
-    metadata: NotedMembers,
+    { object, metadata }: Readonly<Record<Level, NotedMembers>>,
     isTyped: boolean,
   ): ObjectShape | undefined {
     this.places.length = 0;

@@ -114,8 +114,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     const key = this.#hasUsualName() ? this.#keyText() : undefined;
     const head = { kind, apiVersion, metadata: this.#metadata(key) };
     const fields = this.#fieldTexts(from === start ? undefined : type);
-    const { members, metadataMembers } = this.walk;
-    const shape = key && this.#shapes.shapeOf(bytes, members, metadataMembers, from !== start);
+    const shape = key && this.#shapes.shapeOf(bytes, this.walk.noted, from !== start);
     const textEnd = cutCount === 0 ? end : this.compact(bytes, end);
     const text = this.decoder.decode(bytes.subarray(from, textEnd));
     if (!shape) return new ObjectText(text, head, key, fields, null);

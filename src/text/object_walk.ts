@@ -21,7 +21,7 @@ import {
 } from "./json_walk.ts";
 import { type FieldNode, newFieldNode } from "./field_tree.ts";
 import { KnownShapes } from "./known_shapes.ts";
-import type { NotedMembers } from "./object_shape.ts";
+import type { Level } from "./object_shape.ts";
 
 /** How deep objects are that are walked; deeper than those of any API. */
 const MAX_DEPTH = 1000;
@@ -70,15 +70,7 @@ export class ObjectWalk {
   readonly cuts: number[] = [];
   cutCount = 0;
   /** The members of the object, and those of its metadata. */
-  get members(): NotedMembers {
-    return this.#noted.object;
-  }
-
-  get metadataMembers(): NotedMembers {
-    return this.#noted.metadata;
-  }
-
-  readonly #noted: { readonly object: number[]; readonly metadata: number[] } = { object: [], metadata: [] };
+  readonly noted: Record<Level, number[]> = { object: [], metadata: [] };
   /** The length of all cuts so far. */
   #cutLength = 0;
   /** What the objects of a cluster have in common: their managedFields, and what is cut out. */
@@ -97,7 +89,7 @@ export class ObjectWalk {
       this.cutCount =
         0;
     this.isUsual = false;
-    this.#noted.object.length = this.#noted.metadata.length = 0;
+    this.noted.object.length = this.noted.metadata.length = 0;
     this.#cutLength = 0;
     this.#maxDepth = MAX_DEPTH;
     return bytes[start] === OPEN_BRACE ? this.#members(bytes, start, root, "object") : -1;
@@ -146,7 +138,7 @@ export class ObjectWalk {
       } else {
         if (cutStart >= 0) this.#addCut(cutStart, key);
         cutStart = -1;
-        const noted = part === "object" || part === "metadata" ? this.#noted[part] : undefined;
+        const noted = part === "object" || part === "metadata" ? this.noted[part] : undefined;
         noted?.push(key + 1, length, value - this.#cutLength, 0);
         const end = noted === undefined ? 0 : noted.length - 1;
         i = part === "object"

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
 import { Projection } from "../../src/text/field_tree.ts";
 import { TextHolding } from "../../src/store/text_holding.ts";
-import { LazyText } from "../../src/text/lazy_object.ts";
+import { LazyOrigin, LazyText } from "../../src/text/lazy_object.ts";
 import { ObjectText } from "../../src/text/object_text_reader.ts";
 import { propertyOptions } from "../property.ts";
 import { JsonWriter } from "./json_writer.ts";
@@ -185,6 +185,23 @@ describe("LazyText", () => {
     const holding = newHolding();
     for (let i = 0; i < 100; i++) JSON.stringify(holding.peek(hold(holding, TEXT) as never));
     assert.deepEqual(parsedBy(() => holding.open(hold(holding, TEXT) as never)), []);
+  });
+
+  it("walks a text that came without its members once, however often the library reads it", () => {
+    const { reader } = newHolding().holdText;
+    let walked = 0;
+    const origin = new LazyOrigin({
+      freeze: undefined,
+      keysHaveNames: true,
+      membersOf: (text) => (walked++, (reader.read(text) as ObjectText).members),
+      decode: undefined,
+    });
+    const { uid, resourceVersion, namespace, labels } = POD.metadata;
+    const live = { kind: "Pod", apiVersion: "v1", uid, resourceVersion, namespace, labels };
+    const restored = new LazyText("shop/web-1", live, TEXT, origin);
+    for (let i = 0; i < 3; i++) assert.deepStrictEqual(restored.peek(), POD);
+    assert.deepStrictEqual(restored.open(), POD);
+    assert.equal(walked, 1);
   });
 
   it("can be read by an index function that has kept it", () => {
