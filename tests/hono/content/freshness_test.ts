@@ -45,6 +45,15 @@ class Tower {
     return { informer, api };
   }
 
+  /** Starts a level whose watches can be delayed. */
+  async delayedLevel(options: Parameters<Tower["level"]>[1] = {}) {
+    const delayed = delayedWatches(this.server.fetch);
+    const { api, informer } = this.level(delayed.fetch, options);
+    const running = informer.start();
+    await this.clock.advance(0);
+    return { api, informer, delayed, running };
+  }
+
   /** Advances until a promise has settled; fails after so many milliseconds. */
   async settled<R>(promise: Promise<R>, withinMs: number): Promise<R> {
     let isDone = false;
@@ -131,10 +140,8 @@ describe("readApi", () => {
     const tower = new Tower();
     const { server, clock } = tower;
     server.create("v1/pods", pod("web-1", { namespace: "shop" }));
-    const delayed = delayedWatches(server.fetch);
-    const { api, informer } = tower.level(delayed.fetch);
-    await using _running = informer.start();
-    await clock.advance(0);
+    const { api, delayed, running } = await tower.delayedLevel();
+    await using _running = running;
     const path = "/api/v1/pods?watch=true&resourceVersion=2";
     const strict = new WatchReader(await api.request(path, { headers: { Prefer: "handling=strict" } }));
     const plain = await WatchReader.open(api, path);
@@ -158,10 +165,8 @@ describe("readApi", () => {
       const tower = new Tower();
       const { server, clock } = tower;
       server.create("v1/pods", pod("web-1", { namespace: "shop" }));
-      const delayed = delayedWatches(server.fetch);
-      const { api, informer } = tower.level(delayed.fetch);
-      await using _running = informer.start();
-      await clock.advance(0);
+      const { api, delayed, running } = await tower.delayedLevel();
+      await using _running = running;
       const from = (version: number) =>
         `/api/v1/pods?watch=true&allowWatchBookmarks=true&resourceVersion=${version}`;
       const before = await WatchReader.open(api, from(2));
@@ -224,10 +229,8 @@ describe("readApi", () => {
     const tower = new Tower();
     const { server, clock } = tower;
     server.create("v1/pods", pod("web-1", { namespace: "shop" }));
-    const delayed = delayedWatches(server.fetch);
-    const { api, informer } = tower.level(delayed.fetch);
-    await using _running = informer.start();
-    await clock.advance(0);
+    const { api, delayed, running } = await tower.delayedLevel();
+    await using _running = running;
     delayed.hold();
     server.create("v1/pods", pod("web-2", { namespace: "shop" }));
     server.delete("v1/pods", { metadata: { name: "web-1", namespace: "shop" } });
@@ -252,10 +255,8 @@ describe("readApi", () => {
     const tower = new Tower();
     const { server, clock } = tower;
     for (const name of ["a", "b", "c"]) server.create("v1/pods", pod(name, { namespace: "shop" }));
-    const delayed = delayedWatches(server.fetch);
-    const { api, informer } = tower.level(delayed.fetch, { eventWindow: 1 });
-    await using _running = informer.start();
-    await clock.advance(0);
+    const { api, delayed, running } = await tower.delayedLevel({ eventWindow: 1 });
+    await using _running = running;
     const first = await tower.settled(get(api, "/api/v1/pods?limit=1"), 1_000);
     for (const name of ["d", "e", "f"]) server.create("v1/pods", pod(name, { namespace: "shop" }));
     await clock.advance(0);
@@ -293,11 +294,9 @@ describe("readApi", () => {
 
   it("refuses such a read with 504 and Retry-After when it does not get there in time", async () => {
     const tower = new Tower();
-    const { server, clock } = tower;
-    const delayed = delayedWatches(server.fetch);
-    const { api, informer } = tower.level(delayed.fetch);
-    await using _running = informer.start();
-    await clock.advance(0);
+    const { server } = tower;
+    const { api, delayed, running } = await tower.delayedLevel();
+    await using _running = running;
     delayed.hold();
     server.create("v1/pods", pod("web-1", { namespace: "shop" }));
     for (
@@ -505,10 +504,8 @@ describe("readApi", () => {
     const tower = new Tower();
     const { server, clock } = tower;
     for (let i = 0; i < 150; i++) server.create("v1/pods", pod(`web-${i}`, { namespace: "shop" }));
-    const delayed = delayedWatches(server.fetch);
-    const { api, informer } = tower.level(delayed.fetch);
-    await using _running = informer.start();
-    await clock.advance(0);
+    const { api, delayed, running } = await tower.delayedLevel();
+    await using _running = running;
     delayed.hold();
     server.create("v1/pods", pod("late", { namespace: "shop" }));
     const { metadata } = server.create("v1/configmaps", configMap("elsewhere", { namespace: "shop" }));
