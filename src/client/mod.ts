@@ -12,6 +12,7 @@ export type {
   RequestOptions,
   TypedResourceOptions,
 } from "./resource_options.ts";
+export type { ClientSource, ResourceDescription } from "./resource_client.ts";
 export { CredentialsError } from "./credentials.ts";
 export type { FetchFunction, Impersonation, TokenSource } from "./rest_config.ts";
 export { DecodeError, type NetworkFailure } from "../meta/request.ts";

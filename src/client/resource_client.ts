@@ -4,7 +4,13 @@ import { DecodeError, EACH_EVENT, NOTHING_STALE } from "../meta/request.ts";
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
 import type { ListWatchContext, ObjectsAsText } from "../text/object_text_reader.ts";
 import { type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
-import { formatGroupResource, type GroupVersionResource, resourcePath } from "../meta/resource.ts";
+import {
+  formatGroupResource,
+  groupVersion,
+  type GroupVersionResource,
+  resourcePath,
+} from "../meta/resource.ts";
+import { newStatus, StatusError } from "../meta/status.ts";
 import { acceptsHead, checkList, eventCheck, objectCheck } from "../schema/checks.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
@@ -15,6 +21,7 @@ import type {
   RequestOptions,
   Requests,
   ResourceOptions,
+  TypedResourceOptions,
 } from "./resource_options.ts";
 import { acceptMetadata, metadataOf, metadataOfEvent, metadataText } from "./metadata_only.ts";
 import { loadSchemas } from "./schemas.ts";
@@ -51,8 +58,24 @@ export interface ResourceClient<T extends KubernetesObject> {
   /** The uid of the namespace `kube-system`: as `ListerWatcher.clusterUid`. */
   clusterUid(signal?: AbortSignal): Promise<string>;
 
+  /** The `Cluster` that it asks. */
+  readonly cluster: ClientSource;
+
+  /** The same client of another `Cluster`. */
+  on(cluster: ClientSource): ResourceClient<T>;
+
   /** A client for the same objects' names and versions, which no cache in between answers with stale ones. */
   metadata(): ResourceClient<KubernetesObject>;
+
+  /** A client for the same objects, whose lists and watches keep `metadata.managedFields`. */
+  managedFields(): ResourceClient<T>;
+
+  /**
+   * The kind and the scope of the resource, by discovery.
+   *
+   * @throws {StatusError} 404: the server does not serve it.
+   */
+  describe(options?: Pick<ObjectRequestOptions, "signal" | "timeoutMs">): Promise<ResourceDescription>;
 
   /** One page of a list. Selectors given here take the place of the client's own. */
   list(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<ListPage<T>>;
@@ -82,9 +105,38 @@ export interface ResourceClient<T extends KubernetesObject> {
   delete(name: string, options?: DeleteOptions): Promise<void>;
 }
 
+/**
+ * What makes clients: a `Cluster`.
+ *
+ * @category Cluster
+ */
+export interface ClientSource {
+  /** The server's URL. */
+  readonly server: string;
+  /** A client for the objects of one resource. */
+  resource<T extends KubernetesObject>(
+    resource: GroupVersionResource,
+    options?: TypedResourceOptions<T>,
+  ): ResourceClient<T>;
+}
+
+/**
+ * What a server says about a resource.
+ *
+ * @category Cluster
+ */
+export interface ResourceDescription {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly isNamespaced: boolean;
+}
+
+/** The options of a client, and whether it keeps managed fields although it drops others. */
+type ClientOptions<T> = ResourceOptions<T> & { readonly managedFields?: boolean };
+
 /** Which fields lists and watches keep and leave out, by the options of a client. */
 function projectionOf(
-  { keep, drop = [] }: Pick<ResourceOptions<never>, "keep" | "drop">,
+  { keep, drop = [], managedFields }: Pick<ClientOptions<never>, "keep" | "drop" | "managedFields">,
 ): { readonly keep?: readonly string[]; readonly drop: readonly string[] } {
   if (keep === "everything") return { drop };
   if (typeof keep === "string") {
@@ -92,7 +144,14 @@ function projectionOf(
       `Cannot use keep: ${JSON.stringify(keep)}: it must be a list of paths, or "everything"`,
     );
   }
-  return { ...(keep && { keep }), drop: ["metadata.managedFields", ...drop] };
+  return { ...(keep && { keep }), drop: managedFields ? drop : ["metadata.managedFields", ...drop] };
+}
+
+/** An entry of the list that discovery gives for a group and version. */
+interface DiscoveredResource {
+  readonly name?: string;
+  readonly kind?: string;
+  readonly namespaced?: boolean;
 }
 
 /** The client of a resource, as {@linkcode Cluster.resource} returns it. */
@@ -101,14 +160,14 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   readonly namespace: string;
   readonly description: string;
   readonly identity: string;
-  readonly #cluster: Requests;
-  readonly #options: ResourceOptions<T>;
+  readonly #cluster: ClientSource & Requests;
+  readonly #options: ClientOptions<T>;
   readonly #projection: Projection | undefined;
   readonly #title: string;
   /** Of the collection. */
   readonly #path: string;
 
-  constructor(cluster: Requests, resource: GroupVersionResource, options: ResourceOptions<T>) {
+  constructor(cluster: ClientSource & Requests, resource: GroupVersionResource, options: ClientOptions<T>) {
     this.resource = resource;
     const namespace = this.namespace = options.namespace ?? "";
     this.#path = resourcePath(resource, { namespace });
@@ -141,6 +200,33 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     const uid = metaOf(answer)?.uid;
     if (uid) return uid;
     throw new DecodeError("Cannot identify the cluster: the namespace kube-system has no uid");
+  }
+
+  get cluster(): ClientSource {
+    return this.#cluster;
+  }
+
+  on(cluster: ClientSource): ResourceClient<T> {
+    return cluster.resource<T>(this.resource, this.#options as TypedResourceOptions<T>);
+  }
+
+  managedFields(): ResourceClient<T> {
+    return new RestResource<T>(this.#cluster, this.resource, { ...this.#options, managedFields: true });
+  }
+
+  async describe(
+    options: Pick<ObjectRequestOptions, "signal" | "timeoutMs"> = {},
+  ): Promise<ResourceDescription> {
+    const { group, resource } = this.resource;
+    const apiVersion = groupVersion(this.resource);
+    const action = `discover ${this.#subject("")}`;
+    const path = group === "" ? `/api/${apiVersion}` : `/apis/${apiVersion}`;
+    const answer = await this.#cluster.request(path, { ...options, action });
+    const { resources = [] } = (answer ?? {}) as { readonly resources?: readonly DiscoveredResource[] };
+    const found = resources.find(({ name }) => name === resource);
+    if (found?.kind) return { apiVersion, kind: found.kind, isNamespaced: found.namespaced === true };
+    const message = `Cannot ${action}: ${this.#cluster.server} serves ${apiVersion} without it`;
+    throw new StatusError(newStatus(404, "NotFound", message), { message });
   }
 
   metadata(): ResourceClient<KubernetesObject> {

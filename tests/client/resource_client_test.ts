@@ -355,3 +355,58 @@ describe("ResourceClient", () => {
     assert.ok(services);
   });
 });
+
+describe("ResourceClient.describe", () => {
+  it("finds the kind and the scope of a resource by discovery", async () => {
+    using server = new InMemoryApiServer();
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+    assert.deepEqual(await cluster.resource("apps/v1/deployments").describe(), {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      isNamespaced: true,
+    });
+    assert.equal((await cluster.resource("v1/nodes").describe()).isNamespaced, false);
+  });
+
+  it("says that the server does not serve it", async () => {
+    using server = new InMemoryApiServer();
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+    await assert.rejects(
+      cluster.resource("v1/widgets").describe(),
+      /Cannot discover "widgets": http:\/\/in-memory serves v1 without it/,
+    );
+  });
+});
+
+describe("ResourceClient.on", () => {
+  it("asks another server with the same options", async () => {
+    const there = recorder(podList());
+    const { pods, asked } = client(podList(), { namespace: "shop", labelSelector: "app=web" });
+    const other = newCluster({ server: "https://other.example", fetch: there.fetch });
+    await pods.on(other).list();
+    assert.equal(asked.length, 0);
+    assert.deepEqual(there.urls, [
+      "https://other.example/api/v1/namespaces/shop/pods?labelSelector=app%3Dweb",
+    ]);
+    assert.equal(pods.on(other).cluster.server, "https://other.example");
+  });
+});
+
+describe("ResourceClient.managedFields", () => {
+  it("keeps the managed fields, and leaves out what it left out besides", async () => {
+    const item = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "web-1", managedFields: [{ manager: "me" }], labels: { a: "b" } },
+      spec: { nodeName: "n1" },
+    };
+    const body = () =>
+      Response.json({ kind: "PodList", apiVersion: "v1", metadata: { resourceVersion: "1" }, items: [item] });
+    const { pods } = client(body, { drop: ["metadata.labels"] });
+    assert.deepEqual((await pods.list()).items[0].metadata, { name: "web-1" });
+    assert.deepEqual((await pods.managedFields().list()).items[0].metadata, {
+      name: "web-1",
+      managedFields: [{ manager: "me" }],
+    });
+  });
+});
