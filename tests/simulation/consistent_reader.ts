@@ -54,6 +54,8 @@ interface Sent {
   readonly isAtVersion: boolean;
   readonly revision: number;
   readonly epoch: number;
+  /** How far the informer's store was. */
+  readonly stored: number;
 }
 
 const MOST_READS = 30;
@@ -179,6 +181,7 @@ export class ConsistentReader {
   async #read({ key, isAtVersion }: Pick<Sent, "key" | "isAtVersion">): Promise<number> {
     const { cluster, scope, time, violate, log, name } = this.#options;
     const { revision, epoch } = cluster;
+    const stored = Number(this.#options.informer.indexer.lastStoreSyncResourceVersion());
     const [namespace, object] = key?.split("/") ?? [];
     const query = isAtVersion ? `?resourceVersion=${revision}` : "";
     const path = key === undefined
@@ -195,7 +198,7 @@ export class ConsistentReader {
     time.clearTimeout(timer);
     this.#open--;
     log(`${text}: ${response.status}`);
-    const found = await this.#problem({ text, path, key, isAtVersion, revision, epoch }, response);
+    const found = await this.#problem({ text, path, key, isAtVersion, revision, epoch, stored }, response);
     if (found !== undefined) violate(`${text}: ${found}`);
     return response.status;
   }
@@ -215,7 +218,9 @@ export class ConsistentReader {
     const isDeep = this.#config.levels === 2;
     if (isInDoubt() || (isDeep && cluster.epoch > 0)) {
       const at = Number(response.headers.get("Resource-Version"));
-      const isLost = at > cluster.revision && !isStale && !sent.isAtVersion && !isDeep;
+      // Events of the lost history that were on their way bring it to the version that it was told, and past it.
+      const isTold = sent.stored > sent.revision;
+      const isLost = at > cluster.revision && isTold && !isStale && !sent.isAtVersion && !isDeep;
       return isLost ? `it receives the lost history, at ${at} of ${cluster.revision}` : undefined;
     }
     if (sent.key !== undefined) return this.#problemOfGet(sent, { status, body, isStale });

@@ -20,23 +20,28 @@ export class Judge {
   #isListing = true;
   /** The version of the last list: it has brought every state up to that. */
   #listedRevision = 0;
-  /** Whether the last list has come and is not stored yet, whether it is stored, and whether an earlier one is due. */
-  #isStoring = false;
-  #hasStored = false;
-  #storesEarlier = false;
+  /** How many lists have come and are not stored yet: each may take many turns. */
+  #due = 0;
+  /** The last list that was requested, while it is not known to have come; it may be stored before that is known. */
+  #begun: "requested" | "stored" | undefined;
   mood: Mood = "strict";
 
   /** A program begins: nothing is left of what one before was storing. */
   starting(): void {
-    this.#isStoring = false;
+    this.#due = 0;
     this.listing();
   }
 
   /** A list begins: what comes until the next watch is of it. */
   listing(): void {
     this.#isListing = true;
-    this.#hasStored = false;
-    this.#storesEarlier = this.#isStoring;
+    this.#begun = "requested"; // one before has come, or failed
+  }
+
+  /** The list has come: what it asks for next is a watch from its version. */
+  listed(): void {
+    if (this.#begun === "requested") this.#due++;
+    this.#begun = undefined;
   }
 
   /** It watches from this version, or has come to it. */
@@ -44,15 +49,14 @@ export class Judge {
     if (!this.#isListing) return;
     this.#isListing = false;
     this.#listedRevision = Number(resourceVersion);
-    this.#isStoring = !this.#hasStored;
+    this.listed();
   }
 
-  /** A list is stored; whether it is the last one, and not an earlier one that took many turns. */
+  /** A list is stored, in the order in which they came; whether it is the last one that was requested. */
   stored(): boolean {
-    this.#isStoring = false;
-    this.#hasStored = !this.#storesEarlier;
-    this.#storesEarlier = false;
-    return this.#hasStored;
+    if (this.#due > 0) return --this.#due === 0 && this.#begun === undefined;
+    this.#begun = "stored";
+    return true;
   }
 
   /** The states that it refused; a list must bring those of the watch again. */

@@ -427,7 +427,7 @@ export class Program {
     if (!isWatch) {
       this.#listEpoch = this.#world.cluster.epoch;
       this.#judge.listing();
-    }
+    } else this.#judge.listed();
     if (!isWatch && this.#lists++ > 0 && this.#world.isHealthy && !this.#isUnavailable) {
       this.#violate("relists without a fault");
     }

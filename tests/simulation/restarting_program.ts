@@ -248,7 +248,7 @@ export class RestartingProgram {
     if (isList && !query.has("continue")) {
       this.#listEpoch = this.#world.cluster.epoch;
       this.#judge.listing();
-    }
+    } else if (!isList) this.#judge.listed();
     const { snapshot, lastError } = life.informer.status();
     if (snapshot?.load === "refused") life.mayList = true;
     // As client-go does, once the server has confirmed the content.
@@ -293,7 +293,7 @@ export class RestartingProgram {
         this.#violate("has synced with the content of another cluster");
       }
       const reached = Number(informer.indexer.lastStoreSyncResourceVersion());
-      if (this.config.hasMetadata && reached > this.#world.cluster.revision && !life.wasServerRestored) {
+      if (reached > this.#world.cluster.revision && !life.wasServerRestored) {
         this.#violate(`has synced at ${reached}, which the server has not reached`);
       }
     }
