@@ -509,6 +509,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/informer/snapshot_restart_test.ts",
   },
   {
+    name: "snapshot: any event confirms it where the server's version is not known",
+    file: "src/informer/snapshot/informer_snapshot.ts",
+    within: "observe",
+    find: '!isOlder(resourceVersionOf(event.object) ?? "", this.#unconfirmed.resourceVersion)',
+    replace: "true",
+    test: "tests/informer/snapshot_restart_test.ts",
+  },
+  {
     name: "snapshot: one of another cluster that responds at the same address is used",
     file: "src/informer/snapshot/informer_snapshot.ts",
     within: "probe",

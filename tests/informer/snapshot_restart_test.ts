@@ -263,6 +263,38 @@ describe("SharedIndexInformer with a snapshot", () => {
     assert.equal(machine.disk.meta?.resourceVersion, "2");
   });
 
+  for (const metadata of ["slow", "missing"] as const) {
+    it(`is not confirmed by an event of an earlier version, where its \`metadata\` is ${metadata}`, async () => {
+      await using machine = new Machine();
+      machine.create("a", "b", "c");
+      const isBareSource = metadata === "missing";
+      await (await machine.start({ isBareSource })).stop();
+      // A restored server: it has not reached the snapshot's version, and sends what it has from the restore on.
+      const lines = [{ type: "DELETED", object: pod("a", { resourceVersion: "3" }) }];
+      const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+      const writer = writable.getWriter();
+      const write = (line: unknown) => writer.write(new TextEncoder().encode(`${JSON.stringify(line)}\n`));
+      for (const line of lines) write(line);
+      const intercepted = [
+        machine.server.intercept(() => Promise.resolve(new Response(readable)), {
+          match: ({ isWatch }) => isWatch,
+        }),
+        machine.server.intercept(() => new Promise<Response>(() => {}), {
+          match: ({ query }) => query.limit === "1",
+        }),
+      ];
+      const { informer, content } = await machine.start({ isBareSource });
+      await machine.clock.advance(30_000); // no answer to the question for the server's version
+      assert.deepEqual(content(), ["b@3", "c@4"]);
+      assert.equal(informer.isRestored(), true);
+      assert.equal(informer.hasSynced(), false);
+      write({ type: "ADDED", object: pod("d", { resourceVersion: "5" }) });
+      await machine.settle();
+      assert.equal(informer.hasSynced(), true);
+      for (const remove of intercepted) remove();
+    });
+  }
+
   it("has not synced before the content of a list that is stored in turns has taken its place", async () => {
     await using machine = new Machine();
     for (let i = 0; i < 200; i++) machine.create(`old-${i}`);

@@ -25,6 +25,9 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 7700454 },
   { seed: 287652596 },
   { seed: 9008 },
+  { seed: 1008840910 },
+  { seed: 9087 },
+  { seed: 810276249 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {

@@ -18,7 +18,12 @@ import type {
 import { loadSnapshot, SnapshotKeeper } from "./content.ts";
 import type { StoreEvent } from "../events.ts";
 import { DecodeError } from "../../meta/request.ts";
-import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
+import {
+  compareResourceVersions,
+  isOlder,
+  type KubernetesObject,
+  resourceVersionOf,
+} from "../../meta/object.ts";
 import { isTooManyRequests, statusErrorOf } from "../../meta/status.ts";
 import { abortable, type LinkedAbort, linkedAbort, sleep, withTimeLimit } from "../../util/abort.ts";
 import { momentOf } from "../../util/clock.ts";
@@ -158,9 +163,10 @@ const TOO_SLOW = new Error(`no answer within ${ANSWER_MS} ms`);
  * the server has confirmed it; and from then on what is saved.
  *
  * The server confirms a snapshot by a list or a bookmark, or by an event that brings the store to the version
- * that the server had when the informer started. Where its source has no `metadata` to read that version
- * with, any event does. Bookmarks come once a minute: so while a watch is open and nothing has confirmed the
- * snapshot, a short second watch asks for one (progress.ts).
+ * that the server had when the informer started. Where that version cannot be read (its source has no
+ * `metadata`, or there is no answer in time), an event does that is no older than the snapshot: a restored
+ * server may send older ones. Bookmarks come once a minute: so while a watch is open and nothing has confirmed
+ * the snapshot, a short second watch asks for one (progress.ts).
  */
 class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   readonly #storage: SnapshotStorage;
@@ -288,8 +294,11 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
       this.#confirm(true);
     } else if (this.#unconfirmed !== undefined && !this.#needsList) {
       if (event.type === "bookmark") this.#confirm(true);
-      else if (this.#serverVersion === undefined) this.#confirm(false);
-      else if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
+      else if (this.#serverVersion !== undefined) {
+        if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
+      } else if (!isOlder(resourceVersionOf(event.object) ?? "", this.#unconfirmed.resourceVersion)) {
+        this.#confirm(false);
+      }
     }
   }
 
