@@ -218,9 +218,9 @@ export class ConsistentReader {
     const isDeep = this.#config.levels === 2;
     if (isInDoubt() || (isDeep && cluster.epoch > 0)) {
       const at = Number(response.headers.get("Resource-Version"));
-      // Events of the lost history that were on their way bring it to the version that it was told, and past it.
-      const isTold = sent.stored > sent.revision;
-      const isLost = at > cluster.revision && isTold && !isStale && !sent.isAtVersion && !isDeep;
+      // Events of the lost history that were on their way may bring it past the version that the server answered.
+      const isShown = sent.stored > sent.revision;
+      const isLost = at > cluster.revision && isShown && !isStale && !sent.isAtVersion && !isDeep;
       return isLost ? `it receives the lost history, at ${at} of ${cluster.revision}` : undefined;
     }
     if (sent.key !== undefined) return this.#problemOfGet(sent, { status, body, isStale });
