@@ -71,6 +71,11 @@ export const ROOMS: Record<string, RoomRule> = {
     packages: [],
     why: "one transport over fetch; provides the reflector's contract without seeing it",
   },
+  controller: {
+    rooms: ["util", "meta", "store", "informer", "client", "workqueue"],
+    packages: [],
+    why: "reconcilers over informers and work queues; no room of the cache knows them",
+  },
   hono: {
     rooms: ["util", "meta", "text", "protocol", "store", "informer"],
     packages: ["hono", "yaml"],

@@ -43,6 +43,7 @@ const COPIED_TESTS = [
   "watch",
   "workers",
   "workqueue",
+  "controller",
 ];
 
 const USAGE = `deno task mutate [options]: makes mutants, one at a time, and checks that the tests catch them

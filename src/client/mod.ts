@@ -6,6 +6,7 @@
  */
 
 export type {
+  ApplyOptions,
   DeleteOptions,
   ObjectRequestOptions,
   Query,

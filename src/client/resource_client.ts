@@ -16,6 +16,7 @@ import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
 import { Projection } from "../text/field_tree.ts";
 import type {
+  ApplyOptions,
   DeleteOptions,
   ObjectRequestOptions,
   RequestOptions,
@@ -100,6 +101,17 @@ export interface ResourceClient<T extends KubernetesObject> {
 
   /** Changes an object by a JSON merge patch: fields given are set, `null` removes. Returns it as kept. */
   patch(name: string, patch: unknown, options?: ObjectRequestOptions): Promise<T>;
+
+  /**
+   * Applies a configuration on the server: the fields in it are set and belong to `fieldManager` from now on, fields that
+   * it applied before and that are not in it any more are removed, and the object is created if there is none. Returns
+   * it as kept.
+   *
+   * @throws {StatusError} 409 Conflict: another manager has one of the fields; `force` takes it over.
+   * @throws {TypeError} The configuration has no `apiVersion`, `kind` or name.
+   * @see https://kubernetes.io/docs/reference/using-api/server-side-apply/
+   */
+  apply(config: T, options: ApplyOptions): Promise<T>;
 
   /** Asks for an object to be deleted; it may go later, after a grace period or its finalizers. */
   delete(name: string, options?: DeleteOptions): Promise<void>;
@@ -307,6 +319,17 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   patch(name: string, patch: unknown, options: ObjectRequestOptions = {}): Promise<T> {
     const headers = { "Content-Type": "application/merge-patch+json" };
     return this.#send("patch", name, options, { method: "PATCH", body: patch, headers });
+  }
+
+  apply(config: T, { fieldManager, force, query, ...options }: ApplyOptions): Promise<T> {
+    const { apiVersion, kind, metadata: { name = "" } = {} } = config;
+    if (!apiVersion || !kind) {
+      const action = this.#action("apply", name, options);
+      throw new TypeError(`Cannot ${action}: a configuration has \`apiVersion\` and \`kind\``);
+    }
+    const headers = { "Content-Type": "application/apply-patch+yaml" }; // JSON is YAML
+    const asked = { ...inItsNamespace(config, options), query: { ...query, fieldManager, force } };
+    return this.#send("apply", name, asked, { method: "PATCH", body: config, headers });
   }
 
   async delete(name: string, options: DeleteOptions = {}): Promise<void> {

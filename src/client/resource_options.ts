@@ -104,6 +104,18 @@ export interface DeleteOptions extends ObjectRequestOptions {
 }
 
 /**
+ * Options of {@linkcode ResourceClient.apply}.
+ *
+ * @category Cluster
+ */
+export interface ApplyOptions extends ObjectRequestOptions {
+  /** In whose name the fields are set: that of the program. */
+  readonly fieldManager: string;
+  /** Whether fields of other managers are taken over; `false` by default: a conflict. */
+  readonly force?: boolean;
+}
+
+/**
  * The parameters of a query. Those that are `undefined`, `""` or `false` are not sent; `true` is sent as
  * `true`.
  *

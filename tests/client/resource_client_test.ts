@@ -410,3 +410,22 @@ describe("ResourceClient.managedFields", () => {
     });
   });
 });
+
+describe("ResourceClient.apply", () => {
+  it("sends the configuration as an apply patch in the name of its manager", async () => {
+    const answer = { apiVersion: "v1", kind: "Pod", metadata: { name: "web-1", namespace: "shop" } };
+    const { pods, asked } = client(() => Response.json(answer));
+    const config = { apiVersion: "v1", kind: "Pod", metadata: { name: "web-1", namespace: "shop" } };
+    await pods.apply(config, { fieldManager: "me", force: true });
+    assert.deepEqual([asked[0].method, asked[0].target, asked[0].headers.get("Content-Type")], [
+      "PATCH",
+      "/api/v1/namespaces/shop/pods/web-1?fieldManager=me&force=true",
+      "application/apply-patch+yaml",
+    ]);
+    assert.deepEqual(JSON.parse(asked[0].body), config);
+    assert.throws(
+      () => pods.apply({ metadata: { name: "a" } }, { fieldManager: "me" }),
+      /Cannot apply "a" of "pods": a configuration has `apiVersion` and `kind`/,
+    );
+  });
+});

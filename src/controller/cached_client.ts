@@ -1,0 +1,342 @@
+/** What a reconcile reads and writes a resource with. */
+
+import type { DeleteOptions } from "../client/resource_options.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { formatObjectName } from "../meta/keys.ts";
+import type { GroupVersionResource } from "../meta/resource.ts";
+import { isNotFound } from "../meta/status.ts";
+import { listAllByNamespace } from "../informer/lister.ts";
+import { parseLabelSelector } from "../meta/labels.ts";
+import { appliedConfig, isApplied } from "./applied_config.ts";
+import { type CachedResource, OWNER_INDEX } from "./cached_resource.ts";
+import { controllerOf, isPatched, mergePatch } from "./objects.ts";
+import type { OwnWrites } from "./own_writes.ts";
+
+/** The namespace of a read or a write; that of the reconciled object by default. */
+export interface InNamespace {
+  readonly namespace?: string;
+}
+
+/**
+ * Reads of a resource's cache. None is older than what the reconciles of this key have written: a read waits until the
+ * cache has it, and goes to the server if that takes too long. Objects are shared: read-only.
+ */
+export interface CachedReader<T extends KubernetesObject, I extends string = string> {
+  readonly resource: GroupVersionResource;
+  /** The object of a name; `undefined` if there is none. */
+  get(name: string, options?: InNamespace): Promise<T | undefined>;
+  /**
+   * The objects of a namespace, of all for `""`, that have the labels selected (`app=web,tier!=db`).
+   *
+   * @throws {SelectorParseError} The selector does not parse.
+   */
+  list(options?: InNamespace & { readonly labelSelector?: string }): Promise<T[]>;
+  /**
+   * The objects of all namespaces under a value of an index; see `indexed`.
+   *
+   * @throws {IndexNotFoundError} There is no such index.
+   */
+  byIndex(index: I, value: string): Promise<T[]>;
+  /** The objects whose controlling owner is the reconciled object. */
+  owned(): Promise<T[]>;
+}
+
+/** What {@linkcode CachedClient.apply} has done. */
+export interface Applied<T> {
+  readonly object: T;
+  /** Whether the object was created or changed; if not, there may have been no request. */
+  readonly changed: boolean;
+}
+
+/**
+ * A client and a cache in one: reads as {@linkcode CachedReader} says, writes go to the server. Every request has the
+ * deadline of the reconcile, and none is sent after the lease was lost.
+ *
+ * Writes throw what those of a `ResourceClient` throw; the namespace is that of the reconciled object unless the object
+ * or the options name another.
+ */
+export interface CachedClient<T extends KubernetesObject, I extends string = string>
+  extends CachedReader<T, I> {
+  /** Creates an object. */
+  create(object: T): Promise<T>;
+  /** Replaces an object as a whole; a conflict if it changed since its `resourceVersion`. */
+  replace(object: T): Promise<T>;
+  /** Changes an object by a JSON merge patch. */
+  patch(name: string, patch: unknown, options?: InNamespace): Promise<T>;
+  /**
+   * Applies a configuration on the server under the controller's name as field manager; its fields are taken over from
+   * others (`force: false`: a conflict then). Nothing is sent if the object is so already. `apiVersion` and `kind` may be
+   * left out.
+   *
+   * @see https://kubernetes.io/docs/reference/using-api/server-side-apply/
+   */
+  apply(config: T, options?: { readonly force?: boolean }): Promise<Applied<T>>;
+  /**
+   * Makes an object as `change` says: `change` gets the present one, or one with the name only, and returns another. It is
+   * created, or changed by a patch that the server refuses if the object has changed since; nothing is sent if nothing
+   * differs. Mirrors controller-runtime's `CreateOrUpdate`.
+   */
+  createOrUpdate(name: string, change: (present: T) => T, options?: InNamespace): Promise<Applied<T>>;
+  /** Writes fields of the status, if they differ, by a merge patch as `Result.status` says. */
+  patchStatus(name: string, status: unknown, options?: InNamespace): Promise<Applied<T>>;
+  /** Asks for an object to be deleted. */
+  delete(name: string, options?: DeleteOptions): Promise<void>;
+  /** The same; `false` if there is no such object. */
+  deleteIfExists(name: string, options?: DeleteOptions): Promise<boolean>;
+}
+
+/** What the clients of one reconcile share. */
+export interface ReconcileAccess {
+  /** The object that is reconciled. */
+  readonly object: KubernetesObject;
+  readonly manager: string;
+  readonly writes: OwnWrites;
+  readonly readTimeoutMs: number;
+  readonly signal: AbortSignal;
+  /** Throws if this process may not write any more. */
+  readonly checkLease: () => void;
+}
+
+const PAGE_SIZE = 500;
+
+/** The one implementation. */
+export class ReconcileClient<T extends KubernetesObject> implements CachedClient<T, string> {
+  readonly resource: GroupVersionResource;
+  readonly #resource: CachedResource;
+  readonly #access: ReconcileAccess;
+  /** The last answers to writes, by uid. */
+  readonly #answers = new Map<string, T>();
+
+  constructor(resource: CachedResource, access: ReconcileAccess) {
+    this.resource = resource.client.resource;
+    this.#resource = resource;
+    this.#access = access;
+  }
+
+  async get(name: string, options: InNamespace = {}): Promise<T | undefined> {
+    const namespace = await this.#namespace(options.namespace);
+    if (await this.#readsCache()) {
+      return this.#resource.informer.indexer.getByKey(formatObjectName({ namespace, name })) as T | undefined;
+    }
+    try {
+      return await this.#resource.client.get(name, { namespace, signal: this.#access.signal }) as T;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async list(options: InNamespace & { readonly labelSelector?: string } = {}): Promise<T[]> {
+    const namespace = await this.#namespace(options.namespace);
+    const selector = parseLabelSelector(options.labelSelector ?? "");
+    const { indexer } = this.#resource.informer;
+    if (await this.#readsCache()) return listAllByNamespace(indexer, namespace, selector) as T[];
+    const all = await this.#listThrough();
+    return all.filter(({ metadata = {} }) =>
+      (namespace === "" || metadata.namespace === namespace) && selector.matches(metadata.labels)
+    );
+  }
+
+  async byIndex(index: string, value: string): Promise<T[]> {
+    const { indexer } = this.#resource.informer;
+    if (await this.#readsCache() || !Object.hasOwn(indexer.getIndexers(), index)) {
+      return indexer.byIndex(index, value) as T[];
+    }
+    const indexFunc = indexer.getIndexers()[index];
+    return (await this.#listThrough()).filter((object) => indexFunc(object).includes(value));
+  }
+
+  async owned(): Promise<T[]> {
+    const uid = this.#access.object.metadata?.uid ?? "";
+    return (await this.byIndex(OWNER_INDEX, uid)).filter((object) => controllerOf(object)?.uid === uid);
+  }
+
+  async create(object: T): Promise<T> {
+    const namespace = await this.#namespace(object.metadata?.namespace);
+    const complete = await this.#withKind(object);
+    return await this.#write((signal) =>
+      this.#resource.client.create(complete, { ...inOne(namespace), signal })
+    );
+  }
+
+  async replace(object: T): Promise<T> {
+    const namespace = await this.#namespace(object.metadata?.namespace);
+    const complete = await this.#withKind(object);
+    return await this.#write((signal) =>
+      this.#resource.client.replace(complete, { ...inOne(namespace), signal })
+    );
+  }
+
+  async patch(name: string, patch: unknown, options: InNamespace = {}): Promise<T> {
+    return await this.#patch(name, patch, options, {});
+  }
+
+  async apply(config: T, options: { readonly force?: boolean } = {}): Promise<Applied<T>> {
+    const { name = "" } = config.metadata ?? {};
+    const namespace = await this.#namespace(config.metadata?.namespace);
+    const complete = await this.#withKind(config);
+    const { manager } = this.#access;
+    const { applied } = this.#resource;
+    const key = formatObjectName({ namespace, name });
+    const live = await this.get(name, { namespace });
+    if (live !== undefined && isApplied(complete, live, { manager, remembered: applied.get(key) })) {
+      applied.set(key, appliedConfig(complete, live));
+      return { object: live, changed: false };
+    }
+    const { force = true } = options;
+    const object = await this.#write((signal) =>
+      this.#resource.client.apply(complete, {
+        ...inOne(namespace),
+        fieldManager: manager,
+        force,
+        signal,
+      })
+    );
+    applied.set(key, appliedConfig(complete, object));
+    const { resourceVersion } = object.metadata ?? {};
+    return { object, changed: resourceVersion !== live?.metadata?.resourceVersion };
+  }
+
+  async createOrUpdate(
+    name: string,
+    change: (present: T) => T,
+    options: InNamespace = {},
+  ): Promise<Applied<T>> {
+    const namespace = await this.#namespace(options.namespace);
+    const present = await this.get(name, { namespace });
+    if (present === undefined) {
+      const { apiVersion, kind } = await this.#resource.description(this.#access.signal);
+      const bare = { apiVersion, kind, metadata: { name, ...inOne(namespace) } };
+      return { object: await this.create(change(bare as unknown as T)), changed: true };
+    }
+    const patch = mergePatch(present, change(present));
+    if (patch === undefined) return { object: present, changed: false };
+    return { object: await this.#patchVersion(present, patch as object, {}), changed: true };
+  }
+
+  async patchStatus(name: string, status: unknown, options: InNamespace = {}): Promise<Applied<T>> {
+    const object = await this.get(name, options);
+    if (object !== undefined) return await this.patchStatusOf(object, status);
+    return { object: await this.#patch(name, { status }, options, { subresource: "status" }), changed: true };
+  }
+
+  /** Writes the status of an object in the state that was read. */
+  async patchStatusOf(object: T, status: unknown): Promise<Applied<T>> {
+    if (isPatched(status, (object as { readonly status?: unknown }).status)) {
+      return { object, changed: false };
+    }
+    return { object: await this.#patchVersion(object, { status }, { subresource: "status" }), changed: true };
+  }
+
+  /** Writes the finalizers of an object in the state that was read. */
+  setFinalizers(object: T, finalizers: readonly string[]): Promise<T> {
+    return this.#patchVersion(object, { metadata: { finalizers } }, {});
+  }
+
+  async delete(name: string, options: DeleteOptions = {}): Promise<void> {
+    const namespace = await this.#namespace(options.namespace);
+    const present = await this.get(name, { namespace });
+    const uid = present?.metadata?.uid;
+    // The very object that was seen, so that the cache can show that it is deleted.
+    const preconditions = { ...(uid && { uid }), ...options.preconditions };
+    await this.#send((signal) =>
+      this.#resource.client.delete(name, { ...options, ...inOne(namespace), preconditions, signal })
+    );
+    const { writes } = this.#access;
+    if (uid) writes.deleted(this.#resource, formatObjectName({ namespace, name }), uid);
+  }
+
+  async deleteIfExists(name: string, options: DeleteOptions = {}): Promise<boolean> {
+    try {
+      await this.delete(name, options);
+      return true;
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
+    }
+  }
+
+  /** An object in the state that this client wrote; as it is given if it did not. */
+  lastWritten(object: T): T {
+    return this.#answers.get(object.metadata?.uid ?? "") ?? object;
+  }
+
+  /** Patches an object, unless it has changed since it was read. */
+  #patchVersion(object: T, patch: object, options: { readonly subresource?: string }): Promise<T> {
+    const { name = "", namespace = "", resourceVersion } = object.metadata ?? {};
+    const metadata = { ...(patch as KubernetesObject).metadata, resourceVersion };
+    return this.#patch(name, { ...patch, metadata }, { namespace }, options);
+  }
+
+  async #patch(
+    name: string,
+    patch: unknown,
+    options: InNamespace,
+    { subresource }: { readonly subresource?: string },
+  ): Promise<T> {
+    const namespace = await this.#namespace(options.namespace);
+    const part = subresource === undefined ? {} : { subresource };
+    return await this.#write((signal) =>
+      this.#resource.client.patch(name, patch, { ...inOne(namespace), ...part, signal }) as Promise<T>
+    );
+  }
+
+  async #write(write: (signal: AbortSignal) => Promise<KubernetesObject>): Promise<T> {
+    const object = await this.#send(write);
+    const { resourceVersion = "", uid = "" } = object.metadata ?? {};
+    this.#access.writes.wrote(this.#resource, resourceVersion);
+    this.#answers.set(uid, object as T);
+    return object as T;
+  }
+
+  async #send<R>(send: (signal: AbortSignal) => Promise<R>): Promise<R> {
+    const { signal, checkLease, writes } = this.#access;
+    signal.throwIfAborted();
+    checkLease();
+    try {
+      return await send(signal);
+    } catch (error) {
+      writes.failed(this.#resource, error);
+      throw error;
+    }
+  }
+
+  /** Whether the cache is read, once it has what was written; otherwise the server is. */
+  async #readsCache(): Promise<boolean> {
+    const { writes, signal, readTimeoutMs } = this.#access;
+    signal.throwIfAborted();
+    if (writes.readsThrough(this.#resource)) return false;
+    if (!writes.isEmpty) await writes.settle({ resource: this.#resource, timeoutMs: readTimeoutMs, signal });
+    return !writes.readsThrough(this.#resource);
+  }
+
+  async #listThrough(): Promise<T[]> {
+    const { signal } = this.#access;
+    const objects: KubernetesObject[] = [];
+    let from: string | undefined;
+    do {
+      const page = await this.#resource.client.list(
+        { limit: PAGE_SIZE, ...(from !== undefined && { continue: from }) },
+        { signal },
+      );
+      objects.push(...page.items);
+      from = page.metadata.continue;
+    } while (from);
+    return objects as T[];
+  }
+
+  async #namespace(given: string | undefined): Promise<string> {
+    const { isNamespaced } = await this.#resource.description(this.#access.signal);
+    if (!isNamespaced) return "";
+    return given ?? this.#access.object.metadata?.namespace ?? this.#resource.client.namespace;
+  }
+
+  async #withKind(object: T): Promise<T> {
+    const { apiVersion, kind } = await this.#resource.description(this.#access.signal);
+    return { ...object, apiVersion, kind };
+  }
+}
+
+function inOne(namespace: string): InNamespace {
+  return namespace === "" ? {} : { namespace };
+}

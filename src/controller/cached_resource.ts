@@ -1,0 +1,161 @@
+/** One resource that controllers read and write: its client, and the informer that they share. */
+
+import type { ResourceClient, ResourceDescription } from "../client/resource_client.ts";
+import { NotFreshError } from "../informer/errors.ts";
+import { SharedIndexInformer } from "../informer/shared_informer.ts";
+import { compareResourceVersions, type KubernetesObject } from "../meta/object.ts";
+import { formatResource } from "../meta/resource.ts";
+import type { IndexFunc } from "../store/index_func.ts";
+import { ownerIndex } from "../store/index_func.ts";
+import { linkedAbort } from "../util/abort.ts";
+import type { Clock } from "../util/clock.ts";
+import { deferred } from "../util/deferred.ts";
+import type { Logger } from "../util/logger.ts";
+import type { Metrics } from "../util/metrics.ts";
+
+/** The index by the uids of owners, which every cache of a controller has. */
+export const OWNER_INDEX = "listwatch.owners";
+
+/** What the caches of a manager share. */
+export interface CacheSettings {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics | undefined;
+}
+
+/** What was written to a resource by the reconciles of one key. */
+export interface Written {
+  /** The highest version that a write returned; `""` for none. */
+  version: string;
+  /** The uids of deleted objects, by key. */
+  readonly deleted: Map<string, string>;
+  /** Whether a write may have been made: its answer was lost. */
+  isUnknown: boolean;
+}
+
+/** A resource with its shared informer. */
+export class CachedResource {
+  readonly client: ResourceClient<KubernetesObject>;
+  readonly informer: SharedIndexInformer<KubernetesObject, string>;
+  /** `v1/configmaps in shop`, for texts. */
+  readonly name: string;
+  /** What was applied last, by key of the object; see `applied_config.ts`. */
+  readonly applied: Map<string, string> = new Map();
+  readonly #clock: Clock;
+  #description: Promise<ResourceDescription> | undefined;
+
+  constructor(client: ResourceClient<KubernetesObject>, { clock, logger, metrics }: CacheSettings) {
+    this.client = client;
+    const title = formatResource(client.resource);
+    this.name = client.namespace === "" ? title : `${title} in ${client.namespace}`;
+    this.#clock = clock;
+    this.informer = new SharedIndexInformer<KubernetesObject, string>(client, {
+      name: this.name,
+      indexers: { [OWNER_INDEX]: ownerIndex() },
+      clock,
+      logger,
+      ...(metrics && { metrics }),
+    });
+  }
+
+  /**
+   * Adds indices before the informer runs.
+   *
+   * @throws {TypeError} Another index has this name.
+   */
+  addIndexers(indexers: Readonly<Record<string, IndexFunc<KubernetesObject>>>): void {
+    const present: Readonly<Record<string, IndexFunc<KubernetesObject>>> = this.informer.indexer
+      .getIndexers();
+    const added: Record<string, IndexFunc<KubernetesObject>> = {};
+    for (const [name, indexFunc] of Object.entries(indexers)) {
+      if (!Object.hasOwn(present, name)) added[name] = indexFunc;
+      else if (present[name] !== indexFunc) {
+        throw new TypeError(
+          `Cannot index ${this.name} by ${
+            JSON.stringify(name)
+          }: two controllers have different functions of this name; ` +
+            "give both the same `indexed(...)`, or two names",
+        );
+      }
+    }
+    this.informer.addIndexers(added);
+  }
+
+  /** Kind and scope of the resource, asked once. */
+  async description(signal: AbortSignal): Promise<ResourceDescription> {
+    this.#description ??= this.client.describe({ signal });
+    try {
+      return await this.#description;
+    } catch (error) {
+      this.#description = undefined;
+      throw error;
+    }
+  }
+
+  /** The version of the resource now, from the server itself and not from a cache of it. */
+  async presentVersion(signal: AbortSignal): Promise<string> {
+    const { metadata } = await this.client.metadata().list({ limit: 1 }, { signal });
+    return metadata.resourceVersion ?? "";
+  }
+
+  /** Whether the cache has what was written. */
+  has({ version, deleted, isUnknown }: Written): boolean {
+    if (isUnknown) return false;
+    if (version !== "" && !this.#hasReached(version)) return false;
+    for (const [key, uid] of deleted) if (!this.#hasSeenDelete(key, uid)) return false;
+    return true;
+  }
+
+  /** Waits until the cache has what was written; `false` if it does not in time. */
+  async waitFor(
+    written: Written,
+    { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  ): Promise<boolean> {
+    if (this.has(written)) return true;
+    const link = linkedAbort(signal);
+    const timer = this.#clock.setTimeout(() => link.abort(), timeoutMs);
+    try {
+      const waits = [...written.deleted].map(([key, uid]) => this.#deleteSeen(key, uid, link.signal));
+      if (written.version !== "") {
+        waits.push(this.informer.waitForVersion(written.version, { signal: link.signal }));
+      }
+      await Promise.all(waits);
+      return true;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (link.signal.aborted || error instanceof NotFreshError) return false;
+      throw error;
+    } finally {
+      this.#clock.clearTimeout(timer);
+      link.abort();
+      link.unlink();
+    }
+  }
+
+  #hasReached(version: string): boolean {
+    const reached = this.informer.indexer.lastStoreSyncResourceVersion();
+    return reached !== "" && compareResourceVersions(reached, version) >= 0;
+  }
+
+  // An object with finalizers stays for a while, and shows that it is being deleted.
+  #hasSeenDelete(key: string, uid: string): boolean {
+    const metadata = this.informer.indexer.getByKey(key)?.metadata;
+    return metadata?.uid !== uid || Boolean(metadata.deletionTimestamp);
+  }
+
+  async #deleteSeen(key: string, uid: string, signal: AbortSignal): Promise<void> {
+    if (this.#hasSeenDelete(key, uid)) return;
+    const seen = deferred();
+    const unobserve = this.informer.observe(() => {
+      if (this.#hasSeenDelete(key, uid)) seen.resolve();
+    });
+    const giveUp = () => seen.reject(signal.reason);
+    signal.addEventListener("abort", giveUp, { once: true });
+    try {
+      await seen.promise;
+    } finally {
+      signal.removeEventListener("abort", giveUp);
+      unobserve();
+    }
+  }
+}

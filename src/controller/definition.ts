@@ -1,0 +1,304 @@
+/** What a controller is made of: its resources, and the functions that bring them to the desired state. */
+
+import type { ResourceClient } from "../client/resource_client.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import type { Indexers } from "../store/index_func.ts";
+import type { Indexer } from "../store/store.ts";
+import type { Logger } from "../util/logger.ts";
+import { requireNumbers } from "../util/require_number.ts";
+import type { CachedClient, CachedReader } from "./cached_client.ts";
+import type { ObjectEvents } from "./event_recorder.ts";
+import { type ChangeFilter, changeFilter } from "./change_filter.ts";
+
+/** A resource with indices of its objects; made by {@linkcode indexed}. */
+export interface Indexed<T extends KubernetesObject, I extends string> {
+  readonly resource: ResourceClient<T>;
+  readonly indexers: Indexers<T, I>;
+}
+
+/** A resource, with or without indices. */
+export type Source<T extends KubernetesObject, I extends string> = ResourceClient<T> | Indexed<T, I>;
+
+// deno-lint-ignore no-explicit-any -- the type of the objects is inferred from each source
+type AnySource = Source<any, any>;
+
+/**
+ * Gives the cache of a resource indices, by which the reconciler finds objects:
+ * {@linkcode CachedReader.byIndex}.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import { defineController, indexed } from "@listwatch/cache/controller";
+ * type Pod = KubernetesObject & { spec?: { nodeName?: string } };
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * defineController({
+ *   name: "nodes",
+ *   for: cluster.resource("v1/nodes"),
+ *   watches: {
+ *     pods: {
+ *       resource: indexed(cluster.resource<Pod>("v1/pods"), { byNode: (pod) => [pod.spec?.nodeName ?? ""] }),
+ *       keys: (pod) => pod.spec?.nodeName ? [pod.spec.nodeName] : [],
+ *     },
+ *   },
+ *   async reconcile(node, { pods, log }) {
+ *     log.info("pods", { count: (await pods.byIndex("byNode", node.metadata?.name ?? "")).length });
+ *   },
+ * });
+ * ```
+ */
+export function indexed<T extends KubernetesObject, const I extends string>(
+  resource: ResourceClient<T>,
+  indexers: Indexers<T, I>,
+): Indexed<T, I> {
+  return { resource, indexers };
+}
+
+/** What a reconcile returns; nothing is the same as an empty one. */
+export interface Result<S = unknown> {
+  /**
+   * The status of the object, or the part of it that this controller keeps: written to the `status`
+   * subresource if the object's differs, by a merge patch that the server refuses if the object has changed
+   * since it was read; the object is then reconciled again. `null` removes a field.
+   */
+  readonly status?: S;
+  /**
+   * After how many milliseconds the object is reconciled again although nothing has changed. From `finalize`
+   * it says that the work is not done: the finalizer stays.
+   */
+  readonly requeueAfterMs?: number;
+}
+
+/** What a reconcile has besides the object. */
+export interface ReconcileContext<T extends KubernetesObject, I extends string = string> {
+  /** `namespace/name` of the object, or `name`. */
+  readonly key: string;
+  /** The resource of the object itself: reads of its cache, and writes. */
+  readonly self: CachedClient<T, I>;
+  /** Aborted at the deadline, when the lease is lost, and when a stop has waited long enough. */
+  readonly signal: AbortSignal;
+  /** How many reconciles of the object have failed since the last success. */
+  readonly failures: number;
+  /** Writes lines with the controller and the key. */
+  readonly log: Logger;
+  /** Events about the object, which `kubectl describe` shows. */
+  readonly events: ObjectEvents;
+  /** Measurements of this program; the label `controller` is added. */
+  readonly metrics: ReconcileMetrics;
+}
+
+/** Measurements that a reconcile makes. */
+export interface ReconcileMetrics {
+  /** Adds to a counter. */
+  count(name: string, value?: number, labels?: Readonly<Record<string, string>>): void;
+  /** Sets a gauge. */
+  gauge(name: string, value: number, labels?: Readonly<Record<string, string>>): void;
+  /** Puts a value into a histogram. */
+  observe(name: string, value: number, labels?: Readonly<Record<string, string>>): void;
+}
+
+/** The caches of a controller, by name; that of its own resource is `self`. */
+export type Caches = Readonly<Record<string, Indexer<KubernetesObject>>>;
+
+/** Another resource whose changes cause a reconcile. */
+export interface Watched<T extends KubernetesObject, I extends string = string> {
+  readonly resource: Source<T, I>;
+  /**
+   * The keys (`namespace/name`, or `name`) of the objects to reconcile when this one was added, changed or
+   * deleted; of a change both states
+   * are given. It is called in the turn of the change and must not wait.
+   */
+  readonly keys: (object: T, caches: Caches) => readonly string[];
+  /** Which changes count; all by default. */
+  readonly when?: ChangeFilter<T>;
+}
+
+/** The client that a reconcile gets for a source. */
+export type ClientOf<S> = S extends Indexed<infer T, infer I> ? CachedClient<T, I>
+  : S extends ResourceClient<infer T> ? CachedClient<T, never>
+  : never;
+
+type OwnedBy<O> = { readonly [K in keyof O]: ClientOf<O[K]> };
+type WatchedBy<W> = { readonly [K in keyof W]: W[K] extends KubernetesObject ? CachedReader<W[K]> : never };
+
+/** Everything that a reconcile gets besides the object. */
+export type ContextOf<T extends KubernetesObject, I extends string, O, W> =
+  & ReconcileContext<T, I>
+  & OwnedBy<O>
+  & WatchedBy<W>;
+
+/** A reconciler: brings the world to what the object says. */
+export type Reconciler<T extends KubernetesObject, I extends string, O, W> = (
+  object: T,
+  context: ContextOf<T, I, O, W>,
+) => Promise<Result<unknown> | void> | Result<unknown> | void;
+
+/** Options of {@linkcode defineController}. */
+export interface ControllerOptions<
+  T extends KubernetesObject,
+  I extends string,
+  O extends Readonly<Record<string, AnySource>>,
+  W extends Readonly<Record<string, KubernetesObject>>,
+> {
+  /** Its name: in log lines, metrics, events, and as the field manager of what it applies. */
+  readonly name: string;
+  /** The resource whose objects are reconciled. */
+  readonly for: Source<T, I>;
+  /** The resources that it makes objects of: a change of one reconciles its controlling owner. */
+  readonly owns?: O;
+  /** Other resources whose changes cause a reconcile. */
+  readonly watches?: { readonly [K in keyof W]: Watched<W[K]> };
+  /**
+   * Which changes of an object cause a reconcile: `generation` (its spec), `labels`, `metadata` (labels,
+   * annotations, finalizers, owners), `generationOrMetadata`, or a function of both states; all by default. Adds,
+   * resyncs and the beginning of a deletion always do.
+   */
+  readonly when?: ChangeFilter<T>;
+  /**
+   * Brings the world to what the object says. It is called for an object that was added or has changed, that owns or
+   * maps to one that has, for all at the start, and again after a failure. It must not rely on what the change was:
+   * several are one call. One object is never reconciled twice at the same time; an object that is being deleted is not
+   * reconciled.
+   */
+  readonly reconcile: Reconciler<T, I, O, W>;
+  /** The finalizer that is added to each object before its first reconcile; a name such as `example.com/widget`. */
+  readonly finalizer?: string;
+  /**
+   * Cleans up after an object that is being deleted; called until it succeeds, and may be called again after it has. The
+   * finalizer is then removed. Needs `finalizer`.
+   */
+  readonly finalize?: Reconciler<T, I, O, W>;
+  /** How many objects are reconciled at the same time; 1 by default. */
+  readonly workers?: number;
+  /** How long one reconcile may take, in milliseconds; 60,000 by default. `signal` is aborted then. */
+  readonly timeoutMs?: number;
+  /** How often all objects are reconciled although nothing has changed, in milliseconds; 0, the default: never. */
+  readonly resyncPeriodMs?: number;
+}
+
+/** Any controller, as a `Manager` runs it. */
+export interface AnyController {
+  readonly name: string;
+  readonly for: Indexed<KubernetesObject, string>;
+  readonly owns: Readonly<Record<string, Indexed<KubernetesObject, string>>>;
+  readonly watches: Readonly<
+    Record<string, Watched<KubernetesObject> & { readonly resource: Indexed<KubernetesObject, string> }>
+  >;
+  readonly isChange: (before: KubernetesObject, after: KubernetesObject) => boolean;
+  readonly reconcile: (object: KubernetesObject, context: ReconcileContext<KubernetesObject>) => unknown;
+  readonly finalizer: string | undefined;
+  readonly finalize:
+    | ((object: KubernetesObject, context: ReconcileContext<KubernetesObject>) => unknown)
+    | undefined;
+  readonly workers: number;
+  readonly timeoutMs: number;
+  readonly resyncPeriodMs: number;
+}
+
+/** A controller that a `Manager` can run; made by {@linkcode defineController}. */
+export interface ControllerDefinition {
+  /** Its name. */
+  readonly name: string;
+  /**
+   * Its parts.
+   *
+   * @internal
+   */
+  readonly parts: AnyController;
+}
+
+const RESERVED = ["key", "self", "signal", "failures", "log", "events", "metrics"];
+const FINALIZER = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+
+/**
+ * Describes a controller: which resources it is about, and how one object is brought to the desired state. A `Manager` runs
+ * it.
+ *
+ * Mirrors controller-runtime's `builder` and `reconcile.Reconciler`. It differs in three ways: an object that is not there
+ * (any more) is not reconciled; the status is returned, not written by hand; and reads are never older than what the
+ * reconciler itself wrote.
+ *
+ * @throws {TypeError} A name, the finalizer or the combination of options is nothing that can run.
+ * @throws {RangeError} A number is negative, or `NaN`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import { defineController, ownedBy } from "@listwatch/cache/controller";
+ * interface Widget extends KubernetesObject { spec?: { color?: string } }
+ * interface ConfigMap extends KubernetesObject { data?: Record<string, string> }
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const widgets = defineController({
+ *   name: "widgets",
+ *   for: cluster.resource<Widget>("example.com/v1/widgets"),
+ *   owns: { configMaps: cluster.resource<ConfigMap>("v1/configmaps") },
+ *   workers: 4,
+ *   when: "generationOrMetadata",
+ *   async reconcile(widget, { configMaps }) {
+ *     const metadata = { name: `widget-${widget.metadata?.name}`, ...ownedBy(widget) };
+ *     await configMaps.apply({ metadata, data: { color: widget.spec?.color ?? "none" } });
+ *     return { status: { ready: true } };
+ *   },
+ * });
+ * console.log(widgets.name); // widgets
+ * ```
+ */
+export function defineController<
+  T extends KubernetesObject,
+  const I extends string = never,
+  // deno-lint-ignore ban-types -- no resources: the context has no further members
+  O extends Readonly<Record<string, AnySource>> = {},
+  // deno-lint-ignore ban-types
+  W extends Readonly<Record<string, KubernetesObject>> = {},
+>(options: ControllerOptions<T, I, O, W>): ControllerDefinition {
+  const { name, owns = {}, watches = {}, reconcile, finalizer, finalize } = options;
+  const { workers = 1, timeoutMs = 60_000, resyncPeriodMs = 0 } = options;
+  const text = `Cannot define the controller ${JSON.stringify(name)}`;
+  if (!/^[A-Za-z0-9][-A-Za-z0-9_.@]{0,62}$/.test(name)) {
+    throw new TypeError(`${text}: a name has up to 63 letters, digits, "-", "_", "." and "@"`);
+  }
+  requireNumbers(text.replace("Cannot ", ""), { timeoutMs, resyncPeriodMs }, { mayBeInfinite: true });
+  requireNumbers(text.replace("Cannot ", ""), { workers }, { least: 1 });
+  if ((finalizer === undefined) !== (finalize === undefined)) {
+    throw new TypeError(`${text}: \`finalizer\` and \`finalize\` go together; give both or neither`);
+  }
+  if (finalizer !== undefined && !FINALIZER.test(finalizer)) {
+    throw new TypeError(
+      `${text}: ${
+        JSON.stringify(finalizer)
+      } is no name of a finalizer; write one such as "example.com/widget"`,
+    );
+  }
+  const taken = [...Object.keys(owns), ...Object.keys(watches)];
+  const double = taken.find((key, at) => RESERVED.includes(key) || taken.indexOf(key) !== at);
+  if (double !== undefined) {
+    throw new TypeError(
+      `${text}: a reconcile has ${JSON.stringify(double)} already; give the resource another name`,
+    );
+  }
+  const parts: AnyController = {
+    name,
+    for: withIndexers(options.for),
+    owns: Object.fromEntries(
+      Object.entries<AnySource>(owns).map(([key, source]) => [key, withIndexers(source)]),
+    ),
+    watches: Object.fromEntries(
+      Object.entries(watches as Record<string, Watched<KubernetesObject>>).map(([key, watched]) => [key, {
+        ...watched,
+        resource: withIndexers(watched.resource),
+      }]),
+    ),
+    isChange: changeFilter(options.when) as AnyController["isChange"],
+    reconcile: reconcile as unknown as AnyController["reconcile"],
+    finalizer,
+    finalize: finalize as unknown as AnyController["finalize"],
+    workers: Math.floor(workers),
+    timeoutMs,
+    resyncPeriodMs,
+  };
+  return { name, parts };
+}
+
+function withIndexers(source: AnySource): Indexed<KubernetesObject, string> {
+  return "indexers" in source ? source : { resource: source, indexers: {} };
+}

@@ -1,0 +1,100 @@
+/**
+ * What the reconciles of one key have written, until the caches have it: a reconcile that acted on an older state would
+ * create what is there, and undo what it did.
+ * @module
+ */
+
+import { compareResourceVersions, isComparableResourceVersion } from "../meta/object.ts";
+import { statusErrorOf } from "../meta/status.ts";
+import type { CachedResource, Written } from "./cached_resource.ts";
+
+/** The writes of one key, by resource. */
+export class OwnWrites {
+  readonly #written = new Map<CachedResource, Written>();
+  /** The resources whose caches did not catch up in time; the next reconcile reads them from the server. */
+  readonly #readThrough = new Set<CachedResource>();
+
+  /** Whether there is nothing to wait for. */
+  get isEmpty(): boolean {
+    return this.#written.size === 0 && this.#readThrough.size === 0;
+  }
+
+  /** A write returned this version. */
+  wrote(resource: CachedResource, version: string): void {
+    const written = this.#of(resource);
+    if (!isComparableResourceVersion(version)) written.isUnknown = true;
+    else if (compareResourceVersions(version, written.version) > 0) written.version = version;
+  }
+
+  /** A delete of this very object was accepted. */
+  deleted(resource: CachedResource, key: string, uid: string): void {
+    this.#of(resource).deleted.set(key, uid);
+  }
+
+  /** A write failed; it was not made if the server says so. */
+  failed(resource: CachedResource, error: unknown): void {
+    const code = statusErrorOf(error)?.status.code ?? 0;
+    if (code < 400 || code >= 500 || code === 408) this.#of(resource).isUnknown = true;
+  }
+
+  /** Whether the reconcile reads this resource from the server. */
+  readsThrough(resource: CachedResource): boolean {
+    return this.#readThrough.has(resource);
+  }
+
+  /** Whether every cache has everything, so that the next reconcile may begin at once. */
+  isInCaches(): boolean {
+    for (const [resource, written] of this.#written) {
+      if (!resource.has(written)) return false;
+      this.#written.delete(resource);
+    }
+    return true;
+  }
+
+  /**
+   * Waits until the cache of a resource, of all by default, has everything; after `timeoutMs` it is read through.
+   *
+   * @throws What the request fails with that finds out about a lost answer; the signal's reason.
+   */
+  async settle(
+    { resource, timeoutMs, signal }: {
+      readonly resource?: CachedResource;
+      readonly timeoutMs: number;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<void> {
+    const waits = [...this.#written].filter(([of]) => resource === undefined || of === resource);
+    await Promise.all(waits.map(async ([of, written]) => {
+      if (written.isUnknown) {
+        // A consistent read is past every write that was made before it.
+        const version = await of.presentVersion(signal);
+        written.isUnknown = false;
+        this.wrote(of, version);
+      }
+      if (await of.waitFor(written, { timeoutMs, signal })) {
+        this.#written.delete(of);
+        return;
+      }
+      this.#readThrough.add(of);
+      // The version that was waited for may never come: the server may have been restored from a backup.
+      this.#written.set(of, {
+        version: await of.presentVersion(signal),
+        deleted: written.deleted,
+        isUnknown: false,
+      });
+    }));
+  }
+
+  /** A reconcile has ended: the next one waits for the caches again. */
+  ended(): void {
+    this.#readThrough.clear();
+  }
+
+  #of(resource: CachedResource): Written {
+    let written = this.#written.get(resource);
+    if (written === undefined) {
+      this.#written.set(resource, written = { version: "", deleted: new Map(), isUnknown: false });
+    }
+    return written;
+  }
+}

@@ -1,0 +1,447 @@
+/**
+ * Runs one controller: changes become keys, keys become reconciles, at most one of a key at a time.
+ *
+ * A key that is taken first waits until the caches have what its last reconcile wrote; meanwhile its worker takes
+ * others. A reconcile that does not end at its deadline loses its signal and its worker, and keeps its key: what hangs
+ * holds up nothing else.
+ *
+ * @module
+ */
+
+import type { ResourceEventHandler } from "../informer/events.ts";
+import type { HandlerRegistration } from "../informer/processor.ts";
+import { formatObjectName, metaNamespaceKey, splitMetaNamespaceKey } from "../meta/keys.ts";
+import type { KubernetesObject } from "../meta/object.ts";
+import { isConflict, isNotFound } from "../meta/status.ts";
+import { type LinkedAbort, linkedAbort, onAbort, sleep } from "../util/abort.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
+import { CacheError, errorMessage } from "../util/errors.ts";
+import type { LogFields, Logger } from "../util/logger.ts";
+import type { Metrics } from "../util/metrics.ts";
+import type { MetricsProvider } from "../workqueue/metrics.ts";
+import { defaultControllerRateLimiter } from "../workqueue/rate_limiters.ts";
+import { RateLimitingQueue } from "../workqueue/rate_limiting_queue.ts";
+import { type ReconcileAccess, ReconcileClient } from "./cached_client.ts";
+import type { CachedResource } from "./cached_resource.ts";
+import type { AnyController, Caches, ReconcileContext, ReconcileMetrics, Result } from "./definition.ts";
+import type { EventRecorder } from "./event_recorder.ts";
+import { controllerOf } from "./objects.ts";
+import { OwnWrites } from "./own_writes.ts";
+import { type Urgency, WorkOrder } from "./work_order.ts";
+
+/**
+ * An error that another try would meet again: the object is not reconciled before it changes.
+ *
+ * Mirrors controller-runtime's `reconcile.TerminalError`.
+ *
+ * @example
+ * ```ts
+ * import { TerminalError } from "@listwatch/cache/controller";
+ * const error = new TerminalError("spec.color is not a color");
+ * console.log(error.code, error.message); // Terminal spec.color is not a color
+ * ```
+ */
+export class TerminalError extends CacheError {
+  constructor(message: string, options: { readonly cause?: unknown } = {}) {
+    super("Terminal", message, options);
+  }
+}
+
+/** What the loops of a manager share. */
+export interface LoopSettings {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: (Metrics & Partial<MetricsProvider>) | undefined;
+  /** How long a reconcile waits for the caches before it reads through, in milliseconds. */
+  readonly readTimeoutMs: number;
+  readonly recorder: EventRecorder;
+  /** Throws if this process may not write any more. */
+  readonly checkLease: () => void;
+}
+
+// What is given to a reconcile after its deadline, to end by itself.
+const GRACE_MS = 1_000;
+
+/** A controller at work. */
+export class ReconcileLoop {
+  readonly name: string;
+  readonly #controller: AnyController;
+  readonly #self: CachedResource;
+  readonly #resources: ReadonlyMap<string, CachedResource>;
+  readonly #settings: LoopSettings;
+  readonly #order: WorkOrder;
+  readonly #queue: RateLimitingQueue;
+  readonly #writes = new Map<string, OwnWrites>();
+  readonly #registrations: [CachedResource, HandlerRegistration][] = [];
+  /** Reconciles that run, and waits for the caches. */
+  readonly #running = new Set<Promise<void>>();
+  /** Keys whose next try is due by themselves: for the tests' `idle`. */
+  readonly #retrying = new Set<string>();
+  #isStopping = false;
+  #activeWorkers = 0;
+
+  /** @param resources Those that the controller owns and watches, by their names there. */
+  constructor(
+    controller: AnyController,
+    self: CachedResource,
+    resources: ReadonlyMap<string, CachedResource>,
+    settings: LoopSettings,
+  ) {
+    this.name = controller.name;
+    this.#controller = controller;
+    this.#self = self;
+    this.#resources = resources;
+    this.#settings = settings;
+    const { clock, metrics } = settings;
+    this.#order = new WorkOrder(clock);
+    const metricsProvider = metrics?.queueMetrics && { queueMetrics: metrics.queueMetrics.bind(metrics) };
+    this.#queue = new RateLimitingQueue(defaultControllerRateLimiter({ clock }), {
+      clock,
+      order: this.#order,
+      name: controller.name,
+      ...(metricsProvider && { metricsProvider }),
+    });
+  }
+
+  /** How many notifications and keys wait, are in progress, or wait for another try after a failure. */
+  get pending(): number {
+    const backlog = this.#registrations.reduce((sum, [, handler]) => sum + handler.backlog, 0);
+    return backlog + this.#queue.length + this.#running.size + this.#retrying.size;
+  }
+
+  /**
+   * Reconciles until `stop` is aborted, then lets what runs finish until `abandon` is aborted. The informers must have
+   * synced.
+   */
+  async run({ stop, abandon }: { readonly stop: AbortSignal; readonly abandon: AbortSignal }): Promise<void> {
+    const { workers } = this.#controller;
+    this.#gauge("controller_runtime_max_concurrent_reconciles", workers);
+    this.#gauge("controller_runtime_active_workers", 0);
+    this.#addHandlers();
+    const end = () => {
+      this.#isStopping = true;
+      this.#queue.shutDown();
+    };
+    if (stop.aborted) end();
+    else stop.addEventListener("abort", end, { once: true });
+    try {
+      await Promise.all(Array.from({ length: workers }, () => this.#work(abandon)));
+      await this.#ended(abandon);
+    } finally {
+      stop.removeEventListener("abort", end);
+      await Promise.all(this.#registrations.map(([of, handler]) => of.informer.removeEventHandler(handler)));
+    }
+  }
+
+  /** Resolves when no reconcile runs, or those that do heed no signal. */
+  async #ended(abandon: AbortSignal): Promise<void> {
+    const given = linkedAbort(abandon);
+    const givenUp = new Promise<void>((resolve) => {
+      onAbort(given.signal, () => void sleep(GRACE_MS, { clock: this.#settings.clock }).then(resolve));
+    });
+    await Promise.race([Promise.all(this.#running), givenUp]);
+    given.unlink();
+  }
+
+  #addHandlers(): void {
+    const { resyncPeriodMs, owns, watches, isChange } = this.#controller;
+    this.#add(this.#self, {
+      onAdd: (object, isInInitialList) =>
+        this.#enqueue(metaNamespaceKey(object), isInInitialList ? "resync" : "change"),
+      onUpdate: (before, after) => {
+        if (isChange(before, after)) this.#enqueue(metaNamespaceKey(after), urgencyOf(before, after));
+      },
+      onDelete: ({ key }) => this.#enqueue(key, "change"),
+    }, resyncPeriodMs);
+    for (const name of Object.keys(owns)) {
+      const enqueue = (object: KubernetesObject, urgency: Urgency) => {
+        const key = this.#keyOfOwner(object);
+        if (key !== undefined) this.#enqueue(key, urgency);
+      };
+      this.#add(this.#resources.get(name)!, byBothStates(enqueue, () => true));
+    }
+    const caches: Caches = Object.fromEntries(
+      [["self", this.#self] as const, ...this.#resources].map((
+        [name, { informer }],
+      ) => [name, informer.indexer]),
+    );
+    for (const [name, { keys, when }] of Object.entries(watches)) {
+      const counts = when ?? (() => true);
+      const enqueue = (object: KubernetesObject, urgency: Urgency) => {
+        for (const key of keys(object, caches)) this.#enqueue(key, urgency);
+      };
+      this.#add(this.#resources.get(name)!, byBothStates(enqueue, counts as typeof isChange));
+    }
+  }
+
+  #add(to: CachedResource, handler: ResourceEventHandler<KubernetesObject>, resyncPeriodMs = 0): void {
+    const registration = to.informer.addEventHandler(handler, { name: this.name, resyncPeriodMs });
+    this.#registrations.push([to, registration]);
+  }
+
+  #enqueue(key: string, urgency: Urgency): void {
+    this.#order.expect(key, urgency);
+    this.#queue.add(key);
+  }
+
+  /** The key of the controlling owner, if that is one of the objects here. */
+  #keyOfOwner(object: KubernetesObject): string | undefined {
+    const owner = controllerOf(object);
+    if (owner === undefined) return undefined;
+    const { indexer } = this.#self.informer;
+    const { namespace = "" } = object.metadata ?? {};
+    // An owner that is not there yet is enqueued when it comes.
+    for (const key of new Set([formatObjectName({ namespace, name: owner.name }), owner.name])) {
+      if (indexer.getByKey(key)?.metadata?.uid === owner.uid) return key;
+    }
+    return undefined;
+  }
+
+  async #work(abandon: AbortSignal): Promise<void> {
+    for (let next = await this.#queue.get(); !next.shutdown; next = await this.#queue.get()) {
+      const key = next.item;
+      this.#retrying.delete(key);
+      if (this.#isStopping) {
+        this.#queue.done(key);
+        continue;
+      }
+      const writes = this.#writes.get(key);
+      if (writes !== undefined && !writes.isInCaches()) {
+        this.#track(this.#waitForCaches(key, writes, abandon));
+      } else await this.#reconcileInTime(key, abandon);
+    }
+  }
+
+  #track(work: Promise<void>): Promise<void> {
+    const tracked = work.finally(() => this.#running.delete(tracked));
+    this.#running.add(tracked);
+    return tracked;
+  }
+
+  /** Waits with a key until the caches have what it wrote, or are given up, and puts it back into the queue. */
+  async #waitForCaches(key: string, writes: OwnWrites, signal: AbortSignal): Promise<void> {
+    try {
+      await writes.settle({ timeoutMs: this.#settings.readTimeoutMs, signal });
+      this.#queue.add(key);
+    } catch (error) {
+      if (!signal.aborted) this.#retry(key, error);
+    } finally {
+      this.#queue.done(key);
+    }
+  }
+
+  /** Reconciles, and returns when that has ended or hangs. */
+  async #reconcileInTime(key: string, abandon: AbortSignal): Promise<void> {
+    const { clock } = this.#settings;
+    const { timeoutMs } = this.#controller;
+    const link = linkedAbort(abandon);
+    const timers = { deadline: clock.setTimeout(() => link.abort(this.#overdue(key)), timeoutMs) };
+    this.#active(1);
+    const attempt = this.#track(
+      this.#attempt(key, link).finally(() => {
+        clock.clearTimeout(timers.deadline);
+        link.unlink();
+        this.#active(-1);
+      }),
+    );
+    let late: unknown;
+    const hangs = new Promise<void>((resolve) => {
+      link.signal.addEventListener("abort", () => {
+        late = clock.setTimeout(() => {
+          this.#log(key).error(`the reconcile of ${key} heeds no signal: its worker takes other keys`);
+          resolve();
+        }, GRACE_MS);
+      }, { once: true });
+    });
+    await Promise.race([attempt, hangs]);
+    clock.clearTimeout(late);
+  }
+
+  #overdue(key: string): Error {
+    this.#count("controller_runtime_reconcile_timeouts_total");
+    return new Error(`Cannot reconcile ${key} within ${this.#controller.timeoutMs} ms`);
+  }
+
+  async #attempt(key: string, link: LinkedAbort): Promise<void> {
+    const { clock } = this.#settings;
+    const startMs = monotonicNow(clock);
+    let outcome = "success";
+    try {
+      outcome = await this.#reconcile(key, link.signal);
+    } catch (error) {
+      outcome = this.#failed(key, link.signal.aborted ? link.signal.reason : error);
+    } finally {
+      const writes = this.#writes.get(key);
+      writes?.ended();
+      if (writes?.isEmpty) this.#writes.delete(key);
+      this.#queue.done(key);
+      this.#observe("controller_runtime_reconcile_time_seconds", (monotonicNow(clock) - startMs) / 1_000);
+      this.#count("controller_runtime_reconcile_total", { result: outcome });
+    }
+  }
+
+  async #reconcile(key: string, signal: AbortSignal): Promise<string> {
+    const object = await this.#present(key, signal);
+    if (object === undefined) {
+      this.#queue.forget(key);
+      this.#writes.delete(key);
+      return "success";
+    }
+    const { finalizer, finalize, reconcile } = this.#controller;
+    const finalizers = object.metadata?.finalizers ?? [];
+    const isFinalized = finalizer !== undefined && finalizers.includes(finalizer);
+    const access = this.#access(key, object, signal);
+    const self = new ReconcileClient<KubernetesObject>(this.#self, access);
+    let result: Result = {};
+    if (object.metadata?.deletionTimestamp) {
+      if (!isFinalized) {
+        this.#queue.forget(key);
+        return "success";
+      }
+      result = asResult(await finalize!(object, this.#context(key, access, self)));
+      if (result.requeueAfterMs === undefined) {
+        await self.setFinalizers(object, finalizers.filter((name) => name !== finalizer));
+      }
+    } else {
+      const marked = finalizer === undefined || isFinalized
+        ? object
+        : await self.setFinalizers(object, [...finalizers, finalizer]);
+      result = asResult(await reconcile(marked, this.#context(key, { ...access, object: marked }, self)));
+      signal.throwIfAborted();
+      if (result.status !== undefined) await self.patchStatusOf(self.lastWritten(marked), result.status);
+    }
+    this.#queue.forget(key);
+    if (result.requeueAfterMs === undefined) return "success";
+    this.#queue.addAfter(key, result.requeueAfterMs);
+    return "requeue_after";
+  }
+
+  async #present(key: string, signal: AbortSignal): Promise<KubernetesObject | undefined> {
+    if (!this.#writes.get(key)?.readsThrough(this.#self)) return this.#self.informer.indexer.getByKey(key);
+    const { namespace, name } = splitMetaNamespaceKey(key);
+    try {
+      return await this.#self.client.get(name, { ...(namespace && { namespace }), signal });
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #access(key: string, object: KubernetesObject, signal: AbortSignal): ReconcileAccess {
+    let writes = this.#writes.get(key);
+    if (writes === undefined) this.#writes.set(key, writes = new OwnWrites());
+    const { checkLease, readTimeoutMs } = this.#settings;
+    return { object, manager: this.name, writes, readTimeoutMs, signal, checkLease };
+  }
+
+  #context(
+    key: string,
+    access: ReconcileAccess,
+    self: ReconcileClient<KubernetesObject>,
+  ): ReconcileContext<KubernetesObject> {
+    const clients = [...this.#resources].map((
+      [name, resource],
+    ) => [name, new ReconcileClient(resource, access)]);
+    const { recorder } = this.#settings;
+    return {
+      ...Object.fromEntries(clients),
+      key,
+      self,
+      signal: access.signal,
+      failures: this.#queue.numRequeues(key),
+      log: this.#log(key),
+      events: recorder.about(access.object, this.name, this.#self.client),
+      metrics: this.#userMetrics(),
+    };
+  }
+
+  #failed(key: string, error: unknown): string {
+    if (error instanceof TerminalError) {
+      this.#queue.forget(key);
+      this.#count("controller_runtime_reconcile_errors_total");
+      this.#count("controller_runtime_terminal_reconcile_errors_total");
+      this.#log(key).error(`Cannot reconcile ${key}, and waits for its next change: ${errorMessage(error)}`, {
+        error,
+      });
+      return "error";
+    }
+    this.#retry(key, error);
+    return isConflict(error) ? "requeue" : "error";
+  }
+
+  #retry(key: string, error: unknown): void {
+    this.#retrying.add(key);
+    this.#queue.addRateLimited(key);
+    const tries = this.#queue.numRequeues(key);
+    // A conflict says that the object has changed: that is reconciled next.
+    if (isConflict(error)) {
+      return this.#log(key).debug(`${key} has changed meanwhile: ${errorMessage(error)}`, { tries });
+    }
+    this.#count("controller_runtime_reconcile_errors_total");
+    this.#log(key).warn(`Cannot reconcile ${key}, and tries again: ${errorMessage(error)}`, { error, tries });
+  }
+
+  #log(key: string): Logger {
+    const { logger } = this.#settings;
+    const fields = (more: LogFields = {}) => ({ controller: this.name, key, ...more });
+    return {
+      debug: (message, more) => logger.debug(message, fields(more)),
+      info: (message, more) => logger.info(message, fields(more)),
+      warn: (message, more) => logger.warn(message, fields(more)),
+      error: (message, more) => logger.error(message, fields(more)),
+    };
+  }
+
+  #userMetrics(): ReconcileMetrics {
+    const { metrics } = this.#settings;
+    const own = (labels: Readonly<Record<string, string>> = {}) => ({ controller: this.name, ...labels });
+    return {
+      count: (name, value, labels) => metrics?.count(name, value ?? 1, own(labels)),
+      gauge: (name, value, labels) => metrics?.gauge(name, value, own(labels)),
+      observe: (name, value, labels) => metrics?.observe(name, value, own(labels)),
+    };
+  }
+
+  #active(change: number): void {
+    this.#activeWorkers += change;
+    this.#gauge("controller_runtime_active_workers", this.#activeWorkers);
+  }
+
+  #count(name: string, labels: Readonly<Record<string, string>> = {}): void {
+    this.#settings.metrics?.count(name, 1, { controller: this.name, ...labels });
+  }
+
+  #gauge(name: string, value: number): void {
+    this.#settings.metrics?.gauge(name, value, { controller: this.name });
+  }
+
+  #observe(name: string, value: number): void {
+    this.#settings.metrics?.observe(name, value, { controller: this.name });
+  }
+}
+
+/** A handler that asks for both states of a change: an object may move from one owner to another. */
+function byBothStates(
+  enqueue: (object: KubernetesObject, urgency: Urgency) => void,
+  counts: (before: KubernetesObject, after: KubernetesObject) => boolean,
+): ResourceEventHandler<KubernetesObject> {
+  return {
+    onAdd: (object, isInInitialList) => enqueue(object, isInInitialList ? "resync" : "change"),
+    onUpdate: (before, after) => {
+      if (!counts(before, after)) return;
+      enqueue(before, "change");
+      enqueue(after, "change");
+    },
+    onDelete: ({ object }) => {
+      if (object !== undefined) enqueue(object, "change");
+    },
+  };
+}
+
+function urgencyOf(before: KubernetesObject, after: KubernetesObject): Urgency {
+  return before.metadata?.resourceVersion === after.metadata?.resourceVersion ? "resync" : "change";
+}
+
+function asResult(value: unknown): Result {
+  return value === undefined || value === null ? {} : value as Result;
+}

@@ -1,0 +1,82 @@
+/** The order in which a controller takes keys: changes first, and nothing starves. */
+
+import { type Clock, monotonicNow } from "../util/clock.ts";
+import { Deque } from "../util/collections.ts";
+import type { QueueOrder } from "../workqueue/work_queue.ts";
+
+/** Why a key was added: something has changed, or everything is looked at again. */
+export type Urgency = "change" | "resync";
+
+interface Entry {
+  readonly key: string;
+  readonly urgency: Urgency;
+  readonly addedMs: number;
+}
+
+// By so much a change is ahead of a resync that was added before it.
+const AHEAD_MS = 10_000;
+
+/**
+ * First in, first out, but changes come before resyncs (and the adds of an initial list) that were added up to ten
+ * seconds before them: what waits grows older, and is ahead of every newer change then.
+ *
+ * As controller-runtime's priority queue, without its starvation (https://github.com/kubernetes-sigs/controller-runtime/issues/3496).
+ */
+export class WorkOrder implements QueueOrder<string> {
+  readonly #clock: Clock;
+  readonly #lanes = { change: new Deque<Entry>(), resync: new Deque<Entry>() };
+  /** What waits. An entry of a lane that is not in it was moved to the other lane. */
+  readonly #entries = new Map<string, Entry>();
+  /** How urgent the next push of a key is, if it is no change. */
+  readonly #resyncs = new Set<string>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get length(): number {
+    return this.#entries.size;
+  }
+
+  /** Says how urgent a key is that is added to the queue next. */
+  expect(key: string, urgency: Urgency): void {
+    if (urgency === "change") this.#resyncs.delete(key);
+    else if (!this.#entries.has(key)) this.#resyncs.add(key);
+  }
+
+  /** A key that waits was added again; a change takes it to the changes. */
+  touch(key: string): void {
+    const entry = this.#entries.get(key);
+    if (entry?.urgency === "resync" && !this.#resyncs.has(key)) this.#put(key, "change");
+  }
+
+  push(key: string): void {
+    this.#put(key, this.#resyncs.delete(key) ? "resync" : "change");
+  }
+
+  pop(): string {
+    const { change, resync } = this.#lanes;
+    const changed = this.#first(change);
+    const resynced = this.#first(resync);
+    const isChange = resynced === undefined ||
+      changed !== undefined && changed.addedMs - AHEAD_MS <= resynced.addedMs;
+    const { key } = (isChange ? change : resync).shift()!;
+    this.#entries.delete(key);
+    return key;
+  }
+
+  #put(key: string, urgency: Urgency): void {
+    const entry: Entry = { key, urgency, addedMs: monotonicNow(this.#clock) };
+    this.#entries.set(key, entry);
+    this.#lanes[urgency].push(entry);
+  }
+
+  #first(lane: Deque<Entry>): Entry | undefined {
+    while (lane.length > 0) {
+      const entry = lane.at(0)!;
+      if (this.#entries.get(entry.key) === entry) return entry;
+      lane.shift();
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,99 @@
+import type { KubernetesObject } from "@listwatch/cache";
+import { defineController, TerminalError } from "@listwatch/cache/controller";
+import { answerStatus, configMap } from "@listwatch/cache/testing";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { startRig, widget, widgetController, WIDGETS } from "./rig.ts";
+
+describe("Manager.run", () => {
+  it("reconciles what is there and what comes, writes the status, and then nothing more", async () => {
+    await using rig = startRig(widgetController);
+    const { server, until, writes } = rig;
+    server.create(WIDGETS, widget("a", "red"));
+    await until(() => rig.manager.status().isLeading);
+    server.create(WIDGETS, widget("b", "blue"));
+    const color = (name: string) =>
+      server.get<KubernetesObject & { data?: { color: string } }>("v1/configmaps", `shop/widget-${name}`)
+        ?.data?.color;
+    await until(() => color("a") === "red" && color("b") === "blue");
+    await until(() => rig.manager.pending === 0);
+    assert.deepEqual((server.get(WIDGETS, "shop/a") as { status?: unknown }).status, {
+      ready: true,
+      color: "red",
+    });
+    assert.equal(writes().length, 4);
+    await rig.clock.advance(60_000);
+    assert.equal(writes().length, 4);
+    server.patch(WIDGETS, "shop/a", { spec: { color: "green" } });
+    await until(() => color("a") === "green");
+    await rig.clock.advance(60_000);
+    assert.equal(writes().length, 6);
+    assert.deepEqual(rig.lines.filter((line) => !line.startsWith("info")), []);
+  });
+
+  it("restores an owned object that another client deletes or changes", async () => {
+    await using rig = startRig(widgetController);
+    const { server, until } = rig;
+    server.create(WIDGETS, widget("a", "red"));
+    await until(() => server.get("v1/configmaps", "shop/widget-a") !== undefined);
+    server.delete("v1/configmaps", "shop/widget-a");
+    await until(() => server.get("v1/configmaps", "shop/widget-a") !== undefined);
+    server.patch("v1/configmaps", "shop/widget-a", { data: { color: "wrong" } });
+    const data = () => (server.get("v1/configmaps", "shop/widget-a") as { data?: unknown } | undefined)?.data;
+    await until(() => JSON.stringify(data()) === '{"color":"red"}');
+  });
+
+  it("tries again after a failure, and not after a TerminalError before the next change", async () => {
+    let calls = 0;
+    await using rig = startRig((cluster) =>
+      defineController({
+        name: "broken",
+        for: cluster.resource("v1/configmaps"),
+        reconcile: (object) => {
+          calls++;
+          if (object.metadata?.labels?.bad) throw new TerminalError("it is bad");
+          if (calls < 4) throw new Error("not yet");
+        },
+      })
+    );
+    rig.server.create("v1/configmaps", configMap("a"));
+    await rig.until(() => calls === 4);
+    await rig.clock.advance(60_000);
+    assert.equal(calls, 4);
+    rig.server.patch("v1/configmaps", "default/a", { metadata: { labels: { bad: "yes" } } });
+    await rig.until(() => calls === 5);
+    await rig.clock.advance(3_600_000);
+    assert.equal(calls, 5);
+    assert.ok(
+      rig.lines.some((line) =>
+        /^error Cannot reconcile default\/a, and waits for its next change/.test(line)
+      ),
+    );
+  });
+
+  it("does not reconcile before the cache has what the last reconcile wrote", async () => {
+    await using rig = startRig(widgetController);
+    const { server, until, writes } = rig;
+    server.create(WIDGETS, widget("a", "red"));
+    await until(() => rig.manager.pending === 0 && writes().length === 2);
+    // From here on the watch of ConfigMaps brings nothing for a while.
+    server.delete("v1/configmaps", "shop/widget-a");
+    await until(() => writes().length === 3);
+    await until(() => server.get("v1/configmaps", "shop/widget-a") !== undefined);
+    for (let i = 0; i < 5; i++) {
+      server.patch(WIDGETS, "shop/a", { metadata: { labels: { touched: String(i) } } });
+      await rig.clock.advance(1_000);
+    }
+    assert.equal(writes().filter((write) => write === "POST /api/v1/namespaces/shop/configmaps").length, 2);
+  });
+
+  it("tries again soon after a conflict, without an error", async () => {
+    await using rig = startRig(widgetController);
+    rig.server.intercept(answerStatus(409), { match: ({ method }) => method === "PATCH", times: 3 });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() =>
+      (rig.server.get(WIDGETS, "shop/a") as { status?: { ready?: boolean } }).status?.ready === true
+    );
+    assert.deepEqual(rig.lines.filter((line) => !line.startsWith("info")), []);
+  });
+});
