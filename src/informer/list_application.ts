@@ -59,13 +59,14 @@ export class ListApplication<T> {
    * Replaces the store's content by a list, in steps. The last step writes the store and notifies; until then
    * readers see the content before. If the list has an object unchanged, the store keeps the one it has.
    */
-  *replaceSteps({ objects, resourceVersion }: ReplacedAllInfo<T>, isInInitialList: boolean): Steps {
+  *replaceSteps(info: ReplacedAllInfo<T>, isInInitialList: boolean): Steps {
+    const { resourceVersion } = info;
     const { store, receiver, skipsUnchanged, stepObjects } = this.#options;
     const { history, quarantine, isObserved, observe } = this.#context;
     history?.listBegins(resourceVersion, store.lastStoreSyncResourceVersion());
     const options = { isInInitialList, skipsUnchanged };
     const list = new ListNotifications<T>(options);
-    yield* this.#compare(objects, list);
+    yield* this.#compare(info, list);
 
     const notIndexed = new Set<string>();
     const onIndexFailure: OnIndexFailure<T> = (error, object) => {
@@ -115,7 +116,7 @@ export class ListApplication<T> {
     receiver.distributeList(list);
   }
 
-  *#compare(objects: readonly T[], list: ListNotifications<T>): Steps {
+  *#compare({ objects, keptKeys = [] }: ReplacedAllInfo<T>, list: ListNotifications<T>): Steps {
     const { store, takeIn, stepObjects } = this.#options;
     const { holding } = store;
     const { history, quarantine } = this.#context;
@@ -145,6 +146,12 @@ export class ListApplication<T> {
         list.push(object, oldObject);
         history?.listed(key, object);
       }
+    }
+    for (const key of keptKeys) {
+      const object = store.getByKey(key);
+      if (object === undefined || keys.size === keys.add(key).size) continue;
+      list.push(object, object);
+      if (++step % stepObjects === 0) yield;
     }
     for (const key of known) {
       if (!keys.has(key)) {

@@ -123,9 +123,10 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     quarantine,
     neverGoesBack: keepsOrder,
     applied: applier,
-    knownObjects: intake === undefined ? store : held,
     ...(snapshot && { snapshot }),
-    ...(intake === undefined ? {} : { intake: intake.list, acceptIntake: intake.accepts }),
+    ...(intake === undefined
+      ? { knownObjects: store }
+      : { intake: intake.list, acceptIntake: intake.accepts }),
     ...(intake?.holdText && { holdText: intake.holdText }),
   });
   controller.synced().then(() => {

@@ -29,6 +29,11 @@ export interface ReflectorStore<T> {
   deleteKey?(key: string, resourceVersion?: string): void;
   /** A whole list, at `resourceVersion`. */
   replace(objects: readonly T[], resourceVersion: string): void;
+  /**
+   * A whole list, of which some objects could not be accepted: what is known of their keys when the list is
+   * applied stays. Without it, the reflector adds to the list what is stored of them at present.
+   */
+  replaceKeeping?(objects: readonly T[], resourceVersion: string, keptKeys: readonly string[]): void;
   /** The time for a resync has come. */
   resync(): void;
   /**

@@ -160,8 +160,13 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
    * What throws has queued nothing, but for a transform in a queue that is not atomic.
    */
   replace(objects: readonly T[], resourceVersion: string): void {
-    if (this.#knownObjects === undefined) this.#replaceAll(objects, resourceVersion);
-    else this.#replaceEach(objects, this.#knownObjects);
+    this.replaceKeeping(objects, resourceVersion, []);
+  }
+
+  /** As {@linkcode RealFIFO.replace}; objects of these keys stay as they are. */
+  replaceKeeping(objects: readonly T[], resourceVersion: string, keptKeys: readonly string[]): void {
+    if (this.#knownObjects === undefined) this.#replaceAll(objects, resourceVersion, keptKeys);
+    else this.#replaceEach(objects, this.#knownObjects, keptKeys);
     this.population.populate(this.places.length);
   }
 
@@ -255,15 +260,20 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     return batch;
   }
 
-  #replaceAll(objects: readonly T[], resourceVersion: string): void {
+  #replaceAll(objects: readonly T[], resourceVersion: string, keptKeys: readonly string[]): void {
     const kept = this.transform === undefined || !this.#transformsLists
       ? objects.slice()
       : transformedAll(this.transform, objects, this.#onTransformFailure);
-    this.#push({ type: "ReplacedAll", object: { resourceVersion, objects: kept } });
+    const list = { resourceVersion, objects: kept, ...(keptKeys.length > 0 && { keptKeys }) };
+    this.#push({ type: "ReplacedAll", object: list });
   }
 
-  #replaceEach(objects: readonly T[], knownObjects: KeyListerGetter<T>): void {
-    const keys = new Set<string>();
+  #replaceEach(
+    objects: readonly T[],
+    knownObjects: KeyListerGetter<T>,
+    keptKeys: readonly string[],
+  ): void {
+    const keys = new Set(keptKeys);
     for (const object of objects) keys.add(this.#keyIn(object, "replace"));
     const lastQueued = new Map<string, Delta<T>>();
     for (const delta of this.places) lastQueued.set(this.#keyOfDelta(delta), delta);

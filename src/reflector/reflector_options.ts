@@ -150,7 +150,10 @@ export interface ReflectedSnapshot {
 export interface ReflectorWiring {
   /** The sink of the whole pipeline; the reflector makes its own by default. */
   readonly quarantine?: Quarantine;
-  /** What the store holds: a quarantined object of a list leaves the state before it, instead of a delete. */
+  /**
+   * What the store holds: a quarantined object of a list leaves the state before it, instead of a delete. Not
+   * needed where the store does that itself (`replaceKeeping`).
+   */
   readonly knownObjects?: { getByKey(key: string): unknown };
   /**
    * Whether an event of an older resourceVersion leaves the position, as it may have been sent again. For a store
@@ -158,7 +161,7 @@ export interface ReflectorWiring {
    */
   readonly neverGoesBack?: boolean;
   /**
-   * Receives each object of a list as soon as it arrives; what it returns, in the form in which `knownObjects`
+   * Receives each object of a list as soon as it arrives; what it returns, in the form in which the store
    * holds objects, takes its place. Must not throw.
    */
   readonly intake?: (object: unknown) => unknown;

@@ -67,9 +67,11 @@ export class StoreWriter<T> {
    * @throws What the store throws, in the words of client-go.
    */
   replace(items: T[], quarantined: readonly Quarantined[], resourceVersion: string): void {
-    const known = this.#knownInstead(items, quarantined);
+    const keys = this.#quarantinedKeys(items, quarantined);
     try {
-      this.#store.replace(known.length === 0 ? items : items.concat(known), resourceVersion);
+      if (keys.length === 0) this.#store.replace(items, resourceVersion);
+      else if (this.#store.replaceKeeping) this.#store.replaceKeeping(items, resourceVersion, keys);
+      else this.#store.replace(items.concat(this.#known(keys)), resourceVersion);
     } catch (error) {
       throw new Error(`unable to sync list result: ${errorMessage(error)}`, { cause: error });
     }
@@ -192,8 +194,8 @@ export class StoreWriter<T> {
       isOlder(resourceVersion, this.#position.resourceVersion);
   }
 
-  /** The last accepted state of each quarantined object that the list has in no other state. */
-  #knownInstead(items: readonly T[], quarantined: readonly Quarantined[]): T[] {
+  /** The keys of quarantined objects that the list has in no other state. */
+  #quarantinedKeys(items: readonly T[], quarantined: readonly Quarantined[]): readonly string[] {
     const { quarantine } = this.#options;
     quarantine.startLedger(quarantined);
     if (quarantine.keys.size === 0) return [];
@@ -201,12 +203,14 @@ export class StoreWriter<T> {
       const key = this.#keyOf(item);
       if (key !== undefined) quarantine.release(key);
     }
-    const known: T[] = [];
-    for (const key of quarantine.keys.keys()) {
-      const object = this.#knownObjects?.getByKey(key);
-      if (object !== undefined) known.push(object as T);
-    }
-    return known;
+    return [...quarantine.keys.keys()];
+  }
+
+  /** The last accepted states. */
+  #known(keys: readonly string[]): T[] {
+    return keys.map((key) => this.#knownObjects?.getByKey(key) as T | undefined).filter((one) =>
+      one !== undefined
+    );
   }
 
   /** An event cannot be accepted. A delete needs no more than its key; any other change is lost. */

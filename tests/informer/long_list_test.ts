@@ -107,6 +107,33 @@ describe("SharedIndexInformer with a list of many objects", () => {
     assert.equal(informer.indexer.size, informer.hasSynced() ? MANY : 0);
   });
 
+  it("leaves what the next list has quarantined as the one before has it, which is still being stored", async () => {
+    const source = sourceOf([items(1), items(1).slice(1)]);
+    const { list } = source;
+    source.list = async (options, context) => {
+      const page = await list(options, context);
+      const first = { reason: "bad", path: "", key: "item-0", resourceVersion: "200000" };
+      return source.listed === 2 ? { ...page, quarantined: [first] } : page;
+    };
+    source.watch = () => Promise.reject(new Error("refused"));
+    let isStored = false;
+    const informer = new SharedIndexInformer<Item>(source, {
+      clock: impatientClock(),
+      logger: silentLogger,
+      reflector: { useWatchList: false, backoff: { nextDelayMs: () => source.listed < 2 ? 0 : 60_000 } },
+    });
+    informer.observe(() => isStored = true);
+    const deleted: string[] = [];
+    informer.addEventHandler({ onDelete: ({ key }) => void deleted.push(key) });
+    await using _running = informer.start();
+    while (source.listed < 2) await nextTurn();
+    assert.equal(isStored, false, "the first one must be on its way to the store");
+    await informer.waitForVersion("200000");
+    assert.equal(informer.indexer.getByKey("item-0")?.metadata?.resourceVersion, "1");
+    assert.equal(informer.indexer.size, MANY);
+    assert.deepEqual(deleted, []);
+  });
+
   it("takes in what is written to the store in its middle", () => {
     const informer = new SharedIndexInformer<Item, "byNode">(sourceOf([]), {
       indexers: { byNode: (item) => [item.node] },
