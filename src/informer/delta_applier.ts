@@ -260,7 +260,7 @@ export class DeltaApplier<T> {
     const reached = this.#reachedBeside(deleted, standing === "late");
     const oldObject = store.deleteWithObject(key, deleted);
     if (reached !== undefined) store.bookmark(reached);
-    if (oldObject === undefined && this.#quarantine.release(key, resourceVersionOf(deleted))) {
+    if (oldObject === undefined && this.#quarantine.explains(key, resourceVersionOf(deleted))) {
       // Nothing was deleted after all, but the store has reached a later version.
       const resourceVersion = resourceVersionOf(deleted);
       if (resourceVersion && this.#isObserved) this.#observe({ type: "bookmark", resourceVersion });

@@ -31,6 +31,12 @@ export class Quarantine {
    * which no later state was accepted. Such an object may be in no store, and handlers may not know it.
    */
   readonly keys: ReadonlyMap<string, unknown> = this.#keys;
+  /**
+   * What was in the ledger since the last list, and since the one before: changes that came before a key left
+   * it may wait to be applied, where a list is being stored.
+   */
+  #recent = new Set<string>();
+  #earlier = new Set<string>();
   readonly #brokenFrames = new Set<string>();
   #count = 0;
   /** How often a change was lost, or may have been. */
@@ -74,14 +80,29 @@ export class Quarantine {
     return isThere;
   }
 
+  /**
+   * The delete of an object is applied of which nothing is stored; removes its key as `release` does.
+   *
+   * @returns Whether that is because it was quarantined: no handler knows it.
+   */
+  explains(key: string, through: string | undefined): boolean {
+    const isListed = this.release(key, through);
+    const wasListed = this.#recent.delete(key);
+    return this.#earlier.delete(key) || wasListed || isListed;
+  }
+
   /** Starts the ledger again, with the keys of a list's quarantined objects. */
   startLedger(quarantined: readonly Quarantined[]): void {
     this.#keys.clear();
+    this.#earlier = this.#recent;
+    this.#recent = new Set();
     for (const one of quarantined) this.#enter(one);
   }
 
   #enter({ key, resourceVersion }: Quarantined): void {
-    if (key !== undefined) this.#keys.set(key, resourceVersion);
+    if (key === undefined) return;
+    this.#keys.set(key, resourceVersion);
+    this.#recent.add(key);
   }
 
   /** Whether everything was listed since a change was lost. */

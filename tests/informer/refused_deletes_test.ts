@@ -144,6 +144,39 @@ describe("SharedIndexInformer: the delete of an object that was quarantined", ()
     }
   });
 
+  it("notifies no handler where a later one of its name came while the list was being stored", async () => {
+    const never = deferred<void>();
+    const isRefused = deferred<void>();
+    const names = Array.from({ length: 20 }, (_, i) => `old-${i}`);
+    const source: ListerWatcher<KubernetesObject> = {
+      list: () => {
+        const items = [at("new", "9", "bad"), ...names.map((name) => at(name, "9"))];
+        return Promise.resolve({ metadata: { resourceVersion: "10" }, items });
+      },
+      watch: (_, { signal }) => {
+        signal.addEventListener("abort", () => never.reject(signal.reason));
+        return Promise.resolve((async function* (): AsyncGenerator<Item[]> {
+          yield [{ type: "DELETED", object: at("new", "11") }];
+          await isRefused.promise;
+          yield [{ type: "ADDED", object: at("new", "12") }];
+          await never.promise;
+        })());
+      },
+    };
+    const { informer, recorder, stop } = await startObserved(source, {
+      turnObjects: 1,
+      indexers: {
+        byLabel: (object) => {
+          if (object.metadata?.labels?.is === "bad") isRefused.resolve();
+          return [refuseBad(object).metadata?.labels?.is ?? ""];
+        },
+      },
+    });
+    await informer.waitForVersion("12");
+    assert.deepEqual(recorder.calls.slice(names.length), ["add new@12"]);
+    await stop();
+  });
+
   it("is still one of an unknown object, if nothing was quarantined", async () => {
     const result = await after([{ type: "DELETED", object: at("unknown", "12") }]);
     assert.deepEqual(result.calls, ["delete unknown@12"]);

@@ -28,6 +28,8 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 1008840910 },
   { seed: 9087 },
   { seed: 810276249 },
+  { seed: 297571102 },
+  { seed: 297572208 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {
