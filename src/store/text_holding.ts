@@ -31,6 +31,7 @@ import { LazyOrigin, LazyText, type LiveMetadata, TextObject } from "../text/laz
 import { isPlainJson, isSameJson } from "../util/json.ts";
 import { fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
 import { FieldReader, HeldFields } from "./field_reader.ts";
+import { LearntIndex } from "./learnt_index.ts";
 import {
   type Held,
   type HeldTransform,
@@ -92,10 +93,12 @@ export class TextHolding<T> implements Holding<T> {
   readonly #early: Wrapper<T>[] = [];
   /** What {@linkcode Holding.heldIndex} made of which. */
   readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, Wrapper<T>>();
-  /** The one that the store calls last of those with a field. */
-  #lastField: Wrapper<T> | undefined;
+  /** The one that the store calls last. */
+  #lastEarly: Wrapper<T> | undefined;
   /** Reads names, where they are not in the keys. */
   #names: FieldReader | undefined;
+  /** Whether index functions are learnt: not where freezing what is read must throw, or fields are stored. */
+  readonly #learns: boolean;
   readonly #textOf = (held: TextObject): string => this.#text(held);
   /**
    * Of the object that was held last. Objects that were made alike come one after the other in a list, and
@@ -113,6 +116,7 @@ export class TextHolding<T> implements Holding<T> {
     this.#keyFunc = keyFunc;
     this.#readsMetadataOnly = READ_METADATA_ONLY.has(keyFunc);
     this.#options = options;
+    this.#learns = options.freeze === undefined && form?.fieldAdded === undefined;
     this.#origin = new LazyOrigin({
       freeze: options.freeze,
       keysHaveNames: this.#readsMetadataOnly,
@@ -161,11 +165,12 @@ export class TextHolding<T> implements Holding<T> {
    */
   holdEarly(early: Held<T>): Held<T> {
     const held = this.hold(early);
+    if (held instanceof LazyText) this.#learnFrom(held);
     if (this.#form === undefined || !(held instanceof TextObject)) return held;
-    if (this.#early.some(({ place }) => !hasField(held, place))) {
+    if (this.#early.some((wrapper) => knownValues(held, wrapper) === undefined)) {
       const values = this.#early.map((wrapper) => {
         try {
-          if (hasField(held, wrapper.place)) return undefined;
+          if (knownValues(held, wrapper) !== undefined) return undefined;
           return held === early ? this.#valuesIn(wrapper, held) : wrapper.indexFunc(early as T);
         } catch {
           return undefined; // it runs again when the object is stored
@@ -174,6 +179,13 @@ export class TextHolding<T> implements Holding<T> {
       this.#indexValues.set(held, values);
     }
     return held;
+  }
+
+  /** A list is stored after all of it has come: index functions are asked before, so as to read it less. */
+  #learnFrom(held: LazyText): void {
+    for (const { learnt } of this.#early) {
+      if (learnt?.isCurious()) held.read((object) => learnt.learn(object, held.fields));
+    }
   }
 
   /** Holds the text that a source has; the object only if it cannot be held as text. */
@@ -191,7 +203,7 @@ export class TextHolding<T> implements Holding<T> {
         const held = this.#form === undefined
           ? lazy
           : new TextObject(key, live, this.#form.encode(text, read?.fields), lazy.shape);
-        if (this.#lastField !== undefined) held.fields = read?.fields;
+        if (this.#lastEarly !== undefined && read?.fields.length) held.fields = read.fields;
         if (held !== lazy) this.#keepLazy(held, lazy);
         return held;
       } catch {
@@ -337,14 +349,17 @@ export class TextHolding<T> implements Holding<T> {
     const path = fieldPathOf(indexFunc);
     const place = path === undefined ? undefined : this.#fields.add(path);
     if (path !== undefined) this.#form?.fieldAdded?.(path);
-    const wrapper: Wrapper<T> = { indexFunc, place, early: undefined };
+    const learnt = this.#learns && path === undefined
+      ? new LearntIndex(indexFunc, this.#fields.fields)
+      : undefined;
+    const wrapper: Wrapper<T> = { indexFunc, place, learnt, early: undefined };
     const wrapped: IndexFunc<Held<T>> = (held) => {
       if (!(held instanceof TextObject)) return indexFunc(held as T);
-      const { fields } = held;
-      if (wrapper === this.#lastField) held.fields = undefined;
-      if (fields !== undefined && place !== undefined && place < fields.length) return fields[place];
-      if (wrapper.early === undefined) return this.#valuesIn(wrapper, held);
-      return this.#indexValues.get(held)?.[wrapper.early] ?? this.#valuesIn(wrapper, held);
+      const values = knownValues(held, wrapper) ??
+        (wrapper.early === undefined ? undefined : this.#indexValues.get(held)?.[wrapper.early]) ??
+        this.#valuesIn(wrapper, held);
+      if (wrapper === this.#lastEarly) held.fields = undefined;
+      return values;
     };
     this.#wrappers.set(wrapped, wrapper);
     return wrapped;
@@ -356,18 +371,22 @@ export class TextHolding<T> implements Holding<T> {
       const wrapper = this.#wrappers.get(one);
       if (wrapper === undefined) continue;
       wrapper.early = this.#early.push(wrapper) - 1;
-      if (wrapper.place !== undefined) this.#lastField = wrapper;
+      this.#lastEarly = wrapper;
     }
   }
 
-  #valuesIn({ indexFunc, place, early }: Wrapper<T>, held: TextObject): readonly string[] {
+  #valuesIn({ indexFunc, place, learnt, early }: Wrapper<T>, held: TextObject): readonly string[] {
     const read = indexFunc as unknown as (object: object) => readonly string[];
     if (place === undefined) {
       const opened = this.#openedToIndex(held);
       // It was written just now, and handlers may want it next. The others are what a new index walks
       // through.
       if (early !== undefined && !(held instanceof LazyText)) this.#heat(held, opened);
-      return opened.read(read);
+      return opened.read((object) => {
+        const values = read(object);
+        if (learnt !== undefined) learnt.learn(object, held.fields, values);
+        return values;
+      });
     }
     const opened = held instanceof LazyText ? undefined : this.#hot.get(held);
     if (opened === undefined) return this.#fields.values(held, place, this.#textOf);
@@ -412,9 +431,13 @@ export class TextHolding<T> implements Holding<T> {
   }
 }
 
-/** Whether the values of the field at this place are known. */
-function hasField({ fields }: TextObject, place: number | undefined): boolean {
-  return place !== undefined && fields !== undefined && place < fields.length;
+/** The values of an object in an index, if they are known without the object. */
+function knownValues<T>(
+  { fields }: TextObject,
+  { place, learnt }: Wrapper<T>,
+): readonly string[] | undefined {
+  if (fields === undefined) return undefined;
+  return place === undefined ? learnt?.values(fields) : fields[place];
 }
 
 /** An index function, and its place among those that run early. */
@@ -422,6 +445,8 @@ interface Wrapper<T> {
   readonly indexFunc: IndexFunc<T>;
   /** The place of its field, if it reads one. */
   readonly place: number | undefined;
+  /** What it reads otherwise. */
+  readonly learnt: LearntIndex | undefined;
   early: number | undefined;
 }
 

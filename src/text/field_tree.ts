@@ -23,15 +23,19 @@ export type FieldTexts = readonly (readonly string[])[];
 
 /** The fields that are read out of every text, in one walk over it. */
 export class TextFields {
-  readonly #paths: FieldPathSegment[][] = [];
+  readonly #paths: (readonly FieldPathSegment[])[] = [];
+  /** The places of those of which strings alone count. */
+  readonly #texts = new Set<number>();
   /** The places of the fields of the type, which a reader may write into an object. */
   readonly placesOfType: { readonly kind: number[]; readonly apiVersion: number[] } = {
     kind: [],
     apiVersion: [],
   };
 
-  /** How many paths there are. */
+  /** How many paths there are, and were. */
   size = 0;
+  /** Rises with each change. */
+  version = 0;
 
   /**
    * Adds a path; returns its place.
@@ -39,7 +43,18 @@ export class TextFields {
    * @throws {TypeError} The path cannot be read.
    */
   add(path: string): number {
-    const segments = parseFieldPath(path, { mayEndInElements: true });
+    return this.#add(parseFieldPath(path, { mayEndInElements: true }));
+  }
+
+  /** Adds a path of names, at which nothing but a string is a value; returns its place. */
+  addText(names: readonly string[]): number {
+    const place = this.#add(names);
+    this.#texts.add(place);
+    return place;
+  }
+
+  #add(segments: readonly FieldPathSegment[]): number {
+    this.version++;
     const place = this.size++;
     this.#paths.push(segments);
     const [field] = segments;
@@ -49,14 +64,29 @@ export class TextFields {
     return place;
   }
 
+  /** Reads the field at a place no more: there are no values from now on. */
+  remove(place: number): void {
+    this.version++;
+    this.#paths[place] = [];
+    for (const places of Object.values(this.placesOfType)) {
+      if (places.includes(place)) places.splice(places.indexOf(place), 1);
+    }
+  }
+
+  /** Whether nothing but a string is a value at a place. */
+  isText(place: number): boolean {
+    return this.#texts.has(place);
+  }
+
   /** The values of an object that was parsed. */
   valuesOf(object: unknown): FieldTexts {
-    return this.#paths.map((segments) => fieldValues(object, segments));
+    return this.#paths.map((segments, place) => fieldValues(object, segments, this.#texts.has(place)));
   }
 
   /** Adds the paths to a tree, as far as their fields are not cut out. */
   addTo(root: FieldNode): void {
     this.#paths.forEach((segments, place) => {
+      if (segments.length === 0) return;
       let node: FieldNode | undefined = root;
       for (const segment of segments) node = node && readNode(node, segment);
       node?.places.push(place);
@@ -69,7 +99,7 @@ export class FieldTree {
   readonly #fields: TextFields;
   readonly #projection: Projection | undefined;
   #root: FieldNode = newFieldNode();
-  #size = -1;
+  #version = -1;
 
   constructor(fields: TextFields, projection?: Projection) {
     this.#fields = fields;
@@ -82,11 +112,11 @@ export class FieldTree {
   }
 
   get root(): FieldNode {
-    if (this.#size !== this.#fields.size) {
+    if (this.#version !== this.#fields.version) {
       this.#root = newFieldNode();
       this.#projection?.addTo(this.#root);
       this.#fields.addTo(this.#root);
-      this.#size = this.#fields.size;
+      this.#version = this.#fields.version;
     }
     return this.#root;
   }
@@ -234,8 +264,16 @@ function setChild(node: FieldNode, name: string, child: FieldNode): FieldNode {
 
 const NO_KEY = Uint8Array.of(0);
 
-/** The values at a path, each once. */
-export function fieldValues(object: unknown, segments: readonly FieldPathSegment[]): readonly string[] {
+/**
+ * The values at a path, each once.
+ *
+ * @param isText Whether nothing but a string is a value.
+ */
+export function fieldValues(
+  object: unknown,
+  segments: readonly FieldPathSegment[],
+  isText = false,
+): readonly string[] {
   let value = object;
   for (let i = 0; i < segments.length; i++) {
     const segment = segments[i];
@@ -244,7 +282,7 @@ export function fieldValues(object: unknown, segments: readonly FieldPathSegment
     if (!Object.hasOwn(value, segment)) return NO_VALUES;
     value = (value as Record<string, unknown>)[segment];
   }
-  const text = fieldText(value);
+  const text = isText && typeof value !== "string" ? undefined : fieldText(value);
   return text === undefined ? NO_VALUES : [text];
 }
 

@@ -240,7 +240,9 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     for (let i = 0; i < found; i++) {
       const value = this.#fieldValue(starts[i], ends[i]);
       if (value === undefined) continue;
+      const isText = this.#bytes[starts[i]] === QUOTE;
       for (const place of nodes[i].places) {
+        if (!isText && this.fields.isText(place)) continue;
         const before = fields[place];
         if (before.length === 0) fields[place] = value;
         else if (before.length === 1) fields[place] = [before[0], value[0]];

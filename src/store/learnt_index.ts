@@ -1,0 +1,189 @@
+/** What an index function reads of objects, learnt from its calls. */
+
+import type { FieldTexts, TextFields } from "../text/field_tree.ts";
+import type { IndexFunc } from "./index_func.ts";
+
+/**
+ * The values of one index function for objects that are text, without an object: most functions read a field
+ * or two, such as `spec.nodeName`, and give the same values for all objects that have the same there.
+ *
+ * How it works. After some hundred objects the function is called with one that notes what is read of it. If
+ * that was fields with strings, they are read from now on in the walk over each text, and the values are
+ * known for each combination that the function was once called with: what it reads next follows from what it
+ * has read, as it depends on nothing but the object. A combination is looked at in the same way; a function
+ * that does more than to read, or gives other values then, is called with every object, and so is one whose
+ * fields are mostly another one's in each object.
+ */
+export class LearntIndex {
+  readonly #indexFunc: IndexFunc<never>;
+  readonly #fields: TextFields;
+  /** The fields that it reads, as JSON texts of their paths, each with its place. */
+  readonly #places = new Map<string, number>();
+  /** The places, in the order in which they were added. */
+  #order: readonly number[] = [];
+  readonly #known = new Map<string, readonly string[]>();
+  #seen = 0;
+  #hits = 0;
+  #misses = 0;
+  #isOver = false;
+
+  constructor(indexFunc: IndexFunc<never>, fields: TextFields) {
+    this.#indexFunc = indexFunc;
+    this.#fields = fields;
+  }
+
+  /** The values for an object with these fields, if they are known. */
+  values(fields: FieldTexts | undefined): readonly string[] | undefined {
+    const combination = fields && this.#combinationOf(fields);
+    if (combination === undefined) return undefined;
+    const values = this.#known.get(combination);
+    if (values !== undefined) this.#hits++;
+    return values;
+  }
+
+  /** Whether to look at how it reads the object that was held just now: once, when some have come. */
+  isCurious(): boolean {
+    return this.#order.length === 0 && !this.#isOver && ++this.#seen >= LEARNS_AFTER;
+  }
+
+  /** Learns from an object with these fields, of which the values were not known. */
+  learn(object: object, fields: FieldTexts | undefined, values?: readonly string[]): void {
+    const combination = fields && this.#combinationOf(fields);
+    if (combination === undefined && !this.isCurious()) return;
+    const trace = new Trace();
+    let traced: unknown;
+    try {
+      traced = this.#indexFunc(trace.of(object, []) as never);
+    } catch {
+      trace.isReading = false;
+    }
+    trace.isOver = true;
+    if (!trace.isReading || values !== undefined && !isSame(values, traced)) return this.#end();
+    if (this.#addPaths(trace)) return;
+    if (combination === undefined || !Array.isArray(values)) return;
+    this.#misses++;
+    if (this.#isHopeless()) return this.#end();
+    if (!this.#hasRead(trace, fields!)) return;
+    if (this.#known.size >= MOST_KNOWN) this.#known.clear();
+    this.#known.set(combination, [...values]);
+  }
+
+  /** Adds the fields that are read for the first time; whether there were some. */
+  #addPaths({ leaves }: Trace): boolean {
+    const added = [...leaves.keys()].filter((path) => !this.#places.has(path));
+    if (added.length === 0) return false;
+    if (this.#places.size + added.length > MOST_PATHS) this.#end();
+    else for (const path of added) this.#places.set(path, this.#fields.addText(JSON.parse(path)));
+    this.#order = [...this.#places.values()];
+    this.#known.clear();
+    return true;
+  }
+
+  /** What an object has in the fields; `undefined` if one is no string, or was not read. */
+  #combinationOf(fields: FieldTexts): string | undefined {
+    const places = this.#order;
+    if (places.length === 1) return textAt(fields, places[0]);
+    if (places.length === 0) return undefined;
+    let combination = "";
+    for (const place of places) {
+      const text = textAt(fields, place);
+      if (text === undefined) return undefined;
+      combination += `${text.length}:${text}`;
+    }
+    return combination;
+  }
+
+  /** Whether nothing but strings was read, which the text has in these fields, too. */
+  #hasRead(trace: Trace, fields: FieldTexts): boolean {
+    for (const [path, value] of trace.leaves) {
+      if (typeof value !== "string" || value !== textAt(fields, this.#places.get(path)!)) return false;
+    }
+    // That there is an object follows from a string in it.
+    const paths = [...trace.leaves.keys()];
+    return trace.objects.every((object) => paths.some((path) => path.startsWith(`${object.slice(0, -1)},`)));
+  }
+
+  #isHopeless(): boolean {
+    return this.#misses >= FEW && this.#hits * 64 < this.#misses ||
+      this.#misses >= MANY && this.#hits < this.#misses;
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#order = [];
+    for (const place of this.#places.values()) this.#fields.remove(place);
+    this.#places.clear();
+    this.#known.clear();
+  }
+}
+
+/** After how many objects it is looked at what is read of them: fewer cost little in any way. */
+const LEARNS_AFTER = 512;
+/** Of how many fields it may depend. */
+const MOST_PATHS = 4;
+/** How many combinations are known at a time. */
+const MOST_KNOWN = 1 << 16;
+/** After how many new combinations some should have come again, and as many as are new. */
+const FEW = 1 << 10;
+const MANY = 1 << 14;
+
+/** The string of a field; `undefined` if there is none. */
+function textAt(fields: FieldTexts, place: number): string | undefined {
+  const values = place < fields.length ? fields[place] : undefined;
+  return values?.length === 1 ? values[0] : undefined;
+}
+
+function isSame(values: readonly string[], others: unknown): boolean {
+  return Array.isArray(others) && others.length === values.length &&
+    values.every((value, i) => value === others[i]);
+}
+
+/** What a function has read of an object. */
+class Trace {
+  /** The values that are no objects, by the JSON texts of their paths. */
+  readonly leaves = new Map<string, unknown>();
+  /** The paths of the objects. */
+  readonly objects: string[] = [];
+  /** Whether it did nothing but read members of objects. */
+  isReading = true;
+  /** Then what a function has kept of the object is the object. */
+  isOver = false;
+
+  /** An object that notes what is read of it. */
+  of(object: object, path: readonly string[]): object {
+    const refuse = <F>(otherwise: F): F => {
+      if (this.isOver) return otherwise;
+      this.isReading = false;
+      throw new TypeError("the function does more than to read");
+    };
+    return new Proxy(object, {
+      get: (target, name) => this.isOver ? Reflect.get(target, name) : this.#read(target, name, path),
+      set: (target, name, value) => refuse(Reflect.set)(target, name, value),
+      has: (target, name) => refuse(Reflect.has)(target, name),
+      ownKeys: (target) => refuse(Reflect.ownKeys)(target),
+      getOwnPropertyDescriptor: (target, name) => refuse(Reflect.getOwnPropertyDescriptor)(target, name),
+      defineProperty: (target, name, descriptor) => refuse(Reflect.defineProperty)(target, name, descriptor),
+      deleteProperty: (target, name) => refuse(Reflect.deleteProperty)(target, name),
+      getPrototypeOf: (target) => refuse(Reflect.getPrototypeOf)(target),
+      setPrototypeOf: (target, prototype) => refuse(Reflect.setPrototypeOf)(target, prototype),
+      isExtensible: (target) => refuse(Reflect.isExtensible)(target),
+      preventExtensions: (target) => refuse(Reflect.preventExtensions)(target),
+    });
+  }
+
+  #read(object: object, name: string | symbol, path: readonly string[]): unknown {
+    const value = Reflect.get(object, name);
+    const isOwn = Object.hasOwn(object, name);
+    if (typeof name === "symbol" || !isOwn && value !== undefined || Array.isArray(value)) {
+      this.isReading = false;
+      return value;
+    }
+    const below = [...path, name];
+    if (typeof value === "object" && value !== null) {
+      this.objects.push(JSON.stringify(below));
+      return this.of(value, below);
+    }
+    this.leaves.set(JSON.stringify(below), value);
+    return value;
+  }
+}
