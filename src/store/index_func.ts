@@ -10,8 +10,10 @@ import { fieldValues } from "../text/field_tree.ts";
  * Computes the values under which an object is found in an index: none, one or several; duplicates count
  * once.
  *
- * Called once with each object that is written; the store remembers the values, and does not ask for those of
- * the old object when it is replaced or deleted, as client-go does. Must depend on nothing but the object.
+ * Called with each object that is written; the store remembers the values, and does not ask for those of the
+ * old object when it is replaced or deleted, as client-go does. Must depend on nothing but the object: an
+ * informer does not call it for an object that has the same strings in all fields that the function has read
+ * of an earlier one, and calls it twice with some objects to find out what it reads.
  *
  * @category Keys, indices, listers
  */

@@ -118,7 +118,7 @@ export class LearntIndex {
 }
 
 /** After how many objects it is looked at what is read of them: fewer cost little in any way. */
-const LEARNS_AFTER = 512;
+const LEARNS_AFTER = 1024;
 /** Of how many fields it may depend. */
 const MOST_PATHS = 4;
 /** How many combinations are known at a time. */
@@ -138,6 +138,20 @@ function isSame(values: readonly string[], others: unknown): boolean {
     values.every((value, i) => value === others[i]);
 }
 
+/** What is more than to read a member. */
+const REFUSED = [
+  "set",
+  "has",
+  "ownKeys",
+  "getOwnPropertyDescriptor",
+  "defineProperty",
+  "deleteProperty",
+  "getPrototypeOf",
+  "setPrototypeOf",
+  "isExtensible",
+  "preventExtensions",
+] as const;
+
 /** What a function has read of an object. */
 class Trace {
   /** The values that are no objects, by the JSON texts of their paths. */
@@ -151,24 +165,18 @@ class Trace {
 
   /** An object that notes what is read of it. */
   of(object: object, path: readonly string[]): object {
-    const refuse = <F>(otherwise: F): F => {
-      if (this.isOver) return otherwise;
-      this.isReading = false;
-      throw new TypeError("the function does more than to read");
-    };
-    return new Proxy(object, {
+    const handler: ProxyHandler<object> = {
       get: (target, name) => this.isOver ? Reflect.get(target, name) : this.#read(target, name, path),
-      set: (target, name, value) => refuse(Reflect.set)(target, name, value),
-      has: (target, name) => refuse(Reflect.has)(target, name),
-      ownKeys: (target) => refuse(Reflect.ownKeys)(target),
-      getOwnPropertyDescriptor: (target, name) => refuse(Reflect.getOwnPropertyDescriptor)(target, name),
-      defineProperty: (target, name, descriptor) => refuse(Reflect.defineProperty)(target, name, descriptor),
-      deleteProperty: (target, name) => refuse(Reflect.deleteProperty)(target, name),
-      getPrototypeOf: (target) => refuse(Reflect.getPrototypeOf)(target),
-      setPrototypeOf: (target, prototype) => refuse(Reflect.setPrototypeOf)(target, prototype),
-      isExtensible: (target) => refuse(Reflect.isExtensible)(target),
-      preventExtensions: (target) => refuse(Reflect.preventExtensions)(target),
-    });
+    };
+    for (const trap of REFUSED) {
+      handler[trap] = (...given: unknown[]): never => {
+        this.isReading &&= this.isOver;
+        if (!this.isOver) throw new TypeError("the function does more than to read");
+        // Without the receiver, which is this.
+        return (Reflect[trap] as (...given: unknown[]) => never)(...given.slice(0, 3));
+      };
+    }
+    return new Proxy(object, handler);
   }
 
   #read(object: object, name: string | symbol, path: readonly string[]): unknown {

@@ -181,7 +181,7 @@ export class TextHolding<T> implements Holding<T> {
     return held;
   }
 
-  /** A list is stored after all of it has come: index functions are asked before, so as to read it less. */
+  /** A list is stored after all of it has come: index functions are looked at while it comes. */
   #learnFrom(held: LazyText): void {
     for (const { learnt } of this.#early) {
       if (learnt?.isCurious()) held.read((object) => learnt.learn(object, held.fields));

@@ -295,6 +295,8 @@ export class LazyText extends TextObject {
       if (name === "name" && keysHaveNames && members !== this.shape!.object) {
         object["name"] = this.nameInKey;
       } else if (place >= 0) Object.defineProperty(object, name, accessorOf(name, place));
+      // Users mostly read some of it; to replace an accessor costs as much as what is in it.
+      else if (name === "metadata" && !isAside) object[name] = this.#newObject(this.shape!.metadata);
       else if (name === "metadata") Object.defineProperty(object, name, accessorOf(name, METADATA));
       else object[name] = this[name as keyof LiveMetadata];
     }
