@@ -1,0 +1,310 @@
+import { newCluster } from "@listwatch/cache";
+import { answerStatus, FakeClock, InMemoryApiServer, seededRandom } from "@listwatch/cache/testing";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  LeaderElector,
+  type LeaderOptions,
+  type Leadership,
+  type Lease,
+} from "../../src/controller/leader_election.ts";
+import { realClock } from "../../src/util/clock.ts";
+import { Computer } from "./computer.ts";
+
+const LEASES = "coordination.k8s.io/v1/leases";
+
+/** A process that takes part in the election on a computer of its own. */
+class Candidate {
+  readonly computer: Computer;
+  readonly elector: LeaderElector;
+  readonly #stop = new AbortController();
+  leadership: Leadership | undefined;
+  readonly ended: Promise<void>;
+
+  constructor(server: InMemoryApiServer, computer: Computer, options: Partial<LeaderOptions> = {}) {
+    this.computer = computer;
+    const cluster = newCluster({
+      server: "http://in-memory",
+      fetch: (url, init) => computer.fetch(server.fetch, url, init),
+      clock: computer,
+    });
+    this.elector = new LeaderElector(cluster.resource<Lease>(LEASES, { namespace: "default" }), {
+      lease: "controller",
+      ...options,
+      identity: computer.name,
+      clock: computer,
+      random: computer.random,
+      logger: { debug() {}, info() {}, warn() {}, error() {} },
+    });
+    this.ended = this.#run();
+  }
+
+  /** Whether a write would be sent now. */
+  get mayWrite(): boolean {
+    if (this.computer.isFrozen || this.leadership === undefined) return false;
+    try {
+      this.leadership.check();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Ends as a program does at SIGTERM. */
+  stop(): void {
+    this.#stop.abort(new Error("stopped"));
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    try {
+      this.leadership = await this.elector.acquire(signal);
+      await new Promise<void>((resolve) => {
+        signal.addEventListener("abort", () => resolve(), { once: true });
+        this.leadership!.signal.addEventListener("abort", () => resolve(), { once: true });
+        if (signal.aborted || this.leadership!.signal.aborted) resolve();
+      });
+      await this.leadership.release();
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+}
+
+interface Election {
+  readonly clock: FakeClock;
+  readonly server: InMemoryApiServer;
+  add(name: string, options?: Partial<LeaderOptions> & { readonly speed?: number }): Candidate;
+  leaders(): string[];
+  until(isSo: () => boolean, withinMs: number): Promise<number>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+function newElection(): Election {
+  const clock = new FakeClock(Date.UTC(2026, 0, 1));
+  const server = new InMemoryApiServer({ clock });
+  const candidates: Candidate[] = [];
+  return {
+    clock,
+    server,
+    add(name, { speed = 1, ...options } = {}) {
+      const random = seededRandom(candidates.length + 1);
+      const candidate = new Candidate(server, new Computer(name, clock, { speed, random }), options);
+      candidates.push(candidate);
+      return candidate;
+    },
+    leaders: () => candidates.filter(({ mayWrite }) => mayWrite).map(({ computer }) => computer.name),
+    async until(isSo, withinMs) {
+      for (let ms = 0; ms < withinMs; ms += 50) {
+        if (isSo()) return ms;
+        await clock.advance(50);
+      }
+      assert.ok(isSo(), `not within ${withinMs} ms: ${isSo}`);
+      return withinMs;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const candidate of candidates) {
+        candidate.computer.thaw();
+        candidate.stop();
+      }
+      await clock.advance(60_000);
+      await Promise.all(candidates.map(({ ended }) => ended));
+      server.close();
+      await clock.advance(1_000);
+      assert.equal(clock.pendingTimers, 0);
+    },
+  };
+}
+
+describe("LeaderElector.acquire", () => {
+  it("makes the Lease as client-go does, and renews it", async () => {
+    await using election = newElection();
+    const { clock, server, until, leaders } = election;
+    election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    const first = server.get<Lease>(LEASES, "default/controller")!.spec!;
+    assert.equal(first.holderIdentity, "a");
+    assert.equal(first.leaseDurationSeconds, 15);
+    assert.equal(first.leaseTransitions, 0);
+    assert.equal(first.acquireTime, first.renewTime);
+    assert.match(first.renewTime ?? "", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    await clock.advance(60_000);
+    assert.deepEqual(leaders(), ["a"]);
+    const later = server.get<Lease>(LEASES, "default/controller")!.spec!;
+    assert.equal(later.acquireTime, first.acquireTime);
+    assert.ok(later.renewTime! > first.renewTime!);
+  });
+
+  it("takes over within one second of a release", async () => {
+    await using election = newElection();
+    const { clock, server, until, leaders } = election;
+    const a = election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    election.add("b");
+    await clock.advance(30_000);
+    assert.deepEqual(leaders(), ["a"]);
+    a.stop();
+    await until(() => leaders().includes("b"), 1_000);
+    assert.equal(server.get<Lease>(LEASES, "default/controller")!.spec!.leaseTransitions, 1);
+  });
+
+  it("takes over within 20 s of a killed leader, not within the lease's duration", async () => {
+    await using election = newElection();
+    const { clock, until, leaders } = election;
+    const a = election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    election.add("b");
+    await clock.advance(10_000);
+    a.computer.freeze(); // for ever
+    const ms = await until(() => leaders().includes("b"), 20_000);
+    assert.ok(ms >= 12_000, `after ${ms} ms`);
+  });
+
+  it("waits for the duration that the holder wrote, however old its times look", async () => {
+    await using election = newElection();
+    const { clock, server, until, leaders } = election;
+    server.create(LEASES, {
+      metadata: { name: "controller", namespace: "default" },
+      spec: { holderIdentity: "x", leaseDurationSeconds: 60, renewTime: "2001-01-01T00:00:00.000000Z" },
+    } as Lease);
+    election.add("a");
+    await clock.advance(58_000);
+    assert.deepEqual(leaders(), []);
+    await until(() => leaders().includes("a"), 8_000);
+  });
+
+  it("continues to try while the server refuses or is away", async () => {
+    await using election = newElection();
+    const { server, clock, until, leaders } = election;
+    const restore = server.intercept(answerStatus(403), { match: ({ path }) => path.includes("leases") });
+    election.add("a");
+    await clock.advance(30_000);
+    assert.deepEqual(leaders(), []);
+    restore();
+    await until(() => leaders().length === 1, 5_000);
+  });
+});
+
+describe("Leadership.check", () => {
+  it("refuses to write once the lease could not be renewed for the deadline, before others may lead", async () => {
+    await using election = newElection();
+    const { server, clock, until, leaders } = election;
+    const a = election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    server.intercept(answerStatus(503), { match: ({ method }) => method === "PUT" });
+    await clock.advance(10_001);
+    assert.deepEqual(leaders(), []);
+    assert.throws(
+      () => a.leadership!.check(),
+      /Cannot lead any more by the lease "controller": it was not renewed/,
+    );
+    assert.equal(a.leadership!.signal.aborted, true);
+  });
+
+  it("counts from when a renewal was sent, not from when its answer came", async () => {
+    await using election = newElection();
+    const { clock, until, leaders } = election;
+    const a = election.add("a", { speed: 0.9 });
+    await until(() => leaders().length === 1, 1_000);
+    election.add("b", { speed: 1.1 });
+    await clock.advance(10_000);
+    a.computer.answerDelayMs = 8_500;
+    await clock.advance(11_500);
+    a.computer.network = "away";
+    for (let ms = 0; ms < 40_000; ms += 100) {
+      await clock.advance(100);
+      assert.ok(leaders().length < 2, `both lead after ${ms} ms`);
+    }
+    assert.deepEqual(leaders(), ["b"]);
+  });
+
+  it("refuses to write in the turn in which a frozen process wakes up, before its timers have run", async () => {
+    await using election = newElection();
+    const { clock, until, leaders } = election;
+    const a = election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    election.add("b");
+    await clock.advance(3_000);
+    a.computer.freeze();
+    await until(() => leaders().includes("b"), 20_000);
+    a.computer.thaw();
+    assert.throws(() => a.leadership!.check(), { code: "LeadershipLost" });
+  });
+});
+
+describe("LeaderOptions", () => {
+  it("must leave time between the deadline and the duration", () => {
+    const computer = new Computer("a", new FakeClock(), { speed: 1, random: () => 0 });
+    using server = new InMemoryApiServer();
+    assert.throws(
+      () => new Candidate(server, computer, { leaseMs: 10_000, renewDeadlineMs: 10_000 }),
+      /leaseMs \(10000\) must be greater than renewDeadlineMs \(10000\)/,
+    );
+    assert.throws(() => new Candidate(server, computer, { retryMs: 9_000 }), RangeError);
+  });
+});
+
+describe("LeaderElector in simulated worlds", () => {
+  // Three processes with clocks of other speeds, which freeze, lose the network, stop, are killed and come back.
+  const from = realClock.now() % 1_000_000;
+  it(`never has two leaders, and always has one again (seeds from ${from})`, async () => {
+    for (let seed = from; seed < from + 40; seed++) await world(seed);
+  });
+});
+
+async function world(seed: number): Promise<void> {
+  const random = seededRandom(seed);
+  const below = (n: number) => Math.floor(random() * n);
+  await using election = newElection();
+  const { clock, leaders } = election;
+  let count = 0;
+  const add = () =>
+    election.add(`p${++count}`, { speed: 0.9 + random() * 0.2, releaseOnStop: random() < 0.7 });
+  const alive = [add(), add(), add()];
+  const check = (during: string) =>
+    assert.ok(leaders().length < 2, `seed ${seed}: ${leaders().join(" and ")} lead ${during}`);
+  for (let step = 0; step < 60; step++) {
+    const at = below(alive.length);
+    const { computer } = alive[at];
+    switch (below(8)) {
+      case 0:
+        computer.freeze();
+        break;
+      case 1:
+      case 2:
+        computer.thaw();
+        check("after a thaw");
+        break;
+      case 3:
+        computer.network = "away";
+        break;
+      case 4:
+        computer.network = "slow";
+        break;
+      case 5:
+        computer.network = "good";
+        break;
+      case 6:
+        if (random() < 0.3) {
+          alive[at].stop();
+          alive[at] = add();
+        }
+        break;
+    }
+    for (let ms = below(8_000); ms >= 0; ms -= 500) {
+      await clock.advance(500);
+      check(`at step ${step}`);
+    }
+  }
+  for (const { computer } of alive) {
+    computer.thaw();
+    computer.network = "good";
+    check("at the end");
+  }
+  // Those that had lost the lease have ended; as their supervisor would, others are started.
+  for (const [at, candidate] of alive.entries()) {
+    if (candidate.leadership?.signal.aborted) alive[at] = add();
+  }
+  for (let ms = 0; ms < 40_000 && leaders().length === 0; ms += 500) await clock.advance(500);
+  assert.equal(leaders().length, 1, `seed ${seed}: nothing leads`);
+}
