@@ -104,7 +104,7 @@ export const ROOMS: Record<string, RoomRule> = {
     why: "a server, so it shares only the words with the cache",
   },
   node: {
-    rooms: ["util", "meta", "text", "informer", "snapshots", "client"],
+    rooms: ["util", "meta", "text", "informer", "snapshots", "client", "controller"],
     packages: ["node:", "yaml", "@hono/node-server", "ws"],
     why: "adapts files, databases, processes and TLS",
   },

@@ -39,6 +39,9 @@ export interface Cluster {
   /** The server's URL, without a slash at its end. */
   readonly server: string;
 
+  /** The namespace that the program is in, or its user works in; `default` if its config has none. */
+  readonly namespace: string;
+
   /**
    * Asks, and reads the answer: JSON as a value, anything else as text, an empty answer as `undefined`.
    *
@@ -143,6 +146,7 @@ const LONGEST_WARNING = 8 * 1024;
 
 class RestCluster implements Cluster, Requests {
   readonly server: string;
+  readonly namespace: string;
   readonly clock: Clock;
   readonly #config: RestConfig;
   readonly #headers: readonly [string, string][];
@@ -151,6 +155,7 @@ class RestCluster implements Cluster, Requests {
 
   constructor(config: RestConfig) {
     this.server = serverUrl(config.server);
+    this.namespace = config.namespace || "default";
     requireNumbers("use the cluster", { requestTimeoutMs: config.requestTimeoutMs }, { mayBeInfinite: true });
     this.#config = config;
     this.clock = config.clock ?? realClock;

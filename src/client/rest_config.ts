@@ -52,6 +52,11 @@ export interface RestConfig {
   readonly server: string;
   /** Makes the requests; the runtime's own by default. */
   readonly fetch?: FetchFunction;
+  /**
+   * The namespace that the program is in, or its user works in: that of a kubeconfig's context, or of a service account.
+   * No request uses it by itself; it is for the program to read.
+   */
+  readonly namespace?: string;
   /** Sent as `Authorization: Bearer ...`. */
   readonly token?: TokenSource;
   /** Sent with every request. */

@@ -43,7 +43,7 @@ export interface LeaseSpec {
 export interface LeaderOptions {
   /** The name of the Lease. All copies of the program have the same. */
   readonly lease: string;
-  /** Its namespace; that of the cluster (`loadCluster`), or `default`. */
+  /** Its namespace; that of the `Cluster` by default. */
   readonly namespace?: string;
   /** What this process is called in the Lease; a random name by default. No two may have the same. */
   readonly identity?: string;

@@ -97,7 +97,6 @@ type NewLoop = (
  * ```
  */
 export class Manager implements AsyncDisposable {
-  readonly #cluster: Cluster & { readonly namespace?: string };
   readonly #options: ManagerOptions;
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -119,7 +118,6 @@ export class Manager implements AsyncDisposable {
    * @throws {RangeError} A number among the options is negative or `NaN`.
    */
   constructor(cluster: Cluster, options: ManagerOptions) {
-    this.#cluster = cluster;
     this.#options = options;
     this.#clock = options.clock ?? realClock;
     this.#logger = options.logger ?? consoleLogger;
@@ -134,7 +132,7 @@ export class Manager implements AsyncDisposable {
     this.#identity = leader?.identity ?? `${leader?.lease ?? names[0]}_${randomName(random)}`;
     this.#loops = options.controllers.map((controller) => this.#prepare(controller));
     if (leader !== undefined) {
-      const namespace = leader.namespace ?? this.#cluster.namespace ?? "default";
+      const namespace = leader.namespace ?? cluster.namespace;
       this.#elector = new LeaderElector(cluster.resource("coordination.k8s.io/v1/leases", { namespace }), {
         ...leader,
         identity: this.#identity,

@@ -5,7 +5,8 @@ import process from "node:process";
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import { FileToken, forgettingOn401, hideCredentials, type NamespacedRestConfig } from "./rest_config.ts";
+import type { RestConfig } from "../client/rest_config.ts";
+import { FileToken, forgettingOn401, hideCredentials } from "./rest_config.ts";
 import { KubeconfigError } from "./kubeconfig.ts";
 import { createTlsFetch } from "./tls_fetch.ts";
 
@@ -39,7 +40,7 @@ export interface InClusterOptions {
  * }
  * ```
  */
-export async function inClusterConfig(options: InClusterOptions = {}): Promise<NamespacedRestConfig> {
+export async function inClusterConfig(options: InClusterOptions = {}): Promise<RestConfig> {
   const { env = process.env, serviceAccountPath = SERVICE_ACCOUNT, clock = realClock } = options;
   const logger = options.logger ?? consoleLogger;
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
@@ -58,7 +59,7 @@ export async function inClusterConfig(options: InClusterOptions = {}): Promise<N
   }
   const namespace = env.POD_NAMESPACE ||
     await readFile(`${serviceAccountPath}/namespace`, "utf8").then((text) => text.trim(), () => "");
-  const config: NamespacedRestConfig = {
+  const config: RestConfig = {
     server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
     fetch: forgettingOn401(createTlsFetch(ca === undefined ? {} : { ca }), () => token.forget()),
     token: () => token.read(),

@@ -2,7 +2,7 @@
 
 import { readFile } from "node:fs/promises";
 import { tokenFault } from "../client/credentials.ts";
-import type { FetchFunction, Impersonation, TokenSource } from "../client/rest_config.ts";
+import type { FetchFunction, Impersonation, RestConfig, TokenSource } from "../client/rest_config.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
@@ -13,7 +13,6 @@ import {
   forgettingOn401,
   hideCredentials,
   hideSecrets,
-  type NamespacedRestConfig,
   redactedHeaders,
   type TlsOptions,
 } from "./rest_config.ts";
@@ -58,7 +57,7 @@ export interface RestConfigOptions {
 export async function restConfigFromKubeconfig(
   kubeconfig: Kubeconfig,
   options: RestConfigOptions = {},
-): Promise<NamespacedRestConfig> {
+): Promise<RestConfig> {
   const { clock = realClock, logger = consoleLogger } = options;
   const name = options.context ?? kubeconfig["current-context"];
   const files = kubeconfig.files.join(", ") || "the kubeconfig";
@@ -97,7 +96,7 @@ export async function restConfigFromKubeconfig(
   });
   const impersonate = impersonation(user);
   const allHeaders = { ...headers, ...(cluster["disable-compression"] && { "Accept-Encoding": "identity" }) };
-  const config: NamespacedRestConfig = {
+  const config: RestConfig = {
     server,
     fetch,
     ...(token !== undefined && { token }),

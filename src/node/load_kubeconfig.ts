@@ -42,23 +42,34 @@ export interface LoadKubeconfigOptions {
  * ```
  */
 export async function loadKubeconfig(options: LoadKubeconfigOptions = {}): Promise<Kubeconfig> {
+  const found = await findKubeconfig(options);
+  if (found !== undefined) return found;
+  const paths = pathsOf(options.env ?? process.env);
+  throw new KubeconfigError(
+    `Cannot find a kubeconfig: ${paths.join(", ")} ${paths.length === 1 ? "does" : "do"} not exist; ` +
+      "name a file, or set KUBECONFIG",
+  );
+}
+
+/** As {@linkcode loadKubeconfig}; `undefined` if no `path` is given and no file is there. */
+export async function findKubeconfig(options: LoadKubeconfigOptions = {}): Promise<Kubeconfig | undefined> {
   const { path, env = process.env } = options;
   if (path !== undefined) return merge([await readOne(resolve(path))]);
-  const listed = [...new Set((env.KUBECONFIG ?? "").split(delimiter).filter((file) => file !== ""))];
-  const paths = listed.length > 0 ? listed : [join(env.HOME || homedir(), ".kube", "config")];
   const files: Loaded[] = [];
-  for (const file of paths) {
+  for (const file of pathsOf(env)) {
     try {
       files.push(await readOne(resolve(file)));
     } catch (error) {
       if (!isMissing(error)) throw error;
     }
   }
-  if (files.length > 0) return merge(files);
-  throw new KubeconfigError(
-    `Cannot find a kubeconfig: ${paths.join(", ")} ${paths.length === 1 ? "does" : "do"} not exist; ` +
-      "name a file, or set KUBECONFIG",
-  );
+  return files.length > 0 ? merge(files) : undefined;
+}
+
+/** The files in `KUBECONFIG`, each once, or the default one. */
+function pathsOf(env: Readonly<Record<string, string | undefined>>): string[] {
+  const listed = [...new Set((env.KUBECONFIG ?? "").split(delimiter).filter((file) => file !== ""))];
+  return listed.length > 0 ? listed : [join(env.HOME || homedir(), ".kube", "config")];
 }
 
 interface Loaded {

@@ -3,10 +3,9 @@
  *
  * @example
  * ```ts
- * import { newCluster } from "@listwatch/cache";
- * import { loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
- * async function connect() {
- *   return newCluster(await restConfigFromKubeconfig(await loadKubeconfig()));
+ * import { loadCluster } from "@listwatch/cache/node";
+ * async function podsOf(context: string) {
+ *   return (await loadCluster({ context })).resource("v1/pods");
  * }
  * ```
  *
@@ -21,10 +20,12 @@ export {
   KubeconfigError,
   type KubeconfigUser,
 } from "./kubeconfig.ts";
+export { loadCluster, type LoadClusterOptions } from "./load_cluster.ts";
 export { loadKubeconfig, type LoadKubeconfigOptions } from "./load_kubeconfig.ts";
 export { restConfigFromKubeconfig, type RestConfigOptions } from "./kubeconfig_rest_config.ts";
 export { inClusterConfig, type InClusterOptions } from "./in_cluster.ts";
-export type { NamespacedRestConfig, TlsOptions } from "./rest_config.ts";
+export type { TlsOptions } from "./rest_config.ts";
+export { runManager, type RunManagerOptions } from "./run_manager.ts";
 export { sqliteSnapshot } from "./sqlite_snapshot.ts";
 export {
   ListenError,

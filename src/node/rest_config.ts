@@ -12,12 +12,6 @@ import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import { type KubeconfigCluster, KubeconfigError, type KubeconfigUser } from "./kubeconfig.ts";
 
-/** A {@linkcode RestConfig} with its default namespace. */
-export interface NamespacedRestConfig extends RestConfig {
-  /** The namespace of the context or the service account; absent if it has none. */
-  readonly namespace?: string;
-}
-
 /** Which certificates to trust, and which one to present. */
 export interface TlsOptions {
   /** The trusted certificate authorities, PEM; the runtime's own roots by default. */
@@ -33,11 +27,11 @@ export interface TlsOptions {
 }
 
 /** Makes `console.log` and `JSON.stringify` show a config without its credentials. */
-export function hideCredentials(config: NamespacedRestConfig): NamespacedRestConfig {
+export function hideCredentials(config: RestConfig): RestConfig {
   return hideSecrets(config, redactedConfig, { isCopied: true });
 }
 
-function redactedConfig(config: NamespacedRestConfig): object {
+function redactedConfig(config: RestConfig): object {
   const { server, token, headers, impersonate, namespace } = config;
   return {
     server,

@@ -1,0 +1,73 @@
+/** The cluster that a program is meant to talk to. */
+
+import process from "node:process";
+import { type Cluster, newCluster } from "../client/cluster.ts";
+import type { RestConfig } from "../client/rest_config.ts";
+import type { Clock } from "../util/clock.ts";
+import type { Logger } from "../util/logger.ts";
+import { inClusterConfig } from "./in_cluster.ts";
+import { restConfigFromKubeconfig } from "./kubeconfig_rest_config.ts";
+import { findKubeconfig, loadKubeconfig } from "./load_kubeconfig.ts";
+
+/** Options of {@linkcode loadCluster}. */
+export interface LoadClusterOptions {
+  /** The only kubeconfig file to read; it must exist. */
+  readonly kubeconfig?: string;
+  /** The context of the kubeconfig; its current one by default. */
+  readonly context?: string;
+  /** `Cluster.namespace`; that of the context or of the service account by default, or `default`. */
+  readonly namespace?: string;
+  /** Environment variables; those of the process by default. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The folder of the service account's files; see `InClusterOptions.serviceAccountPath`. */
+  readonly serviceAccountPath?: string;
+  /** What the requests are logged with, and where time comes from. */
+  readonly clock?: Clock;
+  readonly logger?: Logger;
+}
+
+/**
+ * Connects as kubectl and client-go do: by the kubeconfig file given, by the files in `KUBECONFIG`, by `~/.kube/config`,
+ * and, where none of them exists, by the service account of the pod that the program runs in.
+ *
+ * Credentials stay fresh while the program runs: token files are read again, credential plugins run again.
+ *
+ * Mirrors `clientcmd`'s deferred loading with its default rules.
+ *
+ * @throws {KubeconfigError} The file or the context given is not there or cannot be used; or there is no kubeconfig, and
+ * this is no pod. Its message names each place that was looked at.
+ *
+ * @example
+ * ```ts
+ * import { loadCluster } from "@listwatch/cache/node";
+ * async function namesOfPods() {
+ *   const cluster = await loadCluster();
+ *   const { items } = await cluster.resource("v1/pods", { namespace: cluster.namespace }).list();
+ *   return items.map((pod) => pod.metadata?.name);
+ * }
+ * ```
+ */
+export async function loadCluster(options: LoadClusterOptions = {}): Promise<Cluster> {
+  const config = await configOf(options);
+  const { namespace = config.namespace } = options;
+  return newCluster({ ...config, ...(namespace !== undefined && { namespace }) });
+}
+
+async function configOf(options: LoadClusterOptions): Promise<RestConfig> {
+  const { kubeconfig: path, context, env = process.env, clock, logger } = options;
+  const settings = { ...(clock && { clock }), ...(logger && { logger }) };
+  const files = { env, ...(path !== undefined && { path }) };
+  const found = await findKubeconfig(files);
+  const isEmpty = found === undefined || (found.clusters.size === 0 && found.contexts.size === 0);
+  const isPod = Boolean(env.KUBERNETES_SERVICE_HOST) && Boolean(env.KUBERNETES_SERVICE_PORT);
+  // A context that is given is one of a kubeconfig.
+  if (isEmpty && isPod && path === undefined && context === undefined) {
+    const { serviceAccountPath } = options;
+    return await inClusterConfig({ env, ...settings, ...(serviceAccountPath && { serviceAccountPath }) });
+  }
+  const kubeconfig = found ?? await loadKubeconfig(files);
+  return await restConfigFromKubeconfig(kubeconfig, {
+    ...settings,
+    ...(context !== undefined && { context }),
+  });
+}
