@@ -375,14 +375,10 @@ export class TextHolding<T> implements Holding<T> {
     }
   }
 
-  #valuesIn({ indexFunc, place, learnt, early }: Wrapper<T>, held: TextObject): readonly string[] {
+  #valuesIn({ indexFunc, place, learnt }: Wrapper<T>, held: TextObject): readonly string[] {
     const read = indexFunc as unknown as (object: object) => readonly string[];
     if (place === undefined) {
-      const opened = this.#openedToIndex(held);
-      // It was written just now, and handlers may want it next. The others are what a new index walks
-      // through.
-      if (early !== undefined && !(held instanceof LazyText)) this.#heat(held, opened);
-      return opened.read((object) => {
+      return this.#openedToIndex(held).read((object) => {
         const values = read(object);
         if (learnt !== undefined) learnt.learn(object, held.fields, values);
         return values;

@@ -80,11 +80,12 @@ describe("LearntIndex", () => {
       pod.status?.phase === "Running" ? [pod.spec?.nodeName ?? ""] : [pod.status?.phase ?? "none"]
     );
     for (let i = 0; i < SOME; i++) index.valuesOf(podText(i, { status: { phase: "Pending" } }));
-    for (let i = 0; i < SOME; i++) {
+    for (let i = 0; i < 2 * SOME; i++) {
       const phase = ["Running", "Pending", "Failed"][i % 3];
       const text = podText(i, { spec: { nodeName: `node-${i % 7}` }, status: { phase } });
       assert.deepEqual(index.valuesOf(text), [phase === "Running" ? `node-${i % 7}` : phase]);
     }
+    assert.ok(index.objects.length < SOME + 100, `called ${index.objects.length} times`);
   });
 
   for (
@@ -95,6 +96,15 @@ describe("LearntIndex", () => {
       "clones": (pod) => [structuredClone(pod).spec!.nodeName!],
       "reads elements": (pod) => [pod.spec?.containers?.[0]?.image ?? ""],
       "asks whether there is an object": (pod) => [pod.spec?.containers ? "yes" : "no", pod.spec!.nodeName!],
+      "asks whether there is another object": (pod) => [pod.status ? "yes" : "no", pod.spec!.nodeName!],
+      "catches what it throws": (pod) => {
+        try {
+          if ("containers" in pod.spec!) return ["some"];
+        } catch {
+          // it reads on
+        }
+        return [pod.spec!.nodeName!];
+      },
       "compares objects": (pod) => ((spec) => spec === pod.spec ? ["same"] : ["another"])(pod.spec),
       "asks for what is inherited": (pod) => [String(pod.spec?.toString === Object.prototype.toString)],
     })
@@ -107,6 +117,7 @@ describe("LearntIndex", () => {
             nodeName: `node-${i % 2}`,
             ...(i > SOME && i % 5 === 0 && { containers: [{ image: "i" }] }),
           },
+          ...((i < SOME || i % 7 > 0) && { status: {} }),
         });
         assert.deepEqual(index.valuesOf(text), indexFunc(JSON.parse(text)), text);
       }
