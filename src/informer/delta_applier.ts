@@ -336,7 +336,7 @@ export class DeltaApplier<T> {
    */
   #passed(): void {
     const resourceVersion = this.#newest = this.#store.lastStoreSyncResourceVersion();
-    if (this.#isObserved) this.#observe({ type: "replaced", resourceVersion, changes: [] });
+    if (this.#isObserved) this.#observe({ type: "replaced", resourceVersion, changes: [], isGap: true });
   }
 
   #isUnchanged(oldObject: T, object: T): boolean {

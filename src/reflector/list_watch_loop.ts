@@ -229,7 +229,9 @@ export class ListWatchLoop<T> {
     this.#enter("resuming");
     const content = await snapshot.load(signal);
     if (content === undefined || signal.aborted) return;
-    this.#writer.replace(content.items as T[], [], content.resourceVersion);
+    const { items, resourceVersion, watchedVersion = resourceVersion } = content;
+    this.#writer.replace(items as T[], [], watchedVersion);
+    if (watchedVersion !== resourceVersion) this.#store.bookmark?.(resourceVersion, { byState: true });
     this.#note({ ...content, of: "restored" });
   }
 

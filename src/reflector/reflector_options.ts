@@ -118,6 +118,8 @@ export interface RestoredContent {
   /** As the store holds them. */
   readonly items: readonly unknown[];
   readonly resourceVersion: string;
+  /** Where the watch begins, if that is before the version: see `SnapshotChange.watchedVersion`. */
+  readonly watchedVersion: string | undefined;
   /** The time of the last contact that it reflects, by the wall clock. */
   readonly savedAtMs: number;
   /** Whether a watch from its version would miss changes. */

@@ -139,7 +139,7 @@ export type Outcome =
 /** What happens within a step, or beside it. */
 export type Incident =
   /** The content of a snapshot was written. */
-  | { readonly of: "restored" } & Pick<RestoredContent, "resourceVersion" | "savedAtMs" | "needsList">
+  | { readonly of: "restored" } & Omit<RestoredContent, "items" | "clusterUid">
   /** A phase begins, or continues. */
   | { readonly of: "enters"; readonly phase: ReflectorPhase; readonly progress?: ReflectorStatus["progress"] }
   /** A watch is requested, on no stream that is open. */
@@ -266,14 +266,14 @@ function change(state: ReflectorState, ...effects: (Effect | false | undefined)[
 /** A watch from the snapshot's version would miss changes if it needs a list. */
 function restored(
   state: ReflectorState,
-  { resourceVersion, savedAtMs, needsList }: Extract<Incident, { of: "restored" }>,
+  { resourceVersion, watchedVersion = "", savedAtMs, needsList }: Extract<Incident, { of: "restored" }>,
   now: Moment,
 ): Change {
   const wallMs = Math.min(savedAtMs, now.wallMs); // the clock may have been set back
   const contact = { wallMs, monotonicMs: now.monotonicMs - (now.wallMs - wallMs) };
   const next = {
     ...state,
-    position: { ...listedAt(state.position, resourceVersion, contact), isConfirmed: false },
+    position: { ...listedAt(state.position, resourceVersion, contact), watchedVersion, isConfirmed: false },
     // If the watch to come brings no bookmark, the server may not have reached the snapshot's version.
     rhythm: { ...state.rhythm, bookmarks: 2 },
   };

@@ -20,9 +20,10 @@ import { errorMessage } from "../util/errors.ts";
  */
 export function readVersion(value: unknown): SavedVersion {
   const version = (value ?? {}) as SavedVersion;
-  const { resourceVersion, savedAtMs, needsList, clusterUid } = version;
+  const { resourceVersion, watchedVersion, savedAtMs, needsList, clusterUid } = version;
   if (
     typeof resourceVersion === "string" && typeof savedAtMs === "number" && typeof needsList === "boolean" &&
+    (watchedVersion === undefined || typeof watchedVersion === "string") &&
     (clusterUid === undefined || typeof clusterUid === "string")
   ) return versionOf(version);
   throw corrupt("a version in it is none");

@@ -109,6 +109,7 @@ export class FakeInformer {
       type: "replaced",
       resourceVersion: this.indexer.lastStoreSyncResourceVersion(),
       changes: [],
+      isGap: true,
     });
   }
 

@@ -165,6 +165,55 @@ describe("SharedIndexInformer with a snapshot", () => {
     assert.deepEqual(lags, [600_000, 0], "it is as old as the snapshot up to that");
   });
 
+  it("continues where the watch was while a proof by state was further, and is not confirmed by that", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    await (await machine.start({ isBareSource: true })).stop();
+    machine.server.create("v1/configmaps", { metadata: { name: "other" } });
+    const { disk } = machine;
+    const meta = { ...disk.meta!, resourceVersion: "3" };
+    for (const [watchedVersion, from] of [["2", "2"], ["4", "3"], ["3", "3"], ["0", "3"]]) {
+      disk.meta = { ...meta, watchedVersion };
+      machine.requests();
+      const { informer, observed, stop } = await machine.start({ isBareSource: true });
+      assert.deepEqual(machine.requests(), [`watch ${from}`]);
+      assert.equal(informer.isRestored(), true);
+      assert.equal(informer.indexer.lastStoreSyncResourceVersion(), "3");
+      const isBefore = from === "2";
+      assert.deepEqual(
+        observed,
+        isBefore ? ["replaced at 2: added a@2", "bookmark 3"] : ["replaced at 3: added a@2"],
+      );
+      await stop();
+      assert.deepEqual(disk.meta, { ...meta, watchedVersion }, "nothing was saved");
+    }
+    disk.meta = { ...meta, watchedVersion: "2" };
+    const { informer } = await machine.start({ isBareSource: true });
+    machine.create("b");
+    await machine.clock.advance(2_000);
+    assert.equal(informer.hasSynced(), true);
+    assert.equal(disk.meta.resourceVersion, "4");
+    assert.equal(disk.meta.watchedVersion, undefined, "everything up to there has come");
+  });
+
+  it("is not confirmed by events that a proof by state had passed", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    await (await machine.start({ isBareSource: true })).stop();
+    machine.create("brief");
+    machine.delete("brief");
+    // The server was restored, and has not reached the snapshot's version again.
+    machine.disk.meta = { ...machine.disk.meta!, resourceVersion: "5", watchedVersion: "2" };
+    const { informer, observed } = await machine.start({ isBareSource: true });
+    assert.deepEqual(observed, ["replaced at 2: added a@2", "bookmark 5", "replaced at 5: "]);
+    assert.equal(informer.isRestored(), true);
+    assert.equal(informer.hasSynced(), false);
+    const { length: saves } = machine.disk.saves;
+    await machine.clock.advance(2_000);
+    assert.equal(machine.disk.saves.length, saves + 1);
+    assert.equal(machine.disk.meta.watchedVersion, "2", "more such events may come");
+  });
+
   it("is confirmed by an event where its source has no `metadata`", async () => {
     await using machine = new Machine();
     machine.create("a");

@@ -29,7 +29,7 @@ import { storage } from "./storages.ts";
 /** What a disk has: it survives the kill of a process. */
 export class Disk {
   identity: string | undefined;
-  meta: Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList" | "clusterUid"> | undefined;
+  meta: Omit<SnapshotChange, "replaces" | "puts" | "deletes"> | undefined;
   readonly objects: Map<string, SnapshotEntry> = new Map();
   /** Every change that was saved, with the keys of its puts. */
   readonly saves: (Omit<SnapshotChange, "puts"> & { readonly puts: readonly string[] })[] = [];
@@ -64,8 +64,8 @@ export class Disk {
     if (change.replaces) this.objects.clear();
     for (const key of change.deletes) this.objects.delete(key);
     for (const entry of entries) this.objects.set(entry.key, entry);
-    const { resourceVersion, savedAtMs, needsList, clusterUid } = change;
-    this.meta = { resourceVersion, savedAtMs, needsList, ...(clusterUid !== undefined && { clusterUid }) };
+    const { replaces: _, deletes: __, ...version } = rest;
+    this.meta = version;
     this.saves.push({ ...rest, puts: puts.map(({ key }) => key) });
   }
 

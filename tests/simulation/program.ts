@@ -656,7 +656,8 @@ export class Program {
       case "replaced":
         this.#meddler?.check();
         if (
-          this.#judge.stored() && this.#isOfLostHistory && this.#listEpoch === this.#world.cluster.epoch
+          !event.isGap && this.#judge.stored() && this.#isOfLostHistory &&
+          this.#listEpoch === this.#world.cluster.epoch
         ) {
           this.#isOfLostHistory = false;
           // A list that looks like a later one of the same history: with a transform, and where its items are held as

@@ -44,7 +44,7 @@ export class SnapshotDisk implements SnapshotStorage {
   readonly savesInTurn: boolean;
   readonly objects: Map<string, SnapshotEntry>;
   readonly #options: DiskOptions;
-  meta: Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList" | "clusterUid"> | undefined;
+  meta: Omit<SnapshotChange, "replaces" | "puts" | "deletes"> | undefined;
   /** Whether the server has lost what was saved. */
   isOfLostHistory = false;
   /** Whether the last save has failed. */
@@ -162,10 +162,7 @@ export class SnapshotDisk implements SnapshotStorage {
     await abortable(pause, heeded);
   }
 
-  #write(
-    { replaces, puts, deletes, resourceVersion, savedAtMs, needsList, clusterUid }: SnapshotChange,
-    isLost: () => boolean,
-  ): void {
+  #write({ replaces, puts, deletes, ...version }: SnapshotChange, isLost: () => boolean): void {
     if (this.#isDetached) return;
     this.hasFailed = this.#options.random.chance(this.#options.failChance());
     if (this.hasFailed) throw new Error("the disk is full");
@@ -173,7 +170,7 @@ export class SnapshotDisk implements SnapshotStorage {
     if (replaces) this.objects.clear();
     for (const key of deletes) this.objects.delete(key);
     for (const entry of entries) this.objects.set(entry.key, entry);
-    this.meta = { resourceVersion, savedAtMs, needsList, ...(clusterUid !== undefined && { clusterUid }) };
+    this.meta = version;
     this.isOfLostHistory = isLost();
   }
 }

@@ -20,6 +20,7 @@ export const PODS: SnapshotIdentity = { resource: "v1/pods", source: "https://cl
 export interface Content {
   readonly resourceVersion: string;
   readonly savedAtMs: number;
+  readonly watchedVersion: string | undefined;
   readonly needsList: boolean;
   readonly texts: Readonly<Record<string, string>>;
 }
@@ -52,6 +53,7 @@ export function put(
 export function change(version: number, fields: Partial<SnapshotChange> = {}): SnapshotChange {
   return {
     resourceVersion: String(version),
+    ...(version % 2 === 0 && { watchedVersion: String(version - 1) }),
     savedAtMs: 1_000_000 + version,
     needsList: false,
     replaces: false,
@@ -68,6 +70,7 @@ export function changed(before: Content | undefined, after: SnapshotChange): Con
   for (const one of after.puts) texts.set(one.key, one.json());
   return {
     resourceVersion: after.resourceVersion,
+    watchedVersion: after.watchedVersion,
     savedAtMs: after.savedAtMs,
     needsList: after.needsList,
     texts: sorted(texts),
@@ -89,8 +92,8 @@ export async function loadContent(
     }
   }
   assert.equal(texts.size, loaded.count);
-  const { resourceVersion, savedAtMs, needsList } = loaded;
-  return { resourceVersion, savedAtMs, needsList, texts: sorted(texts) };
+  const { resourceVersion, watchedVersion, savedAtMs, needsList } = loaded;
+  return { resourceVersion, watchedVersion, savedAtMs, needsList, texts: sorted(texts) };
 }
 
 /** The same, or the reason of the refusal. */

@@ -74,9 +74,14 @@ export class ObjectPlatform {
     this.#schedule();
   }
 
+  /** Ends the present turn: what it wrote is on disk. */
+  commit(): void {
+    this.#instance?.sql.commit();
+  }
+
   /** Ends it all. */
   close(): void {
-    if (this.#instance !== undefined) this.#instance.sql.commit();
+    this.commit();
     this.kill();
     this.#clock.clearTimeout(this.#alarmTimer);
     Deno.removeSync(this.#folder, { recursive: true });

@@ -219,10 +219,11 @@ export class MergedInformer implements ServedInformer {
       if (event.type === "replaced" || source.hasContent) this.#take(source);
       return;
     }
-    const { storeVersion } = source;
-    source.mayLackEvents = event.type === "bookmark" && event.byState === true;
+    const { storeVersion, position } = source;
     // An event may be late; a list says where its server is now.
-    if (event.type === "replaced" || !isOlder(storeVersion, source.position)) source.moveTo(storeVersion);
+    if (event.type === "replaced" || !isOlder(storeVersion, position)) source.moveTo(storeVersion);
+    if (event.type === "bookmark") source.mayLackEvents = event.byState === true;
+    else if (event.type === "replaced" || source.position !== position) source.mayLackEvents = false;
     this.#resourceVersion = this.#merged();
     if (event.type === "replaced") {
       const changes = event.changes.flatMap((change) => this.#owners.changed(source, change));

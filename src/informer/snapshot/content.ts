@@ -1,7 +1,7 @@
 /** The content of a snapshot: loaded at once, saved as it changes. */
 
 import { keyOf } from "../../meta/keys.ts";
-import { resourceVersionOf } from "../../meta/object.ts";
+import { isOlder, resourceVersionOf } from "../../meta/object.ts";
 import type { RestoredContent } from "../../reflector/reflector_options.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import type { ObjectHead } from "../../text/object_reader.ts";
@@ -74,7 +74,7 @@ async function contentOf<T>(
   context: SnapshotContext<T>,
   signal: AbortSignal,
 ): Promise<RestoredContent> {
-  const { resourceVersion, savedAtMs, needsList, clusterUid, count } = loaded;
+  const { resourceVersion, watchedVersion, savedAtMs, needsList, clusterUid, count } = loaded;
   if (typeof resourceVersion !== "string" || !Number.isFinite(savedAtMs) || !Number.isInteger(count)) {
     throw new SnapshotRefusedError("corrupt", "its version, its time or its number of objects is missing");
   }
@@ -115,6 +115,7 @@ async function contentOf<T>(
   return {
     items,
     resourceVersion,
+    watchedVersion: isBefore(watchedVersion, resourceVersion) ? watchedVersion : undefined,
     savedAtMs,
     needsList: needsList !== false || isNoPosition(resourceVersion),
     clusterUid,
@@ -126,6 +127,10 @@ const MAX_SHOWN_LENGTH = 100;
 /** Whether a watch from this version begins anywhere. */
 export function isNoPosition(resourceVersion: string): boolean {
   return resourceVersion === "" || resourceVersion === "0";
+}
+
+function isBefore(version: unknown, resourceVersion: string): boolean {
+  return typeof version === "string" && !isNoPosition(version) && isOlder(version, resourceVersion);
 }
 
 /** Makes what puts an entry into the form in which the store holds it. */
@@ -201,6 +206,10 @@ export class SnapshotKeeper<T> {
   #isDue = false;
   /** Whether the store has the content at one particular version. */
   #hasPosition = false;
+  /** The version that the store had after the last event. */
+  #reached = "";
+  /** Where the watch is, while a proof by state is further. */
+  #watchedVersion: string | undefined;
   /** The losses that the last list has repaired. */
   #repairedLosses = 0;
   #timer: TimerHandle;
@@ -241,7 +250,9 @@ export class SnapshotKeeper<T> {
   }
 
   /** The storage has the content of the store, which it has loaded. */
-  restored(resourceVersion: string): void {
+  restored({ resourceVersion, watchedVersion }: RestoredContent): void {
+    this.#reached = resourceVersion;
+    this.#watchedVersion = watchedVersion;
     this.#replaces = false;
     this.#hasPosition = !isNoPosition(resourceVersion);
     this.#savedResourceVersion = resourceVersion;
@@ -257,6 +268,7 @@ export class SnapshotKeeper<T> {
   gather(event: StoreEvent<Held<T>>): void {
     const { quarantine } = this.#context;
     this.#isDue = true;
+    this.#follow(event);
     switch (event.type) {
       case "bookmark":
         this.#hasPosition = true;
@@ -271,6 +283,17 @@ export class SnapshotKeeper<T> {
     }
     if (this.#storage.savesInTurn && event.type !== "bookmark" && !this.#isQuiet()) this.#save();
     else this.#schedule(this.#options.intervalMs);
+  }
+
+  /** Notes where the watch is. What it brings late does not move the store's version. */
+  #follow(event: StoreEvent<Held<T>>): void {
+    const reached = this.#context.store.held.lastStoreSyncResourceVersion();
+    if (event.type === "bookmark" && event.byState) this.#watchedVersion ??= this.#reached;
+    else {
+      const isList = event.type === "replaced" && !event.isGap;
+      if (isList || event.type === "bookmark" || reached !== this.#reached) this.#watchedVersion = undefined;
+    }
+    this.#reached = reached;
   }
 
   /** How the saves are going. */
@@ -365,6 +388,7 @@ export class SnapshotKeeper<T> {
     const resourceVersion = held.lastStoreSyncResourceVersion();
     const change = {
       resourceVersion,
+      ...(this.#watchedVersion !== undefined && { watchedVersion: this.#watchedVersion }),
       savedAtMs: controller().status().lastContactTimeMs ?? clock.now(),
       needsList: !this.#hasPosition || isNoPosition(resourceVersion) ||
         quarantine.losses > this.#repairedLosses || quarantine.keys.size > 0,

@@ -285,11 +285,13 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
 
   observe(event: StoreEvent<Held<T>>): void {
     if (this.#loaded !== undefined) {
-      if (event.type === "replaced") this.#restored(this.#loaded);
+      const last = this.#loaded.watchedVersion === undefined ? "replaced" : "bookmark";
+      if (event.type === last) this.#restored(this.#loaded);
       return;
     }
     this.#keeper.gather(event);
     if (event.type === "replaced") {
+      if (event.isGap) return; // it is of the server's past
       this.#identify();
       this.#confirm(true);
     } else if (this.#unconfirmed !== undefined && !this.#needsList) {
@@ -302,11 +304,12 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     }
   }
 
-  #restored({ items, resourceVersion, savedAtMs }: RestoredContent): void {
+  #restored(content: RestoredContent): void {
+    const { items, resourceVersion, savedAtMs } = content;
     this.#loaded = undefined;
     this.#unconfirmed = { resourceVersion, savedAtMs };
     // What could not be stored, for an index function say, is not in the content that is saved from now on.
-    if (this.#context.store.held.size === items.length) this.#keeper.restored(resourceVersion);
+    if (this.#context.store.held.size === items.length) this.#keeper.restored(content);
     else {
       this.#needsList = true;
       this.#context.quarantine.incomplete();

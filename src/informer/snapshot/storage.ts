@@ -67,6 +67,8 @@ export interface SnapshotEntry {
 export interface LoadedSnapshot {
   /** The version of the content. */
   readonly resourceVersion: string;
+  /** {@linkcode SnapshotChange.watchedVersion} of the last save. */
+  readonly watchedVersion?: string;
   /** {@linkcode SnapshotChange.savedAtMs} of the last save. */
   readonly savedAtMs: number;
   /** {@linkcode SnapshotChange.needsList} of the last save. */
@@ -112,6 +114,11 @@ export interface SnapshotPut {
 export interface SnapshotChange {
   readonly resourceVersion: string;
   /**
+   * Where the next watch begins, if that is before the version: a list has shown that the content is that of
+   * the version, too, while events of objects that were created and deleted in between may be on their way.
+   */
+  readonly watchedVersion?: string;
+  /**
    * The last contact with the server before this content was read: wall clock, in milliseconds since the
    * epoch.
    */
@@ -134,11 +141,21 @@ export interface SnapshotChange {
 }
 
 /** What is saved of the version of a content. */
-export type SavedVersion = Pick<SnapshotChange, "resourceVersion" | "savedAtMs" | "needsList" | "clusterUid">;
+export type SavedVersion = Pick<
+  SnapshotChange,
+  "resourceVersion" | "watchedVersion" | "savedAtMs" | "needsList" | "clusterUid"
+>;
 
 /** The version alone, of a change or of what was saved. */
-export function versionOf({ resourceVersion, savedAtMs, needsList, clusterUid }: SavedVersion): SavedVersion {
-  return { resourceVersion, savedAtMs, needsList, ...(clusterUid !== undefined && { clusterUid }) };
+export function versionOf(version: SavedVersion): SavedVersion {
+  const { resourceVersion, watchedVersion, savedAtMs, needsList, clusterUid } = version;
+  return {
+    resourceVersion,
+    ...(watchedVersion !== undefined && { watchedVersion }),
+    savedAtMs,
+    needsList,
+    ...(clusterUid !== undefined && { clusterUid }),
+  };
 }
 
 /**

@@ -289,6 +289,32 @@ describe("MergedInformer watches", () => {
   });
 });
 
+describe("MergedInformer.observe", () => {
+  it("says that events may lack while a proof of a source is further, also after a late change of it", () => {
+    const { merged, informers } = two();
+    const received: string[] = [];
+    const stop = merged.observe((event) => {
+      const byState = event.type === "bookmark" && event.byState === true ? " by state" : "";
+      const version = event.type === "bookmark" ? ` ${parts(event.resourceVersion)}` : "";
+      received.push(`${event.type}${version}${byState}`);
+    });
+    informers[0].bookmark(15, { byState: true });
+    informers[0].put(object("shop/late", 12));
+    informers[1].put(object("shop/b", 25));
+    informers[0].put(object("shop/a", 16));
+    stop();
+    assert.deepEqual(received, [
+      "bookmark 15,20 by state",
+      "added",
+      "bookmark 15,20 by state",
+      "updated",
+      "bookmark 15,25 by state",
+      "updated",
+      "bookmark 16,25",
+    ]);
+  });
+});
+
 describe("MergedInformer with a key in two sources", () => {
   async function watched(merged: Merged): Promise<WatchReader> {
     const { metadata: { resourceVersion } } = await get(merged.api, PODS);
