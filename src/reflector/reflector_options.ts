@@ -119,7 +119,7 @@ export interface RestoredContent {
   readonly items: readonly unknown[];
   readonly resourceVersion: string;
   /** Where the watch begins, if that is before the version: see `SnapshotChange.watchedVersion`. */
-  readonly watchedVersion: string | undefined;
+  readonly watchedVersion?: string | undefined;
   /** The time of the last contact that it reflects, by the wall clock. */
   readonly savedAtMs: number;
   /** Whether a watch from its version would miss changes. */

@@ -195,9 +195,18 @@ export class TreeNode implements Target {
    * know that. Its operator starts it without its snapshot.
    */
   helpAfterRestore(): void {
-    if (!(this.#upstream instanceof TreeNode)) return;
+    if (this.#upstream instanceof TreeNode) this.forget();
+  }
+
+  /** Ends it, and loses what it had. */
+  forget(): void {
     this.kill("reset", "lost");
     this.#disk?.suffer("lost");
+  }
+
+  /** Whether it may have objects of a lost history under the versions that others have now. */
+  get believesVersions(): boolean {
+    return this.#life?.believesVersions ?? false;
   }
 
   /** Answers a reader, or a node that reflects it. */
@@ -244,6 +253,8 @@ class Life {
   #position = 0;
   /** Up to here each event has come; a proof by state moves the position alone. */
   #eventsUpTo = 0;
+  /** Whether its content is that of a list which looked like a later one of a lost history (docs/fidelity.md, D71). */
+  believesVersions = false;
   #isDirty = false;
   #isDead = false;
 
@@ -289,6 +300,10 @@ class Life {
         return;
       }
       const through = Number(event.resourceVersion);
+      if (!event.isGap) {
+        const isLater = this.#position > 0 && through > this.#position;
+        this.believesVersions = isLater && options.world.cluster.epoch > 0;
+      }
       // It may be an event that a proof had passed.
       if (this.#position > 0 && through > this.#eventsUpTo) {
         options.onGap({ from: this.#eventsUpTo, through });
@@ -358,6 +373,7 @@ class Life {
     const found = differenceAt(cluster, this.#content(), {
       version: cluster.revision,
       matches: (object) => isWithin(scope, object),
+      believesVersions: this.believesVersions,
     });
     return found && `${name}: ${found}`;
   }

@@ -28,6 +28,7 @@ const FOUND = [
   696329594,
   162879168,
   227232962,
+  310468505,
 ];
 
 describe("simulateTree", () => {
