@@ -42,9 +42,10 @@ export class OwnWrites {
     return this.#readThrough.has(resource);
   }
 
-  /** Whether every cache has everything, so that the next reconcile may begin at once. */
+  /** Whether every cache that is read has everything, so that the next reconcile may begin at once. */
   isInCaches(): boolean {
     for (const [resource, written] of this.#written) {
+      if (this.#readThrough.has(resource)) continue;
       if (!resource.has(written)) return false;
       this.#written.delete(resource);
     }

@@ -19,7 +19,7 @@ import { parseJson } from "./json.ts";
 import { decodeObject } from "./object_checks.ts";
 import { listDocument, newSelection, type ObjectReader, type Selection, shaped } from "./object_reader.ts";
 import type { DeleteOptions, Deletion, ObjectRegistry } from "./object_registry.ts";
-import { applyPatch } from "./patches.ts";
+import { applyPatch, isApply } from "./patches.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
 import type { WatchHub } from "./watch_hub.ts";
 
@@ -132,6 +132,8 @@ async function answer(call: Call): Promise<Response> {
   const answerObject = (object: KubernetesObject, status?: number) =>
     jsonResponse(shaped(object, shape), request, status);
   const dryRun = isDryRun(params);
+  const fieldManager = params.get("fieldManager") ?? "";
+  const manager = fieldManager || (request.headers.get("User-Agent") ?? "unknown").split("/")[0];
   if (path.name !== "") {
     switch (method) {
       case "GET": {
@@ -140,11 +142,22 @@ async function answer(call: Call): Promise<Response> {
       }
       case "PUT":
         return answerObject(
-          registry.update(resource, decodeObject(resource, body), path, { dryRun, subresource }),
+          registry.update(resource, decodeObject(resource, body), path, { dryRun, subresource, manager }),
         );
       case "PATCH": {
-        const change = applyPatch(resource, request.headers.get("Content-Type") ?? "", body);
-        return answerObject(registry.patch(resource, path, change, { dryRun, subresource }));
+        const contentType = request.headers.get("Content-Type") ?? "";
+        if (isApply(contentType)) {
+          const options = {
+            dryRun,
+            subresource,
+            manager: fieldManager,
+            force: params.get("force") === "true",
+          };
+          const { object, isNew } = registry.apply(resource, decodeObject(resource, body), path, options);
+          return answerObject(object, isNew ? 201 : 200);
+        }
+        const change = applyPatch(resource, contentType, body);
+        return answerObject(registry.patch(resource, path, change, { dryRun, subresource, manager }));
       }
       case "DELETE": {
         const deletion = registry.delete(resource, path, deleteOptions(params, body));

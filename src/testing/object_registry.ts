@@ -11,6 +11,7 @@ import {
   invalidAs,
   invalidValue,
   notFound,
+  required,
 } from "./api_errors.ts";
 import type { ClusterState, StoredMeta, StoredObject } from "./cluster_state.ts";
 import { isRecord } from "../util/json.ts";
@@ -32,6 +33,7 @@ import {
   randomUid,
   timestamp,
 } from "./object_checks.ts";
+import { appliedTo, updatedBy } from "./server_side_apply.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
 import type { ServerSettings } from "./server_settings.ts";
 
@@ -41,6 +43,13 @@ export interface WriteOptions {
    * Whether to write the object as given: with its status, and a new one with its uid and creationTimestamp.
    */
   readonly asGiven?: boolean;
+}
+
+/** What a write that replaces an object says besides. */
+export interface UpdateOptions extends WriteOptions {
+  readonly subresource?: string;
+  /** In whose name the fields are set. */
+  readonly manager?: string;
 }
 
 export interface DeleteOptions extends WriteOptions {
@@ -108,15 +117,34 @@ export class ObjectRegistry {
     resource: ServedResource,
     object: JsonObject,
     address: ObjectName,
-    options: WriteOptions & { readonly subresource?: string } = {},
+    options: UpdateOptions = {},
   ): StoredObject {
     const { name, namespace } = address;
     checkType(resource, object);
     checkSameName(object, name);
     checkNamespace(object, namespace);
-    const key = formatObjectName(address);
     const existing = this.#existing(resource, address);
     this.#checkVersion(resource, object, existing, options);
+    const writer = {
+      manager: options.manager ?? "unknown",
+      subresource: options.subresource ?? "",
+      apiVersion: groupVersion(resource),
+      time: this.#now(),
+    };
+    return this.#replace(resource, updatedBy(resource, existing, object, writer), address, {
+      ...options,
+      existing,
+    });
+  }
+
+  #replace(
+    resource: ServedResource,
+    object: JsonObject,
+    address: ObjectName,
+    options: UpdateOptions & { readonly existing: StoredObject },
+  ): StoredObject {
+    const { existing } = options;
+    const key = formatObjectName(address);
     checkFinalizers(resource, object, existing);
     const updated = this.#updated(resource, object, existing, options);
     if (isSameJson(updated, existing) || options.dryRun) return updated as StoredObject;
@@ -131,10 +159,52 @@ export class ObjectRegistry {
     resource: ServedResource,
     address: ObjectName,
     change: (existing: StoredObject) => JsonObject,
-    options: WriteOptions & { readonly subresource?: string } = {},
+    options: UpdateOptions = {},
   ): StoredObject {
     const existing = this.#existing(resource, address);
     return this.update(resource, change(existing), address, options);
+  }
+
+  /**
+   * Applies a configuration: creates the object, or changes the fields that are in the configuration and those that the
+   * manager has applied before.
+   *
+   * @returns The object, and whether it is new.
+   */
+  apply(
+    resource: ServedResource,
+    config: JsonObject,
+    address: ObjectName,
+    options: WriteOptions & {
+      readonly subresource: string;
+      readonly manager: string;
+      readonly force: boolean;
+    },
+  ): { readonly object: StoredObject; readonly isNew: boolean } {
+    const { manager, force, subresource } = options;
+    checkType(resource, config);
+    checkSameName(config, address.name);
+    checkNamespace(config, address.namespace);
+    if (manager === "") {
+      throw invalidAs("PatchOptions.meta.k8s.io", {
+        group: "meta.k8s.io",
+        kind: "PatchOptions",
+        causes: [required("fieldManager", "is required for apply patch")],
+      });
+    }
+    const writer = { manager, force, subresource, apiVersion: groupVersion(resource), time: this.#now() };
+    const existing = this.#state.get(resource, formatObjectName(address));
+    if (existing !== undefined) {
+      this.#checkVersion(resource, config, existing, { asGiven: true });
+      const applied = appliedTo(resource, existing, config, writer);
+      const object = applied === existing
+        ? existing
+        : this.#replace(resource, applied, address, { ...options, existing });
+      return { object, isNew: false };
+    }
+    if (subresource !== "") throw notFound(resource, address.name);
+    const applied = appliedTo(resource, undefined, config, writer);
+    return { object: this.create(resource, applied, address.namespace, options), isNew: true };
   }
 
   /** Deletes an object, or marks it for deletion. */
@@ -210,7 +280,7 @@ export class ObjectRegistry {
     resource: ServedResource,
     object: JsonObject,
     existing: StoredObject,
-    options: WriteOptions & { readonly subresource?: string },
+    options: UpdateOptions,
   ): JsonObject {
     const isStatus = options.subresource === "status";
     const keepsStatus = resource.statusSubresource && !isStatus && !options.asGiven;

@@ -10,6 +10,7 @@ import type { ServedResource } from "./served_resources.ts";
 const JSON_PATCH = "application/json-patch+json";
 const MERGE_PATCH = "application/merge-patch+json";
 const STRATEGIC_PATCH = "application/strategic-merge-patch+json";
+const APPLY_PATCH = "application/apply-patch+yaml";
 
 /**
  * The change that a PATCH request makes to an object.
@@ -21,7 +22,7 @@ export function applyPatch(
   contentType: string,
   body: string,
 ): (existing: JsonObject) => JsonObject {
-  const mediaType = contentType.split(";")[0].trim().toLowerCase();
+  const mediaType = mediaTypeOf(contentType);
   const accepted = resource.isCustom ? [JSON_PATCH, MERGE_PATCH] : [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH];
   if (!accepted.includes(mediaType)) {
     if (resource.isCustom) throw unsupportedMediaType(accepted);
@@ -37,6 +38,15 @@ export function applyPatch(
   }
   const merge = mediaType === MERGE_PATCH ? mergePatch : strategicMergePatch;
   return (existing) => objectOrRefusal(merge(existing, patch));
+}
+
+/** Whether a PATCH request is a server-side apply. */
+export function isApply(contentType: string): boolean {
+  return mediaTypeOf(contentType) === APPLY_PATCH;
+}
+
+function mediaTypeOf(contentType: string): string {
+  return contentType.split(";")[0].trim().toLowerCase();
 }
 
 function decodePatch(body: string): unknown {
@@ -63,8 +73,8 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
   return Object.fromEntries(result); // keeps a field named __proto__ a field
 }
 
-// The fields that identify the items of a list, by the struct tags of the built-in types.
-const MERGE_KEYS: ReadonlyMap<string, readonly string[]> = new Map([
+/** The fields that identify the items of a list, by the struct tags of the built-in types. */
+export const MERGE_KEYS: ReadonlyMap<string, readonly string[]> = new Map([
   ["addresses", ["type"]],
   ["conditions", ["type"]],
   ["containers", ["name"]],

@@ -71,22 +71,6 @@ describe("Manager.run", () => {
     );
   });
 
-  it("does not reconcile before the cache has what the last reconcile wrote", async () => {
-    await using rig = startRig(widgetController);
-    const { server, until, writes } = rig;
-    server.create(WIDGETS, widget("a", "red"));
-    await until(() => rig.manager.pending === 0 && writes().length === 2);
-    // From here on the watch of ConfigMaps brings nothing for a while.
-    server.delete("v1/configmaps", "shop/widget-a");
-    await until(() => writes().length === 3);
-    await until(() => server.get("v1/configmaps", "shop/widget-a") !== undefined);
-    for (let i = 0; i < 5; i++) {
-      server.patch(WIDGETS, "shop/a", { metadata: { labels: { touched: String(i) } } });
-      await rig.clock.advance(1_000);
-    }
-    assert.equal(writes().filter((write) => write === "POST /api/v1/namespaces/shop/configmaps").length, 2);
-  });
-
   it("tries again soon after a conflict, without an error", async () => {
     await using rig = startRig(widgetController);
     rig.server.intercept(answerStatus(409), { match: ({ method }) => method === "PATCH", times: 3 });

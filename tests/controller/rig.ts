@@ -8,6 +8,7 @@ import {
   type ManagerOptions,
   ownedBy,
 } from "@listwatch/cache/controller";
+import type { FetchFunction } from "@listwatch/cache/client";
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 
@@ -46,11 +47,10 @@ export function widgetController(cluster: Cluster): ControllerDefinition {
     when: "generationOrMetadata",
     async reconcile(object, { configMaps }) {
       const color = object.spec?.color ?? "none";
-      await configMaps.createOrUpdate(configMapName(object), (present) => ({
-        ...present,
-        metadata: { ...present.metadata, ...ownedBy(object) },
+      await configMaps.apply({
+        metadata: { name: configMapName(object), ...ownedBy(object) },
         data: { color },
-      }));
+      });
       return { status: { ready: true, color } };
     },
   });
@@ -70,19 +70,58 @@ export interface Rig extends AsyncDisposable {
   writes(): string[];
 }
 
-export function newCluster1(server: InMemoryApiServer, clock: FakeClock): Cluster {
-  return newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
+/** Watches of a server whose events can be held back, as by a slow API server. */
+export class SlowWatches {
+  readonly #server: InMemoryApiServer;
+  readonly #match: (path: string) => boolean;
+  #waiting: (() => void)[] | undefined;
+
+  constructor(server: InMemoryApiServer, match: (path: string) => boolean) {
+    this.#server = server;
+    this.#match = match;
+  }
+
+  readonly fetch: FetchFunction = async (url, init) => {
+    const response = await this.#server.fetch(url, init);
+    const { pathname, searchParams } = new URL(url);
+    if (!searchParams.has("watch") || !this.#match(pathname) || response.body === null) return response;
+    const held = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+      transform: async (chunk, controller) => {
+        if (this.#waiting !== undefined) await new Promise<void>((go) => this.#waiting!.push(go));
+        controller.enqueue(chunk);
+      },
+    });
+    response.body.pipeTo(held.writable).catch(() => {});
+    return new Response(held.readable, response);
+  };
+
+  /** From now on no event arrives. */
+  hold(): void {
+    this.#waiting ??= [];
+  }
+
+  /** Everything arrives. */
+  release(): void {
+    const waiting = this.#waiting ?? [];
+    this.#waiting = undefined;
+    for (const go of waiting) go();
+  }
 }
 
 /** Starts a manager. */
 export function startRig(
   define: (cluster: Cluster) => ControllerDefinition | readonly ControllerDefinition[],
   options: Partial<ManagerOptions> = {},
-  shared: { readonly server?: InMemoryApiServer; readonly clock?: FakeClock } = {},
+  shared: {
+    readonly server?: InMemoryApiServer;
+    readonly clock?: FakeClock;
+    readonly fetch?: (server: InMemoryApiServer) => FetchFunction;
+  } = {},
 ): Rig {
   const clock = shared.clock ?? new FakeClock(Date.UTC(2026, 0, 1));
   const server = shared.server ?? new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
-  const cluster = newCluster1(server, clock);
+  const fetch = shared.fetch?.(server) ?? server.fetch;
+  const cluster = newCluster({ server: "http://in-memory", fetch, clock });
   const lines: string[] = [];
   const log = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
   const logger = { debug: () => {}, info: log("info"), warn: log("warn"), error: log("error") };

@@ -154,7 +154,7 @@ it("applyPatch refuses every other media type with 415", () =>
     server.create("v1/pods", pod("p"));
     const { status } = await server.fetch(`http://in-memory${POD}`, {
       method: "PATCH",
-      headers: { "Content-Type": "application/apply-patch+yaml" },
+      headers: { "Content-Type": "application/yaml" },
       body: "spec: {}",
     });
     assert.equal(status, 415);

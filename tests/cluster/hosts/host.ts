@@ -9,7 +9,7 @@ import type { Cluster } from "@listwatch/cache";
 import type { VersionInfo } from "@listwatch/cache/hono";
 import { buildProgram } from "../../../scripts/lib/bundle.ts";
 import { ROOT } from "../../../scripts/lib/gate.ts";
-import { startLineProcess } from "../../../scripts/lib/line_process.ts";
+import { type LineProcess, startLineProcess } from "../../../scripts/lib/line_process.ts";
 import { installTools, type Tools } from "../../../scripts/lib/tools.ts";
 import type { TestCluster } from "../../../scripts/lib/cluster.ts";
 import { readDefinitions } from "../../../src/cli/cluster/definitions.ts";
@@ -89,13 +89,7 @@ export async function startServe(
     tlsCert: join(fixtures, "server.crt"),
     tlsKey: join(fixtures, "server.key"),
   };
-  const [program, ...args] = await commandLine(runtime, "serve_command");
-  const running = await startLineProcess(program, {
-    args: [...args, JSON.stringify(options)],
-    cwd: runtime === "deno" ? ROOT : join(ROOT, "tests/runtimes"),
-    newEndError: ({ code }, lastErrors) =>
-      new Error(`serve on ${runtime} ended with code ${code}:\n${lastErrors.join("\n")}`),
-  });
+  const running = await startProgram(runtime, "serve_command", options);
   const kubeconfigPath = await Deno.makeTempFile({ prefix: "listwatch-served-", suffix: ".json" });
   const name = "served";
   const kubeconfig = {
@@ -116,6 +110,25 @@ export async function startServe(
       await Deno.remove(kubeconfigPath);
     },
   };
+}
+
+/**
+ * Starts a program of this folder, with its options as JSON. Resolves when it has printed its first line.
+ *
+ * @throws {Error} It ended instead; the message has its last lines.
+ */
+export async function startProgram(
+  runtime: "deno" | "node" | "bun",
+  app: "serve_command" | "controller",
+  options: object,
+): Promise<LineProcess> {
+  const [program, ...args] = await commandLine(runtime, app);
+  return await startLineProcess(program, {
+    args: [...args, JSON.stringify(options)],
+    cwd: runtime === "deno" ? ROOT : join(ROOT, "tests/runtimes"),
+    newEndError: ({ code }, lastErrors) =>
+      new Error(`${app} on ${runtime} ended with code ${code}:\n${lastErrors.join("\n")}`),
+  });
 }
 
 /** The token of a new ServiceAccount that may do everything. */
@@ -198,7 +211,7 @@ const bundles = new Map<string, Promise<string>>();
 
 async function commandLine(
   runtime: Runtime,
-  app: "serve_app" | "serve_command" = "serve_app",
+  app: "serve_app" | "serve_command" | "controller" = "serve_app",
 ): Promise<string[]> {
   if (runtime === "deno") {
     return [Deno.execPath(), "run", "-A", "--no-check", join(ROOT, HOSTS, `${app}.ts`)];

@@ -1,0 +1,172 @@
+import type { Cluster, KubernetesObject } from "@listwatch/cache";
+import { type ControllerDefinition, defineController, ownedBy } from "@listwatch/cache/controller";
+import { answerStatus, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type Rig, SlowWatches, startRig, type Widget, widget, WIDGET_RESOURCE, WIDGETS } from "./rig.ts";
+
+/** Makes a Secret with a name that the server chooses, unless the Widget has one; as many controllers do. */
+function tokens(cluster: Cluster): ControllerDefinition {
+  return defineController({
+    name: "tokens",
+    for: cluster.resource<Widget>(WIDGETS),
+    owns: { secrets: cluster.resource("v1/secrets") },
+    async reconcile(object, { secrets }) {
+      if ((await secrets.owned()).length > 0) return;
+      await secrets.create({ metadata: { generateName: "token-", ...ownedBy(object) } });
+    },
+  });
+}
+
+interface SlowRig {
+  readonly rig: Rig;
+  readonly watches: SlowWatches;
+  count(): number;
+  touch(value: string): void;
+}
+
+/** A rig whose watch of Secrets can be held back, with one Widget that has a Secret. */
+async function startSlow(define = tokens): Promise<SlowRig> {
+  const clock = new FakeClock(Date.UTC(2026, 0, 1));
+  const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
+  const watches = new SlowWatches(server, (path) => path.endsWith("/secrets"));
+  const rig = startRig(define, {}, { server, clock, fetch: () => watches.fetch });
+  await rig.until(() => rig.manager.status().isLeading);
+  return {
+    rig,
+    watches,
+    count: () => server.list("v1/secrets").items.length,
+    touch: (value) => void server.patch(WIDGETS, "shop/a", { metadata: { labels: { value } } }),
+  };
+}
+
+describe("CachedClient: the reads of a reconcile", () => {
+  it("are never older than what the last reconcile of the key created", async () => {
+    const { rig, watches, count, touch } = await startSlow();
+    await using _ = rig;
+    watches.hold();
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => count() === 1);
+    for (let i = 0; i < 10; i++) {
+      touch(String(i));
+      await rig.clock.advance(400);
+    }
+    assert.equal(count(), 1);
+    watches.release();
+    await rig.until(() => rig.manager.pending === 0);
+    assert.equal(count(), 1);
+  });
+
+  it("go to the server when the cache does not catch up", async () => {
+    const { rig, watches, count, touch } = await startSlow();
+    await using _ = rig;
+    watches.hold();
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => count() === 1);
+    const lists = () =>
+      rig.server.requests.filter(({ path, query }) => path.endsWith("/secrets") && query.limit === "500");
+    const before = lists().length;
+    touch("1");
+    await rig.until(() => lists().length > before, 10_000);
+    await rig.until(() => rig.manager.pending === 0);
+    assert.equal(count(), 1);
+    watches.release();
+  });
+
+  it("wait for nothing but the key's own writes", async () => {
+    const { rig, watches, count } = await startSlow();
+    await using _ = rig;
+    watches.hold();
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => count() === 1);
+    rig.server.create(WIDGETS, widget("b", "red"));
+    await rig.until(() => count() === 2, 1_000);
+    watches.release();
+  });
+
+  it("do not act on a write whose answer was lost before they know whether it was made", async () => {
+    const { rig, watches, count } = await startSlow();
+    await using _ = rig;
+    watches.hold();
+    rig.server.intercept(async (request, next) => {
+      await next(request);
+      throw new TypeError("the connection broke");
+    }, { match: ({ method, path }) => method === "POST" && path.endsWith("/secrets"), times: 1 });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => count() === 1);
+    await rig.clock.advance(4_000);
+    assert.equal(count(), 1);
+    watches.release();
+    await rig.until(() => rig.manager.pending === 0);
+    assert.equal(count(), 1);
+  });
+
+  it("see a delete, of an object that is there again as of one that is not", async () => {
+    let made = 0;
+    const replacing = (cluster: Cluster) =>
+      defineController({
+        name: "replacing",
+        for: cluster.resource<Widget>(WIDGETS),
+        owns: { secrets: cluster.resource<KubernetesObject>("v1/secrets") },
+        async reconcile(object, { secrets }) {
+          const wanted = object.metadata?.labels?.value ?? "";
+          const [secret] = await secrets.owned();
+          if (secret?.metadata?.labels?.value === wanted) return;
+          if (secret !== undefined) await secrets.delete(secret.metadata!.name!);
+          assert.deepEqual(await secrets.owned(), []);
+          made++;
+          await secrets.create({
+            metadata: { name: "token", labels: { value: wanted }, ...ownedBy(object) },
+          });
+        },
+      });
+    const { rig, watches, count, touch } = await startSlow(replacing);
+    await using _ = rig;
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => count() === 1);
+    watches.hold();
+    touch("1");
+    await rig.until(() => count() === 0);
+    await rig.clock.advance(1_000);
+    watches.release();
+    await rig.until(() => count() === 1 && rig.manager.pending === 0);
+    assert.equal(made, 2);
+    assert.deepEqual(rig.lines.filter((line) => !line.startsWith("info")), []);
+  });
+
+  it("are those of a new leader only when its caches have all that the old one wrote", async () => {
+    const clock = new FakeClock(Date.UTC(2026, 0, 1));
+    const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
+    const watches = new SlowWatches(server, (path) => path.endsWith("/secrets"));
+    const leader = { lease: "tokens" };
+    await using first = startRig(tokens, { leader: { ...leader, identity: "first" } }, { server, clock });
+    await first.until(() => first.manager.status().isLeading);
+    await using second = startRig(tokens, { leader: { ...leader, identity: "second" } }, {
+      server,
+      clock,
+      fetch: () => watches.fetch,
+    });
+    await second.until(() => second.manager.status().hasSynced);
+    watches.hold();
+    server.create(WIDGETS, widget("a", "red"));
+    await first.until(() => server.list("v1/secrets").items.length === 1);
+    const stopped = first.manager.stop();
+    await clock.advance(5_000);
+    await stopped;
+    assert.equal(second.manager.status().isLeading, false);
+    assert.equal(server.list("v1/secrets").items.length, 1);
+    watches.release();
+    await second.until(() => second.manager.status().isLeading);
+    await second.until(() => second.manager.pending === 0);
+    assert.equal(server.list("v1/secrets").items.length, 1);
+    server.close();
+  });
+
+  it("come after a failed write that the server refused, at once", async () => {
+    const { rig, count } = await startSlow();
+    await using _ = rig;
+    rig.server.intercept(answerStatus(403), { match: ({ method }) => method === "POST", times: 1 });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => count() === 1, 1_000);
+  });
+});
