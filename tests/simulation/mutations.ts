@@ -618,8 +618,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "snapshot: the version is saved ahead of the content",
     file: KEEPER,
-    find: "      resourceVersion,\n      savedAtMs: controller",
-    replace: "      resourceVersion: String(Number(resourceVersion) + 1),\n      savedAtMs: controller",
+    find: "      resourceVersion,\n      ...(this.#watchedVersion",
+    replace: "      resourceVersion: String(Number(resourceVersion) + 1),\n      ...(this.#watchedVersion",
   },
   {
     name: "snapshot: deletes are not saved",

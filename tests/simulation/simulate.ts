@@ -39,8 +39,8 @@ export interface SimulateOptions {
 
 /** After faults stop, the store must equal the server within so long: a bookmark may have to move it. */
 const CONVERGENCE_MS = 65_000;
-/** What a slow handler may have left to do after that. */
-const HANDLERS_MS = 60_000;
+/** What a slow handler may have left to do after that: hundreds of notifications, of a third of a second each. */
+const HANDLERS_MS = 180_000;
 /** No list, or watch that is not open yet, may wait for a response longer than this. */
 const LIST_LIMIT_MS = 91_000;
 const OPEN_LIMIT_MS = 31_000;

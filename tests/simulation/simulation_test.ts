@@ -30,6 +30,7 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 810276249 },
   { seed: 297571102 },
   { seed: 297572208 },
+  { seed: 913967219 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {
