@@ -17,7 +17,7 @@ import type { ReadApiState } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
 import { forwardRoute, readRoute } from "./resource_handler.ts";
 import { formatOf } from "./request/requested_read.ts";
-import { documentResponse, GUARD_HEADERS, malformedPath, pageNotFound } from "./send/responses.ts";
+import { documentAnswer, GUARD_HEADERS, malformedPath, pageNotFound } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
 
 // No path of a Kubernetes API comes near: names have 253 characters at most.
@@ -59,7 +59,9 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
     // Not for the hooks, which know no creates.
     return { access: "API server", path: own!, isWatch: false, answer: () => noReviews(path) };
   }
-  return path === undefined ? documentRoute(c, state, { pathname, segments }) : otherRoute(c, path, target);
+  return path === undefined
+    ? documentRoute(c, state, { pathname, segments, reader })
+    : otherRoute(c, path, target);
 }
 
 /**
@@ -140,7 +142,11 @@ function notAllowed(c: Context, path: ResourcePath, target: Described): Status {
 function documentRoute(
   c: Context,
   state: ReadApiState,
-  { pathname, segments }: { readonly pathname: string; readonly segments: readonly string[] },
+  { pathname, segments, reader }: {
+    readonly pathname: string;
+    readonly segments: readonly string[];
+    readonly reader: Reader;
+  },
 ): Route {
   const path = segments.length === 0 ? pathname : `/${segments.join("/")}`;
   return {
@@ -150,7 +156,8 @@ function documentRoute(
       const refused = refusedTimeout(new URL(c.req.url).searchParams);
       if (refused !== undefined) return refused;
       const mount = pathname.slice(0, -unmounted(c, pathname).length);
-      const found = await state.openApi.answer(c, path, mount) ?? await discovery(c, state, path);
+      const found = await state.openApi.answer(c, path, { mount, reader }) ??
+        await discovery(c, state, { path, reader });
       // A group of custom resources that is not known has no handler that would answer with a Status.
       const isOther = segments[0] === "apis" && !isBuiltinGroup(segments[1] ?? "");
       return found ?? (isOther ? pageNotFound() : unknownPath());
@@ -158,7 +165,11 @@ function documentRoute(
   };
 }
 
-async function discovery(c: Context, { resources }: ReadApiState, path: string): Promise<Answer | undefined> {
+async function discovery(
+  c: Context,
+  { resources }: ReadApiState,
+  { path, reader }: { readonly path: string; readonly reader: Reader },
+): Promise<Answer | undefined> {
   const found = answerDiscovery(resources, {
     method: c.req.raw.method,
     path,
@@ -173,7 +184,7 @@ async function discovery(c: Context, { resources }: ReadApiState, path: string):
   const headers = { ...found.headers, ...GUARD_HEADERS };
   if (found.document === null) return new Response(null, { status, headers });
   const typed = { ...headers, "Content-Type": mediaType + parameters };
-  return await documentResponse(found.document, formatOf(c, found), { status, headers: typed });
+  return await documentAnswer(reader, found.document, formatOf(c, found), { status, headers: typed });
 }
 
 /** The path below the one that the app is mounted at. */

@@ -24,7 +24,7 @@ import type { Reader } from "./request/readers.ts";
 import { forwardRoute, readRoute } from "./resource_handler.ts";
 import { incomplete, notSynced } from "./content/content.ts";
 import { formatOf } from "./request/requested_read.ts";
-import { documentResponse } from "./send/responses.ts";
+import { documentAnswer } from "./send/responses.ts";
 import type { Answer, Route } from "./route.ts";
 
 /** The `apiVersion` of answers about indices. */
@@ -54,7 +54,7 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
     return readRoute(c, { state, target, path, reader, under: { index, value } });
   }
   const answer = () => {
-    if (!isWrong) return answerIndex(c, target, { index, namespace, pacer: state.pacer });
+    if (!isWrong) return answerIndex(c, target, { index, namespace, pacer: state.pacer, reader });
     const why = `${formatGroupResource(resource)} are not in namespaces: leave namespace out`;
     return newStatus(400, "BadRequest", why, resourceDetails(resource));
   };
@@ -65,10 +65,11 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
 async function answerIndex(
   c: Context,
   target: ServedResource,
-  { index, namespace, pacer }: {
+  { index, namespace, pacer, reader }: {
     readonly index: string | undefined;
     readonly namespace: string;
     readonly pacer: Pacer;
+    readonly reader: Reader;
   },
 ): Promise<Answer> {
   const { resource, content } = target;
@@ -77,11 +78,12 @@ async function answerIndex(
   if (missing === undefined) return notSynced(resource);
   if (missing.length > 0) return incomplete(resource, missing);
   if (index === undefined) {
-    return await listed(c, target, "IndexList", { items: indexNames(content).map((name) => ({ name })) });
+    const items = indexNames(content).map((name) => ({ name }));
+    return await listed(c, target, { kind: "IndexList", reader, items });
   }
   const page = pageOf(c);
   if (isStatus(page)) return page;
-  return await valuesOf(c, target, { ...page, index, namespace, pacer });
+  return await valuesOf(c, target, { ...page, index, namespace, pacer, reader });
 }
 
 interface Described {
@@ -135,9 +137,10 @@ async function valuesOf(
     readonly limit: number;
     readonly after: string | undefined;
     readonly pacer: Pacer;
+    readonly reader: Reader;
   },
-): Promise<Response> {
-  const { index, namespace, limit, after, pacer } = page;
+): Promise<Answer> {
+  const { index, namespace, limit, after, pacer, reader } = page;
   const indexer = target.content.states.indexer!;
   const counts = indexer.indexValueCounts(index);
   const values = Array.from(counts.keys()).sort();
@@ -152,7 +155,9 @@ async function valuesOf(
     if (count > 0) items.push({ value: values[i], count });
   }
   const isLast = i >= values.length;
-  return await listed(c, target, "IndexValueList", {
+  return await listed(c, target, {
+    kind: "IndexValueList",
+    reader,
     index,
     ...(namespace !== "" && { namespace }),
     ...(!isLast && { continue: toBase64(values[i - 1]) }),
@@ -176,14 +181,17 @@ function countIn(
 function listed(
   c: Context,
   { resource, content }: ServedResource,
-  kind: "IndexList" | "IndexValueList",
-  of:
-    & { readonly continue?: string; readonly remainingItemCount?: number; readonly items: readonly unknown[] }
-    & Readonly<
-      Record<string, unknown>
-    >,
-): Promise<Response> {
-  const { continue: next, remainingItemCount, ...rest } = of;
+  of: {
+    readonly kind: "IndexList" | "IndexValueList";
+    readonly reader: Reader;
+    readonly continue?: string;
+    readonly remainingItemCount?: number;
+    readonly items: readonly unknown[];
+    readonly index?: string;
+    readonly namespace?: string;
+  },
+): Promise<Answer> {
+  const { kind, reader, continue: next, remainingItemCount, ...rest } = of;
   const metadata = { resourceVersion: content.log.resourceVersion, continue: next, remainingItemCount };
   const document = {
     kind,
@@ -192,7 +200,7 @@ function listed(
     resource: formatGroupResource(resource),
     ...rest,
   };
-  return documentResponse(document, formatOf(c, { mediaType: "application/json", pretty: false }));
+  return documentAnswer(reader, document, formatOf(c, { mediaType: "application/json", pretty: false }));
 }
 
 function pageOf(c: Context): { readonly limit: number; readonly after: string | undefined } | Status {

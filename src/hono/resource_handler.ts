@@ -20,7 +20,7 @@ import type { ReadApiState, ServedResource } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
 import { nameProblem } from "./request/refusals.ts";
 import { answerForwarded, type ForwardRequest } from "./upstream/forward.ts";
-import { documentResponse, refusalResponse, warningHeader } from "./send/responses.ts";
+import { documentAnswer, refusalResponse, warningHeader } from "./send/responses.ts";
 import { indexedFields } from "./content/selection.ts";
 import { answerList, type ListAnswerRequest } from "./send/list.ts";
 import { answerObject } from "./send/object.ts";
@@ -224,7 +224,7 @@ async function answerGet(
   if (path.subresource === "scale") {
     const scale = scaleOf(target.resource, target.content.holding.peek(held));
     if (isStatus(scale) || isStatus(view)) return isStatus(scale) ? scale : view as Status;
-    return await documentResponse(view.one(scale), form);
+    return await documentAnswer(reader, view.one(scale), form);
   }
   return isStatus(view) ? view : await answerObject(target.content, held, { form, view, key, tags, reader });
 }

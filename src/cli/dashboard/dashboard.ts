@@ -8,6 +8,7 @@ import type { Reader } from "../../hono/request/readers.ts";
 import { tooManyRequests } from "../../hono/request/refusals.ts";
 import type { Answer } from "../../hono/route.ts";
 import { EVENT_STREAM_TYPE } from "../../hono/send/event_stream.ts";
+import { textAnswer } from "../../hono/send/responses.ts";
 import { watchResponse } from "../../hono/send/watch_answer.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
@@ -119,21 +120,28 @@ export function dashboardRoutes(state: ReadApiState, options: DashboardRoutesOpt
       return response.status < 400 ? response : await refusal(c, response);
     });
   };
-  get("/", ({ c }) => {
+  get("/", ({ c, reader }) => {
     // Programs receive the list of paths, as from an API server.
-    if (!wantsPage(c)) return Response.json({ paths }, { headers: { Vary: "Accept" } });
-    const page = secured(renderPage(dashboard.stream.message()), "text/html; charset=utf-8");
-    page.headers.set("Vary", "Accept");
-    return page;
+    if (!wantsPage(c)) {
+      const headers = { "Content-Type": "application/json", Vary: "Accept" };
+      return textAnswer(reader, JSON.stringify({ paths }), { headers });
+    }
+    const page = renderPage(dashboard.stream.message());
+    return secured(reader, page, "text/html; charset=utf-8", { Vary: "Accept" });
   });
-  get(`${DASHBOARD_PATH}/style.css`, () => secured(STYLE, "text/css; charset=utf-8"));
-  get(`${DASHBOARD_PATH}/script.js`, () => secured(SCRIPT, "text/javascript; charset=utf-8"));
-  get(`${DASHBOARD_PATH}/search`, async ({ c, permission: { user } }) => {
+  get(`${DASHBOARD_PATH}/style.css`, ({ reader }) => secured(reader, STYLE, "text/css; charset=utf-8"));
+  get(
+    `${DASHBOARD_PATH}/script.js`,
+    ({ reader }) => secured(reader, SCRIPT, "text/javascript; charset=utf-8"),
+  );
+  get(`${DASHBOARD_PATH}/search`, async ({ c, permission: { user }, reader }) => {
     const { signal } = c.req.raw;
     const client = settings.clientOf(c, user);
     const query = c.req.query("q") ?? "";
     const found = await dashboard.search.find(query, { client, pacer: state.pacer, signal });
-    return found === undefined ? tooManyRequests() : secured(JSON.stringify(found), "application/json");
+    return found === undefined
+      ? tooManyRequests()
+      : secured(reader, JSON.stringify(found), "application/json");
   });
   get(`${DASHBOARD_PATH}/events`, ({ permission, reader }) => {
     const limits = { limitMs: settings.watchLimitMs(), recheckMs: settings.watchRecheckMs };
@@ -199,9 +207,14 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "Cross-Origin-Resource-Policy": "same-origin",
 };
 
-function secured(body: string, type: string): Response {
-  return new Response(body, {
-    headers: { ...SECURITY_HEADERS, "Content-Type": type, "Cache-Control": "no-store" },
+function secured(
+  reader: Reader,
+  body: string,
+  type: string,
+  headers: Readonly<Record<string, string>> = {},
+): Answer {
+  return textAnswer(reader, body, {
+    headers: { ...SECURITY_HEADERS, "Content-Type": type, "Cache-Control": "no-store", ...headers },
   });
 }
 

@@ -1,9 +1,18 @@
 /** Sends the state of the page as server-sent events. */
 
 import type { Permission, UserInfo } from "../../hono/request/gate.ts";
-import type { OpenWatch, Reader, Readers } from "../../hono/request/readers.ts";
+import {
+  newSpentError,
+  newStalledError,
+  type OpenWatch,
+  type Reader,
+  type Readers,
+} from "../../hono/request/readers.ts";
+import { Outlet, type OutletUser } from "../../hono/send/outlet.ts";
 import { type Mortal, WatchLife } from "../../hono/send/watch_life.ts";
+import { encodeUtf8 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
+import type { PushedBody } from "../../util/serving.ts";
 import type { ChangeFeed } from "./change_feed.ts";
 import type { DashboardMessage, DashboardState } from "./dashboard_message.ts";
 
@@ -32,8 +41,8 @@ export interface PageWatch {
 }
 
 /** The stream of one page: a watch, as far as readers and their permissions are concerned. */
-class Page implements OpenWatch, Mortal {
-  readonly controller: ReadableStreamDefaultController<Uint8Array>;
+class Page implements OpenWatch, Mortal, OutletUser {
+  readonly #outlet: Outlet;
   readonly #life: WatchLife;
   readonly #watch: PageWatch;
   readonly #onClose: (page: Page) => void;
@@ -46,17 +55,37 @@ class Page implements OpenWatch, Mortal {
   #isOpen = true;
 
   constructor(
-    controller: ReadableStreamDefaultController<Uint8Array>,
     watch: PageWatch,
     { clock, onClose }: { readonly clock: Clock; readonly onClose: (page: Page) => void },
   ) {
-    this.controller = controller;
+    this.#outlet = new Outlet(this);
     this.readMs = monotonicNow(clock);
     this.#watch = watch;
     this.#onClose = onClose;
     this.#life = new WatchLife(this, { ...watch, clock });
     watch.reader.keep();
+    watch.reader.onSpent = () => this.disconnect(newSpentError("page"));
     watch.readers.watches.add(this);
+  }
+
+  /** What is sent, as a stream; to be taken once. */
+  takeBody(): PushedBody {
+    return this.#outlet.takeBody();
+  }
+
+  /** Whether it has read what was sent. */
+  get hasRead(): boolean {
+    return this.#outlet.queuedBytes === 0;
+  }
+
+  send(text: string): void {
+    if (this.#isOpen) this.#outlet.write(encodeUtf8(text));
+  }
+
+  onQueued(bytes: number): void {
+    const { reader } = this.#watch;
+    if (bytes < 0) reader.give(-bytes);
+    else if (!reader.take(bytes)) this.disconnect(newSpentError("page"));
   }
 
   get user(): UserInfo | undefined {
@@ -75,11 +104,18 @@ class Page implements OpenWatch, Mortal {
   }
 
   stop(): void {
-    if (this.#isOpen) this.controller.close();
-    this.gone();
+    if (this.#isOpen) this.#outlet.close();
+    this.onGone();
   }
 
-  gone(): void {
+  /** Breaks it off; what waits is dropped. */
+  disconnect(reason: Error): void {
+    if (!this.#isOpen) return;
+    this.onGone();
+    this.#outlet.error(reason);
+  }
+
+  onGone(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#life.close();
@@ -97,7 +133,6 @@ class Page implements OpenWatch, Mortal {
 export class StateStream {
   readonly #options: StateStreamOptions;
   readonly #pages = new Set<Page>();
-  readonly #encoder = new TextEncoder();
   #timer: TimerHandle | undefined;
   #isDirty = true;
   #sentMs = 0;
@@ -120,19 +155,15 @@ export class StateStream {
   }
 
   /** Opens the stream of one page, with its first message. It ends as the watches of its reader do. */
-  open(watch: PageWatch): ReadableStream<Uint8Array> {
+  open(watch: PageWatch): PushedBody {
     const { clock } = this.#options;
-    let page: Page | undefined;
-    return new ReadableStream<Uint8Array>({
-      start: (controller) => {
-        page = new Page(controller, watch, { clock, onClose: (page) => this.#forget(page) });
-        this.#pages.add(page);
-        controller.enqueue(this.#encoder.encode("retry: 1000\n\n"));
-        this.#send(page, this.#state());
-        this.#timer ??= clock.setTimeout(() => this.#tick(), TICK_MS);
-      },
-      cancel: () => page?.gone(),
-    }, { highWaterMark: 4 });
+    const page = new Page(watch, { clock, onClose: (page) => this.#forget(page) });
+    const body = page.takeBody();
+    this.#pages.add(page);
+    this.#timer ??= clock.setTimeout(() => this.#tick(), TICK_MS);
+    page.send("retry: 1000\n\n");
+    this.#send(page, this.#state());
+    return body;
   }
 
   #tick(): void {
@@ -150,13 +181,13 @@ export class StateStream {
         continue;
       }
       if (!isDue && !page.isBehind) continue;
-      page.isBehind = (page.controller.desiredSize ?? 0) <= 0;
+      page.isBehind = !page.hasRead;
       if (!page.isBehind) {
         page.readMs = nowMs;
         state ??= this.#state();
         this.#send(page, state);
       } else if (nowMs - page.readMs > STALLED_MS) {
-        page.stop();
+        page.disconnect(newStalledError("page", STALLED_MS));
       }
     }
   }
@@ -179,7 +210,7 @@ export class StateStream {
     const message: DashboardMessage = { ...state, changes: feed.since(page.seq) };
     page.seq = feed.lastSeq;
     // JSON.stringify makes no line ends, so it is one line of an event.
-    page.controller.enqueue(this.#encoder.encode(`data: ${JSON.stringify(message)}\n\n`));
+    page.send(`data: ${JSON.stringify(message)}\n\n`);
   }
 
   #forget(page: Page): void {

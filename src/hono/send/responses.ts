@@ -12,6 +12,8 @@ import type { EventLog } from "../content/event_log.ts";
 import type { ContentVersion } from "../content/states.ts";
 import { type KubernetesObject, metaOf } from "../../meta/object.ts";
 import type { Held } from "../../store/holding.ts";
+import type { Reader } from "../request/readers.ts";
+import { tooManyRequests } from "../request/refusals.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
 import { textHash } from "../../util/hash.ts";
 import { type ServedInformer, sourcesOf } from "../content/served_informer.ts";
@@ -49,10 +51,31 @@ export async function documentResponse(
   options: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> } = {},
 ): Promise<Response> {
   const { status = 200, headers } = options;
-  const text = format.mediaType === "application/yaml"
+  const text = await documentText(document, format);
+  return new Response(text, { status, headers: { ...OBJECT_HEADERS[format.mediaType], ...headers } });
+}
+
+async function documentText(document: unknown, format: Format): Promise<string> {
+  return format.mediaType === "application/yaml"
     ? (await loadYaml()).document(jsonText(document))
     : jsonText(document, format);
-  return new Response(text, { status, headers: { ...OBJECT_HEADERS[format.mediaType], ...headers } });
+}
+
+/** A document as an answer to a reader, for which its bytes are held until it is sent; 429 if all are spent. */
+export async function documentAnswer(
+  reader: Reader,
+  document: unknown,
+  format: Format,
+  options: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> } = {},
+): Promise<Response | Status> {
+  const { status = 200 } = options;
+  const headers = { ...OBJECT_HEADERS[format.mediaType], ...options.headers };
+  return textAnswer(reader, await documentText(document, format), { status, headers });
+}
+
+/** The same, of a text. It has at least as many bytes as characters. */
+export function textAnswer(reader: Reader, text: string, init: ResponseInit): Response | Status {
+  return reader.take(text.length) ? new Response(text, init) : tooManyRequests();
 }
 
 /**

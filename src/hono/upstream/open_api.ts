@@ -11,9 +11,10 @@ import { encodeUtf8, wholeBody } from "../../util/bytes.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { textHash } from "../../util/hash.ts";
-import { type Keeper, MOST_PIECE, type Readers } from "../request/readers.ts";
+import { type Keeper, MOST_PIECE, type Reader, type Readers } from "../request/readers.ts";
 import { GZIP_LEAST_BYTES, gzipBytes, gzipResponse } from "../send/gzip.ts";
-import { GUARD_HEADERS, VARY } from "../send/responses.ts";
+import { tooManyRequests } from "../request/refusals.ts";
+import { GUARD_HEADERS, textAnswer, VARY } from "../send/responses.ts";
 
 /**
  * Fetches an OpenAPI document of the API server, with the credentials of the cache. Returns the response
@@ -79,9 +80,13 @@ export class OpenApi implements Keeper {
    * The answer to a request for a path that begins with `/openapi/`; `undefined` if there is no such path.
    *
    * @param path The path below that of the app.
-   * @param mount The path of the app: empty, or `/cluster`.
+   * @param from The path of the app (`mount`): empty, or `/cluster`; and who reads.
    */
-  async answer(c: Context, path: string, mount: string): Promise<Response | Status | undefined> {
+  async answer(
+    c: Context,
+    path: string,
+    { mount, reader }: { readonly mount: string; readonly reader: Reader },
+  ): Promise<Response | Status | undefined> {
     const groupVersion = /^\/openapi\/v3\/(.+)$/.exec(path)?.[1];
     const isDocument = path === "/openapi/v2" || groupVersion !== undefined;
     if (!isDocument && path !== "/openapi/v3") return undefined;
@@ -101,14 +106,19 @@ export class OpenApi implements Keeper {
       const headers = { Location: `${mount}${path}?hash=${kept.tag}`, ...HEADERS };
       return new Response(null, { status: 301, headers });
     }
-    return await this.#respond(c, kept, { isFinal: hash === kept.tag, mount: isDocument ? "" : mount });
+    const isFinal = hash === kept.tag;
+    return await this.#respond(c, kept, { isFinal, mount: isDocument ? "" : mount, reader });
   }
 
   async #respond(
     c: Context,
     kept: Kept,
-    { isFinal, mount }: { readonly isFinal: boolean; readonly mount: string },
-  ): Promise<Response> {
+    { isFinal, mount, reader }: {
+      readonly isFinal: boolean;
+      readonly mount: string;
+      readonly reader: Reader;
+    },
+  ): Promise<Response | Status> {
     const expiresMs = this.#options.clock.now() + YEAR_MS;
     const headers = {
       ...HEADERS,
@@ -121,8 +131,11 @@ export class OpenApi implements Keeper {
     const typed = { ...headers, "Content-Type": "application/json" };
     if (mount !== "") {
       const text = new TextDecoder().decode(kept.bytes);
-      return new Response(text.replaceAll('"/openapi/v3/', `"${mount}/openapi/v3/`), { headers: typed });
+      const own = text.replaceAll('"/openapi/v3/', `"${mount}/openapi/v3/`);
+      return textAnswer(reader, own, { headers: typed });
     }
+    // It has one piece at a time.
+    if (!reader.take(Math.min(kept.bytes.length, MOST_PIECE))) return tooManyRequests();
     if (kept.bytes.length < GZIP_LEAST_BYTES || !prefersGzip(c.req.header("Accept-Encoding"))) {
       return new Response(piecesOf(kept.bytes), { headers: typed });
     }

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { silentLogger } from "@listwatch/cache";
+import type { ReadApiOptions } from "@listwatch/cache/hono";
+import { readApiOf } from "../../../src/hono/read_api.ts";
+import { newReadApiState } from "../../../src/hono/read_api_state.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { settle } from "../../../src/util/clock.ts";
+import { FakeInformer, object } from "../fake_informer.ts";
+
+const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+function newApi(options: Partial<ReadApiOptions> = {}) {
+  const deployment = object("shop/web", 3, { spec: { replicas: 1 } });
+  const informers = {
+    "v1/pods": FakeInformer.with([object("shop/web", 3)], 9, { byName: ({ metadata }) => [metadata!.name!] }),
+    "apps/v1/deployments": FakeInformer.with([deployment], 9),
+  };
+  const state = newReadApiState({
+    resources: Object.entries(informers).map(([resource, informer]) => ({ informer, resource })),
+    allowAnonymous: true,
+    clock: new FakeClock(),
+    logger: silentLogger,
+    openApi: () =>
+      Promise.resolve(Response.json({ paths: { "api/v1": { serverRelativeURL: "/openapi/v3/api/v1" } } })),
+    ...options,
+  });
+  const api = readApiOf(state);
+  /** A request of a client, whose answer is not sent before that promise settles. */
+  const request = (path: string, completed: Promise<void>, accept = "application/json") =>
+    api.request(path, { headers: { Accept: accept } }, { completed, remoteAddr: { hostname: "10.0.0.1" } });
+  return { state, request };
+}
+
+describe("readApi, while an answer is not sent yet,", () => {
+  const answers = [
+    ["/api", "application/json"],
+    ["/api/v1", "application/json"],
+    ["/apis", AGGREGATED],
+    ["/apis/apps/v1", "application/yaml"],
+    ["/indices/pods", "application/json"],
+    ["/indices/pods/byName", "application/json"],
+    ["/openapi/v3", "application/json"],
+    ["/apis/apps/v1/namespaces/shop/deployments/web/scale", "application/json"],
+    ["/api/v1/namespaces/shop/pods/web", "application/json"],
+    ["/api/v1/pods", "application/json"],
+  ] as const;
+
+  for (const [path, accept] of answers) {
+    it(`counts the bytes of ${path} for its reader`, async () => {
+      const { state, request } = newApi();
+      const { promise: sent, resolve: send } = Promise.withResolvers<void>();
+      const response = await request(path, sent, accept);
+      const text = await response.text();
+      assert.equal(response.status, 200, text);
+      assert.equal(state.readers.heldBytes, text.length);
+      send();
+      await settle();
+      assert.equal(state.readers.heldBytes, 0);
+    });
+
+    it(`refuses ${path} by 429 once all bytes are spent`, async () => {
+      const { request } = newApi({ maxReaderBytes: 5_000 });
+      const never = new Promise<void>(() => {});
+      const statuses = new Set<number>();
+      for (let i = 0; i < 100; i++) statuses.add((await request(path, never, accept)).status);
+      assert.deepEqual(statuses, new Set([200, 429]));
+    });
+  }
+});
