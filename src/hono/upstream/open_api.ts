@@ -80,7 +80,7 @@ export class OpenApi implements Keeper {
    * The answer to a request for a path that begins with `/openapi/`; `undefined` if there is no such path.
    *
    * @param path The path below that of the app.
-   * @param from The path of the app (`mount`): empty, or `/cluster`; and who reads.
+   * @param from The path of the app (`mount`): empty, or `/cluster`; and the reader.
    */
   async answer(
     c: Context,
