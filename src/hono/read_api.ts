@@ -210,8 +210,6 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
     let response = answer instanceof Response ? answer : await refusalResponse(c, answer);
     if (route?.access === "hooks" && route.target !== undefined) withCacheHeaders(response, route.target);
     const isJson = response.status === 200 && response.headers.get("Content-Type") === "application/json";
-    // Hono answers it as a GET, and leaves the body behind.
-    if (c.req.raw.method === "HEAD" && mayBeEndless(route)) response.body?.cancel().catch(() => {});
     if (upgradeWebSocket !== undefined && reader !== undefined && isJson) {
       const { clock, watchBufferBytes: bufferBytes, writeTimeoutMs } = settings;
       const options = { upgradeWebSocket, clock, bufferBytes, writeTimeoutMs, reader };

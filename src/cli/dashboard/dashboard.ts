@@ -114,7 +114,7 @@ export function dashboardRoutes(state: ReadApiState, options: DashboardRoutesOpt
       const response = await answerReader(c, state, (_c, _state, reader) => ({
         access: "hooks",
         asked,
-        isWatch,
+        isWatch: isWatch && !isHead(c),
         answer: (permission) => answer({ c, permission, reader }),
       }));
       return response.status < 400 ? response : await refusal(c, response);
@@ -143,12 +143,19 @@ export function dashboardRoutes(state: ReadApiState, options: DashboardRoutesOpt
       ? tooManyRequests()
       : secured(reader, JSON.stringify(found), "application/json");
   });
-  get(`${DASHBOARD_PATH}/events`, ({ permission, reader }) => {
+  get(`${DASHBOARD_PATH}/events`, ({ c, permission, reader }) => {
     const limits = { limitMs: settings.watchLimitMs(), recheckMs: settings.watchRecheckMs };
-    const body = dashboard.stream.open({ permission, reader, readers, ...limits });
+    const body = isHead(c)
+      ? new Blob([]).stream()
+      : dashboard.stream.open({ permission, reader, readers, ...limits });
     return withHeaders(watchResponse(body, EVENT_STREAM_TYPE), SECURITY_HEADERS);
   }, { isWatch: true });
   return app;
+}
+
+/** Whether there is no body to send. Hono answers it as a GET. */
+function isHead(c: Context): boolean {
+  return c.req.raw.method === "HEAD";
 }
 
 function wantsPage(c: Context): boolean {

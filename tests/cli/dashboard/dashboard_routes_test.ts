@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
+import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { newReadApiState } from "../../../src/hono/read_api_state.ts";
 import { Dashboard, dashboardRoutes } from "../../../src/cli/dashboard/dashboard.ts";
 import { settle } from "../../../src/util/clock.ts";
@@ -21,22 +22,22 @@ class Routes {
   readonly state;
   readonly #app;
 
-  constructor(maxReaderBytes: number) {
+  constructor(limits: Pick<ReadApiOptions, "maxReaderBytes" | "maxWatches">) {
     const { clock } = this;
     this.state = newReadApiState({
       resources: this.#reflection.resources,
       allowAnonymous: true,
       clock,
       logger: silentLogger,
-      maxReaderBytes,
+      ...limits,
       signal: this.#stop.signal,
     });
     const asked = [{ verb: "get", path: "/" }] as never;
     this.#app = dashboardRoutes(this.state, { dashboard: this.#dashboard, asked, paths: ["/api"] });
   }
 
-  static async synced(maxReaderBytes = 100_000_000): Promise<Routes> {
-    const routes = new Routes(maxReaderBytes);
+  static async synced(maxReaderBytes = 100_000_000, maxWatches = 100): Promise<Routes> {
+    const routes = new Routes({ maxReaderBytes, maxWatches });
     routes.#reflection.server.create("v1/pods", podOn("web-1", "shop", "n1", true));
     await routes.#reflection.sync();
     return routes;
@@ -111,18 +112,23 @@ describe("dashboardRoutes", () => {
     assert.equal(readers.heldBytes, 0);
   });
 
-  it("leave nothing of a HEAD of the stream, which has no body", async () => {
-    await using routes = await Routes.synced();
-    const response = await routes.request("/dashboard/events", { method: "HEAD" });
-    assert.equal(response.status, 200);
-    assert.equal(response.headers.get("Content-Type"), "text/event-stream; charset=utf-8");
-    assert.equal(await response.text(), "");
+  it("open no stream for a HEAD, which is no watch, and say what a GET would", async () => {
+    await using routes = await Routes.synced(100_000_000, 1);
     const { readers } = routes.state;
-    assert.deepEqual([readers.count, readers.watches.size, readers.heldBytes, routes.stream.size], [
-      0,
-      0,
-      0,
-      0,
-    ]);
+    const page = await routes.request("/dashboard/events");
+    assert.equal((await routes.request("/dashboard/events")).status, 429);
+    const pages = readers.heldBytes;
+    const { promise: sent, resolve: send } = Promise.withResolvers<void>();
+    const response = await routes.request("/dashboard/events", { method: "HEAD" }, sent);
+    assert.equal(response.status, 200);
+    const typesOf = ({ headers }: Response) => [headers.get("Content-Type"), headers.get("Cache-Control")];
+    assert.deepEqual(typesOf(response), typesOf(page));
+    assert.equal(await response.text(), "");
+    // The request itself is one until its answer is sent.
+    assert.deepEqual([readers.count, readers.watches.size, routes.stream.size], [2, 1, 1]);
+    assert.equal(readers.heldBytes, pages);
+    send();
+    await page.body!.cancel();
+    assert.deepEqual([readers.watches.size, readers.heldBytes], [0, 0]);
   });
 });

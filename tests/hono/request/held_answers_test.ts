@@ -1,14 +1,18 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { Hono } from "hono";
 import { silentLogger } from "@listwatch/cache";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { readApiOf } from "../../../src/hono/read_api.ts";
 import { newReadApiState } from "../../../src/hono/read_api_state.ts";
+import { MOST_PIECE } from "../../../src/hono/request/readers.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 
 const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const INDEX = { paths: { "api/v1": { serverRelativeURL: "/openapi/v3/api/v1" } } };
+const DOCUMENT = { info: { description: "random ".repeat(50_000) }, paths: {} };
 
 function newApi(options: Partial<ReadApiOptions> = {}) {
   const deployment = object("shop/web", 3, { spec: { replicas: 1 } });
@@ -21,15 +25,14 @@ function newApi(options: Partial<ReadApiOptions> = {}) {
     allowAnonymous: true,
     clock: new FakeClock(),
     logger: silentLogger,
-    openApi: () =>
-      Promise.resolve(Response.json({ paths: { "api/v1": { serverRelativeURL: "/openapi/v3/api/v1" } } })),
+    openApi: (path) => Promise.resolve(Response.json(path === "/openapi/v3" ? INDEX : DOCUMENT)),
     ...options,
   });
   const api = readApiOf(state);
   /** A request of a client, whose answer is not sent before that promise settles. */
-  const request = (path: string, completed: Promise<void>, accept = "application/json") =>
-    api.request(path, { headers: { Accept: accept } }, { completed, remoteAddr: { hostname: "10.0.0.1" } });
-  return { state, request };
+  const request = (path: string, completed: Promise<void>, headers: Readonly<Record<string, string>>) =>
+    api.request(path, { headers }, { completed, remoteAddr: { hostname: "10.0.0.1" } });
+  return { state, api, request };
 }
 
 describe("readApi, while an answer is not sent yet,", () => {
@@ -50,7 +53,7 @@ describe("readApi, while an answer is not sent yet,", () => {
     it(`counts the bytes of ${path} for its reader`, async () => {
       const { state, request } = newApi();
       const { promise: sent, resolve: send } = Promise.withResolvers<void>();
-      const response = await request(path, sent, accept);
+      const response = await request(path, sent, { Accept: accept });
       const text = await response.text();
       assert.equal(response.status, 200, text);
       assert.equal(state.readers.heldBytes, text.length);
@@ -63,8 +66,43 @@ describe("readApi, while an answer is not sent yet,", () => {
       const { request } = newApi({ maxReaderBytes: 5_000 });
       const never = new Promise<void>(() => {});
       const statuses = new Set<number>();
-      for (let i = 0; i < 100; i++) statuses.add((await request(path, never, accept)).status);
+      for (let i = 0; i < 100; i++) statuses.add((await request(path, never, { Accept: accept })).status);
       assert.deepEqual(statuses, new Set([200, 429]));
     });
   }
+
+  for (const encoding of ["identity", "gzip"]) {
+    for (const path of ["/openapi/v2", "/openapi/v3/api/v1"]) {
+      it(`counts one piece of ${path} (${encoding}), and refuses it once all bytes are spent`, async () => {
+        const { state, request } = newApi({ maxReaderBytes: 1_000_000 });
+        const { promise: sent, resolve: send } = Promise.withResolvers<void>();
+        const accept = { Accept: "application/json", "Accept-Encoding": encoding };
+        const bodies: Response[] = [];
+        for (let i = 1; i <= 15; i++) {
+          bodies.push(await request(path, sent, accept));
+          assert.equal(bodies[i - 1].headers.get("Content-Encoding"), encoding === "gzip" ? "gzip" : null);
+          assert.equal(state.readers.heldBytes, i * MOST_PIECE);
+        }
+        assert.equal((await request(path, sent, accept)).status, 429);
+        for (const { body } of bodies) await body!.cancel();
+        send();
+        await settle();
+        assert.equal(state.readers.heldBytes, 0);
+      });
+    }
+  }
+
+  it("counts the bytes of the index of OpenAPI for its reader below the path of another app, too", async () => {
+    const { state, api } = newApi();
+    const { promise: sent, resolve: send } = Promise.withResolvers<void>();
+    const response = await new Hono().route("/cluster", api).request("/cluster/openapi/v3", {}, {
+      completed: sent,
+    });
+    const text = await response.text();
+    assert.match(text, /"\/cluster\/openapi\/v3\/api\/v1/);
+    assert.equal(state.readers.heldBytes, text.length);
+    send();
+    await settle();
+    assert.equal(state.readers.heldBytes, 0);
+  });
 });
