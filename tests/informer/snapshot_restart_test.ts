@@ -545,6 +545,74 @@ describe("SharedIndexInformer with a snapshot", () => {
     assert.deepEqual([machine.requests(), informer.hasSynced()], [["list 2", "watch 3"], true]);
   });
 
+  it("is not confirmed by a watch that opens before its cluster is known, and listed where that is another one", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const first = await machine.start({ clusterUid: () => Promise.resolve("one") });
+    await machine.clock.advance(2_000);
+    await first.stop();
+    machine.create("b");
+    machine.requests();
+    let tries = 0;
+    const clusterUid = () =>
+      ++tries <= 2 ? Promise.reject(new TypeError("fetch failed")) : Promise.resolve("another");
+    const { informer, firstSynced } = await machine.start({ clusterUid });
+    await machine.clock.advance(10_000);
+    assert.deepEqual(machine.requests(), ["watch 2", "list 3", "watch 3"]);
+    assert.equal(firstSynced(), "replaced at 3: ");
+    assert.match(informer.status().snapshot?.refusal ?? "", /another cluster responds at the address/);
+    await machine.clock.advance(2_000);
+    assert.equal(machine.disk.meta?.clusterUid, "another");
+  });
+
+  it("is confirmed by a watch that opens before its cluster is known once that is its own", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    const first = await machine.start({ clusterUid: () => Promise.resolve("one") });
+    await machine.clock.advance(2_000);
+    await first.stop();
+    machine.create("b");
+    machine.requests();
+    let tries = 0;
+    const clusterUid = () =>
+      ++tries <= 2 ? Promise.reject(new TypeError("fetch failed")) : Promise.resolve("one");
+    const { informer, observed } = await machine.start({ clusterUid });
+    await machine.clock.advance(500);
+    assert.deepEqual([observed.at(-1), informer.hasSynced()], ["added b@3", false]);
+    await machine.clock.advance(10_000);
+    assert.deepEqual(machine.requests(), ["watch 2", "version"]);
+    assert.deepEqual([tries, informer.hasSynced()], [3, true]);
+  });
+
+  it("is listed where a watch is open and the question which cluster it is breaks again and again", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    await (await machine.start({ clusterUid: () => Promise.resolve("one") })).stop();
+    machine.requests();
+    const { informer } = await machine.start({
+      clusterUid: () => Promise.reject(new TypeError("fetch failed")),
+    });
+    await machine.clock.advance(60_000);
+    assert.deepEqual(machine.requests(), ["watch 2", "list 2", "watch 2"]);
+    assert.equal(informer.hasSynced(), true);
+  });
+
+  it("is of the cluster that was listed last, though another one was before", async () => {
+    await using machine = new Machine();
+    machine.create("a");
+    let uid = "one";
+    const { informer } = await machine.start({ clusterUid: () => Promise.resolve(uid) });
+    await machine.clock.advance(2_000);
+    assert.equal(machine.disk.meta?.clusterUid, "one");
+    uid = "another";
+    machine.server.closeWatches({ reset: true });
+    machine.create("b");
+    machine.server.compact();
+    await machine.clock.advance(10_000);
+    assert.equal(machine.disk.meta?.clusterUid, "another");
+    assert.equal(informer.status().snapshot?.clusterUid, "another");
+  });
+
   it("asks after each list which cluster that was of, and ends the question after an earlier one", async () => {
     await using machine = new Machine();
     machine.create("a");

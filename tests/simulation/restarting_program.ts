@@ -451,6 +451,11 @@ export class RestartingProgram {
       const isOfLastList = this.#judge.stored();
       if (life.isListed && isOfLastList && this.#listEpoch === this.#world.cluster.epoch) {
         this.#isOfLostHistory = false;
+        // It was saved in this turn, before this was called.
+        const { savesInTurn } = this.config;
+        if (savesInTurn && life.disk.meta?.resourceVersion === event.resourceVersion) {
+          life.disk.isOfLostHistory = life.disk.hasFailed;
+        }
       }
       return;
     }

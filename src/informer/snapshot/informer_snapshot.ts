@@ -17,17 +17,16 @@ import type {
 } from "./storage.ts";
 import { loadSnapshot, SnapshotKeeper } from "./content.ts";
 import type { StoreEvent } from "../events.ts";
-import { DecodeError } from "../../meta/request.ts";
 import {
   compareResourceVersions,
   isOlder,
   type KubernetesObject,
   resourceVersionOf,
 } from "../../meta/object.ts";
-import { isTooManyRequests, statusErrorOf } from "../../meta/status.ts";
-import { abortable, type LinkedAbort, linkedAbort, sleep, withTimeLimit } from "../../util/abort.ts";
+import { type LinkedAbort, linkedAbort, sleep } from "../../util/abort.ts";
 import { momentOf } from "../../util/clock.ts";
-import { changesSince, currentVersion } from "./progress.ts";
+import { ClusterCheck } from "./cluster_check.ts";
+import { ANSWER_MS, changesSince, currentVersion, inTime, TOO_SLOW } from "./progress.ts";
 
 /**
  * Options of a snapshot, whatever it is stored in. All may be left out.
@@ -150,13 +149,10 @@ function faultOf(
 }
 
 const DEFAULTS = { intervalMs: 1_000, loadTimeoutMs: 30_000, stopTimeoutMs: 10_000 };
-/** How long the server may take to answer a question. */
-const ANSWER_MS = 30_000;
 /** The changes since the snapshot may be on their way. */
 const GRACE_MS = 200;
-/** So many watches for a bookmark are opened, at growing intervals. */
+/** So many watches for a bookmark are opened, and questions about the cluster asked, at growing intervals. */
 const MOST_PROOFS = 4;
-const TOO_SLOW = new Error(`no answer within ${ANSWER_MS} ms`);
 
 /**
  * The snapshot of a running informer: what was loaded, until it is in the store; what is in the store, until
@@ -184,11 +180,8 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   #loaded: RestoredContent | undefined;
   /** The content of the store, while the server has not confirmed it. */
   #unconfirmed: InformerStatus["restored"];
-  /** What identifies the cluster of the snapshot that was loaded, if it says that. */
-  #savedUid: string | undefined;
-  /** What identifies the cluster that responds, or why that cannot be read. */
-  #cluster: { readonly uid?: string; readonly unknown?: string } = {};
-  /** Reads it after the last list. */
+  readonly #cluster: ClusterCheck;
+  /** Reads which cluster it is after the last list. */
   #question: LinkedAbort | undefined;
   /** Whether only a list confirms it: a part of it could not be stored, or a list has started. */
   #needsList = false;
@@ -196,18 +189,17 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   #serverVersion: string | undefined;
   #isWatching = false;
   #isProving = false;
+  #isRecognising = false;
+  /** A watch would have confirmed it, and may be another cluster's. */
+  #isHeldBack = false;
 
   constructor(storage: SnapshotStorage, context: SnapshotContext<T>, options: SnapshotOptions) {
     this.#storage = storage;
     this.#context = context;
     this.#metadata = context.source.metadata?.();
     this.#options = { ...DEFAULTS, ...options };
-    this.#keeper = new SnapshotKeeper(
-      storage,
-      context,
-      this.#options,
-      () => this.#cluster.uid ?? this.#savedUid,
-    );
+    this.#cluster = new ClusterCheck(context);
+    this.#keeper = new SnapshotKeeper(storage, context, this.#options, () => this.#cluster.uid);
   }
 
   get isPending(): boolean {
@@ -228,7 +220,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
         signal,
         onBegin: (ended) => this.#keeper.loading(ended),
       });
-      this.#savedUid = this.#loaded?.clusterUid;
+      this.#cluster.loaded(this.#loaded?.clusterUid);
       this.#load = this.#loaded === undefined ? "none" : "restored";
     } catch (error) {
       if (signal.aborted) return undefined;
@@ -245,38 +237,22 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   }
 
   async probe(signal: AbortSignal): Promise<Probe> {
-    await this.#readClusterUid(signal);
-    const { uid } = this.#cluster;
-    const isOtherCluster = uid !== undefined && this.#savedUid !== undefined && uid !== this.#savedUid;
+    await this.#cluster.read(signal);
+    const { isOther: isOtherCluster } = this.#cluster;
     if (!isOtherCluster) return { isOtherCluster, serverVersion: await this.#readVersion(signal) };
     this.#refuse("Cannot use the snapshot: another cluster responds at the address of its own");
     return { isOtherCluster, serverVersion: undefined };
-  }
-
-  /**
-   * Reads what identifies the cluster, if the source and the server permit that.
-   *
-   * @throws What the request fails with, if it may succeed later.
-   */
-  async #readClusterUid(signal: AbortSignal): Promise<void> {
-    const { source } = this.#context;
-    if (source.clusterUid === undefined || this.#cluster.uid !== undefined) return;
-    try {
-      this.#cluster = { uid: await this.#inTime((limited) => source.clusterUid!(limited), signal) };
-    } catch (error) {
-      const { httpStatus = 0 } = statusErrorOf(error) ?? {};
-      const isForGood = error === TOO_SLOW || error instanceof DecodeError ||
-        (httpStatus >= 400 && httpStatus < 500 && !isTooManyRequests(error));
-      if (!isForGood) throw error;
-      this.#cluster = { unknown: errorMessage(error) };
-    }
   }
 
   async #readVersion(signal: AbortSignal): Promise<string | undefined> {
     const metadata = this.#metadata;
     if (metadata === undefined) return undefined;
     try {
-      return this.#serverVersion = await this.#inTime((limited) => currentVersion(metadata, limited), signal);
+      const { clock } = this.#context;
+      return this.#serverVersion = await inTime((limited) => currentVersion(metadata, limited), {
+        clock,
+        signal,
+      });
     } catch (error) {
       if (error === TOO_SLOW) return undefined; // it may be slow with lists only
       throw error;
@@ -293,7 +269,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     if (event.type === "replaced") {
       if (event.isGap) return; // it is of the server's past
       this.#identify();
-      this.#confirm(true);
+      this.#confirm(true, { byList: true });
     } else if (this.#unconfirmed !== undefined && !this.#needsList) {
       if (event.type === "bookmark") this.#confirm(true);
       else if (this.#serverVersion !== undefined) {
@@ -320,11 +296,10 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
 
   /** Finds out what identifies the cluster whose objects were listed; a question after an earlier list ends. */
   #identify(): void {
-    if (this.#cluster.uid !== undefined) return;
     this.#question?.abort();
     const question = this.#question = linkedAbort(this.#stop.signal);
-    this.#readClusterUid(question.signal).then(() => {
-      if (this.#cluster.uid !== undefined) this.#keeper.touch();
+    this.#cluster.readAgain(question.signal).then((isNew) => {
+      if (isNew) this.#keeper.touch();
     }, () => {}).finally(question.unlink); // with the next list
   }
 
@@ -338,18 +313,58 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   /** The store may have the content, and a watch from its version, or from a later one, may be open. */
   #followed(): void {
     if (!this.#isWatching || this.#needsList || this.#unconfirmed === undefined) return;
+    if (this.#cluster.isUndecided) return void this.#recognise(this.#confirmed.signal);
     if (this.#serverVersion === undefined) return;
     if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
     else void this.#prove(this.#confirmed.signal);
   }
 
-  /** @param isComplete As for `ListWatchLoop.confirmed`. */
-  #confirm(isComplete: boolean): void {
+  /**
+   * @param isComplete As for `ListWatchLoop.confirmed`.
+   * @param options `byList`: whichever cluster it is, this is its content.
+   */
+  #confirm(isComplete: boolean, { byList = false }: { readonly byList?: boolean } = {}): void {
     if (this.#unconfirmed === undefined) return;
+    if (!byList && this.#cluster.isUndecided) {
+      this.#isHeldBack ||= isComplete;
+      return;
+    }
     this.#unconfirmed = undefined;
     this.#confirmed.abort();
     this.#context.controller().confirmed({ isComplete });
     this.#context.onConfirmed();
+  }
+
+  /**
+   * Asks which cluster it is while a watch is open: the question broke before, and the watch may be another
+   * cluster's. Without an answer after some tries, everything is listed.
+   */
+  async #recognise(signal: AbortSignal): Promise<void> {
+    if (this.#isRecognising || signal.aborted) return;
+    this.#isRecognising = true;
+    try {
+      for (let tries = 0; this.#cluster.isUndecided && tries < MOST_PROOFS; tries++) {
+        await sleep(GRACE_MS * 4 ** tries, { clock: this.#context.clock, signal });
+        if (!this.#isWatching) return;
+        await this.probe(signal).catch(() => signal.throwIfAborted());
+      }
+      this.#recognised();
+    } catch {
+      // it was stopped, or listed
+    } finally {
+      this.#isRecognising = false;
+    }
+  }
+
+  #recognised(): void {
+    const { isOther, isUndecided } = this.#cluster;
+    const restored = this.#unconfirmed?.resourceVersion ?? "";
+    const isPast = this.#serverVersion !== undefined && isOlder(this.#serverVersion, restored);
+    if (isOther || isUndecided || isPast) {
+      this.#needsList = true;
+      this.#context.quarantine.incomplete();
+    } else if (this.#isHeldBack && !this.#needsList) this.#confirm(true);
+    else this.#followed();
   }
 
   /** Asks for a proof until there is one. If none comes, an event or a bookmark has to do. */
@@ -378,10 +393,11 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     if (metadata === undefined) return false;
     try {
       const from = store.held.lastStoreSyncResourceVersion();
-      const asked = momentOf(this.#context.clock);
-      const changes = await this.#inTime(
+      const { clock } = this.#context;
+      const asked = momentOf(clock);
+      const changes = await inTime(
         (limited) => changesSince(metadata, { resourceVersion: from, signal: limited }),
-        signal,
+        { clock, signal },
       );
       if (changes === undefined) return false;
       const after = changes.lastChange || from;
@@ -399,24 +415,13 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     return compareResourceVersions(reached, resourceVersion) >= 0;
   }
 
-  #inTime<R>(ask: (signal: AbortSignal) => Promise<R>, signal: AbortSignal): Promise<R> {
-    return withTimeLimit((limited) => abortable(ask(limited), limited), {
-      ms: ANSWER_MS,
-      newError: () => TOO_SLOW,
-      clock: this.#context.clock,
-      signal,
-    });
-  }
-
   status(): Pick<InformerStatus, "restored" | "snapshot"> {
-    const { uid, unknown } = this.#cluster;
     return {
       ...(this.#unconfirmed && { restored: this.#unconfirmed }),
       snapshot: {
         load: this.#load,
         ...(this.#refusal !== undefined && { refusal: this.#refusal }),
-        ...(uid !== undefined && { clusterUid: uid }),
-        ...(unknown !== undefined && { clusterUnknown: unknown }),
+        ...this.#cluster.status(),
         ...this.#keeper.status(),
       },
     };

@@ -5,6 +5,30 @@ import type { ListOptions, ListPage, WatchStream } from "../../meta/list_watch.t
 import type { ListWatchContext } from "../../text/object_text_reader.ts";
 import { type KubernetesObject, layoutOf, resourceVersionOf } from "../../meta/object.ts";
 import { StatusError } from "../../meta/status.ts";
+import { abortable, withTimeLimit } from "../../util/abort.ts";
+import type { Clock } from "../../util/clock.ts";
+
+/** How long the server may take to answer a question. */
+export const ANSWER_MS: number = 30_000;
+/** What a question fails with that takes longer. */
+export const TOO_SLOW: Error = new Error(`no answer within ${ANSWER_MS} ms`);
+
+/**
+ * Asks a question, for {@linkcode ANSWER_MS} at most.
+ *
+ * @throws {@linkcode TOO_SLOW}, what the question fails with, or the signal's reason.
+ */
+export function inTime<R>(
+  ask: (signal: AbortSignal) => Promise<R>,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<R> {
+  return withTimeLimit((limited) => abortable(ask(limited), limited), {
+    ms: ANSWER_MS,
+    newError: () => TOO_SLOW,
+    clock,
+    signal,
+  });
+}
 
 /** A client for the metadata of what an informer lists. */
 export interface MetadataSource {
