@@ -59,6 +59,11 @@ export const ROOMS: Record<string, RoomRule> = {
     packages: [],
     why: "what only ported Go code asks for: no room imports it",
   },
+  "compat/client_node": {
+    rooms: ["util", "meta", "protocol", "store", "reflector", "informer", "client", "node"],
+    packages: [],
+    why: "client-node's signatures over informers and its own KubeConfig: no room imports it",
+  },
   workqueue: { rooms: ["util"], packages: [], why: "useful without Kubernetes" },
   watch: {
     rooms: ["util", "meta", "text"],
@@ -153,9 +158,13 @@ export async function checkLayers(root: string): Promise<{ violations: Violation
   return { violations, fileCount: files.length };
 }
 
-/** `src/queue/fifo.ts` -> `queue`; `undefined` for files that are in no room. */
-function roomOf(path: string): string | undefined {
-  return /^src\/([^/]+)\//.exec(path)?.[1];
+/**
+ * `src/queue/fifo.ts` -> `queue`; `src/compat/client_node/mod.ts` -> `compat/client_node`, which is a room of its own.
+ * `undefined` for files that are in no room.
+ */
+export function roomOf(path: string): string | undefined {
+  const [, room, inner] = /^src\/([^/]+)\/(?:([^/]+)\/)?/.exec(path) ?? [];
+  return inner !== undefined && Object.hasOwn(ROOMS, `${room}/${inner}`) ? `${room}/${inner}` : room;
 }
 
 /** `src/hono/send/list.ts` -> `send`; `""` for a file between the folders. */

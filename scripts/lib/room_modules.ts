@@ -5,7 +5,8 @@
  * @module
  */
 
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { roomOf } from "../check_layers.ts";
 import { ROOT } from "./gate.ts";
 import { moduleGraph, type ModuleNode } from "./module_graph.ts";
 import { run } from "./process.ts";
@@ -45,10 +46,11 @@ export async function bundleRooms(options: RoomModulesOptions): Promise<void> {
     const rooms = sharedFiles(graph, new Set(files));
     const parts = dynamicParts(graph);
     const inputs = await Promise.all([...rooms].map(async ([room, paths]) => {
-      const input = join(temporary, `${room}.ts`);
+      const name = room.replaceAll("/", "-");
+      const input = join(temporary, `${name}.ts`);
       const lines = [...paths].sort().map((path) => `export * from ${JSON.stringify(join(ROOT, path))};\n`);
       await Deno.writeTextFile(input, lines.join(""));
-      return `rooms/${room}=${input}`;
+      return `rooms/${name}=${input}`;
     }));
     for (const path of parts) inputs.push(`rooms/${partName(path)}=${path}`);
     const names = await publicNames(tools, files, packages, temporary);
@@ -70,14 +72,16 @@ export async function bundleRooms(options: RoomModulesOptions): Promise<void> {
     await dropDocComments(tools, [...exported.keys()].map((file) => join(outdir, "rooms", file)));
     for (const [subpath, path] of Object.entries(entries)) {
       const text = reexports(names.get(path.replace(/^\.\//, ""))!, owners, subpath);
-      await Deno.writeTextFile(join(outdir, entryModule(subpath)), text);
+      const module = join(outdir, entryModule(subpath));
+      await Deno.mkdir(dirname(module), { recursive: true });
+      await Deno.writeTextFile(module, text);
     }
   } finally {
     await Deno.remove(temporary, { recursive: true });
   }
 }
 
-/** The module of an entry: `mod.js` for ".", `hono.js` for "./hono". */
+/** The module of an entry: `mod.js` for ".", `hono.js` for "./hono", `compat/fluent.js` for "./compat/fluent". */
 export function entryModule(subpath: string): string {
   return `${subpath === "." ? "mod" : subpath.slice(2)}.js`;
 }
@@ -110,11 +114,6 @@ function dynamicParts(graph: readonly ModuleNode[]): string[] {
 /** `node-kubeconfig` for `src/node/kubeconfig.ts`. */
 function partName(path: string): string {
   return path.replace(/^src\//, "").replace(/\.ts$/, "").replaceAll("/", "-");
-}
-
-/** `store` for `src/store/cache.ts`. */
-function roomOf(path: string): string | undefined {
-  return /^src\/([^/]+)\//.exec(path)?.[1];
 }
 
 /** What each entry exports at run time. */
@@ -213,8 +212,9 @@ function reexports(
     }
     byRoom.set(files[0], [...byRoom.get(files[0]) ?? [], name]);
   }
+  const toRooms = `${"../".repeat(entryModule(subpath).split("/").length - 1) || "./"}rooms`;
   return [...byRoom].sort().map(([file, names]) =>
-    `export {\n${names.map((name) => `  ${name},\n`).join("")}} from "./rooms/${file}";\n`
+    `export {\n${names.map((name) => `  ${name},\n`).join("")}} from "${toRooms}/${file}";\n`
   ).join("");
 }
 

@@ -22,12 +22,12 @@ import type { TlsOptions } from "./rest_config.ts";
 const KEEP_ALIVE_PROBE_MS = 30_000;
 const BODILESS = new Set([101, 204, 205, 304]);
 
-/** Makes the `fetch`. */
+/** Makes a `fetch` with TLS settings. */
 export function newNodeFetch(tls: TlsOptions): FetchFunction {
   const { ca, cert, key, serverName, insecureSkipVerify } = tls;
-  const agents = {
-    "http:": new HttpAgent({ keepAlive: true }),
-    "https:": new HttpsAgent({
+  return newFetch({
+    http: new HttpAgent({ keepAlive: true }),
+    https: new HttpsAgent({
       keepAlive: true,
       ...(ca !== undefined && { ca }),
       ...(cert !== undefined && { cert }),
@@ -35,7 +35,15 @@ export function newNodeFetch(tls: TlsOptions): FetchFunction {
       ...(serverName !== undefined && { servername: serverName }),
       ...(insecureSkipVerify && { rejectUnauthorized: false }),
     }),
-  };
+  });
+}
+
+/** Makes a `fetch` whose connections the agent opens. */
+export function newAgentFetch(agent: object): FetchFunction {
+  return newFetch({ http: agent as HttpAgent, https: agent as HttpAgent });
+}
+
+function newFetch(agents: { readonly http: HttpAgent; readonly https: HttpAgent }): FetchFunction {
   return async (input, init = {}) => {
     const url = new URL(input);
     const { method = "GET" } = init;
@@ -47,7 +55,7 @@ export function newNodeFetch(tls: TlsOptions): FetchFunction {
       : new Uint8Array(await new Response(init.body).arrayBuffer());
     if (body !== undefined) headers["content-length"] = String(body.length);
     const isSecure = url.protocol === "https:";
-    const options: RequestOptions = { method, headers, agent: isSecure ? agents["https:"] : agents["http:"] };
+    const options: RequestOptions = { method, headers, agent: isSecure ? agents.https : agents.http };
     for (;;) {
       signal?.throwIfAborted();
       const request = (isSecure ? httpsRequest : httpRequest)(url, options);

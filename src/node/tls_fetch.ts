@@ -62,10 +62,22 @@ export function createTlsFetch(options: TlsOptions = {}): FetchFunction {
     };
     return (url, init) => fetch(url, { ...init, tls, timeout: false } as RequestInit);
   }
-  // Loaded with the first request: node:https costs 20 ms, and the other runtimes rarely use it.
-  let nodeFetch: Promise<FetchFunction> | undefined;
+  return lateNodeFetch((module) => module.newNodeFetch(options));
+}
+
+/**
+ * Makes a `fetch` over Node's `http` and `https` whose connections come from an agent: one that knows a proxy, for
+ * instance.
+ */
+export function createAgentFetch(agent: object): FetchFunction {
+  return lateNodeFetch((module) => module.newAgentFetch(agent));
+}
+
+/** Loaded with the first request: node:https costs 20 ms, and Deno and Bun rarely use it. */
+function lateNodeFetch(make: (module: typeof import("./node_fetch.ts")) => FetchFunction): FetchFunction {
+  let loading: Promise<FetchFunction> | undefined;
   return async (url, init) => {
-    nodeFetch ??= import("./node_fetch.ts").then(({ newNodeFetch }) => newNodeFetch(options));
-    return await (await nodeFetch)(url, init);
+    loading ??= import("./node_fetch.ts").then(make);
+    return await (await loading)(url, init);
   };
 }

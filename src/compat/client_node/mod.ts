@@ -1,0 +1,37 @@
+/**
+ * The informers of `@kubernetes/client-node`, 1.x and 2.x, by their own signatures, over this package's: on the same
+ * `KubeConfig`, with another import. They continue by themselves after failures, list in pages and say how they are
+ * doing. For Node, Deno and Bun; `docs/from_client_node.md` has the differences and the next steps.
+ *
+ * @example
+ * ```ts
+ * import { KubeConfig, type V1Pod } from "@kubernetes/client-node";
+ * import { makeInformer } from "@listwatch/cache/compat/client-node";
+ * async function countPods(kubeConfig: KubeConfig) {
+ *   const informer = makeInformer<V1Pod>(kubeConfig, "/api/v1/namespaces/shop/pods");
+ *   await informer.start();
+ *   return informer.list().length;
+ * }
+ * ```
+ *
+ * @module
+ */
+
+export {
+  ADD,
+  CHANGE,
+  type ClientNodeInformer,
+  type ClientNodeObject,
+  CONNECT,
+  DELETE,
+  ERROR,
+  type ErrorCallback,
+  type ListPromise,
+  type ObjectCache,
+  type ObjectCallback,
+  UPDATE,
+} from "./verbs.ts";
+export { clusterOfKubeConfig, type KubeConfigClusterOptions, type KubeConfigLike } from "./kube_config.ts";
+export { ListWatch, type ListWatchOptions, type WatchLike } from "./list_watch.ts";
+export { ListWatchError } from "./list_watch_error.ts";
+export { makeInformer } from "./make_informer.ts";

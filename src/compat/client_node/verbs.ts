@@ -1,0 +1,76 @@
+/** The verbs of client-node's informers, and the types of their callbacks. */
+
+/** An object appeared. */
+export const ADD = "add";
+/** The type of {@linkcode ADD}. */
+export type ADD = typeof ADD;
+/** An object changed. */
+export const UPDATE = "update";
+/** The type of {@linkcode UPDATE}. */
+export type UPDATE = typeof UPDATE;
+/** An object appeared, changed or was deleted. */
+export const CHANGE = "change";
+/** The type of {@linkcode CHANGE}. */
+export type CHANGE = typeof CHANGE;
+/** An object was deleted. */
+export const DELETE = "delete";
+/** The type of {@linkcode DELETE}. */
+export type DELETE = typeof DELETE;
+/** The server has answered: after the start, and after each watch that ended. */
+export const CONNECT = "connect";
+/** The type of {@linkcode CONNECT}. */
+export type CONNECT = typeof CONNECT;
+/** A list or a watch failed; it is tried again. */
+export const ERROR = "error";
+/** The type of {@linkcode ERROR}. */
+export type ERROR = typeof ERROR;
+
+/** What an informer needs of an object. The classes of client-node fit, and so do the interfaces of `kubernetes-types`. */
+export interface ClientNodeObject {
+  /** Such as `v1`. */
+  readonly apiVersion?: string;
+  /** Such as `Pod`. */
+  readonly kind?: string;
+  /** Its names and versions. */
+  readonly metadata?: {
+    readonly name?: string;
+    readonly namespace?: string;
+    readonly uid?: string;
+    readonly resourceVersion?: string;
+  };
+}
+
+/** Receives the object that changed. Its result is ignored; what it throws or rejects with is logged. */
+// deno-lint-ignore no-explicit-any -- client-node's callbacks may be async: any result fits
+export type ObjectCallback<T extends ClientNodeObject> = (object: T) => any;
+
+/** Receives a `ListWatchError` for the verb `error`, and nothing for `connect`. */
+// deno-lint-ignore no-explicit-any -- as client-node declares it: programs read its properties
+export type ErrorCallback = (error?: any) => any;
+
+/** A list, as client-node's API returns it. Its type gives that of the objects; it is not called. */
+export type ListPromise<T extends ClientNodeObject> = () => Promise<{ readonly items: T[] }>;
+
+/** What informers hold, to look up. */
+export interface ObjectCache<T extends ClientNodeObject> {
+  /** An object by its name; `undefined` if there is none. */
+  get(name: string, namespace?: string): T | undefined;
+  /** All objects, or those of one namespace. */
+  list(namespace?: string): ReadonlyArray<T>;
+}
+
+/** client-node's informer. */
+export interface ClientNodeInformer<T extends ClientNodeObject> {
+  /** Adds a callback. */
+  on(verb: ADD | UPDATE | DELETE | CHANGE, callback: ObjectCallback<T>): void;
+  /** Adds a callback of the connection. */
+  on(verb: ERROR | CONNECT, callback: ErrorCallback): void;
+  /** Removes a callback. */
+  off(verb: ADD | UPDATE | DELETE | CHANGE, callback: ObjectCallback<T>): void;
+  /** Removes a callback of the connection. */
+  off(verb: ERROR | CONNECT, callback: ErrorCallback): void;
+  /** Starts it; does nothing while it runs. */
+  start(): Promise<void>;
+  /** Stops it; what it holds can still be read. */
+  stop(): Promise<void>;
+}

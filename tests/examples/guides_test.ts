@@ -1,0 +1,102 @@
+/**
+ * Runs the programs of the guides that lead from other packages: those of one guide print the same lines.
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
+import { pod } from "@listwatch/cache/testing";
+import { RealCluster } from "../cli/real_cluster.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** The programs of a page: code blocks that print something. */
+async function programs(page: string): Promise<{ readonly title: string; readonly code: string }[]> {
+  const text = await readFile(join(root, page), "utf8");
+  return text.split(/^## /m).slice(1).flatMap((section) => {
+    const [title] = section.split("\n", 1);
+    return Array.from(section.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => ({ title, code }))
+      .filter(({ code }) => code.includes("console.log("));
+  });
+}
+
+/**
+ * Runs a program beside the checkout's packages. `onLine` receives what it prints, and returns whether it has printed
+ * enough.
+ */
+async function runProgram(
+  code: string,
+  env: Record<string, string>,
+  onLine: (line: string) => boolean,
+): Promise<void> {
+  const folder = await mkdtemp(join(root, "tests", "examples", ".guide-"));
+  try {
+    await writeFile(join(folder, "program.ts"), code);
+    const args = ["run", "-A", "--no-check", "--quiet", join(folder, "program.ts")];
+    const signal = AbortSignal.timeout(60_000); // it would wait for what it does not print
+    const command = new Deno.Command(Deno.execPath(), {
+      args,
+      env,
+      stdout: "piped",
+      stderr: "piped",
+      cwd: root,
+      signal,
+    });
+    await using child = command.spawn();
+    const errors = new Response(child.stderr).text();
+    let rest = "";
+    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop()!;
+      if (lines.some(onLine)) return child.kill("SIGKILL");
+    }
+    assert.equal((await child.status).code, 0, await errors);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** client-node speaks plain HTTP only where certificates are not verified. */
+async function allowPlainHttp(kubeconfig: string): Promise<void> {
+  const text = await readFile(kubeconfig, "utf8");
+  await writeFile(kubeconfig, text.replace(/^( +)server: .*$/m, "$&\n$1insecure-skip-tls-verify: true"));
+}
+
+describe("docs/from_client_node.md", () => {
+  it("has programs of three steps that report the same", async () => {
+    const found = (await programs("docs/from_client_node.md")).filter(({ code }) =>
+      code.includes("loadFromDefault")
+    );
+    assert.deepEqual(found.map(({ title }) => title), [
+      "Before",
+      "First step: another import",
+      "Second step: an informer of this package",
+    ]);
+    for (const { title, code } of found) {
+      await using cluster = await RealCluster.start();
+      await allowPlainHttp(cluster.kubeconfig);
+      for (const name of ["web-1", "web-2"]) {
+        cluster.server.create("v1/pods", pod(name, { namespace: "shop" }));
+      }
+      const lines: string[] = [];
+      await runProgram(code, { KUBECONFIG: cluster.kubeconfig }, (line) => {
+        lines.push(line);
+        if (line === "2 pods") cluster.server.delete("v1/pods", "shop/web-1");
+        return line.startsWith("deleted");
+      });
+      assert.deepEqual(lines, ["added web-1", "added web-2", "2 pods", "deleted web-1"], title);
+    }
+  });
+
+  it("has a program for tests, without a server", async () => {
+    const found = (await programs("docs/from_client_node.md")).find(({ code }) =>
+      code.includes("InMemoryApiServer")
+    );
+    const lines: string[] = [];
+    await runProgram(found!.code, {}, (line) => !lines.push(line));
+    assert.deepEqual(lines, ["1 pod"]);
+  });
+});
