@@ -104,9 +104,9 @@ export const ROOMS: Record<string, RoomRule> = {
     why: "joins everything inside a Durable Object",
   },
   testing: {
-    rooms: ["util", "meta", "text", "protocol"],
+    rooms: ["util", "meta", "text", "protocol", "client", "controller"],
     packages: ["hono"],
-    why: "a server, so it shares only the words with the cache",
+    why: "a server, which shares only the words with the cache; and worlds that run controllers",
   },
   node: {
     rooms: ["util", "meta", "text", "informer", "snapshots", "client", "controller"],

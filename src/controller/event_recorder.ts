@@ -113,6 +113,11 @@ export class EventRecorder {
     return { normal: record("Normal"), warning: record("Warning") };
   }
 
+  /** How many events are to be written. */
+  get pending(): number {
+    return this.#waiting.size + (this.#writing === undefined ? 0 : 1);
+  }
+
   /** Resolves when everything that waits has been written or given up. */
   async flushed(): Promise<void> {
     while (this.#writing !== undefined) await this.#writing;

@@ -106,6 +106,7 @@ export class Manager implements AsyncDisposable {
   readonly #identity: string;
   readonly #clusters: object[] = [];
   #running: ReconcileLoop[] = [];
+  #recorder: EventRecorder | undefined;
   #isReconciling = false;
   #stop: AbortController | undefined;
   #done: Promise<void> = Promise.resolve();
@@ -193,11 +194,20 @@ export class Manager implements AsyncDisposable {
   }
 
   /**
-   * How many notifications and keys wait, are in progress, or wait for another try after a failure; delays that a
-   * reconcile asked for do not count.
+   * How many notifications and keys wait, are in progress, or wait for another try after a failure, and how many events
+   * are to be written; delays that a reconcile asked for do not count.
    */
   get pending(): number {
-    return this.#running.reduce((sum, loop) => sum + loop.pending, 0);
+    return this.#running.reduce((sum, loop) => sum + loop.pending, this.#recorder?.pending ?? 0);
+  }
+
+  /**
+   * The caches of its controllers.
+   *
+   * @internal
+   */
+  get caches(): readonly CachedResource[] {
+    return [...this.#resources.values()];
   }
 
   /**
@@ -307,7 +317,7 @@ export class Manager implements AsyncDisposable {
     const lease = this.#options.leader?.lease;
     try {
       await this.#caughtUp(begin.signal);
-      const recorder = new EventRecorder({
+      const recorder = this.#recorder = new EventRecorder({
         instance: this.#identity,
         clock: this.#clock,
         logger: this.#logger,

@@ -12,15 +12,16 @@ import type { ResourceEventHandler } from "../informer/events.ts";
 import type { HandlerRegistration } from "../informer/processor.ts";
 import { formatObjectName, metaNamespaceKey, splitMetaNamespaceKey } from "../meta/keys.ts";
 import type { KubernetesObject } from "../meta/object.ts";
-import { isConflict, isNotFound } from "../meta/status.ts";
+import { NetworkError } from "../meta/request.ts";
+import { isConflict, isNotFound, statusErrorOf } from "../meta/status.ts";
 import { type LinkedAbort, linkedAbort, onAbort, sleep } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import type { LogFields, Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import type { MetricsProvider } from "../workqueue/metrics.ts";
-import { defaultControllerRateLimiter } from "../workqueue/rate_limiters.ts";
-import { RateLimitingQueue } from "../workqueue/rate_limiting_queue.ts";
+import { DelayingQueue } from "../workqueue/delaying_queue.ts";
+import { itemExponentialFailureRateLimiter, type RateLimiter } from "../workqueue/rate_limiters.ts";
 import { type ReconcileAccess, ReconcileClient } from "./cached_client.ts";
 import type { CachedResource } from "./cached_resource.ts";
 import type { AnyController, Caches, ReconcileContext, ReconcileMetrics, Result } from "./definition.ts";
@@ -62,6 +63,36 @@ export interface LoopSettings {
 // What is given to a reconcile after its deadline, to end by itself.
 const GRACE_MS = 1_000;
 
+/**
+ * How long a key waits after failures, per kind of failure. A conflict is over with the next event; while the server is
+ * away, nothing is gained by waiting for minutes after it is back; what else fails may fail for ever. Keys do not wait
+ * for each other, as behind the bucket of client-go's default limiter, which lets ten of 10,000 failed keys
+ * through per second.
+ */
+class RetryDelays {
+  readonly #conflicts = itemExponentialFailureRateLimiter({ baseDelayMs: 5, maxDelayMs: 1_000 });
+  readonly #outages = itemExponentialFailureRateLimiter({ baseDelayMs: 50, maxDelayMs: 10_000 });
+  readonly #failures = itemExponentialFailureRateLimiter({ baseDelayMs: 5, maxDelayMs: 300_000 });
+  readonly #all: readonly RateLimiter<string>[] = [this.#conflicts, this.#outages, this.#failures];
+
+  /** Counts a failure of a key, and returns how many milliseconds it waits. */
+  next(key: string, error: unknown): number {
+    if (isConflict(error)) return this.#conflicts.when(key);
+    const { httpStatus = 0, retryAfterMs = 0 } = statusErrorOf(error) ?? {};
+    const isOutage = error instanceof NetworkError || httpStatus === 429 || httpStatus >= 500;
+    return Math.max(isOutage ? this.#outages.when(key) : this.#failures.when(key), retryAfterMs);
+  }
+
+  /** How many failures of a key were counted since it was forgotten. */
+  of(key: string): number {
+    return this.#all.reduce((sum, limiter) => sum + limiter.numRequeues(key), 0);
+  }
+
+  forget(key: string): void {
+    for (const limiter of this.#all) limiter.forget(key);
+  }
+}
+
 /** A controller at work. */
 export class ReconcileLoop {
   readonly name: string;
@@ -70,7 +101,8 @@ export class ReconcileLoop {
   readonly #resources: ReadonlyMap<string, CachedResource>;
   readonly #settings: LoopSettings;
   readonly #order: WorkOrder;
-  readonly #queue: RateLimitingQueue;
+  readonly #queue: DelayingQueue<string>;
+  readonly #retries = new RetryDelays();
   readonly #writes = new Map<string, OwnWrites>();
   readonly #registrations: [CachedResource, HandlerRegistration][] = [];
   /** Reconciles that run, and waits for the caches. */
@@ -95,7 +127,7 @@ export class ReconcileLoop {
     const { clock, metrics } = settings;
     this.#order = new WorkOrder(clock);
     const metricsProvider = metrics?.queueMetrics && { queueMetrics: metrics.queueMetrics.bind(metrics) };
-    this.#queue = new RateLimitingQueue(defaultControllerRateLimiter({ clock }), {
+    this.#queue = new DelayingQueue<string>({
       clock,
       order: this.#order,
       name: controller.name,
@@ -283,7 +315,7 @@ export class ReconcileLoop {
   async #reconcile(key: string, signal: AbortSignal): Promise<string> {
     const object = await this.#present(key, signal);
     if (object === undefined) {
-      this.#queue.forget(key);
+      this.#retries.forget(key);
       this.#writes.delete(key);
       return "success";
     }
@@ -295,7 +327,7 @@ export class ReconcileLoop {
     let result: Result = {};
     if (object.metadata?.deletionTimestamp) {
       if (!isFinalized) {
-        this.#queue.forget(key);
+        this.#retries.forget(key);
         return "success";
       }
       result = asResult(await finalize!(object, this.#context(key, access, self)));
@@ -310,7 +342,7 @@ export class ReconcileLoop {
       signal.throwIfAborted();
       if (result.status !== undefined) await self.patchStatusOf(self.lastWritten(marked), result.status);
     }
-    this.#queue.forget(key);
+    this.#retries.forget(key);
     if (result.requeueAfterMs === undefined) return "success";
     this.#queue.addAfter(key, result.requeueAfterMs);
     return "requeue_after";
@@ -348,7 +380,7 @@ export class ReconcileLoop {
       key,
       self,
       signal: access.signal,
-      failures: this.#queue.numRequeues(key),
+      failures: this.#retries.of(key),
       log: this.#log(key),
       events: recorder.about(access.object, this.name, this.#self.client),
       metrics: this.#userMetrics(),
@@ -357,7 +389,7 @@ export class ReconcileLoop {
 
   #failed(key: string, error: unknown): string {
     if (error instanceof TerminalError) {
-      this.#queue.forget(key);
+      this.#retries.forget(key);
       this.#count("controller_runtime_reconcile_errors_total");
       this.#count("controller_runtime_terminal_reconcile_errors_total");
       this.#log(key).error(`Cannot reconcile ${key}, and waits for its next change: ${errorMessage(error)}`, {
@@ -371,8 +403,8 @@ export class ReconcileLoop {
 
   #retry(key: string, error: unknown): void {
     this.#retrying.add(key);
-    this.#queue.addRateLimited(key);
-    const tries = this.#queue.numRequeues(key);
+    this.#queue.addAfter(key, this.#retries.next(key, error));
+    const tries = this.#retries.of(key);
     // A conflict says that the object has changed: that is reconciled next.
     if (isConflict(error)) {
       return this.#log(key).debug(`${key} has changed meanwhile: ${errorMessage(error)}`, { tries });

@@ -19,7 +19,7 @@ import { parseJson } from "./json.ts";
 import { decodeObject } from "./object_checks.ts";
 import { listDocument, newSelection, type ObjectReader, type Selection, shaped } from "./object_reader.ts";
 import type { DeleteOptions, Deletion, ObjectRegistry } from "./object_registry.ts";
-import { applyPatch, isApply } from "./patches.ts";
+import { applyPatch, isApply } from "./patches/patches.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
 import type { WatchHub } from "./watch_hub.ts";
 

@@ -20,7 +20,7 @@ import {
 import { cloneJson, type JsonObject } from "./json.ts";
 import { newSelection, ObjectReader, select } from "./object_reader.ts";
 import { ObjectRegistry } from "./object_registry.ts";
-import { applyPatch } from "./patches.ts";
+import { applyPatch } from "./patches/patches.ts";
 import { ResourceTable, type ServedResource } from "./served_resources.ts";
 import { type InMemoryApiServerOptions, type ServerSettings, serverSettings } from "./server_settings.ts";
 import { WatchHub } from "./watch_hub.ts";

@@ -69,3 +69,19 @@ export {
 } from "./builders.ts";
 export { seededRandom } from "./seeded_random.ts";
 export { FakeClock } from "./fake_clock.ts";
+export {
+  ControllerWorld,
+  type FailOptions,
+  testController,
+  type TestControllerOptions,
+  type TestEvent,
+  type TestWrite,
+} from "./controllers/controller_world.ts";
+export type { DefineControllers } from "./controllers/process.ts";
+export {
+  simulateController,
+  SimulationError,
+  type SimulationOptions,
+  type SimulationReport,
+} from "./controllers/controller_simulation.ts";
+export type { Act, Chance, Check } from "./controllers/simulated_world.ts";

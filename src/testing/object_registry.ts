@@ -33,7 +33,7 @@ import {
   randomUid,
   timestamp,
 } from "./object_checks.ts";
-import { appliedTo, updatedBy } from "./server_side_apply.ts";
+import { appliedTo, updatedBy } from "./patches/server_side_apply.ts";
 import type { ResourceTable, ServedResource } from "./served_resources.ts";
 import type { ServerSettings } from "./server_settings.ts";
 

@@ -8,11 +8,11 @@
  * @module
  */
 
-import { isRecord, isSameJson } from "../util/json.ts";
-import { failure } from "./api_errors.ts";
-import type { JsonObject } from "./json.ts";
+import { isRecord, isSameJson } from "../../util/json.ts";
+import { failure } from "../api_errors.ts";
+import type { JsonObject } from "../json.ts";
 import { MERGE_KEYS } from "./patches.ts";
-import type { ServedResource } from "./served_resources.ts";
+import type { ServedResource } from "../served_resources.ts";
 
 /** A set of fields. */
 export interface FieldSet {

@@ -1,0 +1,167 @@
+/** Simulations of controllers: hundreds of worlds in which everything goes wrong that can, each by its seed. */
+
+import type { ManagerOptions } from "../../controller/manager.ts";
+import { requireNumbers } from "../../util/require_number.ts";
+import type { InMemoryApiServer } from "../in_memory_api_server.ts";
+import type { CustomResource } from "../served_resources.ts";
+import { newPlan, type Plan } from "./plan.ts";
+import type { DefineControllers } from "./process.ts";
+import { type Act, type Check, type Outcome, runWorld, type WorldOptions } from "./simulated_world.ts";
+
+/** Options of {@linkcode simulateController}. */
+export interface SimulationOptions {
+  /** What users do: one of these at a time, with objects and values that the seed decides. */
+  readonly act: Readonly<Record<string, Act>>;
+  /** What holds when nothing has gone wrong for a while and nothing is left to do. */
+  readonly eventually?: Readonly<Record<string, Check>>;
+  /** What must not happen, looked at after every write. */
+  readonly never?: Readonly<Record<string, Check>>;
+  /** Makes the objects that are there at the start. */
+  readonly start?: (server: InMemoryApiServer) => void;
+  /** The resources besides the built-in ones. */
+  readonly customResources?: readonly CustomResource[];
+  /** How many worlds; 200 by default. */
+  readonly worlds?: number;
+  /** The seed of the first world, a whole number from 1; by default another one in each run. */
+  readonly from?: number;
+  /** Options of the `Manager` of each copy of the program; leader election is the simulation's. */
+  readonly manager?: Partial<ManagerOptions>;
+}
+
+/** What a simulation without failures has done. */
+export interface SimulationReport {
+  readonly worlds: number;
+  readonly from: number;
+  /** How many writes the controllers sent in all. */
+  readonly writes: number;
+}
+
+/**
+ * A world in which something was wrong. Its message is the story of the shortest such world that was found.
+ *
+ * @example
+ * ```ts
+ * import { SimulationError } from "@listwatch/cache/testing";
+ * console.log(new SimulationError('never "two of one name"', "it has happened", 7, []).seed); // 7
+ * ```
+ */
+export class SimulationError extends Error {
+  override readonly name: string = "SimulationError";
+  /** Such as `never "two of one name"`. */
+  readonly what: string;
+  /** The seed of the world: `from` repeats it. */
+  readonly seed: number;
+  /** What happened, a line each. */
+  readonly story: readonly string[];
+
+  constructor(what: string, message: string, seed: number, story: readonly string[]) {
+    super(
+      `${what}: ${message}\nThe shortest story of it:\n${story.join("\n")}\n` +
+        `Again: simulateController(..., { from: ${seed}, worlds: 1 })`,
+    );
+    this.what = what;
+    this.seed = seed;
+    this.story = story;
+  }
+}
+
+// Of a long story the reader has nothing; of a search for a shorter one that takes minutes neither.
+const MOST_RUNS_TO_SHRINK = 200;
+
+/**
+ * Runs controllers in worlds that their seeds decide, and looks whether what should hold does. In a world users change
+ * objects, often several at once, while the program is killed in the middle of a reconcile and started again, is frozen,
+ * has a second copy (one leads at a time); while answers are lost, writes meet conflicts, refusals and delays, watches
+ * break, come late or from a compacted history, and a restarted program lists from an API server that is behind.
+ * Then everything works again, and `eventually` is to hold once nothing is left to do.
+ *
+ * A world is the same whenever its seed is. One that fails is made as short as it can be, and told.
+ *
+ * @param define Makes the controllers; called for each start of the program. What it keeps outside of them would survive
+ *   a crash: what is to survive one is in `memory`.
+ * @throws {SimulationError} Something was wrong in a world.
+ * @throws {Error} The controllers wrote nothing in any world, so that nothing was tested.
+ * @throws {TypeError} There is nothing to do, or nothing to look at.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject } from "@listwatch/cache";
+ * import { defineController, ownedBy } from "@listwatch/cache/controller";
+ * import { simulateController } from "@listwatch/cache/testing";
+ *
+ * const SHOPS = "example.com/v1/shops";
+ * const report = await simulateController((cluster) =>
+ *   defineController({
+ *     name: "shops",
+ *     for: cluster.resource(SHOPS),
+ *     owns: { configMaps: cluster.resource<KubernetesObject>("v1/configmaps") },
+ *     async reconcile(shop, { configMaps }) {
+ *       await configMaps.apply({ metadata: { name: `shop-${shop.metadata?.name}`, ...ownedBy(shop) } });
+ *     },
+ *   }), {
+ *   customResources: [{ group: "example.com", version: "v1", resource: "shops", kind: "Shop", namespaced: true }],
+ *   worlds: 20,
+ *   from: 1,
+ *   act: {
+ *     open: (server, { pick }) => void server.create(SHOPS, { metadata: { name: pick(["tea", "books"])! } }),
+ *     close: (server, { pick }) => {
+ *       const shop = pick(server.list(SHOPS).items);
+ *       if (shop) server.delete(SHOPS, shop);
+ *     },
+ *   },
+ *   eventually: {
+ *     "each shop has its ConfigMap": (server) =>
+ *       server.list(SHOPS).items.length === server.list("v1/configmaps").items.length,
+ *   },
+ * });
+ * console.log(report.worlds); // 20
+ * ```
+ */
+export async function simulateController(
+  define: DefineControllers,
+  options: SimulationOptions,
+): Promise<SimulationReport> {
+  const { act, eventually = {}, never = {}, start = () => {}, customResources = [], manager = {} } = options;
+  const { worlds = 200, from = 1 + Math.floor(Math.random() * 2 ** 30) } = options;
+  requireNumbers("simulate", { worlds, from }, { least: 1 });
+  const acts = Object.keys(act);
+  if (acts.length === 0) throw new TypeError("Cannot simulate: `act` has nothing that users do");
+  if (Object.keys(eventually).length + Object.keys(never).length === 0) {
+    throw new TypeError("Cannot simulate: give `eventually` or `never`, or nothing is looked at");
+  }
+  const world: WorldOptions = { define, customResources, manager, start, act, eventually, never };
+  let writes = 0;
+  for (let seed = from; seed < from + worlds; seed++) {
+    const plan = newPlan(seed, acts);
+    const outcome = await runWorld(plan, world);
+    writes += outcome.writes;
+    if (outcome.violation === undefined) continue;
+    const { violation, story } = await shortest(plan, outcome, world);
+    throw new SimulationError(violation!.what, violation!.message, seed, story);
+  }
+  if (writes === 0) {
+    throw new Error(`The controllers wrote nothing in ${worlds} worlds: nothing was tested; look at \`act\``);
+  }
+  return { worlds, from, writes };
+}
+
+/** Leaves out whatever is not needed for the same violation. */
+async function shortest(plan: Plan, outcome: Outcome, world: WorldOptions): Promise<Outcome> {
+  let best = { plan, outcome };
+  let runs = 0;
+  const isSame = async (candidate: Plan): Promise<boolean> => {
+    if (runs++ >= MOST_RUNS_TO_SHRINK) return false;
+    const other = await runWorld(candidate, world);
+    if (other.violation?.what !== outcome.violation!.what) return false;
+    best = { plan: candidate, outcome: other };
+    return true;
+  };
+  if (plan.copies === 2) await isSame({ ...plan, copies: 1 });
+  for (let size = Math.ceil(plan.steps.length / 2); size >= 1; size = Math.floor(size / 2)) {
+    for (let at = 0; at < best.plan.steps.length;) {
+      const steps = best.plan.steps.toSpliced(at, size);
+      if (!await isSame({ ...best.plan, steps })) at += size;
+    }
+  }
+  return best.outcome;
+}

@@ -1,0 +1,121 @@
+/** What happens in a simulated world, decided beforehand by its seed: so that parts of it can be left out. */
+
+import { seededRandom } from "../seeded_random.ts";
+
+/** Something that happens at a time. */
+export type TimedStep = { readonly atMs: number } & TimedEvent;
+
+type TimedEvent =
+  /** A user changes something. */
+  | { readonly kind: "act"; readonly name: string; readonly seed: number }
+  /** A copy of the program dies and is started again; `isStale`: on an API server that is behind. */
+  | { readonly kind: "kill"; readonly copy: number; readonly forMs: number; readonly isStale: boolean }
+  /** Nothing of a copy runs. */
+  | { readonly kind: "freeze"; readonly copy: number; readonly forMs: number }
+  /** The watches of a copy are late. */
+  | { readonly kind: "delay events"; readonly copy: number; readonly forMs: number }
+  /** Every watch breaks. */
+  | { readonly kind: "break watches" }
+  /** The server forgets its history: watches from before end with 410. */
+  | { readonly kind: "compact" }
+  /** Nothing listens at the server's address. */
+  | { readonly kind: "server away"; readonly forMs: number };
+
+/** What happens to one of the writes of the controllers. */
+export interface WriteFault {
+  readonly kind: "write";
+  /** Which one, from 1. */
+  readonly nth: number;
+  readonly fault:
+    | "die before"
+    | "die after"
+    | "lose request"
+    | "lose answer"
+    | "refuse"
+    | "meddle"
+    | "delay";
+  readonly status: number;
+  readonly delayMs: number;
+}
+
+/** One of the things that happen. */
+export type Step = TimedStep | WriteFault;
+
+/** A whole world. */
+export interface Plan {
+  readonly seed: number;
+  /** How many copies of the program run; of two, one leads. */
+  readonly copies: 1 | 2;
+  /** Whether the API server streams initial lists; if not, lists come from its cache, which may be behind. */
+  readonly streamsLists: boolean;
+  readonly steps: readonly Step[];
+}
+
+const WRITE_FAULTS = [
+  "die before",
+  "die after",
+  "die after",
+  "lose request",
+  "lose answer",
+  "lose answer",
+  "refuse",
+  "meddle",
+  "delay",
+] as const;
+
+const STATUSES = [409, 409, 429, 500, 503, 504];
+
+/** Decides what happens in the world of a seed. */
+export function newPlan(seed: number, acts: readonly string[]): Plan {
+  const random = seededRandom(seed);
+  const below = (n: number) => Math.floor(random() * n);
+  const copies = random() < 0.3 ? 2 : 1;
+  const streamsLists = random() < 0.5;
+  const steps: Step[] = [];
+  let atMs = 0;
+  for (let left = 4 + below(10); left > 0; left--) {
+    // Changes that come together are seen as one, or in part.
+    if (random() < 0.6) atMs += random() < 0.5 ? below(50) : below(6_000);
+    steps.push({ kind: "act", atMs, name: acts[below(acts.length)], seed: below(2 ** 31) });
+  }
+  const endMs = atMs + 3_000;
+  // Most happens around changes.
+  const time = () => {
+    const near = steps[below(steps.length)];
+    return random() < 0.7 && "atMs" in near ? near.atMs + below(40) : below(endMs);
+  };
+  for (let left = below(5); left > 0; left--) {
+    const at = { atMs: time() };
+    const copy = below(copies);
+    switch (below(7)) {
+      case 0:
+      case 1:
+        steps.push({ ...at, kind: "kill", copy, forMs: below(5_000), isStale: random() < 0.5 });
+        break;
+      case 2:
+        steps.push({ ...at, kind: "freeze", copy, forMs: below(30_000) });
+        break;
+      case 3:
+      case 4:
+        steps.push({ ...at, kind: "delay events", copy, forMs: below(12_000) });
+        break;
+      case 5:
+        steps.push({ ...at, kind: "break watches" });
+        if (random() < 0.5) steps.push({ ...at, kind: "compact" });
+        break;
+      case 6:
+        steps.push({ ...at, kind: "server away", forMs: below(8_000) });
+        break;
+    }
+  }
+  for (let left = below(5); left > 0; left--) {
+    steps.push({
+      kind: "write",
+      nth: 1 + below(24),
+      fault: WRITE_FAULTS[below(WRITE_FAULTS.length)],
+      status: STATUSES[below(STATUSES.length)],
+      delayMs: below(8_000),
+    });
+  }
+  return { seed, copies, streamsLists, steps };
+}

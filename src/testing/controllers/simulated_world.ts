@@ -1,0 +1,383 @@
+/** One simulated world: a cluster, copies of a program with controllers, and what a plan does to them. */
+
+import type { ManagerOptions } from "../../controller/manager.ts";
+import { StatusError } from "../../meta/status.ts";
+import { sleep } from "../../util/abort.ts";
+import { errorMessage } from "../../util/errors.ts";
+import { FakeClock } from "../fake_clock.ts";
+import { answerStatus, connectionRefused, connectionReset } from "../faults.ts";
+import type { InMemoryApiServer } from "../in_memory_api_server.ts";
+import { seededRandom } from "../seeded_random.ts";
+import type { CustomResource } from "../served_resources.ts";
+import { collectGarbage, isOwn, newTestServer, targetOf, untilIdle } from "./controller_world.ts";
+import type { Plan, TimedStep, WriteFault } from "./plan.ts";
+import {
+  ControllerProcess,
+  type DefineControllers,
+  type ProcessRequest,
+  type ProcessSend,
+} from "./process.ts";
+
+/** Chances of an {@linkcode Act}, which the seed decides. */
+export interface Chance {
+  /** A number from 0 (included) to 1 (excluded). */
+  random(): number;
+  /** One of these; `undefined` if there are none. */
+  pick<T>(from: readonly T[]): T | undefined;
+  /** What is outside of the cluster and the program; empty at the start of each world. */
+  readonly memory: Map<string, unknown>;
+}
+
+/** What a user does to the cluster. What the server refuses is no failure. */
+export type Act = (server: InMemoryApiServer, chance: Chance) => void;
+
+/**
+ * Looks at the cluster. One of `eventually` returns `false` or throws while it does not hold; one of `never` returns
+ * `true` or throws when it happens.
+ *
+ * @param memory What is outside of the cluster and the program; empty at the start of each world.
+ */
+export type Check = (server: InMemoryApiServer, memory: Map<string, unknown>) => boolean | void;
+
+/** What is simulated. */
+export interface WorldOptions {
+  readonly define: DefineControllers;
+  readonly customResources: readonly CustomResource[];
+  readonly manager: Partial<ManagerOptions>;
+  readonly start: (server: InMemoryApiServer) => void;
+  readonly act: Readonly<Record<string, Act>>;
+  readonly eventually: Readonly<Record<string, Check>>;
+  readonly never: Readonly<Record<string, Check>>;
+}
+
+/** What was wrong in a world. */
+export interface Violation {
+  /** Such as `never "two of one name"`: the same for the same fault. */
+  readonly what: string;
+  readonly message: string;
+}
+
+/** How a world ended. */
+export interface Outcome {
+  readonly violation: Violation | undefined;
+  /** What happened, a line each. */
+  readonly story: readonly string[];
+  /** How many writes the controllers sent. */
+  readonly writes: number;
+}
+
+// What waits longer than this for its end does not come to it.
+const SETTLES_WITHIN_MS = 900_000;
+// What a supervisor waits with a program that has ended.
+const RESTART_MS = 1_000;
+
+/** Runs the world of a plan. */
+export async function runWorld(plan: Plan, options: WorldOptions): Promise<Outcome> {
+  const world = new SimulatedWorld(plan, options);
+  try {
+    return await world.run();
+  } finally {
+    world.close();
+  }
+}
+
+class SimulatedWorld {
+  readonly #plan: Plan;
+  readonly #options: WorldOptions;
+  readonly #clock = new FakeClock(Date.UTC(2026, 0, 1));
+  readonly #startMs = this.#clock.monotonicNow();
+  readonly #server: InMemoryApiServer;
+  readonly #memory = new Map<string, unknown>();
+  readonly #random: () => number;
+  readonly #story: string[] = [];
+  readonly #copies: (ControllerProcess | undefined)[];
+  readonly #starts: number[];
+  readonly #writeFaults = new Map<number, WriteFault>();
+  /** The version at which an API server stopped to follow, by the copy that asks it. */
+  readonly #stale = new Map<number, string>();
+  #isAway = false;
+  #isHealed = false;
+  #writes = 0;
+  #violation: Violation | undefined;
+
+  constructor(plan: Plan, options: WorldOptions) {
+    this.#plan = plan;
+    this.#options = options;
+    this.#random = seededRandom(plan.seed ^ 0x5bd1e995);
+    this.#server = newTestServer(this.#clock, options.customResources, {
+      initialEvents: plan.streamsLists ? "serve" : "refuse",
+    });
+    this.#copies = Array.from({ length: plan.copies }, () => undefined);
+    this.#starts = this.#copies.map(() => 0);
+    for (const step of plan.steps) if (step.kind === "write") this.#writeFaults.set(step.nth, step);
+  }
+
+  async run(): Promise<Outcome> {
+    this.#options.start(this.#server);
+    for (const copy of this.#copies.keys()) this.#start(copy);
+    await this.#clock.advance(100);
+    const timed = this.#plan.steps.filter((step): step is TimedStep => step.kind !== "write")
+      .sort((a, b) => a.atMs - b.atMs);
+    for (const step of timed) {
+      await this.#advanceTo(step.atMs + 100);
+      if (this.#violation !== undefined) break;
+      this.#do(step);
+    }
+    if (this.#violation === undefined) await this.#settle();
+    return { violation: this.#violation, story: this.#story, writes: this.#writes };
+  }
+
+  close(): void {
+    for (const copy of this.#copies) copy?.kill();
+    this.#server.close();
+  }
+
+  async #advanceTo(ms: number): Promise<void> {
+    const leftMs = this.#startMs + ms - this.#clock.monotonicNow();
+    if (leftMs <= 0) return;
+    await this.#clock.advance(leftMs);
+    this.#collectGarbage();
+  }
+
+  /** Ends all faults, and waits until what should hold holds. */
+  async #settle(): Promise<void> {
+    await this.#clock.advance(2_000);
+    this.#isHealed = true;
+    this.#isAway = false;
+    this.#stale.clear();
+    for (const [copy, process] of this.#copies.entries()) {
+      if (!process?.isRunning) this.#start(copy);
+      else {
+        process.releaseEvents();
+        process.thaw();
+      }
+    }
+    this.#note("everything works again");
+    const isIdle = await untilIdle(this.#server, this.#clock, () => this.#running, SETTLES_WITHIN_MS);
+    this.#check();
+    if (this.#violation !== undefined) return;
+    if (!isIdle) {
+      const minutes = SETTLES_WITHIN_MS / 60_000;
+      this.#violation = {
+        what: "it never comes to rest",
+        message: `keys still wait or are tried again ${minutes} minutes after everything works again`,
+      };
+      return;
+    }
+    for (const [name, check] of Object.entries(this.#options.eventually)) {
+      this.#hold(`eventually ${JSON.stringify(name)}`, () => check(this.#server, this.#memory) !== false);
+    }
+  }
+
+  get #running(): ControllerProcess[] {
+    return this.#copies.filter((copy): copy is ControllerProcess => copy?.isRunning ?? false);
+  }
+
+  #start(copy: number): void {
+    const name = this.#plan.copies === 1 ? "program" : `program ${copy + 1}`;
+    const start = ++this.#starts[copy];
+    this.#note(`${name} starts${this.#stale.has(copy) ? " on an API server that is behind" : ""}`);
+    const leader = { lease: "simulated", namespace: "default", identity: `${copy + 1}-${start}` };
+    const process = new ControllerProcess({
+      name,
+      define: this.#options.define,
+      memory: this.#memory,
+      clock: this.#clock,
+      fetch: this.#server.fetch,
+      random: this.#random,
+      manager: { ...this.#options.manager, ...(this.#plan.copies > 1 && { leader }) },
+      network: (request, send) => this.#network(copy, request, send),
+    });
+    this.#copies[copy] = process;
+    void process.ended.then((error) => {
+      if (this.#copies[copy] !== process) return;
+      this.#note(`${name} ends: ${error === undefined ? "stopped" : errorMessage(error)}`);
+      this.#clock.setTimeout(() => {
+        if (this.#copies[copy] === process) this.#start(copy);
+      }, RESTART_MS);
+    });
+  }
+
+  #do(step: TimedStep): void {
+    if (step.kind === "act") return this.#act(step.name, step.seed);
+    if (step.kind === "break watches" || step.kind === "compact" || step.kind === "server away") {
+      this.#note(
+        step.kind === "break watches"
+          ? "every watch breaks"
+          : step.kind === "compact"
+          ? "the server forgets its history"
+          : `nothing listens for ${step.forMs} ms`,
+      );
+      if (step.kind === "break watches") return this.#server.closeWatches({ reset: true });
+      if (step.kind === "compact") return this.#server.compact();
+      this.#isAway = true;
+      this.#server.closeWatches({ reset: true });
+      this.#later(step.forMs, () => this.#isAway = false);
+      return;
+    }
+    const process = this.#copies[step.copy];
+    if (!process?.isRunning) return;
+    if (step.kind === "kill") return this.#kill(step.copy, step.forMs, step.isStale);
+    this.#note(
+      step.kind === "freeze"
+        ? `${process.name} is frozen for ${step.forMs} ms`
+        : `the events of ${process.name} are ${step.forMs} ms late`,
+    );
+    if (step.kind === "freeze") {
+      process.freeze();
+      process.holdEvents();
+    } else process.holdEvents();
+    this.#later(step.forMs, () => {
+      if (step.kind === "freeze") process.thaw();
+      process.releaseEvents();
+    });
+  }
+
+  /** Does something after a while, unless everything works again by then. */
+  #later(ms: number, callback: () => void): void {
+    this.#clock.setTimeout(() => {
+      if (!this.#isHealed) callback();
+    }, ms);
+  }
+
+  #act(name: string, seed: number): void {
+    const random = seededRandom(seed);
+    const note = this.#noteLater(name);
+    try {
+      this.#options.act[name](this.#server, {
+        random,
+        pick: (from) => from[Math.floor(random() * from.length)],
+        memory: this.#memory,
+      });
+      note("");
+    } catch (error) {
+      if (!(error instanceof StatusError)) throw error;
+      note(`: ${error.message}`);
+    }
+    this.#check();
+  }
+
+  #kill(copy: number, forMs: number, isStale: boolean): void {
+    const process = this.#copies[copy]!;
+    this.#note(`${process.name} is killed`);
+    process.kill();
+    // What that server shows is what was there when it lost its connection.
+    if (isStale) this.#stale.set(copy, this.#server.resourceVersion);
+    else this.#stale.delete(copy);
+    this.#later(forMs, () => {
+      if (this.#copies[copy] !== process) return;
+      this.#start(copy);
+      if (!isStale) return;
+      this.#copies[copy]!.holdEvents();
+      this.#later(forMs, () => {
+        this.#stale.delete(copy);
+        this.#copies[copy]?.releaseEvents();
+      });
+    });
+  }
+
+  async #network(copy: number, request: ProcessRequest, send: ProcessSend): Promise<Response> {
+    if (this.#isAway) throw connectionRefused(request.url.href);
+    const { method, url, init } = request;
+    if (method === "GET") return await send(this.#behind(copy, url), init);
+    const target = targetOf(url);
+    if (target === undefined || !isOwn(target)) return await send(url, init);
+    const { resource, name, subresource } = target;
+    const text = `${this.#copies[copy]?.name}: ${method} ${resource} ${name}${
+      subresource && ` ${subresource}`
+    }`;
+    this.#writes++;
+    const { fault, status = 0, delayMs = 0 } = this.#isHealed
+      ? { fault: undefined }
+      : this.#writeFaults.get(this.#writes) ?? { fault: undefined };
+    switch (fault) {
+      case "die before":
+        this.#note(`${text}: not sent`);
+        this.#kill(copy, delayMs, false);
+        break;
+      case "lose request":
+        this.#note(`${text}: the connection breaks before it arrives`);
+        throw connectionReset();
+      case "refuse": {
+        const code = method === "POST" && status === 409 ? 500 : status;
+        this.#note(`${text}: the server refuses it (${code})`);
+        const refuse = answerStatus(code);
+        return await refuse(new Request(url), () => Promise.reject(), {
+          signal: new AbortController().signal,
+          clock: this.#clock,
+        });
+      }
+      case "meddle":
+        if (name !== "" && this.#server.get(resource, name) !== undefined) {
+          this.#note(`somebody annotates ${resource} ${name}`);
+          this.#server.patch(resource, name, {
+            metadata: { annotations: { meddled: String(this.#writes) } },
+          });
+        }
+        break;
+      case "delay":
+        this.#note(`${text}: is ${delayMs} ms on its way`);
+        await sleep(delayMs, { clock: this.#clock, ...(init.signal && { signal: init.signal }) });
+        break;
+    }
+    const response = await send(url, init);
+    this.#note(`${text} -> ${response.status}`);
+    this.#check();
+    if (fault === "die after") {
+      this.#kill(copy, delayMs, status === 409);
+      return await new Promise(() => {});
+    }
+    if (fault !== "lose answer") return response;
+    this.#note("the connection breaks before its answer arrives");
+    await response.body?.cancel();
+    throw connectionReset();
+  }
+
+  /** What a server that is behind is asked: a list from its cache is the one of then. */
+  #behind(copy: number, url: URL): URL {
+    const version = this.#stale.get(copy);
+    const { searchParams } = url;
+    if (version === undefined || searchParams.has("watch") || searchParams.get("resourceVersion") !== "0") {
+      return url;
+    }
+    const changed = new URL(url);
+    changed.searchParams.set("resourceVersion", version);
+    changed.searchParams.set("resourceVersionMatch", "Exact");
+    return changed;
+  }
+
+  #collectGarbage(): void {
+    if (!collectGarbage(this.#server, this.#running)) return;
+    this.#note("the garbage collector deletes what has no owner");
+    this.#check();
+  }
+
+  #check(): void {
+    for (const [name, check] of Object.entries(this.#options.never)) {
+      this.#hold(`never ${JSON.stringify(name)}`, () => check(this.#server, this.#memory) !== true);
+    }
+  }
+
+  #hold(what: string, check: () => boolean): void {
+    if (this.#violation !== undefined) return;
+    let message = what.startsWith("never") ? "it has happened" : "it does not hold";
+    try {
+      if (check()) return;
+    } catch (error) {
+      message = errorMessage(error);
+    }
+    this.#violation = { what, message };
+    this.#note(`${what}: ${message}`);
+  }
+
+  #note(text: string): void {
+    this.#noteLater(text)("");
+  }
+
+  /** A line at this place of the story, whose end comes later. */
+  #noteLater(text: string): (end: string) => void {
+    const seconds = (this.#clock.monotonicNow() - this.#startMs) / 1_000;
+    const at = this.#story.push(`${seconds.toFixed(3).padStart(9)} s  ${text}`) - 1;
+    return (end) => this.#story[at] += end;
+  }
+}
