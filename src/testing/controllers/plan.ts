@@ -8,17 +8,15 @@ export type TimedStep = { readonly atMs: number } & TimedEvent;
 type TimedEvent =
   /** A user changes something. */
   | { readonly kind: "act"; readonly name: string; readonly seed: number }
-  /** A copy of the program dies and is started again; `isStale`: on an API server that is behind. */
-  | { readonly kind: "kill"; readonly copy: number; readonly forMs: number; readonly isStale: boolean }
+  /** A copy of the program dies and is started again: on an API server that is behind, if `lagMs` is not 0. */
+  | { readonly kind: "kill"; readonly copy: number; readonly forMs: number; readonly lagMs: number }
   /** Nothing of a copy runs. */
   | { readonly kind: "freeze"; readonly copy: number; readonly forMs: number }
-  /** The watches of a copy are late. */
-  | { readonly kind: "delay events"; readonly copy: number; readonly forMs: number }
-  /** Every watch breaks. */
-  | { readonly kind: "break watches" }
+  /** The watches of a copy are late; `isLost`: what is late never comes, and the server has forgotten it. */
+  | { readonly kind: "delay events"; readonly copy: number; readonly forMs: number; readonly isLost: boolean }
   /** The server forgets its history: watches from before end with 410. */
   | { readonly kind: "compact" }
-  /** Nothing listens at the server's address. */
+  /** Every watch breaks, and for a while nothing listens at the server's address. */
   | { readonly kind: "server away"; readonly forMs: number };
 
 /** What happens to one of the writes of the controllers. */
@@ -73,7 +71,7 @@ export function newPlan(seed: number, acts: readonly string[]): Plan {
   const streamsLists = random() < 0.5;
   const steps: Step[] = [];
   let atMs = 0;
-  for (let left = 4 + below(10); left > 0; left--) {
+  for (let left = 5 + below(12); left > 0; left--) {
     // Changes that come together are seen as one, or in part.
     if (random() < 0.6) atMs += random() < 0.5 ? below(50) : below(6_000);
     steps.push({ kind: "act", atMs, name: acts[below(acts.length)], seed: below(2 ** 31) });
@@ -82,39 +80,48 @@ export function newPlan(seed: number, acts: readonly string[]): Plan {
   // Most happens around changes.
   const time = () => {
     const near = steps[below(steps.length)];
-    return random() < 0.7 && "atMs" in near ? near.atMs + below(40) : below(endMs);
+    return random() < 0.7 && "atMs" in near ? Math.max(near.atMs + below(60) - 20, 0) : below(endMs);
   };
-  for (let left = below(5); left > 0; left--) {
+  for (let left = 1 + below(6); left > 0; left--) {
     const at = { atMs: time() };
     const copy = below(copies);
-    switch (below(7)) {
+    switch (below(8)) {
       case 0:
       case 1:
-        steps.push({ ...at, kind: "kill", copy, forMs: below(5_000), isStale: random() < 0.5 });
-        break;
       case 2:
-        steps.push({ ...at, kind: "freeze", copy, forMs: below(30_000) });
+        steps.push({
+          ...at,
+          kind: "kill",
+          copy,
+          forMs: below(5_000),
+          lagMs: random() < 0.6 ? below(20_000) : 0,
+        });
         break;
       case 3:
-      case 4:
-        steps.push({ ...at, kind: "delay events", copy, forMs: below(12_000) });
+        steps.push({ ...at, kind: "freeze", copy, forMs: below(30_000) });
         break;
+      case 4:
       case 5:
-        steps.push({ ...at, kind: "break watches" });
-        if (random() < 0.5) steps.push({ ...at, kind: "compact" });
+        steps.push({ ...at, kind: "delay events", copy, forMs: below(12_000), isLost: random() < 0.5 });
         break;
       case 6:
-        steps.push({ ...at, kind: "server away", forMs: below(8_000) });
+      case 7: {
+        // What happens to an object meanwhile is seen as one change, if the server does not know the steps any more.
+        const forMs = random() < 0.5 ? 0 : below(8_000);
+        steps.push({ ...at, kind: "server away", forMs });
+        if (random() < 0.7) steps.push({ kind: "compact", atMs: at.atMs + Math.max(forMs, 1_000) - 1 });
         break;
+      }
     }
   }
-  for (let left = below(5); left > 0; left--) {
+  for (let left = 1 + below(4); left > 0; left--) {
     steps.push({
       kind: "write",
-      nth: 1 + below(24),
+      nth: 1 + below(16),
       fault: WRITE_FAULTS[below(WRITE_FAULTS.length)],
       status: STATUSES[below(STATUSES.length)],
-      delayMs: below(8_000),
+      // A request on its way for longer may arrive when another leads: leases leave five seconds.
+      delayMs: below(4_500),
     });
   }
   return { seed, copies, streamsLists, steps };

@@ -6,6 +6,7 @@ import { Manager, type ManagerOptions } from "../../controller/manager.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import { linkedAbort } from "../../util/abort.ts";
 import type { Logger } from "../../util/logger.ts";
+import { connectionReset } from "../faults.ts";
 
 /** Makes the controllers of one start of a program. */
 export type DefineControllers = (
@@ -55,7 +56,7 @@ export class ControllerProcess {
   readonly #timers = new Map<object, TimerHandle>();
   #isEnded = false;
   #frozen: (() => void)[] | undefined;
-  #heldEvents: (() => void)[] | undefined;
+  #heldEvents: ((isLost: boolean) => void)[] | undefined;
 
   constructor(options: ProcessOptions) {
     this.name = options.name;
@@ -113,11 +114,11 @@ export class ControllerProcess {
     this.#heldEvents ??= [];
   }
 
-  /** Lets everything arrive. */
-  releaseEvents(): void {
+  /** Lets everything arrive; with `isLost` nothing, as the connections break. */
+  releaseEvents({ isLost = false }: { readonly isLost?: boolean } = {}): void {
     const held = this.#heldEvents ?? [];
     this.#heldEvents = undefined;
-    for (const release of held) release();
+    for (const release of held) release(isLost);
   }
 
   #setTimeout(callback: () => void, ms: number): object {
@@ -140,8 +141,8 @@ export class ControllerProcess {
     await this.#awake();
     const { fetch, network } = this.#options;
     const send: ProcessSend = async (url, init) => {
-      await this.#awake();
-      // What was sent reaches the server, and its answer nobody.
+      if (this.#life.signal.aborted) return await new Promise(() => {});
+      // What was sent reaches the server, also while the process is frozen.
       const cut = linkedAbort(this.#life.signal);
       init.signal?.addEventListener("abort", () => cut.abort(init.signal?.reason), { once: true });
       return await fetch(url.href, { ...init, signal: cut.signal });
@@ -164,7 +165,10 @@ export class ControllerProcess {
       pull: async (controller) => {
         const { done, value } = await reader.read();
         while (this.#heldEvents !== undefined) {
-          await new Promise<void>((release) => this.#heldEvents!.push(release));
+          const isLost = await new Promise<boolean>((release) => this.#heldEvents!.push(release));
+          if (!isLost) continue;
+          await reader.cancel();
+          throw connectionReset();
         }
         await this.#awake();
         if (done) controller.close();

@@ -68,6 +68,10 @@ export interface Outcome {
 
 // What waits longer than this for its end does not come to it.
 const SETTLES_WITHIN_MS = 900_000;
+// How long a server that has lost its connection still shows the past, after its watches have caught up at another.
+const STALE_MS = 10_000;
+// How long faults go on after the last step.
+const LONGEST_REST_MS = 12_000;
 // What a supervisor waits with a program that has ended.
 const RESTART_MS = 1_000;
 
@@ -93,6 +97,8 @@ class SimulatedWorld {
   readonly #copies: (ControllerProcess | undefined)[];
   readonly #starts: number[];
   readonly #writeFaults = new Map<number, WriteFault>();
+  /** The versions of the past, newest last. */
+  readonly #versions: { readonly ms: number; readonly version: string }[] = [];
   /** The version at which an API server stopped to follow, by the copy that asks it. */
   readonly #stale = new Map<number, string>();
   #isAway = false;
@@ -114,6 +120,7 @@ class SimulatedWorld {
 
   async run(): Promise<Outcome> {
     this.#options.start(this.#server);
+    this.#check();
     for (const copy of this.#copies.keys()) this.#start(copy);
     await this.#clock.advance(100);
     const timed = this.#plan.steps.filter((step): step is TimedStep => step.kind !== "write")
@@ -123,6 +130,9 @@ class SimulatedWorld {
       if (this.#violation !== undefined) break;
       this.#do(step);
     }
+    // Faults end by themselves where nothing new begins; only a part of them, so that others end together.
+    const lastMs = Math.max(0, ...timed.map((step) => step.atMs + 2 * ("forMs" in step ? step.forMs : 0)));
+    await this.#advanceTo(Math.min(lastMs, (timed.at(-1)?.atMs ?? 0) + LONGEST_REST_MS));
     if (this.#violation === undefined) await this.#settle();
     return { violation: this.#violation, story: this.#story, writes: this.#writes };
   }
@@ -136,7 +146,8 @@ class SimulatedWorld {
     const leftMs = this.#startMs + ms - this.#clock.monotonicNow();
     if (leftMs <= 0) return;
     await this.#clock.advance(leftMs);
-    this.#collectGarbage();
+    // The garbage collector of a cluster takes its time.
+    if (this.#random() < 0.3) this.#collectGarbage();
   }
 
   /** Ends all faults, and waits until what should hold holds. */
@@ -200,36 +211,35 @@ class SimulatedWorld {
 
   #do(step: TimedStep): void {
     if (step.kind === "act") return this.#act(step.name, step.seed);
-    if (step.kind === "break watches" || step.kind === "compact" || step.kind === "server away") {
-      this.#note(
-        step.kind === "break watches"
-          ? "every watch breaks"
-          : step.kind === "compact"
-          ? "the server forgets its history"
-          : `nothing listens for ${step.forMs} ms`,
-      );
-      if (step.kind === "break watches") return this.#server.closeWatches({ reset: true });
-      if (step.kind === "compact") return this.#server.compact();
-      this.#isAway = true;
+    if (step.kind === "compact") {
+      this.#note("the server forgets its history");
+      return this.#server.compact();
+    }
+    if (step.kind === "server away") {
+      this.#note(`every watch breaks, and nothing listens for ${step.forMs} ms`);
+      this.#isAway = step.forMs > 0;
       this.#server.closeWatches({ reset: true });
-      this.#later(step.forMs, () => this.#isAway = false);
-      return;
+      return this.#later(step.forMs, () => this.#isAway = false);
     }
     const process = this.#copies[step.copy];
     if (!process?.isRunning) return;
-    if (step.kind === "kill") return this.#kill(step.copy, step.forMs, step.isStale);
+    if (step.kind === "kill") return this.#kill(step.copy, step.forMs, step.lagMs);
+    const isFrozen = step.kind === "freeze";
     this.#note(
-      step.kind === "freeze"
+      isFrozen
         ? `${process.name} is frozen for ${step.forMs} ms`
-        : `the events of ${process.name} are ${step.forMs} ms late`,
+        : `what ${process.name} watches is ${step.forMs} ms late`,
     );
-    if (step.kind === "freeze") {
-      process.freeze();
-      process.holdEvents();
-    } else process.holdEvents();
+    process.holdEvents();
+    if (isFrozen) process.freeze();
     this.#later(step.forMs, () => {
-      if (step.kind === "freeze") process.thaw();
-      process.releaseEvents();
+      if (isFrozen) process.thaw();
+      const isLost = step.kind === "delay events" && step.isLost;
+      if (isLost) {
+        this.#note(`what ${process.name} watched is lost, and the server forgets its history`);
+        this.#server.compact();
+      }
+      process.releaseEvents({ isLost });
     });
   }
 
@@ -257,22 +267,22 @@ class SimulatedWorld {
     this.#check();
   }
 
-  #kill(copy: number, forMs: number, isStale: boolean): void {
+  #kill(copy: number, forMs: number, lagMs = 0): void {
     const process = this.#copies[copy]!;
     this.#note(`${process.name} is killed`);
     process.kill();
-    // What that server shows is what was there when it lost its connection.
-    if (isStale) this.#stale.set(copy, this.#server.resourceVersion);
+    // It connects to another server next, which lost its connection to the store some time ago.
+    const sinceMs = this.#clock.monotonicNow() - lagMs;
+    const then = this.#versions.findLast(({ ms }) => ms <= sinceMs) ?? this.#versions[0];
+    if (lagMs > 0 && then !== undefined) this.#stale.set(copy, then.version);
     else this.#stale.delete(copy);
     this.#later(forMs, () => {
       if (this.#copies[copy] !== process) return;
       this.#start(copy);
-      if (!isStale) return;
+      if (lagMs === 0) return;
       this.#copies[copy]!.holdEvents();
-      this.#later(forMs, () => {
-        this.#stale.delete(copy);
-        this.#copies[copy]?.releaseEvents();
-      });
+      this.#later(forMs, () => this.#copies[copy]?.releaseEvents());
+      this.#later(forMs + STALE_MS, () => this.#stale.delete(copy));
     });
   }
 
@@ -293,7 +303,7 @@ class SimulatedWorld {
     switch (fault) {
       case "die before":
         this.#note(`${text}: not sent`);
-        this.#kill(copy, delayMs, false);
+        this.#kill(copy, delayMs);
         break;
       case "lose request":
         this.#note(`${text}: the connection breaks before it arrives`);
@@ -324,7 +334,7 @@ class SimulatedWorld {
     this.#note(`${text} -> ${response.status}`);
     this.#check();
     if (fault === "die after") {
-      this.#kill(copy, delayMs, status === 409);
+      this.#kill(copy, delayMs);
       return await new Promise(() => {});
     }
     if (fault !== "lose answer") return response;
@@ -352,7 +362,9 @@ class SimulatedWorld {
     this.#check();
   }
 
+  /** Looks at the cluster after a change. */
   #check(): void {
+    this.#versions.push({ ms: this.#clock.monotonicNow(), version: this.#server.resourceVersion });
     for (const [name, check] of Object.entries(this.#options.never)) {
       this.#hold(`never ${JSON.stringify(name)}`, () => check(this.#server, this.#memory) !== true);
     }

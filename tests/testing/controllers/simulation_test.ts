@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { simulateController, SimulationError, type SimulationOptions } from "@listwatch/cache/testing";
+import { defineController } from "@listwatch/cache/controller";
+import { realClock } from "../../../src/util/clock.ts";
+import { CORRECT, FAULTY, type Subject, WIDGET_RESOURCE, WIDGETS } from "./controllers.ts";
+
+const FROM = 1 + Math.floor(realClock.now() % 1_000_000_000);
+
+const simulate = (subject: Subject, options: Partial<SimulationOptions>) =>
+  simulateController(subject.define, { ...subject.expected, customResources: [WIDGET_RESOURCE], ...options });
+
+const failureOf = async (subject: Subject, options: Partial<SimulationOptions>): Promise<SimulationError> => {
+  try {
+    await simulate(subject, options);
+  } catch (error) {
+    if (error instanceof SimulationError) return error;
+    throw error;
+  }
+  assert.fail(`${subject.name}: found nothing (seeds from ${options.from})`);
+};
+
+describe("simulateController", () => {
+  for (const subject of CORRECT) {
+    it(`reports nothing for a correct controller: ${subject.name} (seeds from ${FROM})`, async () => {
+      const { worlds, writes } = await simulate(subject, { worlds: 100, from: FROM });
+      assert.equal(worlds, 100);
+      assert.ok(writes > 100, `only ${writes} writes`);
+    });
+  }
+
+  for (const subject of FAULTY) {
+    it(`finds the fault of one within 500 worlds: ${subject.name} (seeds from ${FROM})`, async () => {
+      const error = await failureOf(subject, { worlds: 500, from: FROM });
+      assert.match(error.what, /^(eventually|never) "/);
+      assert.ok(error.story.length > 3);
+    });
+  }
+
+  it("repeats a world by its seed, with the same story", async () => {
+    const subject = FAULTY[1];
+    const first = await failureOf(subject, { worlds: 500, from: 1 });
+    const again = await failureOf(subject, { worlds: 1, from: first.seed });
+    assert.deepEqual(again.story, first.story);
+    assert.match(first.message, new RegExp(`from: ${first.seed}, worlds: 1`));
+  });
+
+  it("leaves out of the story what is not needed", async () => {
+    const { story } = await failureOf(FAULTY[1], { worlds: 500, from: 1 });
+    const count = (text: string) => story.filter((line) => line.includes(text)).length;
+    assert.equal(count("is killed"), 1);
+    assert.equal(count("  delete"), 1);
+    assert.equal(count("is frozen"), 0);
+  });
+
+  it("says that a controller never comes to rest", async () => {
+    const restless: Subject = {
+      name: "restless",
+      define: (cluster) =>
+        defineController({
+          name: "restless",
+          for: cluster.resource(WIDGETS),
+          reconcile: () => Promise.reject(new Error("no")),
+        }),
+      expected: CORRECT[0].expected,
+    };
+    const { what } = await failureOf(restless, { worlds: 20, from: 1 });
+    assert.equal(what, "it never comes to rest");
+  });
+
+  it("does not pass when nothing was tested", async () => {
+    const { define, expected } = CORRECT[0];
+    const customResources = [WIDGET_RESOURCE];
+    await assert.rejects(
+      simulateController(define, { ...expected, customResources, worlds: 2, act: { nothing: () => {} } }),
+      /wrote nothing in 2 worlds/,
+    );
+    await assert.rejects(simulateController(define, { ...expected, act: {} }), TypeError);
+    await assert.rejects(simulateController(define, { act: expected.act }), /nothing is looked at/);
+    await assert.rejects(simulateController(define, { ...expected, worlds: 0 }), RangeError);
+  });
+});
