@@ -83,7 +83,7 @@ class RetryDelays {
     return Math.max(isOutage ? this.#outages.when(key) : this.#failures.when(key), retryAfterMs);
   }
 
-  /** How many failures of a key were counted since it was forgotten. */
+  /** How many failures of a key were counted since `forget`. */
   of(key: string): number {
     return this.#all.reduce((sum, limiter) => sum + limiter.numRequeues(key), 0);
   }

@@ -83,5 +83,6 @@ export {
   SimulationError,
   type SimulationOptions,
   type SimulationReport,
+  usersOf,
 } from "./controllers/controller_simulation.ts";
 export type { Act, Chance, Check } from "./controllers/simulated_world.ts";

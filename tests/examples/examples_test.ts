@@ -12,7 +12,7 @@ import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import type { Hono } from "hono";
 import { newApp as newWarmApp } from "../../examples/serve_from_deno_kv.ts";
 import { newApp } from "../../examples/serve_with_hono.ts";
-import "../../examples/test_your_controller.ts"; // tests by itself, of reconcile_loop.ts
+import "../../examples/widget_controller_test.ts"; // tests by itself
 
 function newServer(): InMemoryApiServer {
   const server = new InMemoryApiServer();

@@ -1,18 +1,27 @@
 /** Simulations of controllers: hundreds of worlds in which everything goes wrong that can, each by its seed. */
 
 import type { ManagerOptions } from "../../controller/manager.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
+import { realClock } from "../../util/clock.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import type { InMemoryApiServer } from "../in_memory_api_server.ts";
 import type { CustomResource } from "../served_resources.ts";
 import { newPlan, type Plan } from "./plan.ts";
 import type { DefineControllers } from "./process.ts";
-import { type Act, type Check, type Outcome, runWorld, type WorldOptions } from "./simulated_world.ts";
+import {
+  type Act,
+  type Chance,
+  type Check,
+  type Outcome,
+  runWorld,
+  type WorldOptions,
+} from "./simulated_world.ts";
 
 /** Options of {@linkcode simulateController}. */
 export interface SimulationOptions {
   /** What users do: one of these at a time, with objects and values that the seed decides. */
   readonly act: Readonly<Record<string, Act>>;
-  /** What holds when nothing has gone wrong for a while and nothing is left to do. */
+  /** What holds when every fault has ended and nothing is left to do. */
   readonly eventually?: Readonly<Record<string, Check>>;
   /** What must not happen, looked at after every write. */
   readonly never?: Readonly<Record<string, Check>>;
@@ -75,7 +84,7 @@ const MOST_RUNS_TO_SHRINK = 200;
  * break, come late or from a compacted history, and a restarted program lists from an API server that is behind.
  * Then everything works again, and `eventually` is to hold once nothing is left to do.
  *
- * A world is the same whenever its seed is. One that fails is made as short as it can be, and told.
+ * A world is the same whenever its seed is. Of one that fails, the error has the shortest story that was found.
  *
  * @param define Makes the controllers; called for each start of the program. What it keeps outside of them would survive
  *   a crash: what is to survive one is in `memory`.
@@ -87,7 +96,7 @@ const MOST_RUNS_TO_SHRINK = 200;
  * ```ts
  * import { type KubernetesObject } from "@listwatch/cache";
  * import { defineController, ownedBy } from "@listwatch/cache/controller";
- * import { simulateController } from "@listwatch/cache/testing";
+ * import { simulateController, usersOf } from "@listwatch/cache/testing";
  *
  * const SHOPS = "example.com/v1/shops";
  * const report = await simulateController((cluster) =>
@@ -102,13 +111,7 @@ const MOST_RUNS_TO_SHRINK = 200;
  *   customResources: [{ group: "example.com", version: "v1", resource: "shops", kind: "Shop", namespaced: true }],
  *   worlds: 20,
  *   from: 1,
- *   act: {
- *     open: (server, { pick }) => void server.create(SHOPS, { metadata: { name: pick(["tea", "books"])! } }),
- *     close: (server, { pick }) => {
- *       const shop = pick(server.list(SHOPS).items);
- *       if (shop) server.delete(SHOPS, shop);
- *     },
- *   },
+ *   act: usersOf(SHOPS, (name) => ({ metadata: { name } })),
  *   eventually: {
  *     "each shop has its ConfigMap": (server) =>
  *       server.list(SHOPS).items.length === server.list("v1/configmaps").items.length,
@@ -122,7 +125,7 @@ export async function simulateController(
   options: SimulationOptions,
 ): Promise<SimulationReport> {
   const { act, eventually = {}, never = {}, start = () => {}, customResources = [], manager = {} } = options;
-  const { worlds = 200, from = 1 + Math.floor(Math.random() * 2 ** 30) } = options;
+  const { worlds = 200, from = 1 + Math.floor(realClock.now()) % 2 ** 30 } = options;
   requireNumbers("simulate", { worlds, from }, { least: 1 });
   const acts = Object.keys(act);
   if (acts.length === 0) throw new TypeError("Cannot simulate: `act` has nothing that users do");
@@ -143,6 +146,42 @@ export async function simulateController(
     throw new Error(`The controllers wrote nothing in ${worlds} worlds: nothing was tested; look at \`act\``);
   }
   return { worlds, from, writes };
+}
+
+/**
+ * What users do with the objects of one resource: create them, change them, delete them, under a few names so that a
+ * name comes again.
+ *
+ * @param make Makes an object of a name; of a changed one all but the metadata is taken, as a merge patch.
+ * @param names The names; three by default.
+ *
+ * @example
+ * ```ts
+ * import { usersOf } from "@listwatch/cache/testing";
+ * const act = usersOf("v1/configmaps", (name, { pick }) => ({ metadata: { name }, data: { color: pick(["red", "blue"]) } }));
+ * console.log(Object.keys(act).length); // 3
+ * ```
+ */
+export function usersOf<T extends KubernetesObject>(
+  resource: string,
+  make: (name: string, chance: Chance) => T,
+  names: readonly string[] = ["a", "b", "c"],
+): Readonly<Record<string, Act>> {
+  return {
+    [`create one of ${resource}`]: (server, chance) => {
+      server.create(resource, make(chance.pick(names) ?? "", chance));
+    },
+    [`change one of ${resource}`]: (server, chance) => {
+      const present = chance.pick(server.list(resource).items);
+      if (present === undefined) return;
+      const { metadata: _, ...changed } = make(present.metadata?.name ?? "", chance);
+      server.patch(resource, present, changed);
+    },
+    [`delete one of ${resource}`]: (server, chance) => {
+      const present = chance.pick(server.list(resource).items);
+      if (present !== undefined) server.delete(resource, present);
+    },
+  };
 }
 
 /** Leaves out whatever is not needed for the same violation. */

@@ -57,8 +57,8 @@ const EVENTS = "events.k8s.io/v1/events";
 const LEASES = "coordination.k8s.io/v1/leases";
 
 /**
- * Runs controllers against a cluster in memory, until it is disposed. The time stands still but in
- * {@linkcode ControllerWorld.idle} and {@linkcode ControllerWorld.advance}.
+ * Runs controllers against a cluster in memory, until it is disposed. Only
+ * {@linkcode ControllerWorld.idle} and {@linkcode ControllerWorld.advance} move the time.
  *
  * @param define Makes the controllers; called for each start of the program.
  * @returns When the program has started and nothing is left to do.
@@ -98,7 +98,7 @@ export async function testController(
 
 /**
  * A program with controllers, and the cluster in memory that it works on; made by {@linkcode testController}. Objects
- * whose owners are gone are deleted, as by the garbage collector of a cluster.
+ * whose owners are deleted are deleted, too, as by the garbage collector of a cluster.
  *
  * @example
  * ```ts

@@ -70,7 +70,7 @@ export interface Outcome {
 const SETTLES_WITHIN_MS = 900_000;
 // How long a server that has lost its connection still shows the past, after its watches have caught up at another.
 const STALE_MS = 10_000;
-// How long faults go on after the last step.
+// How long faults continue after the last step.
 const LONGEST_REST_MS = 12_000;
 // What a supervisor waits with a program that has ended.
 const RESTART_MS = 1_000;
@@ -319,7 +319,7 @@ class SimulatedWorld {
       }
       case "meddle":
         if (name !== "" && this.#server.get(resource, name) !== undefined) {
-          this.#note(`somebody annotates ${resource} ${name}`);
+          this.#note(`another client annotates ${resource} ${name}`);
           this.#server.patch(resource, name, {
             metadata: { annotations: { meddled: String(this.#writes) } },
           });

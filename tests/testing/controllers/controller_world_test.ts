@@ -25,7 +25,7 @@ describe("testController", () => {
     assert.equal(world.clock.now(), startMs);
   });
 
-  it("has what was there at the start", async () => {
+  it("reconciles the objects of before the start", async () => {
     await using world = await newWorld();
     world.crash();
     world.create(WIDGETS, widget("a", "red"));

@@ -271,7 +271,7 @@ export const FAULTY: readonly Subject[] = [
     expected: withMaps,
   },
   {
-    name: "unobserved: it is content with a ConfigMap of the right name, whose owner is gone",
+    name: "unobserved: it is content with a ConfigMap of the right name, of a Widget that was deleted",
     define: (cluster) =>
       defineController({
         ...base(cluster),
