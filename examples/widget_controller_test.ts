@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { type BuiltDataObject, simulateController, testController, usersOf } from "@listwatch/cache/testing";
 import { type Widget, widgetController } from "./widget_controller.ts";
 
-const WIDGETS = "example.com/v1/widgets", MAPS = "v1/configmaps";
+const WIDGETS = "example.com/v1/widgets";
+const MAPS = "v1/configmaps";
 const resource = {
   group: "example.com",
   version: "v1",
@@ -14,7 +15,7 @@ const resource = {
 };
 const options = { customResources: [resource] };
 
-test("a Widget gets its ConfigMap and its status, through conflicts and an outage", async () => {
+test("widgetController gives a Widget its ConfigMap and its status, through conflicts and an outage", async () => {
   await using world = await testController(widgetController, options);
   world.fail("PATCH", 409, { times: 3 });
   world.fail("PATCH", 503, { resource: MAPS });
@@ -27,7 +28,7 @@ test("a Widget gets its ConfigMap and its status, through conflicts and an outag
   assert.deepEqual([world.list(WIDGETS), world.list(MAPS)], [[], []]);
 });
 
-test("whatever happens, each Widget has its ConfigMap in the end, and there is no other", async () => {
+test("widgetController gives each Widget its ConfigMap in the end, whatever happens", async () => {
   await simulateController(widgetController, {
     ...options,
     act: usersOf<Widget>(

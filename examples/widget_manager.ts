@@ -2,7 +2,7 @@
 //
 //     deno run -A examples/widget_manager.ts      (with KUBECONFIG, ~/.kube/config, or in a pod; on Node and Bun, too)
 import { Manager } from "@listwatch/cache/controller";
-import { PrometheusMetrics } from "@listwatch/cache/hono";
+import { PrometheusMetrics } from "@listwatch/cache/metrics";
 import { loadCluster, runManager } from "@listwatch/cache/node";
 import { widgetController } from "./widget_controller.ts";
 

@@ -64,6 +64,7 @@ export const ROOMS: Record<string, RoomRule> = {
     packages: [],
     why: "client-node's signatures over informers and its own KubeConfig: no room imports it",
   },
+  metrics: { rooms: ["util"], packages: [], why: "collects what all rooms measure" },
   workqueue: { rooms: ["util"], packages: [], why: "useful without Kubernetes" },
   watch: {
     rooms: ["util", "meta", "text"],
@@ -82,7 +83,7 @@ export const ROOMS: Record<string, RoomRule> = {
     why: "reconcilers over informers and work queues; no room of the cache knows them",
   },
   hono: {
-    rooms: ["util", "meta", "text", "protocol", "store", "informer"],
+    rooms: ["metrics", "util", "meta", "text", "protocol", "store", "informer"],
     packages: ["hono", "yaml"],
     why: "reads informers; does not care how they were filled",
   },
@@ -115,6 +116,7 @@ export const ROOMS: Record<string, RoomRule> = {
   },
   cli: {
     rooms: [
+      "metrics",
       "util",
       "meta",
       "text",

@@ -27,7 +27,6 @@ export type { TokenReviewOptions } from "./request/access_review.ts";
 export { allOf, allowNamespaces, type AllowNamespacesOptions } from "./request/allow_namespaces.ts";
 export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./request/gate.ts";
 export { type BearerToken, bearerTokens } from "./request/bearer_tokens.ts";
-export { PrometheusMetrics, type ServedMetrics } from "./health/prometheus.ts";
 export type { CorsOptions } from "./request/cors.ts";
 export type { FetchOpenApi } from "./upstream/open_api.ts";
 export type { PassThroughOptions } from "./upstream/pass_through.ts";

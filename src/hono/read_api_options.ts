@@ -7,7 +7,7 @@ import type { Logger } from "../util/logger.ts";
 import type { Authenticate, Authorize, UserInfo } from "./request/gate.ts";
 import type { CorsOptions } from "./request/cors.ts";
 import type { FetchOpenApi } from "./upstream/open_api.ts";
-import type { ServedMetrics } from "./health/prometheus.ts";
+import type { ServedMetrics } from "../metrics/prometheus.ts";
 import type { PassThroughOptions } from "./upstream/pass_through.ts";
 import type { UpgradeWebSocket } from "../util/serving.ts";
 import type { ServedInformer } from "./content/served_informer.ts";

@@ -9,7 +9,8 @@ import { Hono } from "hono";
 import { compress } from "hono/compress";
 import { etag } from "hono/etag";
 import { metaNamespaceIndex, newCluster, SharedIndexInformer } from "@listwatch/cache";
-import { PrometheusMetrics, readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import { readApi, type ReadApiOptions } from "@listwatch/cache/hono";
+import { PrometheusMetrics } from "@listwatch/cache/metrics";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 
 const PATH = "/api/v1/pods";

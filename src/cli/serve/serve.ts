@@ -1,6 +1,6 @@
 /** Reflects a cluster and serves the copy. */
 
-import { PrometheusMetrics } from "../../hono/health/prometheus.ts";
+import { PrometheusMetrics } from "../../metrics/prometheus.ts";
 import { formatResource } from "../../meta/resource.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ReflectorStatus } from "../../reflector/status.ts";

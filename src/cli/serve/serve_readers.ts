@@ -1,7 +1,7 @@
 /** Serves reflected resources to readers: the page, the read API, and who may read. */
 
 import { Hono } from "hono";
-import type { ServedMetrics } from "../../hono/health/prometheus.ts";
+import type { ServedMetrics } from "../../metrics/prometheus.ts";
 import { type ReadApi, readApiOf } from "../../hono/read_api.ts";
 import { newReadApiState } from "../../hono/read_api_state.ts";
 import type { PassThroughOptions } from "../../hono/upstream/pass_through.ts";

@@ -5,7 +5,7 @@ import { type Clock, monotonicNow } from "../../util/clock.ts";
 import type { MetricLabels } from "../../util/metrics.ts";
 import type { Asked } from "../request/gate.ts";
 import type { ListBodies } from "../send/kept_bodies.ts";
-import type { ServedMetrics } from "./prometheus.ts";
+import type { ServedMetrics } from "../../metrics/prometheus.ts";
 import type { Readers } from "../request/readers.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ServedInformer } from "../content/served_informer.ts";

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { newCluster, SharedIndexInformer } from "@listwatch/cache";
-import { allowNamespaces, PrometheusMetrics, type ReadApiOptions } from "@listwatch/cache/hono";
+import { allowNamespaces, type ReadApiOptions } from "@listwatch/cache/hono";
+import { PrometheusMetrics } from "@listwatch/cache/metrics";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { WorkQueue } from "@listwatch/cache/workqueue";
 import { FakeInformer, object } from "../fake_informer.ts";

@@ -8,12 +8,12 @@ import {
   allowNamespaces,
   type Authorize,
   bearerTokens,
-  PrometheusMetrics,
   type ReadApiOptions,
   type RequestAttributes,
   subjectAccessReview,
   tokenReview,
 } from "@listwatch/cache/hono";
+import { PrometheusMetrics } from "@listwatch/cache/metrics";
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import { settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";

@@ -1,11 +1,11 @@
 /** Metrics in the text format of Prometheus. */
 
-import type { MetricLabels, Metrics } from "../../util/metrics.ts";
+import type { MetricLabels, Metrics } from "../util/metrics.ts";
 
 /**
  * Metrics that can be served as a page: what `readApi` takes as `metrics`.
  *
- * @category HTTP adapter
+ * @category Tools
  */
 export interface ServedMetrics extends Metrics {
   /** The Content-Type of the text. */
@@ -52,7 +52,8 @@ const MOST_SERIES = 2_000;
  * @example
  * ```ts
  * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import { PrometheusMetrics, readApi } from "@listwatch/cache/hono";
+ * import { readApi } from "@listwatch/cache/hono";
+ * import { PrometheusMetrics } from "@listwatch/cache/metrics";
  * const metrics = new PrometheusMetrics();
  * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
  * const pods = new SharedIndexInformer(cluster.resource("v1/pods"), { metrics });
@@ -60,7 +61,7 @@ const MOST_SERIES = 2_000;
  * console.log((await api.request("/metrics")).status); // 200
  * ```
  *
- * @category HTTP adapter
+ * @category Tools
  */
 export class PrometheusMetrics implements ServedMetrics {
   readonly #families = new Map<string, Family>();
