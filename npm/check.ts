@@ -19,7 +19,7 @@ import { NPM_PACKAGE } from "../scripts/npm_package.ts";
  */
 const MAX_UNPACKED_BYTES = 2_200_000;
 /** Entries for particular runtimes; the others run on every runtime, without modules of Node. */
-const RUNTIME_ENTRIES = new Set(["./node", "./cli", "./compat/client-node"]);
+const RUNTIME_ENTRIES = new Set(["./node", "./cli", "./compat/client-node", "./compat/fluent"]);
 
 const problems: string[] = [];
 const manifest = JSON.parse(await Deno.readTextFile(join(NPM_DIST, "package.json"))) as PackageJson;

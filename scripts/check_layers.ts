@@ -65,6 +65,11 @@ export const ROOMS: Record<string, RoomRule> = {
     why: "client-node's signatures over informers and its own KubeConfig: no room imports it",
   },
   metrics: { rooms: ["util"], packages: [], why: "collects what all rooms measure" },
+  "compat/fluent": {
+    rooms: ["util", "meta", "protocol", "informer", "client", "node", "workqueue"],
+    packages: [],
+    why: "the fluent client's signatures over informers: no room imports it",
+  },
   workqueue: { rooms: ["util"], packages: [], why: "useful without Kubernetes" },
   watch: {
     rooms: ["util", "meta", "text"],

@@ -100,3 +100,37 @@ describe("docs/from_client_node.md", () => {
     assert.deepEqual(lines, ["1 pod"]);
   });
 });
+
+describe("docs/from_fluent_client.md", () => {
+  it("has programs of three steps that report the same", async () => {
+    const found = (await programs("docs/from_fluent_client.md"))
+      .filter(({ title }) => title !== "Tests");
+    assert.deepEqual(found.map(({ title }) => title), [
+      "Before",
+      "First step: another import",
+      "First step: another import",
+      "Second step: an informer or a controller",
+    ]);
+    for (const { title, code } of found.filter(({ code }) => code.includes("start()"))) {
+      await using cluster = await RealCluster.start();
+      await allowPlainHttp(cluster.kubeconfig);
+      for (const name of ["web-1", "web-2"]) {
+        cluster.server.create("v1/pods", pod(name, { namespace: "shop" }));
+      }
+      const lines: string[] = [];
+      await runProgram(code, { KUBECONFIG: cluster.kubeconfig }, (line) => {
+        lines.push(line);
+        if (lines.length === 2) cluster.server.delete("v1/pods", "shop/web-1");
+        return line.startsWith("DELETED");
+      });
+      assert.deepEqual(lines, ["ADDED web-1", "ADDED web-2", "DELETED web-1"], title);
+    }
+  });
+
+  it("has a program for tests, without a server", async () => {
+    const found = (await programs("docs/from_fluent_client.md")).find(({ title }) => title === "Tests");
+    const lines: string[] = [];
+    await runProgram(found!.code, {}, (line) => !lines.push(line));
+    assert.deepEqual(lines, ["ADDED web-1"]);
+  });
+});

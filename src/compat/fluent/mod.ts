@@ -1,0 +1,22 @@
+/**
+ * `K8s(kind).Watch(callback, config)` of kubernetes-fluent-client, over informers of this package: callbacks are awaited
+ * and called again when they fail, and watchers of the same objects share one watch. For Node, Deno and Bun;
+ * `docs/from_fluent_client.md` has the differences.
+ *
+ * @example
+ * ```ts
+ * import { V1Pod } from "@kubernetes/client-node";
+ * import { K8s } from "@listwatch/cache/compat/fluent";
+ * const watcher = K8s(V1Pod).Watch((pod, phase) => console.log(phase, pod.metadata?.name));
+ * const start = () => watcher.start();
+ * ```
+ *
+ * @module
+ */
+
+export { WatchPhase } from "./deliveries.ts";
+export { type Filters, K8s, type K8sFilters, type K8sFunction, type K8sInit, newK8s } from "./k8s.ts";
+export { type GenericClass, type RegisteredKind, RegisterKind } from "./kinds.ts";
+export type { FluentOptions } from "./shared_watches.ts";
+export { WatcherEvent, type WatcherEvents, type WatcherListener } from "./watcher_events.ts";
+export { type WatchAction, type WatchCfg, Watcher } from "./watcher.ts";

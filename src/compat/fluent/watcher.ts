@@ -1,0 +1,230 @@
+/** kubernetes-fluent-client's `Watcher`, over a shared informer. */
+
+import type { HandlerRegistration } from "../../informer/processor.ts";
+import { splitMetaNamespaceKey } from "../../meta/keys.ts";
+import { type DeletedObject, type KubernetesObject, metaOf } from "../../meta/object.ts";
+import { networkErrorOf } from "../../meta/request.ts";
+import { resourcePath } from "../../meta/resource.ts";
+import { type Clock, realClock } from "../../util/clock.ts";
+import { deferred } from "../../util/deferred.ts";
+import { errorMessage } from "../../util/errors.ts";
+import { consoleLogger, type Logger } from "../../util/logger.ts";
+import { itemExponentialFailureRateLimiter } from "../../workqueue/rate_limiters.ts";
+import { type Change, Deliveries, type WatchPhase } from "./deliveries.ts";
+import type { Lease, Selection, SharedWatches } from "./shared_watches.ts";
+import { WatcherEvent, WatcherEventEmitter, type WatcherEvents } from "./watcher_events.ts";
+
+/**
+ * The callback of a watcher: called for one change at a time, and awaited. What it throws or rejects with is reported as
+ * `data_error`, and it is called again for the object as it is then.
+ */
+export type WatchAction<K> = (update: K, phase: WatchPhase) => Promise<void> | void;
+
+/** Options of a watcher. All may be left out. */
+export interface WatchCfg {
+  /** How many tries in a row may fail before the watcher gives up; no limit by default. */
+  readonly resyncFailureMax?: number;
+  /** No effect: a failed try is repeated after 0.8 s at first, and after 30 s at most. */
+  readonly resyncDelaySec?: number;
+  /** No effect: no change is missed, so there is no list on a period. */
+  readonly relistIntervalSec?: number;
+  /** No effect: a watch on which bookmarks come is taken for dead after 90 s of silence. */
+  readonly lastSeenLimitSeconds?: number;
+  /** How many times a callback that fails is called again for a change; no limit by default. Not upstream. */
+  readonly callbackRetryMax?: number;
+  /** Seconds before the first of these calls; 1 by default, doubled for each further one, up to 300. Not upstream. */
+  readonly callbackRetryDelaySec?: number;
+}
+
+const FIRST_RETRY_SEC = 1;
+const LAST_RETRY_MS = 300_000;
+
+/** What a watcher is made of. */
+export interface WatcherContext {
+  readonly watches: SharedWatches;
+  readonly clock?: Clock | undefined;
+  readonly logger?: Logger | undefined;
+}
+
+/**
+ * Calls a callback for every object of a selection that is there, and for each change. Watchers of the same selection share
+ * one list, one watch and one store.
+ *
+ * @example
+ * ```ts
+ * import { K8s, type Watcher } from "@listwatch/cache/compat/fluent";
+ * import { V1Pod } from "@kubernetes/client-node";
+ * async function follow(save: (pod: V1Pod) => Promise<void>): Promise<Watcher<V1Pod>> {
+ *   const watcher = K8s(V1Pod).InNamespace("shop").Watch(async (pod, phase) => {
+ *     if (phase !== "DELETED") await save(pod); // awaited, and called again when it fails
+ *   });
+ *   await watcher.start();
+ *   return watcher;
+ * }
+ * ```
+ */
+export class Watcher<K extends object> implements AsyncDisposable {
+  readonly #context: WatcherContext;
+  readonly #selection: Selection;
+  readonly #cfg: WatchCfg;
+  readonly #events: WatcherEventEmitter;
+  readonly #deliveries: Deliveries<K>;
+  readonly #controller = new AbortController();
+  #starting: Promise<AbortController> | undefined;
+  #ended: Promise<void> = Promise.resolve();
+
+  /**
+   * Made by `K8s(model).Watch(callback, cfg)`.
+   *
+   * @internal
+   */
+  constructor(context: WatcherContext, selection: Selection, callback: WatchAction<K>, cfg: WatchCfg) {
+    const { logger = consoleLogger, clock = realClock } = context;
+    const { callbackRetryMax, callbackRetryDelaySec = FIRST_RETRY_SEC } = cfg;
+    this.#context = context;
+    this.#selection = selection;
+    this.#cfg = cfg;
+    this.#events = new WatcherEventEmitter(logger);
+    this.#deliveries = new Deliveries<K>({
+      call: callback,
+      onError: (error) => {
+        const what = `the callback of a watcher of ${selection.resource.resource} failed: ${
+          errorMessage(error)
+        }`;
+        logger.warn(what, { error });
+        this.#events.emit(WatcherEvent.DATA_ERROR, error);
+      },
+      limiter: itemExponentialFailureRateLimiter({
+        baseDelayMs: callbackRetryDelaySec * 1_000,
+        maxDelayMs: LAST_RETRY_MS,
+      }),
+      ...(callbackRetryMax !== undefined && { maxRetries: callbackRetryMax }),
+      clock,
+    });
+    this.#controller.signal.addEventListener("abort", () => this.#deliveries.close(), { once: true });
+  }
+
+  /** What it says of itself: a connection, failed tries, failed callbacks. */
+  get events(): WatcherEvents {
+    return this.#events;
+  }
+
+  /** Whether it was closed. */
+  get isClosed(): boolean {
+    return this.#controller.signal.aborted;
+  }
+
+  /**
+   * Starts it; once, also when called again.
+   *
+   * @returns Resolves when the objects are listed, or when the first try to list has failed; with the controller whose
+   * `abort` closes the watcher.
+   *
+   * @throws {KubeconfigError} There is no cluster to connect to.
+   */
+  start(): Promise<AbortController> {
+    return this.#starting ??= this.#start();
+  }
+
+  /** Closes it: the callback is not called again. Its running call is not interrupted. */
+  close(): void {
+    this.#controller.abort();
+  }
+
+  /** Closes it, and waits until its informer is released: stopped, if no other watcher uses it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.close();
+    await this.#starting?.catch(() => {});
+    await this.#ended;
+  }
+
+  async #start(): Promise<AbortController> {
+    const { watches } = this.#context;
+    const { signal } = this.#controller;
+    const cluster = await watches.cluster();
+    if (signal.aborted) return this.#controller;
+    const answered = deferred<void>();
+    const lease = watches.use(cluster, this.#selection, (error) => {
+      this.#hasFailed(error, lease);
+      answered.resolve();
+    });
+    const unlisten = this.#listen(lease);
+    const registration = lease.informer.addEventHandler({
+      onAdd: (object) => this.#deliver(keyOf(object), object, "ADDED"),
+      onUpdate: (before, object) => this.#updated(before, object),
+      onDelete: (deleted) => this.#deliver(deleted.key, stateOf(deleted), "DELETED"),
+    });
+    signal.addEventListener("abort", () => {
+      unlisten();
+      this.#ended = end(lease, registration);
+      answered.resolve();
+      this.#events.emit(WatcherEvent.ABORT, signal.reason);
+    }, { once: true });
+    lease.informer.synced(signal).then(() => answered.resolve(), () => {});
+    await answered.promise;
+    return this.#controller;
+  }
+
+  /** Follows the informer's connection; returns what ends that. */
+  #listen({ informer }: Lease): () => void {
+    const { resource, namespace } = this.#selection;
+    const path = resourcePath(resource, { namespace });
+    const isOpen = (phase: string) => phase === "watching";
+    let wasOpen = false;
+    const note = (phase: string) => {
+      if (isOpen(phase) && !wasOpen) {
+        this.#events.emit(WatcherEvent.CONNECT, path);
+        this.#events.emit(WatcherEvent.INC_RESYNC_FAILURE_COUNT, 0);
+      }
+      wasOpen = isOpen(phase);
+    };
+    note(informer.status().phase);
+    return informer.onStatus(({ phase }) => note(phase));
+  }
+
+  #hasFailed(error: Error, { informer }: Lease): void {
+    const { resyncFailureMax = Infinity } = this.#cfg;
+    const failedTries = informer.failure()?.failedTries ?? 1;
+    this.#events.emit(networkErrorOf(error) ? WatcherEvent.NETWORK_ERROR : WatcherEvent.WATCH_ERROR, error);
+    this.#events.emit(WatcherEvent.INC_RESYNC_FAILURE_COUNT, failedTries);
+    if (failedTries <= resyncFailureMax) {
+      this.#events.emit(WatcherEvent.RECONNECT, failedTries);
+      return;
+    }
+    const text =
+      `Cannot watch ${informer.name}: ${failedTries} tries have failed, and the limit is ${resyncFailureMax}`;
+    this.#events.emit(WatcherEvent.GIVE_UP, new Error(text, { cause: error }));
+    this.close();
+  }
+
+  /** Another object of the same name is a delete and an add. */
+  async #updated(before: KubernetesObject, object: KubernetesObject): Promise<void> {
+    const key = keyOf(object);
+    if (metaOf(before)?.uid === metaOf(object)?.uid) return await this.#deliver(key, object, "MODIFIED");
+    await this.#deliver(key, before, "DELETED");
+    await this.#deliver(key, object, "ADDED");
+  }
+
+  async #deliver(key: string, object: KubernetesObject, phase: WatchPhase): Promise<void> {
+    if (this.isClosed) return;
+    const change = { object: object as unknown as K, phase } satisfies Change<K>;
+    this.#events.emit(WatcherEvent.DATA, change.object, phase);
+    await this.#deliveries.deliver(key, change);
+  }
+}
+
+async function end(lease: Lease, registration: HandlerRegistration): Promise<void> {
+  await Promise.all([lease.informer.removeEventHandler(registration), lease.release()]);
+}
+
+function keyOf(object: KubernetesObject): string {
+  const { namespace, name = "" } = object.metadata ?? {};
+  return namespace ? `${namespace}/${name}` : name;
+}
+
+/** The last known state; of an object of which nothing is known, its name. */
+function stateOf(deleted: DeletedObject<KubernetesObject>): KubernetesObject {
+  if (deleted.object !== undefined) return deleted.object;
+  const { namespace, name } = splitMetaNamespaceKey(deleted.key);
+  return { metadata: { name, ...(namespace && { namespace }) } };
+}
