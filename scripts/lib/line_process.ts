@@ -17,6 +17,8 @@ export interface LineProcessOptions extends Pick<Deno.CommandOptions, "args" | "
 export interface LineProcess extends AsyncDisposable {
   /** The first line that it printed. */
   readonly firstLine: string;
+  /** The last lines of its standard error. */
+  readonly lastErrors: readonly string[];
   /** Resolves when it has ended and all that it printed was read. */
   readonly ended: Promise<void>;
   /** Sends a line that has no answer. */
@@ -75,6 +77,7 @@ export async function startLineProcess(program: string, options: LineProcessOpti
   const firstLine = await first.finally(() => signal?.removeEventListener("abort", kill));
   return {
     firstLine,
+    lastErrors,
     ended,
     send,
     async ask(text) {

@@ -10,7 +10,8 @@ import {
   type GroupVersionResource,
   resourcePath,
 } from "../meta/resource.ts";
-import { newStatus, StatusError } from "../meta/status.ts";
+import { newStatus, StatusError, statusErrorOf } from "../meta/status.ts";
+
 import { acceptsHead, checkList, eventCheck, objectCheck } from "../schema/checks.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
@@ -26,6 +27,7 @@ import type {
 } from "./resource_options.ts";
 import { acceptMetadata, metadataOf, metadataOfEvent, metadataText } from "./metadata_only.ts";
 import { loadSchemas } from "./schemas.ts";
+import { unknownResourceHint } from "./unknown_resource.ts";
 import { wholeSteps } from "./whole_steps.ts";
 
 /**
@@ -365,7 +367,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       ...(watch && EACH_EVENT),
       ...this.#options.headers,
     };
-    const response = await this.#cluster.open(this.#path, {
+    const response = await this.#hinted(signal, () => this.#cluster.open(this.#path, {
       query: {
         ...options,
         labelSelector: options.labelSelector ?? labelSelector,
@@ -377,7 +379,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       action,
       headers,
       signal,
-    });
+    }));
     const type = response.headers.get("Content-Type") ?? "";
     if (!type.includes("html")) return response;
     response.body?.cancel().catch(() => {});
@@ -385,6 +387,19 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       `Cannot ${action}: ${this.#cluster.server} answered with a page of HTML (${type}), which no API server does; ` +
         "is there a login or a proxy before it?",
     );
+  }
+
+  /** Runs a request; the error of an unknown resource says what the server has in its place. */
+  async #hinted(signal: AbortSignal | undefined, open: () => Promise<Response>): Promise<Response> {
+    try {
+      return await open();
+    } catch (error) {
+      const refusal = statusErrorOf(error);
+      if (refusal?.httpStatus !== 404) throw error;
+      const hint = await unknownResourceHint(this.#cluster, this.resource, signal);
+      if (hint === "") throw error;
+      throw new StatusError(refusal.status, { message: refusal.message + hint, cause: error });
+    }
   }
 
   async #send(verb: string, name: string, options: ObjectRequestOptions, init: RequestOptions): Promise<T> {

@@ -51,8 +51,9 @@ export class NetworkError extends CacheError {
 }
 
 /**
- * How a connection failed. `DeadPeer`: it is open, but an expected answer does not arrive. `Unreachable`:
- * every other failure before an answer.
+ * How a connection failed. `DeadPeer`: it is open, but an expected answer does not arrive.
+ * `UntrustedCertificate`: the authority that signed the server's certificate is not known. `Unreachable`: every
+ * other failure before an answer.
  *
  * @category Objects and errors
  */
@@ -61,6 +62,7 @@ export type NetworkFailure =
   | "ConnectionReset"
   | "UnexpectedEOF"
   | "DeadPeer"
+  | "UntrustedCertificate"
   | "Unreachable";
 
 /**
@@ -106,6 +108,7 @@ const NETWORK: Readonly<Record<NetworkFailure, string>> = {
   ConnectionReset: "the connection was reset",
   UnexpectedEOF: "the connection ended in the middle of an answer",
   DeadPeer: "the connection is dead",
+  UntrustedCertificate: "the server's certificate is not trusted",
   Unreachable: "the server cannot be reached",
 };
 

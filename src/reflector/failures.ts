@@ -173,7 +173,8 @@ export function outageLine(
   const kind = kindOf(outage.last);
   if (outage.reported.includes(kind)) return { failures };
   const what = kind === "away" ? "lost the server" : "the server refuses";
-  const next = delayMs === undefined ? "" : `; next try in ${inSeconds(delayMs)}, and so on until it is back`;
+  const end = isPermanent(outage.last) ? "but waiting will not mend it" : "and so on until it is back";
+  const next = delayMs === undefined ? "" : `; next try in ${inSeconds(delayMs)}, ${end}`;
   return {
     failures: { ...failures, outage: { ...outage, reported: [...outage.reported, kind] } },
     line: `${what}: ${failureInWords(outage.last)}${next}`,
@@ -186,6 +187,14 @@ export function recoveryLine({ outage }: Failures, { monotonicMs }: Moment): str
   const { failedTries, sinceMs } = outage;
   const tries = failedTries === 1 ? "1 failed try" : `${failedTries} failed tries`;
   return `the server is back after ${inSeconds(monotonicMs - sinceMs)} and ${tries}`;
+}
+
+const PERMANENT: ReadonlySet<number> = new Set([400, 404, 405]);
+
+/** Whether the same request will fail as long as nobody changes it, or what the server serves or trusts. */
+export function isPermanent(error: unknown): boolean {
+  if (networkErrorOf(error)?.reason === "UntrustedCertificate") return true;
+  return PERMANENT.has(statusErrorOf(error)?.httpStatus ?? 0) && !isExpired(error);
 }
 
 function kindOf(error: Error): Kind {

@@ -5,10 +5,10 @@ import { callGuarded, errorMessage } from "../util/errors.ts";
 import { defined } from "../util/json.ts";
 import { consoleLogger, type LogFields, type Logger } from "../util/logger.ts";
 import type { MetricLabels, Metrics } from "../util/metrics.ts";
-import { codeOf } from "./failures.ts";
+import { codeOf, isPermanent } from "./failures.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 import type { Effect, ReflectorState } from "./state.ts";
-import type { ReflectorStatus } from "./status.ts";
+import type { ReflectorOutage, ReflectorStatus } from "./status.ts";
 
 /** The status that a state has at present. */
 export function statusOf(state: ReflectorState, quarantined: number, clock: Clock): ReflectorStatus {
@@ -28,7 +28,11 @@ export function statusOf(state: ReflectorState, quarantined: number, clock: Cloc
     nextRetryTimeMs,
     lastError,
     streamPause,
-    outage: outage && { sinceTimeMs: outage.sinceTimeMs, failedTries: outage.failedTries },
+    outage: outage && defined<ReflectorOutage>({
+      sinceTimeMs: outage.sinceTimeMs,
+      failedTries: outage.failedTries,
+      permanent: isPermanent(outage.last) ? errorMessage(outage.last) : undefined,
+    }),
     progress,
   });
 }

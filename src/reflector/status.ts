@@ -66,6 +66,12 @@ export interface ReflectorOutage {
   readonly sinceTimeMs: number;
   /** How many have failed since. */
   readonly failedTries: number;
+  /**
+   * Why waiting will not help, if the last try has shown that: the request is wrong (400), the server does not serve
+   * the resource or the version (404, 405), or its certificate is not trusted. It is tried again all the same: the
+   * definition of a resource may be installed later.
+   */
+  readonly permanent?: string;
 }
 
 /**

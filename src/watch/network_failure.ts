@@ -53,6 +53,7 @@ function classify(failures: readonly Failure[]): NetworkFailure {
     failures.some((failure) =>
       failure.code === code || pattern.test(failure.message) || pattern.test(failure.code)
     );
+  if (isUntrusted(failures)) return "UntrustedCertificate";
   if (any(REFUSED, "ConnectionRefused")) return "ConnectionRefused";
   // Before RESET: Node's http calls an early end a reset, and says "socket hang up":
   // https://nodejs.org/api/http.html#httprequesturl-options-callback

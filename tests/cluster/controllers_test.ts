@@ -20,7 +20,11 @@ type Widget = KubernetesObject & {
 type ConfigMap = KubernetesObject & { readonly data?: Readonly<Record<string, string>> };
 type Lease = KubernetesObject & { readonly spec?: { readonly holderIdentity?: string } };
 
+const WIDGET = { apiVersion: "example.com/v1", kind: "Widget" };
+
 const DEFINITION = {
+  apiVersion: "apiextensions.k8s.io/v1",
+  kind: "CustomResourceDefinition",
   metadata: { name: "widgets.example.com" },
   spec: {
     group: "example.com",
@@ -75,6 +79,12 @@ class Copies implements AsyncDisposable {
     const copy = this.#running.get(identity);
     copy?.kill();
     return copy !== undefined;
+  }
+
+  /** The last lines of all that run. */
+  lastLines(): string {
+    return [...this.#running].map(([identity, { lastErrors }]) => `${identity}:\n${lastErrors.join("\n")}`)
+      .join("\n");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -139,7 +149,7 @@ describe(
           const choice = random();
           try {
             if (names.length < 20 || choice < 0.3) {
-              await widgets.create({ metadata: { name: `w${i}` }, spec: { color } });
+              await widgets.create({ ...WIDGET, metadata: { name: `w${i}` }, spec: { color } });
               colors.set(`w${i}`, color);
             } else if (choice < 0.5) {
               colors.delete(name);
@@ -194,7 +204,10 @@ describe(
             `seed ${seed}: Secrets of ${metadata?.name}`,
           );
         }
-      }, { timeoutMs: 60_000 });
+      }, { timeoutMs: 60_000 }).catch(async (error) => {
+        console.log(`${await holder()} leads\n${copies.lastLines()}`);
+        throw error;
+      });
       for (const [owner, uids] of made) {
         assert.equal(uids.size, 1, `seed ${seed}: ${owner} had ${uids.size} Secrets`);
       }

@@ -44,7 +44,11 @@ process.stdin.resume();
 
 const { kubeconfig, identity, lease }: ControllerOptions = JSON.parse(process.argv[2]);
 const cluster = await loadCluster({ kubeconfig });
+// A failing test shows the last lines.
+const line = (level: string) => (message: string) => console.error(new Date().toISOString(), level, message);
+const logger = { debug: line("debug"), info: line("info"), warn: line("warn"), error: line("error") };
 const manager = new Manager(cluster, {
+  logger,
   controllers: [widgetController(cluster), tokenController(cluster)],
   leader: { lease, identity, leaseMs: 3_000, renewDeadlineMs: 2_000, retryMs: 400 },
 });

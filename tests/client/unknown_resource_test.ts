@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { newCluster, SharedIndexInformer, StatusError } from "@listwatch/cache";
+import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import { LogRecorder } from "../log_recorder.ts";
+
+const HINTS = [
+  ["v1/pod", `did you mean "v1/pods"?`],
+  ["v1/deployments", `did you mean "apps/v1/deployments"?`],
+  ["apps/v1beta1/deployments", `did you mean "apps/v1/deployments"?`],
+  ["apps/v1/po", `did you mean "v1/pods"?`],
+  ["example.com/v1/widgets", `the server has no API group "example.com": is its definition (CRD) installed?`],
+  ["apps/v2/widgets", `the server has "apps" in v1 only`],
+  ["apps/v1/widgets", `the server has no resource of this name: is its definition (CRD) installed?`],
+] as const;
+
+describe("ResourceClient.list", () => {
+  for (const [resource, hint] of HINTS) {
+    it(`says what the server has in place of ${resource}`, async () => {
+      using server = new InMemoryApiServer();
+      const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+      for (
+        const open of [() => cluster.resource(resource).list(), () => cluster.resource(resource).watch()]
+      ) {
+        await assert.rejects(open, (error) => {
+          assert.ok(error instanceof StatusError);
+          assert.equal(error.httpStatus, 404);
+          assert.ok(error.message.endsWith(`; ${hint}`), error.message);
+          return true;
+        });
+      }
+    });
+  }
+
+  it("fails as before if the server has no aggregated discovery", async () => {
+    using server = new InMemoryApiServer();
+    const fetch = (url: string, init?: RequestInit) =>
+      server.fetch(url, { ...init, headers: { Accept: "application/json" } });
+    const cluster = newCluster({ server: "http://in-memory", fetch });
+    await assert.rejects(cluster.resource("v1/pod").list(), { message: /NotFound|could not find/ });
+  });
+});
+
+describe("SharedIndexInformer.status", () => {
+  it("says that waiting will not mend the name of a resource, until the server has it", async () => {
+    const clock = new FakeClock();
+    using server = new InMemoryApiServer({ clock });
+    const log = new LogRecorder();
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
+    const widgets = new SharedIndexInformer(cluster.resource("example.com/v1/widgets"), {
+      clock,
+      logger: log,
+    });
+    await using _running = widgets.start();
+    await clock.advance(0);
+    const { outage } = widgets.status();
+    assert.match(outage?.permanent ?? "", /no API group "example.com"/);
+    const warnings = log.of("warn");
+    assert.equal(warnings.length, 1);
+    assert.match(warnings[0], /but waiting will not mend it$/);
+    server.create("apiextensions.k8s.io/v1/customresourcedefinitions", {
+      metadata: { name: "widgets.example.com" },
+      spec: {
+        group: "example.com",
+        scope: "Namespaced",
+        names: { plural: "widgets", kind: "Widget" },
+        versions: [{ name: "v1", served: true, storage: true }],
+      },
+    } as never);
+    await clock.advance(60_000);
+    assert.equal(widgets.hasSynced(), true);
+    assert.equal(widgets.status().outage, undefined);
+  });
+
+  it("says nothing of the kind while the server is away", async () => {
+    const clock = new FakeClock();
+    const fetch = () => Promise.reject(new TypeError("fetch failed"));
+    const cluster = newCluster({ server: "http://in-memory", fetch, clock });
+    const pods = new SharedIndexInformer(cluster.resource("v1/pods"), { clock, logger: new LogRecorder() });
+    await using _running = pods.start();
+    await clock.advance(0);
+    assert.equal(pods.status().outage?.permanent, undefined);
+    assert.equal(pods.status().outage?.failedTries, 1);
+  });
+});
