@@ -101,7 +101,10 @@ export interface ResourceClient<T extends KubernetesObject> {
    */
   replace(object: T, options?: ObjectRequestOptions): Promise<T>;
 
-  /** Changes an object by a JSON merge patch: fields given are set, `null` removes. Returns it as kept. */
+  /**
+   * Changes an object: by a JSON merge patch (fields given are set, `null` removes), or by a JSON patch if it is an array
+   * of operations (`[{ op: "replace", path: "/spec/size", value: 2 }]`). Returns it as kept.
+   */
   patch(name: string, patch: unknown, options?: ObjectRequestOptions): Promise<T>;
 
   /**
@@ -319,7 +322,8 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   }
 
   patch(name: string, patch: unknown, options: ObjectRequestOptions = {}): Promise<T> {
-    const headers = { "Content-Type": "application/merge-patch+json" };
+    const kind = Array.isArray(patch) ? "json-patch" : "merge-patch";
+    const headers = { "Content-Type": `application/${kind}+json` };
     return this.#send("patch", name, options, { method: "PATCH", body: patch, headers });
   }
 
@@ -367,19 +371,20 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       ...(watch && EACH_EVENT),
       ...this.#options.headers,
     };
-    const response = await this.#hinted(signal, () => this.#cluster.open(this.#path, {
-      query: {
-        ...options,
-        labelSelector: options.labelSelector ?? labelSelector,
-        fieldSelector: options.fieldSelector ?? fieldSelector,
-        limit: options.limit || undefined, // 0 is the same as none
-        timeoutSeconds: options.timeoutSeconds || undefined,
-        watch,
-      },
-      action,
-      headers,
-      signal,
-    }));
+    const response = await this.#hinted(signal, () =>
+      this.#cluster.open(this.#path, {
+        query: {
+          ...options,
+          labelSelector: options.labelSelector ?? labelSelector,
+          fieldSelector: options.fieldSelector ?? fieldSelector,
+          limit: options.limit || undefined, // 0 is the same as none
+          timeoutSeconds: options.timeoutSeconds || undefined,
+          watch,
+        },
+        action,
+        headers,
+        signal,
+      }));
     const type = response.headers.get("Content-Type") ?? "";
     if (!type.includes("html")) return response;
     response.body?.cancel().catch(() => {});

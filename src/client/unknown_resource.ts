@@ -45,7 +45,9 @@ export async function unknownResourceHint(
   if (similar.includes(formatResource(resource))) return "";
   if (similar.length > 0) return `; did you mean ${similar.slice(0, 3).map((id) => `"${id}"`).join(" or ")}?`;
   const versions = [...new Set(served.filter((one) => one.group === group).map((one) => one.version))];
-  if (versions.length === 0) return `; the server has no API group "${group}": is its definition (CRD) installed?`;
+  if (versions.length === 0) {
+    return `; the server has no API group "${group}": is its definition (CRD) installed?`;
+  }
   if (!versions.includes(version)) return `; the server has "${group}" in ${versions.join(", ")} only`;
   return "; the server has no resource of this name: is its definition (CRD) installed?";
 }

@@ -303,6 +303,12 @@ describe("ResourceClient: verbs", () => {
     await assert.rejects(pods.replace(created), isConflict);
     await pods.replace({ ...patched, metadata: { ...patched.metadata, labels: { x: "2" } } });
     assert.deepEqual((await pods.get("a")).metadata?.labels, { x: "2" });
+    const steps = [{ op: "test", path: "/metadata/labels/x", value: "2" }, {
+      op: "remove",
+      path: "/metadata/labels/x",
+    }];
+    assert.deepEqual((await pods.patch("a", steps)).metadata?.labels ?? {}, {});
+    await assert.rejects(pods.patch("a", steps), StatusError);
     await pods.delete("a");
     assert.deepEqual((await pods.list()).items, []);
     server.close();
