@@ -191,7 +191,7 @@ export function recoveryLine({ outage }: Failures, { monotonicMs }: Moment): str
 
 const PERMANENT: ReadonlySet<number> = new Set([400, 404, 405]);
 
-/** Whether the same request will fail as long as nobody changes it, or what the server serves or trusts. */
+/** Whether the same request fails until it is changed, or what the server serves, or what is trusted. */
 export function isPermanent(error: unknown): boolean {
   if (networkErrorOf(error)?.reason === "UntrustedCertificate") return true;
   return PERMANENT.has(statusErrorOf(error)?.httpStatus ?? 0) && !isExpired(error);
