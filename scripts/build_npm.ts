@@ -2,15 +2,16 @@
  * `deno task build:npm`: builds the npm package into `npm/dist` and checks it.
  *
  * - `lib/` holds the code: esbuild bundles one module for each room, and one for each entry that re-exports its public
- *   names. An import of a few modules takes a fraction of the time of 100 and more source files. Names and lines stay as
- *   in the source, and a comment names the source file of each part, so that a stack trace can be read without a source
- *   map; maps with the sources in them would double the size of the package. Doc comments are in the declarations only.
+ *   names. An import of a few modules takes a fraction of the time of 100 and more source files. The code is minified, but
+ *   for the names of functions, classes and methods, so that a stack trace can be read; source maps would double the size
+ *   of the package. Doc comments are in the declarations only.
  * - The part of zod that the schemas use is bundled, for the same reason: it would be 80 modules more. Schemas of users
  *   are called through Standard Schema, so a second copy of zod beside the user's does no harm.
  * - `types/` holds the declarations that the entries reach, written by `deno pack`.
+ * - `examples/` holds the examples, and `README.md` links to what is packed, or to the repository.
  * - `package.json` is made from `deno.json` and `npm_package.ts`.
  *
- * Works from a dirty tree. `--no-check` leaves out `npm/check.ts`.
+ * Works from a dirty tree.
  *
  * @module
  */
@@ -19,7 +20,9 @@ import { dirname, join } from "node:path";
 import { ROOT } from "./lib/gate.ts";
 import { run, runDeno } from "./lib/process.ts";
 import { bundleRooms, entryModule } from "./lib/room_modules.ts";
-import { installTools, type Tools } from "./lib/tools.ts";
+import { linkedReadme } from "./lib/npm_readme.ts";
+import { taskOptions, usage } from "./lib/task_usage.ts";
+import { type BuildTools, installBuildTools } from "./lib/tools.ts";
 import { BIN_SOURCE, BUNDLED, NPM_PACKAGE } from "./npm_package.ts";
 
 /** Where the package is built. */
@@ -43,13 +46,19 @@ interface DenoJson {
   readonly exports: Readonly<Record<string, string>>;
 }
 
+/** Options of {@linkcode buildNpm}. */
+export interface BuildNpmOptions {
+  /** The repository's page, for links in README and for `package.json`: `https://host/owner/name`. */
+  readonly repository?: string | undefined;
+}
+
 /**
  * Builds into `npm/dist`, replacing an earlier build.
  *
  * @throws {Error} If `deno pack` or esbuild fails.
  */
-export async function buildNpm(): Promise<PackageJson> {
-  const tools = await installTools();
+export async function buildNpm({ repository }: BuildNpmOptions = {}): Promise<PackageJson> {
+  const tools = await installBuildTools();
   const temporary = await Deno.makeTempDir({ prefix: "listwatch-npm-" });
   try {
     const { exports }: DenoJson = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
@@ -58,11 +67,10 @@ export async function buildNpm(): Promise<PackageJson> {
     await Deno.mkdir(join(dist, "bin"), { recursive: true });
     await bundleEntries(tools, exports, join(dist, "lib"));
     await copyDeclarations(packed, join(dist, "types"), Object.values(exports));
-    for (const name of ["README.md", "LICENSE", ...NPM_PACKAGE.files]) {
-      if (/\.md$|^LICENSE$/.test(name) && name !== BUNDLED.notice) {
-        await Deno.copyFile(join(ROOT, name), join(dist, name));
-      }
-    }
+    await Deno.copyFile(join(ROOT, "LICENSE"), join(dist, "LICENSE"));
+    await copyTree(join(ROOT, "examples"), join(dist, "examples"));
+    const readme = await Deno.readTextFile(join(ROOT, "README.md"));
+    await Deno.writeTextFile(join(dist, "README.md"), linkedReadme(readme, NPM_PACKAGE.files, repository));
     await Deno.writeTextFile(join(dist, BUNDLED.notice), await thirdPartyNotice(tools));
     for (const path of Object.values(NPM_PACKAGE.bin)) {
       await Deno.writeTextFile(join(dist, path), BIN_SOURCE, { mode: 0o755 });
@@ -70,6 +78,7 @@ export async function buildNpm(): Promise<PackageJson> {
     const manifest = mergeMetadata(
       JSON.parse(await Deno.readTextFile(join(packed, "package.json"))) as PackageJson,
       exports,
+      repository,
     );
     await Deno.writeTextFile(join(dist, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 
@@ -93,7 +102,7 @@ async function pack(temporary: string): Promise<string> {
 
 /** Writes the code into `outdir`. */
 export async function bundleEntries(
-  tools: Tools,
+  tools: BuildTools,
   entries: DenoJson["exports"],
   outdir: string,
 ): Promise<void> {
@@ -118,6 +127,9 @@ export function packageExports(
   );
 }
 
+/** The line of a doc comment that is for the documentation's table of contents, and the empty line before it. */
+const CATEGORY = /^ *\*\n *\* @category .*\n/gm;
+
 /** Copies the declarations that the entries reach. */
 async function copyDeclarations(packed: string, outdir: string, entries: string[]): Promise<void> {
   const waiting = entries.map((path) => declarationOf(join(packed, path)));
@@ -126,7 +138,7 @@ async function copyDeclarations(packed: string, outdir: string, entries: string[
     const source = await Deno.readTextFile(path);
     const output = join(outdir, path.slice(packed.length));
     await Deno.mkdir(dirname(output), { recursive: true });
-    await Deno.writeTextFile(output, source);
+    await Deno.writeTextFile(output, source.replace(CATEGORY, ""));
     for (const specifier of specifiersOf(source)) {
       if (!specifier.startsWith(".")) continue;
       const next = declarationOf(join(dirname(path), specifier));
@@ -152,7 +164,7 @@ export function specifiersOf(source: string): string[] {
 }
 
 /** The licenses of the packages that are bundled. */
-async function thirdPartyNotice(tools: Tools): Promise<string> {
+async function thirdPartyNotice(tools: BuildTools): Promise<string> {
   const parts = await Promise.all(BUNDLED.packages.map(async (name) => {
     const dir = join(tools.dir, "node_modules", name);
     const { version } = JSON.parse(await Deno.readTextFile(join(dir, "package.json"))) as PackageJson;
@@ -162,7 +174,11 @@ async function thirdPartyNotice(tools: Tools): Promise<string> {
 }
 
 /** The `package.json` to publish, from the one that `deno pack` wrote and the entries of `deno.json`. */
-export function mergeMetadata(packed: PackageJson, entries: DenoJson["exports"]): PackageJson {
+export function mergeMetadata(
+  packed: PackageJson,
+  entries: DenoJson["exports"],
+  repository?: string,
+): PackageJson {
   const { name, version, type, license, dependencies = {} } = packed;
   const exports = packageExports(entries);
   const split = (wanted: string[]) =>
@@ -185,6 +201,11 @@ export function mergeMetadata(packed: PackageJson, entries: DenoJson["exports"])
     description: NPM_PACKAGE.description,
     keywords: NPM_PACKAGE.keywords,
     license,
+    ...(repository && {
+      repository: { type: "git", url: `git+${repository}.git` },
+      homepage: `${repository}#readme`,
+      bugs: `${repository}/issues`,
+    }),
     type,
     sideEffects: NPM_PACKAGE.sideEffects,
     engines: NPM_PACKAGE.engines,
@@ -209,11 +230,23 @@ export async function copyTree(from: string, to: string): Promise<void> {
   }
 }
 
+const USAGE = usage({
+  task: "build:npm",
+  does: "Builds the npm package into npm/dist and checks it. Installs esbuild and zod, and no runtimes.",
+  options: {
+    "--check": "check it as its consumers do, too; installs what deno task test installs",
+    "--repository URL": "the repository's page, for the links of README and package.json",
+  },
+});
+
 if (import.meta.main) {
-  const { name, version } = await buildNpm();
+  const { check, repository } = taskOptions(USAGE, {
+    check: { type: "boolean", default: false },
+    repository: { type: "string" },
+  });
+  const { name, version } = await buildNpm({ repository });
   console.log(`built ${name} ${version} into npm/dist`);
-  if (!Deno.args.includes("--no-check")) {
-    const { code } = await runDeno(["run", "-A", "npm/check.ts"], { echo: true });
-    Deno.exit(code);
-  }
+  const args = ["run", "-A", "npm/check.ts", ...(check ? [] : ["--quick"])];
+  const { code } = await runDeno(args, { echo: true });
+  Deno.exit(code);
 }

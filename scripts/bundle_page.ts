@@ -12,13 +12,13 @@
 import { join } from "node:path";
 import { ROOT } from "./lib/gate.ts";
 import { run, runDeno } from "./lib/process.ts";
-import { installTools, type Tools } from "./lib/tools.ts";
+import { type BuildTools, installBuildTools } from "./lib/tools.ts";
 
 const BROWSER = "src/cli/dashboard/browser";
 const BUNDLE = "src/cli/dashboard/page_bundle.ts";
 
 /** The module with the bundle. */
-async function bundlePage(tools: Tools): Promise<string> {
+async function bundlePage(tools: BuildTools): Promise<string> {
   const page = await Deno.readTextFile(join(ROOT, BROWSER, "page.html"));
   const style = await esbuild(tools, "style.css", []);
   const script = await esbuild(tools, "main.ts", ["--format=iife", "--target=es2022"]);
@@ -27,7 +27,7 @@ async function bundlePage(tools: Tools): Promise<string> {
     text("PAGE", page) + text("STYLE", style) + text("SCRIPT", script);
 }
 
-async function esbuild({ esbuild }: Tools, entry: string, flags: readonly string[]): Promise<string> {
+async function esbuild({ esbuild }: BuildTools, entry: string, flags: readonly string[]): Promise<string> {
   const args = [entry, "--bundle", "--charset=utf8", "--log-level=warning", "--tsconfig-raw={}", ...flags];
   const { code, stdout, stderr } = await run(esbuild, args, { cwd: join(ROOT, BROWSER) });
   if (code !== 0 || stderr !== "") throw new Error(`esbuild failed:\n${stderr}`);
@@ -42,7 +42,7 @@ async function checkTypes(): Promise<boolean> {
 }
 
 if (import.meta.main) {
-  const module = await bundlePage(await installTools());
+  const module = await bundlePage(await installBuildTools());
   const path = join(ROOT, BUNDLE);
   if (!Deno.args.includes("--check")) {
     await Deno.writeTextFile(path, module);

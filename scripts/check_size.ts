@@ -15,7 +15,7 @@ import { markdownTable } from "../benchmarks/lib/table.ts";
 import { bundleEntries, packageExports } from "./build_npm.ts";
 import { ROOT } from "./lib/gate.ts";
 import { run } from "./lib/process.ts";
-import { installTools, type Tools } from "./lib/tools.ts";
+import { type BuildTools, installBuildTools } from "./lib/tools.ts";
 import { NPM_PACKAGE } from "./npm_package.ts";
 
 /** One bundle that is weighed. */
@@ -66,7 +66,8 @@ export const CASES: readonly SizeCase[] = [
     program: 'export * from "@listwatch/cache/workqueue";',
     withZod: true,
     fromPackage: true,
-    ceiling: 3_050,
+    // Minified twice, it has other letters, which compress less by 8 bytes.
+    ceiling: 3_070,
     target: 3_000,
   },
 ];
@@ -139,7 +140,7 @@ function kilobytes(bytes: number): string {
 }
 
 /** Bundles and weighs every case. */
-async function measure(tools: Tools): Promise<Sizes> {
+async function measure(tools: BuildTools): Promise<Sizes> {
   const temporary = await Deno.makeTempDir({ prefix: "listwatch-size-" });
   try {
     const { exports } = JSON.parse(await Deno.readTextFile(join(ROOT, "deno.json")));
@@ -168,7 +169,7 @@ async function installAs(program: string, exports: unknown): Promise<string> {
   return dir;
 }
 
-async function weigh({ name, program, withZod }: SizeCase, dir: string, tools: Tools): Promise<Size> {
+async function weigh({ name, program, withZod }: SizeCase, dir: string, tools: BuildTools): Promise<Size> {
   const [entry, output, meta] = ["entry.mjs", "output.mjs", "meta.json"].map((file) => join(dir, file));
   await Deno.writeTextFile(entry, program);
   const result = await run(tools.esbuild, [
@@ -209,7 +210,7 @@ const BASELINE = join(ROOT, "benchmarks", "size.json");
 
 async function main(): Promise<number> {
   const { values } = parseArgs({ args: Deno.args, options: { update: { type: "boolean", default: false } } });
-  const sizes = await measure(await installTools(console.error));
+  const sizes = await measure(await installBuildTools(console.error));
   const text = await Deno.readTextFile(BASELINE).catch(() => "{}");
   const baseline = JSON.parse(text) as Partial<Record<string, Size>>;
   console.log(markdownTable(

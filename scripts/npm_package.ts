@@ -14,7 +14,7 @@ export interface NpmPackage {
   engines: { node: string };
   /** Command name to the file that is written for it. */
   bin: Record<string, string>;
-  /** What is packed besides `package.json`, README and LICENSE. */
+  /** What is packed besides `package.json`, README and LICENSE. Other documents are in the repository. */
   files: string[];
   /**
    * Packages that are installed with this one. `yaml` reads kubeconfig files (`./node`), `@hono/node-server` is the
@@ -54,7 +54,7 @@ export const NPM_PACKAGE: NpmPackage = {
   sideEffects: false,
   engines: { node: ">=22.13" },
   bin: { listwatch: "./bin/listwatch.js" },
-  files: ["bin", "lib", "types", "CHANGELOG.md", "SECURITY.md", "THIRD_PARTY.md"],
+  files: ["bin", "examples", "lib", "types", "THIRD_PARTY.md"],
   dependencies: ["@hono/node-server", "ws", "yaml"],
   optionalPeers: ["hono"],
 };

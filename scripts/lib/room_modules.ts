@@ -10,11 +10,11 @@ import { roomOf } from "../check_layers.ts";
 import { ROOT } from "./gate.ts";
 import { moduleGraph, type ModuleNode } from "./module_graph.ts";
 import { run } from "./process.ts";
-import type { Tools } from "./tools.ts";
+import type { BuildTools } from "./tools.ts";
 
 /** What to bundle. */
 export interface RoomModulesOptions {
-  readonly tools: Tools;
+  readonly tools: BuildTools;
   /** Subpath to source file, as in `deno.json`. */
   readonly entries: Readonly<Record<string, string>>;
   /** Packages that stay imports. Others are bundled. */
@@ -69,7 +69,7 @@ export async function bundleRooms(options: RoomModulesOptions): Promise<void> {
     const exported = new Map<string, ReadonlySet<string>>();
     for (const [path, { exports }] of Object.entries(outputs)) exported.set(basename(path), new Set(exports));
     const owners = await joinRooms(join(outdir, "rooms"), exported, new Set(parts.map(partName)));
-    await dropDocComments(tools, [...exported.keys()].map((file) => join(outdir, "rooms", file)));
+    await minifyModules(tools, [...exported.keys()].map((file) => join(outdir, "rooms", file)));
     for (const [subpath, path] of Object.entries(entries)) {
       const text = reexports(names.get(path.replace(/^\.\//, ""))!, owners, subpath);
       const module = join(outdir, entryModule(subpath));
@@ -118,7 +118,7 @@ function partName(path: string): string {
 
 /** What each entry exports at run time. */
 async function publicNames(
-  tools: Tools,
+  tools: BuildTools,
   files: readonly string[],
   packages: readonly string[],
   temporary: string,
@@ -172,30 +172,44 @@ async function joinRooms(
   return owners;
 }
 
-/** At the start of a line, as esbuild prints it. */
-const DOC_COMMENT = /^ *\/\*\*(?:[^*]|\*(?!\/))*\*\/\n/gm;
+/** Import and export statements, as esbuild prints them: whole lines. */
+const STATEMENT = /^(?:import|export) (?:(?:[\w$]+|\{[^}]*\}|\* as [\w$]+)(?: from)? ?)?(?:"[^"\n]+")?;\n/gm;
 
 /**
- * Removes the doc comments: editors read them in the declarations, which have them, too.
+ * Minifies modules, and keeps the names that stack traces, `error.name` and other modules show: those of functions,
+ * classes and methods. esbuild renames what is at the top of a module, but not of a script, which is what remains
+ * without imports and exports. Lines are short enough for a position in a stack trace to be found.
  *
- * @throws {Error} If more than comments would be removed, from a text of several lines.
+ * @throws {Error} If there is a statement of a form that is not known here.
  */
-async function dropDocComments(tools: Tools, files: readonly string[]): Promise<void> {
+async function minifyModules(tools: BuildTools, files: readonly string[]): Promise<void> {
   await Promise.all(files.map(async (file) => {
     const text = await Deno.readTextFile(file);
-    const short = `${file}.short.js`;
-    await Deno.writeTextFile(short, text.replace(DOC_COMMENT, ""));
-    if (await minified(tools, short) !== await minified(tools, file)) {
-      throw new Error(`${file}: a text contains what looks like a doc comment; write it in another way`);
-    }
-    await Deno.rename(short, file);
+    const statements = text.match(STATEMENT) ?? [];
+    const script = text.replace(STATEMENT, "");
+    const unknown = /^(?:import|export)\b(?! *\().*$/m.exec(script);
+    if (unknown !== null) throw new Error(`${file}: cannot minify a module with the statement ${unknown[0]}`);
+    const input = `${file}.script.js`;
+    await Deno.writeTextFile(input, `"use strict";\n${script}`);
+    const options = [
+      "--minify",
+      "--line-limit=160",
+      "--target=es2024",
+      "--charset=utf8",
+      "--log-level=warning",
+    ];
+    const result = await run(tools.esbuild, [input, ...options], { cwd: ROOT });
+    if (result.code !== 0) throw new Error(`esbuild cannot minify ${file}:\n${result.output}`);
+    const body = result.stdout.replace(/^"use strict";/, ""); // modules are strict by themselves
+    const imports = statements.filter((statement) => statement.startsWith("import"));
+    const exports = statements.filter((statement) => statement.startsWith("export"));
+    await Deno.writeTextFile(file, `${oneLineEach(imports)}${body}${oneLineEach(exports)}`);
+    await Deno.remove(input);
   }));
 }
 
-async function minified(tools: Tools, file: string): Promise<string> {
-  const result = await run(tools.esbuild, [file, "--minify-whitespace", "--charset=utf8"], { cwd: ROOT });
-  if (result.code !== 0) throw new Error(`esbuild cannot read ${file}:\n${result.output}`);
-  return result.output;
+function oneLineEach(statements: readonly string[]): string {
+  return statements.map((statement) => `${statement.replace(/\s+/g, " ").trim()}\n`).join("");
 }
 
 /** The text of an entry's module. */
@@ -218,7 +232,7 @@ function reexports(
   ).join("");
 }
 
-async function esbuild(tools: Tools, args: string[]): Promise<void> {
+async function esbuild(tools: BuildTools, args: string[]): Promise<void> {
   const result = await run(tools.esbuild, [
     ...args,
     "--bundle",

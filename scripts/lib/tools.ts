@@ -9,8 +9,16 @@ import { join } from "node:path";
 import { ROOT } from "./gate.ts";
 import { run, runDeno } from "./process.ts";
 
+/** What builds the npm package. */
+export interface BuildTools {
+  /** A folder whose `node_modules` has the packages that are bundled. */
+  dir: string;
+  /** The executable. */
+  esbuild: string;
+}
+
 /** Where the tools are. */
-export interface Tools {
+export interface Tools extends BuildTools {
   /** `tests/runtimes`: holds `node_modules`. */
   dir: string;
   /** Executables. */
@@ -27,6 +35,26 @@ const NPM = "npm:npm@11.21.2";
 
 /** `tests/runtimes`. */
 export const TOOLS_DIR: string = join(ROOT, "tests", "runtimes");
+/** `npm/tools`. */
+const BUILD_TOOLS_DIR: string = join(ROOT, "npm", "tools");
+
+/**
+ * Installs esbuild and what is bundled, a few megabytes, and no runtimes; nothing where {@linkcode installTools} has
+ * installed everything.
+ *
+ * @throws {Error} If the installation fails, or has nothing for this platform.
+ */
+export async function installBuildTools(
+  log: (message: string) => void = console.log,
+): Promise<BuildTools> {
+  const hasAll = await isInstalled(TOOLS_DIR, await fingerprint(TOOLS_DIR));
+  const dir = hasAll ? TOOLS_DIR : BUILD_TOOLS_DIR;
+  await installOnce(dir, await fingerprint(dir), async () => {
+    log("installing esbuild and zod into npm/tools/node_modules ...");
+    await npmInstall(dir);
+  });
+  return { dir, esbuild: await findEsbuild(dir) };
+}
 
 /**
  * Installs what is not installed yet and returns its path. Takes `npm` if the machine has it and otherwise lets Deno
@@ -36,14 +64,14 @@ export const TOOLS_DIR: string = join(ROOT, "tests", "runtimes");
  */
 export async function installTools(log: (message: string) => void = console.log): Promise<Tools> {
   const modules = join(TOOLS_DIR, "node_modules");
-  await installOnce(TOOLS_DIR, await fingerprint(), async () => {
+  await installOnce(TOOLS_DIR, await fingerprint(TOOLS_DIR), async () => {
     log("installing Node 24 and 22, Bun, miniflare and esbuild into tests/runtimes/node_modules ...");
-    await npmInstall();
+    await npmInstall(TOOLS_DIR);
   });
   const { os, arch } = Deno.build;
   const exe = os === "windows" ? ".exe" : "";
   const cpu = arch === "aarch64" ? "arm64" : "x64";
-  const platform = `${os === "windows" ? "win32" : os}-${cpu}`;
+  const platform = platformName();
   return {
     dir: TOOLS_DIR,
     node: await firstFile("Node 24", [
@@ -63,10 +91,7 @@ export async function installTools(log: (message: string) => void = console.log)
         )
       ),
     ]),
-    esbuild: await firstFile("esbuild", [
-      join(modules, "@esbuild", platform, "bin", "esbuild"),
-      join(modules, "@esbuild", platform, "esbuild.exe"),
-    ]),
+    esbuild: await findEsbuild(TOOLS_DIR),
     workerd: await firstFile("workerd", [
       join(modules, "@cloudflare", `workerd-${os}-${cpu === "arm64" ? cpu : "64"}`, "bin", `workerd${exe}`),
     ]),
@@ -78,34 +103,51 @@ export async function installTools(log: (message: string) => void = console.log)
  * call it at once, one installs, and the others wait for it.
  */
 export async function installOnce(dir: string, wanted: string, install: () => Promise<void>): Promise<void> {
-  const stamp = join(dir, "node_modules", ".listwatch-installed");
-  const isDone = async () => await Deno.readTextFile(stamp).catch(() => "") === wanted;
-  if (await isDone()) return;
+  if (await isInstalled(dir, wanted)) return;
   // Beside node_modules, which npm replaces. The lock ends with the process at the latest.
   using lock = await Deno.open(join(dir, ".installing"), { create: true, write: true });
   await lock.lock(true);
-  if (await isDone()) return;
+  if (await isInstalled(dir, wanted)) return;
   await install();
-  await Deno.writeTextFile(stamp, wanted);
+  await Deno.writeTextFile(stampOf(dir), wanted);
+}
+
+async function isInstalled(dir: string, wanted: string): Promise<boolean> {
+  return await Deno.readTextFile(stampOf(dir)).catch(() => "") === wanted;
+}
+
+function stampOf(dir: string): string {
+  return join(dir, "node_modules", ".listwatch-installed");
+}
+
+/** `linux-x64`, as npm packages call platforms. */
+function platformName(): string {
+  const { os, arch } = Deno.build;
+  return `${os === "windows" ? "win32" : os}-${arch === "aarch64" ? "arm64" : "x64"}`;
+}
+
+async function findEsbuild(dir: string): Promise<string> {
+  const folder = join(dir, "node_modules", "@esbuild", platformName());
+  return await firstFile("esbuild", [join(folder, "bin", "esbuild"), join(folder, "esbuild.exe")]);
 }
 
 /** Changes whenever another installation would come out. */
-async function fingerprint(): Promise<string> {
-  const lock = await Deno.readFile(join(TOOLS_DIR, "package-lock.json"));
+async function fingerprint(dir: string): Promise<string> {
+  const lock = await Deno.readFile(join(dir, "package-lock.json"));
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", lock));
   return `${digest.toHex()} ${Deno.build.target}\n`;
 }
 
-async function npmInstall(): Promise<void> {
+async function npmInstall(dir: string): Promise<void> {
   const args = ["ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
   const npm = Deno.build.os === "windows" ? "npm.cmd" : "npm";
-  let result = await run(npm, args, { cwd: TOOLS_DIR });
+  let result = await run(npm, args, { cwd: dir });
   if (result.code === 127) {
     result = await runDeno(["run", "-A", "--no-config", "--no-lock", "--quiet", NPM, ...args], {
-      cwd: TOOLS_DIR,
+      cwd: dir,
     });
   }
-  if (result.code !== 0) throw new Error(`npm ci in tests/runtimes failed:\n${result.output}`);
+  if (result.code !== 0) throw new Error(`npm ci in ${dir} failed:\n${result.output}`);
 }
 
 async function firstFile(what: string, paths: string[]): Promise<string> {

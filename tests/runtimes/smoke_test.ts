@@ -7,7 +7,14 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
+import {
+  type KubernetesObject,
+  newCluster,
+  parseResource,
+  SharedIndexInformer,
+  silentLogger,
+  StatusError,
+} from "@listwatch/cache";
 import { readApi } from "@listwatch/cache/hono";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { itemExponentialFailureRateLimiter, RateLimitingQueue } from "@listwatch/cache/workqueue";
@@ -280,5 +287,13 @@ describe("RateLimitingQueue", () => {
     queue.shutDown();
     await clock.advance(1_000);
     assert.equal(clock.pendingTimers, 0);
+  });
+});
+
+describe("StatusError and other names", () => {
+  it("are shown by errors and stack traces, also where the code is minified", () => {
+    assert.equal(new StatusError({ code: 404 }).name, "StatusError");
+    assert.equal(SharedIndexInformer.name, "SharedIndexInformer");
+    assert.throws(() => parseResource("pods"), ({ stack }: Error) => stack!.includes("parseResource"));
   });
 });

@@ -1,0 +1,56 @@
+/**
+ * What `deno task NAME --help` prints, in one form for all tasks, and the reading of their options.
+ *
+ * @module
+ */
+
+import { parseArgs, type ParseArgsConfig } from "node:util";
+
+/** A task and what can be given to it. */
+export interface TaskUsage {
+  readonly task: string;
+  /** Arguments without a name, such as `[FILE...]`. */
+  readonly takes?: string;
+  /** What it does: sentences. */
+  readonly does: string;
+  /** Each option, with the name of its value, and what it means. */
+  readonly options?: Readonly<Record<string, string>>;
+}
+
+/** The text of `--help`. */
+export function usage({ task, takes, does, options = {} }: TaskUsage): string {
+  const all = { ...options, "--help": "show this text" };
+  const width = Math.max(...Object.keys(all).map((option) => option.length));
+  const lines = Object.entries(all).map(([option, meaning]) => `  ${option.padEnd(width)}  ${meaning}`);
+  return [`Usage: deno task ${task} [options]${takes ? ` ${takes}` : ""}`, "", does, "", ...lines, ""].join(
+    "\n",
+  );
+}
+
+type Options = NonNullable<ParseArgsConfig["options"]>;
+type Parsed<T extends Options> = ReturnType<
+  typeof parseArgs<{ args: string[]; options: T; allowPositionals: boolean }>
+>;
+
+/** The options and the arguments of this process. `--help` prints the usage and exits; a wrong option does with 2. */
+export function taskArguments<T extends Options>(
+  text: string,
+  options: T,
+  { allowPositionals = true }: { readonly allowPositionals?: boolean } = {},
+): Parsed<T> {
+  if (Deno.args.includes("--help") || Deno.args.includes("-h")) {
+    console.log(text);
+    Deno.exit(0);
+  }
+  try {
+    return parseArgs({ args: Deno.args, options, allowPositionals });
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${text}`);
+    Deno.exit(2);
+  }
+}
+
+/** As {@linkcode taskArguments}, for a task that takes nothing but options. */
+export function taskOptions<T extends Options>(text: string, options: T): Parsed<T>["values"] {
+  return taskArguments(text, options, { allowPositionals: false }).values;
+}
