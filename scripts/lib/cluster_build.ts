@@ -21,7 +21,7 @@ export class ClusterUnavailableError extends Error {
 }
 
 /** The programs: the API server, clients of it, what it calls of a node, and suites of Kubernetes' own tests. */
-export type GoProgram = "cluster" | "kubectl" | "informer" | "kubelet" | GoSuite;
+export type GoProgram = "cluster" | "kubectl" | "informer" | "kubelet" | "fault_client" | GoSuite;
 
 /** The suites. */
 export type GoSuite = "e2e" | "storage" | "controller_runtime";
@@ -38,6 +38,7 @@ const DESCRIPTIONS: Record<GoProgram, { readonly title: string; readonly buildTi
   kubectl: { title: "kubectl", buildTime: "1 to 3 minutes" },
   informer: { title: "client-go's informers", buildTime: "1 to 3 minutes" },
   kubelet: { title: "a kubelet for tests", buildTime: "1 to 2 minutes" },
+  fault_client: { title: "client-go's informer under faults", buildTime: "1 to 3 minutes" },
   e2e: { title: "Kubernetes' end-to-end tests", buildTime: "2 to 4 minutes" },
   storage: { title: "the suite of kube-apiserver's storage", buildTime: "1 to 2 minutes" },
   controller_runtime: { title: "controller-runtime's tests of its cache", buildTime: "1 to 2 minutes" },

@@ -20,6 +20,9 @@ export interface FaultProxyOptions {
 export class FaultProxy implements AsyncDisposable {
   /** How many connections there were. */
   accepted = 0;
+  /** How many of them were turned away. */
+  turnedAway = 0;
+  #isTurningAway = false;
   readonly #target: { readonly host: string; readonly port: number };
   readonly #connections = new Set<ProxiedConnection>();
   #port = 0;
@@ -57,6 +60,11 @@ export class FaultProxy implements AsyncDisposable {
     this.#server = undefined;
   }
 
+  /** From now on accepts new connections and resets them at once, or no longer does that. */
+  turnAway(isTurningAway: boolean): void {
+    this.#isTurningAway = isTurningAway;
+  }
+
   /** Listens again. */
   async accept(): Promise<void> {
     if (this.#server !== undefined) return;
@@ -87,6 +95,11 @@ export class FaultProxy implements AsyncDisposable {
 
   #carry(client: Socket): void {
     this.accepted++;
+    if (this.#isTurningAway) {
+      this.turnedAway++;
+      client.on("error", () => {});
+      return reset(client);
+    }
     const server = connect({ ...this.#target, allowHalfOpen: true, noDelay: true });
     const connection = new ProxiedConnection(this.accepted, client, server);
     this.#connections.add(connection);

@@ -1,0 +1,276 @@
+/**
+ * One fault, which happens to all clients at the same time, each on a line of its own in front of the same server.
+ * @module
+ */
+
+import type { Cluster } from "@listwatch/cache";
+import { seededRandom, type ServerFetch } from "@listwatch/cache/testing";
+import { type LineProcess, startLineProcess } from "../lib/line_process.ts";
+import { FaultProxy } from "../../tests/soak/fault_proxy.ts";
+import { sleepUnlessAborted } from "../../src/util/abort.ts";
+import { realClock } from "../../src/util/clock.ts";
+import type { Client } from "./clients.ts";
+import type { Fault, Line } from "./faults.ts";
+import { AUTHORITY, Gate } from "./gate.ts";
+import { NAMESPACE, type Seen, type ValueObject, Writer } from "./history.ts";
+
+/** The server that all clients watch. */
+export interface FaultyServer {
+  /** What a gate passes requests to. */
+  readonly fetch: ServerFetch;
+  /** For the writer. */
+  readonly cluster: Cluster;
+}
+
+/** What a client made of a fault. */
+export interface Outcome {
+  readonly client: string;
+  readonly version: string;
+  /** Objects whose last state the client does not have. */
+  readonly missed: number;
+  /** States that never were. */
+  readonly impossible: number;
+  /** From the beginning of the fault to the first request after it; `undefined` without one. */
+  readonly noticeMs: number | undefined;
+  /** From the end of the fault to the copy that equals the server; `undefined` if that took too long. */
+  readonly recoverMs: number | undefined;
+  /** Between the beginning of the fault and the recovery. */
+  readonly requests: number;
+  /** The most resident memory; `undefined` where the system does not say. */
+  readonly memoryBytes: number | undefined;
+  /** Why there is no outcome: the client ended. */
+  readonly ended?: string;
+}
+
+const POLL_MS = 50;
+const WARM_UP_WRITES = 30;
+const MOMENT_WRITES = 20;
+const LAST_WRITES = 10;
+// A client that lives receives the last writes within this time.
+const SETTLE_MS = 5_000;
+const START_MS = 30_000;
+
+/** Lets a fault happen to the clients. */
+export async function runFault(
+  fault: Fault,
+  clients: readonly Client[],
+  { server, seed, signal }: {
+    readonly server: FaultyServer;
+    readonly seed: number;
+    readonly signal: AbortSignal;
+  },
+): Promise<Outcome[]> {
+  const writer = new Writer(server.cluster.resource<ValueObject>("v1/configmaps"), seededRandom(seed));
+  await writer.fill();
+  await using started = new AsyncDisposableStack();
+  const failed: Outcome[] = [];
+  const all: WatchedClient[] = [];
+  await Promise.all(clients.map(async (client) => {
+    try {
+      all.push(started.use(await WatchedClient.start(client, server.fetch)));
+    } catch (error) {
+      failed.push(notStarted(client, error));
+    }
+  }));
+  await writer.burst(WARM_UP_WRITES);
+  await Promise.all(all.map((client) => client.equals(writer, { limitMs: START_MS, signal })));
+  for (const client of all) client.begin(fault, writer.lastVersion);
+  // From now on, so that what is noticed while the fault lasts is seen.
+  const recovering = all.map((client) => client.watch(signal));
+  if (fault.lastsMs === undefined) await writer.burst(MOMENT_WRITES);
+  else {
+    const busy = AbortSignal.any([signal, AbortSignal.timeout(fault.lastsMs)]);
+    await writer.run(busy);
+  }
+  await fault.write?.(writer);
+  await Promise.all(all.map((client) => client.end(fault, writer)));
+  await Promise.all(recovering);
+  await writer.burst(LAST_WRITES);
+  await Promise.all(all.map((client) => client.equals(writer, { limitMs: SETTLE_MS, signal })));
+  signal.throwIfAborted();
+  const outcomes = [...await Promise.all(all.map((client) => client.outcome(writer))), ...failed];
+  return clients.map(({ name }) => outcomes.find(({ client }) => client === name)!);
+}
+
+function notStarted({ name }: Client, error: unknown): Outcome {
+  return {
+    client: name,
+    version: "",
+    missed: 0,
+    impossible: 0,
+    noticeMs: undefined,
+    recoverMs: undefined,
+    requests: 0,
+    memoryBytes: undefined,
+    ended: error instanceof Error ? error.message : String(error),
+  };
+}
+
+/** What a client answers to each line. */
+interface Answer {
+  readonly held: readonly Seen[];
+  readonly events: readonly Seen[];
+}
+
+/** A client, its line, and what is known of it. */
+class WatchedClient implements AsyncDisposable {
+  readonly #client: Client;
+  readonly #line: Line;
+  readonly #process: LineProcess;
+  readonly #info: { readonly pid: number; readonly version: string };
+  readonly #dispose: () => Promise<void>;
+  readonly #seen: Seen[] = [];
+  #held: ReadonlyMap<string, string> = new Map();
+  #beganMs = 0;
+  #requestsBefore = 0;
+  #noticeMs: number | undefined;
+  #endedMs: number | undefined;
+  #limitMs = 0;
+  #recoverMs: number | undefined;
+  #requests = 0;
+  #isUnseen = false;
+  #writer: Writer | undefined;
+  #failure: string | undefined;
+
+  private constructor(client: Client, line: Line, process: LineProcess, dispose: () => Promise<void>) {
+    this.#client = client;
+    this.#line = line;
+    this.#process = process;
+    this.#info = JSON.parse(process.firstLine);
+    this.#dispose = dispose;
+  }
+
+  /** Starts one; it has synced then. */
+  static async start(client: Client, fetch: ServerFetch): Promise<WatchedClient> {
+    await using stack = new AsyncDisposableStack();
+    const gate = stack.use(new Gate(fetch));
+    const proxy = stack.use(await FaultProxy.start({ port: gate.port }));
+    const kubeconfig = await Deno.makeTempFile({ suffix: ".json" });
+    stack.defer(() => Deno.remove(kubeconfig));
+    await Deno.writeTextFile(kubeconfig, kubeconfigOf(proxy.port));
+    const [program, ...args] = client.command;
+    const process = stack.use(
+      await startLineProcess(program, {
+        args: [...args, kubeconfig],
+        ...(client.cwd && { cwd: client.cwd }),
+        env: { KUBECONFIG: kubeconfig },
+        signal: AbortSignal.timeout(START_MS),
+      }),
+    );
+    const kept = stack.move();
+    return new WatchedClient(client, { gate, proxy }, process, () => kept.disposeAsync());
+  }
+
+  /** Waits until the client has what the writer has written. Returns whether that came. */
+  async equals(writer: Writer, { limitMs, signal }: {
+    readonly limitMs: number;
+    readonly signal: AbortSignal;
+  }): Promise<boolean> {
+    for (const endMs = performance.now() + limitMs; performance.now() < endMs && !signal.aborted;) {
+      await this.#poll();
+      if (this.#failure !== undefined) return false;
+      if (this.#missed(writer) === 0) return true;
+      await sleepUnlessAborted(POLL_MS, { clock: realClock, signal });
+    }
+    return false;
+  }
+
+  /** The fault begins. */
+  begin(fault: Fault, version: number): void {
+    this.#requestsBefore = this.#attempts;
+    this.#isUnseen = fault.isUnseen ?? false;
+    this.#limitMs = fault.limitMs;
+    this.#beganMs = performance.now();
+    if (fault.lastsMs === undefined) this.#endedMs = this.#beganMs;
+    fault.begin(this.#line, version);
+  }
+
+  /** The fault ends, and so did the writes. */
+  async end(fault: Fault, writer: Writer): Promise<void> {
+    await fault.end?.(this.#line, writer.lastVersion);
+    this.#endedMs ??= performance.now();
+    this.#writer = writer;
+  }
+
+  /** Looks at the client until it has recovered, or its time is over. */
+  async watch(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && this.#failure === undefined) {
+      await this.#poll();
+      const nowMs = performance.now();
+      const requests = this.#attempts - this.#requestsBefore;
+      if (requests > 0) this.#noticeMs ??= nowMs - this.#beganMs;
+      this.#requests = requests;
+      if (this.#writer !== undefined && this.#endedMs !== undefined) {
+        if (this.#missed(this.#writer) === 0) {
+          this.#recoverMs = nowMs - this.#endedMs;
+          return;
+        }
+        if (nowMs - this.#endedMs > this.#limitMs) return;
+      }
+      await sleepUnlessAborted(POLL_MS, { clock: realClock, signal });
+    }
+  }
+
+  /** What came of it all. */
+  async outcome(writer: Writer): Promise<Outcome> {
+    return {
+      client: this.#client.name,
+      version: this.#info.version,
+      missed: this.#missed(writer),
+      impossible: writer.countImpossible(this.#seen),
+      noticeMs: this.#isUnseen ? undefined : this.#noticeMs,
+      recoverMs: this.#recoverMs,
+      requests: this.#requests,
+      memoryBytes: await peakMemory(this.#info.pid),
+      ...(this.#failure !== undefined && { ended: this.#failure }),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#process.kill();
+    await this.#dispose();
+  }
+
+  get #attempts(): number {
+    return this.#line.gate.requests.length + this.#line.proxy.turnedAway;
+  }
+
+  async #poll(): Promise<void> {
+    try {
+      const { held, events } = await this.#process.ask("state") as Answer;
+      for (const one of events) this.#seen.push(one);
+      this.#held = new Map(held.map(([, key, resourceVersion]) => [key, resourceVersion]));
+    } catch (error) {
+      this.#failure = error instanceof Error ? error.message : String(error);
+    }
+  }
+
+  #missed(writer: Writer): number {
+    const { present } = writer;
+    let missed = 0;
+    for (const [key, resourceVersion] of present) if (this.#held.get(key) !== resourceVersion) missed++;
+    for (const key of this.#held.keys()) if (key.startsWith(`${NAMESPACE}/`) && !present.has(key)) missed++;
+    return missed;
+  }
+}
+
+/** In JSON, which is YAML. */
+function kubeconfigOf(port: number): string {
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{
+      name: "faults",
+      cluster: { server: `https://127.0.0.1:${port}`, "certificate-authority": AUTHORITY },
+    }],
+    users: [{ name: "faults", user: {} }],
+    contexts: [{ name: "faults", context: { cluster: "faults", user: "faults" } }],
+    "current-context": "faults",
+  });
+}
+
+async function peakMemory(pid: number): Promise<number | undefined> {
+  const status = await Deno.readTextFile(`/proc/${pid}/status`).catch(() => "");
+  const [, kilobytes] = /^VmHWM:\s+(\d+) kB$/m.exec(status) ?? [];
+  return kilobytes === undefined ? undefined : Number(kilobytes) * 1_024;
+}
