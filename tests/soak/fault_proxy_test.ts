@@ -56,6 +56,19 @@ describe("FaultProxy", () => {
     assert.equal(await other.echo("still here"), "still here");
   });
 
+  it("resets new connections while it turns them away, counts them, and leaves the open ones", async () => {
+    const [before] = await open();
+    proxy.turnAway(true);
+    const refused = new Client(proxy.port);
+    clients.push(refused);
+    assert.equal(await refused.ended, "ECONNRESET");
+    assert.equal(proxy.turnedAway, 1);
+    assert.equal(await before.echo("still here"), "still here");
+    proxy.turnAway(false);
+    await open();
+    assert.equal(proxy.turnedAway, 1);
+  });
+
   it("cuts after a number of bytes", async () => {
     const [client, connection] = await open();
     connection.cutAfter(10);
