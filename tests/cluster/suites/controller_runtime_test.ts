@@ -1,9 +1,6 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
 import { ensureGoProgram } from "../../../scripts/lib/cluster_build.ts";
-import { skipWithoutOwnServer, startOwn } from "../connection.ts";
-import { adminToken, everyResource, startServe } from "../hosts/host.ts";
-import { type CaseResult, compareRuns, skipSuites, type SuiteRun } from "./go_suite.ts";
+import { type CaseResult, describeSuite, type SuiteRun } from "./go_suite.ts";
 
 /** What Ginkgo reports of a test. */
 interface SpecReport {
@@ -14,29 +11,14 @@ interface SpecReport {
   readonly Failure?: { readonly Message: string };
 }
 
-describe("listwatch serve --pass-through-writes under controller-runtime's tests of its cache", {
-  skip: skipWithoutOwnServer || skipSuites,
-}, () => {
-  it("passes what the API server passes", { timeout: 15 * 60_000 }, async () => {
-    // Both wait most of the time.
-    const [control, served] = await Promise.all([runOnce("API server"), runOnce("serve")]);
-    console.log(`controller-runtime: ${compareRuns(control, served, { outOfScope: [], differs: [] })}`);
-  });
+describeSuite({
+  name: "controller-runtime",
+  title: "controller-runtime's tests of its cache",
+  timeoutMs: 15 * 60_000,
+  scope: { outOfScope: [], differs: [] },
+  isParallel: true,
+  run: runTests,
 });
-
-/** Runs the tests on a new cluster, on the API server or on `serve`. */
-async function runOnce(on: "API server" | "serve"): Promise<SuiteRun> {
-  await using connection = await startOwn();
-  const { kubeconfigPath, cluster } = connection;
-  if (on === "API server") return await runTests(kubeconfigPath);
-  const { resources } = await everyResource(cluster);
-  await using served = await startServe("deno", {
-    connection,
-    token: await adminToken(connection),
-    resources,
-  });
-  return await runTests(served.kubeconfigPath);
-}
 
 async function runTests(kubeconfigPath: string): Promise<SuiteRun> {
   const program = await ensureGoProgram("controller_runtime");

@@ -1,7 +1,5 @@
-import { describe, it } from "node:test";
-import { skipWithoutOwnServer, startOwn } from "../connection.ts";
-import { adminToken, everyResource, startServe } from "../hosts/host.ts";
-import { compareRuns, runSuite, skipSuites, type SuiteRun, type SuiteScope } from "./go_suite.ts";
+import { ensureGoProgram } from "../../../scripts/lib/cluster_build.ts";
+import { describeSuite, runSuite, type SuiteScope } from "./go_suite.ts";
 
 // The files of Kubernetes' test/e2e/apimachinery whose tests read. Those of the others write only, are about
 // kube-apiserver's inside (its health, flow control, webhooks), or need nodes and controllers: of garbage_collector.go,
@@ -36,29 +34,16 @@ const SCOPE: SuiteScope = {
   ],
 };
 
-describe("listwatch serve --pass-through-writes under Kubernetes' end-to-end tests", {
-  skip: skipWithoutOwnServer || skipSuites,
-}, () => {
-  it("passes what the API server passes", { timeout: 20 * 60_000 }, async () => {
-    // Both wait most of the time.
-    const [control, served] = await Promise.all([runOnce("API server"), runOnce("serve")]);
-    console.log(`e2e: ${compareRuns(control, served, SCOPE)}`);
-  });
-});
-
-/** Runs the tests on a new cluster, on the API server or on `serve`. */
-async function runOnce(on: "API server" | "serve"): Promise<SuiteRun> {
-  await using connection = await startOwn();
-  const { kubeconfigPath, cluster } = connection;
+describeSuite({
+  name: "e2e",
+  title: "Kubernetes' end-to-end tests",
+  timeoutMs: 20 * 60_000,
+  scope: SCOPE,
+  isParallel: true,
   // Nodes are listed as a Table.
-  await cluster.resource("v1/nodes").create({ metadata: { name: "node-1" } });
-  const args = ["--files", FILES.join(","), "--skip", SKIP];
-  if (on === "API server") return await runSuite("e2e", [...args, "--server", kubeconfigPath]);
-  const { resources } = await everyResource(cluster);
-  await using served = await startServe("deno", {
-    connection,
-    token: await adminToken(connection),
-    resources,
-  });
-  return await runSuite("e2e", [...args, "--server", served.kubeconfigPath]);
-}
+  prepare: ({ cluster }) => cluster.resource("v1/nodes").create({ metadata: { name: "node-1" } }),
+  async run(kubeconfigPath) {
+    const program = await ensureGoProgram("e2e");
+    return await runSuite([program, "--files", FILES.join(","), "--skip", SKIP, "--server", kubeconfigPath]);
+  },
+});

@@ -7,10 +7,12 @@
 
 import assert from "node:assert/strict";
 import process from "node:process";
-import { eachLine, ensureGoProgram, type GoSuite } from "../../../scripts/lib/cluster_build.ts";
+import { describe, it } from "node:test";
+import { eachLine } from "../../../scripts/lib/cluster_build.ts";
+import { type OwnConnection, skipWithoutOwnServer, startOwn } from "../connection.ts";
+import { adminToken, everyResource, startServe } from "../hosts/host.ts";
 
-/** Why suites are skipped, or `false`. */
-export const skipSuites: string | false = process.env.LISTWATCH_TEST_SUITES === undefined
+const skipSuites: string | false = process.env.LISTWATCH_TEST_SUITES === undefined
   ? "needs minutes: deno task test:cluster --suites"
   : false;
 
@@ -43,17 +45,63 @@ export interface SuiteRun {
   readonly seconds: number;
 }
 
+/** A suite. */
+export interface Suite {
+  /** In what it prints. */
+  readonly name: string;
+  /** In the title of its test. */
+  readonly title: string;
+  readonly timeoutMs: number;
+  readonly scope: SuiteScope;
+  /** Flags of kube-apiserver. */
+  readonly apiServerArgs?: readonly string[];
+  /** Whether the two runs are made at the same time, as they wait most of it. */
+  readonly isParallel: boolean;
+  /** What has to be there before, also before `serve` starts. */
+  prepare?(connection: OwnConnection): Promise<unknown>;
+  /** Runs it with a kubeconfig of the API server itself, or of `serve`; `connection` is one to the API server. */
+  run(kubeconfigPath: string, connection: OwnConnection): Promise<SuiteRun>;
+}
+
+/** The test of a suite: each run is on a new cluster. */
+export function describeSuite(suite: Suite): void {
+  const { name, title, timeoutMs, scope, isParallel } = suite;
+  describe(`listwatch serve --pass-through-writes under ${title}`, {
+    skip: skipWithoutOwnServer || skipSuites,
+  }, () => {
+    it("passes what the API server passes", { timeout: timeoutMs }, async () => {
+      const control = runOnce(suite, "API server");
+      if (!isParallel) await control;
+      const [onServer, served] = await Promise.all([control, runOnce(suite, "serve")]);
+      console.log(`${name}: ${compareRuns(onServer, served, scope)}`);
+    });
+  });
+}
+
+async function runOnce(suite: Suite, on: "API server" | "serve"): Promise<SuiteRun> {
+  await using connection = await startOwn(suite.apiServerArgs);
+  await suite.prepare?.(connection);
+  if (on === "API server") return await suite.run(connection.kubeconfigPath, connection);
+  const token = await adminToken(connection);
+  const { resources } = await everyResource(connection.cluster);
+  await using served = await startServe("deno", { connection, token, resources });
+  return await suite.run(served.kubeconfigPath, connection);
+}
+
 /** Runs the program of a suite, which prints what `go test -v` prints. */
-export async function runSuite(suite: GoSuite, args: readonly string[]): Promise<SuiteRun> {
-  const program = await ensureGoProgram(suite);
+export async function runSuite(
+  [program, ...args]: readonly string[],
+  { env, cwd }: Pick<Deno.CommandOptions, "env" | "cwd"> = {},
+): Promise<SuiteRun> {
   const startedMs = performance.now();
   const child = new Deno.Command(program, {
-    args: [...args],
+    args,
+    ...(env && { env }),
+    ...(cwd && { cwd }),
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
-  })
-    .spawn();
+  }).spawn();
   const states = new Map<string, CaseResult["state"]>();
   const output = new Map<string, string[]>();
   const errors: string[] = [];
@@ -72,7 +120,7 @@ export async function runSuite(suite: GoSuite, args: readonly string[]): Promise
       if (errors.length > MAX_ERROR_LINES) errors.shift();
     }),
   ]);
-  assert.ok(states.size > 0, `${suite} ran nothing:\n${errors.join("\n")}`);
+  assert.ok(states.size > 0, `${program} ran nothing:\n${errors.join("\n")}`);
   const names = [...states.keys()];
   const results = new Map<string, CaseResult>();
   for (const [name, state] of states) {
@@ -88,7 +136,7 @@ export async function runSuite(suite: GoSuite, args: readonly string[]): Promise
 const MAX_ERROR_LINES = 50;
 
 /** Compares a run through `serve` with the control, and returns a line for people. */
-export function compareRuns(control: SuiteRun, served: SuiteRun, scope: SuiteScope): string {
+function compareRuns(control: SuiteRun, served: SuiteRun, scope: SuiteScope): string {
   const problems: string[] = [];
   const among = (cases: readonly ExpectedCases[], name: string) =>
     cases.find((one) => name.startsWith(one.name));

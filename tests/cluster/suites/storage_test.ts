@@ -1,8 +1,7 @@
-import { describe, it } from "node:test";
+import assert from "node:assert/strict";
 import { ensureGoProgram } from "../../../scripts/lib/cluster_build.ts";
-import { skipWithoutOwnServer, startOwn } from "../connection.ts";
-import { adminToken, everyResource, startServe } from "../hosts/host.ts";
-import { compareRuns, runSuite, skipSuites, type SuiteRun, type SuiteScope } from "./go_suite.ts";
+import { run } from "../../../scripts/lib/process.ts";
+import { describeSuite, runSuite, type SuiteScope } from "./go_suite.ts";
 
 // The suite names the next version of everything, so nothing else may write: no leases, endpoints or namespaces.
 const QUIET: readonly string[] = [
@@ -40,31 +39,21 @@ const SCOPE: SuiteScope = {
   ],
 };
 
-describe("listwatch serve under the conformance suite of kube-apiserver's storage", {
-  skip: skipWithoutOwnServer || skipSuites,
-}, () => {
-  it("passes what the API server passes", { timeout: 10 * 60_000 }, async () => {
-    const control = await runOnce("API server");
-    const served = await runOnce("serve");
-    console.log(`storage: ${compareRuns(control, served, SCOPE)}`);
-  });
+describeSuite({
+  name: "storage",
+  title: "the conformance suite of kube-apiserver's storage",
+  timeoutMs: 10 * 60_000,
+  scope: SCOPE,
+  apiServerArgs: QUIET,
+  isParallel: false,
+  async prepare({ kubeconfigPath }) {
+    const program = await ensureGoProgram("storage");
+    const { code, output } = await run(program, ["--define", kubeconfigPath]);
+    assert.equal(code, 0, output);
+  },
+  async run(reader, { kubeconfigPath: writer, server }) {
+    const program = await ensureGoProgram("storage");
+    const args = ["--writer", writer, "--etcd", server.etcd, "-test.v", "--reader", reader];
+    return await runSuite([program, ...args]);
+  },
 });
-
-/** Runs the suite on a new cluster, with reads from the API server or from `serve`. */
-async function runOnce(reader: "API server" | "serve"): Promise<SuiteRun> {
-  await using connection = await startOwn(QUIET);
-  const { kubeconfigPath, server, cluster } = connection;
-  const args = ["--writer", kubeconfigPath, "--etcd", server.etcd, "-test.v"];
-  const program = await ensureGoProgram("storage");
-  const { success, stderr } = await new Deno.Command(program, { args: ["--define", kubeconfigPath] })
-    .output();
-  if (!success) throw new Error(new TextDecoder().decode(stderr));
-  if (reader === "API server") return await runSuite("storage", [...args, "--reader", kubeconfigPath]);
-  const { resources } = await everyResource(cluster);
-  await using served = await startServe("deno", {
-    connection,
-    token: await adminToken(connection),
-    resources,
-  });
-  return await runSuite("storage", [...args, "--reader", served.kubeconfigPath]);
-}
