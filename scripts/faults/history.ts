@@ -110,11 +110,13 @@ export class Writer {
     for (const [what, key, resourceVersion, value] of seen) {
       if (!key.startsWith(`${NAMESPACE}/`)) continue;
       const before = last.get(key);
+      const life = lives.get(`${key} ${resourceVersion}`);
       if (what === "delete") {
-        if (before === undefined || !lives.get(`${key} ${before}`)?.isDeleted) count++;
+        // The version is that of the delete, or of the last state that the client had.
+        const deleted = life ?? (before === undefined ? undefined : lives.get(`${key} ${before}`));
+        if (deleted?.isDeleted !== true) count++;
         continue;
       }
-      const life = lives.get(`${key} ${resourceVersion}`);
       if (life === undefined || life.values.get(resourceVersion) !== value) count++;
       else if (before !== undefined && Number(resourceVersion) < Number(before)) count++;
       else last.set(key, resourceVersion);

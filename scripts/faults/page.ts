@@ -78,12 +78,13 @@ Written by \`deno task faults --all --update\` from one run; a smaller one is
 \`deno task faults --only cut,listwatch-deno\`, and \`--help\` lists what can be chosen.
 
 Each client is a program of a few lines with the default options of its library, that watches ConfigMaps of all
-namespaces. All of them run at the same time, each over TLS behind its own proxy, in front of the same API server: the one in
-memory of \`@listwatch/cache/testing\`, or a real kube-apiserver with \`--cluster\`. One writer creates, changes and
-deletes objects in one namespace. After 30 writes every client has the same objects; then the fault begins for all
-at once. During a fault that lasts, the writer makes ten changes a second, and it stops at the end of the fault; after a fault of a
-moment, it makes 20 changes at once. When all clients have recovered, or their time is over, ten more changes show
-whether their watches work. Each fault has new processes and a new API server.
+namespaces. All of them run at the same time, each over TLS behind its own proxy, in front of the same API server: the one
+in memory of \`@listwatch/cache/testing\`, or a real kube-apiserver with \`--cluster\`. One writer creates, changes and
+deletes objects in one namespace. After 30 writes every client has the same objects; then the fault begins for all at once.
+During a fault that lasts, the writer makes ten changes a second. At the end of the fault, or directly after a fault
+of a moment, it makes 20 more and stops. When all clients have recovered, or their time is over, ten more changes show
+whether their watches work: each client has a minute to receive them. Each fault has new processes and a new API
+server.
 
 | column | what it is |
 | --- | --- |
@@ -94,13 +95,20 @@ whether their watches work. Each fault has new processes and a new API server.
 | requests | that the client sent from the beginning of the fault until it had recovered |
 | memory | the most resident memory of the process until the end |
 
-Times are exact to a tenth of a second. A dash: it did not happen, or cannot be seen; where nothing listens, no
-attempt can be counted.
+Times are exact to a tenth of a second. They depend on delays that clients choose at random, and on where in its series of
+delays a client is when the fault ends: one run shows the order of magnitude. A dash: it did not happen, or cannot
+be seen; where nothing listens, no attempt can be counted.
 
-The clients: this library on Deno (HTTP/2) and on Node (HTTP/1.1); the informer of \`@kubernetes/client-node\`, which its
-program starts again 5 s after an error, as in the examples of its documentation; the \`Watch\` of
-\`kubernetes-fluent-client\`, which has no store for programs, so that its program keeps what it receives, by
-key; client-go's shared informer (HTTP/2); and kube-rs' reflector with its default backoff, built without optimization. The
-reflector of Gardener's dashboard is not among them: it is not published on npm.
+The clients:
+
+- this library on Deno (HTTP/2) and on Node (HTTP/1.1);
+- the informer of \`@kubernetes/client-node\`, which its program starts again 5 s after an error, as in the examples of
+  its documentation;
+- the \`Watch\` of \`kubernetes-fluent-client\`. It has no store for programs, so its program keeps what it receives, by
+  uid: after a gap, the delete of an object follows the add of the next one of its name;
+- client-go's shared informer (HTTP/2, whose pings notice a connection that is dead);
+- kube-rs' reflector with its default backoff, built without optimization.
+
+The reflector of Gardener's dashboard is not among them: it is not published on npm.
 
 `;

@@ -24,13 +24,24 @@ export class ClusterUnavailableError extends Error {
 export type GoProgram = "cluster" | "kubectl" | "informer" | "kubelet" | "fault_client" | GoSuite;
 
 /** The suites. */
-export type GoSuite = "e2e" | "storage" | "controller_runtime";
+export type GoSuite =
+  | "e2e"
+  | "storage"
+  | "controller_runtime"
+  | "client_integration"
+  | "apimachinery_integration";
 
 /** What every run of the integration tests needs. */
 export const GO_PROGRAMS: readonly GoProgram[] = ["cluster", "kubectl", "informer", "kubelet"];
 
 /** What `--suites` needs besides. */
-export const GO_SUITES: readonly GoSuite[] = ["e2e", "storage", "controller_runtime"];
+export const GO_SUITES: readonly GoSuite[] = [
+  "e2e",
+  "storage",
+  "controller_runtime",
+  "client_integration",
+  "apimachinery_integration",
+];
 
 /** What each one is for people, and how long it takes to build with empty caches of Go. */
 const DESCRIPTIONS: Record<GoProgram, { readonly title: string; readonly buildTime: string }> = {
@@ -42,6 +53,11 @@ const DESCRIPTIONS: Record<GoProgram, { readonly title: string; readonly buildTi
   e2e: { title: "Kubernetes' end-to-end tests", buildTime: "2 to 4 minutes" },
   storage: { title: "the suite of kube-apiserver's storage", buildTime: "1 to 2 minutes" },
   controller_runtime: { title: "controller-runtime's tests of its cache", buildTime: "1 to 2 minutes" },
+  client_integration: { title: "Kubernetes' integration tests of client-go", buildTime: "1 to 3 minutes" },
+  apimachinery_integration: {
+    title: "Kubernetes' integration tests of watches",
+    buildTime: "1 to 3 minutes",
+  },
 };
 
 export interface EnsureGoProgramOptions {
@@ -110,9 +126,17 @@ const TESTED_PACKAGES: Partial<Record<GoProgram, string>> = {
   controller_runtime: "sigs.k8s.io/controller-runtime/pkg/cache",
 };
 
+/** The folder in test/integration of Kubernetes whose tests a program is. */
+const INTEGRATION_TESTS: Partial<Record<GoProgram, string>> = {
+  client_integration: "client",
+  apimachinery_integration: "apimachinery",
+};
+
 /** The folder of a program's package, in the one module. */
 function packageOf(program: GoProgram): string {
-  return program === "cluster" ? "." : `./${program}`;
+  return program === "cluster"
+    ? "."
+    : `./${INTEGRATION_TESTS[program] === undefined ? program : "integration"}`;
 }
 
 async function readSources(program: GoProgram): Promise<Sources> {
@@ -171,6 +195,7 @@ async function build(
   let downloads = 0;
   let compiled = 0;
   let total = 0;
+  const tempDir = await Deno.makeTempDir({ prefix: "listwatch-build-" });
   const progress = setInterval(() => {
     const seconds = Math.round((Date.now() - startedMs) / 1000);
     const what = total === 0
@@ -192,8 +217,14 @@ async function build(
     // The name is final only when the file is complete.
     const unfinished = `${binary}.unfinished`;
     const tested = TESTED_PACKAGES[sources.program];
-    const built = tested === undefined ? ["build", "-v"] : ["test", "-c"];
-    await runGo([...built, ...sources.flags, "-o", unfinished, tested ?? packagePath], {
+    const integration = INTEGRATION_TESTS[sources.program];
+    const what = integration !== undefined
+      ? await integrationTests(integration, tempDir)
+      : tested !== undefined
+      ? ["test", "-c", tested]
+      : ["build", "-v", packagePath];
+    const [command, ...args] = what;
+    await runGo([command, ...sources.flags, "-o", unfinished, ...args], {
       signal,
       onError: (line) => {
         if (!line.startsWith("go: ")) compiled++;
@@ -202,9 +233,41 @@ async function build(
     await Deno.rename(unfinished, binary);
   } finally {
     clearInterval(progress);
+    await Deno.remove(tempDir, { recursive: true });
   }
   log(`built ${binary} in ${Math.round((Date.now() - startedMs) / 1000)} s`);
 }
+
+/**
+ * The arguments of Go that build integration tests of Kubernetes. Each of them starts an API server by a package of
+ * Kubernetes; Go is made to see them in our module, with our package `integration` in its place.
+ */
+async function integrationTests(folder: string, tempDir: string): Promise<string[]> {
+  let kubernetes = "";
+  await runGo(["list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes"], {
+    signal: undefined,
+    onOut: (line) => kubernetes = line,
+    onError() {},
+  });
+  const from = join(kubernetes, "test", "integration", folder);
+  const replaced: Record<string, string> = {};
+  for await (const { name } of Deno.readDir(from)) {
+    if (!name.endsWith("_test.go")) continue;
+    const text = await Deno.readTextFile(join(from, name));
+    const path = join(tempDir, name);
+    await Deno.writeTextFile(
+      path,
+      text.replaceAll(`"${SERVER_PACKAGE}"`, '"listwatch/tests/cluster/integration"'),
+    );
+    replaced[join(moduleDir, "integration", folder, name)] = path;
+  }
+  const overlay = join(tempDir, "overlay.json");
+  await Deno.writeTextFile(overlay, JSON.stringify({ Replace: replaced }));
+  // Vet would look for the folder.
+  return ["test", "-c", "-vet=off", `-overlay=${overlay}`, `./integration/${folder}`];
+}
+
+const SERVER_PACKAGE = "k8s.io/kubernetes/cmd/kube-apiserver/app/testing";
 
 async function checkGo(sources: Sources): Promise<void> {
   const needed = `${sources.goMajor}.${sources.goMinor}`;

@@ -1,5 +1,6 @@
 // The Watch of kubernetes-fluent-client on ConfigMaps under the faults, with its default options. It has no store of its
-// own for programs, so this one keeps what its function receives, by key. It takes the cluster from KUBECONFIG, prints one line of
+// own for programs, so this one keeps what its function receives: by uid, as the delete of an object may follow the add of
+// the next one of its name. It takes the cluster from KUBECONFIG, prints one line of
 // JSON when it watches, and for each line of standard input what it holds and which events it has had since the line
 // before. It runs in the folder that has the package.
 import { readFileSync } from "node:fs";
@@ -20,8 +21,8 @@ const watcher = K8s(kind.ConfigMap).Watch(({ metadata, data }, phase) => {
   const what = phase === "DELETED" ? "delete" : "set";
   const seen = [what, key, metadata.resourceVersion, data?.value];
   events.push(seen);
-  if (what === "delete") held.delete(key);
-  else held.set(key, seen);
+  if (what === "delete") held.delete(metadata.uid);
+  else held.set(metadata.uid, seen);
 });
 await watcher.start();
 console.log(JSON.stringify({ pid: process.pid, version: `${version}, Node ${process.versions.node}` }));
