@@ -1,16 +1,22 @@
 import { ensureGoProgram } from "../../../scripts/lib/cluster_build.ts";
 import { describeSuite, runSuite, type SuiteScope } from "./go_suite.ts";
 
-// The files of Kubernetes' test/e2e/apimachinery whose tests read. Those of the others write only, are about
-// kube-apiserver's inside (its health, flow control, webhooks), or need nodes and controllers: of garbage_collector.go,
-// namespace.go and resource_quota.go all do.
+// The files of Kubernetes' test/e2e/apimachinery whose tests read, or read what they have written. The others are about
+// kube-apiserver's inside (its health, flow control, webhooks, policies), or need nodes and controllers: of
+// garbage_collector.go, namespace.go and resource_quota.go all do.
 const FILES: readonly string[] = [
   "aggregated_discovery.go",
+  "apply.go",
   "chunking.go",
+  "crd_validation_ratcheting.go",
+  "crd_validation_rules.go",
   "crd_watch.go",
+  "custom_resource_definition.go",
   "discovery.go",
+  "field_validation.go",
   "generated_clientset.go",
   "openapiv3.go",
+  "protocol.go",
   "request_timeout.go",
   "server_version.go",
   "table_conversion.go",
@@ -19,8 +25,8 @@ const FILES: readonly string[] = [
 ];
 
 // Not run: a list continues until etcd has compacted its state, which takes minutes, and which serve does not forget; an
-// aggregated API server, and pods that a kubelet ends.
-const SKIP = "has been compacted away|Aggregated APIServer|should create pods";
+// aggregated API server; pods that a kubelet ends; and CBOR, which is off by default.
+const SKIP = "has been compacted away|Aggregated APIServer|should create pods|CBOR";
 
 const JSON_ITEMS =
   "client-go reads kind and apiVersion of a list's items from JSON, and there are none in protobuf: the API server " +
