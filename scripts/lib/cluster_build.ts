@@ -9,16 +9,12 @@
  */
 
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { ClusterUnavailableError, GO_ENVIRONMENT, integrationTests, moduleDir, runGo } from "./go_command.ts";
 
-const moduleDir = fileURLToPath(new URL("../../tests/cluster", import.meta.url));
+export { ClusterUnavailableError } from "./go_command.ts";
+
 const progressPeriodMs = 10_000;
 const keepUnusedMs = 30 * 24 * 3600_000;
-
-/** Why the test cluster cannot be had, and what to do about it. */
-export class ClusterUnavailableError extends Error {
-  override readonly name = "ClusterUnavailableError";
-}
 
 /** The programs: the API server, clients of it, what it calls of a node, and suites of Kubernetes' own tests. */
 export type GoProgram = "cluster" | "kubectl" | "informer" | "kubelet" | "fault_client" | GoSuite;
@@ -178,9 +174,6 @@ async function readSources(program: GoProgram): Promise<Sources> {
   };
 }
 
-/** Set for every call of Go, so that a user's own settings change nothing. */
-const goEnvironment = { GOTOOLCHAIN: "local", GOFLAGS: "", GOWORK: "off", CGO_ENABLED: "0" };
-
 async function build(
   sources: Sources,
   binary: string,
@@ -238,37 +231,6 @@ async function build(
   log(`built ${binary} in ${Math.round((Date.now() - startedMs) / 1000)} s`);
 }
 
-/**
- * The arguments of Go that build integration tests of Kubernetes. Each of them starts an API server by a package of
- * Kubernetes; Go is made to see them in our module, with our package `integration` in its place.
- */
-async function integrationTests(folder: string, tempDir: string): Promise<string[]> {
-  let kubernetes = "";
-  await runGo(["list", "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes"], {
-    signal: undefined,
-    onOut: (line) => kubernetes = line,
-    onError() {},
-  });
-  const from = join(kubernetes, "test", "integration", folder);
-  const replaced: Record<string, string> = {};
-  for await (const { name } of Deno.readDir(from)) {
-    if (!name.endsWith("_test.go")) continue;
-    const text = await Deno.readTextFile(join(from, name));
-    const path = join(tempDir, name);
-    await Deno.writeTextFile(
-      path,
-      text.replaceAll(`"${SERVER_PACKAGE}"`, '"listwatch/tests/cluster/integration"'),
-    );
-    replaced[join(moduleDir, "integration", folder, name)] = path;
-  }
-  const overlay = join(tempDir, "overlay.json");
-  await Deno.writeTextFile(overlay, JSON.stringify({ Replace: replaced }));
-  // Vet would look for the folder.
-  return ["test", "-c", "-vet=off", `-overlay=${overlay}`, `./integration/${folder}`];
-}
-
-const SERVER_PACKAGE = "k8s.io/kubernetes/cmd/kube-apiserver/app/testing";
-
 async function checkGo(sources: Sources): Promise<void> {
   const needed = `${sources.goMajor}.${sources.goMinor}`;
   const remedy = `install Go >= ${needed} or set LISTWATCH_TEST_KUBECONFIG`;
@@ -276,7 +238,7 @@ async function checkGo(sources: Sources): Promise<void> {
   try {
     const command = new Deno.Command("go", {
       args: ["env", "GOVERSION"],
-      env: goEnvironment,
+      env: GO_ENVIRONMENT,
       stderr: "null",
     });
     version = new TextDecoder().decode((await command.output()).stdout).trim();
@@ -297,57 +259,6 @@ async function checkGo(sources: Sources): Promise<void> {
       `Go ${version || "of unknown version"} is too old to build kube-apiserver: ${remedy}`,
     );
   }
-}
-
-interface RunGoOptions {
-  signal: AbortSignal | undefined;
-  onOut?: (line: string) => void;
-  onError: (line: string) => void;
-}
-
-async function runGo(args: string[], options: RunGoOptions): Promise<void> {
-  options.signal?.throwIfAborted();
-  const child = new Deno.Command("go", {
-    args,
-    cwd: moduleDir,
-    env: goEnvironment,
-    stdin: "null",
-    stdout: "piped",
-    stderr: "piped",
-    signal: options.signal,
-  }).spawn();
-  const lastLines: string[] = [];
-  const [status] = await Promise.all([
-    child.status,
-    eachLine(child.stdout, (line) => options.onOut?.(line)),
-    eachLine(child.stderr, (line) => {
-      options.onError(line);
-      lastLines.push(line);
-      if (lastLines.length > 15) lastLines.shift();
-    }),
-  ]);
-  options.signal?.throwIfAborted();
-  if (!status.success) {
-    throw new ClusterUnavailableError(
-      `Cannot build the test cluster: "go ${args[0]}" in ${moduleDir} ended with code ${status.code}:\n${
-        lastLines.join("\n")
-      }`,
-    );
-  }
-}
-
-/** Calls `take` with each line of a stream of UTF-8 text, until the stream ends. */
-export async function eachLine(
-  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
-  take: (line: string) => void,
-): Promise<void> {
-  let rest = "";
-  for await (const text of stream.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + text).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) take(line);
-  }
-  if (rest !== "") take(rest);
 }
 
 async function exists(path: string): Promise<boolean> {

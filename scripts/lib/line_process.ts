@@ -3,7 +3,7 @@
  * @module
  */
 
-import { eachLine } from "./cluster_build.ts";
+import { eachLine } from "./go_command.ts";
 
 /** Options of {@linkcode startLineProcess}. */
 export interface LineProcessOptions extends Pick<Deno.CommandOptions, "args" | "env" | "cwd"> {

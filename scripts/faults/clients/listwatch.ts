@@ -36,8 +36,9 @@ informer.addEventHandler({
 informer.start();
 await informer.synced();
 const { Deno } = globalThis as { readonly Deno?: { readonly version: { readonly deno: string } } };
-const runtime = Deno === undefined ? `Node ${process.versions.node}` : `Deno ${Deno.version.deno}`;
-console.log(JSON.stringify({ pid: process.pid, version: runtime }));
+// That of the runtime: the library is this one.
+const version = Deno?.version.deno ?? process.versions.node;
+console.log(JSON.stringify({ pid: process.pid, version }));
 createInterface({ input: process.stdin })
   .on("line", () => {
     const held = informer.indexer.list().map((object) => summary("set", object));

@@ -32,9 +32,15 @@ const JSON_ITEMS =
   "client-go reads kind and apiVersion of a list's items from JSON, and there are none in protobuf: the API server " +
   "fails, too, where it answers with JSON";
 
+const PROTOBUF = "the read API does not speak protobuf: 406";
+
 const SCOPE: SuiteScope = {
   outOfScope: [],
   differs: [
+    {
+      name: 'protocol.go/watch_and_report_errors_with_accept_"application/vnd.kubernetes.protobuf"',
+      why: PROTOBUF,
+    },
     { name: "watchlist.go/should_be_requested_by_metadatainformer", why: JSON_ITEMS },
     { name: "watchlist.go/should_NOT_be_requested_by_metadata_client's_List_method", why: JSON_ITEMS },
   ],

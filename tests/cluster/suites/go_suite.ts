@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { describe, it } from "node:test";
-import { eachLine } from "../../../scripts/lib/cluster_build.ts";
+import { eachLine } from "../../../scripts/lib/go_command.ts";
 import { type OwnConnection, skipWithoutOwnServer, startOwn } from "../connection.ts";
 import { adminToken, everyResource, startServe } from "../hosts/host.ts";
 
