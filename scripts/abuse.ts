@@ -11,19 +11,27 @@
  */
 
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { buildNpm, copyTree, NPM_DIST } from "./build_npm.ts";
 import { type Listwatch, measureAbuse, quantile } from "./lib/abuse.ts";
 import { ROOT } from "./lib/gate.ts";
+import { taskArguments, usage } from "./lib/task_usage.ts";
 import { installTools } from "./lib/tools.ts";
 
 const MOST_MS = 100;
 const MOST_MEMORY = 150;
 
-const { values: { only, attack }, positionals: [seconds = "60"] } = parseArgs({
-  args: Deno.args,
-  options: { only: { type: "string" }, attack: { type: "string" } },
-  allowPositionals: true,
+const USAGE = usage({
+  task: "abuse",
+  takes: "[SECONDS]",
+  does: "What strangers and ill-behaved readers can do to `serve`, for 60 seconds or as many as are given.",
+  options: {
+    "--only deno|node": "on this runtime and no other",
+    "--attack TEXT": "only attacks with this text in their name",
+  },
+});
+const { values: { only, attack }, positionals: [seconds = "60"] } = taskArguments(USAGE, {
+  only: { type: "string" },
+  attack: { type: "string" },
 });
 
 async function programs(): Promise<Listwatch[]> {

@@ -9,12 +9,12 @@
  */
 
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
 import { markdownTable } from "../benchmarks/lib/table.ts";
 import { bundleEntries, packageExports } from "./build_npm.ts";
 import { ROOT } from "./lib/gate.ts";
 import { run } from "./lib/process.ts";
+import { taskOptions, usage } from "./lib/task_usage.ts";
 import { type BuildTools, installBuildTools } from "./lib/tools.ts";
 import { NPM_PACKAGE } from "./npm_package.ts";
 
@@ -206,10 +206,17 @@ function nameOf(path: string): string {
   return parts.at(-1)!.replace(/^@listwatch\/cache\//, "").replace(/^lib\/.*/, "lib/");
 }
 
+const USAGE = usage({
+  task: "size",
+  does:
+    "Prints the size of the bundles of typical programs beside their ceilings, and what grew since the baseline.",
+  options: { "--update": "make these sizes the baseline: benchmarks/size.json" },
+});
+
 const BASELINE = join(ROOT, "benchmarks", "size.json");
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({ args: Deno.args, options: { update: { type: "boolean", default: false } } });
+  const { update } = taskOptions(USAGE, { update: { type: "boolean", default: false } });
   const sizes = await measure(await installBuildTools(console.error));
   const text = await Deno.readTextFile(BASELINE).catch(() => "{}");
   const baseline = JSON.parse(text) as Partial<Record<string, Size>>;
@@ -233,7 +240,7 @@ async function main(): Promise<number> {
     const before = baseline[name];
     if (before !== undefined) printChanges(name, before, sizes[name]);
   }
-  if (values.update) {
+  if (update) {
     await Deno.writeTextFile(BASELINE, `${JSON.stringify(sizes, null, 2)}\n`);
     console.log("\nwritten to benchmarks/size.json");
   }

@@ -15,6 +15,7 @@ import { runFiles } from "../tests/conformance/run.ts";
 import { serveOnSocket } from "../tests/conformance/servers/socket_server.ts";
 import type { CaseFile } from "../tests/conformance/suites/harness.ts";
 import { runReflectorCase } from "../tests/conformance/suites/reflector.ts";
+import { taskArguments, usage } from "./lib/task_usage.ts";
 
 const DEFAULT_FOLDER = fileURLToPath(new URL("../tests/conformance/cases", import.meta.url));
 
@@ -51,4 +52,12 @@ async function main(folders: readonly string[]): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-process.exit(await main(process.argv.slice(2)));
+const USAGE = usage({
+  task: "conformance",
+  takes: "[DIR...]",
+  does:
+    "Replays cases recorded from client-go: of these folders, or of tests/conformance/cases. Ends with\n" +
+    "`N passed, N failed`.",
+});
+
+process.exit(await main(taskArguments(USAGE, {}).positionals));

@@ -13,6 +13,7 @@ import { mutantOf, type Mutation } from "../tests/mutant.ts";
 import { MUTATIONS } from "../tests/simulation/mutations.ts";
 import { TREE_MUTATIONS, type TreeMutation } from "../tests/simulation/tree/tree_mutations.ts";
 import { SUITE_MUTATIONS, type SuiteMutation } from "../tests/suite_mutations.ts";
+import { usage } from "./lib/task_usage.ts";
 
 const LONGEST_TEST_MS = 600_000;
 const ROOT = new URL("..", import.meta.url).pathname;
@@ -46,16 +47,19 @@ const COPIED_TESTS = [
   "controller",
 ];
 
-const USAGE = `deno task mutate [options]: makes mutants, one at a time, and checks that the tests catch them
-
-  --seeds N     how many simulated worlds a mutant may survive; 2,000 by default
-  --only TEXT   only mutants with this text in their name
-  --worlds      only mutants for the simulation
-  --tree        only mutants for the simulated trees of caches
-  --suite       only mutants for test files
-
-Prints a table and \`N caught, N survived\`; the exit code is 1 if one survived.
-`;
+const USAGE = usage({
+  task: "mutate",
+  does:
+    "Makes mutants, one at a time, and checks that the tests catch them. Prints a table and `N caught, N survived`;\n" +
+    "the exit code is 1 if one survived.",
+  options: {
+    "--seeds N": "how many simulated worlds a mutant may survive (default: 2000)",
+    "--only TEXT": "only mutants with this text in their name",
+    "--worlds": "only mutants for the simulation",
+    "--tree": "only mutants for the simulated trees of caches",
+    "--suite": "only mutants for test files",
+  },
+});
 
 type AnyMutation = Mutation | TreeMutation | SuiteMutation;
 

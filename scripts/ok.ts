@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { ROOT } from "./lib/gate.ts";
 import { sourceFiles } from "./lib/module_graph.ts";
 import { runDeno } from "./lib/process.ts";
+import { taskArguments, usage } from "./lib/task_usage.ts";
 
 /** One gate: a name and the arguments of the Deno that runs it. */
 interface Gate {
@@ -53,19 +54,20 @@ const GATES: Gate[] = [
   { name: "publish", args: ["publish", "--dry-run", "--allow-dirty", "--quiet"] },
 ];
 
-if (Deno.args.includes("--help") || Deno.args.includes("-h")) {
-  console.log(`deno task ok [GATE...]\n\nGates: ${GATES.map(({ name }) => name).join(", ")}`);
-  Deno.exit(0);
-}
-const unknown = Deno.args.filter((name) => !GATES.some((gate) => gate.name === name));
+const names = GATES.map(({ name }) => name).join(", ");
+const { positionals: given } = taskArguments(
+  usage({ task: "ok", takes: "[GATE...]", does: `Runs all gates, or those that are named: ${names}.` }),
+  {},
+);
+const unknown = given.filter((name) => !GATES.some((gate) => gate.name === name));
 if (unknown.length > 0) {
   console.error(
-    `No gate is called ${unknown.join(", ")}; there are ${GATES.map(({ name }) => name).join(", ")}`,
+    `No gate is called ${unknown.join(", ")}; there are ${names}`,
   );
   Deno.exit(2);
 }
 
-const waiting = GATES.filter(({ name }) => Deno.args.length === 0 || Deno.args.includes(name));
+const waiting = GATES.filter(({ name }) => given.length === 0 || given.includes(name));
 const failures: string[] = [];
 let passed = 0;
 

@@ -28,6 +28,8 @@ import { optionsOf, runClusterTask, UsageError } from "./lib/cluster_task.ts";
 
 const usage = `Usage: deno task soak [options]
 
+Minutes of broken network before a real kube-apiserver: nothing may differ, memory must be flat.
+
   --minutes N  how long (default: 10)
   --seed S     which faults and writes (default: a random one)
   --help       show this text

@@ -26,13 +26,17 @@ import {
   workerdLabel,
 } from "./lib/run_suites.ts";
 import { findSuites, type Runtime, RUNTIMES, type SuiteFile } from "./lib/suites.ts";
+import { usage } from "./lib/task_usage.ts";
 import { installTools } from "./lib/tools.ts";
 
-const USAGE = `deno task test [--only ${RUNTIMES.join("|")}] [--filter TEXT]
-
-  --only      the runtimes to use; several with commas
-  --filter    only files whose path contains TEXT
-`;
+const USAGE = usage({
+  task: "test",
+  does: `All suites on ${RUNTIMES.join(", ")}. Ends with \`N passed, N failed\`.`,
+  options: {
+    "--only RUNTIME,RUNTIME": "these runtimes and no others",
+    "--filter TEXT": "only files whose path contains it",
+  },
+});
 
 const WIDTH = 44;
 

@@ -14,8 +14,25 @@ import { ensureGoProgram, GO_PROGRAMS, GO_SUITES } from "./lib/cluster_build.ts"
 import { runClusterTask } from "./lib/cluster_task.ts";
 import { ROOT } from "./lib/gate.ts";
 import { parseJunit } from "./lib/junit.ts";
+import { usage } from "./lib/task_usage.ts";
+
+const USAGE = usage({
+  task: "test:cluster",
+  takes: "[FILE...] [options of deno test]",
+  does:
+    "Runs tests/cluster against a real kube-apiserver (needs Go), or on the cluster of the kubeconfig that\n" +
+    "LISTWATCH_TEST_KUBECONFIG names. Ends with `N passed, N failed`.",
+  options: {
+    "--all": "also the tests with kube-rs, which needs Rust and minutes to build",
+    "--suites": "also Kubernetes' own tests through `serve`, which take minutes",
+  },
+});
 
 async function main(given: string[], signal: AbortSignal): Promise<number> {
+  if (given.includes("--help") || given.includes("-h")) {
+    console.log(USAGE);
+    return 0;
+  }
   const args = given.filter((arg) => arg !== "--all" && arg !== "--suites");
   const hasSuites = given.includes("--suites");
   const kubeconfig = Deno.env.get("LISTWATCH_TEST_KUBECONFIG");

@@ -28,6 +28,7 @@ Compares readApi on Node and Deno with the kube-apiserver behind it.
   --pods N,N    how many pods the lists have (default: 1000,10000)
   --only WORDS  only contestants with one of these words in their names, separated by commas
   --out FILE    the file for the section (default: benchmarks/RESULTS.md; none with --quick or --only)
+  --help        show this text
 `;
 
 const API_SERVER = "kube-apiserver";

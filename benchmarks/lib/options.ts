@@ -29,7 +29,9 @@ export interface BenchOptions {
 }
 
 /** Text for `--help`. */
-export const USAGE = `deno task bench [options]
+export const USAGE = `Usage: deno task bench [options]
+
+Time, events and memory beside @kubernetes/client-node and a bare loop.
 
   --sizes 1k,20k,100k   how many pods are listed
   --rounds 5            runs of each contestant; each figure is the median (15 with --start)
@@ -46,6 +48,7 @@ export const USAGE = `deno task bench [options]
   --start               instead: what an import of each entry adds to the start of a program
   --out FILE            where the report goes. Default: benchmarks/RESULTS.md for a run with five rounds or more in
                         which no contestant is left out, and nowhere for less
+  --help                show this text
 `;
 
 /** Where the report goes by default. */

@@ -28,22 +28,21 @@ export function usage({ task, takes, does, options = {} }: TaskUsage): string {
 }
 
 type Options = NonNullable<ParseArgsConfig["options"]>;
-type Parsed<T extends Options> = ReturnType<
-  typeof parseArgs<{ args: string[]; options: T; allowPositionals: boolean }>
->;
+type Values<T extends Options> = ReturnType<typeof parseArgs<{ args: string[]; options: T }>>["values"];
 
 /** The options and the arguments of this process. `--help` prints the usage and exits; a wrong option does with 2. */
 export function taskArguments<T extends Options>(
   text: string,
   options: T,
   { allowPositionals = true }: { readonly allowPositionals?: boolean } = {},
-): Parsed<T> {
+): { readonly values: Values<T>; readonly positionals: string[] } {
   if (Deno.args.includes("--help") || Deno.args.includes("-h")) {
     console.log(text);
     Deno.exit(0);
   }
   try {
-    return parseArgs({ args: Deno.args, options, allowPositionals });
+    const { values, positionals } = parseArgs({ args: Deno.args, options, allowPositionals });
+    return { values: values as Values<T>, positionals };
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : error}\n\n${text}`);
     Deno.exit(2);
@@ -51,6 +50,6 @@ export function taskArguments<T extends Options>(
 }
 
 /** As {@linkcode taskArguments}, for a task that takes nothing but options. */
-export function taskOptions<T extends Options>(text: string, options: T): Parsed<T>["values"] {
+export function taskOptions<T extends Options>(text: string, options: T): Values<T> {
   return taskArguments(text, options, { allowPositionals: false }).values;
 }
