@@ -9,6 +9,7 @@ import { resolve } from "node:path";
 import { ROOT } from "../scripts/lib/gate.ts";
 import { run } from "../scripts/lib/process.ts";
 import { installTools, type Tools } from "../scripts/lib/tools.ts";
+import { measureControllers } from "./controllers/measure.ts";
 import { compareSize } from "./lib/comparison.ts";
 import { type Entrant, entrants } from "./lib/contestants.ts";
 import { measureGrowth } from "./lib/growth.ts";
@@ -38,7 +39,8 @@ async function main(): Promise<void> {
   const tools = await installTools(log);
   const { mode } = options;
   const chosen =
-    mode === "growth" || mode === "tasks" || mode === "list" || mode === "limit" || mode === "warm"
+    mode === "growth" || mode === "tasks" || mode === "list" || mode === "limit" || mode === "warm" ||
+      mode === "controllers"
       ? []
       : mode === "profile"
       ? profiledEntrants()
@@ -58,6 +60,10 @@ async function main(): Promise<void> {
 
   if (mode === "start") {
     return await publish(mode, await runtimeVersions(tools), await measureStart(options, tools, log));
+  }
+  if (mode === "controllers") {
+    const { report, versions } = await measureControllers(options, tools, log);
+    return await publish(mode, versions, report);
   }
   await using programs = await buildPrograms(tools, new Set(chosen.map(({ library }) => library)), log);
   if (mode !== "comparison") {

@@ -21,7 +21,16 @@ export interface BenchOptions {
   readonly events: number;
   readonly framing: "event" | "block";
   /** What is measured. */
-  readonly mode: "comparison" | "growth" | "profile" | "tasks" | "list" | "limit" | "warm" | "start";
+  readonly mode:
+    | "comparison"
+    | "growth"
+    | "profile"
+    | "tasks"
+    | "list"
+    | "limit"
+    | "warm"
+    | "start"
+    | "controllers";
   /** Where the report goes; `undefined` for nowhere but standard output. */
   readonly out: string | undefined;
   /** Why the report is not written though nothing was said about it. */
@@ -34,7 +43,7 @@ export const USAGE = `Usage: deno task bench [options]
 Time, events and memory beside @kubernetes/client-node and a bare loop.
 
   --sizes 1k,20k,100k   how many pods are listed
-  --rounds 5            runs of each contestant; each figure is the median (15 with --start)
+  --rounds 5            runs of each contestant; each figure is the median (15 with --start, three with --controllers)
   --peers node          none, node (@kubernetes/client-node), or all (client-go and kube-rs too: needs Go and Rust)
   --only TEXT,TEXT      only contestants whose id contains one of these, such as listwatch-node or bare
   --events 50000        how many MODIFIED events follow
@@ -45,6 +54,7 @@ Time, events and memory beside @kubernetes/client-node and a bare loop.
   --limit               instead: caches with a heap of 200 MB on Node, with 1,000 events/s behind the list
   --warm                instead: starts with a snapshot in a file or in SQLite beside a list, on Node
   --profile             instead: where the time is spent on Node, of ours, the bare loop and client-node
+  --controllers         instead: the same controller on ours, controller-runtime and kube-rs (needs Go and Rust)
   --start               instead: what an import of each entry adds to the start of a program
   --out FILE            where the report goes. Default: benchmarks/RESULTS.md for a run with five rounds or more in
                         which no contestant is left out, and nowhere for less
@@ -62,6 +72,7 @@ const DEFAULT_SIZES = {
   list: "20k",
   limit: "100k",
   warm: "20k,100k",
+  controllers: "10k",
   start: "1",
 };
 
@@ -74,6 +85,7 @@ const LEAST_ROUNDS = {
   list: 5,
   limit: 1,
   warm: 5,
+  controllers: 3,
   start: 15,
 };
 
@@ -88,7 +100,7 @@ export function readOptions(args: string[]): BenchOptions {
     options: {
       sizes: { type: "string" },
       rounds: { type: "string" },
-      peers: { type: "string", default: "node" },
+      peers: { type: "string" },
       only: { type: "string" },
       events: { type: "string", default: "50000" },
       framing: { type: "string", default: "event" },
@@ -98,32 +110,35 @@ export function readOptions(args: string[]): BenchOptions {
       list: { type: "boolean", default: false },
       limit: { type: "boolean", default: false },
       warm: { type: "boolean", default: false },
+      controllers: { type: "boolean", default: false },
       start: { type: "boolean", default: false },
       out: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  const modes = (["growth", "profile", "tasks", "list", "limit", "warm", "start"] as const).filter((mode) =>
-    values[mode]
-  );
+  const modes = (["growth", "profile", "tasks", "list", "limit", "warm", "controllers", "start"] as const)
+    .filter((mode) => values[mode]);
   if (modes.length > 1) throw new TypeError(`--${modes.join(" and --")}: give one of them`);
   const [mode = "comparison"] = modes;
   const sizes = (values.sizes ?? DEFAULT_SIZES[mode]).split(",").map(readSize);
   const leastRounds = LEAST_ROUNDS[mode];
   const rounds = values.rounds === undefined ? leastRounds : readCount("rounds", values.rounds);
   const only = values.only?.split(",").filter((word) => word !== "") ?? [];
+  const peers = values.peers ?? (mode === "controllers" ? "all" : "node");
   const why = rounds < leastRounds
-    ? `of fewer than ${leastRounds === 5 ? "five" : leastRounds} rounds`
+    ? `of fewer than ${{ 3: "three", 5: "five" }[leastRounds] ?? leastRounds} rounds`
     : only.length > 0
     ? "of --only"
-    : values.peers === "none" && mode === "comparison"
+    : peers === "none" && (mode === "comparison" || mode === "controllers")
     ? "of --peers none"
+    : mode === "controllers" && sizes.join() !== "10000"
+    ? "of --sizes other than 10k"
     : undefined;
   return {
     isHelp: values.help,
     sizes,
     rounds,
-    peers: oneOf("peers", values.peers, ["none", "node", "all"]),
+    peers: oneOf("peers", peers, ["none", "node", "all"]),
     only,
     events: readCount("events", values.events),
     framing: oneOf("framing", values.framing, ["event", "block"]),

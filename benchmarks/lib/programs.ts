@@ -20,7 +20,8 @@ export interface Programs extends AsyncDisposable {
   readonly kubeRs?: string;
 }
 
-const PEERS_DIR = join(ROOT, "benchmarks", "peers");
+/** The programs of others. */
+export const PEERS_DIR: string = join(ROOT, "benchmarks", "peers");
 
 /**
  * Bundles ours, installs `@kubernetes/client-node` and builds the programs in Go and Rust, as far as they take part.
@@ -108,13 +109,16 @@ async function install(log: (line: string) => void): Promise<string> {
   return cwd;
 }
 
-/** Built once into the user's cache folder, until its sources change. */
 function buildClientGo(log: (line: string) => void): Promise<string | undefined> {
-  const source = {
-    name: "client_go",
-    folder: join(PEERS_DIR, "client_go"),
-    files: ["go.mod", "go.sum", "main.go"],
-  };
+  const folder = join(PEERS_DIR, "client_go");
+  return buildGo({ name: "client_go", folder, files: ["go.mod", "go.sum", "main.go"] }, log);
+}
+
+/** Builds a Go program as {@linkcode buildRust} does one in Rust. */
+export function buildGo(
+  source: { readonly name: string; readonly folder: string; readonly files: readonly string[] },
+  log: (line: string) => void,
+): Promise<string | undefined> {
   return buildOnce(source, log, async (dir, output) => {
     const env = { GOFLAGS: "", GOWORK: "off", GOTOOLCHAIN: "local", CGO_ENABLED: "0" };
     return await run("go", ["build", "-trimpath", "-buildvcs=false", "-o", output, "."], { cwd: dir, env });
@@ -170,7 +174,7 @@ async function buildOnce(
   if (await Deno.stat(output).then(() => true, () => false)) return output;
   log(
     `building the program with ${
-      name.replace("_", "-")
+      name.replaceAll("_", "-")
     } (once; minutes where nothing of it was built before) ...`,
   );
   for (const [i, file] of files.entries()) {
@@ -180,7 +184,7 @@ async function buildOnce(
   const result = await build(dir, output);
   if (result.code === 0) return output;
   // A machine without Go or Rust still compares the others.
-  log(`without ${name.replace("_", "-")}: ${result.output.trim().split("\n").slice(-5).join("\n")}`);
+  log(`without ${name.replaceAll("_", "-")}: ${result.output.trim().split("\n").slice(-5).join("\n")}`);
   return undefined;
 }
 

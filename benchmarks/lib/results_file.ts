@@ -21,6 +21,7 @@ export type Section =
   | "list"
   | "limit"
   | "warm"
+  | "controllers"
   | "start"
   | "fanout";
 
@@ -31,6 +32,7 @@ const TITLES = {
   list: "Lists",
   limit: "A small heap",
   warm: "A start with a snapshot",
+  controllers: "Controllers",
   start: "Start",
   fanout: "Fan-out",
 };
@@ -79,6 +81,7 @@ function rank(name: string): number {
   if (name === "start") return Number.MAX_SAFE_INTEGER / 2;
   if (name === "list") return Number.MAX_SAFE_INTEGER / 8;
   if (name === "limit") return Number.MAX_SAFE_INTEGER / 6;
+  if (name === "controllers") return Number.MAX_SAFE_INTEGER / 3;
   if (name === "fanout") return Number.MAX_SAFE_INTEGER / 4;
   if (name === "tasks") return Number.MAX_SAFE_INTEGER;
   if (name === "profile") return Number.MAX_VALUE;

@@ -31,17 +31,22 @@ interface Program {
   readonly timesMs: number[];
 }
 
+/** Builds the npm package, and puts it where the programs in `tests/runtimes` find it. */
+export async function installPackage(tools: Tools, log: (line: string) => void): Promise<void> {
+  log("building the npm package ...");
+  await buildNpm();
+  const installed = join(tools.dir, "node_modules", NAME);
+  await Deno.remove(installed, { recursive: true }).catch(() => {});
+  await copyTree(NPM_DIST, installed);
+}
+
 /** Measures it, and returns the tables as Markdown. */
 export async function measureStart(
   { rounds }: BenchOptions,
   tools: Tools,
   log: (line: string) => void,
 ): Promise<string> {
-  log("building the npm package ...");
-  await buildNpm();
-  const installed = join(tools.dir, "node_modules", NAME);
-  await Deno.remove(installed, { recursive: true }).catch(() => {});
-  await copyTree(NPM_DIST, installed);
+  await installPackage(tools, log);
   const entries = Object.keys(await readExports(ROOT));
   // Below tests/runtimes, so that Node and Bun find the package in node_modules.
   const folder = join(tools.dir, "build", "start");

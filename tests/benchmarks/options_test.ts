@@ -34,10 +34,21 @@ describe("readOptions", () => {
     assert.match(readOptions(["--start", "--rounds", "14"]).whyNotWritten ?? "", /fewer than 15 rounds/);
   });
 
+  it("compares controllers in three rounds beside Go and Rust", () => {
+    const options = readOptions(["--controllers"]);
+    assert.deepEqual([options.mode, options.sizes, options.rounds], ["controllers", [10_000], 3]);
+    assert.deepEqual([options.peers, options.out], ["all", "benchmarks/RESULTS.md"]);
+    assert.match(
+      readOptions(["--controllers", "--rounds", "2"]).whyNotWritten ?? "",
+      /fewer than three rounds/,
+    );
+  });
+
   const partial: [args: string[], why: RegExp][] = [
     [["--rounds", "4"], /fewer than five rounds/],
     [["--only", "bare"], /--only/],
     [["--peers", "none"], /--peers none/],
+    [["--controllers", "--sizes", "1k"], /--sizes other than 10k/],
   ];
   for (const [args, why] of partial) {
     it(`keeps what ${args.join(" ")} measures out of the results, unless a file is named`, () => {
