@@ -1938,6 +1938,20 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/sockets/served_connections_test.ts",
   },
   {
+    name: "node: all chunks of a read are parsed, though the connection was closed after the first thousand",
+    file: "src/node/parsed_parts.ts",
+    find: "if (socket.destroyed) {",
+    replace: "if (socket.destroyed && length === 0) {",
+    test: "tests/node/served_connections_test.ts",
+  },
+  {
+    name: "node: a body in tiny chunks that comes after the answer is read for ever",
+    file: "src/node/body_pieces.ts",
+    find: "get: () => isCut, set:",
+    replace: "get: () => isCut || isUnwanted, set:",
+    test: "tests/node/served_connections_test.ts",
+  },
+  {
     name: "util: turns leave no time for the network",
     file: "src/util/clock.ts",
     find: "sleepsForNetwork ? turnWithNetwork() : laterTurn()",

@@ -3,6 +3,8 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { letNetworkThrough, monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
+import { limitPieces } from "./body_pieces.ts";
+import { parseInParts } from "./parsed_parts.ts";
 import { arrived, TurnQueue, UNITS_PER_MS } from "../util/turns.ts";
 
 export interface ServedConnectionsOptions {
@@ -27,10 +29,6 @@ interface Connection {
 
 // Clients wait for each answer, or send a few requests ahead.
 const MOST_WAITING = 8;
-
-// Bodies come in pieces of kilobytes.
-const FEW_PIECES = 1_000;
-const LEAST_PIECE = 64;
 
 // The API server has no limit of the number, but of the bytes (1 MiB); here both are limited, as each header
 // costs time.
@@ -78,6 +76,7 @@ export class ServedConnections {
   serve(server: Server): void {
     server.maxHeadersCount = 0;
     server.on("connection", arrived);
+    server.on("connection", parseInParts);
     letNetworkThrough();
     server.on("request", (incoming, outgoing) => this.#accept(incoming, outgoing));
   }
@@ -104,7 +103,7 @@ export class ServedConnections {
   #accept(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { socket } = incoming;
     if (socket.destroyed) return;
-    if (incoming.headers["transfer-encoding"] !== undefined) limitPieces(incoming);
+    if (incoming.headers["transfer-encoding"] !== undefined) limitPieces(incoming, () => cutOff(socket));
     const connection = this.#connections.get(socket) ?? this.#open(socket);
     if (connection.current === undefined) return this.#answer(connection, [incoming, outgoing]);
     connection.waiting.push([incoming, outgoing]);
@@ -202,21 +201,6 @@ export class ServedConnections {
       socket.destroy();
     }
   }
-}
-
-/** Closes the connection of a request whose body comes in many pieces that are tiny on average. */
-function limitPieces(incoming: IncomingMessage & { _dumped?: boolean }): void {
-  let pieces = 0;
-  let bytes = 0;
-  const { push } = incoming;
-  incoming.push = (piece: Uint8Array | null, encoding?: BufferEncoding) => {
-    bytes += piece?.length ?? 0;
-    if (++pieces <= FEW_PIECES || bytes >= pieces * LEAST_PIECE) return push.call(incoming, piece, encoding);
-    // As of a request whose body is not wanted: the parser hands over no more of it.
-    incoming._dumped = true;
-    cutOff(incoming.socket);
-    return false;
-  };
 }
 
 /**

@@ -19,4 +19,80 @@ describe("ServedConnections", () => {
     assert.ok(requests >= 1 && requests <= 20, String(requests));
     await new Promise((resolve) => server.close(resolve));
   });
+
+  for (const isAnswered of [false, true]) {
+    const when = isAnswered ? "after the answer" : "before the answer";
+    it(`parses only some of the ten thousand chunks of a body that arrive together, ${when}`, async () => {
+      const connections = new ServedConnections({
+        handle: (incoming, outgoing) => {
+          if (isAnswered) outgoing.end("no");
+          else incoming.resume().once("end", () => outgoing.end("no"));
+        },
+        writeTimeoutMs: Infinity,
+        onUnread() {},
+      });
+      const server = createServer();
+      connections.serve(server);
+      let chunks = 0;
+      server.on("connection", (socket) => {
+        const { parser } = socket as unknown as { parser: Record<string, unknown> };
+        const [name, onBody] = Object.entries(parser).find(([, value]) =>
+          typeof value === "function" && value.name === "parserOnBody"
+        ) as [string, (chunk: Uint8Array) => unknown];
+        parser[name] = function (chunk: Uint8Array) {
+          chunks++;
+          return onBody.call(this, chunk);
+        };
+        socket.once("close", () => (parser[name] = onBody));
+      });
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      const { port } = server.address() as AddressInfo;
+      const client = connect({ host: "127.0.0.1", port });
+      client.on("error", () => {});
+      const last = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+      const body = `${"1\r\nx\r\n".repeat(10_000)}0\r\n\r\n${last}`;
+      client.write(
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + (isAnswered ? "" : body),
+      );
+      client.once("data", () => client.write(body));
+      await new Promise((resolve) => client.resume().once("close", resolve));
+      assert.ok(chunks > 1_000 && chunks <= 2_500, String(chunks));
+      await new Promise((resolve) => server.close(resolve));
+    });
+  }
+
+  it("hands over a large body, and what follows an upgrade, whole", async () => {
+    const connections = new ServedConnections({
+      handle: async (incoming, outgoing) => {
+        let text = "";
+        for await (const chunk of incoming) text += chunk;
+        outgoing.end(text);
+      },
+      writeTimeoutMs: Infinity,
+      onUnread() {},
+    });
+    const server = createServer();
+    connections.serve(server);
+    const upgraded = new Promise<string>((resolve) =>
+      server.on("upgrade", (_, socket, first) => {
+        let text = String(first);
+        socket.on("data", (chunk) => text += String(chunk));
+        socket.on("end", () => {
+          socket.end();
+          resolve(text);
+        });
+      })
+    );
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const body = Array.from({ length: 30_000 }, (_, i) => i).join(" ");
+    const at = `http://127.0.0.1:${port}/`;
+    assert.equal(await (await fetch(at, { method: "POST", body })).text(), body);
+    const client = connect({ host: "127.0.0.1", port });
+    client.end(`GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n${body}`);
+    client.resume();
+    assert.equal(await upgraded, body);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
 });

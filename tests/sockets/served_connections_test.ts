@@ -67,6 +67,30 @@ describe("serveFetch with a body in chunks", () => {
       assert.equal(client.answer, "");
     }
   });
+
+  it("reads tiny and large ones in their order, whenever they come", async () => {
+    const parts = Array.from({ length: 200 }, (_, i) => String(i).repeat(i % 3 === 0 ? 1 : 50)).concat("!");
+    await using app = await served(async (request) =>
+      new Response(await request.text() === parts.join("") ? "equal" : "different")
+    );
+    const client = app.send(post);
+    await until(() => client.socket.bytesWritten > 0);
+    for (const [i, part] of parts.entries()) {
+      client.socket.write(`${part.length.toString(16)}\r\n${part}\r\n`);
+      if (i % 20 === 0) await nextTurn();
+    }
+    client.socket.write("0\r\n\r\n");
+    await until(() => /equal|different/.test(client.answer));
+    assert.match(client.answer, /equal/);
+  });
+
+  it("reads one that comes after the answer, and the next request", async () => {
+    await using app = await served(() => new Response("no", { status: 401 }));
+    const client = app.send(post);
+    await until(() => client.answer.endsWith("no"));
+    client.socket.write(`64\r\n${"x".repeat(100)}\r\n`.repeat(2_000) + "0\r\n\r\n" + get("/next"));
+    await until(() => client.answer.split("HTTP/1.1 401").length === 3);
+  });
 });
 
 /** An answer that waits until it is released. */
