@@ -16,6 +16,7 @@ import { measureGrowth } from "./lib/growth.ts";
 import { measureLimit } from "./lib/limit.ts";
 import { measureLists } from "./lib/list.ts";
 import { type BenchOptions, readOptions, USAGE } from "./lib/options.ts";
+import { measureMillion } from "./lib/million.ts";
 import { measureProfile, profiledEntrants } from "./lib/profile.ts";
 import { buildPrograms } from "./lib/programs.ts";
 import { sizeReport } from "./lib/report.ts";
@@ -39,7 +40,8 @@ async function main(): Promise<void> {
   const tools = await installTools(log);
   const { mode } = options;
   const chosen =
-    mode === "growth" || mode === "tasks" || mode === "list" || mode === "limit" || mode === "warm" ||
+    mode === "growth" || mode === "tasks" || mode === "list" || mode === "limit" || mode === "million" ||
+      mode === "warm" ||
       mode === "controllers"
       ? []
       : mode === "profile"
@@ -73,6 +75,7 @@ async function main(): Promise<void> {
       tasks: measureTasks,
       list: measureLists,
       limit: measureLimit,
+      million: measureMillion,
       warm: measureWarm,
     }[mode];
     const report = await measured(options, tools, programs, log);

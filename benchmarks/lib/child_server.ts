@@ -1,5 +1,5 @@
 /**
- * Servers that run as processes, and the client in Go that measures them.
+ * Servers that run as processes, what they have used, and the client in Go that measures them.
  *
  * @module
  */
@@ -60,4 +60,37 @@ export async function runClient<T>(
   const { code, stdout, stderr } = await run(client, [mode, ...args]);
   if (code !== 0) throw new Error(stderr.trim());
   return JSON.parse(stdout) as T;
+}
+
+/** Memory, and time of the processor. */
+export interface ProcessUse {
+  readonly residentBytes: number;
+  readonly peakBytes: number;
+  /** Of all its threads. */
+  readonly cpuSeconds: number;
+}
+
+// As getconf CLK_TCK says on every architecture that Deno runs on.
+const TICKS_PER_SECOND = 100;
+
+/** What a process has used so far; `undefined` on a system that does not say it. */
+export function useOf(pid: number): ProcessUse | undefined {
+  const read = (file: string) => {
+    try {
+      return Deno.readTextFileSync(`/proc/${pid}/${file}`);
+    } catch {
+      return "";
+    }
+  };
+  const status = read("status");
+  const kilobytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]);
+  const stat = read("stat");
+  // The name may have spaces.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const use = {
+    residentBytes: kilobytes("VmRSS") * 1024,
+    peakBytes: kilobytes("VmHWM") * 1024,
+    cpuSeconds: (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND,
+  };
+  return Object.values(use).every(Number.isFinite) ? use : undefined;
 }

@@ -28,6 +28,7 @@ export interface BenchOptions {
     | "tasks"
     | "list"
     | "limit"
+    | "million"
     | "warm"
     | "start"
     | "controllers";
@@ -52,6 +53,7 @@ Time, events and memory beside @kubernetes/client-node and a bare loop.
   --tasks               instead: the longest turn of the event loop, of ours on Node, in what concerns all objects
   --list                instead: lists of a served cache on Node, kept or not (needs Go)
   --limit               instead: caches with a heap of 200 MB on Node, with 1,000 events/s behind the list
+  --million             instead: a million varied pods as short texts in one process on Node, and pages of them
   --warm                instead: starts with a snapshot in a file or in SQLite beside a list, on Node
   --profile             instead: where the time is spent on Node, of ours, the bare loop and client-node
   --controllers         instead: the same controller on ours, controller-runtime and kube-rs (needs Go and Rust)
@@ -71,6 +73,7 @@ const DEFAULT_SIZES = {
   tasks: "100k",
   list: "20k",
   limit: "100k",
+  million: "1m",
   warm: "20k,100k",
   controllers: "10k",
   start: "1",
@@ -84,6 +87,7 @@ const LEAST_ROUNDS = {
   tasks: 5,
   list: 5,
   limit: 1,
+  million: 1,
   warm: 5,
   controllers: 3,
   start: 15,
@@ -109,6 +113,7 @@ export function readOptions(args: string[]): BenchOptions {
       tasks: { type: "boolean", default: false },
       list: { type: "boolean", default: false },
       limit: { type: "boolean", default: false },
+      million: { type: "boolean", default: false },
       warm: { type: "boolean", default: false },
       controllers: { type: "boolean", default: false },
       start: { type: "boolean", default: false },
@@ -116,8 +121,9 @@ export function readOptions(args: string[]): BenchOptions {
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  const modes = (["growth", "profile", "tasks", "list", "limit", "warm", "controllers", "start"] as const)
-    .filter((mode) => values[mode]);
+  const modes =
+    (["growth", "profile", "tasks", "list", "limit", "million", "warm", "controllers", "start"] as const)
+      .filter((mode) => values[mode]);
   if (modes.length > 1) throw new TypeError(`--${modes.join(" and --")}: give one of them`);
   const [mode = "comparison"] = modes;
   const sizes = (values.sizes ?? DEFAULT_SIZES[mode]).split(",").map(readSize);
@@ -149,8 +155,8 @@ export function readOptions(args: string[]): BenchOptions {
 }
 
 function readSize(text: string): number {
-  const match = /^(\d+)(k?)$/.exec(text.trim());
-  const size = match === null ? 0 : Number(match[1]) * (match[2] === "k" ? 1000 : 1);
+  const match = /^(\d+)([km]?)$/.exec(text.trim());
+  const size = match === null ? 0 : Number(match[1]) * { "": 1, k: 1_000, m: 1_000_000 }[match[2]]!;
   if (size < 1) {
     throw new TypeError(`--sizes ${text}: give numbers such as 500 or 20k, with commas between them`);
   }

@@ -53,9 +53,16 @@ export async function buildPrograms(
 
 /** Our contestants. */
 async function bundle(tools: Tools, outdir: string): Promise<void> {
-  const sources = ["listwatch", "bare_loop", "tasks", "list_server", "limit", "warm_start"].map((name) =>
-    `benchmarks/contestants/${name}.ts`
-  );
+  const sources = [
+    "listwatch",
+    "bare_loop",
+    "tasks",
+    "list_server",
+    "limit",
+    "warm_start",
+    "million_server",
+    "page_reader",
+  ].map((name) => `benchmarks/contestants/${name}.ts`);
   await bundleForNode(tools, sources, outdir);
 }
 

@@ -20,6 +20,7 @@ export type Section =
   | "tasks"
   | "list"
   | "limit"
+  | "million"
   | "warm"
   | "controllers"
   | "start"
@@ -31,6 +32,7 @@ const TITLES = {
   tasks: "The longest turn",
   list: "Lists",
   limit: "A small heap",
+  million: "A million pods",
   warm: "A start with a snapshot",
   controllers: "Controllers",
   start: "Start",
@@ -82,6 +84,7 @@ function rank(name: string): number {
   if (name === "list") return Number.MAX_SAFE_INTEGER / 8;
   if (name === "limit") return Number.MAX_SAFE_INTEGER / 6;
   if (name === "controllers") return Number.MAX_SAFE_INTEGER / 3;
+  if (name === "million") return Number.MAX_SAFE_INTEGER / 5;
   if (name === "fanout") return Number.MAX_SAFE_INTEGER / 4;
   if (name === "tasks") return Number.MAX_SAFE_INTEGER;
   if (name === "profile") return Number.MAX_VALUE;

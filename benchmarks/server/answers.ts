@@ -21,9 +21,9 @@ export interface EncodedList {
   page(start: number, end: number): Iterable<Uint8Array>;
 }
 
-/** Encodes a list of so many pods. */
-export function encodeList(objects: number): EncodedList {
-  const population = populationOf(objects);
+/** Encodes a list of so many pods, which may be varied. */
+export function encodeList(objects: number, isVaried = false): EncodedList {
+  const population = populationOf(objects, isVaried);
   const resourceVersion = String(BASE_VERSION + objects);
   const encoder = new TextEncoder();
 
@@ -80,8 +80,13 @@ export interface EncodedEvents {
  * @param framing `event` makes each event a chunk of the HTTP body, as kube-apiserver writes them; `block` packs them
  * tightly.
  */
-export function encodeEvents(objects: number, events: number, framing: "event" | "block"): EncodedEvents {
-  const population = populationOf(objects);
+export function encodeEvents(
+  objects: number,
+  events: number,
+  framing: "event" | "block",
+  isVaried = false,
+): EncodedEvents {
+  const population = populationOf(objects, isVaried);
   const encoder = new TextEncoder();
   const blocks = new Blocks();
   const stride = coprimeTo(objects, STRIDE);

@@ -6,6 +6,7 @@
  */
 
 import { seededRandom } from "../../src/testing/seeded_random.ts";
+import { type PodTraits, variedTraits } from "./variety.ts";
 
 /** Names and numbers of a cluster of some size. */
 export interface PodPopulation {
@@ -13,12 +14,15 @@ export interface PodPopulation {
   readonly objects: number;
   readonly namespaces: number;
   readonly nodes: number;
+  /** Whether workloads have names, labels, images and environments of their own, as in a real cluster. */
+  readonly isVaried?: boolean;
 }
 
 /** A cluster with about 40 pods a node, and namespaces that grow with its size. */
-export function populationOf(objects: number): PodPopulation {
+export function populationOf(objects: number, isVaried = false): PodPopulation {
   return {
     objects,
+    isVaried,
     namespaces: Math.max(4, Math.round(Math.sqrt(objects) / 2)),
     nodes: Math.max(3, Math.ceil(objects / 40)),
   };
@@ -57,12 +61,14 @@ const TEAMS = ["storefront", "payments", "platform", "data"];
 const CHARACTERS = "bcdfghjklmnpqrstvwxz2456789";
 
 function buildPod(population: PodPopulation, index: number, version: PodVersion, random: Random): Json {
-  const app = APPS[index % APPS.length];
   // Six pods share a replica set, and with it their namespace, release, hash and owner.
   const shared = seededRandom(
     -1 - (index % APPS.length) - APPS.length * Math.floor(index / (6 * APPS.length)),
   );
-  const namespace = `${TEAMS[index % TEAMS.length]}-${Math.floor(shared() * population.namespaces)}`;
+  const team = TEAMS[index % TEAMS.length];
+  const traits = population.isVaried ? variedTraits(team, shared) : undefined;
+  const app = traits?.app ?? APPS[index % APPS.length];
+  const namespace = `${team}-${Math.floor(shared() * population.namespaces)}`;
   const release = `2026.${1 + Math.floor(shared() * 11)}.${Math.floor(shared() * 40)}`;
   const hash = letters(10, shared);
   const nodeNumber = Math.floor(random() * population.nodes);
@@ -71,15 +77,16 @@ function buildPod(population: PodPopulation, index: number, version: PodVersion,
   const suffix = numbered((index * 7_654_321) % 27 ** 5);
   const created = timestamp(index * 97);
   const changed = timestamp(index * 97 + 45 + version.revision * 60);
-  const image = `registry.example.com/${TEAMS[index % TEAMS.length]}/${app}:${release}`;
+  const image = traits?.image ?? `registry.example.com/${team}/${app}:${release}`;
   const isApplied = index % 10 === 3;
 
   const labels: Json = {
     "app.kubernetes.io/name": app,
     "app.kubernetes.io/version": release,
+    ...traits?.labels,
     ...(!isApplied && { "pod-template-hash": hash }),
   };
-  const spec = podSpec(app, image, node, index, random);
+  const spec = podSpec(app, image, node, index, random, traits?.env);
   const annotations: Json = {
     "checksum/config": hex(40, random),
     ...(isApplied && { "kubectl.kubernetes.io/last-applied-configuration": "" }),
@@ -153,7 +160,14 @@ function buildPod(population: PodPopulation, index: number, version: PodVersion,
   return { ...(version.isTyped && { kind: "Pod", apiVersion: "v1" }), metadata, spec, status };
 }
 
-function podSpec(app: string, image: string, node: string, index: number, random: Random): Json {
+function podSpec(
+  app: string,
+  image: string,
+  node: string,
+  index: number,
+  random: Random,
+  env?: PodTraits["env"],
+): Json {
   const token = `kube-api-access-${letters(5, random)}`;
   return {
     volumes: [
@@ -172,7 +186,7 @@ function podSpec(app: string, image: string, node: string, index: number, random
         name: app,
         image,
         ports: [{ name: "http", containerPort: 8080, protocol: "TCP" }],
-        env: [
+        env: env ?? [
           { name: "LOG_LEVEL", value: index % 5 === 0 ? "debug" : "info" },
           { name: "DATABASE_URL", value: `postgres://${app}@db-${index % 11}:5432/${app}?ssl=on&pool=20` },
         ],

@@ -30,11 +30,13 @@ const { values } = parseArgs({
     objects: { type: "string", default: "20000" },
     events: { type: "string", default: "50000" },
     framing: { type: "string", default: "event" },
+    varied: { type: "boolean", default: false },
   },
 });
 const objects = Number(values.objects);
-const list = encodeList(objects);
-const burst = encodeEvents(objects, Number(values.events), values.framing === "block" ? "block" : "event");
+const list = encodeList(objects, values.varied);
+const framing = values.framing === "block" ? "block" : "event";
+const burst = encodeEvents(objects, Number(values.events), framing, values.varied);
 
 const stats = { lists: 0, watches: 0 };
 const watches = new Set<ServerResponse>();
