@@ -39,6 +39,7 @@ export {
   type ResourceInformer,
   SharedInformerFactory,
   type SharedInformerFactoryOptions,
+  type UsedInformer,
 } from "./src/informer/shared_informer_factory.ts";
 export { FilteringResourceEventHandler, type ResourceEventHandler } from "./src/informer/events.ts";
 export type { HandlerOptions, HandlerRegistration } from "./src/informer/processor.ts";

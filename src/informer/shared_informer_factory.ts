@@ -90,6 +90,16 @@ export interface ResourceInformer<T> {
 }
 
 /**
+ * One resource of a {@linkcode SharedInformerFactory}, for one of its users.
+ *
+ * @category Informers
+ */
+export interface UsedInformer<T> extends ResourceInformer<T>, AsyncDisposable {
+  /** Ends this use; the last one stops the informer, and resolves when nothing of it runs. */
+  release(): Promise<void>;
+}
+
+/**
  * Makes informers, one for each resource, when they are first requested; starts and stops them together. All
  * parts of a program that need pods share one watch and one store.
  *
@@ -119,6 +129,8 @@ export class SharedInformerFactory implements AsyncDisposable {
   readonly #options: SharedInformerFactoryOptions;
   readonly #informers = new Map<string, ResourceInformer<KubernetesObject>>();
   readonly #running = new Map<string, Running>();
+  /** How many use an informer; `Infinity` for one that `forResource` made. */
+  readonly #users = new Map<string, number>();
   #isShutDown = false;
 
   /** Makes a factory without informers. */
@@ -142,6 +154,59 @@ export class SharedInformerFactory implements AsyncDisposable {
   forResource<T extends KubernetesObject = KubernetesObject>(
     resource: ResourceName | GroupVersionResource,
   ): ResourceInformer<T> {
+    const { name, made } = this.#get(resource);
+    this.#users.set(name, Infinity);
+    return made as unknown as ResourceInformer<T>;
+  }
+
+  /**
+   * The informer of a resource for one more user. It runs from now on, and is stopped when its last user
+   * has released it; the next user gets a new one. One that {@linkcode SharedInformerFactory.forResource} has given out
+   * runs until the shutdown.
+   *
+   * For programs whose resources change: a page that is open, kinds whose definitions come and go. Add handlers
+   * with a name, and remove them before the release: other users keep the informer.
+   *
+   * @throws {TypeError} The resource is no such text.
+   * @throws {InformerStateError} The factory was shut down.
+   *
+   * @example
+   * ```ts
+   * import { newCluster, SharedInformerFactory } from "@listwatch/cache";
+   * await using factory = new SharedInformerFactory(newCluster({ server: "http://127.0.0.1:8001" }));
+   * const pods = factory.use("v1/pods");
+   * const same = factory.use("v1/pods");
+   * console.log(pods.informer === same.informer); // true
+   * await pods.release();
+   * console.log(same.informer.isStopped()); // false
+   * await same.release();
+   * console.log(same.informer.isStopped()); // true
+   * ```
+   */
+  use<T extends KubernetesObject = KubernetesObject>(
+    resource: ResourceName | GroupVersionResource,
+  ): UsedInformer<T> {
+    const { name, made } = this.#get(resource);
+    if (this.#isShutDown) throw new InformerStateError(`Cannot use ${name}: its factory was shut down`);
+    this.#users.set(name, (this.#users.get(name) ?? 0) + 1);
+    if (!made.informer.isStarted()) this.#running.set(name, made.informer.start());
+    let released: Promise<void> | undefined;
+    const release = () => released ??= this.#release(name);
+    return { ...made as unknown as ResourceInformer<T>, release, [Symbol.asyncDispose]: release };
+  }
+
+  async #release(name: string): Promise<void> {
+    const left = (this.#users.get(name) ?? 1) - 1;
+    this.#users.set(name, left);
+    if (left > 0) return;
+    const running = this.#running.get(name);
+    for (const map of [this.#users, this.#running, this.#informers]) map.delete(name);
+    await running?.stop();
+  }
+
+  #get(
+    resource: ResourceName | GroupVersionResource,
+  ): { name: string; made: ResourceInformer<KubernetesObject> } {
     const gvr = typeof resource === "string" ? parseResource(resource) : resource;
     const name = formatResource(gvr);
     let made = this.#informers.get(name);
@@ -152,7 +217,7 @@ export class SharedInformerFactory implements AsyncDisposable {
       made = this.#make(gvr, name);
       this.#informers.set(name, made);
     }
-    return made as unknown as ResourceInformer<T>;
+    return { name, made };
   }
 
   /**

@@ -312,6 +312,44 @@ describe("SharedInformerFactory over a cluster", () => {
     server.close();
   });
 
+  it("stops an informer when its last user has released it, and makes another one for the next", async () => {
+    using server = new InMemoryApiServer();
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    await using factory = new SharedInformerFactory(
+      newCluster({ server: "http://in-memory", fetch: server.fetch }),
+    );
+    const first = factory.use("v1/pods");
+    const second = factory.use("v1/pods");
+    assert.equal(first.informer, second.informer);
+    await factory.synced();
+    assert.equal(server.openWatches, 1);
+    await first.release();
+    await first.release(); // once is enough
+    assert.equal(second.informer.isStopped(), false);
+    await second.release();
+    assert.equal(second.informer.isStopped(), true);
+    const third = factory.use("v1/pods");
+    assert.notEqual(third.informer, second.informer);
+    await factory.synced();
+    assert.deepEqual(third.lister.list().map(({ metadata }) => metadata?.name), ["web-1"]);
+    await third[Symbol.asyncDispose]();
+  });
+
+  it("keeps an informer that forResource has given out, whoever else has used it", async () => {
+    using server = new InMemoryApiServer();
+    const factory = new SharedInformerFactory(
+      newCluster({ server: "http://in-memory", fetch: server.fetch }),
+    );
+    const { informer } = factory.forResource("v1/pods");
+    const used = factory.use("v1/pods");
+    assert.equal(used.informer, informer);
+    await used.release();
+    assert.equal(informer.isStopped(), false);
+    await factory.shutdown();
+    assert.equal(informer.isStopped(), true);
+    assert.throws(() => factory.use("v1/pods"), InformerStateError);
+  });
+
   it("keeps a snapshot of each resource that has one, under an identity with its options", async () => {
     const clock = new FakeClock();
     const server = new InMemoryApiServer({ clock });
