@@ -78,7 +78,7 @@ export const ROOMS: Record<string, RoomRule> = {
   },
   schema: { rooms: ["util", "meta"], packages: ["zod"], why: "the only room that knows zod" },
   client: {
-    rooms: ["util", "meta", "text", "watch", "schema"],
+    rooms: ["util", "meta", "text", "protocol", "watch", "schema"],
     packages: [],
     why: "one transport over fetch; provides the reflector's contract without seeing it",
   },

@@ -37,6 +37,8 @@ export {
   type StatusDetails,
   statusErrorOf,
 } from "../meta/status.ts";
+export { discover, type DiscoveredResource, type Discovery } from "./discovery.ts";
+export { findResource } from "./find_resource.ts";
 export type { LooseList } from "../schema/kubernetes_schemas.ts";
 export type { Schema, SchemaIssue, SchemaProperties, SchemaResult } from "../schema/schema.ts";
 export type { ValidatorOptions } from "../schema/checks.ts";

@@ -27,7 +27,7 @@ import type {
 } from "./resource_options.ts";
 import { acceptMetadata, metadataOf, metadataOfEvent, metadataText } from "./metadata_only.ts";
 import { loadSchemas } from "./schemas.ts";
-import { unknownResourceHint } from "./unknown_resource.ts";
+import { unknownResourceHint } from "./find_resource.ts";
 import { wholeSteps } from "./whole_steps.ts";
 
 /**
@@ -371,20 +371,19 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       ...(watch && EACH_EVENT),
       ...this.#options.headers,
     };
-    const response = await this.#hinted(signal, () =>
-      this.#cluster.open(this.#path, {
-        query: {
-          ...options,
-          labelSelector: options.labelSelector ?? labelSelector,
-          fieldSelector: options.fieldSelector ?? fieldSelector,
-          limit: options.limit || undefined, // 0 is the same as none
-          timeoutSeconds: options.timeoutSeconds || undefined,
-          watch,
-        },
-        action,
-        headers,
-        signal,
-      }));
+    const response = await this.#cluster.open(this.#path, {
+      query: {
+        ...options,
+        labelSelector: options.labelSelector ?? labelSelector,
+        fieldSelector: options.fieldSelector ?? fieldSelector,
+        limit: options.limit || undefined, // 0 is the same as none
+        timeoutSeconds: options.timeoutSeconds || undefined,
+        watch,
+      },
+      action,
+      headers,
+      signal,
+    }).catch((error) => this.#withHint(error, signal));
     const type = response.headers.get("Content-Type") ?? "";
     if (!type.includes("html")) return response;
     response.body?.cancel().catch(() => {});
@@ -394,17 +393,13 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     );
   }
 
-  /** Runs a request; the error of an unknown resource says what the server has in its place. */
-  async #hinted(signal: AbortSignal | undefined, open: () => Promise<Response>): Promise<Response> {
-    try {
-      return await open();
-    } catch (error) {
-      const refusal = statusErrorOf(error);
-      if (refusal?.httpStatus !== 404) throw error;
-      const hint = await unknownResourceHint(this.#cluster, this.resource, signal);
-      if (hint === "") throw error;
-      throw new StatusError(refusal.status, { message: refusal.message + hint, cause: error });
-    }
+  /** Throws the error of an unknown resource with what the server has in its place, and any other as it is. */
+  async #withHint(error: unknown, signal: AbortSignal | undefined): Promise<never> {
+    const refusal = statusErrorOf(error);
+    const isUnknown = refusal?.httpStatus === 404;
+    const hint = isUnknown ? await unknownResourceHint(this.#cluster, this.resource, signal) : "";
+    if (!isUnknown || hint === "") throw error;
+    throw new StatusError(refusal.status, { message: refusal.message + hint, cause: error });
   }
 
   async #send(verb: string, name: string, options: ObjectRequestOptions, init: RequestOptions): Promise<T> {

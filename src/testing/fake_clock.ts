@@ -27,6 +27,8 @@ interface FakeTimer {
  * console.log(rang, clock.pendingTimers); // false 1
  * await clock.advance(1);
  * console.log(rang, clock.pendingTimers); // true 0
+ * clock.setTimeout(() => (rang = false), 500);
+ * console.log(await clock.until(() => !rang)); // 500
  * ```
  */
 export class FakeClock implements Clock {
@@ -100,6 +102,23 @@ export class FakeClock implements Clock {
     }
     this.#nowMs = targetMs;
     await settle();
+  }
+
+  /**
+   * Moves time forward, from timer to timer, until the condition holds; at once if it does.
+   *
+   * @returns How many milliseconds that took.
+   * @throws {Error} It does not hold within `withinMs`, a minute by default: the message has the condition.
+   */
+  async until(condition: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<number> {
+    const startMs = this.#nowMs;
+    for (;;) {
+      await settle();
+      if (await condition()) return this.#nowMs - startMs;
+      const dueMs = this.#earliest()?.dueMs ?? Infinity;
+      if (dueMs - startMs > withinMs) throw new Error(`Not within ${withinMs} ms of the clock: ${condition}`);
+      await this.advance(Math.max(dueMs - this.#nowMs, 0));
+    }
   }
 
   /** Moves time forward by `ms` in one step: timers that are due fire after it and see the new time. */

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import process from "node:process";
 import { after, before, describe, it } from "node:test";
-import { discover, type DiscoveredResource } from "../../src/cli/cluster/discovery.ts";
+import { discover, type DiscoveredResource } from "../../src/client/discovery.ts";
 import { servedResource } from "../../src/cli/cluster/select_resources.ts";
 import { groupVersion } from "../../src/meta/resource.ts";
 import { fieldRules, selectableFields } from "../../src/protocol/selectable_fields.ts";

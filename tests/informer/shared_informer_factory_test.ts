@@ -335,7 +335,7 @@ describe("SharedInformerFactory over a cluster", () => {
     await third[Symbol.asyncDispose]();
   });
 
-  it("keeps an informer that forResource has given out, whoever else has used it", async () => {
+  it("keeps an informer that forResource has given out while others release it", async () => {
     using server = new InMemoryApiServer();
     const factory = new SharedInformerFactory(
       newCluster({ server: "http://in-memory", fetch: server.fetch }),

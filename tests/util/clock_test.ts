@@ -27,6 +27,21 @@ describe("Clock", () => {
     assert.equal(rang, true);
   });
 
+  it("FakeClock.until moves from timer to timer until the condition holds, and not further", async () => {
+    const clock = new FakeClock(1_000);
+    let rung = 0;
+    for (const ms of [100, 200, 300]) clock.setTimeout(() => rung++, ms);
+    assert.equal(await clock.until(() => rung === 0), 0);
+    assert.equal(await clock.until(() => Promise.resolve(rung === 2)), 200);
+    assert.equal(clock.now(), 1_200);
+    await assert.rejects(
+      clock.until(() => rung === 3, 99),
+      /Not within 99 ms of the clock: .*rung === 3/,
+    );
+    assert.equal(await clock.until(() => rung === 3, 100), 100);
+    await assert.rejects(clock.until(() => false), /Not within 60000 ms/);
+  });
+
   it("FakeClock.setTimeout fires no timer before its time, however large the times are", async () => {
     for (const startMs of [0, 1_790_000_000_000]) {
       const clock = new FakeClock(startMs);

@@ -11,7 +11,7 @@ import { shortTexts } from "../../store/texts.ts";
 import type { Metrics } from "../../util/metrics.ts";
 import type { ServeSettings, StorageName } from "../serve/serve_options.ts";
 import type { Connection } from "./connect.ts";
-import type { DiscoveredResource } from "./discovery.ts";
+import type { DiscoveredResource } from "../../client/discovery.ts";
 import { clientOptions, servedResource } from "./select_resources.ts";
 
 const STORAGES: Readonly<Record<StorageName, () => NewHolding | undefined>> = {

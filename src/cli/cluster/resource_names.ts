@@ -1,7 +1,8 @@
 /** Resolves the names of resources as kubectl does. */
 
 import { formatGroupResource, formatResource } from "../../meta/resource.ts";
-import type { DiscoveredResource, Discovery } from "./discovery.ts";
+import type { DiscoveredResource, Discovery } from "../../client/discovery.ts";
+import { resourceNamed, resourceNames } from "../../client/find_resource.ts";
 import { nearNames, quote, UsageError } from "../errors.ts";
 
 /** The resources that are reflected by default; those that the server does not have are skipped. */
@@ -55,7 +56,7 @@ export function resolveResources(
 export function defaultResources(discovery: Discovery): DiscoveredResource[] {
   const found: DiscoveredResource[] = [];
   for (const name of DEFAULT_RESOURCES) {
-    const resource = find(name, discovery.resources);
+    const resource = resourceNamed(name, discovery.resources);
     if (resource !== undefined && isWatchable(resource)) found.push(resource);
   }
   return found;
@@ -63,7 +64,7 @@ export function defaultResources(discovery: Discovery): DiscoveredResource[] {
 
 function resolve(name: string, discovery: Discovery): DiscoveredResource[] {
   const { resources } = discovery;
-  const resource = find(name, resources);
+  const resource = resourceNamed(name, resources);
   if (resource !== undefined) {
     if (isWatchable(resource)) return [resource];
     throw new UsageError(
@@ -85,9 +86,11 @@ function unknownResource(name: string, { resources, unavailable }: Discovery): U
   const dot = name.indexOf(".");
   const bare = dot < 0 ? name : name.slice(0, dot);
   // The group may be wrong and the name right.
-  const near = watchable.filter((r) => names(r).includes(bare.toLowerCase())).map(formatGroupResource);
+  const near = watchable.filter((r) => resourceNames(r).includes(bare.toLowerCase())).map(
+    formatGroupResource,
+  );
   for (const candidate of nearNames(bare, known, 6)) {
-    const resource = find(candidate, watchable);
+    const resource = resourceNamed(candidate, watchable);
     if (resource !== undefined) near.push(formatGroupResource(resource));
   }
   const nearest = [...new Set(near)].slice(0, 4);
@@ -96,28 +99,6 @@ function unknownResource(name: string, { resources, unavailable }: Discovery): U
     : "`kubectl api-resources --verbs=list,watch` lists its resources";
   const down = unavailable.length > 0 ? ` (${unavailable.join(", ")} did not respond)` : "";
   return new UsageError(`Cannot reflect ${quote(name)}: the server has no such resource${down}; ${hint}`);
-}
-
-function find(name: string, resources: readonly DiscoveredResource[]): DiscoveredResource | undefined {
-  const parts = name.split("/");
-  if (parts.length > 1) {
-    const [group, version, resource] = parts.length === 2 ? ["", ...parts] : parts;
-    return resources.find((r) => r.group === group && r.version === version && r.resource === resource);
-  }
-  const text = name.toLowerCase();
-  const dot = text.indexOf(".");
-  if (dot < 0) return resources.find((r) => names(r).includes(text));
-  const bare = text.slice(0, dot);
-  const rest = text.slice(dot + 1);
-  const named = resources.filter((r) => names(r).includes(bare));
-  // As kubectl: resource.version.group first, then resource.group, see ParseResourceArg in
-  // https://github.com/kubernetes/apimachinery/blob/master/pkg/runtime/schema/group_version.go
-  return named.find((r) => rest === `${r.version}.${r.group}` || rest === `${r.version}.`) ??
-    named.find((r) => r.group === rest);
-}
-
-function names(resource: DiscoveredResource): string[] {
-  return [resource.resource, resource.singularName, resource.kind.toLowerCase(), ...resource.shortNames];
 }
 
 /** Each resource of a group once, in its first version. */

@@ -12,7 +12,7 @@ import type { Logger } from "../../util/logger.ts";
 import { CommandError } from "../errors.ts";
 import type { ServeOptions } from "../serve/serve_options.ts";
 import type { Connection } from "./connect.ts";
-import type { DiscoveredResource } from "./discovery.ts";
+import type { DiscoveredResource } from "../../client/discovery.ts";
 import type { Selection } from "./select_resources.ts";
 
 const SUFFIX = ".sqlite";

@@ -7,7 +7,7 @@ import { isForbidden, statusErrorOf } from "../../meta/status.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { type Connection, readClusterUid } from "./connect.ts";
-import { discover, type DiscoveredResource, type Discovery } from "./discovery.ts";
+import { discover, type DiscoveredResource, type Discovery } from "../../client/discovery.ts";
 import { CommandError, explainServerError, type ServerName } from "../errors.ts";
 import { defaultResources, resolveResources } from "./resource_names.ts";
 import type { VersionInfo } from "../../hono/read_api_options.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { newCluster } from "@listwatch/cache";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
-import { discover, type Discovery } from "../../../src/cli/cluster/discovery.ts";
+import { discover, type Discovery } from "../../../src/client/discovery.ts";
 import { UsageError } from "../../../src/cli/errors.ts";
 import { defaultResources, resolveResources } from "../../../src/cli/cluster/resource_names.ts";
 import { formatGroupResource } from "../../../src/meta/resource.ts";

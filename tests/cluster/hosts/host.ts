@@ -13,7 +13,7 @@ import { type LineProcess, startLineProcess } from "../../../scripts/lib/line_pr
 import { installTools, type Tools } from "../../../scripts/lib/tools.ts";
 import type { TestCluster } from "../../../scripts/lib/cluster.ts";
 import { readDefinitions } from "../../../src/cli/cluster/definitions.ts";
-import { discover } from "../../../src/cli/cluster/discovery.ts";
+import { discover } from "../../../src/client/discovery.ts";
 import { servedResource } from "../../../src/cli/cluster/select_resources.ts";
 import { realClock } from "../../../src/util/clock.ts";
 import { consoleLogger } from "../../../src/util/logger.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { newCluster, SharedIndexInformer, StatusError } from "@listwatch/cache";
+import { isNotFound, newCluster, SharedIndexInformer, StatusError } from "@listwatch/cache";
+import { findResource, formatResource } from "@listwatch/cache/client";
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import { LogRecorder } from "../log_recorder.ts";
 
@@ -13,6 +14,42 @@ const HINTS = [
   ["apps/v2/widgets", `the server has "apps" in v1 only`],
   ["apps/v1/widgets", `the server has no resource of this name: is its definition (CRD) installed?`],
 ] as const;
+
+describe("findResource", () => {
+  for (
+    const [name, found] of [
+      ["pods", "v1/pods"],
+      ["Pod", "v1/pods"],
+      ["po", "v1/pods"],
+      ["deploy", "apps/v1/deployments"],
+      ["deployments.apps", "apps/v1/deployments"],
+      ["deployments.v1.apps", "apps/v1/deployments"],
+      ["apps/v1/deployments", "apps/v1/deployments"],
+      ["v1/pods", "v1/pods"],
+    ]
+  ) {
+    it(`finds ${name}`, async () => {
+      using server = new InMemoryApiServer();
+      const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+      const resource = await findResource(cluster, name);
+      assert.equal(formatResource(resource), found);
+      assert.equal((await cluster.resource(resource).list()).items.length, 0);
+    });
+  }
+
+  it("fails if the server has none of the name", async () => {
+    using server = new InMemoryApiServer();
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+    await assert.rejects(findResource(cluster, "widgets"), (error) => {
+      assert.ok(isNotFound(error) && error instanceof StatusError);
+      assert.match(
+        error.message,
+        /^Cannot find the resource "widgets": http:\/\/in-memory has none of this name$/,
+      );
+      return true;
+    });
+  });
+});
 
 describe("ResourceClient.list", () => {
   for (const [resource, hint] of HINTS) {

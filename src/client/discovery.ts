@@ -1,9 +1,13 @@
 /** Discovers the resources of an API server. */
 
-import type { Cluster } from "../../client/cluster.ts";
-import type { ApiResource, PrinterColumn } from "../../protocol/api_resource.ts";
+import type { Requests } from "./resource_options.ts";
+import type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";
 
-/** One resource in one version, from the discovery documents. */
+/**
+ * One resource in one version, from the discovery documents.
+ *
+ * @category Cluster
+ */
 export interface DiscoveredResource extends ApiResource {
   readonly singularName: string;
   readonly shortNames: readonly string[];
@@ -11,6 +15,11 @@ export interface DiscoveredResource extends ApiResource {
   readonly verbs: readonly string[];
 }
 
+/**
+ * What a server serves.
+ *
+ * @category Cluster
+ */
 export interface Discovery {
   /**
    * The core group first, then the groups in the server's order; in a group, the preferred version first.
@@ -30,8 +39,21 @@ const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
  *
  * @throws {StatusError} The server refused `/api` or `/apis`.
  * @throws {NetworkError} The server did not respond.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import { discover } from "@listwatch/cache/client";
+ * import { InMemoryApiServer } from "@listwatch/cache/testing";
+ * const server = new InMemoryApiServer();
+ * const { resources } = await discover(newCluster({ server: "http://in-memory", fetch: server.fetch }));
+ * console.log(resources.find(({ kind }) => kind === "Pod")?.shortNames); // [ "po" ]
+ * server.close();
+ * ```
+ *
+ * @category Cluster
  */
-export async function discover(cluster: Pick<Cluster, "request">, signal?: AbortSignal): Promise<Discovery> {
+export async function discover(cluster: Pick<Requests, "request">, signal?: AbortSignal): Promise<Discovery> {
   const get = (path: string): Promise<unknown> =>
     cluster.request(path, { headers: { Accept: AGGREGATED }, ...(signal && { signal }) });
   const [core, groups] = await Promise.all([get("/api"), get("/apis")]);

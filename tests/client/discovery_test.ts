@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { isForbidden, newCluster, SharedIndexInformer } from "@listwatch/cache";
 import { type ApiResource, readApi } from "@listwatch/cache/hono";
 import { answerStatus, InMemoryApiServer, type Interceptor } from "@listwatch/cache/testing";
-import { discover, type Discovery } from "../../../src/cli/cluster/discovery.ts";
+import { discover, type Discovery } from "../../src/client/discovery.ts";
 
 function ask(server: InMemoryApiServer): Promise<Discovery> {
   return discover(newCluster({ server: "http://in-memory", fetch: server.fetch }));
