@@ -720,6 +720,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/informer/snapshot_restart_test.ts",
   },
   {
+    // In a tree, readers learn it in other ways, too.
+    name: "read API: the watches of a restored server continue",
+    file: "src/hono/send/fan_out.ts",
+    find: "if (this.recipients.has(reader)) reader.cut();",
+    replace: "if (!isNewHistory && this.recipients.has(reader)) reader.cut();",
+    test: "tests/hono/content/restored_test.ts",
+  },
+  {
     name: "read API: every selection that was ever watched is kept",
     file: "src/hono/send/watch_groups.ts",
     find: "if (name !== undefined) this.#groups.delete(name);",

@@ -234,58 +234,75 @@ describe("ReflectorObject", () => {
     assert.deepEqual(await read("&labelSelector=app%3Db", 2), ["ADDED web-2 b", "DELETED web-2 b"]);
   });
 
-  it("knows after a crash which events a proof has passed, and lets no watch continue behind them", async () => {
-    class Consistent extends Pods {
-      protected override settings(instance: Instance): ReflectorSettings {
-        const { informer, ...settings } = super.settings(instance);
-        const reflector = { ...informer?.reflector, useWatchList: false };
-        return { ...settings, informer: { ...informer, reflector }, readApi: { freshness: "consistent" } };
+  for (const isAway of [false, true]) {
+    const when = isAway ? "a crash while its cluster is away" : "a crash";
+    it(`knows after ${when} which events a proof has passed, and lets no watch continue behind them`, async () => {
+      class Consistent extends Pods {
+        protected override settings(instance: Instance): ReflectorSettings {
+          const { informer, ...settings } = super.settings(instance);
+          const reflector = { ...informer?.reflector, useWatchList: false };
+          return {
+            ...settings,
+            informer: { ...informer, reflector },
+            readApi: isAway ? {} : { freshness: "consistent" },
+          };
+        }
       }
-    }
-    using rig = new Rig((instance) => new Consistent(instance.ctx, instance));
-    const { server, platform, clock } = rig;
-    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
-    const { promise: released, resolve: release } = Promise.withResolvers<void>();
-    const held: Interceptor = async (request, next) => {
-      const response = await next(request);
-      const gate = new TransformStream<Uint8Array, Uint8Array>({
-        async transform(chunk, controller) {
-          await released;
-          controller.enqueue(chunk);
-        },
-      });
-      return new Response(response.body!.pipeThrough(gate), response);
-    };
-    server.intercept(held, { match: ({ isWatch }) => isWatch });
-    await platform.fetch("/readyz");
-    await clock.advance(1_000);
-    server.create("v1/pods", pod("brief", { namespace: "shop" }));
-    server.delete("v1/pods", "shop/brief");
-    const list = rig.list();
-    await clock.advance(1_000);
-    assert.equal((await list).metadata.resourceVersion, "4");
-    await clock.advance(2_000);
-    platform.commit();
-    rig.requests();
-    platform.kill();
-    const open = async (version: number) =>
-      new WatchReader(await platform.fetch(`${PODS}?watch=1&resourceVersion=${version}`));
-    const before = await open(2);
-    // Elsewhere this one has received "brief", and must learn that it was deleted.
-    const between = await open(3);
-    const after = await open(4);
-    await clock.advance(1_000);
-    assert.equal(rig.requests()[0], "watch 2");
-    release();
-    await clock.advance(1_000);
-    assert.deepEqual(await between.toEnd(), ["ERROR 410 Expired"]);
-    server.create("v1/pods", pod("web-2", { namespace: "shop" }));
-    await clock.advance(10);
-    for (const watch of [before, after]) {
-      assert.deepEqual(await watch.lines(1), ["ADDED shop/web-2 5"]);
-      await watch.cancel();
-    }
-  });
+      using rig = new Rig((instance) => new Consistent(instance.ctx, instance));
+      const { server, platform, clock } = rig;
+      server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      const held: Interceptor = async (request, next) => {
+        const response = await next(request);
+        const gate = new TransformStream<Uint8Array, Uint8Array>({
+          async transform(chunk, controller) {
+            await released;
+            controller.enqueue(chunk);
+          },
+        });
+        return new Response(response.body!.pipeThrough(gate), response);
+      };
+      server.intercept(held, { match: ({ isWatch }) => isWatch });
+      await platform.fetch("/readyz");
+      await clock.advance(1_000);
+      server.create("v1/pods", pod("brief", { namespace: "shop" }));
+      server.delete("v1/pods", "shop/brief");
+      const list = rig.list();
+      await clock.advance(1_000);
+      assert.equal((await list).metadata.resourceVersion, "4");
+      await clock.advance(2_000);
+      platform.commit();
+      rig.requests();
+      const back = isAway ? server.intercept(refuseConnection()) : () => {};
+      platform.kill();
+      const open = async (version: number) =>
+        new WatchReader(await platform.fetch(`${PODS}?watch=1&resourceVersion=${version}`));
+      const before = await open(2);
+      // Elsewhere this one has received "brief", and must learn that it was deleted.
+      const between = await open(3);
+      const after = await open(4);
+      if (isAway) {
+        const stale = rig.list();
+        await clock.advance(30_000);
+        const { metadata, items } = await stale;
+        assert.deepEqual([metadata.resourceVersion, items.length], ["4", 1]);
+        back();
+        await clock.advance(60_000);
+      }
+      await clock.advance(1_000);
+      const requests = rig.requests();
+      assert.ok(requests.length > 0 && requests.every((request) => request === "watch 2"), String(requests));
+      release();
+      await clock.advance(1_000);
+      assert.deepEqual(await between.toEnd(), ["ERROR 410 Expired"]);
+      server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+      await clock.advance(10);
+      for (const watch of [before, after]) {
+        assert.deepEqual(await watch.lines(1), ["ADDED shop/web-2 5"]);
+        await watch.cancel();
+      }
+    });
+  }
 
   it("has the name of its first request, also when an alarm starts it", async () => {
     const names: unknown[] = [];

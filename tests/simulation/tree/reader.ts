@@ -170,8 +170,12 @@ export class TreeReader {
     const { name } = this.config;
     if (!this.#isFollowing) return `${name} does not follow`;
     const { cluster } = this.#world;
-    const at = { version: cluster.revision, matches: this.#matches };
-    const found = differenceAt(cluster, this.#known, at);
+    const found = differenceAt(cluster, this.#known, {
+      version: cluster.revision,
+      matches: this.#matches,
+      // It may have read from any of them.
+      believesVersions: this.#world.nodes.some((node) => node.believesVersions),
+    });
     return found && `${name} at ${this.#node.name}: ${found}`;
   }
 

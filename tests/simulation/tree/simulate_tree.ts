@@ -169,6 +169,7 @@ class TreeWorld {
       // No cache can know that; those above may have it from there.
       for (const node of this.#nodes) node.forget();
       for (const node of this.#nodes) node.start();
+      for (const reader of this.#readers) reader.helpAfterRestore();
       if (await this.#converge("after all began again", RESTORE_MS)) return;
     }
     // What is on its way is of the time before.

@@ -41,13 +41,6 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
   },
   {
     tree: true,
-    name: "tree: the watches of a restored server continue",
-    file: "src/hono/send/fan_out.ts",
-    find: "if (this.recipients.has(reader)) reader.cut();",
-    replace: "if (!isNewHistory && this.recipients.has(reader)) reader.cut();",
-  },
-  {
-    tree: true,
     name: "tree: a state from before a relist is made of what came after it",
     file: STATES,
     find:
