@@ -7,8 +7,7 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { type ExecConfig, type KubeconfigCluster, KubeconfigError } from "./kubeconfig.ts";
 import { toBase64 } from "../util/bytes.ts";
-import { createTlsFetch } from "./tls_fetch.ts";
-import type { TlsOptions } from "./rest_config.ts";
+import { createTlsFetch, type TlsFetchOptions } from "./tls_fetch.ts";
 
 interface ExecStatus {
   readonly token?: string;
@@ -22,7 +21,7 @@ export interface ExecCredentialsOptions {
   readonly clock: Clock;
   readonly context: string;
   readonly cluster: KubeconfigCluster;
-  readonly tls: TlsOptions;
+  readonly tls: TlsFetchOptions;
   /** The time after which the plugin is killed, in milliseconds; a minute by default. */
   readonly timeoutMs?: number;
 }
@@ -147,6 +146,7 @@ export class ExecCredentials {
         "tls-server-name": cluster["tls-server-name"],
         "insecure-skip-tls-verify": cluster["insecure-skip-tls-verify"],
         "certificate-authority-data": this.#options.tls.ca && toBase64(this.#options.tls.ca),
+        "proxy-url": cluster["proxy-url"],
       },
     };
   }

@@ -8,6 +8,7 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { RestConfig } from "../client/rest_config.ts";
 import { FileToken, forgettingOn401, hideCredentials } from "./rest_config.ts";
 import { KubeconfigError } from "./kubeconfig.ts";
+import { proxyFromEnvironment } from "./proxy.ts";
 import { createTlsFetch } from "./tls_fetch.ts";
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -27,7 +28,7 @@ export interface InClusterOptions {
 
 /**
  * Makes the config of the cluster that this program runs in, with the credentials of its service account. The
- * token file is read again about every minute. Mirrors `rest.InClusterConfig` of client-go.
+ * token file is read again about every minute; proxy variables are heeded. Mirrors `rest.InClusterConfig` of client-go.
  *
  * @throws {KubeconfigError} The program does not run in a pod, or its token file cannot be read.
  *
@@ -59,9 +60,12 @@ export async function inClusterConfig(options: InClusterOptions = {}): Promise<R
   }
   const namespace = env.POD_NAMESPACE ||
     await readFile(`${serviceAccountPath}/namespace`, "utf8").then((text) => text.trim(), () => "");
+  const server = `https://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const proxy = proxyFromEnvironment(server, env);
+  const tls = { ...(ca !== undefined && { ca }), ...(proxy !== undefined && { proxy }) };
   const config: RestConfig = {
-    server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
-    fetch: forgettingOn401(createTlsFetch(ca === undefined ? {} : { ca }), () => token.forget()),
+    server,
+    fetch: forgettingOn401(createTlsFetch(tls), () => token.forget()),
     token: () => token.read(),
     ...(namespace !== "" && { namespace }),
     clock,

@@ -1,6 +1,7 @@
 /** The REST config of a kubeconfig's context. */
 
 import { readFile } from "node:fs/promises";
+import process from "node:process";
 import { tokenFault } from "../client/credentials.ts";
 import type { FetchFunction, Impersonation, RestConfig, TokenSource } from "../client/rest_config.ts";
 import { type Clock, realClock } from "../util/clock.ts";
@@ -25,12 +26,18 @@ import {
   type KubeconfigUser,
   wrongField,
 } from "./kubeconfig.ts";
+import { proxyFault, proxyFromEnvironment } from "./proxy.ts";
 import { createTlsFetch } from "./tls_fetch.ts";
 
 /** Options of {@linkcode restConfigFromKubeconfig}. */
 export interface RestConfigOptions {
   /** The context; the current one by default. */
   readonly context?: string;
+  /**
+   * Environment variables; those of the process by default. A cluster without `proxy-url` is reached through the proxy of
+   * `HTTPS_PROXY` or `HTTP_PROXY`, unless `NO_PROXY` excepts it.
+   */
+  readonly env?: Readonly<Record<string, string | undefined>>;
   /** Decides when a token is read or requested again. */
   readonly clock?: Clock;
   readonly logger?: Logger;
@@ -41,7 +48,8 @@ export interface RestConfigOptions {
 /**
  * Makes the config of a context's cluster with the credentials of its user: CA, client certificate, bearer
  * token (a token file is read again about every minute), basic auth, impersonation, or a credential plugin
- * (run again when its credentials expire or the server answers 401).
+ * (run again when its credentials expire or the server answers 401). Requests go through the cluster's `proxy-url`, or
+ * else the proxy of the environment, if there is one.
  *
  * @throws {KubeconfigError} The context, its cluster or its user is missing or cannot be used.
  *
@@ -83,9 +91,11 @@ export async function restConfigFromKubeconfig(
     );
   }
   checkEntries(name, { context, cluster, user }, kubeconfig);
-  refuseUnsupported(name, cluster, user);
-  const tls = await tlsOptions(cluster, user);
-  const server = withScheme(cluster.server, tls);
+  refuseUnsupported(name, user);
+  const certificates = await tlsOptions(cluster, user);
+  const server = withScheme(cluster.server, certificates);
+  const proxy = cluster["proxy-url"] || proxyFromEnvironment(server, options.env ?? process.env);
+  const tls = { ...certificates, ...(proxy !== undefined && { proxy }) };
   const { token, headers, fetch } = await credentials(user, {
     context: name,
     cluster: { ...cluster, server },
@@ -138,6 +148,8 @@ function checkEntries(name: string, entries: Entries, kubeconfig: Kubeconfig): v
       if (cluster.server.includes("@")) {
         throw fail("its server URL contains a user or password; give the user a token instead");
       }
+      const fault = cluster["proxy-url"] ? proxyFault(cluster["proxy-url"]) : undefined;
+      if (fault !== undefined) throw fail(`its proxy-url cannot be used: ${fault}`);
     }
     if (kind !== "user") continue;
     if (!user.as && (user["as-uid"] || user["as-groups"]?.length || user["as-user-extra"])) {
@@ -160,15 +172,12 @@ function withScheme(server: string, tls: TlsOptions): string {
   return `${isSecure ? "https" : "http"}://${server}`;
 }
 
-function refuseUnsupported(context: string, cluster: KubeconfigCluster, user: KubeconfigUser): void {
+function refuseUnsupported(context: string, user: KubeconfigUser): void {
   const refuse = (what: string, instead: string) => {
     throw new KubeconfigError(
       `Cannot use the context ${JSON.stringify(context)}: ${what} is not supported; ${instead}`,
     );
   };
-  if (cluster["proxy-url"]) {
-    refuse("proxy-url", "set the runtime's proxy, or pass your own fetch to newCluster");
-  }
   const provider = user["auth-provider"];
   if (provider) refuse(`the auth-provider ${provider.name ?? ""}`.trimEnd(), "use an exec credential plugin");
 }
@@ -228,7 +237,10 @@ async function credentials(user: KubeconfigUser, options: CredentialsOptions): P
   const { context, cluster, tls, clock, logger } = options;
   // Credentials are sent over TLS only, as by client-go: see `ClientConfig` in
   // https://github.com/kubernetes/client-go/blob/master/tools/clientcmd/client_config.go
-  if (!/^https:/i.test(cluster.server)) return { fetch: createTlsFetch({}) };
+  if (!/^https:/i.test(cluster.server)) {
+    const { proxy } = tls;
+    return { fetch: createTlsFetch(proxy === undefined ? {} : { proxy }) };
+  }
   if (user.token) {
     const fault = tokenFault(user.token.trim());
     if (fault !== undefined) {

@@ -32,6 +32,9 @@ export interface LoadClusterOptions {
  *
  * Credentials stay fresh while the program runs: token files are read again, credential plugins run again.
  *
+ * Requests go through the `proxy-url` of the kubeconfig's cluster, or the proxy of `HTTPS_PROXY` or `HTTP_PROXY`, unless
+ * `NO_PROXY` excepts the server.
+ *
  * Mirrors `clientcmd`'s deferred loading with its default rules.
  *
  * @throws {KubeconfigError} The file or the context given is not there or cannot be used; or there is no kubeconfig, and
@@ -67,6 +70,7 @@ async function configOf(options: LoadClusterOptions): Promise<RestConfig> {
   }
   const kubeconfig = found ?? await loadKubeconfig(files);
   return await restConfigFromKubeconfig(kubeconfig, {
+    env,
     ...settings,
     ...(context !== undefined && { context }),
   });

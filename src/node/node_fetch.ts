@@ -16,26 +16,28 @@ import {
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { FetchFunction } from "../client/rest_config.ts";
+import { parseProxy, type Proxy } from "./proxy.ts";
 import type { TlsOptions } from "./rest_config.ts";
+import { newTunnelAgent, proxyHeaders } from "./tunnel.ts";
 
 // Shorter than the idle timeout of common load balancers.
 const KEEP_ALIVE_PROBE_MS = 30_000;
 const BODILESS = new Set([101, 204, 205, 304]);
 
-/** Makes a `fetch` with TLS settings. */
-export function newNodeFetch(tls: TlsOptions): FetchFunction {
-  const { ca, cert, key, serverName, insecureSkipVerify } = tls;
-  return newFetch({
-    http: new HttpAgent({ keepAlive: true }),
-    https: new HttpsAgent({
-      keepAlive: true,
-      ...(ca !== undefined && { ca }),
-      ...(cert !== undefined && { cert }),
-      ...(key !== undefined && { key }),
-      ...(serverName !== undefined && { servername: serverName }),
-      ...(insecureSkipVerify && { rejectUnauthorized: false }),
-    }),
-  });
+/** Makes a `fetch` with TLS settings, and through a proxy if one is given. */
+export function newNodeFetch(options: TlsOptions & { readonly proxy?: string | false }): FetchFunction {
+  const { ca, cert, key, serverName, insecureSkipVerify } = options;
+  const tls = {
+    ...(ca !== undefined && { ca }),
+    ...(cert !== undefined && { cert }),
+    ...(key !== undefined && { key }),
+    ...(serverName !== undefined && { servername: serverName }),
+    ...(insecureSkipVerify && { rejectUnauthorized: false }),
+  };
+  const http = new HttpAgent({ keepAlive: true });
+  if (!options.proxy) return newFetch({ http, https: new HttpsAgent({ ...tls, keepAlive: true }) });
+  const proxy = parseProxy(options.proxy);
+  return newFetch({ http, https: newTunnelAgent(proxy, tls), proxy });
 }
 
 /** Makes a `fetch` whose connections the agent opens. */
@@ -43,7 +45,14 @@ export function newAgentFetch(agent: object): FetchFunction {
   return newFetch({ http: agent as HttpAgent, https: agent as HttpAgent });
 }
 
-function newFetch(agents: { readonly http: HttpAgent; readonly https: HttpAgent }): FetchFunction {
+interface Connections {
+  readonly http: HttpAgent;
+  readonly https: HttpAgent;
+  /** Receives the requests that are not encrypted; the agent opens the tunnels of the others. */
+  readonly proxy?: Proxy;
+}
+
+function newFetch(connections: Connections): FetchFunction {
   return async (input, init = {}) => {
     const url = new URL(input);
     const { method = "GET" } = init;
@@ -54,15 +63,24 @@ function newFetch(agents: { readonly http: HttpAgent; readonly https: HttpAgent 
       ? undefined
       : new Uint8Array(await new Response(init.body).arrayBuffer());
     if (body !== undefined) headers["content-length"] = String(body.length);
-    const isSecure = url.protocol === "https:";
-    const options: RequestOptions = { method, headers, agent: isSecure ? agents.https : agents.http };
+    const open = opener(url, { method, headers }, connections);
     for (;;) {
       signal?.throwIfAborted();
-      const request = (isSecure ? httpsRequest : httpRequest)(url, options);
-      const message = await exchange(request, body, signal);
+      const message = await exchange(open(), body, signal);
       if (message !== STALE) return toResponse(message, method, signal);
     }
   };
+}
+
+/** What makes the same request with each call. */
+function opener(url: URL, given: RequestOptions, { http, https, proxy }: Connections): () => ClientRequest {
+  if (url.protocol === "https:") return () => httpsRequest(url, { ...given, agent: https });
+  if (proxy === undefined) return () => httpRequest(url, { ...given, agent: http });
+  const headers = { ...given.headers, host: url.host, ...proxyHeaders(proxy) };
+  const options = { ...given, headers, path: url.href };
+  return proxy.origin.startsWith("https:")
+    ? () => httpsRequest(proxy.origin, options)
+    : () => httpRequest(proxy.origin, { ...options, agent: http });
 }
 
 const STALE = Symbol("stale");

@@ -1,7 +1,18 @@
 /** A `fetch` with its own TLS settings. */
 
 import type { FetchFunction } from "../client/rest_config.ts";
+import { environmentIsInTheWay, explainingProxy, parseProxy, proxyFault } from "./proxy.ts";
 import type { TlsOptions } from "./rest_config.ts";
+
+/** Options of {@linkcode createTlsFetch}. */
+export interface TlsFetchOptions extends TlsOptions {
+  /**
+   * The URL of the proxy to connect through: `http://` or `https://`, with `USER:PASSWORD@` if it asks for
+   * them. `false` connects without one. By default the runtime decides: Deno and Bun read the proxy variables,
+   * Node does not.
+   */
+  readonly proxy?: string | false;
+}
 
 interface DenoLike {
   createHttpClient(options: Record<string, unknown>): { close(): void };
@@ -14,7 +25,7 @@ interface DenoLike {
  * It calls the native `fetch` of Deno and Bun where that supports the settings, and Node's `https` otherwise.
  *
  * @throws {TypeError} A certificate is given without its key, or a key without its certificate, or
- * `insecureSkipVerify` together with `ca`.
+ * `insecureSkipVerify` together with `ca`, or a proxy that is not supported.
  *
  * @example
  * ```ts
@@ -27,8 +38,8 @@ interface DenoLike {
  * }
  * ```
  */
-export function createTlsFetch(options: TlsOptions = {}): FetchFunction {
-  const { ca, cert, key, serverName, insecureSkipVerify = false } = options;
+export function createTlsFetch(options: TlsFetchOptions = {}): FetchFunction {
+  const { ca, cert, key, insecureSkipVerify = false, proxy } = options;
   if ((cert === undefined) !== (key === undefined)) {
     throw new TypeError(
       "Cannot make a fetch: a client certificate needs its key, and a key its certificate (cert and key)",
@@ -42,17 +53,31 @@ export function createTlsFetch(options: TlsOptions = {}): FetchFunction {
       "Cannot make a fetch: the certificate authorities (ca) are ignored with insecureSkipVerify; remove one of them",
     );
   }
+  if (!proxy) return directFetch(options);
+  const fault = proxyFault(proxy);
+  if (fault !== undefined) throw new TypeError(`Cannot make a fetch: the proxy cannot be used: ${fault}`);
+  return explainingProxy(directFetch(options), parseProxy(proxy));
+}
+
+/** Makes it of what the runtime has. */
+function directFetch(options: TlsFetchOptions): FetchFunction {
+  const { ca, cert, key, serverName, insecureSkipVerify, proxy } = options;
   const { Deno: deno, Bun: bun } = globalThis as { Deno?: DenoLike; Bun?: unknown };
-  if (deno !== undefined && serverName === undefined && !insecureSkipVerify) {
+  const isNative = proxy === undefined || !environmentIsInTheWay(proxy);
+  const { origin, user } = proxy ? parseProxy(proxy) : {};
+  // Deno shows the proxy's user and password to the server, too.
+  const isForDeno = serverName === undefined && !insecureSkipVerify && user === undefined;
+  if (deno !== undefined && isForDeno && isNative) {
     // With HTTP/2, all watches would share one connection and end with it.
     const client = deno.createHttpClient({
       http2: false,
       ...(ca !== undefined && { caCerts: [ca] }),
       ...(cert !== undefined && key !== undefined && { cert, key }),
+      ...(origin !== undefined && { proxy: { url: origin } }),
     });
     return (url, init) => fetch(url, { ...init, client } as RequestInit);
   }
-  if (bun !== undefined) {
+  if (bun !== undefined && isNative) {
     const tls = {
       ...(ca !== undefined && { ca }),
       ...(cert !== undefined && { cert }),
@@ -60,7 +85,8 @@ export function createTlsFetch(options: TlsOptions = {}): FetchFunction {
       ...(serverName !== undefined && { serverName }),
       ...(insecureSkipVerify && { rejectUnauthorized: false }),
     };
-    return (url, init) => fetch(url, { ...init, tls, timeout: false } as RequestInit);
+    const settings = { tls, timeout: false, ...(proxy && { proxy }) };
+    return (url, init) => fetch(url, { ...init, ...settings } as RequestInit);
   }
   return lateNodeFetch((module) => module.newNodeFetch(options));
 }

@@ -1,0 +1,74 @@
+/** A small proxy: tunnels for CONNECT, and requests passed on. */
+
+import { createServer, type IncomingMessage, request } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+
+/** What it does with a request to it. */
+export interface ConnectProxyOptions {
+  /** `NAME:PASSWORD` that it asks for. */
+  readonly user?: string;
+  /** Answers each CONNECT with this status. */
+  readonly status?: number;
+}
+
+/** A proxy that listens. */
+export interface ConnectProxy extends Disposable {
+  readonly url: string;
+  /** Each request, such as `CONNECT 127.0.0.1:443`. */
+  readonly requests: readonly string[];
+  /** The URL with `NAME:PASSWORD`. */
+  urlOf(user: string): string;
+  /** How many connections are open. */
+  connections(): number;
+}
+
+/** Listens until the end of the block. */
+export async function startConnectProxy({ user, status }: ConnectProxyOptions = {}): Promise<ConnectProxy> {
+  const requests: string[] = [];
+  const sockets = new Set<Socket>();
+  const refusal = (asked: IncomingMessage) => {
+    requests.push(`${asked.method} ${asked.url}`);
+    const wanted = user === undefined ? undefined : `Basic ${btoa(user)}`;
+    return asked.headers["proxy-authorization"] === wanted ? status : 407;
+  };
+  const server = createServer((asked, answer) => {
+    const refused = refusal(asked);
+    if (refused !== undefined) return void answer.writeHead(refused).end();
+    const { method, headers, url } = asked;
+    asked.pipe(request(url!, { method, headers }, (passed) => {
+      answer.writeHead(passed.statusCode ?? 0, passed.headers);
+      passed.pipe(answer);
+    }));
+  });
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => sockets.delete(socket));
+  });
+  server.on("connect", (asked: IncomingMessage, client: Socket) => {
+    const refused = refusal(asked);
+    if (refused !== undefined) {
+      client.end(`HTTP/1.1 ${refused} No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+      return;
+    }
+    const { hostname, port } = new URL(`http://${asked.url}`);
+    const upstream = connect(Number(port), hostname, () => {
+      client.write("HTTP/1.1 200 OK\r\n\r\n");
+      client.pipe(upstream).pipe(client);
+    });
+    upstream.on("error", () => client.destroy());
+    client.on("close", () => upstream.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const port = (server.address() as AddressInfo).port;
+  return {
+    requests,
+    url: `http://127.0.0.1:${port}`,
+    urlOf: (name) => `http://${name}@127.0.0.1:${port}`,
+    connections: () => sockets.size,
+    [Symbol.dispose]: () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
