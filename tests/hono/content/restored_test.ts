@@ -36,7 +36,8 @@ class Restarts {
       ...options,
     });
     const running = informer.start();
-    for (let i = 0; i < 5; i++) await clock.advance(0);
+    const isAsking = () => /^(resuming|listing|streaming)$/.test(informer.status().phase);
+    for (let i = 0; i < 5 || (i < 100 && isAsking()); i++) await clock.advance(0);
     return { informer, api, stop: () => running.stop() };
   }
 
