@@ -47,6 +47,7 @@ describe("checkLayers", () => {
         "src/store/store.ts": 'export { zero } from "../util/clock.ts";\nimport "../meta/object.ts";\n',
         "src/schema/schema.ts": 'import * as z from "zod/mini";\nexport const text = z.string;\n',
         "src/node/files.ts": 'import "node:fs";\nimport "../client/client.ts";\n',
+        "src/compat/fluent/watch.ts": 'import "../../client/client.ts";\n',
         "mod.ts":
           '/** Doc. */\nexport * from "./src/store/store.ts";\nexport { client } from "./src/client/client.ts";\n',
       }),
@@ -84,6 +85,18 @@ describe("checkLayers", () => {
       "src/workqueue/bad.ts",
       'export type A = import("../meta/object.ts").At;\n',
       /^src\/workqueue\/bad\.ts:1 layer workqueue\/ may not import meta\//,
+    ],
+    [
+      "what a room within a room may import, in the room around it",
+      "src/compat/bad.ts",
+      'export * from "../client/client.ts";\n',
+      /^src\/compat\/bad\.ts:1 layer compat\/ may not import client\//,
+    ],
+    [
+      "what a room within a room may not import",
+      "src/compat/fluent/bad.ts",
+      'export * from "../../hono/send/list.ts";\n',
+      /^src\/compat\/fluent\/bad\.ts:1 layer compat\/fluent\/ may not import hono\//,
     ],
     [
       "a package in a core room",
