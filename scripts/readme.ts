@@ -1,0 +1,77 @@
+/**
+ * `deno task readme`: makes README's figures from benchmarks/RESULTS.md, and with `--picture` its picture of the page: by
+ * Chromium, from the embedded cluster. `--help` says more.
+ *
+ * @module
+ */
+
+import { join } from "node:path";
+import { ROOT } from "./lib/gate.ts";
+import { withFigures } from "./lib/readme_figures.ts";
+import { taskOptions, usage } from "./lib/task_usage.ts";
+
+const USAGE = usage({
+  task: "readme",
+  does: "Writes the figures of benchmarks/RESULTS.md into README.md.",
+  options: {
+    "--picture": 'also make docs/pictures/page.png (needs Chromium: CHROMIUM, or "chromium" of the PATH)',
+  },
+});
+
+const PORT = 18_787;
+// The page has changes to show then.
+const CHANGES_MS = 20_000;
+
+async function main(): Promise<void> {
+  const { picture } = taskOptions(USAGE, { picture: { type: "boolean" } });
+  const path = join(ROOT, "README.md");
+  const results = await Deno.readTextFile(join(ROOT, "benchmarks/RESULTS.md"));
+  await Deno.writeTextFile(path, withFigures(await Deno.readTextFile(path), results));
+  if (picture) await takePicture(join(ROOT, "docs/pictures/page.png"));
+}
+
+/** Photographs the page of the embedded cluster, once it runs for a while. */
+async function takePicture(path: string): Promise<void> {
+  const command = { cwd: ROOT, stdout: "null", stderr: "null" } as const;
+  const serve = new Deno.Command(Deno.execPath(), {
+    ...command,
+    args: ["run", "-A", "src/cli/main.ts", "serve", "--port", String(PORT)],
+  }).spawn();
+  try {
+    const url = `http://127.0.0.1:${PORT}/`;
+    for (let tries = 0; !await isReady(`${url}readyz`); tries++) {
+      if (tries === 120) throw new Error(`Cannot make a picture: ${url} is not ready after a minute`);
+      await pause(500);
+    }
+    await pause(CHANGES_MS);
+    const chromium = Deno.env.get("CHROMIUM") || "chromium";
+    const { success } = await new Deno.Command(chromium, {
+      ...command,
+      args: [
+        ...["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1280,860"],
+        // The page has an event stream, which never ends.
+        ...["--timeout=15000", `--screenshot=${path}`, url],
+      ],
+    }).output();
+    if (!success) throw new Error(`Cannot make a picture: ${chromium} failed; name another one by CHROMIUM`);
+  } finally {
+    serve.kill("SIGTERM");
+    await serve.status;
+  }
+}
+
+async function isReady(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(url);
+    await response.body?.cancel();
+    return response.ok;
+  } catch {
+    return false;
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+if (import.meta.main) await main();
