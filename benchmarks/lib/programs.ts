@@ -20,6 +20,9 @@ export interface Programs extends AsyncDisposable {
   readonly kubeRs?: string;
 }
 
+// With empty caches, on a machine that has more to do.
+const BUILD_TIMEOUT_MS = 60 * 60_000;
+
 /** The programs of others. */
 export const PEERS_DIR: string = join(ROOT, "benchmarks", "peers");
 
@@ -154,7 +157,10 @@ export function buildRust(
   log: (line: string) => void,
 ): Promise<string | undefined> {
   return buildOnce({ name, folder, files: ["Cargo.toml", "src/main.rs"] }, log, async (dir, output) => {
-    const result = await run("cargo", ["build", "--profile", profile, "--quiet"], { cwd: dir });
+    const result = await run("cargo", ["build", "--profile", profile, "--quiet"], {
+      cwd: dir,
+      timeoutMs: BUILD_TIMEOUT_MS,
+    });
     if (result.code === 0) {
       const target = join(dir, "target");
       await Deno.copyFile(join(target, profile === "dev" ? "debug" : profile, binary), output);

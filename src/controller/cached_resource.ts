@@ -9,6 +9,7 @@ import type { IndexFunc } from "../store/index_func.ts";
 import { ownerIndex } from "../store/index_func.ts";
 import { linkedAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
+import { catchUp } from "./catch_up.ts";
 import { deferred } from "../util/deferred.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
@@ -96,6 +97,20 @@ export class CachedResource {
   async presentVersion(signal: AbortSignal): Promise<string> {
     const { metadata } = await this.client.metadata().list({ limit: 1 }, { signal });
     return metadata.resourceVersion ?? "";
+  }
+
+  /**
+   * Waits until the cache has all that was written before a moment, by the monotonic clock.
+   *
+   * @throws What a request fails with; the signal's reason.
+   */
+  async caughtUp(sinceMs: number, signal: AbortSignal): Promise<void> {
+    const consistentMs = this.informer.consistentMs();
+    if (consistentMs !== undefined && consistentMs >= sinceMs) return;
+    const version = await this.presentVersion(signal);
+    if (!this.#hasReached(version)) {
+      await catchUp({ informer: this.informer, client: this.client, clock: this.#clock }, version, signal);
+    }
   }
 
   /** Whether the cache has what was written. */

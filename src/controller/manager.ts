@@ -9,7 +9,7 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { formatResource } from "../meta/resource.ts";
 import { abortable, linkedAbort, onAbort, sleep, sleepUnlessAborted } from "../util/abort.ts";
 import type { Random } from "../util/backoff.ts";
-import { type Clock, realClock } from "../util/clock.ts";
+import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
@@ -284,6 +284,7 @@ export class Manager implements AsyncDisposable {
   }
 
   async #run(stop: AbortSignal): Promise<void> {
+    let sinceMs = monotonicNow(this.#clock);
     const informers = new AbortController();
     const running: Running[] = [...this.#resources.values()].map(({ informer }) =>
       informer.start(informers.signal)
@@ -292,8 +293,11 @@ export class Manager implements AsyncDisposable {
     try {
       // A standby has its caches before it leads.
       await this.#synced(stop);
-      leadership = await this.#elector?.acquire(stop);
-      await this.#reconcile(stop, leadership);
+      if (this.#elector !== undefined) {
+        leadership = await this.#elector.acquire(stop);
+        sinceMs = monotonicNow(this.#clock);
+      }
+      await this.#reconcile(stop, leadership, sinceMs);
     } catch (error) {
       if (!stop.aborted) throw error;
     } finally {
@@ -308,7 +312,12 @@ export class Manager implements AsyncDisposable {
     signal.throwIfAborted();
   }
 
-  async #reconcile(stop: AbortSignal, leadership: Leadership | undefined): Promise<void> {
+  /** @param sinceMs What was written before must be in the caches. */
+  async #reconcile(
+    stop: AbortSignal,
+    leadership: Leadership | undefined,
+    sinceMs: number,
+  ): Promise<void> {
     const abandon = linkedAbort(leadership?.signal);
     const begin = linkedAbort(stop);
     const unlink = onAbort(abandon.signal, () => begin.abort(abandon.signal.reason));
@@ -316,7 +325,7 @@ export class Manager implements AsyncDisposable {
     const { drainMs = 10_000, metrics } = this.#options;
     const lease = this.#options.leader?.lease;
     try {
-      await this.#caughtUp(begin.signal);
+      await this.#caughtUp(sinceMs, begin.signal);
       const recorder = this.#recorder = new EventRecorder({
         instance: this.#identity,
         clock: this.#clock,
@@ -357,15 +366,14 @@ export class Manager implements AsyncDisposable {
   }
 
   /**
-   * Waits until every cache has all that was written before this process began to lead: by the leader before it, or
-   * before a list that a server answered from an old state.
+   * Waits until every cache has all that was written before this process began to lead, or to run if nothing is elected:
+   * by the leader before it, or before a list that a server answered from an old state.
    */
-  async #caughtUp(signal: AbortSignal): Promise<void> {
+  async #caughtUp(sinceMs: number, signal: AbortSignal): Promise<void> {
     await Promise.all([...this.#resources.values()].map(async (resource) => {
       for (let tries = 0;; tries++) {
         try {
-          const version = await resource.presentVersion(signal);
-          return await abortable(resource.informer.waitForVersion(version, { signal }), signal);
+          return await abortable(resource.caughtUp(sinceMs, signal), signal);
         } catch (error) {
           signal.throwIfAborted();
           if (tries === 0) {

@@ -229,6 +229,11 @@ export class Controller<T> {
     return this.#reflector.lagMs();
   }
 
+  /** As {@linkcode ListWatchLoop.consistentMs}. */
+  consistentMs(): number | undefined {
+    return this.#reflector.consistentMs();
+  }
+
   /** As `Reflector.onStatus`. */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
     return this.#reflector.onStatus(listener);

@@ -445,6 +445,16 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     return this.#controller?.lagMs();
   }
 
+  /**
+   * When the last list was requested that had everything written before the request, by the monotonic clock; `undefined`
+   * if there was none.
+   *
+   * @internal
+   */
+  consistentMs(): number | undefined {
+    return this.#controller?.consistentMs();
+  }
+
   /** Whether it has run and stopped. */
   isStopped(): boolean {
     return this.#waits.stopped.isOpen;

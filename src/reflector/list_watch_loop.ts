@@ -66,6 +66,7 @@ export class ListWatchLoop<T> {
   /** The watch that is read at present. */
   #followed: OpenWatch<T> | undefined;
   #running = false;
+  #consistentMs: number | undefined;
 
   constructor(
     source: ListerWatcher<T>,
@@ -126,6 +127,14 @@ export class ListWatchLoop<T> {
   lagMs(): number | undefined {
     const { contact } = this.#state.position;
     return contact && ageMs(contact, this.#clock);
+  }
+
+  /**
+   * When the last list was requested that had everything which was written before the request, by the monotonic clock;
+   * `undefined` if there was none: a list may be answered from an older state.
+   */
+  consistentMs(): number | undefined {
+    return this.#consistentMs;
   }
 
   failure(): FailedTry | undefined {
@@ -293,6 +302,7 @@ export class ListWatchLoop<T> {
   async #stream(signal: AbortSignal, step: Step): Promise<Step> {
     this.#enter("streaming", { items: 0 });
     const { isResourceVersionUnavailable, position } = this.#state;
+    const from = isResourceVersionUnavailable ? "" : position.resourceVersion;
     const startMs = monotonicNow(this.#clock);
     let watch: OpenWatch<T> | undefined;
     let isProgressing = false;
@@ -301,7 +311,7 @@ export class ListWatchLoop<T> {
     const stored = this.#metrics?.listBegins();
     try {
       watch = await this.#openWatch({
-        resourceVersion: isResourceVersionUnavailable ? "" : position.resourceVersion,
+        resourceVersion: from,
         allowWatchBookmarks: true,
         sendInitialEvents: true,
         resourceVersionMatch: "NotOlderThan",
@@ -324,6 +334,7 @@ export class ListWatchLoop<T> {
       this.#replace(items, quarantined, resourceVersion);
       stored?.(items.length);
       const { received } = watch;
+      this.#wasConsistent(from, startMs, received);
       this.#streamed = watch;
       watch = undefined;
       return this.#next({ of: "stream", resourceVersion, received });
@@ -339,6 +350,7 @@ export class ListWatchLoop<T> {
     const again = step.again !== undefined;
     const options = again ? { resourceVersion: "", limit: attempt.limit } : attempt;
     this.#enter("listing", { items: 0 });
+    let startMs = monotonicNow(this.#clock);
     let received: Moment | undefined;
     let last = momentOf(this.#clock);
     let isLate = false;
@@ -368,12 +380,14 @@ export class ListWatchLoop<T> {
       };
       let list = await listAllPages(pages, options, pager);
       if (!this.#acceptsIntake(list.metadata.resourceVersion)) {
+        startMs = monotonicNow(this.#clock);
         list = await listAllPages(pages, options, pager);
       }
       const { items, quarantined, paginated, metadata: { resourceVersion = "" } } = list;
       for (const one of quarantined) this.#settings.quarantine.add(one);
       this.#replace(items, quarantined, resourceVersion);
       stored?.(items.length);
+      this.#wasConsistent(options.resourceVersion, startMs, received);
       return this.#next({ of: "list", resourceVersion, received, paginated, attempt });
     } catch (error) {
       return signal.aborted ? step : this.#next({ of: "list", error, attempt, again });
@@ -387,6 +401,15 @@ export class ListWatchLoop<T> {
   #acceptsIntake(resourceVersion = ""): boolean {
     const hasAdvanced = isOlder(this.#state.position.resourceVersion, resourceVersion);
     return this.#wiring.acceptIntake?.({ hasAdvanced }) ?? true;
+  }
+
+  /**
+   * Notes that a list was written which was requested from this version then. Without a version the server reads its
+   * storage, or a cache that has caught up with it; what a cache between answers may be older, and says so.
+   */
+  #wasConsistent(resourceVersion: string, requestedMs: number, received: Moment | undefined): void {
+    const isOld = received !== undefined && received.monotonicMs < requestedMs;
+    if (resourceVersion === "" && !isOld) this.#consistentMs = requestedMs;
   }
 
   /** Writes a whole list. */

@@ -1,0 +1,125 @@
+import type { Cluster, KubernetesObject } from "@listwatch/cache";
+import type { FetchFunction } from "@listwatch/cache/client";
+import type { ControllerDefinition } from "@listwatch/cache/controller";
+import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type Rig, startRig, widget, WIDGET_RESOURCE, widgetController, WIDGETS } from "./rig.ts";
+
+const SERVICES = "v1/services";
+
+interface Shared {
+  readonly clock: FakeClock;
+  readonly server: InMemoryApiServer;
+}
+
+function newServer(options: { readonly initialEvents?: "serve" | "refuse" } = {}): Shared {
+  const clock = new FakeClock(Date.UTC(2026, 0, 1));
+  return { clock, server: new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE], ...options }) };
+}
+
+/** What was read, as `watch widgets`. */
+function reads({ requests }: InMemoryApiServer): string[] {
+  return requests.filter(({ method }) => method === "GET").map(({ path, isWatch }) =>
+    `${isWatch ? "watch" : "get"} ${path.split("/").at(-1)}`
+  ).sort();
+}
+
+/** Writes to a resource that no controller reads, as the nodes of a cluster do all the time. */
+function beBusy({ server, clock }: Shared): () => void {
+  server.create(SERVICES, { metadata: { namespace: "shop", name: "busy" } });
+  let number = 0;
+  let isOver = false;
+  const next = () => {
+    if (isOver) return;
+    server.patch(SERVICES, "shop/busy", { metadata: { labels: { number: `${number++}` } } });
+    clock.setTimeout(next, 20);
+  };
+  next();
+  return () => isOver = true;
+}
+
+describe("Manager.run: the start", () => {
+  it("takes two watches and one request for the scope when all is as it should be", async () => {
+    const shared = newServer();
+    const { server } = shared;
+    for (let i = 0; i < 20; i++) server.create(WIDGETS, widget(`w${i}`, "red"));
+    {
+      await using first = startRig(widgetController, {}, shared);
+      await first.until(() =>
+        server.list("v1/configmaps").items.length === 20 && first.manager.pending === 0
+      );
+    }
+    server.clearRequests();
+    await using rig = startRig(widgetController, {}, shared);
+    await rig.until(() => rig.manager.status().isLeading);
+    await rig.until(() => rig.manager.pending === 0);
+    assert.deepEqual(reads(server), ["get v1", "watch configmaps", "watch widgets"]);
+    assert.deepEqual(rig.writes(), []);
+  });
+
+  const cases: [title: string, initialEvents: "serve" | "refuse", widgets: number][] = [
+    ["of a server that streams lists", "serve", 3],
+    ["of a server that does not", "refuse", 3],
+    ["of a server that does not, with many objects", "refuse", 600],
+  ];
+  for (const [title, initialEvents, widgets] of cases) {
+    it(`does not wait for a bookmark while other resources are written, ${title}`, async () => {
+      const shared = newServer({ initialEvents });
+      const { server } = shared;
+      for (let i = 0; i < widgets; i++) server.create(WIDGETS, widget(`w${i}`, "red"));
+      server.create(SERVICES, { metadata: { namespace: "shop", name: "busy" } });
+      let number = 0;
+      const fetch: FetchFunction = (url, init) => {
+        server.patch(SERVICES, "shop/busy", { metadata: { labels: { number: `${number++}` } } });
+        return server.fetch(url, init);
+      };
+      await using rig = startRig(widgetController, {}, { ...shared, fetch: () => fetch });
+      await rig.until(() => rig.manager.status().isLeading, 5_000);
+    });
+  }
+
+  /** Two copies, of which the second one is to lead while the cluster is busy; returns after how many ms. */
+  async function takeOver(
+    shared: Shared,
+    define: (cluster: Cluster) => ControllerDefinition,
+  ): Promise<number> {
+    const { clock, server } = shared;
+    const start = (identity: string): Rig =>
+      startRig(define, { leader: { lease: "widgets", identity } }, shared);
+    await using first = start("first");
+    await first.until(() => first.manager.status().isLeading);
+    await using second = start("second");
+    await second.until(() => second.manager.status().hasSynced);
+    await first.until(() => first.manager.pending === 0);
+    await clock.advance(1_000);
+    const endBusy = beBusy(shared);
+    await clock.advance(3_000);
+    const stopped = first.manager.stop();
+    await clock.advance(0);
+    await first.until(() => first.manager.status().leader !== "first" || !first.manager.status().isLeading);
+    const fromMs = clock.now();
+    await second.until(() => second.manager.status().isLeading, 90_000);
+    const tookMs = clock.now() - fromMs;
+    await stopped;
+    endBusy();
+    // What is written from now on is seen.
+    server.create(WIDGETS, widget("last", "blue"));
+    await second.until(() => server.get<KubernetesObject>("v1/configmaps", "shop/widget-last") !== undefined);
+    return tookMs;
+  }
+
+  it("takes over within a second although other resources are written", async () => {
+    const shared = newServer();
+    for (let i = 0; i < 20; i++) shared.server.create(WIDGETS, widget(`w${i}`, "red"));
+    const tookMs = await takeOver(shared, widgetController);
+    assert.ok(tookMs <= 1_100, `${tookMs} ms`);
+  });
+
+  it("takes over within seconds with more objects than are compared", async () => {
+    const shared = newServer();
+    for (let i = 0; i < 600; i++) shared.server.create(WIDGETS, widget(`w${i}`, "red"));
+    const tookMs = await takeOver(shared, widgetController);
+    assert.ok(tookMs <= 4_000, `${tookMs} ms`);
+  });
+});
