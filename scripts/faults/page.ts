@@ -12,23 +12,27 @@ import type { Outcome } from "./world.ts";
 /** Where it is. */
 export const PAGE: string = join(ROOT, "docs", "faults.md");
 
-const HEADER = ["client", "missed", "never were", "notice", "recover", "requests", "memory"];
+const HEADER = ["client", "missed", "never were", "notice", "recover", "slowest", "requests", "memory"];
 
 /** What happened in one fault. */
 export function faultSection(fault: Fault, outcomes: readonly Outcome[]): string {
-  const rows = outcomes.map((outcome) => [
-    outcome.client,
-    ...outcome.ended === undefined
-      ? [
-        String(outcome.missed),
-        String(outcome.impossible),
-        seconds(outcome.noticeMs),
-        recovery(fault, outcome),
-      ]
-      : ["ended", "", "", ""],
-    fault.isUnseen && outcome.requests === 0 ? "-" : String(outcome.requests),
-    outcome.memoryBytes === undefined ? "-" : `${Math.round(outcome.memoryBytes / 2 ** 20)} MiB`,
-  ]);
+  const rows = outcomes.map((outcome) => {
+    const { client, ended, missed, impossible, noticeMs, slowestMs, requests, memoryBytes } = outcome;
+    const figures = ended !== undefined ? ["ended", "", "", "", ""] : [
+      String(missed),
+      String(impossible),
+      seconds(noticeMs),
+      recovery(fault, outcome),
+      seconds(slowestMs),
+    ];
+    const sent = fault.isUnseen && requests === 0 ? "-" : String(requests);
+    return [
+      client,
+      ...figures,
+      sent,
+      memoryBytes === undefined ? "-" : `${Math.round(memoryBytes / 2 ** 20)} MiB`,
+    ];
+  });
   return `### ${fault.title} (\`${fault.name}\`)\n\n${fault.about}\n\n${markdownTable(HEADER, rows)}`;
 }
 
@@ -56,7 +60,8 @@ export function summary(results: readonly FaultResult[]): string {
       const { ended, missed, impossible } = outcome;
       if (ended !== undefined) return "ended";
       const wrong = [missed > 0 && `${missed} missed`, impossible > 0 && `${impossible} never were`];
-      return [recovery(fault, outcome), ...wrong.filter((text) => text !== false)].join(", ");
+      const slowest = outcome.slowestMs === undefined ? "" : ` (${seconds(outcome.slowestMs)})`;
+      return [recovery(fault, outcome) + slowest, ...wrong.filter((text) => text !== false)].join(", ");
     }),
   ]);
   return markdownTable(header, rows);
@@ -67,14 +72,14 @@ export function page(circumstances: string, results: readonly FaultResult[]): st
   const sections = results.map(({ fault, outcomes }) => faultSection(fault, outcomes));
   return [
     HEAD + circumstances.trim(),
-    `## Time to recover\n\n${summary(results)}`,
+    `## Time to recover\n\nThe median, and the longest.\n\n${summary(results)}`,
     `## The faults\n\n${sections.join("\n\n")}\n`,
   ].join("\n\n");
 }
 
 const HEAD = `# What informers lose when the network or the API server fails
 
-Written by \`deno task faults --all --update\` from one run; a smaller one is
+Written by \`deno task faults --all --rounds 3 --update\`, which takes 25 minutes; a smaller run is
 \`deno task faults --only cut,listwatch-deno\`, and \`--help\` lists what can be chosen.
 
 Each client is a program of a few lines with the default options of its library, that watches ConfigMaps of all
@@ -92,12 +97,13 @@ server.
 | never were | notifications of a state that the object never had, of an older state after a newer one, or of the delete of an object that existed |
 | notice | from the beginning of the fault to the first request that follows |
 | recover | from the end of the fault until the copy equals the API server; with a fault of a moment, from that moment |
+| slowest | the longest recovery of all rounds; the other times and the requests are medians, the other figures the worst |
 | requests | that the client sent from the beginning of the fault until it had recovered |
 | memory | the most resident memory of the process until the end |
 
 Times are exact to a tenth of a second. They depend on delays that clients choose at random, and on where in its series of
-delays a client is when the fault ends: one run shows the order of magnitude. A dash: it did not happen, or cannot
-be seen; where nothing listens, no attempt can be counted.
+delays a client is when the fault ends. A dash: it did not happen, or cannot be seen; where nothing listens, no attempt
+can be counted.
 
 The clients:
 

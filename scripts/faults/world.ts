@@ -34,6 +34,8 @@ export interface Outcome {
   readonly noticeMs: number | undefined;
   /** From the end of the fault to the copy that equals the server; `undefined` if that took too long. */
   readonly recoverMs: number | undefined;
+  /** The longest of several rounds. */
+  readonly slowestMs?: number;
   /** Between the beginning of the fault and the recovery. */
   readonly requests: number;
   /** The most resident memory; `undefined` where the system does not say. */
@@ -107,6 +109,40 @@ function notStarted({ name }: Client, error: unknown): Outcome {
     memoryBytes: undefined,
     ended: error instanceof Error ? error.message : String(error),
   };
+}
+
+/**
+ * The outcomes of several rounds as one for each client: medians of times and requests, the worst of the rest. Without a
+ * recovery in one round there is none.
+ */
+export function merged(rounds: readonly (readonly Outcome[])[]): Outcome[] {
+  if (rounds.length === 1) return [...rounds[0]];
+  return rounds[0].map((first, c) => {
+    const all = rounds.map((round) => round[c]);
+    const recoveries = known(all.map(({ recoverMs }) => recoverMs));
+    const ended = all.find((outcome) => outcome.ended !== undefined)?.ended;
+    return {
+      ...first,
+      missed: Math.max(...all.map(({ missed }) => missed)),
+      impossible: Math.max(...all.map(({ impossible }) => impossible)),
+      noticeMs: median(known(all.map(({ noticeMs }) => noticeMs))),
+      ...recoveries.length === all.length
+        ? { recoverMs: median(recoveries), slowestMs: Math.max(...recoveries) }
+        : { recoverMs: undefined },
+      requests: median(all.map(({ requests }) => requests))!,
+      memoryBytes: known(all.map(({ memoryBytes }) => memoryBytes)).sort((a, b) => b - a)[0],
+      ...(ended !== undefined && { ended }),
+    };
+  });
+}
+
+function known(values: readonly (number | undefined)[]): number[] {
+  return values.filter((value) => value !== undefined);
+}
+
+/** The middle one, or the lower of the two in the middle. */
+function median(values: readonly number[]): number | undefined {
+  return values.toSorted((a, b) => a - b)[Math.ceil(values.length / 2) - 1];
 }
 
 /** What a client answers to each line. */

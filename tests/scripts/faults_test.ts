@@ -5,7 +5,7 @@ import { InMemoryApiServer, seededRandom } from "@listwatch/cache/testing";
 import { NAMESPACE, type Seen, type ValueObject, Writer } from "../../scripts/faults/history.ts";
 import { faultSection, summary } from "../../scripts/faults/page.ts";
 import { FAULTS } from "../../scripts/faults/faults.ts";
-import type { Outcome } from "../../scripts/faults/world.ts";
+import { merged, type Outcome } from "../../scripts/faults/world.ts";
 import { run, runDeno } from "../../scripts/lib/process.ts";
 
 describe("deno task faults", () => {
@@ -17,7 +17,7 @@ describe("deno task faults", () => {
     assert.match(stdout, /^### connection cut in mid-event \(`cut`\)$/m);
     const row = stdout.split("\n").find((line) => line.includes("@listwatch/cache, Deno"));
     assert.ok(row, output);
-    const [, , missed, impossible, notice, recover, requests] = row.split("|").map((cell) => cell.trim());
+    const [, , missed, impossible, notice, recover, , requests] = row.split("|").map((cell) => cell.trim());
     assert.deepEqual([missed, impossible], ["0", "0"]);
     for (const time of [notice, recover]) assert.match(time, /^\d+\.\d s$/);
     assert.ok(Number(requests) >= 1, requests);
@@ -91,18 +91,36 @@ describe("Writer.countImpossible", () => {
   });
 });
 
+const outcome: Outcome = {
+  client: "one",
+  version: "1",
+  missed: 0,
+  impossible: 0,
+  noticeMs: 40,
+  recoverMs: 1_250,
+  requests: 3,
+  memoryBytes: 20 * 2 ** 20,
+};
+
+describe("merged", () => {
+  it("is the median of times and requests, the slowest, and the worst of the rest", () => {
+    const rounds = [
+      [outcome],
+      [{ ...outcome, recoverMs: 9_000, requests: 1, impossible: 2 }],
+      [{ ...outcome, recoverMs: 2_000, requests: 8, missed: 1, memoryBytes: 1 }],
+    ];
+    const expected = { ...outcome, recoverMs: 2_000, slowestMs: 9_000, missed: 1, impossible: 2 };
+    assert.deepEqual(merged(rounds), [expected]);
+  });
+
+  it("has no recovery if one round has none, and has ended if one has", () => {
+    const rounds = [[outcome], [{ ...outcome, recoverMs: undefined, ended: "it crashed" }]];
+    assert.deepEqual(merged(rounds), [{ ...outcome, recoverMs: undefined, ended: "it crashed" }]);
+  });
+});
+
 describe("faultSection", () => {
   const fault = FAULTS[0];
-  const outcome: Outcome = {
-    client: "one",
-    version: "1",
-    missed: 0,
-    impossible: 0,
-    noticeMs: 40,
-    recoverMs: 1_250,
-    requests: 3,
-    memoryBytes: 20 * 2 ** 20,
-  };
 
   it("says when a client did not recover, or only by later changes, and when it ended", () => {
     const { recoverMs: _, ...never } = outcome;
@@ -116,10 +134,10 @@ describe("faultSection", () => {
       line.split("|").slice(1, -1).map((cell) => cell.trim())
     );
     assert.deepEqual(cells, [
-      ["one", "0", "0", "0.0 s", "1.3 s", "3", "20 MiB"],
-      ["two", "4", "0", "0.0 s", "not after 90 s", "3", "20 MiB"],
-      ["three", "0", "1", "0.0 s", "only after 90 s", "3", "20 MiB"],
-      ["four", "ended", "", "", "", "3", "20 MiB"],
+      ["one", "0", "0", "0.0 s", "1.3 s", "-", "3", "20 MiB"],
+      ["two", "4", "0", "0.0 s", "not after 90 s", "-", "3", "20 MiB"],
+      ["three", "0", "1", "0.0 s", "only after 90 s", "-", "3", "20 MiB"],
+      ["four", "ended", "", "", "", "", "3", "20 MiB"],
     ]);
     const row = summary([{ fault, outcomes }]).split("\n").at(-1)!.split("|").map((cell) => cell.trim());
     assert.deepEqual(row.slice(2, -1), [
