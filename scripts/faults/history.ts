@@ -50,9 +50,9 @@ export class Writer {
     return new Map([...this.#present].map(([key, { resourceVersion }]) => [key, resourceVersion]));
   }
 
-  /** The version of the last write that created or changed an object. */
-  get lastVersion(): number {
-    return Math.max(0, ...[...this.#present.values()].map(({ resourceVersion }) => Number(resourceVersion)));
+  /** The server's version: that of the last write, which may have been a delete. */
+  async version(): Promise<number> {
+    return Number((await this.#client.list()).metadata.resourceVersion);
   }
 
   /** Removes what an earlier writer left, and creates every other object. */

@@ -85,7 +85,7 @@ Written by \`deno task faults --all --rounds 3 --update\`, which takes 25 minute
 Each client is a program of a few lines with the default options of its library, that watches ConfigMaps of all
 namespaces. All of them run at the same time, each over TLS behind its own proxy, in front of the same API server: the one
 in memory of \`@listwatch/cache/testing\`, or a real kube-apiserver with \`--cluster\`. One writer creates, changes and
-deletes objects in one namespace. After 30 writes every client has the same objects; then the fault begins for all at once.
+deletes objects in one namespace. After 30 writes every client has the same objects, and 8 s later the fault begins for all at once.
 During a fault that lasts, the writer makes ten changes a second. At the end of the fault, or directly after a fault
 of a moment, it makes 20 more and stops. When all clients have recovered, or their time is over, ten more changes show
 whether their watches work: each client has a minute to receive them. Each fault has new processes and a new API

@@ -46,6 +46,8 @@ export interface Outcome {
 
 const POLL_MS = 50;
 const WARM_UP_WRITES = 30;
+// Clients may wait after a watch that was short: those that fail here were not.
+const WATCHED_MS = 8_000;
 const MOMENT_WRITES = 20;
 const LAST_WRITES = 10;
 // A client that has recovered receives the last writes within this time.
@@ -76,7 +78,9 @@ export async function runFault(
   }));
   await writer.burst(WARM_UP_WRITES);
   await Promise.all(all.map((client) => client.equals(writer, { limitMs: START_MS, signal })));
-  for (const client of all) client.begin(fault, writer.lastVersion);
+  await sleepUnlessAborted(WATCHED_MS, { clock: realClock, signal });
+  const version = await writer.version();
+  for (const client of all) client.begin(fault, version);
   // From now on, so that what is noticed while the fault lasts is seen.
   const recovering = all.map((client) => client.watch(signal));
   if (fault.lastsMs === undefined) await writer.burst(MOMENT_WRITES);
@@ -85,7 +89,8 @@ export async function runFault(
     await writer.run(busy);
   }
   await fault.write?.(writer);
-  await Promise.all(all.map((client) => client.end(fault, writer.lastVersion)));
+  const lastVersion = await writer.version();
+  await Promise.all(all.map((client) => client.end(fault, lastVersion)));
   // Which only a watch that works brings at once.
   if (fault.lastsMs !== undefined) await writer.burst(MOMENT_WRITES);
   for (const client of all) client.mustEqual(writer);

@@ -102,6 +102,19 @@ const outcome: Outcome = {
   memoryBytes: 20 * 2 ** 20,
 };
 
+describe("Writer.version", () => {
+  it("is that of the last write, also if it was a delete", async () => {
+    using server = new InMemoryApiServer();
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+    const writer = new Writer(cluster.resource<ValueObject>("v1/configmaps"), seededRandom(1));
+    await writer.fill();
+    for (let i = 0; i < 50; i++) {
+      await writer.write();
+      assert.equal(await writer.version(), Number(server.resourceVersion));
+    }
+  });
+});
+
 describe("merged", () => {
   it("is the median of times and requests, the slowest, and the worst of the rest", () => {
     const rounds = [
