@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import process from "node:process";
 import { describe, it } from "node:test";
 import { newCluster } from "@listwatch/cache";
 import { InMemoryApiServer, seededRandom } from "@listwatch/cache/testing";
@@ -31,8 +33,10 @@ describe("deno task faults", () => {
   });
 
   it("ends with 1 where a client cannot be run", async () => {
-    // Without a path, Go is not found; its program has a cache folder of its own.
+    // Without a path, Go is not found; only what was built with it has a new cache folder.
     const home = await Deno.makeTempDir();
+    const { HOME = "", XDG_CACHE_HOME = join(HOME, ".cache") } = process.env;
+    const { DENO_DIR = join(XDG_CACHE_HOME, "deno") } = process.env;
     try {
       const { code, stderr } = await run(Deno.execPath(), [
         "run",
@@ -40,7 +44,7 @@ describe("deno task faults", () => {
         "--no-check",
         "scripts/faults.ts",
         "--only=cut,client-go",
-      ], { env: { PATH: home, XDG_CACHE_HOME: home } });
+      ], { env: { PATH: home, XDG_CACHE_HOME: home, DENO_DIR } });
       assert.equal(code, 1);
       assert.match(stderr, /without client-go: Go is needed/);
     } finally {
