@@ -183,28 +183,40 @@ class RestCluster implements Cluster, Requests {
   }
 
   async open(path: string, options: RequestOptions = {}): Promise<Response> {
-    const { fetch = globalThis.fetch } = this.#config;
     const { signal } = options;
     const text = `Cannot ${actionOf(path, options)}`;
     const url = this.#url(path, options.query);
-    const headers = await abortable(this.#allHeaders(options, text), signal);
-    const init = initOf(options, headers);
+    let headers = await abortable(this.#allHeaders(options, text), signal);
+    let response = await this.#send(url, initOf(options, headers), text);
+    if (response.status === 401 && typeof this.#config.token === "function") {
+      // The token may have been exchanged while the request was on its way, or as it was refused.
+      const renewed = await abortable(this.#allHeaders(options, text), signal).catch(() => headers);
+      if (JSON.stringify(renewed) !== JSON.stringify(headers)) {
+        response.body?.cancel().catch(() => {});
+        headers = renewed;
+        response = await this.#send(url, initOf(options, headers), text);
+      }
+    }
     const scrub = newScrubber(headers);
-    let response: Response;
+    this.#logWarnings(response, scrub);
+    if (response.ok) return response;
+    const error = await newResponseError(text, response, { clock: this.clock, scrub });
+    signal?.throwIfAborted();
+    throw error;
+  }
+
+  async #send(url: string, init: RequestInit, text: string): Promise<Response> {
+    const { fetch = globalThis.fetch } = this.#config;
+    const signal = init.signal ?? undefined;
     const pending = Promise.resolve().then(() => fetch(url, init));
     try {
-      response = await abortable(pending, signal);
+      return await abortable(pending, signal);
     } catch (error) {
       if (!signal?.aborted) throw newNetworkError(`${text}: no answer from ${this.server}`, error);
       // A fetch that does not heed the signal may still answer.
       pending.then((late) => late.body?.cancel()).catch(() => {});
       throw signal.reason;
     }
-    this.#logWarnings(response, scrub);
-    if (response.ok) return response;
-    const error = await newResponseError(text, response, { clock: this.clock, scrub });
-    signal?.throwIfAborted();
-    throw error;
   }
 
   resource<T extends KubernetesObject>(

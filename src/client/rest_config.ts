@@ -12,8 +12,8 @@ import type { Logger } from "../util/logger.ts";
 export type FetchFunction = (url: string, init?: RequestInit) => Promise<Response> | Response;
 
 /**
- * A bearer token: fixed, or read again before each request, so that a token that rotates is never stale.
- * An empty one is not sent.
+ * A bearer token: fixed, or read again before each request, so that a token that rotates is never stale, and after a
+ * 401 response: the request is sent once more if the token is another one then. An empty one is not sent.
  *
  * @category Cluster
  */

@@ -61,17 +61,34 @@ export class ExecCredentials {
 
   /** A `fetch` that uses the client certificate, if the plugin gives one. */
   readonly fetch: FetchFunction = async (url, init) => {
-    const { clientCertificateData: cert, clientKeyData: key } = await this.#credentials();
+    const status = await this.#credentials();
+    const response = await this.#fetchWith(status)(url, init);
+    if (response.status !== 401) return response;
+    const sent = new Headers(init?.headers).get("Authorization");
+    this.forget((sent ?? "").replace(/^Bearer /, ""), status);
+    // Who sent a token sends another one; another certificate can only be presented here.
+    if (sent !== null || !status.clientCertificateData) return response;
+    const renewed = await this.#credentials().catch(() => status);
+    if (renewed.token || renewed.clientCertificateData === status.clientCertificateData) return response;
+    response.body?.cancel().catch(() => {});
+    return await this.#fetchWith(renewed)(url, init);
+  };
+
+  #fetchWith({ clientCertificateData: cert, clientKeyData: key }: ExecStatus): FetchFunction {
     if (this.#fetch === undefined || this.#fetchCert !== cert) {
       this.#fetch = createTlsFetch({ ...this.#options.tls, ...(cert && key && { cert, key }) });
       this.#fetchCert = cert;
     }
-    return await this.#fetch(url, init);
-  };
+    return this.#fetch;
+  }
 
-  /** Makes the next request run the plugin again; for a server that refused the credentials. */
-  forget(): void {
-    this.#status = undefined;
+  /**
+   * Makes the next request run the plugin again, if the token is in use, and the certificate of these credentials; for a
+   * server that refused them.
+   */
+  forget(refused: string, { clientCertificateData }: ExecStatus = this.#status ?? {}): void {
+    const { token = "", clientCertificateData: cert } = this.#status ?? {};
+    if (token === refused && cert === clientCertificateData) this.#status = undefined;
   }
 
   async #credentials(): Promise<ExecStatus> {

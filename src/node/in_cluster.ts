@@ -65,7 +65,7 @@ export async function inClusterConfig(options: InClusterOptions = {}): Promise<R
   const tls = { ...(ca !== undefined && { ca }), ...(proxy !== undefined && { proxy }) };
   const config: RestConfig = {
     server,
-    fetch: forgettingOn401(createTlsFetch(tls), () => token.forget()),
+    fetch: forgettingOn401(createTlsFetch(tls), (refused) => token.forget(refused)),
     token: () => token.read(),
     ...(namespace !== "" && { namespace }),
     clock,

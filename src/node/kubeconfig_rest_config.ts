@@ -253,7 +253,10 @@ async function credentials(user: KubeconfigUser, options: CredentialsOptions): P
   if (user.tokenFile) {
     const file = new FileToken(user.tokenFile, { clock, logger });
     await file.read();
-    return { fetch: forgettingOn401(createTlsFetch(tls), () => file.forget()), token: () => file.read() };
+    return {
+      fetch: forgettingOn401(createTlsFetch(tls), (token) => file.forget(token)),
+      token: () => file.read(),
+    };
   }
   if (user.username) {
     const basic = toBase64(`${user.username}:${user.password ?? ""}`);
@@ -261,7 +264,7 @@ async function credentials(user: KubeconfigUser, options: CredentialsOptions): P
   }
   if (user.exec) {
     const plugin = new ExecCredentials(user.exec, options);
-    return { fetch: forgettingOn401(plugin.fetch, () => plugin.forget()), token: () => plugin.token() };
+    return { fetch: plugin.fetch, token: () => plugin.token() };
   }
   return { fetch: createTlsFetch(tls) };
 }

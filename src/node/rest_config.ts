@@ -42,11 +42,16 @@ function redactedConfig(config: RestConfig): object {
   };
 }
 
-/** Wraps a fetch: a 401 response calls `forget`, so that the next request gets new credentials. */
-export function forgettingOn401(fetch: FetchFunction, forget: () => void): FetchFunction {
+/**
+ * Wraps a fetch: a 401 response calls `forget` with the token that was refused, so that the next request gets new
+ * credentials.
+ */
+export function forgettingOn401(fetch: FetchFunction, forget: (refused: string) => void): FetchFunction {
   return async (url, init) => {
     const response = await fetch(url, init);
-    if (response.status === 401) forget();
+    if (response.status === 401) {
+      forget((new Headers(init?.headers).get("Authorization") ?? "").replace(/^Bearer /, ""));
+    }
     return response;
   };
 }
@@ -162,8 +167,8 @@ export class FileToken {
     return this.#token;
   }
 
-  /** Makes the next call read the file; for a server that refused the token. */
-  forget(): void {
-    this.#readMs = -Infinity;
+  /** Makes the next call read the file if this token is in use; for a server that refused it. */
+  forget(refused: string): void {
+    if (refused === this.#token) this.#readMs = -Infinity;
   }
 }

@@ -186,7 +186,9 @@ describe("FileToken", () => {
     await clock.advance(60_000);
     assert.equal(await token.read(), "two");
     writeFileSync(path, "three");
-    token.forget();
+    token.forget("one");
+    assert.equal(await token.read(), "two");
+    token.forget("two");
     assert.equal(await token.read(), "three");
   });
 
@@ -236,10 +238,13 @@ describe("ExecCredentials", () => {
     const credentials = new ExecCredentials(config, { ...options, clock });
     assert.deepEqual(await Promise.all([credentials.token(), credentials.token()]), ["abc", "abc"]);
     assert.equal(runs(), 1);
-    await clock.advance(10_000);
+    credentials.forget("another");
+    await credentials.token();
+    assert.equal(runs(), 1);
+    credentials.forget("abc");
     await credentials.token();
     assert.equal(runs(), 2);
-    credentials.forget();
+    await clock.advance(10_000);
     await credentials.token();
     assert.equal(runs(), 3);
   });
