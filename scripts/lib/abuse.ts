@@ -15,8 +15,6 @@ export interface Listwatch {
   /** Loads a module before the program. */
   preload(path: string): readonly string[];
   readonly program: string;
-  /** What its environment has besides. */
-  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Options of {@linkcode measureAbuse}. */
@@ -47,7 +45,7 @@ const SAMPLE_MS = 500;
 
 /** Serves a cluster of 20,000 pods, measures for some seconds alone, and then while all attackers work. */
 export async function measureAbuse(
-  { command, preload, program, env }: Listwatch,
+  { command, preload, program }: Listwatch,
   { seconds, attack = "" }: AbuseOptions,
 ): Promise<AbuseFigures> {
   // What attacks has other machines, as a rule: here it must not take the server's part of this one.
@@ -58,7 +56,7 @@ export async function measureAbuse(
     const { kubeconfig } = await cluster.line<{ kubeconfig: string }>(/^\{.*\}$/m);
     const options = ["--kubeconfig", kubeconfig, "--cluster-rbac", "--resource", "pods,namespaces"];
     const args = [...preload(pathOf("abuse_inside.ts")), program, "serve", "--port", "0", ...options];
-    const server = new Program(command, args, { ...env, NO_COLOR: "1", ABUSE_DELAYS: delaysFile });
+    const server = new Program(command, args, { NO_COLOR: "1", ABUSE_DELAYS: delaysFile });
     programs.push(server);
     const port = (await server.text(/^Serving +\S+:(\d+)$[^]*^Synced/m))[1];
     const probe = async (durationSeconds: number) => {
