@@ -82,15 +82,24 @@ export class CachedResource {
     this.informer.addIndexers(added);
   }
 
-  /** Kind and scope of the resource, asked once. */
+  /** Kind and scope of the resource: as any object in the cache has them, or requested once. */
   async description(signal: AbortSignal): Promise<ResourceDescription> {
-    this.#description ??= this.client.describe({ signal });
+    this.#description ??= this.#describedByCache() ?? this.client.describe({ signal });
     try {
       return await this.#description;
     } catch (error) {
       this.#description = undefined;
       throw error;
     }
+  }
+
+  #describedByCache(): Promise<ResourceDescription> | undefined {
+    const { indexer } = this.informer;
+    const [key] = indexer.listKeys();
+    const { apiVersion, kind, metadata } = (key !== undefined && indexer.getByKey(key)) || {};
+    // What a server sends of metadata only is of this kind, whatever the object's own.
+    if (!apiVersion || !kind || kind === "PartialObjectMetadata") return undefined;
+    return Promise.resolve({ apiVersion, kind, isNamespaced: Boolean(metadata?.namespace) });
   }
 
   /** The version of the resource now, from the server itself and not from a cache of it. */

@@ -40,7 +40,7 @@ function beBusy({ server, clock }: Shared): () => void {
 }
 
 describe("Manager.run: the start", () => {
-  it("takes two watches and one request for the scope when all is as it should be", async () => {
+  it("takes two watches and nothing else when all is as it should be", async () => {
     const shared = newServer();
     const { server } = shared;
     for (let i = 0; i < 20; i++) server.create(WIDGETS, widget(`w${i}`, "red"));
@@ -54,7 +54,7 @@ describe("Manager.run: the start", () => {
     await using rig = startRig(widgetController, {}, shared);
     await rig.until(() => rig.manager.status().isLeading);
     await rig.until(() => rig.manager.pending === 0);
-    assert.deepEqual(reads(server), ["get v1", "watch configmaps", "watch widgets"]);
+    assert.deepEqual(reads(server), ["watch configmaps", "watch widgets"]);
     assert.deepEqual(rig.writes(), []);
   });
 
