@@ -7,7 +7,7 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { type ExecConfig, type KubeconfigCluster, KubeconfigError } from "./kubeconfig.ts";
 import { toBase64 } from "../util/bytes.ts";
-import { createTlsFetch, type TlsFetchOptions } from "./tls_fetch.ts";
+import { createTlsFetch, type TlsFetchOptions } from "./fetch/tls_fetch.ts";
 
 interface ExecStatus {
   readonly token?: string;

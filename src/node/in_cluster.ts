@@ -8,8 +8,8 @@ import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { RestConfig } from "../client/rest_config.ts";
 import { FileToken, forgettingOn401, hideCredentials } from "./rest_config.ts";
 import { KubeconfigError } from "./kubeconfig.ts";
-import { proxyFromEnvironment } from "./proxy.ts";
-import { createTlsFetch } from "./tls_fetch.ts";
+import { proxyFromEnvironment } from "./fetch/proxy.ts";
+import { createTlsFetch } from "./fetch/tls_fetch.ts";
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 

@@ -10,7 +10,7 @@ export interface KubeconfigCluster {
   readonly "insecure-skip-tls-verify"?: boolean;
   /** A file; an absolute path after loading. */
   readonly "certificate-authority"?: string;
-  /** Base64; takes precedence over the file. */
+  /** Base64; refused together with the file. */
   readonly "certificate-authority-data"?: string;
   readonly "proxy-url"?: string;
   /** Requests uncompressed responses. */
@@ -30,8 +30,8 @@ export interface ExecConfig {
 }
 
 /**
- * A user of a kubeconfig. Inline data takes precedence over files, a token over a token file. The credentials
- * of a loaded user are redacted in logs and in JSON.
+ * A user of a kubeconfig. A token file takes precedence over a token, which is used until the file can be
+ * read. The credentials of a loaded user are redacted in logs and in JSON.
  */
 export interface KubeconfigUser {
   readonly "client-certificate"?: string;
@@ -228,7 +228,11 @@ export async function parseKubeconfigYaml(text: string, path: string): Promise<u
     return new KubeconfigError(`Cannot read the kubeconfig ${path}: it is not YAML: ${what}${where}`);
   };
   const lineCounter = new LineCounter();
-  const document = parseDocument(text, { merge: true, prettyErrors: false, lineCounter, logLevel: "silent" });
+  const document = parseDocument(text, {
+    ...{ merge: true, prettyErrors: false, lineCounter, logLevel: "silent" },
+    // Of a key that is there twice the last one is read, as by kubectl.
+    uniqueKeys: false,
+  });
   const [error] = document.errors;
   if (error !== undefined) {
     throw fail(error.code.toLowerCase().replaceAll("_", " "), lineCounter.linePos(error.pos[0]).line);

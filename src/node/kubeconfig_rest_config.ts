@@ -26,8 +26,8 @@ import {
   type KubeconfigUser,
   wrongField,
 } from "./kubeconfig.ts";
-import { proxyFault, proxyFromEnvironment } from "./proxy.ts";
-import { createTlsFetch } from "./tls_fetch.ts";
+import { proxyFault, proxyFromEnvironment } from "./fetch/proxy.ts";
+import { createTlsFetch } from "./fetch/tls_fetch.ts";
 
 /** Options of {@linkcode restConfigFromKubeconfig}. */
 export interface RestConfigOptions {
@@ -84,7 +84,7 @@ export async function restConfigFromKubeconfig(
       `${useless} of ${files}: its cluster ${JSON.stringify(context.cluster)} ${why}`,
     );
   }
-  const user = context.user ? kubeconfig.users.get(context.user) : {};
+  const user = kubeconfig.users.get(context.user ?? "") ?? (context.user ? undefined : {});
   if (user === undefined) {
     throw new KubeconfigError(
       `${useless} of ${files}: its user ${JSON.stringify(context.user)} does not exist`,
@@ -140,6 +140,7 @@ function checkEntries(name: string, entries: Entries, kubeconfig: Kubeconfig): v
     if (wrong !== undefined) throw fail(wrong);
     if (kind === "cluster") {
       const hasCa = cluster["certificate-authority"] || cluster["certificate-authority-data"];
+      refuseBoth(cluster, "certificate-authority", "certificate-authority-data", fail);
       if (hasCa && cluster["insecure-skip-tls-verify"]) {
         throw fail(
           "its certificate-authority is ignored with insecure-skip-tls-verify: true; remove one of them",
@@ -152,15 +153,27 @@ function checkEntries(name: string, entries: Entries, kubeconfig: Kubeconfig): v
       if (fault !== undefined) throw fail(`its proxy-url cannot be used: ${fault}`);
     }
     if (kind !== "user") continue;
+    refuseBoth(user, "client-certificate", "client-certificate-data", fail);
+    refuseBoth(user, "client-key", "client-key-data", fail);
+    refuseBoth(user, "token", "username", fail);
+    refuseBoth(user, "token", "password", fail);
     if (!user.as && (user["as-uid"] || user["as-groups"]?.length || user["as-user-extra"])) {
       throw fail("as-groups, as-uid and as-user-extra need as, the name of the user to impersonate");
     }
     const { exec } = user;
     if (exec && !exec.command) throw fail("its exec has no command");
+    if (exec?.env?.some(({ name }) => !name)) throw fail("its exec has a variable (env) without a name");
     const mode = exec?.interactiveMode;
     if (mode && !["Never", "IfAvailable", "Always"].includes(mode)) {
       throw fail("its exec.interactiveMode must be Never, IfAvailable or Always");
     }
+  }
+}
+
+/** client-go takes neither of the two. */
+function refuseBoth<T>(entry: T, one: keyof T, other: keyof T, fail: (why: string) => KubeconfigError): void {
+  if (entry[one] && entry[other]) {
+    throw fail(`it has ${String(one)} and ${String(other)}; remove one of them`);
   }
 }
 
@@ -241,6 +254,14 @@ async function credentials(user: KubeconfigUser, options: CredentialsOptions): P
     const { proxy } = tls;
     return { fetch: createTlsFetch(proxy === undefined ? {} : { proxy }) };
   }
+  if (user.tokenFile) {
+    const file = new FileToken(user.tokenFile, { clock, logger, ...(user.token && { token: user.token }) });
+    await file.read();
+    return {
+      fetch: forgettingOn401(createTlsFetch(tls), (token) => file.forget(token)),
+      token: () => file.read(),
+    };
+  }
   if (user.token) {
     const fault = tokenFault(user.token.trim());
     if (fault !== undefined) {
@@ -249,14 +270,6 @@ async function credentials(user: KubeconfigUser, options: CredentialsOptions): P
       );
     }
     return { fetch: createTlsFetch(tls), token: user.token };
-  }
-  if (user.tokenFile) {
-    const file = new FileToken(user.tokenFile, { clock, logger });
-    await file.read();
-    return {
-      fetch: forgettingOn401(createTlsFetch(tls), (token) => file.forget(token)),
-      token: () => file.read(),
-    };
   }
   if (user.username) {
     const basic = toBase64(`${user.username}:${user.password ?? ""}`);

@@ -97,6 +97,10 @@ async function readOne(path: string): Promise<Loaded> {
   if (!isRecord(content)) {
     throw new KubeconfigError(`Cannot read the kubeconfig ${path}: it is not a mapping`);
   }
+  for (const [field, wanted] of [["apiVersion", "v1"], ["kind", "Config"]] as const) {
+    if ((content[field] || wanted) === wanted) continue;
+    throw new KubeconfigError(`Cannot read the kubeconfig ${path}: its ${field} is not ${wanted}`);
+  }
   return { path, content };
 }
 
@@ -141,10 +145,14 @@ function collect<T>(into: Map<string, T>, entries: unknown, options: Collected):
   const fail = (why: string) => new KubeconfigError(`Cannot read the kubeconfig ${file}: ${why}`);
   if (entries === undefined || entries === null) return;
   if (!Array.isArray(entries)) throw fail(`${field}s is not a list`);
-  for (const entry of entries) {
-    const name: unknown = entry?.name;
-    if (name === undefined || name === null) throw fail(`a ${field} has no name`);
+  const names = new Set<string>();
+  for (const listed of entries) {
+    const entry = listed ?? {};
+    if (!isRecord(entry)) throw fail(`a ${field} has no name`);
+    const name = entry.name ?? "";
     if (typeof name !== "string") throw fail(`the name of a ${field} is not a string: write it in quotes`);
+    if (names.has(name)) throw fail(`two ${field}s have the name ${JSON.stringify(name)}`);
+    names.add(name);
     if (into.has(name)) continue;
     const given: unknown = entry[field] ?? {};
     if (!isRecord(given)) throw fail(`the ${field} ${JSON.stringify(name)} is not a mapping`);

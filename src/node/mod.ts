@@ -43,4 +43,4 @@ export {
   type ServerTlsFiles,
   TlsError,
 } from "./server_tls.ts";
-export { createTlsFetch, type TlsFetchOptions } from "./tls_fetch.ts";
+export { createTlsFetch, type TlsFetchOptions } from "./fetch/tls_fetch.ts";

@@ -139,8 +139,13 @@ export class FileToken {
   #token: string | undefined;
   #readMs = -Infinity;
 
-  constructor(path: string, options: { readonly clock: Clock; readonly logger: Logger }) {
+  /** @param options.token The token until the file can be read. */
+  constructor(
+    path: string,
+    options: { readonly clock: Clock; readonly logger: Logger; readonly token?: string },
+  ) {
     this.#path = path;
+    this.#token = options.token;
     this.#clock = options.clock;
     this.#logger = options.logger;
   }

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, createServer as createSocketServer } from "node:net";
 import process from "node:process";
 import { after, describe, it } from "node:test";
-import { newNodeFetch } from "../../src/node/node_fetch.ts";
+import { newNodeFetch } from "../../src/node/fetch/node_fetch.ts";
 
 const servers: Server[] = [];
 after(() => {

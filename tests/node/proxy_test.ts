@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { KubeconfigError, loadCluster, restConfigFromKubeconfig } from "@listwatch/cache/node";
-import { proxyFromEnvironment } from "../../src/node/proxy.ts";
+import { proxyFromEnvironment } from "../../src/node/fetch/proxy.ts";
 
 const PROXY = "http://proxy.example:3128";
 

@@ -6,7 +6,7 @@ import { after, before, describe, it } from "node:test";
 import type { TLSSocket } from "node:tls";
 import { NetworkError, newCluster } from "@listwatch/cache";
 import { createTlsFetch } from "@listwatch/cache/node";
-import { newNodeFetch } from "../../src/node/node_fetch.ts";
+import { newNodeFetch } from "../../src/node/fetch/node_fetch.ts";
 
 const pem = (name: string) => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), "utf8");
 const ca = pem("ca.crt");

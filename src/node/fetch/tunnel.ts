@@ -4,7 +4,7 @@ import { type ClientRequest, request as httpRequest, type RequestOptions } from 
 import { Agent, type AgentOptions, request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
 import { connect, type ConnectionOptions } from "node:tls";
-import { toBase64 } from "../util/bytes.ts";
+import { toBase64 } from "../../util/bytes.ts";
 import type { Proxy } from "./proxy.ts";
 
 /** As long as Go waits for the answer to CONNECT: https://go.dev/src/net/http/transport.go */

@@ -1,8 +1,8 @@
 /** A `fetch` with its own TLS settings. */
 
-import type { FetchFunction } from "../client/rest_config.ts";
+import type { FetchFunction } from "../../client/rest_config.ts";
 import { environmentIsInTheWay, explainingProxy, parseProxy, proxyFault } from "./proxy.ts";
-import type { TlsOptions } from "./rest_config.ts";
+import type { TlsOptions } from "../rest_config.ts";
 
 /** Options of {@linkcode createTlsFetch}. */
 export interface TlsFetchOptions extends TlsOptions {

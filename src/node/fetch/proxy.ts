@@ -1,9 +1,9 @@
 /** Which proxy a server is reached through: by `proxy-url`, or by the proxy variables. */
 
 import process from "node:process";
-import type { FetchFunction } from "../client/rest_config.ts";
-import { errorMessage } from "../util/errors.ts";
-import { KubeconfigError } from "./kubeconfig.ts";
+import type { FetchFunction } from "../../client/rest_config.ts";
+import { errorMessage } from "../../util/errors.ts";
+import { KubeconfigError } from "../kubeconfig.ts";
 
 /** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -15,9 +15,9 @@ import {
   type RequestOptions,
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import type { FetchFunction } from "../client/rest_config.ts";
+import type { FetchFunction } from "../../client/rest_config.ts";
 import { parseProxy, type Proxy } from "./proxy.ts";
-import type { TlsOptions } from "./rest_config.ts";
+import type { TlsOptions } from "../rest_config.ts";
 import { newTunnelAgent, proxyHeaders } from "./tunnel.ts";
 
 // Shorter than the idle timeout of common load balancers.
