@@ -3,7 +3,7 @@
  * @module
  */
 
-import { seededRandom } from "../../src/testing/seeded_random.ts";
+import { seededRandom } from "@listwatch/cache/testing";
 
 const KEYS = [
   "kind",

@@ -7,8 +7,7 @@ import { LazyOrigin, LazyText } from "../../src/text/lazy_object.ts";
 import { ObjectText } from "../../src/text/object_text_reader.ts";
 import { propertyOptions } from "../property.ts";
 import { JsonWriter } from "./json_writer.ts";
-
-type Loose = Record<string, unknown>;
+import { act, assertSame, type Loose, type Pair, textOf } from "./lazy_operations.ts";
 
 function newHolding(options: { freeze?: <V>(value: V) => V } = {}): TextHolding<Loose> {
   return new TextHolding<Loose>(metaNamespaceKey, undefined, options);
@@ -255,8 +254,12 @@ describe("LazyText", () => {
       if (held.shape) lazy++;
       const pair: Pair = [holding.open(held as never), JSON.parse(text)];
       const done: string[] = [];
+      const meanwhile = [
+        ["aside", (key: string) => held.read((object) => void JSON.stringify((object as Loose)[key]))],
+        ["forget", () => held.forgetAside()],
+      ] as const;
       try {
-        for (let i = writer.below(5); i >= 0; i--) act(pair, held, writer, done);
+        for (let i = writer.below(5); i >= 0; i--) act(pair, writer, done, meanwhile);
         assertSame(pair, writer);
       } catch (error) {
         throw new Error(`seed ${seed}: ${done.join(", ")} of ${text}`, { cause: error });
@@ -266,136 +269,5 @@ describe("LazyText", () => {
   });
 });
 
-/** How many objects are compared, on each runtime. */
+/** How many objects are compared; tests/runtimes/lazy_objects_test.ts compares more. */
 const RUNS = 20_000;
-
-/** A lazy object, and the same parsed. */
-type Pair = readonly [lazy: Loose, plain: Loose];
-
-/** An object with metadata that a cache can hold, mostly as API servers write it. */
-function textOf(writer: JsonWriter): string {
-  const member = (): string => `${writer.key(writer.name())}:${writer.value(2)}`;
-  const metadata = ['"name":"web-1"', '"namespace":"shop"', '"uid":"u-1"', '"resourceVersion":"7"']
-    .filter((_, i) => i === 0 || writer.below(4) > 0);
-  for (let i = writer.below(3); i > 0; i--) metadata.splice(writer.below(metadata.length + 1), 0, member());
-  if (writer.below(2) === 0) metadata.push(`"annotations":{${writer.below(2) === 0 ? '"a":"𝒳"' : ""}}`);
-  const members = [`"metadata":{${metadata}}`, '"kind":"Pod"', '"apiVersion":"v1"'];
-  for (let i = writer.below(4); i > 0; i--) members.splice(writer.below(members.length + 1), 0, member());
-  const text = `{${members}}`;
-  // Where a name comes twice its last value counts: no such metadata can be held.
-  const { metadata: parsed, kind, apiVersion } = JSON.parse(text);
-  const isHeld = typeof parsed?.name === "string" && parsed.name !== "" &&
-    ["namespace", "uid", "resourceVersion"].every((name) =>
-      /^(string|undefined)$/.test(typeof parsed[name])
-    ) &&
-    typeof kind === "string" && typeof apiVersion === "string";
-  return isHeld ? text : textOf(writer);
-}
-
-/** Does the same to both, and compares what comes of it. */
-function act([lazy, plain]: Pair, held: LazyText, writer: JsonWriter, done: string[]): void {
-  const name = writer.of(Object.keys(plain).concat("absent"));
-  const isInMetadata = writer.below(3) === 0 && isObject(lazy["metadata"]) && isObject(plain["metadata"]);
-  const [a, b] = (isInMetadata ? [lazy["metadata"], plain["metadata"]] : [lazy, plain]) as Pair;
-  const key = isInMetadata ? writer.of(Object.keys(b).concat("absent")) : name;
-  const same = (what: string, make: (object: Loose) => unknown) => {
-    done.push(`${what} ${isInMetadata ? "metadata." : ""}${key}`);
-    const outcome = (object: Loose) => {
-      try {
-        return { value: JSON.stringify(make(object)) };
-      } catch (error) {
-        return { error: (error as Error).name };
-      }
-    };
-    assert.deepEqual(outcome(a), outcome(b));
-  };
-  switch (writer.below(22)) {
-    case 0:
-      return same("keys", Object.keys);
-    case 1:
-      return same("entries", Object.entries);
-    case 2:
-      return same("values", Object.values);
-    case 3:
-      return same("spread", (object) => ({ ...object, more: 1 }));
-    case 4:
-      return same("assign", (object) => Object.assign({ first: 1 }, object));
-    case 5:
-      return same("stringify", (object) => JSON.stringify(object));
-    case 6:
-      return same("clone", (object) => structuredClone(object));
-    case 7:
-      return same("set", (object) => {
-        object[key] = { set: true };
-        return object[key];
-      });
-    case 8:
-      return same("delete", (object) => [delete object[key], key in object]);
-    case 9:
-      return same("in", (object) => [key in object, Object.hasOwn(object, key)]);
-    case 10:
-      return same("for in", (object) => {
-        const names = [];
-        for (const each in object) if (Object.hasOwn(object, each)) names.push(each);
-        return names;
-      });
-    case 11:
-      return same("freeze", (object) => [Object.isFrozen(Object.freeze(object)), object[key]]);
-    case 12:
-      return same("own keys", (object) => [Reflect.ownKeys(object), Object.getOwnPropertyNames(object)]);
-    case 13:
-      return same("read", (object) => {
-        const value = object[key];
-        return [value, Object.is(object[key], value)];
-      });
-    case 14:
-      return same("inherit", (object) => {
-        const heir = Object.create(object);
-        const before = heir[key];
-        heir[key] = "own";
-        return [before, Object.keys(heir), object[key]];
-      });
-    case 15:
-      return same("seal", (object) => [Object.isSealed(Object.seal(object)), object[key]]);
-    case 16:
-      return same(
-        "prevent",
-        (object) => [Object.isExtensible(Object.preventExtensions(object)), object[key]],
-      );
-    case 17:
-      return same("define", (object) => {
-        Object.defineProperty(object, key, {
-          value: "defined",
-          writable: true,
-          enumerable: true,
-          configurable: true,
-        });
-        return object[key];
-      });
-    case 18:
-      return same("enumerable", (object) => Object.prototype.propertyIsEnumerable.call(object, key));
-    case 19:
-      return same("change inside", (object) => {
-        const value = object[key];
-        if (isObject(value)) (value as Loose)["inside"] = 1;
-        return object[key];
-      });
-    case 20:
-      done.push("aside");
-      held.read((object) => JSON.stringify((object as Loose)[key]));
-      return;
-    default:
-      done.push("forget");
-      held.forgetAside();
-  }
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null;
-}
-
-function assertSame([lazy, plain]: Pair, writer: JsonWriter): void {
-  if (writer.below(10) === 0) assert.deepStrictEqual(lazy, plain);
-  assert.equal(JSON.stringify(lazy), JSON.stringify(plain));
-  assert.deepEqual(Object.keys(lazy), Object.keys(plain));
-}
