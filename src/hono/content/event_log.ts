@@ -70,7 +70,7 @@ export class EventLog<T extends KubernetesObject> {
   readonly #unobserve: () => void;
   readonly #unlisten: (() => void) | undefined;
   #follower: LogFollower<T> | undefined;
-  #keys: KeyFollower<T> | undefined;
+  #keys: KeyFollower | undefined;
   #isStarted = false;
   #isSynced = false;
   #isClosed = false;
@@ -90,6 +90,8 @@ export class EventLog<T extends KubernetesObject> {
   readonly #proven = new Set<string>();
 
   readonly window: LogWindow<T> = this.#window;
+  /** The keys of what has changed since the follower of keys cleared them. */
+  readonly changedKeys: Set<string> = new Set();
 
   /**
    * Starts to follow the informer.
@@ -116,7 +118,7 @@ export class EventLog<T extends KubernetesObject> {
     this.#follower = follower;
   }
 
-  followKeys(keys: KeyFollower<T>): void {
+  followKeys(keys: KeyFollower): void {
     this.#keys = keys;
   }
 
@@ -316,7 +318,7 @@ export class EventLog<T extends KubernetesObject> {
     const isUnchanged = change.type === "updated" &&
       (resourceVersionOf(change.oldObject) ?? "") === version &&
       this.#store.holding.isSameContent(change.oldObject, object);
-    if (isUnchanged) return;
+    if (isUnchanged) return this.#noteKey(change.key); // the store has another copy of it
     this.#note(change);
     if (this.#window.layout !== "" && layoutOf(version) !== this.#window.layout) {
       this.#unplaced.push(change);
@@ -419,9 +421,14 @@ export class EventLog<T extends KubernetesObject> {
     this.#proven.clear();
   }
 
-  #note(change: StoreChange<Held<T>>): void {
+  #noteKey(key: string): void {
+    this.changedKeys.add(key);
+    if (this.changedKeys.size >= MOST_KEYS) this.#keys?.noted();
+  }
+
+  #note({ key }: StoreChange<Held<T>>): void {
     this.#window.revision++;
-    if (change.type !== "updated") this.#keys?.changed(change);
+    this.#noteKey(key);
   }
 
   #append(change: StoreChange<Held<T>>, at: Appended): void {
@@ -469,6 +476,8 @@ export class EventLog<T extends KubernetesObject> {
   }
 }
 
+// To take so many keys into the blocks of a state takes some milliseconds.
+const MOST_KEYS = 4_096;
 // Reads prove one ten times a second at most, until the bookmark of a minute.
 const MOST_PROVEN = 1_000;
 

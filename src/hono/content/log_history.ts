@@ -1,6 +1,5 @@
 /** The entries of event logs, who follows them, and logs that outlive their process. */
 
-import type { StoreChange } from "../../informer/events.ts";
 import type { Held } from "../../store/holding.ts";
 import type { Deque } from "../../util/collections.ts";
 
@@ -55,8 +54,9 @@ export interface LogFollower<T> {
   end(): void;
 }
 
-export interface KeyFollower<T> {
-  changed(change: StoreChange<Held<T>>): void;
+export interface KeyFollower {
+  /** Many keys are noted: it clears them. */
+  noted(): void;
   /** A new history begins, in which versions have other states. */
   restarted(): void;
 }

@@ -4,7 +4,6 @@
  * @module
  */
 
-import type { StoreChange } from "../../informer/events.ts";
 import type { FieldRequirement } from "../../meta/fields.ts";
 import { compareResourceVersions, type KubernetesObject, metaOf } from "../../meta/object.ts";
 import { candidateKeysOf, type CandidateQuery } from "../../store/candidates.ts";
@@ -45,22 +44,27 @@ export function firstFrom({ length, key }: Pick<Snapshot<unknown>, "length" | "k
   return low;
 }
 
+/** The content at one time. */
+interface KeptState<T> {
+  readonly revision: number;
+  /** The first entry after it. */
+  readonly sequence: number;
+  readonly snapshot: Snapshot<T>;
+  readonly blocks: Blocks<Held<T>>;
+}
+
 /**
- * Makes snapshots of the content of a log, now and before. It keeps the order of the store's keys, so that a
- * list does not sort them again: a change costs a note, the next snapshot a walk over all keys.
+ * Makes snapshots of the content of a log, now and before. Objects are in blocks in the order of their keys,
+ * which snapshots share: a change costs a note, the next snapshot a copy of the blocks that have changed.
  */
-export class ContentStates<T extends KubernetesObject> implements KeyFollower<T> {
+export class ContentStates<T extends KubernetesObject> implements KeyFollower {
   readonly #log: EventLog<T>;
   readonly #store: ServedStore<Held<T>>;
   readonly #clock: Clock;
-  /** The keys in their order, but for those that came and went since. */
-  #keys: readonly string[] | undefined;
-  readonly #added = new Set<string>();
-  readonly #deleted = new Set<string>();
-  /** The content when it was read last, and the first entry after that. */
-  #last:
-    | { readonly revision: number; readonly sequence: number; readonly snapshot: Snapshot<T> }
-    | undefined;
+  /** The objects, but for what has changed since. */
+  #blocks: Blocks<Held<T>> | undefined;
+  /** The content when it was read last, and before that: pages continue at the state of the first one. */
+  #kept: readonly KeptState<T>[] = [];
 
   constructor(log: EventLog<T>, store: ServedStore<Held<T>>, clock: Clock) {
     this.#log = log;
@@ -69,29 +73,27 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower<T>
     log.followKeys(this);
   }
 
-  changed(change: StoreChange<Held<T>>): void {
-    const { type, key } = change;
-    if (this.#keys === undefined) return;
-    if (type === "added") {
-      if (!this.#deleted.delete(key)) this.#added.add(key);
-    } else if (type === "deleted" && change.oldObject !== undefined) {
-      if (!this.#added.delete(key)) this.#deleted.add(key);
-    }
+  noted(): void {
+    if (this.#blocks === undefined) return this.#log.changedKeys.clear();
+    this.#present();
+    this.#keep(this.#kept[0]);
   }
 
   restarted(): void {
-    this.#last = undefined;
+    this.#kept = [];
   }
 
   /** The content now, in key order. Taken once per change. */
   snapshot(): Snapshot<T> {
     const { resourceVersion, revision, tail, entries } = this.#log.window;
-    let snapshot = this.#last?.revision === revision ? this.#last.snapshot : undefined;
-    if (snapshot?.resourceVersion === resourceVersion) return snapshot;
-    snapshot = snapshot === undefined
-      ? this.#snapshotOf(this.#sortedKeys(), resourceVersion)
-      : { ...snapshot, resourceVersion };
-    this.#last = { revision, sequence: tail + entries.length, snapshot };
+    const [last] = this.#kept;
+    const same = last?.revision === revision ? last : undefined;
+    if (same?.snapshot.resourceVersion === resourceVersion) return same.snapshot;
+    const blocks = same?.blocks ?? this.#present();
+    const snapshot = same === undefined
+      ? snapshotOf(blocks, resourceVersion)
+      : { ...same.snapshot, resourceVersion };
+    this.#keep({ revision, sequence: tail + entries.length, snapshot, blocks });
     return snapshot;
   }
 
@@ -122,7 +124,7 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower<T>
   /**
    * The content as it was at a resourceVersion that is not in the future, or `undefined` if that is not known
    * any more: an API server compacts its history after five minutes. Costs a walk over the entries that have
-   * come since, up to the last snapshot of the content, which all states of the past share.
+   * come since, up to the next snapshot of the content that is kept, which states of the past share.
    */
   stateAt(resourceVersion: string): Snapshot<T> | undefined {
     const { oldestState } = this.#log;
@@ -136,17 +138,17 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower<T>
     if (next !== undefined && monotonicNow(this.#clock) - next.atMs >= PAST_MS) return undefined;
     const gapAfter = next?.gapAfter;
     if (gapAfter !== undefined && compareResourceVersions(resourceVersion, gapAfter) > 0) return undefined;
-    if (this.#last === undefined || this.#last.sequence < first) this.snapshot();
-    const { snapshot, sequence } = this.#last!;
+    if (this.#kept.length === 0 || this.#kept[0].sequence < first) this.snapshot();
+    const { snapshot, blocks, sequence } = this.#kept.findLast((state) => state.sequence >= first) ??
+      this.#kept[0];
     const before = new Map<string, Held<T> | undefined>();
     for (let i = first; i < sequence; i++) {
       const entry = entries.at(i - tail);
       if (entry === undefined || entry.type === "BOOKMARK" || before.has(entry.key)) continue;
       before.set(entry.key, entry.oldObject);
     }
-    return before.size === 0
-      ? { ...snapshot, resourceVersion }
-      : rolledBack(snapshot, resourceVersion, before);
+    if (before.size === 0) return { ...snapshot, resourceVersion };
+    return snapshotOf(withChanges(blocks, before.keys(), (key) => before.get(key)), resourceVersion);
   }
 
   /** About how many units of a {@linkcode Pacer} a state at a resourceVersion takes. */
@@ -177,94 +179,183 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower<T>
     };
   }
 
-  #sortedKeys(): readonly string[] {
-    const kept = this.#keys;
-    if (kept === undefined) {
-      this.#keys = this.#store.listKeys().sort();
-    } else if (this.#added.size > 0 || this.#deleted.size > 0) {
-      this.#keys = merge(kept, { added: Array.from(this.#added).sort(), deleted: this.#deleted });
-    }
-    this.#added.clear();
-    this.#deleted.clear();
-    return this.#keys ?? [];
+  /** The objects now. */
+  #present(): Blocks<Held<T>> {
+    const { changedKeys } = this.#log;
+    const valueOf = (key: string) => this.#store.getByKey(key);
+    if (this.#blocks === undefined) this.#blocks = blocksOf(this.#store.listKeys().sort(), valueOf);
+    else if (changedKeys.size > 0) this.#blocks = withChanges(this.#blocks, changedKeys, valueOf);
+    changedKeys.clear();
+    return this.#blocks;
+  }
+
+  /** Keeps a state as the latest one, and those before it that states may still be rolled back from. */
+  #keep(latest: KeptState<T> | undefined): void {
+    if (latest === undefined) return;
+    const { sequence } = latest;
+    const others = this.#kept.filter((state) =>
+      state.sequence < sequence && state.sequence >= this.#log.window.tail
+    );
+    this.#kept = [latest, ...others.slice(0, KEPT_STATES - 1)];
   }
 }
 
+// Each keeps the objects that have changed since.
+const KEPT_STATES = 8;
 // As kube-apiserver's --etcd-compaction-interval:
 // https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/
 const PAST_MS = 300_000;
 // To note an entry, to sort its key and to find its place.
 const ENTRY_UNITS = 50;
 
-/**
- * A snapshot of the content as it was before some changes. It refers to the present one, and has only what
- * differs: in memory and time it costs as much as there are changes.
- *
- * @param before The objects of all keys that have changed since; `undefined` where there was none.
- */
-function rolledBack<T>(
-  present: Snapshot<T>,
-  resourceVersion: string,
-  before: ReadonlyMap<string, Held<T> | undefined>,
-): Snapshot<T> {
-  /** Ranges that follow each other: of the present snapshot from an index on, or one object of before. */
-  const ranges: (readonly [start: number, from: number, key?: string])[] = [];
-  let length = 0;
-  let next = 0;
-  const takeUntil = (index: number) => {
-    if (index > next) ranges.push([length, next]);
-    length += index - next;
-    next = index;
-  };
-  for (const key of Array.from(before.keys()).sort()) {
-    const index = firstFrom(present, key);
-    takeUntil(index);
-    if (before.get(key) !== undefined) ranges.push([length++, index, key]);
-    if (index < present.length && present.key(index) === key) next = index + 1;
+function snapshotOf<T>(blocks: Blocks<Held<T>>, resourceVersion: string): Snapshot<T> {
+  const { key, value: object } = readerOf(blocks);
+  return { resourceVersion, length: blocks.length, key, object };
+}
+
+/** Some values in the order of their keys. Never changes. */
+interface Block<V> {
+  readonly keys: readonly string[];
+  readonly values: readonly V[];
+}
+
+/** All of them. Never changes; what is made of it shares the blocks in which nothing differs. */
+export interface Blocks<V> {
+  readonly length: number;
+  readonly blocks: readonly Block<V>[];
+  /** The index of the first value of each block. */
+  readonly starts: readonly number[];
+}
+
+/** Reads by index; fast where reads follow each other. */
+export interface BlocksReader<V> {
+  readonly key: (index: number) => string;
+  readonly value: (index: number) => V;
+}
+
+// A change copies one block, and a new state has a reference to each.
+const BLOCK = 512;
+
+/** The values of ascending keys; those without one are left out. */
+export function blocksOf<V>(keys: readonly string[], valueOf: (key: string) => V | undefined): Blocks<V> {
+  const blocks: Block<V>[] = [];
+  let block: { keys: string[]; values: V[] } | undefined;
+  for (const key of keys) {
+    const value = valueOf(key);
+    if (value === undefined) continue;
+    if (block === undefined || block.keys.length === BLOCK) blocks.push(block = { keys: [], values: [] });
+    block.keys.push(key);
+    block.values.push(value);
   }
-  takeUntil(present.length);
+  return joined(blocks);
+}
+
+/** The same with the values that some keys have now; `undefined` for none. */
+export function withChanges<V>(
+  { blocks }: Blocks<V>,
+  changed: Iterable<string>,
+  valueOf: (key: string) => V | undefined,
+): Blocks<V> {
+  const byBlock = new Map<number, string[]>();
+  for (const key of changed) {
+    const place = Math.max(0, firstOf(blocks.length, (i) => blocks[i].keys[0] > key) - 1);
+    const others = byBlock.get(place);
+    if (others === undefined) byBlock.set(place, [key]);
+    else others.push(key);
+  }
+  const result: Block<V>[] = [];
+  for (let i = 0; i < Math.max(1, blocks.length); i++) {
+    const block = blocks[i] ?? { keys: [], values: [] };
+    const keys = byBlock.get(i);
+    if (keys === undefined) result.push(block);
+    else add(result, changedBlock(block, keys, valueOf));
+  }
+  return joined(result);
+}
+
+/** A reader of its own for each walk. */
+export function readerOf<V>({ blocks, starts, length }: Blocks<V>): BlocksReader<V> {
   let current = 0;
-  const rangeOf = (index: number) => {
-    const isIn = (range: number) => ranges[range][0] <= index && index < (ranges[range + 1]?.[0] ?? length);
-    // Most reads continue from the last one.
-    if (!isIn(current) && !(current + 1 < ranges.length && isIn(++current))) {
-      let high = ranges.length - 1;
-      for (current = 0; current < high;) {
-        const middle = (current + high + 1) >>> 1;
-        if (ranges[middle][0] <= index) current = middle;
-        else high = middle - 1;
-      }
+  const blockOf = (index: number): Block<V> => {
+    const isIn = (i: number) => starts[i] <= index && index < (starts[i + 1] ?? length);
+    if (!isIn(current) && !(current + 1 < blocks.length && isIn(++current))) {
+      current = firstOf(starts.length, (i) => starts[i] > index) - 1;
     }
-    return ranges[current];
+    return blocks[current];
   };
   return {
-    resourceVersion,
-    length,
-    key(index) {
-      const [start, from, key] = rangeOf(index);
-      return key ?? present.key(from + index - start);
-    },
-    object(index) {
-      const [start, from, key] = rangeOf(index);
-      return key === undefined ? present.object(from + index - start) : before.get(key) as Held<T>;
-    },
+    key: (index) => blockOf(index).keys[index - starts[current]],
+    value: (index) => blockOf(index).values[index - starts[current]],
   };
 }
 
-function merge(
-  keys: readonly string[],
-  change: { readonly added: readonly string[]; readonly deleted: ReadonlySet<string> },
-): string[] {
-  const { added, deleted } = change;
-  const result: string[] = [];
-  let next = 0;
-  for (const key of keys) {
-    while (next < added.length && added[next] < key) result.push(added[next++]);
-    if (added[next] === key) next++;
-    if (!deleted.has(key)) result.push(key);
+/** The first index at which something is so, as it is from there on; `length` for none. */
+function firstOf(length: number, isSo: (index: number) => boolean): number {
+  let low = 0;
+  let high = length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isSo(middle)) high = middle;
+    else low = middle + 1;
   }
-  while (next < added.length) result.push(added[next++]);
+  return low;
+}
+
+function changedBlock<V>(
+  { keys, values }: Block<V>,
+  changed: readonly string[],
+  valueOf: (key: string) => V | undefined,
+): Block<V> {
+  const next = values.slice();
+  /** Keys that come or go. */
+  const others: string[] = [];
+  for (const key of changed) {
+    const at = firstOf(keys.length, (i) => keys[i] >= key);
+    const value = valueOf(key);
+    if (keys[at] === key && value !== undefined) next[at] = value;
+    else if (keys[at] === key || value !== undefined) others.push(key);
+  }
+  if (others.length === 0) return { keys, values: next };
+  others.sort();
+  const result: { keys: string[]; values: V[] } = { keys: [], values: [] };
+  let at = 0;
+  const takeBefore = (key: string | undefined) => {
+    for (; at < keys.length && (key === undefined || keys[at] < key); at++) {
+      result.keys.push(keys[at]);
+      result.values.push(next[at]);
+    }
+  };
+  for (const key of others) {
+    takeBefore(key);
+    if (keys[at] === key) {
+      at++; // it went
+      continue;
+    }
+    result.keys.push(key);
+    result.values.push(valueOf(key)!);
+  }
+  takeBefore(undefined);
   return result;
+}
+
+/** Adds a block: as several if it is long, to the last one if both are short. */
+function add<V>(blocks: Block<V>[], { keys, values }: Block<V>): void {
+  const last = blocks.at(-1);
+  if (last !== undefined && last.keys.length + keys.length <= BLOCK / 2) {
+    blocks[blocks.length - 1] = { keys: last.keys.concat(keys), values: last.values.concat(values) };
+  } else if (keys.length <= 2 * BLOCK) {
+    if (keys.length > 0) blocks.push({ keys, values });
+  } else {
+    for (let at = 0; at < keys.length; at += BLOCK) {
+      blocks.push({ keys: keys.slice(at, at + BLOCK), values: values.slice(at, at + BLOCK) });
+    }
+  }
+}
+
+function joined<V>(blocks: readonly Block<V>[]): Blocks<V> {
+  let length = 0;
+  const starts = blocks.map(({ keys }) => (length += keys.length) - keys.length);
+  return { blocks, starts, length };
 }
 
 /** The version of the content of a namespace. */
