@@ -34,6 +34,8 @@ const informer = new SharedIndexInformer<Pod, string>(newCluster({ server }).res
     [LABEL_INDEX]: labelIndexFunc([indexedLabel]),
   },
   storage: shortTexts(),
+  // A busy machine takes longer for millions than a server that is reached may.
+  reflector: { listTimeoutMs: 600_000 },
   logger: silentLogger,
 });
 const api = readApi({

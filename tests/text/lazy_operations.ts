@@ -165,7 +165,7 @@ export function act(
         return [taken, rest];
       });
     case 24:
-      return same("compute", (object) => [`${typeof object[key]}`, object[key] == null, !object[key]]);
+      return same("compute", (object) => [`${typeof object[key]}`, object[key] ?? null, !object[key]]);
     default: {
       const [what, happen] = meanwhile[chosen - OPERATIONS];
       done.push(what);
