@@ -1,6 +1,7 @@
 /** A small proxy: tunnels for CONNECT, and requests passed on. */
 
-import { createServer, type IncomingMessage, request } from "node:http";
+import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, connect, type Socket } from "node:net";
 
 /** What it does with a request to it. */
@@ -9,6 +10,8 @@ export interface ConnectProxyOptions {
   readonly user?: string;
   /** Answers each CONNECT with this status. */
   readonly status?: number;
+  /** Its certificate: it is spoken to over TLS. */
+  readonly tls?: { readonly cert: string; readonly key: string };
 }
 
 /** A proxy that listens. */
@@ -23,7 +26,9 @@ export interface ConnectProxy extends Disposable {
 }
 
 /** Listens until the end of the block. */
-export async function startConnectProxy({ user, status }: ConnectProxyOptions = {}): Promise<ConnectProxy> {
+export async function startConnectProxy(
+  { user, status, tls }: ConnectProxyOptions = {},
+): Promise<ConnectProxy> {
   const requests: string[] = [];
   const sockets = new Set<Socket>();
   const refusal = (asked: IncomingMessage) => {
@@ -31,7 +36,7 @@ export async function startConnectProxy({ user, status }: ConnectProxyOptions = 
     const wanted = user === undefined ? undefined : `Basic ${btoa(user)}`;
     return asked.headers["proxy-authorization"] === wanted ? status : 407;
   };
-  const server = createServer((asked, answer) => {
+  const pass = (asked: IncomingMessage, answer: ServerResponse) => {
     const refused = refusal(asked);
     if (refused !== undefined) return void answer.writeHead(refused).end();
     const { method, headers, url } = asked;
@@ -39,7 +44,8 @@ export async function startConnectProxy({ user, status }: ConnectProxyOptions = 
       answer.writeHead(passed.statusCode ?? 0, passed.headers);
       passed.pipe(answer);
     }));
-  });
+  };
+  const server = tls === undefined ? createServer(pass) : createTlsServer({ ...tls }, pass);
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.on("error", () => socket.destroy());
@@ -63,7 +69,7 @@ export async function startConnectProxy({ user, status }: ConnectProxyOptions = 
   const port = (server.address() as AddressInfo).port;
   return {
     requests,
-    url: `http://127.0.0.1:${port}`,
+    url: `${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`,
     urlOf: (name) => `http://${name}@127.0.0.1:${port}`,
     connections: () => sockets.size,
     [Symbol.dispose]: () => {

@@ -153,6 +153,20 @@ for (const [title, variables] of Object.entries(PROCESSES)) {
       assert.ok(server.requests.every(({ headers }) => !headers.has("Proxy-Authorization")));
     });
 
+    it("speaks TLS to a proxy whose URL begins with https, and trusts the same authority", async () => {
+      set();
+      using server = new InMemoryApiServer();
+      using served = await serveTls(server.fetch);
+      using proxy = await startConnectProxy({ tls });
+      const cluster = { "proxy-url": proxy.url, "tls-server-name": "kubernetes.default.svc" };
+      await (await clusterOf(served.url, { cluster })).request("/version");
+      await (await clusterOf(served.url, { cluster: { "proxy-url": proxy.url } })).request("/version");
+      assert.deepEqual([...new Set(proxy.requests)], [`CONNECT ${served.target}`]);
+      const other = { "proxy-url": proxy.url, "certificate-authority-data": btoa(pem("other_ca.crt")) };
+      const untrusted = await failure((await clusterOf(served.url, { cluster: other })).request("/version"));
+      assert.equal(untrusted.reason, "UntrustedCertificate");
+    });
+
     it("says that the proxy refused, and shows no credentials", async () => {
       set();
       using server = new InMemoryApiServer();
