@@ -28,6 +28,7 @@ import {
 } from "./kubeconfig.ts";
 import { proxyFault, proxyFromEnvironment } from "./fetch/proxy.ts";
 import { createTlsFetch } from "./fetch/tls_fetch.ts";
+import { createFileCertificateFetch } from "./fetch/file_certificate.ts";
 
 /** Options of {@linkcode restConfigFromKubeconfig}. */
 export interface RestConfigOptions {
@@ -47,7 +48,7 @@ export interface RestConfigOptions {
 
 /**
  * Makes the config of a context's cluster with the credentials of its user: CA, client certificate, bearer
- * token (a token file is read again about every minute), basic auth, impersonation, or a credential plugin
+ * token (certificate and token files are read again about every minute), basic auth, impersonation, or a credential plugin
  * (run again when its credentials expire or the server answers 401). Requests go through the cluster's `proxy-url`, or
  * else the proxy of the environment, if there is one.
  *
@@ -254,13 +255,14 @@ async function credentials(user: KubeconfigUser, options: CredentialsOptions): P
     const { proxy } = tls;
     return { fetch: createTlsFetch(proxy === undefined ? {} : { proxy }) };
   }
+  const { "client-certificate": certFile, "client-key": keyFile } = user;
+  const fetch = certFile && keyFile
+    ? createFileCertificateFetch({ certFile, keyFile }, { tls, clock, logger })
+    : createTlsFetch(tls);
   if (user.tokenFile) {
     const file = new FileToken(user.tokenFile, { clock, logger, ...(user.token && { token: user.token }) });
     await file.read();
-    return {
-      fetch: forgettingOn401(createTlsFetch(tls), (token) => file.forget(token)),
-      token: () => file.read(),
-    };
+    return { fetch: forgettingOn401(fetch, (token) => file.forget(token)), token: () => file.read() };
   }
   if (user.token) {
     const fault = tokenFault(user.token.trim());
@@ -269,17 +271,17 @@ async function credentials(user: KubeconfigUser, options: CredentialsOptions): P
         `Cannot use the context ${JSON.stringify(context)}: its user's token is not valid: ${fault}`,
       );
     }
-    return { fetch: createTlsFetch(tls), token: user.token };
+    return { fetch, token: user.token };
   }
   if (user.username) {
     const basic = toBase64(`${user.username}:${user.password ?? ""}`);
-    return { fetch: createTlsFetch(tls), headers: { Authorization: `Basic ${basic}` } };
+    return { fetch, headers: { Authorization: `Basic ${basic}` } };
   }
   if (user.exec) {
     const plugin = new ExecCredentials(user.exec, options);
     return { fetch: plugin.fetch, token: () => plugin.token() };
   }
-  return { fetch: createTlsFetch(tls) };
+  return { fetch };
 }
 
 function impersonation(user: KubeconfigUser): Impersonation | undefined {

@@ -16,6 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), "listwatch-credentials-"));
 after(() => rmSync(folder, { recursive: true }));
 
 const isBun = "Bun" in globalThis;
+const NO_CERTIFICATES = "its server does not show certificates";
 const API_VERSION = "client.authentication.k8s.io/v1";
 let files = 0;
 
@@ -81,6 +82,30 @@ async function serve(first: string) {
   const served = await serveFetch(fetch, { tls, signal: stop.signal, logger: silentLogger });
   server.url = served.url;
   return server;
+}
+
+/** A server that says 401 to one certificate. */
+async function serveNames() {
+  const names: (string | undefined)[] = [];
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
+    const name = (request.socket as TLSSocket).getPeerCertificate()?.subject?.CN as string | undefined;
+    names.push(name);
+    response.statusCode = name === serving.refused ? 401 : 200;
+    response.setHeader("Content-Type", "application/json").end("{}");
+  };
+  const tls = { cert: pem("server.crt"), key: pem("server.key"), ca: pem("ca.crt") };
+  const server = createServer({ ...tls, requestCert: true, rejectUnauthorized: false }, answer);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const serving = {
+    names,
+    refused: "",
+    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.dispose]: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+  return serving;
 }
 
 async function until(isSo: () => boolean): Promise<void> {
@@ -202,39 +227,52 @@ describe("loadCluster, after a 401 response", () => {
     assert.equal(plugin.runs(), 1);
   });
 
-  it("presents the plugin's new certificate", {
-    skip: isBun && "its server does not show certificates",
+  it("presents the plugin's new certificate", { skip: isBun && NO_CERTIFICATES }, async () => {
+    using server = await serveNames();
+    const certificate = (name: string) => ({
+      clientCertificateData: pem(`${name}.crt`),
+      clientKeyData: pem(`${name}.key`),
+    });
+    const plugin = newPlugin(certificate("client"));
+    const cluster = await clusterOf(server.url, plugin.user);
+    await cluster.request("/version");
+    server.refused = "admin";
+    plugin.give(certificate("server"));
+    await cluster.request("/version");
+    assert.deepEqual(server.names.slice(0, 2), ["admin", "admin"]);
+    assert.equal(server.names.length, 3);
+    assert.notEqual(server.names[2], "admin");
+    assert.equal(plugin.runs(), 2);
+  });
+
+  it("presents the new certificate of its files, and before that once a minute", {
+    skip: isBun && NO_CERTIFICATES,
   }, async () => {
-    const names: (string | undefined)[] = [];
-    let refused = "";
-    const answer = (request: IncomingMessage, response: ServerResponse) => {
-      const name = (request.socket as TLSSocket).getPeerCertificate()?.subject?.CN as string | undefined;
-      names.push(name);
-      response.statusCode = name === refused ? 401 : 200;
-      response.setHeader("Content-Type", "application/json").end("{}");
+    using server = await serveNames();
+    const give = (name: string, { key = name } = {}) => {
+      write("own.crt", pem(`${name}.crt`));
+      write("own.key", pem(`${key}.key`));
     };
-    const tls = { cert: pem("server.crt"), key: pem("server.key"), ca: pem("ca.crt") };
-    const server = createServer({ ...tls, requestCert: true, rejectUnauthorized: false }, answer);
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    try {
-      const { port } = server.address() as AddressInfo;
-      const certificate = (name: string) => ({
-        clientCertificateData: pem(`${name}.crt`),
-        clientKeyData: pem(`${name}.key`),
-      });
-      const plugin = newPlugin(certificate("client"));
-      const cluster = await clusterOf(`https://127.0.0.1:${port}`, plugin.user);
+    give("client");
+    const user = { "client-certificate": "own.crt", "client-key": "own.key" };
+    const clock = new FakeClock();
+    const cluster = await clusterOf(server.url, user, clock);
+    const ask = async () => {
       await cluster.request("/version");
-      refused = "admin";
-      plugin.give(certificate("server"));
-      await cluster.request("/version");
-      assert.deepEqual(names.slice(0, 2), ["admin", "admin"]);
-      assert.equal(names.length, 3);
-      assert.notEqual(names[2], "admin");
-      assert.equal(plugin.runs(), 2);
-    } finally {
-      server.close();
-      server.closeAllConnections();
-    }
+      return server.names.splice(0).map((name) => name === "admin" ? "client" : "server");
+    };
+    give("server");
+    assert.deepEqual(await ask(), ["client"]);
+    server.refused = "admin";
+    assert.deepEqual(await ask(), ["client", "server"]);
+    server.refused = "";
+    give("client");
+    assert.deepEqual(await ask(), ["server"]);
+    await clock.advance(60_000);
+    assert.deepEqual(await ask(), ["client"]);
+    // In the middle of a rotation
+    give("server", { key: "client" });
+    await clock.advance(60_000);
+    assert.deepEqual(await ask(), ["client"]);
   });
 });
