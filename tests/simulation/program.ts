@@ -139,6 +139,8 @@ export class Program {
   /** Where a watch may begin, while a proof by state is further than the events that have come. */
   #watchFloor = Infinity;
   #storedRevision = 0;
+  /** A watch that began below the floor: a proof by state which is still queued for the store must explain it. */
+  #earlyWatch: { readonly revision: number; readonly floor: number } | undefined;
   /** Lists take the place of streamed ones. */
   #streamPause: StreamPause | undefined;
   #noStreamsUntilMs = 0;
@@ -443,6 +445,11 @@ export class Program {
     const revision = Number(version);
     if (isWatch && revision >= this.#watchFloor) return;
     this.#goBack(revision);
+    const isStoreBehind = this.config.queue === "real" && this.#storedRevision < this.#floor;
+    if (isWatch && isStoreBehind && revision < this.#floor) {
+      this.#earlyWatch = { revision, floor: this.#floor };
+      return;
+    }
     if (revision < this.#floor) {
       this.#violate(`requests resourceVersion ${revision} after ${this.#floor}`);
     }
@@ -630,6 +637,7 @@ export class Program {
     // An event that the proof has passed leaves the store where it is, and the watch behind it.
     else if (revision !== this.#storedRevision) this.#watchFloor = Infinity;
     this.#storedRevision = revision;
+    this.#judgeEarlyWatch();
     switch (event.type) {
       case "added":
       case "updated": {
@@ -661,9 +669,8 @@ export class Program {
         ) {
           this.#isOfLostHistory = false;
           // A list that looks like a later one of the same history: with a transform, and where its items are held as
-          // text, its versions are trusted (docs/fidelity.md, D71).
-          this.#believesVersions =
-            (this.config.refuses === "transform" || this.config.storage !== "objects") &&
+          // text, as all storages but "plain" do, its versions are trusted (docs/fidelity.md, D71).
+          this.#believesVersions = (this.config.refuses === "transform" || this.config.storage !== "plain") &&
             Number(event.resourceVersion) > this.#expectedRevision;
           this.#expectedRevision = 0;
           this.#expected.clear();
@@ -684,6 +691,14 @@ export class Program {
         return;
       case "bookmark":
     }
+  }
+
+  /** The store has come to where the reflector was when it watched from an earlier version. */
+  #judgeEarlyWatch(): void {
+    if (this.#earlyWatch === undefined || this.#storedRevision < this.#earlyWatch.floor) return;
+    const { revision, floor } = this.#earlyWatch;
+    this.#earlyWatch = undefined;
+    if (revision < this.#watchFloor) this.#violate(`watches from ${revision}, and no proof led to ${floor}`);
   }
 
   /** The store equals the events of `observe`, and what the server held at the store's resourceVersion. */

@@ -451,10 +451,12 @@ export class RestartingProgram {
       const isOfLastList = this.#judge.stored();
       if (life.isListed && isOfLastList && this.#listEpoch === this.#world.cluster.epoch) {
         this.#isOfLostHistory = false;
-        // It was saved in this turn, before this was called.
+        // It was saved in this turn, before this was called; a save that failed leaves what was saved before.
         const { savesInTurn } = this.config;
-        if (savesInTurn && life.disk.meta?.resourceVersion === event.resourceVersion) {
-          life.disk.isOfLostHistory = life.disk.hasFailed;
+        if (
+          savesInTurn && !life.disk.hasFailed && life.disk.meta?.resourceVersion === event.resourceVersion
+        ) {
+          life.disk.isOfLostHistory = false;
         }
       }
       return;

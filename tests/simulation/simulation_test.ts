@@ -31,6 +31,9 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 297571102 },
   { seed: 297572208 },
   { seed: 913967219 },
+  { seed: 276461376 },
+  { seed: 276462810 },
+  { seed: 276463096 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {
