@@ -85,7 +85,7 @@ export const FAULTS: readonly Fault[] = [
     title: "half-open connection",
     about:
       "All open connections stay open and carry nothing, in either direction. New connections work. No reset ever " +
-      "comes.",
+      "comes. The connections were quiet for 8 s before, so what notices silence by time does so that much sooner.",
     limitMs: 660_000,
     begin: ({ proxy }) => {
       for (const connection of proxy.connections) connection.blackHole();
