@@ -2,7 +2,7 @@
 
 import { type NetworkError, networkErrorOf } from "../meta/request.ts";
 import { statusErrorOf } from "../meta/status.ts";
-import { ListenError } from "../node/serve_fetch.ts";
+import { ListenError } from "../node/serving/serve_fetch.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { visibleText } from "../util/logger.ts";
 

@@ -19,12 +19,12 @@ export {
   type KubeconfigContext,
   KubeconfigError,
   type KubeconfigUser,
-} from "./kubeconfig.ts";
-export { loadCluster, type LoadClusterOptions } from "./load_cluster.ts";
-export { loadKubeconfig, type LoadKubeconfigOptions } from "./load_kubeconfig.ts";
-export { restConfigFromKubeconfig, type RestConfigOptions } from "./kubeconfig_rest_config.ts";
-export { inClusterConfig, type InClusterOptions } from "./in_cluster.ts";
-export type { TlsOptions } from "./rest_config.ts";
+} from "./kubeconfig/kubeconfig.ts";
+export { loadCluster, type LoadClusterOptions } from "./kubeconfig/load_cluster.ts";
+export { loadKubeconfig, type LoadKubeconfigOptions } from "./kubeconfig/load_kubeconfig.ts";
+export { restConfigFromKubeconfig, type RestConfigOptions } from "./kubeconfig/kubeconfig_rest_config.ts";
+export { inClusterConfig, type InClusterOptions } from "./kubeconfig/in_cluster.ts";
+export type { TlsOptions } from "./kubeconfig/rest_config.ts";
 export { runManager, type RunManagerOptions } from "./run_manager.ts";
 export { sqliteSnapshot } from "./sqlite_snapshot.ts";
 export {
@@ -33,7 +33,7 @@ export {
   serveFetch,
   type ServeFetchOptions,
   upgradeServed,
-} from "./serve_fetch.ts";
+} from "./serving/serve_fetch.ts";
 export {
   checkServerTls,
   followServerTls,
@@ -42,5 +42,5 @@ export {
   type ServerTls,
   type ServerTlsFiles,
   TlsError,
-} from "./server_tls.ts";
+} from "./serving/server_tls.ts";
 export { createTlsFetch, type TlsFetchOptions } from "./fetch/tls_fetch.ts";

@@ -3,7 +3,7 @@
 import process from "node:process";
 import type { Manager } from "../controller/manager.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
-import { serveFetch } from "./serve_fetch.ts";
+import { serveFetch } from "./serving/serve_fetch.ts";
 
 /** Options of {@linkcode runManager}. */
 export interface RunManagerOptions {

@@ -8,7 +8,7 @@ import type { TLSSocket } from "node:tls";
 import { silentLogger } from "@listwatch/cache";
 import { loadCluster, loadKubeconfig } from "@listwatch/cache/node";
 import { ensureGoProgram } from "../../scripts/lib/cluster_build.ts";
-import { ENTRY_FIELDS } from "../../src/node/kubeconfig.ts";
+import { ENTRY_FIELDS } from "../../src/node/kubeconfig/kubeconfig.ts";
 import { fixture, pem } from "../sockets/certificates.ts";
 import { skipWithoutOwnServer } from "./connection.ts";
 import { KUBECONFIG_CASES, type KubeconfigCase } from "./kubeconfig_cases.ts";

@@ -6,8 +6,8 @@ import { delimiter, join } from "node:path";
 import { after, describe, it } from "node:test";
 import { KubeconfigError, loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
 import { FakeClock } from "@listwatch/cache/testing";
-import { FileToken } from "../../src/node/rest_config.ts";
-import { ExecCredentials } from "../../src/node/exec_credentials.ts";
+import { FileToken } from "../../src/node/kubeconfig/rest_config.ts";
+import { ExecCredentials } from "../../src/node/kubeconfig/exec_credentials.ts";
 import { LogRecorder } from "../log_recorder.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "listwatch-kubeconfig-"));

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { describe, it } from "node:test";
-import { ServedConnections } from "../../src/node/served_connections.ts";
+import { ServedConnections } from "../../src/node/serving/served_connections.ts";
 
 describe("ServedConnections", () => {
   it("parses only the first of thousands of requests that arrive together", async () => {

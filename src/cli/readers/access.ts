@@ -6,7 +6,7 @@ import { type ReviewCluster, subjectAccessReview, tokenReview } from "../../hono
 import { allOf, allowNamespaces } from "../../hono/request/allow_namespaces.ts";
 import { bearerTokenOf, MIN_TOKEN_LENGTH } from "../../hono/request/bearer_tokens.ts";
 import { type Asked, askedOfPath, type Authenticate, type Authorize } from "../../hono/request/gate.ts";
-import { FileToken } from "../../node/rest_config.ts";
+import { FileToken } from "../../node/kubeconfig/rest_config.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { fromBase64 } from "../../util/bytes.ts";
 import type { Clock } from "../../util/clock.ts";

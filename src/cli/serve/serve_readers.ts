@@ -6,14 +6,14 @@ import { type ReadApi, readApiOf } from "../../hono/read_api.ts";
 import { newReadApiState } from "../../hono/read_api_state.ts";
 import type { PassThroughOptions } from "../../hono/upstream/pass_through.ts";
 import { StatusError } from "../../meta/status.ts";
-import { type ServedFetch, serveFetch } from "../../node/serve_fetch.ts";
+import { type ServedFetch, serveFetch } from "../../node/serving/serve_fetch.ts";
 import {
   followServerTls,
   readServerTls,
   type ServerTls,
   type ServerTlsFiles,
-} from "../../node/server_tls.ts";
-import { upgradeServed } from "../../node/serve_fetch.ts";
+} from "../../node/serving/server_tls.ts";
+import { upgradeServed } from "../../node/serving/serve_fetch.ts";
 import { type Access, newAccess, type ReaderToken, readerToken } from "../readers/access.ts";
 import { newAccessLog } from "../readers/access_log.ts";
 import type { Connection } from "../cluster/connect.ts";

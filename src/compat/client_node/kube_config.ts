@@ -3,7 +3,7 @@
 import { CredentialsError, headerFault } from "../../client/credentials.ts";
 import { type Cluster, newCluster } from "../../client/cluster.ts";
 import type { FetchFunction, RestConfig } from "../../client/rest_config.ts";
-import { KubeconfigError } from "../../node/kubeconfig.ts";
+import { KubeconfigError } from "../../node/kubeconfig/kubeconfig.ts";
 import { createAgentFetch, createTlsFetch } from "../../node/fetch/tls_fetch.ts";
 import { errorMessage } from "../../util/errors.ts";
 

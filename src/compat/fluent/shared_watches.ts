@@ -6,7 +6,7 @@ import { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { SharedIndexInformerOptions } from "../../informer/shared_informer_options.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import { formatResource, type GroupVersionResource } from "../../meta/resource.ts";
-import { loadCluster } from "../../node/load_cluster.ts";
+import { loadCluster } from "../../node/kubeconfig/load_cluster.ts";
 import type { Clock } from "../../util/clock.ts";
 import { callGuarded, errorMessage } from "../../util/errors.ts";
 import { consoleLogger, type Logger } from "../../util/logger.ts";

@@ -5,7 +5,7 @@ import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { createTlsFetch, type TlsFetchOptions } from "./tls_fetch.ts";
-import { readServerTls, type ServerTlsFiles } from "../server_tls.ts";
+import { readServerTls, type ServerTlsFiles } from "../serving/server_tls.ts";
 
 const FRESH_MS = 60_000;
 

@@ -17,7 +17,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { FetchFunction } from "../../client/rest_config.ts";
 import { parseProxy, type Proxy } from "./proxy.ts";
-import type { TlsOptions } from "../rest_config.ts";
+import type { TlsOptions } from "../kubeconfig/rest_config.ts";
 import { newTunnelAgent, proxyHeaders } from "./tunnel.ts";
 
 // Shorter than the idle timeout of common load balancers.

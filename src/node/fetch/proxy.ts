@@ -3,7 +3,7 @@
 import process from "node:process";
 import type { FetchFunction } from "../../client/rest_config.ts";
 import { errorMessage } from "../../util/errors.ts";
-import { KubeconfigError } from "../kubeconfig.ts";
+import { KubeconfigError } from "../kubeconfig/kubeconfig.ts";
 
 /** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -2,7 +2,7 @@
 
 import type { FetchFunction } from "../../client/rest_config.ts";
 import { environmentIsInTheWay, explainingProxy, parseProxy, proxyFault } from "./proxy.ts";
-import type { TlsOptions } from "../rest_config.ts";
+import type { TlsOptions } from "../kubeconfig/rest_config.ts";
 
 /** Options of {@linkcode createTlsFetch}. */
 export interface TlsFetchOptions extends TlsOptions {

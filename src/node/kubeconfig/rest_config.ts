@@ -5,11 +5,11 @@
  */
 
 import { readFile } from "node:fs/promises";
-import { tokenFault } from "../client/credentials.ts";
-import type { FetchFunction, RestConfig } from "../client/rest_config.ts";
-import { type Clock, monotonicNow } from "../util/clock.ts";
-import { errorMessage } from "../util/errors.ts";
-import type { Logger } from "../util/logger.ts";
+import { tokenFault } from "../../client/credentials.ts";
+import type { FetchFunction, RestConfig } from "../../client/rest_config.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { errorMessage } from "../../util/errors.ts";
+import type { Logger } from "../../util/logger.ts";
 import { type KubeconfigCluster, KubeconfigError, type KubeconfigUser } from "./kubeconfig.ts";
 
 /** Which certificates to trust, and which one to present. */

@@ -2,12 +2,12 @@
 
 import { readFile } from "node:fs/promises";
 import process from "node:process";
-import { tokenFault } from "../client/credentials.ts";
-import type { FetchFunction, Impersonation, RestConfig, TokenSource } from "../client/rest_config.ts";
-import { type Clock, realClock } from "../util/clock.ts";
-import { errorMessage } from "../util/errors.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
-import { fromBase64, toBase64 } from "../util/bytes.ts";
+import { tokenFault } from "../../client/credentials.ts";
+import type { FetchFunction, Impersonation, RestConfig, TokenSource } from "../../client/rest_config.ts";
+import { type Clock, realClock } from "../../util/clock.ts";
+import { errorMessage } from "../../util/errors.ts";
+import { consoleLogger, type Logger } from "../../util/logger.ts";
+import { fromBase64, toBase64 } from "../../util/bytes.ts";
 import { ExecCredentials, type ExecCredentialsOptions } from "./exec_credentials.ts";
 import {
   FileToken,
@@ -26,9 +26,9 @@ import {
   type KubeconfigUser,
   wrongField,
 } from "./kubeconfig.ts";
-import { proxyFault, proxyFromEnvironment } from "./fetch/proxy.ts";
-import { createTlsFetch } from "./fetch/tls_fetch.ts";
-import { createFileCertificateFetch } from "./fetch/file_certificate.ts";
+import { proxyFault, proxyFromEnvironment } from "../fetch/proxy.ts";
+import { createTlsFetch } from "../fetch/tls_fetch.ts";
+import { createFileCertificateFetch } from "../fetch/file_certificate.ts";
 
 /** Options of {@linkcode restConfigFromKubeconfig}. */
 export interface RestConfigOptions {

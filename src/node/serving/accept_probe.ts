@@ -2,7 +2,7 @@
 
 import type { Server } from "node:http";
 import { connect } from "node:net";
-import { realClock, type TimerHandle } from "../util/clock.ts";
+import { realClock, type TimerHandle } from "../../util/clock.ts";
 
 // How often it looks, and how long an accepted connection may be on its way.
 const LOOK_MS = 3_000;

@@ -2,10 +2,10 @@
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { letNetworkThrough, monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
+import { letNetworkThrough, monotonicNow, realClock, type TimerHandle } from "../../util/clock.ts";
 import { limitPieces } from "./body_pieces.ts";
 import { parseInParts } from "./parsed_parts.ts";
-import { arrived, TurnQueue, UNITS_PER_MS } from "../util/turns.ts";
+import { arrived, TurnQueue, UNITS_PER_MS } from "../../util/turns.ts";
 
 export interface ServedConnectionsOptions {
   readonly handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void;

@@ -1,10 +1,10 @@
 /** The cluster that a program is meant to talk to. */
 
 import process from "node:process";
-import { type Cluster, newCluster } from "../client/cluster.ts";
-import type { RestConfig } from "../client/rest_config.ts";
-import type { Clock } from "../util/clock.ts";
-import type { Logger } from "../util/logger.ts";
+import { type Cluster, newCluster } from "../../client/cluster.ts";
+import type { RestConfig } from "../../client/rest_config.ts";
+import type { Clock } from "../../util/clock.ts";
+import type { Logger } from "../../util/logger.ts";
 import { inClusterConfig } from "./in_cluster.ts";
 import { restConfigFromKubeconfig } from "./kubeconfig_rest_config.ts";
 import { findKubeconfig, loadKubeconfig } from "./load_kubeconfig.ts";

@@ -2,11 +2,11 @@
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { monotonicNow, realClock } from "../util/clock.ts";
-import { onAbort } from "../util/abort.ts";
-import { CacheError, errorMessage } from "../util/errors.ts";
-import { consoleLogger, limitedLogger, type Logger } from "../util/logger.ts";
-import type { UpgradeWebSocket, WebSocketEnv } from "../util/serving.ts";
+import { monotonicNow, realClock } from "../../util/clock.ts";
+import { onAbort } from "../../util/abort.ts";
+import { CacheError, errorMessage } from "../../util/errors.ts";
+import { consoleLogger, limitedLogger, type Logger } from "../../util/logger.ts";
+import type { UpgradeWebSocket, WebSocketEnv } from "../../util/serving.ts";
 import { AcceptProbe } from "./accept_probe.ts";
 import { sendResponse } from "./send_response.ts";
 import { ServedConnections } from "./served_connections.ts";

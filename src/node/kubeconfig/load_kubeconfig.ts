@@ -4,8 +4,8 @@ import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import process from "node:process";
-import { errorMessage } from "../util/errors.ts";
-import { isRecord } from "../util/json.ts";
+import { errorMessage } from "../../util/errors.ts";
+import { isRecord } from "../../util/json.ts";
 import { hideSecrets, redactedCluster, redactedUser } from "./rest_config.ts";
 import {
   type Kubeconfig,

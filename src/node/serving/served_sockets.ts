@@ -2,13 +2,13 @@
 
 import { type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { monotonicNow, realClock } from "../util/clock.ts";
+import { monotonicNow, realClock } from "../../util/clock.ts";
 import type {
   AcceptedConnection,
   AcceptedWebSocket,
   ServerWebSocket,
   WebSocketEnv,
-} from "../util/serving.ts";
+} from "../../util/serving.ts";
 
 /** The part of `ws` that is used here: https://github.com/websockets/ws/blob/master/doc/ws.md */
 interface WebSockets {

@@ -1,13 +1,13 @@
 /** Credentials from a credential plugin. */
 
 import process from "node:process";
-import { tokenFault } from "../client/credentials.ts";
-import type { FetchFunction } from "../client/rest_config.ts";
-import { type Clock, monotonicNow } from "../util/clock.ts";
-import { errorMessage } from "../util/errors.ts";
+import { tokenFault } from "../../client/credentials.ts";
+import type { FetchFunction } from "../../client/rest_config.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { errorMessage } from "../../util/errors.ts";
 import { type ExecConfig, type KubeconfigCluster, KubeconfigError } from "./kubeconfig.ts";
-import { toBase64 } from "../util/bytes.ts";
-import { createTlsFetch, type TlsFetchOptions } from "./fetch/tls_fetch.ts";
+import { toBase64 } from "../../util/bytes.ts";
+import { createTlsFetch, type TlsFetchOptions } from "../fetch/tls_fetch.ts";
 
 interface ExecStatus {
   readonly token?: string;
@@ -122,7 +122,7 @@ export class ExecCredentials {
     const info = { apiVersion, kind: "ExecCredential", spec: { interactive: false, ...this.#clusterInfo() } };
     const variables = Object.fromEntries((env ?? []).map(({ name, value }) => [name, value]));
     const { clock, timeoutMs = TIMEOUT_MS } = this.#options;
-    const { runProgram } = await import("./run_program.ts");
+    const { runProgram } = await import("../run_program.ts");
     let output: string;
     try {
       output = await runProgram(command, args ?? [], {

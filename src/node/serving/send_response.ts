@@ -1,8 +1,8 @@
 /** Writes the responses of a `fetch` function to the connections of Node's server. */
 
 import type { ServerResponse } from "node:http";
-import { laterTurn } from "../util/clock.ts";
-import { type ByteSink, type PushedBody, pushedBodyOf } from "../util/serving.ts";
+import { laterTurn } from "../../util/clock.ts";
+import { type ByteSink, type PushedBody, pushedBodyOf } from "../../util/serving.ts";
 
 // What is handed to a socket at a time: a client that reads slowly is one that takes this within the time
 // limit.

@@ -2,10 +2,10 @@
 
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { onAbort } from "../util/abort.ts";
-import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
-import { CacheError, errorMessage } from "../util/errors.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { onAbort } from "../../util/abort.ts";
+import { type Clock, realClock, type TimerHandle } from "../../util/clock.ts";
+import { CacheError, errorMessage } from "../../util/errors.ts";
+import { consoleLogger, type Logger } from "../../util/logger.ts";
 
 /** The certificate of a server, with its key. */
 export interface ServerTls {

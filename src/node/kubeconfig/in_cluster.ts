@@ -2,14 +2,14 @@
 
 import { readFile } from "node:fs/promises";
 import process from "node:process";
-import { type Clock, realClock } from "../util/clock.ts";
-import { errorMessage } from "../util/errors.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
-import type { RestConfig } from "../client/rest_config.ts";
+import { type Clock, realClock } from "../../util/clock.ts";
+import { errorMessage } from "../../util/errors.ts";
+import { consoleLogger, type Logger } from "../../util/logger.ts";
+import type { RestConfig } from "../../client/rest_config.ts";
 import { FileToken, forgettingOn401, hideCredentials } from "./rest_config.ts";
 import { KubeconfigError } from "./kubeconfig.ts";
-import { proxyFromEnvironment } from "./fetch/proxy.ts";
-import { createTlsFetch } from "./fetch/tls_fetch.ts";
+import { proxyFromEnvironment } from "../fetch/proxy.ts";
+import { createTlsFetch } from "../fetch/tls_fetch.ts";
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 

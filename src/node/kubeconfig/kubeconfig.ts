@@ -1,7 +1,7 @@
 /** The entries of kubeconfig files: their types, the check of what a file has, and its YAML. */
 
-import { CacheError } from "../util/errors.ts";
-import { isRecord } from "../util/json.ts";
+import { CacheError } from "../../util/errors.ts";
+import { isRecord } from "../../util/json.ts";
 
 /** A cluster of a kubeconfig, with the field names of the file. */
 export interface KubeconfigCluster {
