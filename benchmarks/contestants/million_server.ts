@@ -27,7 +27,8 @@ const { server, indexedLabel, eventWindow } = JSON.parse(process.argv[2]) as Mil
 
 await (await fetch(`${server}/control/stats`)).json(); // loads the runtime's HTTP client
 const startMs = performance.now();
-const informer = new SharedIndexInformer<Pod, string>(newCluster({ server }).resource<Pod>("v1/pods"), {
+const pods = newCluster({ server }).resource<Pod>("v1/pods", { maxListBytes: Infinity });
+const informer = new SharedIndexInformer<Pod, string>(pods, {
   indexers: {
     node: (pod) => [pod.spec?.nodeName ?? ""],
     namespace: (pod) => [pod.metadata?.namespace ?? ""],
@@ -36,7 +37,7 @@ const informer = new SharedIndexInformer<Pod, string>(newCluster({ server }).res
   storage: shortTexts(),
   // A busy machine takes longer for millions than a server that is reached may.
   reflector: { listTimeoutMs: 600_000 },
-  logger: silentLogger,
+  logger: { ...silentLogger, warn: console.error, error: console.error },
 });
 const api = readApi({
   resources: [{ informer, resource: "v1/pods" }],
