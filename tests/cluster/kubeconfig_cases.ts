@@ -306,6 +306,16 @@ export const KUBECONFIG_CASES: Readonly<Record<string, KubeconfigCase>> = {
       "bin/plugin": PLUGIN,
     },
   },
+  "a plugin that reads its cluster": {
+    files: {
+      config: config({
+        cluster:
+          `${CLUSTER}, tls-server-name: kubernetes.default.svc, disable-compression: true, extensions: [{name: client.authentication.k8s.io/exec, extension: {audience: a, list: [1, {b: c}]}}, {name: other, extension: 1}]`,
+        user: exec("command: ./plugin, provideClusterInfo: true"),
+      }),
+      plugin: PLUGIN.replace("\n", '\nprintf %s "$KUBERNETES_EXEC_INFO" > "$(dirname "$0")/info"\n'),
+    },
+  },
   "a plugin and a token": {
     files: { config: config({ user: `token: t, ${exec("command: ./plugin")}` }), plugin: PLUGIN },
   },

@@ -69,6 +69,18 @@ describe("loadCluster beside kubectl, on odd kubeconfig files", { skip: skipWith
     });
   }
 
+  it("gives a plugin what kubectl gives it", { timeout: 60_000 }, async () => {
+    const odd = KUBECONFIG_CASES["a plugin that reads its cluster"];
+    const folder = await write(odd);
+    const env = { HOME: folder, KUBECONFIG: join(folder, "config"), PATH: "/usr/bin:/bin" };
+    const given = async () => JSON.parse(await Deno.readTextFile(join(folder, "info")));
+    assert.equal((await sent(env, odd)).length, 1);
+    const expected = await given();
+    await Deno.remove(join(folder, "info"));
+    assert.equal((await sentByOurs(env, odd)).length, 1);
+    assert.deepEqual(await given(), expected);
+  });
+
   async function write({ files }: KubeconfigCase): Promise<string> {
     const folder = await Deno.makeTempDir({ dir: root });
     for (const name of ["ca.crt", "client.crt", "client.key"]) {

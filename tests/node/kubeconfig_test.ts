@@ -297,7 +297,15 @@ describe("ExecCredentials", () => {
       env: [{ name: "X", value: "mine" }],
       apiVersion: "client.authentication.k8s.io/v1beta1",
       provideClusterInfo: true,
-    }, { ...options, tls: { ca: "CÄ" } });
+    }, {
+      ...options,
+      cluster: {
+        server: "https://x.example",
+        "proxy-url": "http://proxy.example",
+        extensions: [{ name: "client.authentication.k8s.io/exec", extension: { audience: "a" } }],
+      },
+      tls: { ca: "CÄ" },
+    });
     assert.equal(await credentials.token(), "t");
     const written = readFileSync(seen, "utf8");
     assert.ok(written.endsWith("minearg\n"), written);
@@ -309,6 +317,8 @@ describe("ExecCredentials", () => {
         cluster: {
           server: "https://x.example",
           "certificate-authority-data": Buffer.from("CÄ").toString("base64"),
+          "proxy-url": "http://proxy.example",
+          config: { audience: "a" },
         },
       },
     });

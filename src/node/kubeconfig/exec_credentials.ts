@@ -27,6 +27,8 @@ export interface ExecCredentialsOptions {
 }
 
 const VERSIONS = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
+// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#input-and-output-formats
+const PLUGIN_EXTENSION = "client.authentication.k8s.io/exec";
 const LONGEST_OUTPUT_BYTES = 1024 * 1024;
 const TIMEOUT_MS = 60_000;
 
@@ -164,6 +166,8 @@ export class ExecCredentials {
         "insecure-skip-tls-verify": cluster["insecure-skip-tls-verify"],
         "certificate-authority-data": this.#options.tls.ca && toBase64(this.#options.tls.ca),
         "proxy-url": cluster["proxy-url"],
+        "disable-compression": cluster["disable-compression"],
+        config: cluster.extensions?.find(({ name }) => name === PLUGIN_EXTENSION)?.extension,
       },
     };
   }

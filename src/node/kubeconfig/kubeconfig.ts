@@ -15,6 +15,8 @@ export interface KubeconfigCluster {
   readonly "proxy-url"?: string;
   /** Requests uncompressed responses. */
   readonly "disable-compression"?: boolean;
+  /** What other programs keep here; `client.authentication.k8s.io/exec` is for a credential plugin. */
+  readonly extensions?: readonly { readonly name: string; readonly extension?: unknown }[] | null;
 }
 
 /** A credential plugin: a program that prints credentials. */
@@ -114,6 +116,7 @@ export const ENTRY_FIELDS: Readonly<Record<"context" | "cluster" | "user", Shape
     "certificate-authority-data": "string",
     "proxy-url": "string",
     "disable-compression": "boolean",
+    extensions: [{ name: "string" }],
   },
   user: {
     "client-certificate": "string",
