@@ -65,7 +65,8 @@ async function main(): Promise<void> {
   }
   if (mode === "controllers") {
     const { report, versions } = await measureControllers(options, tools, log);
-    return await publish(mode, versions, report);
+    const load = `Load average of the last 15 minutes, with the benchmark: ${Deno.loadavg()[2].toFixed(1)}`;
+    return await publish(mode, versions, `${load}\n\n${report}`);
   }
   await using programs = await buildPrograms(tools, new Set(chosen.map(({ library }) => library)), log);
   if (mode !== "comparison") {
