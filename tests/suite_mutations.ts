@@ -394,8 +394,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "work queue: a wait for an item leaves a listener",
     file: "src/util/deferred.ts",
-    find: "    try {\n      return await own.promise;\n    } finally {\n      stop?.();\n    }",
-    replace: "    void stop;\n    return await own.promise;",
+    find: "  try {\n    return await own.promise;\n  } finally {\n    stop?.();\n  }",
+    replace: "  void stop;\n  return await own.promise;",
     test: "tests/workqueue/work_queue_test.ts",
   },
   {
@@ -1308,8 +1308,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "client: a `drop` brings back what is left out by default",
     file: "src/client/resource_client.ts",
-    find: 'drop: ["metadata.managedFields", ...drop] };',
-    replace: 'drop: drop.length > 0 ? drop : ["metadata.managedFields"] };',
+    find: 'drop: managedFields ? drop : ["metadata.managedFields", ...drop] };',
+    replace: 'drop: managedFields || drop.length > 0 ? drop : ["metadata.managedFields"] };',
     test: "tests/client/projection_test.ts",
   },
   {

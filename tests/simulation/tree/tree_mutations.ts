@@ -22,8 +22,8 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
     tree: true,
     name: "tree: a list has a later version than its objects",
     file: STATES,
-    find: "let snapshot = this.#last?.revision === revision ? this.#last.snapshot : undefined;",
-    replace: "let snapshot = this.#last?.snapshot;",
+    find: "const same = last?.revision === revision ? last : undefined;",
+    replace: "const same = last;",
   },
   {
     tree: true,
