@@ -11,7 +11,6 @@ import {
   resourcePath,
 } from "../meta/resource.ts";
 import { newStatus, StatusError, statusErrorOf } from "../meta/status.ts";
-
 import { acceptsHead, checkList, eventCheck, objectCheck } from "../schema/checks.ts";
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
@@ -165,7 +164,7 @@ function projectionOf(
 }
 
 /** An entry of the list that discovery gives for a group and version. */
-interface DiscoveredResource {
+interface GroupVersionEntry {
   readonly name?: string;
   readonly kind?: string;
   readonly namespaced?: boolean;
@@ -239,7 +238,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     const action = `discover ${this.#subject("")}`;
     const path = group === "" ? `/api/${apiVersion}` : `/apis/${apiVersion}`;
     const answer = await this.#cluster.request(path, { ...options, action });
-    const { resources = [] } = (answer ?? {}) as { readonly resources?: readonly DiscoveredResource[] };
+    const { resources = [] } = (answer ?? {}) as { readonly resources?: readonly GroupVersionEntry[] };
     const found = resources.find(({ name }) => name === resource);
     if (found?.kind) return { apiVersion, kind: found.kind, isNamespaced: found.namespaced === true };
     const message = `Cannot ${action}: ${this.#cluster.server} serves ${apiVersion} without it`;

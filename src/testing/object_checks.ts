@@ -187,3 +187,15 @@ export function randomUid(random: () => number): string {
   }
   return hex;
 }
+
+/** Metadata that only the server writes, or that is set already. */
+export const SERVER_FIELDS: readonly string[] = [
+  "name",
+  "namespace",
+  "uid",
+  "resourceVersion",
+  "generation",
+  "creationTimestamp",
+  "deletionTimestamp",
+  "deletionGracePeriodSeconds",
+];

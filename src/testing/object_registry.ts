@@ -31,6 +31,7 @@ import {
   nameRequired,
   randomSuffix,
   randomUid,
+  SERVER_FIELDS,
   timestamp,
 } from "./object_checks.ts";
 import { appliedTo, updatedBy } from "./patches/server_side_apply.ts";
@@ -347,18 +348,6 @@ export class ObjectRegistry {
     return timestamp(this.#settings.clock.now() + plusSeconds * 1000);
   }
 }
-
-// Metadata that only the server writes, or that is set already.
-const SERVER_FIELDS: readonly string[] = [
-  "name",
-  "namespace",
-  "uid",
-  "resourceVersion",
-  "generation",
-  "creationTimestamp",
-  "deletionTimestamp",
-  "deletionGracePeriodSeconds",
-];
 
 function typed(resource: ServedResource, object: JsonObject): JsonObject {
   const { kind: _kind, apiVersion: _apiVersion, metadata, ...rest } = object;

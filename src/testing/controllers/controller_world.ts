@@ -286,7 +286,7 @@ interface RecordedEvent extends KubernetesObject {
 export function newTestServer(
   clock: FakeClock,
   customResources: readonly CustomResource[] = [],
-  options: { readonly initialEvents?: "serve" | "refuse"; readonly random?: () => number } = {},
+  options: { readonly initialEvents?: "serve" | "refuse" } = {},
 ): InMemoryApiServer {
   return new InMemoryApiServer({ clock, customResources: [...customResources, EVENT_RESOURCE], ...options });
 }

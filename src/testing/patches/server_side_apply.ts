@@ -11,6 +11,7 @@
 import { isRecord, isSameJson } from "../../util/json.ts";
 import { failure } from "../api_errors.ts";
 import type { JsonObject } from "../json.ts";
+import { SERVER_FIELDS } from "../object_checks.ts";
 import { MERGE_KEYS } from "./patches.ts";
 import type { ServedResource } from "../served_resources.ts";
 
@@ -41,17 +42,7 @@ export interface Writer {
 const LEAF: FieldSet = {};
 
 /** The metadata that no manager has. */
-const UNMANAGED: ReadonlySet<string> = new Set([
-  "name",
-  "namespace",
-  "uid",
-  "resourceVersion",
-  "generation",
-  "creationTimestamp",
-  "deletionTimestamp",
-  "deletionGracePeriodSeconds",
-  "managedFields",
-]);
+const UNMANAGED: ReadonlySet<string> = new Set([...SERVER_FIELDS, "managedFields"]);
 
 /** What an apply makes of an object, or of nothing. */
 export function appliedTo(
