@@ -1,6 +1,7 @@
 /**
- * `deno task bench`: how long this library and its peers take to sync, how many events they take in, and how much
- * memory they need; in one run on one machine, so that the ratios mean something. `docs/benchmarks.md` explains how.
+ * `deno task bench`: how long this library and its peers take to sync, how many events they take
+ * in, and how much memory they need; in one run on one machine, so that the ratios mean
+ * something. `docs/benchmarks.md` explains how.
  *
  * @module
  */

@@ -32,8 +32,9 @@ export function newApp(cluster: Cluster, signal: AbortSignal): Hono {
     const names = onNode.map((pod) => pod.metadata?.name);
     return c.json({ names, at: pods.indexer.lastStoreSyncResourceVersion() });
   });
-  // The API for Kubernetes clients. You decide who may read what: a cache does not know. This rule lists what
-  // may be read; one that lists what may not (`namespace !== "kube-system"`) allows requests for all namespaces.
+  // The API for Kubernetes clients. You decide who may read what: a cache does not know.
+  // This rule lists what may be read; one that lists what may not (`namespace !==
+  // "kube-system"`) allows requests for all namespaces.
   app.route(
     "/",
     readApi({

@@ -1,4 +1,5 @@
-// Tests of widget_controller.ts: a cluster in memory, no waiting. deno test -A examples/widget_controller_test.ts
+// Tests of widget_controller.ts: a cluster in memory, no waiting.
+// deno test -A examples/widget_controller_test.ts
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type BuiltDataObject, simulateController, testController, usersOf } from "@listwatch/cache/testing";

@@ -1,6 +1,8 @@
 // Runs the controller of widget_controller.ts until SIGTERM, beside other copies of which one leads.
 //
-//     deno run -A examples/widget_manager.ts      (with KUBECONFIG, ~/.kube/config, or in a pod; on Node and Bun, too)
+//     deno run -A examples/widget_manager.ts
+//
+// It finds the cluster by KUBECONFIG, ~/.kube/config, or in a pod; on Node and Bun, too.
 import { Manager } from "@listwatch/cache/controller";
 import { PrometheusMetrics } from "@listwatch/cache/metrics";
 import { loadCluster, runManager } from "@listwatch/cache/node";

@@ -1,7 +1,8 @@
 /**
- * Asserts what `deno task build:npm` left in `npm/dist`: that its metadata is complete, that every entry and every
- * type resolves, that nothing of Deno is left in it, and that consumers of any kind get along with it (publint,
- * are-the-types-wrong, TypeScript in the strictest setting). `--quick` leaves out the last, which needs all tools.
+ * Asserts what `deno task build:npm` left in `npm/dist`: that its metadata is complete, that every
+ * entry and every type resolves, that nothing of Deno is left in it, and that consumers of any
+ * kind get along with it (publint, are-the-types-wrong, TypeScript in the strictest setting).
+ * `--quick` leaves out the last, which needs all tools.
  *
  * @module
  */
@@ -15,9 +16,9 @@ import { installTools } from "../scripts/lib/tools.ts";
 import { NPM_PACKAGE } from "../scripts/npm_package.ts";
 
 /**
- * What the package may weigh on the user's disk: 0.9 MB of code (0.33 MB of it `./hono` and `./cli`: the printers of 61
- * kinds, the page of `serve`), 0.55 MB of declarations (three quarters of it documentation), 0.05 MB of README and
- * examples.
+ * What the package may weigh on the user's disk: 0.9 MB of code (0.33 MB of it `./hono` and `./cli`: the
+ * printers of 61 kinds, the page of `serve`), 0.55 MB of declarations (three quarters of it
+ * documentation), 0.05 MB of README and examples.
  */
 const MAX_UNPACKED_BYTES = 1_500_000;
 /** Entries for particular runtimes; the others run on every runtime, without modules of Node. */
@@ -71,7 +72,10 @@ function checkMetadata(): void {
   }
 }
 
-/** Every export has its files, `types` first and no condition that JSR could not express; every command runs Node. */
+/**
+ * Every export has its files, `types` first and no condition that
+ * JSR could not express; every command runs Node.
+ */
 async function checkEntries(): Promise<void> {
   const mustExist = (what: string, path: string) => {
     if (!files.has(path.replace(/^\.\//, ""))) problems.push(`${what}: there is no ${path}`);
@@ -97,7 +101,10 @@ async function checkEntries(): Promise<void> {
   }
 }
 
-/** Imports of every module and every declaration lead somewhere; the entries for every runtime use nothing of one. */
+/**
+ * Imports of every module and every declaration lead somewhere; the
+ * entries for every runtime use nothing of one.
+ */
 async function checkModules(): Promise<void> {
   const packages = new Set([...NPM_PACKAGE.dependencies, ...NPM_PACKAGE.optionalPeers]);
   const imports = new Map<string, string[]>();

@@ -1,11 +1,12 @@
 /**
- * `deno task abuse [SECONDS] [--only deno|node] [--attack TEXT]`: what strangers and ill-behaved readers can do to
- * `serve`. For a minute they pipeline, send byte by byte, never read, flood random tokens and search the page, all
- * at once, on each runtime. The times of `/healthz` are shown beside those of a server that is left alone, which
- * are the machine's; the attackers are nicer processes, as elsewhere they have machines of their own.
+ * `deno task abuse [SECONDS] [--only deno|node] [--attack TEXT]`: what strangers and ill-behaved
+ * readers can do to `serve`. For a minute they pipeline, send byte by byte, never read, flood random
+ * tokens and search the page, all at once, on each runtime. The times of `/healthz` are shown beside
+ * those of a server that is left alone, which are the machine's; the attackers are nicer processes,
+ * as elsewhere they have machines of their own.
  *
- * Exit code 1: `/healthz` takes 100 ms or more (99th percentile), an answer to a good reader fails, or memory is
- * 150 MB or more above what it was before.
+ * Exit code 1: `/healthz` takes 100 ms or more (99th percentile), an answer to a good reader fails, or
+ * memory is 150 MB or more above what it was before.
  *
  * @module
  */

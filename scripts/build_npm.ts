@@ -1,12 +1,13 @@
 /**
  * `deno task build:npm`: builds the npm package into `npm/dist` and checks it.
  *
- * - `lib/` holds the code: esbuild bundles one module for each room, and one for each entry that re-exports its public
- *   names. An import of a few modules takes a fraction of the time of 100 and more source files. The code is minified, but
- *   for the names of functions, classes and methods, so that a stack trace can be read; source maps would double the size
- *   of the package. Doc comments are in the declarations only.
- * - The part of zod that the schemas use is bundled, for the same reason: it would be 80 modules more. Schemas of users
- *   are called through Standard Schema, so a second copy of zod beside the user's does no harm.
+ * - `lib/` holds the code: esbuild bundles one module for each room, and one for each entry that re-exports
+ *   its public names. An import of a few modules takes a fraction of the time of 100 and more source files.
+ *   The code is minified, but for the names of functions, classes and methods, so that a stack trace can be
+ *   read; source maps would double the size of the package. Doc comments are in the declarations only.
+ * - The part of zod that the schemas use is bundled, for the same reason: it would be
+ *   80 modules more. Schemas of users are called through Standard Schema, so a second
+ *   copy of zod beside the user's does no harm.
  * - `types/` holds the declarations that the entries reach, written by `deno pack`.
  * - `examples/` holds the examples, and `README.md` links to what is packed, or to the repository.
  * - `package.json` is made from `deno.json` and `npm_package.ts`.
@@ -90,7 +91,9 @@ export async function buildNpm({ repository }: BuildNpmOptions = {}): Promise<Pa
   }
 }
 
-/** Runs `deno pack`, for its declarations and the versions of the dependencies; returns the unpacked folder. */
+/**
+ * Runs `deno pack`, for its declarations and the versions of the dependencies; returns the unpacked folder.
+ */
 async function pack(temporary: string): Promise<string> {
   const tarball = join(temporary, "package.tgz");
   const pack = await runDeno(["pack", "--allow-dirty", "--output", tarball]);

@@ -1,10 +1,11 @@
 /**
- * Bundles the page of `serve` into `src/cli/dashboard/page_bundle.ts`: its document, its styles and its script, which are
- * files of `src/cli/dashboard/browser/`. The bundle is checked in, so that the program runs from its source on Deno, from
- * JSR and from the npm package alike, with no step before and no file beside the modules.
+ * Bundles the page of `serve` into `src/cli/dashboard/page_bundle.ts`: its document, its styles
+ * and its script, which are files of `src/cli/dashboard/browser/`. The bundle is checked in, so
+ * that the program runs from its source on Deno, from JSR and from the npm package alike, with
+ * no step before and no file beside the modules.
  *
- * `--check`, the gate `page`, writes nothing: it compiles the script with a browser's types, and fails when the bundle is
- * not the one of the files.
+ * `--check`, the gate `page`, writes nothing: it compiles the script with a browser's types, and
+ * fails when the bundle is not the one of the files.
  *
  * @module
  */

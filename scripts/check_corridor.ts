@@ -1,18 +1,19 @@
 /**
- * The gate of the corridor: how many files one MODIFIED event passes through, from the socket to a handler and to an
- * HTTP watcher, how many one LIST request passes through, and how often each enters them. A reader of the source who
- * follows an event or a request opens them all.
+ * The gate of the corridor: how many files one MODIFIED event passes through, from the socket to a handler
+ * and to an HTTP watcher, how many one LIST request passes through, and how often each enters them. A reader
+ * of the source who follows an event or a request opens them all.
  *
- * Run with `deno task ok corridor`. A copy of the source is made in which every function, and every function that
- * continues after an `await`, records that it runs (`scripts/lib/corridor_trace.ts`). A program syncs an informer, waits
- * until nothing runs any more, and then receives one event or one request (`scripts/lib/corridor_probe.ts`): with the
+ * Run with `deno task ok corridor`. A copy of the source is made in which every function, and
+ * every function that continues after an `await`, records that it runs
+ * (`scripts/lib/corridor_trace.ts`). A program syncs an informer, waits until nothing runs any
+ * more, and then receives one event or one request (`scripts/lib/corridor_probe.ts`): with the
  * options of a program that gives none, and with those of `listwatch serve`.
  *
- * An **opening** is a call from another file, or a start from the event loop, after something of another file was
- * opened: calls one after the other into the same file are one opening, and a return to the caller is none. Every file
- * of `src/` counts but those of `util/`, which are as known to a reader as the language's own library: a clock, a
- * deque. `--list` prints the files with their openings, `--steps` each of them, and both have those of `util/` with
- * `--util`. `docs/life.md` must name each of the files.
+ * An **opening** is a call from another file, or a start from the event loop, after something of another file
+ * was opened: calls one after the other into the same file are one opening, and a return to the caller is
+ * none. Every file of `src/` counts but those of `util/`, which are as known to a reader as the language's
+ * own library: a clock, a deque. `--list` prints the files with their openings, `--steps` each of them, and
+ * both have those of `util/` with `--util`. `docs/life.md` must name each of the files.
  *
  * @module
  */

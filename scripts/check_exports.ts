@@ -3,15 +3,16 @@
  *
  * - `missing`: its file exists;
  * - `module-doc`: the entry has a `@module` doc;
- * - `doc`: every public name has a doc comment, and so has every method of a public interface, and of a public class
- *   unless it inherits or implements something (editors then show the doc of what it implements);
+ * - `doc`: every public name has a doc comment, and so has every method of a public
+ *   interface, and of a public class unless it inherits or implements something
+ *   (editors then show the doc of what it implements);
  * - `example`: every public function and class shows an `@example`;
- * - `category`: every public name has one `@category` of {@linkcode CATEGORIES}, and none where the entry is on one
- *   topic, which its own name says;
+ * - `category`: every public name has one `@category` of {@linkcode CATEGORIES}, and none where the
+ *   entry is on one topic, which its own name says;
  * - `twice`: no name is exported by two entries;
  * - `front-door`: `.` has at most {@linkcode MAX_FRONT_DOOR_NAMES} names;
- * - `side-effect`: importing the entry calls no timer, clock, fetch or console, asks for no permission, listens to
- *   nothing, and adds nothing to the globals or to the prototypes of built-in classes.
+ * - `side-effect`: importing the entry calls no timer, clock, fetch or console, asks for no permission,
+ *   listens to nothing, and adds nothing to the globals or to the prototypes of built-in classes.
  *
  * Run with `deno run -A scripts/check_exports.ts`.
  *
@@ -70,8 +71,8 @@ export const CATEGORIES: readonly string[] = [
 ];
 
 /**
- * How many names `.` may have: what most programs use, index functions by field and owner included. The parts belong to
- * the other entries.
+ * How many names `.` may have: what most programs use, index functions by field and owner
+ * included. The parts belong to the other entries.
  */
 export const MAX_FRONT_DOOR_NAMES = 70;
 

@@ -1,6 +1,7 @@
 /**
- * The gate of the project's language: no text uses a phrase of `lib/plain_words.ts`, and the outermost title of each test
- * begins with the symbol, path or command that it is about, so that a search for the name finds its tests.
+ * The gate of the project's language: no text uses a phrase of `lib/plain_words.ts`, the outermost title of
+ * each test begins with the symbol, path or command that it is about, so that a search for the name finds its
+ * tests, and no line of a comment is longer than {@linkcode COMMENT_WIDTH}, as the formatter leaves them.
  *
  * Run with `deno run -A scripts/check_language.ts [FOLDER...]`; `--count` prints the number per folder only.
  *
@@ -36,7 +37,10 @@ export function declaredNames(files: ReadonlyMap<string, string>): Set<string> {
   return names;
 }
 
-/** Titles of tests that begin with no name. A path (`/api`, `examples/`), an option (`--token`) or `deno task` count as names. */
+/**
+ * Titles of tests that begin with no name. A path (`/api`, `examples/`), an
+ * option (`--token`) or `deno task` count as names.
+ */
 export function unnamedTitles(text: string, names: ReadonlySet<string>): { line: number; title: string }[] {
   const found: { line: number; title: string }[] = [];
   for (const { 2: title, index } of text.matchAll(TITLE)) {
@@ -64,6 +68,22 @@ async function readAll(): Promise<Map<string, string>> {
 }
 
 /** `src/hono` of `src/hono/request/gate.ts`; files at the root by their own name. */
+/** The most characters of a line of a comment. */
+export const COMMENT_WIDTH = 110;
+
+/** The numbers of the lines of comments that are too long and could be broken: not code, tables or links. */
+export function longCommentLines(text: string): number[] {
+  let isCode = false;
+  return text.split("\n").flatMap((line, i) => {
+    if (/^\s*\*\s*```/.test(line)) isCode = !isCode;
+    const comment = /^\s*(?:\/\*\*|\*|\/\/) (.*)$/.exec(line)?.[1];
+    if (isCode || comment === undefined || line.length <= COMMENT_WIDTH) return [];
+    const isWhole = comment.startsWith("|") || !/\S\s+\S/.test(comment) || comment.startsWith("[") ||
+      comment.startsWith("`");
+    return isWhole ? [] : [i + 1];
+  });
+}
+
 function folderOf(path: string): string {
   return path.split("/").slice(0, /^(?:src|tests)\//.test(path) ? 2 : 1).join("/");
 }
@@ -77,6 +97,12 @@ if (import.meta.main) {
     if (folders.length > 0 && !folders.some((folder) => path.startsWith(folder))) continue;
     for (const { line, phrase, instead } of avoidedUses(text)) {
       violations.push({ path, line, rule: "plain-words", message: `"${phrase}": write ${instead}` });
+    }
+    if (/\.tsx?$/.test(path)) {
+      for (const line of longCommentLines(text)) {
+        const message = `the comment has more than ${COMMENT_WIDTH} characters: break the line`;
+        violations.push({ path, line, rule: "comment-width", message });
+      }
     }
     if (!path.endsWith("_test.ts")) continue;
     for (const { line, title } of unnamedTitles(text, names)) {
@@ -92,7 +118,8 @@ if (import.meta.main) {
     const counts = Object.entries(Object.groupBy(violations, ({ path }) => folderOf(path)));
     for (const [folder, found = []] of counts.sort()) {
       const titles = found.filter(({ rule }) => rule === "test-name").length;
-      console.log(`${folder.padEnd(24)} ${found.length - titles} phrases, ${titles} titles`);
+      const others = found.length - titles;
+      console.log(`${folder.padEnd(24)} ${others} phrases and long lines, ${titles} titles`);
     }
   } else Deno.exit(reportViolations("check_language", violations, `${files.size} files`));
 }

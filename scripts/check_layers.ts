@@ -1,6 +1,6 @@
 /**
- * The gate of the house's walls: which room of `src/` may import which, and which packages may be imported where.
- * Reads the real module graph, so that type imports, re-exports and dynamic imports count too.
+ * The gate of the house's walls: which room of `src/` may import which, and which packages may be imported
+ * where. Reads the real module graph, so that type imports, re-exports and dynamic imports count too.
  *
  * Run with `deno run -A scripts/check_layers.ts`. Names each wrong import as `file:line: [rule] message`.
  *
@@ -166,8 +166,8 @@ export async function checkLayers(root: string): Promise<{ violations: Violation
 }
 
 /**
- * `src/queue/fifo.ts` -> `queue`; `src/compat/client_node/mod.ts` -> `compat/client_node`, which is a room of its own.
- * `undefined` for files that are in no room.
+ * `src/queue/fifo.ts` -> `queue`; `src/compat/client_node/mod.ts` -> `compat/client_node`, which is a room of
+ * its own. `undefined` for files that are in no room.
  */
 export function roomOf(path: string): string | undefined {
   const [, room, inner] = /^src\/([^/]+)\/(?:([^/]+)\/)?/.exec(path) ?? [];
@@ -259,8 +259,8 @@ function wrongPackage(room: string, target: string): string | undefined {
 }
 
 /**
- * Circles of imports, one violation for each. Imports of types, re-exports and dynamic imports count: two files that
- * import each other can be understood only together.
+ * Circles of imports, one violation for each. Imports of types, re-exports and dynamic imports count: two
+ * files that import each other can be understood only together.
  */
 function findCycles(graph: ModuleNode[]): Violation[] {
   const byPath = new Map(graph.map((node) => [node.path, node]));

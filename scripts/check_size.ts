@@ -1,9 +1,9 @@
 /**
  * The gate of the bundle's size: what a program pays for the library, bundled, minified and compressed.
  *
- * Run with `deno task size`. Prints each size beside its ceiling and its target, and what grew since the baseline in
- * `benchmarks/size.json`, by room and by file. A size over its ceiling is a failure; `--update` makes what is the
- * baseline of the next run. Kilobytes are of 1,000 bytes.
+ * Run with `deno task size`. Prints each size beside its ceiling and its target, and what grew since the
+ * baseline in `benchmarks/size.json`, by room and by file. A size over its ceiling is a failure; `--update`
+ * makes what is the baseline of the next run. Kilobytes are of 1,000 bytes.
  *
  * @module
  */
@@ -158,7 +158,9 @@ async function measure(tools: BuildTools): Promise<Sizes> {
   }
 }
 
-/** Prepares the folder of a program that has the library in its node_modules; returns the library's folder. */
+/**
+ * Prepares the folder of a program that has the library in its node_modules; returns the library's folder.
+ */
 async function installAs(program: string, exports: unknown): Promise<string> {
   const dir = join(program, "node_modules", "@listwatch", "cache");
   await Deno.mkdir(dir, { recursive: true });
@@ -200,7 +202,10 @@ async function weigh({ name, program, withZod }: SizeCase, dir: string, tools: B
   return { gzip: gzipSync(bytes, { level: 9 }).length, minified: bytes.length, files: sorted };
 }
 
-/** `src/store/store.ts`, `zod/v4/core/core.js`, or `lib/` for all modules of the npm package, whose names change. */
+/**
+ * `src/store/store.ts`, `zod/v4/core/core.js`, or `lib/` for all
+ * modules of the npm package, whose names change.
+ */
 function nameOf(path: string): string {
   const parts = path.replaceAll("\\", "/").split("node_modules/");
   return parts.at(-1)!.replace(/^@listwatch\/cache\//, "").replace(/^lib\/.*/, "lib/");

@@ -1,8 +1,8 @@
 /**
  * `deno task conformance [DIR ...]`: replays recorded cases of client-go against this library.
  *
- * Reads every `*.json` of the folders (`tests/conformance/cases` by default), prints a line a suite, and at the end
- * `N passed, N failed`. Exits with 1 if a case failed, with 2 if there is nothing to run.
+ * Reads every `*.json` of the folders (`tests/conformance/cases` by default), prints a line a suite, and at
+ * the end `N passed, N failed`. Exits with 1 if a case failed, with 2 if there is nothing to run.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * `deno task faults`: informers of several libraries behind the same fault and the same writer; what each loses, and how
- * long it takes to recover. `docs/faults.md` has the tables of a whole run.
+ * `deno task faults`: informers of several libraries behind the same fault and the same writer; what each
+ * loses, and how long it takes to recover. `docs/faults.md` has the tables of a whole run.
  *
  * Exit code 1: something could not run. 2: an option makes no sense. 130: interrupted.
  *

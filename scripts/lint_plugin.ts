@@ -1,14 +1,14 @@
 /**
- * The house rules that need a syntax tree, as a plugin of `deno lint` (so that the editor shows them too). They
- * hold in `src/` only; which files are free of a rule, and why, stands in {@linkcode EXEMPT}.
+ * The house rules that need a syntax tree, as a plugin of `deno lint` (so that the editor shows them too).
+ * They hold in `src/` only; which files are free of a rule, and why, stands in {@linkcode EXEMPT}.
  *
  * - `listwatch/no-bare-time`: timers, clocks and chance are arguments (`clock`, `random`), never globals.
  * - `listwatch/no-runtime-global`: no `Deno`, `Bun`, `process`, `Buffer`: the core runs everywhere.
  * - `listwatch/no-console`: a library logs through the `Logger` it was given.
- * - `listwatch/zod-namespace`: only `import * as z from "zod/v4/core"`: `import { z }` costs up to 87 KB, and `zod/mini`
- *   1 KB more than its core.
- * - `listwatch/linear-regex`: no regular expression that some text can make take more than linear time. One that is run on
- *   short texts only is excused by `deno-lint-ignore` with the reason.
+ * - `listwatch/zod-namespace`: only `import * as z from "zod/v4/core"`: `import { z }` costs up to 87
+ *   KB, and `zod/mini` 1 KB more than its core.
+ * - `listwatch/linear-regex`: no regular expression that some text can make take more than linear time. One
+ *   that is run on short texts only is excused by `deno-lint-ignore` with the reason.
  * - `listwatch/no-default-export`, `listwatch/no-enum`: house style, and what JSR's consumers expect.
  *
  * Imports between rooms are checked by `check_layers.ts`, which reads the module graph.
@@ -18,7 +18,10 @@
 
 import { regexFault } from "./lib/regex_cost.ts";
 
-/** Paths under `src/` where a rule does not hold: a room (ends with a slash) or one file, each with its reason. */
+/**
+ * Paths under `src/` where a rule does not hold: a room (ends
+ * with a slash) or one file, each with its reason.
+ */
 const EXEMPT: Record<string, Record<string, string>> = {
   "no-bare-time": {
     "util/clock.ts": "the one place where the real clock and real chance live",
@@ -96,7 +99,9 @@ function houseRule(
   };
 }
 
-/** Whether an identifier stands for a value that is read here (and is not a key, a member, a name or a type). */
+/**
+ * Whether an identifier stands for a value that is read here (and is not a key, a member, a name or a type).
+ */
 function isReference(node: Deno.lint.Identifier): boolean {
   // deno-lint-ignore no-explicit-any
   const parent = (node as any).parent as any;
@@ -175,7 +180,8 @@ const plugin: Deno.lint.Plugin = {
       MemberExpression(node): void {
         const path = memberPath(node);
         if (path === undefined) return;
-        // `options.random ?? Math.random` is how a default for the argument is written: only calls are refused.
+        // `options.random ?? Math.random` is how a default for the
+        // argument is written: only calls are refused.
         if (path[0] === "Math" && !isCallee(node)) return;
         const isTime = TIME_MEMBERS[path[0]]?.has(path[1]) ||
           (GLOBAL_OBJECTS.has(path[0]) && TIME_GLOBALS.has(path[1]));

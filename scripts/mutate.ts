@@ -1,9 +1,11 @@
 /**
- * Shows that the tests can fail: makes mutants, copies of the source with one deliberate defect each, and runs the tests
- * on them. `deno task mutate`; `--help` prints the options.
+ * Shows that the tests can fail: makes mutants, copies of the source with one deliberate defect each, and
+ * runs the tests on them. `deno task mutate`; `--help` prints the options.
  *
- * Defects that a simulated world can have must be caught in one of the first worlds (tests/simulation/mutations.ts), those of
- * a tree of caches in one of the first trees (tests/simulation/tree/tree_mutations.ts), all others by the test file that is named with them (tests/suite_mutations.ts).
+ * Defects that a simulated world can have must be caught in one of the first worlds
+ * (tests/simulation/mutations.ts), those of a tree of caches in one of the first
+ * trees (tests/simulation/tree/tree_mutations.ts), all others by the test file that
+ * is named with them (tests/suite_mutations.ts).
  *
  * @module
  */

@@ -17,14 +17,14 @@ export interface NpmPackage {
   /** What is packed besides `package.json`, README and LICENSE. Other documents are in the repository. */
   files: string[];
   /**
-   * Packages that are installed with this one. `yaml` reads kubeconfig files (`./node`), `@hono/node-server` is the
-   * HTTP server of the `listwatch` command (`./cli`), `ws` its WebSockets.
+   * Packages that are installed with this one. `yaml` reads kubeconfig files (`./node`), `@hono/node-server`
+   * is the HTTP server of the `listwatch` command (`./cli`), `ws` its WebSockets.
    */
   dependencies: string[];
   /**
-   * Packages that the user brings: only `./hono`, `./testing` and `./cli` import hono, and a user's app and the
-   * cache's must come from one copy. npm installs it for the `listwatch` command anyway, as the peer of
-   * `@hono/node-server`.
+   * Packages that the user brings: only `./hono`, `./testing` and `./cli` import hono, and a
+   * user's app and the cache's must come from one copy. npm installs it for the `listwatch`
+   * command anyway, as the peer of `@hono/node-server`.
    */
   optionalPeers: string[];
 }
@@ -65,7 +65,10 @@ export const BUNDLED: { readonly packages: readonly string[]; readonly notice: s
   notice: "THIRD_PARTY.md",
 };
 
-/** The `listwatch` command. It exits by itself, so that a connection that is kept alive cannot hold the program. */
+/**
+ * The `listwatch` command. It exits by itself, so that a
+ * connection that is kept alive cannot hold the program.
+ */
 export const BIN_SOURCE = `#!/usr/bin/env node
 import { main } from "../lib/cli.js";
 

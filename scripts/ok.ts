@@ -1,6 +1,6 @@
 /**
- * `deno task ok`: every gate that needs no test run. Prints a line per gate, what the failing ones said, and at the
- * end `N passed, N failed`.
+ * `deno task ok`: every gate that needs no test run. Prints a line per gate, what the failing
+ * ones said, and at the end `N passed, N failed`.
  *
  * Run one gate with `deno task ok NAME`, and `deno task ok --help` for their names.
  *

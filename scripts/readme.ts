@@ -1,6 +1,6 @@
 /**
- * `deno task readme`: makes README's figures from benchmarks/RESULTS.md, and with `--picture` its picture of the page: by
- * Chromium, from the embedded cluster. `--help` says more.
+ * `deno task readme`: makes README's figures from benchmarks/RESULTS.md, and with `--picture` its picture of
+ * the page: by Chromium, from the embedded cluster. `--help` says more.
  *
  * @module
  */

@@ -32,7 +32,9 @@ export const MEASURED = {
   /** CPU of an event: to take it in as short text, and to send it to one watcher at a low rate. */
   ingestUs: 38.8,
   deliverUs: 12.7,
-  /** Rows that an event writes: body, object, event, state; later the old body and the old event are deleted. */
+  /**
+   * Rows that an event writes: body, object, event, state; later the old body and the old event are deleted.
+   */
   rowsPerEvent: 6,
 };
 

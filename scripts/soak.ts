@@ -1,11 +1,12 @@
 /**
- * `deno task soak [--minutes 10] [--seed S]`: informers behind a network that breaks in every way a seed can think of,
- * in front of a real kube-apiserver that is killed and compacted, while writers continue.
+ * `deno task soak [--minutes 10] [--seed S]`: informers behind a network that breaks in every way a seed can
+ * think of, in front of a real kube-apiserver that is killed and compacted, while writers continue.
  *
- * Twice a minute or so the faults and the writers pause. Then every informer must have caught up within 60 seconds, and
- * its store, its index and the notifications of its handlers must equal what the server lists. Two of the informers are served
- * to readers, good and bad ones, and what the good ones hold must equal what is served. At the end memory must be flat.
- * The seed repeats the plan of faults and writes, though not the timing of a real server.
+ * Twice a minute or so the faults and the writers pause. Then every informer must have caught up within
+ * 60 seconds, and its store, its index and the notifications of its handlers must equal what the server
+ * lists. Two of the informers are served to readers, good and bad ones, and what the good ones hold
+ * must equal what is served. At the end memory must be flat. The seed repeats the plan of faults and
+ * writes, though not the timing of a real server.
  *
  * Exit code 1: something differed, did not catch up, or memory grew. 130: interrupted.
  *
@@ -238,7 +239,8 @@ class Soak {
     }
     const late: string[] = [];
     await Promise.all(this.#informers.map(async (informer) => {
-      // An informer that waits between two tries has that time in addition: it cannot know that the server is back.
+      // An informer that waits between two tries has that time in
+      // addition: it cannot know that the server is back.
       const limitMs = Math.max(Date.now(), informer.nextTryMs) + CATCH_UP_MS - Date.now();
       try {
         const limit = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);

@@ -1,7 +1,7 @@
 /**
  * `deno task test`: every suite on every runtime that it is for. Installs the runtimes (a pinned lock file in
- * `tests/runtimes/`), builds and checks the npm package, runs the suites, as many processes at a time as the machine has
- * cores, and ends with `N passed, N failed` over all.
+ * `tests/runtimes/`), builds and checks the npm package, runs the suites, as many processes at a time as the
+ * machine has cores, and ends with `N passed, N failed` over all.
  *
  *     deno task test                      everything
  *     deno task test --only node,bun      these runtimes only

@@ -1,7 +1,7 @@
 /**
- * `deno task test:cluster [--all] [--suites] [FILE ...] [options of deno test]`: runs tests/cluster against a real API
- * server, and ends with a line `N passed, N failed`. `--all`: also those with kube-rs, which needs Rust and minutes to
- * build. `--suites`: also Kubernetes' own tests through `serve`, which take minutes.
+ * `deno task test:cluster [--all] [--suites] [FILE ...] [options of deno test]`: runs tests/cluster against a
+ * real API server, and ends with a line `N passed, N failed`. `--all`: also those with kube-rs, which needs
+ * Rust and minutes to build. `--suites`: also Kubernetes' own tests through `serve`, which take minutes.
  *
  * The server is our own kube-apiserver, built by Go where that is needed, or the one of the kubeconfig that
  * LISTWATCH_TEST_KUBECONFIG names; tests that kill or compact a server are skipped there.

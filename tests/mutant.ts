@@ -52,7 +52,10 @@ function condensed(
   return { text, places };
 }
 
-/** From the declarations of functions of a name to the brackets that close them, which are below their beginnings. */
+/**
+ * From the declarations of functions of a name to the brackets that
+ * close them, which are below their beginnings.
+ */
 function functionsIn(source: string, name: string): (readonly [number, number])[] {
   const declaration = new RegExp(
     `^( *)(?:(?:export|static|async|override|readonly|get|set|function\\*?|const) |\\*)*${

@@ -6,8 +6,8 @@
 import process from "node:process";
 
 /**
- * Options for fast-check's `assert`. `LISTWATCH_PROPERTY_RUNS` multiplies the number of runs (such as `10`, or `0.1`),
- * and `LISTWATCH_PROPERTY_SEED` repeats those of a failure, whose report names its seed.
+ * Options for fast-check's `assert`. `LISTWATCH_PROPERTY_RUNS` multiplies the number of runs (such as `10`,
+ * or `0.1`), and `LISTWATCH_PROPERTY_SEED` repeats those of a failure, whose report names its seed.
  */
 export function propertyOptions(numRuns: number): { numRuns: number; seed?: number } {
   const factor = Number(process.env.LISTWATCH_PROPERTY_RUNS ?? 1);

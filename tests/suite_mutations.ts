@@ -1,5 +1,6 @@
 /**
- * Deliberate faults that no simulated world can have, or hardly ever: each of them the tests named must notice.
+ * Deliberate faults that no simulated world can have, or hardly
+ * ever: each of them the tests named must notice.
  * @module
  */
 

@@ -1,7 +1,7 @@
 /**
- * The floor: a program that lists and watches by hand and does nothing else. It fetches, cuts the list at the ends of
- * its items and the watch at the ends of its lines, decodes, parses and puts into a Map. No validation, no index, no
- * handlers, nothing that survives an error.
+ * The floor: a program that lists and watches by hand and does nothing else. It fetches, cuts the list at the
+ * ends of its items and the watch at the ends of its lines, decodes, parses and puts into a Map. No
+ * validation, no index, no handlers, nothing that survives an error.
  *
  * @module
  */

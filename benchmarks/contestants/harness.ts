@@ -1,6 +1,6 @@
 /**
- * What every contestant in JavaScript shares: its arguments, its clock, and how it looks at its own memory and event
- * loop. Runs on Node, Deno and Bun.
+ * What every contestant in JavaScript shares: its arguments, its clock, and how it looks at its own
+ * memory and event loop. Runs on Node, Deno and Bun.
  *
  * @module
  */
@@ -16,13 +16,15 @@ import { TimeProfile } from "./time_profile.ts";
 export interface Contestant {
   readonly version?: string;
   /**
-   * Starts listing and watching, with nothing awaited before. Resolves when the store is filled; `handled` when the
-   * handlers were notified of everything, where that is later.
+   * Starts listing and watching, with nothing awaited before. Resolves when the store is filled; `handled`
+   * when the handlers were notified of everything, where that is later.
    */
   start(hooks: Hooks): Promise<{ handled?: Promise<unknown> } | void>;
   /** How many objects are stored. */
   size(): number;
-  /** Looks up the pods of every node once (or of some, where that takes long); returns how many it was given. */
+  /**
+   * Looks up the pods of every node once (or of some, where that takes long); returns how many it was given.
+   */
   lookUpNodes?(): number;
   /** The same for namespaces. */
   lookUpNamespaces?(): number;
@@ -58,7 +60,8 @@ async function measurePhases(
 ): Promise<Measurement> {
   const result: Writable<Measurement> = { version: contestant.version ?? runtimeVersion() };
   const isMeasured = (phase: Phase) => task.phases.includes(phase);
-  // Only where the heap is the question: a collection at the wrong time changes how a runtime sizes its heap later.
+  // Only where the heap is the question: a collection at the wrong
+  // time changes how a runtime sizes its heap later.
   const isWeighed = isMeasured("heap") || isMeasured("relist");
   // The first fetch loads most of the runtime's HTTP client; that is no contestant's cost.
   await (await fetch(`${task.server}/control/stats`)).json();
@@ -151,9 +154,9 @@ class UpdateCounter {
 }
 
 /**
- * The highest heap among samples, each taken after a collection: what was held, not what was left to collect. The larger
- * the heap the longer a collection takes, and the longer is the pause before the next one: the contestant has two thirds
- * of the time for itself.
+ * The highest heap among samples, each taken after a collection: what was held, not what was left to collect.
+ * The larger the heap the longer a collection takes, and the longer is the pause before the next one: the
+ * contestant has two thirds of the time for itself.
  */
 class HeapPeak {
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -241,7 +244,8 @@ function collect(): void {
   if (globals.Bun) return globals.Bun.gc(true);
   if (!globals.gc) throw new Error("the benchmark must be run with --expose-gc");
   globals.gc();
-  // V8 frees dead buffers in the background and counts them until then; the next collection, however small, waits for it.
+  // V8 frees dead buffers in the background and counts them until then; the
+  // next collection, however small, waits for it.
   globals.gc({ type: "minor" });
 }
 

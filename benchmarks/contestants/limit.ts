@@ -1,8 +1,9 @@
 /**
- * A cache of Pods in a small heap, with events behind it: what `--limit` measures. Runs on Node. Its arguments are those
- * of a contestant; its variant is a storage.
+ * A cache of Pods in a small heap, with events behind it: what `--limit` measures. Runs on Node. Its
+ * arguments are those of a contestant; its variant is a storage.
  *
- * It prints a line of JSON when it has synced, and another one at the end, so that what it reached is known if it dies.
+ * It prints a line of JSON when it has synced, and another one at the
+ * end, so that what it reached is known if it dies.
  *
  * @module
  */

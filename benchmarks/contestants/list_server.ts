@@ -1,6 +1,6 @@
 /**
- * What `--list` measures: a cache of Pods that serves lists. Its argument is JSON. It prints one line of JSON, and ends
- * with its standard input.
+ * What `--list` measures: a cache of Pods that serves lists. Its argument is JSON. It prints one
+ * line of JSON, and ends with its standard input.
  *
  * @module
  */

@@ -2,8 +2,9 @@
  * The contestant that is ours. Runs on Deno from source, and bundled on Node and Bun.
  *
  * Its variants: `all` keeps every field, `default` drops what the library drops by default
- * (managedFields and the last-applied annotation), `encoded` holds those as short texts, `every` keeps every field and
- * has handlers that read each member of each object, `every-plain` does that with objects that are parsed as they come.
+ * (managedFields and the last-applied annotation), `encoded` holds those as short texts, `every`
+ * keeps every field and has handlers that read each member of each object, `every-plain` does
+ * that with objects that are parsed as they come.
  *
  * @module
  */

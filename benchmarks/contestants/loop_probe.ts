@@ -44,7 +44,8 @@ export class LoopProbe {
       p999TaskMs: sorted[at],
       ...(pauses && {
         longestPauseMs: Math.max(0, ...pauses.map(({ startMs, endMs }) => endMs - startMs)),
-        // Less the time for which the collector stopped everything, and in which other processes had the processor.
+        // Less the time for which the collector stopped everything, and
+        // in which other processes had the processor.
         longestOwnTaskMs: Math.max(
           ...this.#samples.map(({ endMs, delayMs, cpuMs }) =>
             Math.min(cpuMs, delayMs - overlapOf([{ startMs: endMs - delayMs, endMs }], pauses))
@@ -78,7 +79,10 @@ export class CollectorProbe {
     this.#observer.observe({ entryTypes: ["gc"] });
   }
 
-  /** The pauses since a time; `undefined` if the runtime does not report them. Waits: a pause is reported in a later turn. */
+  /**
+   * The pauses since a time; `undefined` if the runtime does not report
+   * them. Waits: a pause is reported in a later turn.
+   */
   async since(startMs: number): Promise<readonly Interval[] | undefined> {
     if (this.#observer === undefined) return undefined;
     const endMs = performance.now();

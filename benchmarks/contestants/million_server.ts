@@ -1,6 +1,6 @@
 /**
- * What `--million` measures: a cache of very many Pods as short texts, which serves pages. Runs on Node. Its argument is
- * JSON. It prints one line of JSON when everything is stored, and ends with its standard input.
+ * What `--million` measures: a cache of very many Pods as short texts, which serves pages. Runs on Node. Its
+ * argument is JSON. It prints one line of JSON when everything is stored, and ends with its standard input.
  *
  * @module
  */

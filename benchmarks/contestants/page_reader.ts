@@ -1,9 +1,10 @@
 /**
- * A client that reads lists page by page, from several connections at once: what `--million` measures with. Runs on
- * Node. Its argument is JSON. It prints one line of JSON.
+ * A client that reads lists page by page, from several connections at once: what `--million` measures with.
+ * Runs on Node. Its argument is JSON. It prints one line of JSON.
  *
- * Pages are due at fixed times, whether or not those before them have come; the time of a page is counted from when it
- * was due, so that a server that answers nothing for a while is late for each page that was due meanwhile.
+ * Pages are due at fixed times, whether or not those before them have come; the time of a
+ * page is counted from when it was due, so that a server that answers nothing for a while
+ * is late for each page that was due meanwhile.
  *
  * @module
  */

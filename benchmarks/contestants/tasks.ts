@@ -1,6 +1,7 @@
 /**
- * How long one turn of the event loop is, at most, in what an informer does with all of its objects: one scenario in one
- * process, on Node, where the collector's pauses are known. Runs the library as it is, against the benchmark's server.
+ * How long one turn of the event loop is, at most, in what an informer does with all of its
+ * objects: one scenario in one process, on Node, where the collector's pauses are known. Runs the
+ * library as it is, against the benchmark's server.
  *
  * @module
  */

@@ -1,5 +1,6 @@
 /**
- * Where the time of a contestant on Node goes. Watching that costs time itself, so it is done in runs of their own.
+ * Where the time of a contestant on Node goes. Watching that costs
+ * time itself, so it is done in runs of their own.
  *
  * @module
  */

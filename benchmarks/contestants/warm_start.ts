@@ -1,6 +1,6 @@
 /**
- * A cache of Pods that starts with a snapshot, or without one: what `--warm` measures. Runs on Node; prints a line of
- * JSON.
+ * A cache of Pods that starts with a snapshot, or without one: what `--warm`
+ * measures. Runs on Node; prints a line of JSON.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * What the API server's audit log has about a contestant: how many requests it sent, for what, and when. So that all of
- * them are counted by the same hand, with nothing between them and the server.
+ * What the API server's audit log has about a contestant: how many requests it sent, for what, and when. So
+ * that all of them are counted by the same hand, with nothing between them and the server.
  *
  * @see https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/
  * @module
@@ -35,11 +35,16 @@ export interface Requests {
   readonly writes: number;
   /** Those that were answered with an error, by code, such as `409`. */
   readonly failed: Readonly<Record<string, number>>;
-  /** How many, by what: `widgets/status patch`, `configmaps list`; `other get` is what is about no resource. */
+  /**
+   * How many, by what: `widgets/status patch`, `configmaps list`; `other get` is what is about no resource.
+   */
   readonly byKind: Readonly<Record<string, number>>;
   /** How many different Widgets have got a status. */
   readonly withStatus: number;
-  /** From when the first write arrived to the answer to the last write of a status; `undefined` without writes. */
+  /**
+   * From when the first write arrived to the answer to the last
+   * write of a status; `undefined` without writes.
+   */
   readonly workMs: number | undefined;
 }
 

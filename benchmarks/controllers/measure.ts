@@ -1,5 +1,6 @@
 /**
- * Runs the contestants of `deno task bench --controllers` one after the other, each against a server of its own.
+ * Runs the contestants of `deno task bench --controllers` one
+ * after the other, each against a server of its own.
  *
  * @module
  */

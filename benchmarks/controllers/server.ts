@@ -1,6 +1,6 @@
 /**
- * The API server of `deno task bench --controllers`: a real kube-apiserver with so many new Widgets. They are made once;
- * each contestant of each round gets a copy of the data.
+ * The API server of `deno task bench --controllers`: a real kube-apiserver with so many new Widgets. They are
+ * made once; each contestant of each round gets a copy of the data.
  *
  * @module
  */

@@ -1,7 +1,7 @@
 /**
- * The contestant of ours: the controller of `examples/widget_controller.ts` on a `Manager`. It takes its connection from
- * KUBECONFIG, prints a line of JSON when it has reconciled so many different Widgets as its argument says, and runs until
- * it is killed.
+ * The contestant of ours: the controller of `examples/widget_controller.ts` on a `Manager`. It takes its
+ * connection from KUBECONFIG, prints a line of JSON when it has reconciled so many different Widgets as
+ * its argument says, and runs until it is killed.
  *
  * @module
  */

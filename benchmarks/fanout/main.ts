@@ -1,7 +1,7 @@
 /**
- * `deno task bench:fanout`: readers of a served cache, side by side with the same readers of the kube-apiserver behind it. The
- * client is a program in Go (client/), which checks that every watcher receives every event once and in order.
- * `docs/benchmarks.md` explains the figures.
+ * `deno task bench:fanout`: readers of a served cache, side by side with the same readers of the
+ * kube-apiserver behind it. The client is a program in Go (client/), which checks that every watcher receives
+ * every event once and in order. `docs/benchmarks.md` explains the figures.
  *
  * @module
  */
@@ -132,7 +132,9 @@ async function main(args: string[], signal: AbortSignal): Promise<number> {
   }
 }
 
-/** Builds the client in Go in a folder, and returns its path. Without any package: so no module is fetched. */
+/**
+ * Builds the client in Go in a folder, and returns its path. Without any package: so no module is fetched.
+ */
 export async function buildClient(dir: string): Promise<string> {
   const output = join(dir, "client");
   const env = { GOFLAGS: "", GOWORK: "off", GOTOOLCHAIN: "local", CGO_ENABLED: "0" };

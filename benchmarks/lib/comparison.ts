@@ -58,8 +58,8 @@ export async function compareSize(objects: number, options: ComparisonOptions): 
 }
 
 /**
- * Two processes: one is timed as it comes, in the other collections are forced to weigh what is kept. A runtime that was
- * made to collect sizes its heap differently afterwards.
+ * Two processes: one is timed as it comes, in the other collections are forced to weigh what is kept. A
+ * runtime that was made to collect sizes its heap differently afterwards.
  */
 export function jobsOf(library: Entrant["library"]): readonly (readonly Phase[])[] {
   const timed: Phase[] = ["sync", "burst"];

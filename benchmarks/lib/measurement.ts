@@ -4,7 +4,10 @@
  * @module
  */
 
-/** What one process of a contestant does, in this order. `sync` always comes first; `profile` goes with all of them. */
+/**
+ * What one process of a contestant does, in this order. `sync` always
+ * comes first; `profile` goes with all of them.
+ */
 export type Phase = "sync" | "heap" | "index" | "relist" | "burst" | "profile";
 
 /** The arguments of a contestant, as `--name value`. */

@@ -1,5 +1,6 @@
 /**
- * Very many pods in one process, on Node: how much memory they take, and what pages of them cost while they change.
+ * Very many pods in one process, on Node: how much memory they take,
+ * and what pages of them cost while they change.
  *
  * @module
  */

@@ -1,5 +1,6 @@
 /**
- * Where the time goes, of ours and of those it is compared with on Node: what no cache can do without, and the rest.
+ * Where the time goes, of ours and of those it is compared with on
+ * Node: what no cache can do without, and the rest.
  *
  * @module
  */

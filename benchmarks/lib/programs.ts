@@ -27,7 +27,8 @@ const BUILD_TIMEOUT_MS = 60 * 60_000;
 export const PEERS_DIR: string = join(ROOT, "benchmarks", "peers");
 
 /**
- * Bundles ours, installs `@kubernetes/client-node` and builds the programs in Go and Rust, as far as they take part.
+ * Bundles ours, installs `@kubernetes/client-node` and builds the
+ * programs in Go and Rust, as far as they take part.
  *
  * @throws {Error} If one of the first two fails.
  */
@@ -99,7 +100,10 @@ export async function bundleForNode(tools: Tools, sources: readonly string[], ou
 
 let nodePeers: Promise<string> | undefined;
 
-/** Installs `@kubernetes/client-node` from its lock file, if it is not installed, and returns the folder that has it. */
+/**
+ * Installs `@kubernetes/client-node` from its lock file, if it is not
+ * installed, and returns the folder that has it.
+ */
 export function installNodePeers(log: (line: string) => void): Promise<string> {
   // Two installations at a time would spoil each other's folder.
   return nodePeers ??= install(log);
@@ -144,8 +148,8 @@ function buildKubeRs(log: (line: string) => void): Promise<string | undefined> {
 }
 
 /**
- * Builds a Rust program of one file, once, into the user's cache folder. Returns its path; `undefined` if that failed, which
- * is logged.
+ * Builds a Rust program of one file, once, into the user's cache folder. Returns its
+ * path; `undefined` if that failed, which is logged.
  */
 export function buildRust(
   { name, folder, binary, profile }: {

@@ -1,7 +1,6 @@
 /**
- * The file with the results: a section for each size, for where the time goes and for the growth, so that one can be
- * measured again by itself.
- * Each names its own commit, command, machine and day.
+ * The file with the results: a section for each size, for where the time goes and for the growth, so that one
+ * can be measured again by itself. Each names its own commit, command, machine and day.
  *
  * @module
  */

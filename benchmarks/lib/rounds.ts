@@ -58,7 +58,10 @@ export interface Job {
   readonly indices?: number;
 }
 
-/** Runs one process to its end. A contestant that fails gives a measurement that says why it did not take part. */
+/**
+ * Runs one process to its end. A contestant that fails gives a
+ * measurement that says why it did not take part.
+ */
 export async function runJob(
   job: Job,
   server: BenchServer,

@@ -1,6 +1,6 @@
 /**
- * What an import of each entry adds to the start of a program: on Node and Bun of the npm package as it is built, on
- * Deno of the source.
+ * What an import of each entry adds to the start of a program: on Node and Bun of the npm
+ * package as it is built, on Deno of the source.
  *
  * @module
  */
@@ -65,7 +65,10 @@ export async function measureStart(
   return report(entries, times, modules);
 }
 
-/** Starts every program once a round, after the empty one. The first round, which fills caches, does not count. */
+/**
+ * Starts every program once a round, after the empty one. The
+ * first round, which fills caches, does not count.
+ */
 async function timePrograms(
   runtime: Runtime,
   entries: readonly string[],

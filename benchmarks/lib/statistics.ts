@@ -6,7 +6,10 @@
 
 import type { Measurement } from "./measurement.ts";
 
-/** The value in the middle; the mean of the two in the middle where their number is even. `undefined` for none. */
+/**
+ * The value in the middle; the mean of the two in the middle
+ * where their number is even. `undefined` for none.
+ */
 export function median(values: readonly number[]): number | undefined {
   if (values.length === 0) return undefined;
   const sorted = [...values].sort((a, b) => a - b);

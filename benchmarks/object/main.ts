@@ -1,6 +1,7 @@
 /**
- * Many pods in one Durable Object whose isolate is limited: `deno run -A benchmarks/object/main.ts [--objects 100000]
- * [--heap-mb 128] [--seconds 20]`. Prints a table as Markdown.
+ * Many pods in one Durable Object whose isolate is limited:
+ * `deno run -A benchmarks/object/main.ts [--objects 100000] [--heap-mb 128] [--seconds 20]`.
+ * Prints a table as Markdown.
  *
  * @module
  */

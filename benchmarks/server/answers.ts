@@ -1,5 +1,6 @@
 /**
- * What the server sends, encoded before the first request: the items of the list, and the events of the burst.
+ * What the server sends, encoded before the first request: the
+ * items of the list, and the events of the burst.
  *
  * @module
  */
@@ -77,8 +78,8 @@ export interface EncodedEvents {
 /**
  * Encodes a burst of MODIFIED events over the pods of a list.
  *
- * @param framing `event` makes each event a chunk of the HTTP body, as kube-apiserver writes them; `block` packs them
- * tightly.
+ * @param framing `event` makes each event a chunk of the HTTP body, as
+ * kube-apiserver writes them; `block` packs them tightly.
  */
 export function encodeEvents(
   objects: number,
@@ -119,7 +120,10 @@ export function encodeEvents(
   return { events, lastResourceVersion: resourceVersion, blocks: blocks.all };
 }
 
-/** The first number from `wanted` on that has no divisor in common with `size`, so that its multiples meet every index. */
+/**
+ * The first number from `wanted` on that has no divisor in common with
+ * `size`, so that its multiples meet every index.
+ */
 function coprimeTo(size: number, wanted: number): number {
   const divisor = (a: number, b: number): number => b === 0 ? a : divisor(b, a % b);
   while (divisor(wanted, size) !== 1) wanted++;

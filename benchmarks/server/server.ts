@@ -1,17 +1,20 @@
 /**
- * The server of the benchmarks, in a process of its own: plain HTTP/1.1 on the loopback interface, with everything
- * encoded before it says that it is ready. Written for Node, as it is the runtime that every contestant is compared on.
+ * The server of the benchmarks, in a process of its own: plain HTTP/1.1 on the loopback
+ * interface, with everything encoded before it says that it is ready. Written for Node, as it is
+ * the runtime that every contestant is compared on.
  *
- * It answers what informers ask: lists (a page where there is a `limit` and the resourceVersion is not 0, all in one
- * otherwise, as kube-apiserver does) and watches. It is like a server without the WatchList feature: `sendInitialEvents`
- * is refused with 422, so that every contestant lists. It never compresses. Bookmarks are not due in so short a time.
+ * It answers what informers ask: lists (a page where there is a `limit` and the resourceVersion is not
+ * 0, all in one otherwise, as kube-apiserver does) and watches. It is like a server without the
+ * WatchList feature: `sendInitialEvents` is refused with 422, so that every contestant lists. It never
+ * compresses. Bookmarks are not due in so short a time.
  *
  * Three more paths drive it:
  *
  *     GET  /control/stats    how many lists and watches there were
- *     POST /control/burst    sends the events to every open watch, waiting for one first; answers at their end.
- *                            With `perSecond` no faster than that
- *     POST /control/relist   ends every watch with 410 Expired; answers when the list and the watch that follow are there
+ *     POST /control/burst    sends the events to every open watch, waiting for one first;
+ *                            answers at their end. With `perSecond` no faster than that
+ *     POST /control/relist   ends every watch with 410 Expired;
+ *                            answers when the list and the watch that follow are there
  *
  * It prints one line of JSON when it is ready, and ends when its standard input does.
  *

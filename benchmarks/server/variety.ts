@@ -1,6 +1,6 @@
 /**
- * What differs between the workloads of a large cluster: names, labels, images and environments of pods. The pods of one
- * replica set share most of it, those of different workloads little.
+ * What differs between the workloads of a large cluster: names, labels, images and environments of pods. The
+ * pods of one replica set share most of it, those of different workloads little.
  *
  * @module
  */

@@ -51,7 +51,10 @@ const cutAll = ({ proxy }: Line) => {
 const isList = ({ method, query, isWatch }: RecordedRequest) =>
   method === "GET" && (!isWatch || query.sendInitialEvents === "true");
 
-/** Watches that resume from this version, or an older one, are answered as kube-apiserver answers after a compaction. */
+/**
+ * Watches that resume from this version, or an older one, are answered
+ * as kube-apiserver answers after a compaction.
+ */
 function expire({ gate }: Line, version: number): void {
   gate.intercept(() => {
     const headers = { "Content-Type": "application/json" };

@@ -55,7 +55,10 @@ export class Gate implements AsyncDisposable {
     return this.#interceptors.add(interceptor, options);
   }
 
-  /** Calls `then` when the next event of an open watch has been sent by half. Nothing more is sent on that watch. */
+  /**
+   * Calls `then` when the next event of an open watch has been
+   * sent by half. Nothing more is sent on that watch.
+   */
   halveNextEvent(then: () => void): void {
     for (const stream of this.#streams) stream.halveNextEvent(then);
   }
@@ -65,7 +68,9 @@ export class Gate implements AsyncDisposable {
     for (const stream of this.#streams) stream.end(line);
   }
 
-  /** From now on new watches end cleanly after this time; `undefined` for no limit. Ends those that are open. */
+  /**
+   * From now on new watches end cleanly after this time; `undefined` for no limit. Ends those that are open.
+   */
   limitWatches(ms: number | undefined): void {
     this.#watchLimitMs = ms;
     if (ms !== undefined) this.endWatches();

@@ -1,5 +1,6 @@
 /**
- * The writer, and the history that it makes: what each object was at which version, and what a client received of it.
+ * The writer, and the history that it makes: what each object was at
+ * which version, and what a client received of it.
  * @module
  */
 
@@ -97,8 +98,8 @@ export class Writer {
   }
 
   /**
-   * How many of these are no state of this history, in their order: the object was never so; it was so before the
-   * state that was seen last; or it was deleted, but existed.
+   * How many of these are no state of this history, in their order: the object was never so; it was so before
+   * the state that was seen last; or it was deleted, but existed.
    */
   countImpossible(seen: readonly Seen[]): number {
     const lives = new Map<string, Life>();

@@ -1,5 +1,6 @@
 /**
- * One fault, which happens to all clients at the same time, each on a line of its own in front of the same server.
+ * One fault, which happens to all clients at the same time, each on
+ * a line of its own in front of the same server.
  * @module
  */
 
@@ -117,8 +118,8 @@ function notStarted({ name }: Client, error: unknown): Outcome {
 }
 
 /**
- * The outcomes of several rounds as one for each client: medians of times and requests, the worst of the rest. Without a
- * recovery in one round there is none.
+ * The outcomes of several rounds as one for each client: medians of times and requests, the worst of the
+ * rest. Without a recovery in one round there is none.
  */
 export function merged(rounds: readonly (readonly Outcome[])[]): Outcome[] {
   if (rounds.length === 1) return [...rounds[0]];

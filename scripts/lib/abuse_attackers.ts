@@ -1,6 +1,6 @@
 /**
- * The attackers of `scripts/abuse.ts`, a program. Arguments: the port, and a part of the names of the attacks. Prints at the
- * end of its input how often each was carried out.
+ * The attackers of `scripts/abuse.ts`, a program. Arguments: the port, and a part of the names of the
+ * attacks. Prints at the end of its input how often each was carried out.
  *
  * @module
  */
@@ -96,7 +96,10 @@ function search(socket: Socket): void {
   next();
 }
 
-/** Sends the body of a request in chunks of one byte, as fast as it is taken; every second one without a known token. */
+/**
+ * Sends the body of a request in chunks of one byte, as fast as it is
+ * taken; every second one without a known token.
+ */
 function tinyChunks(socket: Socket, i: number): void {
   const token = i % 2 === 0 ? KNOWN : `Authorization: Bearer unknown-${i}-${Math.random()}\r\n`;
   const headers = `${HOST}${token}Transfer-Encoding: chunked\r\n\r\n`;

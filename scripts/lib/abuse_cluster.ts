@@ -1,6 +1,6 @@
 /**
- * The cluster of `scripts/abuse.ts`, a program: an API server in memory with 20,000 pods and reviews of tokens. Prints the
- * path of its kubeconfig, and at the end of its input the number of its reviews.
+ * The cluster of `scripts/abuse.ts`, a program: an API server in memory with 20,000 pods and reviews of
+ * tokens. Prints the path of its kubeconfig, and at the end of its input the number of its reviews.
  *
  * @module
  */

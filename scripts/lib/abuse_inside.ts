@@ -1,6 +1,6 @@
 /**
- * Loaded into the server of `scripts/abuse.ts` before the program: measures how late its timers are, and writes
- * that to the file that `ABUSE_DELAYS` names when the process ends.
+ * Loaded into the server of `scripts/abuse.ts` before the program: measures how late its timers are, and
+ * writes that to the file that `ABUSE_DELAYS` names when the process ends.
  *
  * @module
  */

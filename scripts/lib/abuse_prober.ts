@@ -1,6 +1,7 @@
 /**
- * Measures `/healthz` for `scripts/abuse.ts`, in a process of its own, and beside it a server that does nothing
- * else: what that takes is the machine's. Arguments: the port, and a number of seconds. Prints the times.
+ * Measures `/healthz` for `scripts/abuse.ts`, in a process of its own, and beside it a
+ * server that does nothing else: what that takes is the machine's. Arguments: the
+ * port, and a number of seconds. Prints the times.
  *
  * @module
  */

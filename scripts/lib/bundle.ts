@@ -1,6 +1,6 @@
 /**
- * Turns test files into plain modules with esbuild: one module per file for Node and Bun, where the package stays an
- * import, and one worker with everything in it for workerd.
+ * Turns test files into plain modules with esbuild: one module per file for Node and Bun, where the package
+ * stays an import, and one worker with everything in it for workerd.
  *
  * @module
  */
@@ -66,8 +66,9 @@ export async function buildModules(tools: Tools, paths: string[]): Promise<Built
 }
 
 /**
- * Builds one worker that runs all of `paths`. `node:test` becomes our own small one; with `nodeCompat` the rest of
- * Node's modules are workerd's, without it assertions are our own too and any other module of Node is an error.
+ * Builds one worker that runs all of `paths`. `node:test` becomes our own small one; with
+ * `nodeCompat` the rest of Node's modules are workerd's, without it assertions are our own
+ * too and any other module of Node is an error.
  *
  * @throws {Error} If esbuild fails.
  */

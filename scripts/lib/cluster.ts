@@ -14,7 +14,10 @@ export { ClusterUnavailableError } from "./cluster_build.ts";
 const stopTimeoutMs = 5000;
 
 export interface StartClusterOptions {
-  /** Folder that keeps data, certificates, token and port-independent state. Default: a new one, removed by `stop()`. */
+  /**
+   * Folder that keeps data, certificates, token and port-independent
+   * state. Default: a new one, removed by `stop()`.
+   */
   dataDir?: string;
   /** Port on 127.0.0.1. Default: a free one, which restarts keep. */
   port?: number;
@@ -50,19 +53,24 @@ export interface TestCluster extends AsyncDisposable {
   exited(): Promise<void>;
   /** SIGKILL, as in a crash. Settles when the process has ended; does nothing if it is down. */
   kill(): Promise<void>;
-  /** Starts the server again on the same port and data, after a `kill()` if it still runs; settles when it is ready. */
+  /**
+   * Starts the server again on the same port and data, after a
+   * `kill()` if it still runs; settles when it is ready.
+   */
   restart(): Promise<void>;
   /**
    * Makes etcd forget all versions before now, and returns the first resourceVersion that can still be read.
    *
-   * A list with an older `continue` token or with resourceVersionMatch=Exact then answers 410 within 16
-   * seconds, or at once after a restart or with the flag `--feature-gates=ListFromCacheSnapshot=false`.
-   * A watch from an older resourceVersion answers 410 only after a restart, as the watch cache holds events of
-   * its own (or at once for a resource without one: `--watch-cache-sizes=secrets#0`). tests/cluster/etcd.go
-   * says why.
+   * A list with an older `continue` token or with resourceVersionMatch=Exact then answers 410 within
+   * 16 seconds, or at once after a restart or with the flag
+   * `--feature-gates=ListFromCacheSnapshot=false`. A watch from an older resourceVersion answers 410
+   * only after a restart, as the watch cache holds events of its own (or at once for a resource
+   * without one: `--watch-cache-sizes=secrets#0`). tests/cluster/etcd.go says why.
    */
   compact(): Promise<string>;
-  /** Ends the server cleanly, within about a second, and removes the data folder if `startCluster` made it. */
+  /**
+   * Ends the server cleanly, within about a second, and removes the data folder if `startCluster` made it.
+   */
   stop(): Promise<void>;
 }
 

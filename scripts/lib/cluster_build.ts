@@ -1,9 +1,9 @@
 /**
  * Builds the Go programs of tests/cluster, once, into a cache folder of the user.
  *
- * The folder is `$XDG_CACHE_HOME/listwatch/cluster` (or `~/.cache/listwatch/cluster`), with one folder per version of
- * a program's sources; the API server has 110 MB, the others 50. Go's own caches make a second build of changed
- * sources quick.
+ * The folder is `$XDG_CACHE_HOME/listwatch/cluster` (or `~/.cache/listwatch/cluster`), with one
+ * folder per version of a program's sources; the API server has 110 MB, the others 50. Go's own
+ * caches make a second build of changed sources quick.
  *
  * @module
  */
@@ -16,7 +16,9 @@ export { ClusterUnavailableError } from "./go_command.ts";
 const progressPeriodMs = 10_000;
 const keepUnusedMs = 30 * 24 * 3600_000;
 
-/** The programs: the API server, clients of it, what it calls of a node, and suites of Kubernetes' own tests. */
+/**
+ * The programs: the API server, clients of it, what it calls of a node, and suites of Kubernetes' own tests.
+ */
 export type GoProgram = "cluster" | "kubectl" | "informer" | "kubelet" | "fault_client" | GoSuite;
 
 /** The suites. */
@@ -64,8 +66,9 @@ export interface EnsureGoProgramOptions {
 }
 
 /**
- * Returns the path of a program of tests/cluster, building it first where that is needed: minutes on two cores with
- * empty caches of Go, under 30 seconds with warm ones. Processes that need it at the same time wait for one build.
+ * Returns the path of a program of tests/cluster, building it first where that is needed:
+ * minutes on two cores with empty caches of Go, under 30 seconds with warm ones. Processes
+ * that need it at the same time wait for one build.
  *
  * @throws {ClusterUnavailableError} if Go is missing or too old, or the build fails
  */

@@ -23,8 +23,9 @@ export function optionsOf<O extends NonNullable<ParseArgsConfig["options"]>>(
 }
 
 /**
- * Runs a task and ends the process with its code: 2 for a {@linkcode UsageError}, with the usage; 1 where there is no
- * cluster to be had; 130 where it threw because of Ctrl-C. `run` is given what the signals of the system abort.
+ * Runs a task and ends the process with its code: 2 for a {@linkcode UsageError}, with the
+ * usage; 1 where there is no cluster to be had; 130 where it threw because of Ctrl-C. `run`
+ * is given what the signals of the system abort.
  */
 export async function runClusterTask(
   run: (args: string[], signal: AbortSignal) => Promise<number>,

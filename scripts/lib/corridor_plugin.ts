@@ -1,6 +1,6 @@
 /**
- * Reports where functions begin and where they wait: a plugin of `deno lint` for `corridor_trace.ts`, which reads the
- * messages as JSON.
+ * Reports where functions begin and where they wait: a plugin of `deno lint` for
+ * `corridor_trace.ts`, which reads the messages as JSON.
  *
  * @module
  */

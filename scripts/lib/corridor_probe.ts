@@ -1,7 +1,7 @@
 /**
- * A program that syncs an informer, lets it settle, sends it one MODIFIED event or one request, and prints what ran from
- * then on as one line of JSON: `corridor_trace.ts` runs it on a copy of the source in which every function calls
- * `__corridor`.
+ * A program that syncs an informer, lets it settle, sends it one MODIFIED event or one request, and
+ * prints what ran from then on as one line of JSON: `corridor_trace.ts` runs it on a copy of the
+ * source in which every function calls `__corridor`.
  *
  * Arguments: the way (`handler`, `watcher`, `list`) and the road (`default`, `serve`).
  *

@@ -1,6 +1,7 @@
 /**
- * Defines the global function `__corridor`, which a copy of the source calls where a function begins or continues after an
- * `await` (`corridor_trace.ts`). Import it before the library: some functions run while they are imported.
+ * Defines the global function `__corridor`, which a copy of the source calls where a
+ * function begins or continues after an `await` (`corridor_trace.ts`). Import it before the
+ * library: some functions run while they are imported.
  *
  * @module
  */

@@ -1,8 +1,8 @@
 /**
  * Runs the corridor's program on a copy of the source in which every function records that it runs.
  *
- * The places come from Deno's own parser, through a plugin of `deno lint` that reports every function body and every
- * `await`; the calls are written into the text there.
+ * The places come from Deno's own parser, through a plugin of `deno lint` that reports every function body
+ * and every `await`; the calls are written into the text there.
  *
  * @module
  */
@@ -15,10 +15,15 @@ import { runDeno } from "./process.ts";
 /** What is followed: an event to a handler, an event to an HTTP watcher, a request for a list. */
 export type Way = "handler" | "watcher" | "list";
 
-/** How objects are held: with the options of a program that gives none, or with those of `listwatch serve`. */
+/**
+ * How objects are held: with the options of a program that gives none, or with those of `listwatch serve`.
+ */
 export type Road = "default" | "serve";
 
-/** A function that ran, or continued after an `await`: its file, and the file of the nearest caller outside of `util/`. */
+/**
+ * A function that ran, or continued after an `await`: its file, and the
+ * file of the nearest caller outside of `util/`.
+ */
 export interface TraceEntry {
   readonly path: string;
   readonly caller?: string;

@@ -65,8 +65,8 @@ export async function runGo(args: string[], options: RunGoOptions): Promise<void
 }
 
 /**
- * The arguments of Go that build integration tests of Kubernetes. Each of them starts an API server by a package of
- * Kubernetes; Go is made to see them in our module, with our package `integration` in its place.
+ * The arguments of Go that build integration tests of Kubernetes. Each of them starts an API server by a
+ * package of Kubernetes; Go is made to see them in our module, with our package `integration` in its place.
  */
 export async function integrationTests(folder: string, tempDir: string): Promise<string[]> {
   let kubernetes = "";

@@ -1,6 +1,6 @@
 /**
- * Imports the module named on the command line with traps on everything an import must leave alone, and prints what
- * it touched as one line of JSON. Run by `check_exports.ts` in a process of its own.
+ * Imports the module named on the command line with traps on everything an import must leave alone, and
+ * prints what it touched as one line of JSON. Run by `check_exports.ts` in a process of its own.
  *
  * @module
  */

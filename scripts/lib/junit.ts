@@ -62,8 +62,8 @@ export function parseJunit(xml: string, dialect: JunitDialect): TestResult[] {
 }
 
 /**
- * Deno reports a `describe` as a test beside its steps, and the steps as if they were in a file of Deno's own: only
- * what is a test for `node:test` counts, in the file of the test that it is a step of.
+ * Deno reports a `describe` as a test beside its steps, and the steps as if they were in a file of Deno's
+ * own: only what is a test for `node:test` counts, in the file of the test that it is a step of.
  */
 function leaves(results: TestResult[]): TestResult[] {
   const fileOf = new Map<string, string>();

@@ -1,5 +1,6 @@
 /**
- * A program that answers each line of its standard input with a line of its standard output, and ends as its input does.
+ * A program that answers each line of its standard input with a line of
+ * its standard output, and ends as its input does.
  * @module
  */
 
@@ -7,7 +8,10 @@ import { eachLine } from "./go_command.ts";
 
 /** Options of {@linkcode startLineProcess}. */
 export interface LineProcessOptions extends Pick<Deno.CommandOptions, "args" | "env" | "cwd"> {
-  /** Makes the error of a program that ended while it owed a line; by default one with its code and last errors. */
+  /**
+   * Makes the error of a program that ended while it owed a line;
+   * by default one with its code and last errors.
+   */
   readonly newEndError?: (status: Deno.CommandStatus, lastErrors: readonly string[]) => Error;
   /** Ends the program, until it has printed its first line. */
   readonly signal?: AbortSignal;

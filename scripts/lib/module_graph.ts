@@ -1,6 +1,6 @@
 /**
- * The imports of the project's modules, as Deno itself parses and resolves them: static, dynamic, type-only, and
- * `import("...")` types.
+ * The imports of the project's modules, as Deno itself parses and resolves them: static,
+ * dynamic, type-only, and `import("...")` types.
  *
  * @module
  */

@@ -8,8 +8,8 @@
 const LINK = /(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)/g;
 
 /**
- * README with links that work outside of the repository: those to files that are packed stay, the others lead to the
- * repository's page; without one they become plain text.
+ * README with links that work outside of the repository: those to files that are packed stay, the others lead
+ * to the repository's page; without one they become plain text.
  *
  * @param packed The files and folders of the package.
  * @param repository The repository's page: `https://host/owner/name`.

@@ -1,6 +1,6 @@
 /**
- * The words that no text of the project uses, and what to write instead: readers know English as a second language, and
- * one thing has one word (the glossary of CONTRIBUTING.md).
+ * The words that no text of the project uses, and what to write instead: readers know English as a second
+ * language, and one thing has one word (the glossary of CONTRIBUTING.md).
  *
  * @module
  */
@@ -76,7 +76,10 @@ const MATCHERS = AVOIDED.map(({ phrase, instead }) => ({
   instead,
 }));
 
-/** What joins the lines of a comment or a quotation: spaces of the same length take its place, so that offsets stay. */
+/**
+ * What joins the lines of a comment or a quotation: spaces of the
+ * same length take its place, so that offsets stay.
+ */
 const LINE_JOINT = /\n[ \t]*(?:\*(?!\/)|\/\/+|>)?[ \t]*/g;
 
 /** All uses of {@linkcode AVOIDED} in a text, in the order of the table. */

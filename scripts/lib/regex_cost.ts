@@ -1,10 +1,11 @@
 /**
- * Whether a regular expression is linear: whether no text can make the engine try it in more ways than the text is long.
+ * Whether a regular expression is linear: whether no text can make the
+ * engine try it in more ways than the text is long.
  *
- * It is shown for expressions in which every step is decided by the next character: what is repeated without bound and
- * what may follow it begin with different characters, and so do the alternatives of a repeated group. An expression that
- * may begin anywhere must besides not begin with a character that it repeats. Others may be linear too, or be run on
- * short texts only; their use needs a reason.
+ * It is shown for expressions in which every step is decided by the next character: what is repeated without
+ * bound and what may follow it begin with different characters, and so do the alternatives of a repeated
+ * group. An expression that may begin anywhere must besides not begin with a character that it repeats.
+ * Others may be linear too, or be run on short texts only; their use needs a reason.
  *
  * @module
  */
@@ -70,7 +71,10 @@ function* repetitions(
   }
 }
 
-/** What makes a sequence ambiguous that is followed by one of some characters; in a loop nothing may be ambiguous. */
+/**
+ * What makes a sequence ambiguous that is followed by one of some
+ * characters; in a loop nothing may be ambiguous.
+ */
 function faultOf(sequence: Sequence, follow: CharSet, isInLoop: boolean): string | undefined {
   for (const [i, term] of sequence.entries()) {
     const { atom, min, max } = term;

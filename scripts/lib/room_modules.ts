@@ -1,6 +1,6 @@
 /**
- * Bundles the library into few modules: one for each room (a folder of `src/`), and one for each entry of the package
- * that re-exports its public names from the rooms.
+ * Bundles the library into few modules: one for each room (a folder of `src/`), and one for each entry of the
+ * package that re-exports its public names from the rooms.
  *
  * @module
  */
@@ -19,7 +19,9 @@ export interface RoomModulesOptions {
   readonly entries: Readonly<Record<string, string>>;
   /** Packages that stay imports. Others are bundled. */
   readonly external: readonly string[];
-  /** Where the modules are written: `store.js` for the entry `./store`, `rooms/store.js` for the room `store`. */
+  /**
+   * Where the modules are written: `store.js` for the entry `./store`, `rooms/store.js` for the room `store`.
+   */
   readonly outdir: string;
 }
 
@@ -54,7 +56,8 @@ export async function bundleRooms(options: RoomModulesOptions): Promise<void> {
     }));
     for (const path of parts) inputs.push(`rooms/${partName(path)}=${path}`);
     const names = await publicNames(tools, files, packages, temporary);
-    // By file, not by folder: esbuild matches a pattern with the root's own path too, which may end in a room's name.
+    // By file, not by folder: esbuild matches a pattern with the root's
+    // own path too, which may end in a room's name.
     const between = [...parts, ...[...rooms.values()].flatMap((paths) => [...paths])]
       .map((path) => path.replace(/^src\//, "../")).flatMap((path) => [path, `../${path}`]);
     const meta = join(temporary, "rooms.json");
@@ -81,7 +84,9 @@ export async function bundleRooms(options: RoomModulesOptions): Promise<void> {
   }
 }
 
-/** The module of an entry: `mod.js` for ".", `hono.js` for "./hono", `compat/fluent.js` for "./compat/fluent". */
+/**
+ * The module of an entry: `mod.js` for ".", `hono.js` for "./hono", `compat/fluent.js` for "./compat/fluent".
+ */
 export function entryModule(subpath: string): string {
   return `${subpath === "." ? "mod" : subpath.slice(2)}.js`;
 }
@@ -100,7 +105,10 @@ function sharedFiles(graph: readonly ModuleNode[], entries: ReadonlySet<string>)
   return rooms;
 }
 
-/** Files that are imported with `import()` from another room: modules of their own, so that they are loaded late here too. */
+/**
+ * Files that are imported with `import()` from another room: modules of
+ * their own, so that they are loaded late here too.
+ */
 function dynamicParts(graph: readonly ModuleNode[]): string[] {
   const found = new Set<string>();
   for (const { path, imports } of graph) {
@@ -140,7 +148,9 @@ async function publicNames(
   );
 }
 
-/** Makes imports between rooms name the bundled modules; returns in which room each exported name is declared. */
+/**
+ * Makes imports between rooms name the bundled modules; returns in which room each exported name is declared.
+ */
 async function joinRooms(
   dir: string,
   exported: ReadonlyMap<string, ReadonlySet<string>>,
@@ -176,9 +186,10 @@ async function joinRooms(
 const STATEMENT = /^(?:import|export) (?:(?:[\w$]+|\{[^}]*\}|\* as [\w$]+)(?: from)? ?)?(?:"[^"\n]+")?;\n/gm;
 
 /**
- * Minifies modules, and keeps the names that stack traces, `error.name` and other modules show: those of functions,
- * classes and methods. esbuild renames what is at the top of a module, but not of a script, which is what remains
- * without imports and exports. Lines are short enough for a position in a stack trace to be found.
+ * Minifies modules, and keeps the names that stack traces, `error.name` and other modules
+ * show: those of functions, classes and methods. esbuild renames what is at the top of a
+ * module, but not of a script, which is what remains without imports and exports. Lines are
+ * short enough for a position in a stack trace to be found.
  *
  * @throws {Error} If there is a statement of a form that is not known here.
  */

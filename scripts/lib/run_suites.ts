@@ -39,7 +39,9 @@ export async function runOnDeno(label: string, paths: string[]): Promise<SuiteRu
   });
 }
 
-/** `node --test` on built suites. A suite that leaves a timer or a connection open does not end, and so fails. */
+/**
+ * `node --test` on built suites. A suite that leaves a timer or a connection open does not end, and so fails.
+ */
 export async function runOnNode(
   tools: Tools,
   suites: BuiltSuite[],
@@ -169,7 +171,10 @@ async function withReport(work: (path: string) => Promise<TestResult[]>): Promis
   }
 }
 
-/** Reads a report and adds what it cannot tell: files that broke before their first test, a runtime that crashed. */
+/**
+ * Reads a report and adds what it cannot tell: files that broke
+ * before their first test, a runtime that crashed.
+ */
 async function readReport(
   dialect: JunitDialect,
   report: string,
@@ -180,8 +185,8 @@ async function readReport(
   const xml = await Deno.readTextFile(report).catch(() => "");
   const results = parseJunit(xml, dialect).map((test) => ({ ...test, file: toSource(test.file) }));
   if (dialect === "node") {
-    // Node names the file in which `it` was called, which may be a helper's; but it reports every file without tests,
-    // as a test of that name.
+    // Node names the file in which `it` was called, which may be a helper's; but it reports
+    // every file without tests, as a test of that name.
     const known = new Set(paths);
     for (const test of results) {
       if (!known.has(toSource(test.name))) continue;
@@ -200,7 +205,8 @@ async function readReport(
 
 function silentFiles(paths: string[], results: TestResult[], result: ProcessResult): TestResult[] {
   const reported = new Set(results.map(({ file }) => file));
-  // Deno's report names the file in which `describe` was called, which may be a helper's; its output names the right one.
+  // Deno's report names the file in which `describe` was called, which may
+  // be a helper's; its output names the right one.
   for (const [, file] of result.output.matchAll(/^running [1-9]\d* tests? from \.\/(\S+)$/gm)) {
     reported.add(file);
   }

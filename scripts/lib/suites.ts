@@ -16,8 +16,8 @@ const WITH_FILES: readonly Runtime[] = ["deno", "node", "node22", "bun"];
 const WITH_SOCKETS: readonly Runtime[] = ["deno", "node", "node22", "bun"];
 
 /**
- * Portable folders: their suites use nothing but `node:test`, `node:assert/strict` and web APIs, and import the package
- * by its name. On Deno they test the source, elsewhere the built npm package.
+ * Portable folders: their suites use nothing but `node:test`, `node:assert/strict` and web APIs, and import
+ * the package by its name. On Deno they test the source, elsewhere the built npm package.
  */
 const PORTABLE: { folder: string; runtimes: readonly Runtime[]; why: string }[] = [
   { folder: "tests/runtimes/", runtimes: RUNTIMES, why: "the smoke of every runtime" },

@@ -30,7 +30,10 @@ export function usage({ task, takes, does, options = {} }: TaskUsage): string {
 type Options = NonNullable<ParseArgsConfig["options"]>;
 type Values<T extends Options> = ReturnType<typeof parseArgs<{ args: string[]; options: T }>>["values"];
 
-/** The options and the arguments of this process. `--help` prints the usage and exits; a wrong option does with 2. */
+/**
+ * The options and the arguments of this process. `--help` prints
+ * the usage and exits; a wrong option does with 2.
+ */
 export function taskArguments<T extends Options>(
   text: string,
   options: T,

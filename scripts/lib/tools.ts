@@ -1,6 +1,6 @@
 /**
- * Node (the line for development, and the oldest that is supported), Bun, esbuild, miniflare and the package linters,
- * installed from the lock file of `tests/runtimes/`.
+ * Node (the line for development, and the oldest that is supported), Bun, esbuild, miniflare and the package
+ * linters, installed from the lock file of `tests/runtimes/`.
  *
  * @module
  */
@@ -39,8 +39,8 @@ export const TOOLS_DIR: string = join(ROOT, "tests", "runtimes");
 const BUILD_TOOLS_DIR: string = join(ROOT, "npm", "tools");
 
 /**
- * Installs esbuild and what is bundled, a few megabytes, and no runtimes; nothing where {@linkcode installTools} has
- * installed everything.
+ * Installs esbuild and what is bundled, a few megabytes, and no runtimes; nothing where
+ * {@linkcode installTools} has installed everything.
  *
  * @throws {Error} If the installation fails, or has nothing for this platform.
  */
@@ -57,8 +57,8 @@ export async function installBuildTools(
 }
 
 /**
- * Installs what is not installed yet and returns its path. Takes `npm` if the machine has it and otherwise lets Deno
- * run npm, so that Deno alone is enough.
+ * Installs what is not installed yet and returns its path. Takes `npm` if the machine has it and otherwise
+ * lets Deno run npm, so that Deno alone is enough.
  *
  * @throws {Error} If the installation fails, or has nothing for this platform.
  */
@@ -99,8 +99,8 @@ export async function installTools(log: (message: string) => void = console.log)
 }
 
 /**
- * Runs `install` unless that was done for `wanted`: `node_modules` of the folder then says so. Of several processes that
- * call it at once, one installs, and the others wait for it.
+ * Runs `install` unless that was done for `wanted`: `node_modules` of the folder then says so. Of several
+ * processes that call it at once, one installs, and the others wait for it.
  */
 export async function installOnce(dir: string, wanted: string, install: () => Promise<void>): Promise<void> {
   if (await isInstalled(dir, wanted)) return;

@@ -122,7 +122,8 @@ type Untyped = GroupVersionResource & {
 /**
  * Makes a client for an API server. Nothing is sent before the first request.
  *
- * @throws {TypeError} The server is no http or https URL, or a header or the token is nothing that can be sent.
+ * @throws {TypeError} The server is no http or https URL, or a
+ * header or the token is nothing that can be sent.
  *
  * @example
  * ```ts
@@ -291,8 +292,9 @@ function initOf(options: RequestOptions, headers: [string, string][]): RequestIn
   return {
     method,
     headers,
-    // "manual", as workerd has no "error" (https://github.com/cloudflare/workerd/blob/main/src/workerd/api/http.c%2B%2B): a
-    // redirect becomes a response that is refused.
+    // "manual", as workerd has no "error"
+    // (https://github.com/cloudflare/workerd/blob/main/src/workerd/api/http.c%2B%2B):
+    // a redirect becomes a response that is refused.
     redirect: "manual",
     ...(body !== undefined && { body: encode(body) }),
     ...(signal && { signal }),

@@ -6,9 +6,10 @@ import type { Requests } from "./resource_options.ts";
 import { discover, type DiscoveredResource } from "./discovery.ts";
 
 /**
- * Finds a resource of a server by a name: a plural, singular, short name or kind, in any case (`pods`, `pod`, `po`,
- * `Pod`), optionally followed by `.group` or `.version.group` (`deployments.apps`), or `group/version/resource`. If
- * several groups have the name, the server's first one is taken, and of a group the preferred version, as by kubectl.
+ * Finds a resource of a server by a name: a plural, singular, short name or kind, in any case
+ * (`pods`, `pod`, `po`, `Pod`), optionally followed by `.group` or `.version.group`
+ * (`deployments.apps`), or `group/version/resource`. If several groups have the name, the server's
+ * first one is taken, and of a group the preferred version, as by kubectl.
  *
  * @returns What `cluster.resource` takes, with the kind, the scope and the verbs.
  * @throws {StatusError} 404 NotFound: the server has no such resource; or the server refused discovery.

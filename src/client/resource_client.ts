@@ -101,15 +101,15 @@ export interface ResourceClient<T extends KubernetesObject> {
   replace(object: T, options?: ObjectRequestOptions): Promise<T>;
 
   /**
-   * Changes an object: by a JSON merge patch (fields given are set, `null` removes), or by a JSON patch if it is an array
-   * of operations (`[{ op: "replace", path: "/spec/size", value: 2 }]`). Returns it as kept.
+   * Changes an object: by a JSON merge patch (fields given are set, `null` removes), or by a JSON patch if it
+   * is an array of operations (`[{ op: "replace", path: "/spec/size", value: 2 }]`). Returns it as kept.
    */
   patch(name: string, patch: unknown, options?: ObjectRequestOptions): Promise<T>;
 
   /**
-   * Applies a configuration on the server: the fields in it are set and belong to `fieldManager` from now on, fields that
-   * it applied before and that are not in it any more are removed, and the object is created if there is none. Returns
-   * it as kept.
+   * Applies a configuration on the server: the fields in it are set and belong to `fieldManager` from now
+   * on, fields that it applied before and that are not in it any more are removed, and the object is
+   * created if there is none. Returns it as kept.
    *
    * @throws {StatusError} 409 Conflict: another manager has one of the fields; `force` takes it over.
    * @throws {TypeError} The configuration has no `apiVersion`, `kind` or name.
@@ -392,7 +392,9 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     );
   }
 
-  /** Throws the error of an unknown resource with what the server has in its place, and any other as it is. */
+  /**
+   * Throws the error of an unknown resource with what the server has in its place, and any other as it is.
+   */
   async #withHint(error: unknown, signal: AbortSignal | undefined): Promise<never> {
     const refusal = statusErrorOf(error);
     const isUnknown = refusal?.httpStatus === 404;

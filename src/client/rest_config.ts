@@ -12,8 +12,9 @@ import type { Logger } from "../util/logger.ts";
 export type FetchFunction = (url: string, init?: RequestInit) => Promise<Response> | Response;
 
 /**
- * A bearer token: fixed, or read again before each request, so that a token that rotates is never stale, and after a
- * 401 response: the request is sent once more if the token is another one then. An empty one is not sent.
+ * A bearer token: fixed, or read again before each request, so that a token that rotates
+ * is never stale, and after a 401 response: the request is sent once more if the token
+ * is another one then. An empty one is not sent.
  *
  * @category Cluster
  */
@@ -28,8 +29,9 @@ export interface Impersonation {
   readonly user: string;
   /**
    * The user's groups. Each is sent as a header of its own
-   * (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation), which Deno and the `createTlsFetch` of
-   * `@listwatch/cache/node` on Node can send; the `fetch` of Node and Bun joins them to one, which the server refuses.
+   * (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation), which
+   * Deno and the `createTlsFetch` of `@listwatch/cache/node` on Node can send; the `fetch` of Node and
+   * Bun joins them to one, which the server refuses.
    */
   readonly groups?: readonly string[];
   readonly uid?: string;
@@ -53,8 +55,8 @@ export interface RestConfig {
   /** Makes the requests; the runtime's own by default. */
   readonly fetch?: FetchFunction;
   /**
-   * The namespace that the program is in, or its user works in: that of a kubeconfig's context, or of a service account.
-   * No request uses it by itself; it is for the program to read.
+   * The namespace that the program is in, or its user works in: that of a kubeconfig's context, or of a
+   * service account. No request uses it by itself; it is for the program to read.
    */
   readonly namespace?: string;
   /** Sent as `Authorization: Bearer ...`. */

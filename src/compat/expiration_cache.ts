@@ -70,10 +70,10 @@ export interface ExpirationCacheOptions {
 /**
  * A store whose objects expire. There is no timer: an expired object is dropped by the read that meets it.
  *
- * `get`, `getByKey`, `has`, `list` and `values` neither see nor keep expired objects; `listKeys` and `size`
- * still count them. Writes return no expired object, and make theirs young again. Adding and updating leave the
- * store's resourceVersion alone, unlike in other stores; a delete with an object, `replace` and `bookmark` move
- * it.
+ * `get`, `getByKey`, `has`, `list` and `values` neither see nor keep expired objects; `listKeys`
+ * and `size` still count them. Writes return no expired object, and make theirs young again.
+ * Adding and updating leave the store's resourceVersion alone, unlike in other stores; a delete
+ * with an object, `replace` and `bookmark` move it.
  *
  * Mirrors client-go's `ExpirationCache`, its quirks included.
  *

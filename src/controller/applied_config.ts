@@ -1,9 +1,10 @@
 /**
- * Whether an object already is as a configuration that is to be applied to it says, so that no request is needed.
+ * Whether an object already is as a configuration that is to be
+ * applied to it says, so that no request is needed.
  *
- * The server changes what it is given (defaults, quantities in their canonical form, lists that others add to), so an
- * object is compared with what the server answered to the same configuration before. Before the first answer its managed
- * fields tell: which fields this manager has applied, no more and no fewer.
+ * The server changes what it is given (defaults, quantities in their canonical form, lists that others add
+ * to), so an object is compared with what the server answered to the same configuration before. Before the
+ * first answer its managed fields tell: which fields this manager has applied, no more and no fewer.
  *
  * @module
  */

@@ -18,8 +18,8 @@ export interface InNamespace {
 }
 
 /**
- * Reads of a resource's cache. None is older than what the reconciles of this key have written: a read waits until the
- * cache has it, and goes to the server if that takes too long. Objects are shared: read-only.
+ * Reads of a resource's cache. None is older than what the reconciles of this key have written: a read waits
+ * until the cache has it, and goes to the server if that takes too long. Objects are shared: read-only.
  */
 export interface CachedReader<T extends KubernetesObject, I extends string = string> {
   readonly resource: GroupVersionResource;
@@ -49,11 +49,11 @@ export interface Applied<T> {
 }
 
 /**
- * A client and a cache in one: reads as {@linkcode CachedReader} says, writes go to the server. Every request has the
- * deadline of the reconcile, and none is sent after the lease was lost.
+ * A client and a cache in one: reads as {@linkcode CachedReader} says, writes go to the server. Every request
+ * has the deadline of the reconcile, and none is sent after the lease was lost.
  *
- * Writes throw what those of a `ResourceClient` throw; the namespace is that of the reconciled object unless the object
- * or the options name another.
+ * Writes throw what those of a `ResourceClient` throw; the namespace is that of the reconciled object
+ * unless the object or the options name another.
  */
 export interface CachedClient<T extends KubernetesObject, I extends string = string>
   extends CachedReader<T, I> {
@@ -64,17 +64,17 @@ export interface CachedClient<T extends KubernetesObject, I extends string = str
   /** Changes an object by a JSON merge patch. */
   patch(name: string, patch: unknown, options?: InNamespace): Promise<T>;
   /**
-   * Applies a configuration on the server under the controller's name as field manager; its fields are taken over from
-   * others (`force: false`: a conflict then). Nothing is sent if the object is so already. `apiVersion` and `kind` may be
-   * left out.
+   * Applies a configuration on the server under the controller's name as field manager; its fields are
+   * taken over from others (`force: false`: a conflict then). Nothing is sent if the object is so
+   * already. `apiVersion` and `kind` may be left out.
    *
    * @see https://kubernetes.io/docs/reference/using-api/server-side-apply/
    */
   apply(config: T, options?: { readonly force?: boolean }): Promise<Applied<T>>;
   /**
-   * Makes an object as `change` says: `change` gets the present one, or one with the name only, and returns another. It is
-   * created, or changed by a patch that the server refuses if the object has changed since; nothing is sent if nothing
-   * differs. Mirrors controller-runtime's `CreateOrUpdate`.
+   * Makes an object as `change` says: `change` gets the present one, or one with the name only, and returns
+   * another. It is created, or changed by a patch that the server refuses if the object has changed since;
+   * nothing is sent if nothing differs. Mirrors controller-runtime's `CreateOrUpdate`.
    */
   createOrUpdate(name: string, change: (present: T) => T, options?: InNamespace): Promise<Applied<T>>;
   /** Writes fields of the status, if they differ, by a merge patch as `Result.status` says. */

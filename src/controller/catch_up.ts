@@ -1,10 +1,10 @@
 /**
- * Brings a cache up to now: it has all that was written before, by a leader before this process, or on a server that
- * knows more than the one that answered.
+ * Brings a cache up to now: it has all that was written before, by a leader before this process, or on a
+ * server that knows more than the one that answered.
  *
- * Versions count the changes of all resources, so that of a quiet one the version that the server names does not come by
- * itself before the next bookmark, a minute later. What shows sooner that nothing is missing: the versions of all objects,
- * if they are few, or a short watch on which nothing comes.
+ * Versions count the changes of all resources, so that of a quiet one the version that the server names does
+ * not come by itself before the next bookmark, a minute later. What shows sooner that nothing is missing: the
+ * versions of all objects, if they are few, or a short watch on which nothing comes.
  *
  * @module
  */

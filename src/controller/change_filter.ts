@@ -4,11 +4,12 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { isSameJson } from "../util/json.ts";
 
 /**
- * Which changes of an object count: those of its generation (the spec, not the status), of its labels, of its metadata
- * (labels, annotations, finalizers, owners), of either, or those for which a function of both states is true.
+ * Which changes of an object count: those of its generation (the spec, not the status), of
+ * its labels, of its metadata (labels, annotations, finalizers, owners), of either, or
+ * those for which a function of both states is true.
  *
- * Mirrors controller-runtime's `GenerationChangedPredicate`, `LabelChangedPredicate` and their like. Adds, deletes, resyncs
- * and the beginning of a deletion are no changes in this sense: they are always let through.
+ * Mirrors controller-runtime's `GenerationChangedPredicate`, `LabelChangedPredicate` and their like. Adds,
+ * deletes, resyncs and the beginning of a deletion are no changes in this sense: they are always let through.
  */
 export type ChangeFilter<T> =
   | "generation"

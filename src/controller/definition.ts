@@ -150,29 +150,35 @@ export interface ControllerOptions<
   readonly watches?: { readonly [K in keyof W]: Watched<W[K]> };
   /**
    * Which changes of an object cause a reconcile: `generation` (its spec), `labels`, `metadata` (labels,
-   * annotations, finalizers, owners), `generationOrMetadata`, or a function of both states; all by default. Adds,
-   * resyncs and the beginning of a deletion always do.
+   * annotations, finalizers, owners), `generationOrMetadata`, or a function of both states; all by default.
+   * Adds, resyncs and the beginning of a deletion always do.
    */
   readonly when?: ChangeFilter<T>;
   /**
-   * Brings the world to what the object says. It is called for an object that was added or has changed, that owns or
-   * maps to one that has, for all at the start, and again after a failure. It must not rely on what the change was:
-   * several are one call. One object is never reconciled twice at the same time; an object that is being deleted is not
-   * reconciled.
+   * Brings the world to what the object says. It is called for an object that was added or has changed,
+   * that owns or maps to one that has, for all at the start, and again after a failure. It must not rely on
+   * what the change was: several are one call. One object is never reconciled twice at the same time; an
+   * object that is being deleted is not reconciled.
    */
   readonly reconcile: Reconciler<T, I, O, W>;
-  /** The finalizer that is added to each object before its first reconcile; a name such as `example.com/widget`. */
+  /**
+   * The finalizer that is added to each object before its first
+   * reconcile; a name such as `example.com/widget`.
+   */
   readonly finalizer?: string;
   /**
-   * Cleans up after an object that is being deleted; called until it succeeds, and may be called again after it has. The
-   * finalizer is then removed. Needs `finalizer`.
+   * Cleans up after an object that is being deleted; called until it succeeds, and may be called again after
+   * it has. The finalizer is then removed. Needs `finalizer`.
    */
   readonly finalize?: Reconciler<T, I, O, W>;
   /** How many objects are reconciled at the same time; 1 by default. */
   readonly workers?: number;
   /** How long one reconcile may take, in milliseconds; 60,000 by default. `signal` is aborted then. */
   readonly timeoutMs?: number;
-  /** How often all objects are reconciled although nothing has changed, in milliseconds; 0, the default: never. */
+  /**
+   * How often all objects are reconciled although nothing has
+   * changed, in milliseconds; 0, the default: never.
+   */
   readonly resyncPeriodMs?: number;
 }
 
@@ -211,12 +217,12 @@ const RESERVED = ["key", "self", "signal", "failures", "log", "events", "metrics
 const FINALIZER = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
 /**
- * Describes a controller: which resources it is about, and how one object is brought to the desired state. A `Manager` runs
- * it.
+ * Describes a controller: which resources it is about, and how one object is
+ * brought to the desired state. A `Manager` runs it.
  *
- * Mirrors controller-runtime's `builder` and `reconcile.Reconciler`. It differs in three ways: an object that is not there
- * (any more) is not reconciled; the status is returned, not written by hand; and reads are never older than what the
- * reconciler itself wrote.
+ * Mirrors controller-runtime's `builder` and `reconcile.Reconciler`. It differs in three ways: an object
+ * that is not there (any more) is not reconciled; the status is returned, not written by hand; and reads are
+ * never older than what the reconciler itself wrote.
  *
  * @throws {TypeError} A name, the finalizer or the combination of options is nothing that can run.
  * @throws {RangeError} A number is negative, or `NaN`.

@@ -10,7 +10,8 @@ import { errorMessage } from "../util/errors.ts";
 import { limitedLogger, type Logger } from "../util/logger.ts";
 
 /**
- * Writes events about one object. It does not wait: what cannot be written after some tries is dropped and logged.
+ * Writes events about one object. It does not wait: what cannot be
+ * written after some tries is dropped and logged.
  *
  * Mirrors the `EventRecorder` of client-go's `tools/events`.
  */
@@ -265,8 +266,8 @@ function referenceOf({ apiVersion, kind, metadata = {} }: KubernetesObject): Rec
 }
 
 /**
- * What makes events one series: everything but the note and the time, and the version of the object, which changes
- * with each write of the controller itself.
+ * What makes events one series: everything but the note and the time, and the version of the object, which
+ * changes with each write of the controller itself.
  */
 function keyOf(event: RecordedEvent): string {
   const { type, action, reason, reportingController, regarding, related } = event;

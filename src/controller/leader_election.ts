@@ -1,10 +1,10 @@
 /**
  * Leader election on a Lease, by client-go's rules: of several processes one leads, and no two at once.
  *
- * A lease that others hold is respected until it was seen unchanged for its whole duration, by this process's own clock:
- * clocks are never compared. The holder renews it, and stops to lead when it could not for the renew deadline, which is
- * shorter than the duration by what clocks may differ in speed. What was frozen and wakes up asks {@linkcode
- * Leadership.check} before it writes, whether or not its timers have run.
+ * A lease that others hold is respected until it was seen unchanged for its whole duration, by this process's
+ * own clock: clocks are never compared. The holder renews it, and stops to lead when it could not for the
+ * renew deadline, which is shorter than the duration by what clocks may differ in speed. What was frozen and
+ * wakes up asks {@linkcode Leadership.check} before it writes, whether or not its timers have run.
  *
  * @see https://github.com/kubernetes/client-go/blob/master/tools/leaderelection/leaderelection.go
  *
@@ -108,7 +108,8 @@ export class LeaderElector {
 
   /**
    * @param leases A client of the Lease's namespace.
-   * @throws {RangeError} The duration is not longer than the deadline, or that not longer than the retry period.
+   * @throws {RangeError} The duration is not longer than the
+   * deadline, or that not longer than the retry period.
    */
   constructor(
     leases: ResourceClient<Lease>,
@@ -152,8 +153,8 @@ export class LeaderElector {
   }
 
   /**
-   * Waits until this process leads. A watch of the Lease shows that it is released; without permission to watch, it is
-   * looked at every `retryMs`.
+   * Waits until this process leads. A watch of the Lease shows that it is released; without
+   * permission to watch, it is looked at every `retryMs`.
    *
    * @throws The signal's reason.
    */
@@ -202,7 +203,9 @@ export class LeaderElector {
     return informer.start();
   }
 
-  /** Tries to take or renew the lease; whether this process holds it then. Never throws but for the signal. */
+  /**
+   * Tries to take or renew the lease; whether this process holds it then. Never throws but for the signal.
+   */
   async #tryOnce(signal: AbortSignal): Promise<boolean> {
     try {
       return await this.#tryToHold(signal);

@@ -37,13 +37,13 @@ export interface ManagerOptions {
   /** How long running reconciles may take at a stop, in milliseconds; 10,000 by default. */
   readonly drainMs?: number;
   /**
-   * How long a reconcile waits for the caches to have what it wrote before it reads from the server, in milliseconds;
-   * 5,000 by default.
+   * How long a reconcile waits for the caches to have what it wrote before it reads from
+   * the server, in milliseconds; 5,000 by default.
    */
   readonly readTimeoutMs?: number;
   /**
-   * How far behind the server a cache may be for the manager to be ready, in milliseconds; 180,000 by default. Of a quiet
-   * resource a bookmark comes once a minute.
+   * How far behind the server a cache may be for the manager to be ready, in milliseconds; 180,000 by
+   * default. Of a quiet resource a bookmark comes once a minute.
    */
   readonly maxLagMs?: number;
   /** Receives measurements under controller-runtime's names, and those of informers; none by default. */
@@ -74,11 +74,13 @@ type NewLoop = (
 ) => ReconcileLoop;
 
 /**
- * Runs controllers until its signal is aborted: starts their informers (one for each resource, shared), waits until the
- * caches are complete, is elected, makes sure that the caches have all that the leader before it wrote, and reconciles.
+ * Runs controllers until its signal is aborted: starts their informers (one for each resource,
+ * shared), waits until the caches are complete, is elected, makes sure that the caches have all
+ * that the leader before it wrote, and reconciles.
  *
- * At a stop it takes no new keys, gives those in progress `drainMs`, releases the lease and stops the informers. When the
- * lease is lost it stops at once and {@linkcode Manager.run} rejects: the process should end and be started again.
+ * At a stop it takes no new keys, gives those in progress `drainMs`, releases the lease and
+ * stops the informers. When the lease is lost it stops at once and {@linkcode Manager.run}
+ * rejects: the process should end and be started again.
  *
  * Mirrors controller-runtime's `manager.Manager`.
  *
@@ -194,8 +196,8 @@ export class Manager implements AsyncDisposable {
   }
 
   /**
-   * How many notifications and keys wait, are in progress, or wait for another try after a failure, and how many events
-   * are to be written; delays that a reconcile asked for do not count.
+   * How many notifications and keys wait, are in progress, or wait for another try after a failure, and how
+   * many events are to be written; delays that a reconcile asked for do not count.
    */
   get pending(): number {
     return this.#running.reduce((sum, loop) => sum + loop.pending, this.#recorder?.pending ?? 0);
@@ -211,8 +213,8 @@ export class Manager implements AsyncDisposable {
   }
 
   /**
-   * Answers `/healthz` (it runs), `/readyz` (its caches are complete and not far behind the server; a process that waits
-   * for the lease is ready, too) and `/metrics`: for any server that speaks `fetch`.
+   * Answers `/healthz` (it runs), `/readyz` (its caches are complete and not far behind the server; a process
+   * that waits for the lease is ready, too) and `/metrics`: for any server that speaks `fetch`.
    */
   readonly fetch = async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url);
@@ -366,8 +368,8 @@ export class Manager implements AsyncDisposable {
   }
 
   /**
-   * Waits until every cache has all that was written before this process began to lead, or to run if nothing is elected:
-   * by the leader before it, or before a list that a server answered from an old state.
+   * Waits until every cache has all that was written before this process began to lead, or to run if nothing
+   * is elected: by the leader before it, or before a list that a server answered from an old state.
    */
   async #caughtUp(sinceMs: number, signal: AbortSignal): Promise<void> {
     await Promise.all([...this.#resources.values()].map(async (resource) => {

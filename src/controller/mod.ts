@@ -1,8 +1,8 @@
 /**
  * Controllers: reconcilers over informers and work queues, whose reads are never older than their own writes.
  *
- * {@linkcode defineController} describes one, a {@linkcode Manager} runs several: with shared informers, leader election,
- * health and metrics.
+ * {@linkcode defineController} describes one, a {@linkcode Manager} runs several: with shared
+ * informers, leader election, health and metrics.
  *
  * Mirrors [controller-runtime](https://github.com/kubernetes-sigs/controller-runtime).
  *

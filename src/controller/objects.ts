@@ -7,8 +7,8 @@ import { sleep } from "../util/abort.ts";
 import { isSameJson } from "../util/json.ts";
 
 /**
- * The part of an object's metadata that makes another object its controlling owner: the server deletes the object with
- * its owner, and a change of the object reconciles the owner.
+ * The part of an object's metadata that makes another object its controlling owner: the server deletes the
+ * object with its owner, and a change of the object reconciles the owner.
  *
  * Mirrors controller-runtime's `SetControllerReference`.
  *
@@ -58,8 +58,8 @@ export interface Condition {
 }
 
 /**
- * The conditions of a status with one of them set. Its `lastTransitionTime` is the present one's while its `status` stays
- * the same, so that setting it again changes nothing.
+ * The conditions of a status with one of them set. Its `lastTransitionTime` is the present one's while its
+ * `status` stays the same, so that setting it again changes nothing.
  *
  * Mirrors `meta.SetStatusCondition` of k8s.io/apimachinery.
  *

@@ -1,6 +1,6 @@
 /**
- * What the reconciles of one key have written, until the caches have it: a reconcile that acted on an older state would
- * create what is there, and undo what it did.
+ * What the reconciles of one key have written, until the caches have it: a reconcile that acted on an older
+ * state would create what is there, and undo what it did.
  * @module
  */
 
@@ -53,7 +53,8 @@ export class OwnWrites {
   }
 
   /**
-   * Waits until the cache of a resource, of all by default, has everything; after `timeoutMs` it is read through.
+   * Waits until the cache of a resource, of all by default, has
+   * everything; after `timeoutMs` it is read through.
    *
    * @throws What the request fails with that finds out about a lost answer; the signal's reason.
    */

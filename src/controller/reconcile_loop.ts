@@ -1,9 +1,9 @@
 /**
  * Runs one controller: changes become keys, keys become reconciles, at most one of a key at a time.
  *
- * A key that is taken first waits until the caches have what its last reconcile wrote; meanwhile its worker takes
- * others. A reconcile that does not end at its deadline loses its signal and its worker, and keeps its key: what hangs
- * holds up nothing else.
+ * A key that is taken first waits until the caches have what its last reconcile wrote; meanwhile its
+ * worker takes others. A reconcile that does not end at its deadline loses its signal and its worker, and
+ * keeps its key: what hangs holds up nothing else.
  *
  * @module
  */
@@ -64,10 +64,10 @@ export interface LoopSettings {
 const GRACE_MS = 1_000;
 
 /**
- * How long a key waits after failures, per kind of failure. A conflict is over with the next event; while the server is
- * away, nothing is gained by waiting for minutes after it is back; what else fails may fail for ever. Keys do not wait
- * for each other, as behind the bucket of client-go's default limiter, which lets ten of 10,000 failed keys
- * through per second.
+ * How long a key waits after failures, per kind of failure. A conflict is over with the next event; while
+ * the server is away, nothing is gained by waiting for minutes after it is back; what else fails may fail
+ * for ever. Keys do not wait for each other, as behind the bucket of client-go's default limiter, which lets
+ * ten of 10,000 failed keys through per second.
  */
 class RetryDelays {
   readonly #conflicts = itemExponentialFailureRateLimiter({ baseDelayMs: 5, maxDelayMs: 1_000 });
@@ -142,8 +142,8 @@ export class ReconcileLoop {
   }
 
   /**
-   * Reconciles until `stop` is aborted, then lets what runs finish until `abandon` is aborted. The informers must have
-   * synced.
+   * Reconciles until `stop` is aborted, then lets what runs finish until
+   * `abandon` is aborted. The informers must have synced.
    */
   async run({ stop, abandon }: { readonly stop: AbortSignal; readonly abandon: AbortSignal }): Promise<void> {
     const { workers } = this.#controller;
@@ -250,7 +250,9 @@ export class ReconcileLoop {
     return tracked;
   }
 
-  /** Waits with a key until the caches have what it wrote, or are given up, and puts it back into the queue. */
+  /**
+   * Waits with a key until the caches have what it wrote, or are given up, and puts it back into the queue.
+   */
   async #waitForCaches(key: string, writes: OwnWrites, signal: AbortSignal): Promise<void> {
     try {
       await writes.settle({ timeoutMs: this.#settings.readTimeoutMs, signal });

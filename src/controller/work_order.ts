@@ -17,10 +17,11 @@ interface Entry {
 const AHEAD_MS = 10_000;
 
 /**
- * First in, first out, but changes come before resyncs (and the adds of an initial list) that were added up to ten
- * seconds before them: what waits grows older, and is ahead of every newer change then.
+ * First in, first out, but changes come before resyncs (and the adds of an initial list) that were added up
+ * to ten seconds before them: what waits grows older, and is ahead of every newer change then.
  *
- * As controller-runtime's priority queue, without its starvation (https://github.com/kubernetes-sigs/controller-runtime/issues/3496).
+ * As controller-runtime's priority queue, without its starvation
+ * (https://github.com/kubernetes-sigs/controller-runtime/issues/3496).
  */
 export class WorkOrder implements QueueOrder<string> {
   readonly #clock: Clock;

@@ -112,10 +112,10 @@ export interface ReadApi extends Hono {
  * watch has an `ETag` of its own, for which no request is answered 304, so that `etag()` may also precede it
  * in another app, which calls this one's `fetch`.
  *
- * @throws {TypeError} There is neither `authorize` nor `allowAnonymous`, or both; a hook is no function, an `allow...` no
- * boolean; Secrets are served without `allowSecrets`; a resource is not known by its name, or is served
- * twice; `freshness` is given and an informer's source has no `metadata`; or `passThrough` or `cors` is
- * wrong.
+ * @throws {TypeError} There is neither `authorize` nor `allowAnonymous`, or both; a hook is no
+ * function, an `allow...` no boolean; Secrets are served without `allowSecrets`; a resource is not
+ * known by its name, or is served twice; `freshness` is given and an informer's source has no
+ * `metadata`; or `passThrough` or `cors` is wrong.
  * @throws {RangeError} A number among the options is negative, or 0 where that makes no sense.
  *
  * @example
@@ -233,8 +233,8 @@ function mayBeEndless(route: Route | undefined): boolean {
 }
 
 /**
- * Keeps middlewares of the same app from reading a body that may never end: `prettyJSON()` and `etag()` read a
- * clone of each response to its end before it is sent, and a body that was cloned does not learn that its
+ * Keeps middlewares of the same app from reading a body that may never end: `prettyJSON()` and `etag()` read
+ * a clone of each response to its end before it is sent, and a body that was cloned does not learn that its
  * client has left. A clone of this response has no body, which makes them leave it alone. Hono is given it
  * here, as it makes a new response of it where a middleware has set headers before.
  */
@@ -289,7 +289,8 @@ function isRefusal(answer: Answer): boolean {
   return !(answer instanceof Response) || answer.status >= 400;
 }
 
-// A request to etcd has at most 1.5 MiB (https://etcd.io/docs/v3.5/dev-guide/limit/); a longer body is not read.
+// A request to etcd has at most 1.5 MiB
+// (https://etcd.io/docs/v3.5/dev-guide/limit/); a longer body is not read.
 const DRAINED_BYTES = 2 * 1024 * 1024;
 
 /** Reads a body to its end; `false` if that is too far away. */

@@ -100,8 +100,8 @@ export function isForwarded(target: { readonly resource: ApiResource }): target 
 /**
  * Starts to follow the informers, once all options are checked.
  *
- * @throws {TypeError} A resource is not known by its name, or is there twice, or is Secrets without `allowSecrets`, or
- * has neither informer nor `fetch`.
+ * @throws {TypeError} A resource is not known by its name, or is there twice, or is Secrets without
+ * `allowSecrets`, or has neither informer nor `fetch`.
  */
 export function newServedResources(
   options: ReadApiOptions,

@@ -45,7 +45,8 @@ export interface ReadSettings
 /**
  * Checks the options, and reads them.
  *
- * @throws {TypeError} Neither or both of `authorize` and `allowAnonymous` say who may read, or an option is of another type.
+ * @throws {TypeError} Neither or both of `authorize` and `allowAnonymous` say
+ * who may read, or an option is of another type.
  * @throws {RangeError} Nothing could work with a number.
  */
 export function readSettings(options: ReadApiOptions): ReadSettings {

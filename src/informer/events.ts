@@ -77,8 +77,9 @@ export class FilteringResourceEventHandler<T> implements ResourceEventHandler<T>
   /**
    * Makes a handler that calls `filter` before it calls `handler`.
    *
-   * @param options `keyFunc` gives the key of an object that is no longer accepted; `deletionHandlingMetaNamespaceKey`
-   * by default. For heads of an informer with a key function of its own, it must return the head's `key`.
+   * @param options `keyFunc` gives the key of an object that is no longer accepted;
+   * `deletionHandlingMetaNamespaceKey` by default. For heads of an informer with a key
+   * function of its own, it must return the head's `key`.
    */
   constructor(
     filter: (object: T | DeletedFinalStateUnknown<T>) => boolean,
@@ -134,10 +135,11 @@ export type StoreChange<T> =
   };
 
 /**
- * What happened to a store, in the order it happened: a single change; a whole list that was applied as one
- * step; or the news that nothing changed up to a resourceVersion. With `byState` the latter was shown by the
- * state of all objects, and not by the watch: of an object that was created and deleted in between, events may
- * still arrive. They change nothing then, and a `replaced` without changes comes in their place (`isGap`).
+ * What happened to a store, in the order it happened: a single change; a whole list that was
+ * applied as one step; or the news that nothing changed up to a resourceVersion. With `byState` the
+ * latter was shown by the state of all objects, and not by the watch: of an object that was created
+ * and deleted in between, events may still arrive. They change nothing then, and a `replaced`
+ * without changes comes in their place (`isGap`).
  *
  * In `replaced`, the deletes come first, then what was added or changed in the order of the list; what did
  * not change is not there.

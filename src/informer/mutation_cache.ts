@@ -66,7 +66,9 @@ const DEFAULT_MAX_SIZE = 100;
  * there were too many writes), not a store: then the store's object is returned. It does not look at the
  * world by itself; registering {@linkcode MutationCache.handler} keeps it small and informs it of deletes.
  *
- * Mirrors client-go's [`MutationCache`](https://github.com/kubernetes/client-go/blob/master/tools/cache/mutation_cache.go) with integer resourceVersions.
+ * Mirrors client-go's
+ * [`MutationCache`](https://github.com/kubernetes/client-go/blob/master/tools/cache/mutation_cache.go)
+ * with integer resourceVersions.
  *
  * @example
  * ```ts

@@ -46,7 +46,8 @@ import type { InformerStatus, SnapshotRun } from "./snapshot/storage.ts";
  * notified, so a handler that looks up an object finds the state that it received, or a newer one. Each
  * handler receives everything in order, in its own time.
  *
- * Mirrors client-go's [`SharedIndexInformer`](https://github.com/kubernetes/client-go/blob/master/tools/cache/shared_informer.go).
+ * Mirrors client-go's
+ * [`SharedIndexInformer`](https://github.com/kubernetes/client-go/blob/master/tools/cache/shared_informer.go).
  *
  * @example
  * ```ts
@@ -92,7 +93,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * Makes an informer that has not started.
    *
-   * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that has no meaning.
+   * @throws {RangeError} A number among the options is negative,
+   * `NaN`, or infinite where that has no meaning.
    * @throws {TypeError} There is a snapshot, and a queue of your own, or nothing that identifies the content.
    * @throws {InformerStateError} Another informer has its snapshot.
    */
@@ -365,8 +367,9 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * Resolves when the store holds the whole first list.
    *
-   * @throws {CacheSyncError} The signal was aborted first. Its message and its cause are what the requests fail with (the
-   * server refused the connection, 403, 404, ...), or the signal's reason where none has failed.
+   * @throws {CacheSyncError} The signal was aborted first. Its message and its cause
+   * are what the requests fail with (the server refused the connection, 403, 404, ...),
+   * or the signal's reason where none has failed.
    * @throws {InformerStateError} It stopped before.
    */
   readonly synced: SyncedMethod = (signal) => this.#waits.opened(this.#waits.synced, signal);
@@ -388,7 +391,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * version.
    *
    * @param options `signal` bounds the wait; without one it lasts as long as the informer runs.
-   * @throws {NotFreshError} The signal was aborted, or the informer stopped, first: before the call or after it.
+   * @throws {NotFreshError} The signal was aborted, or the
+   * informer stopped, first: before the call or after it.
    * @throws {TypeError} It is no resourceVersion that can be compared.
    */
   async waitForVersion(
@@ -446,8 +450,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * When the last list was requested that had everything written before the request, by the monotonic clock; `undefined`
-   * if there was none.
+   * When the last list was requested that had everything written before the request, by the
+   * monotonic clock; `undefined` if there was none.
    *
    * @internal
    */

@@ -161,11 +161,11 @@ export class SharedInformerFactory implements AsyncDisposable {
 
   /**
    * The informer of a resource for one more user. It runs from now on, and is stopped when its last user
-   * has released it; the next user gets a new one. One that {@linkcode SharedInformerFactory.forResource} has given out
-   * runs until the shutdown.
+   * has released it; the next user gets a new one. One that
+   * {@linkcode SharedInformerFactory.forResource} has given out runs until the shutdown.
    *
-   * For programs whose resources change: a page that is open, kinds whose definitions come and go. Add handlers
-   * with a name, and remove them before the release: other users keep the informer.
+   * For programs whose resources change: a page that is open, kinds whose definitions come and go. Add
+   * handlers with a name, and remove them before the release: other users keep the informer.
    *
    * @throws {TypeError} The resource is no such text.
    * @throws {InformerStateError} The factory was shut down.
@@ -234,7 +234,8 @@ export class SharedInformerFactory implements AsyncDisposable {
   /**
    * Waits until the informers that were started by now have synced; at once where none was, as in client-go.
    *
-   * @returns Which have, by resource (`v1/pods`): all, unless the signal was aborted or one was stopped before. {@linkcode SharedInformerFactory.synced} and the informer's `failure()` say why one has not.
+   * @returns Which have, by resource (`v1/pods`): all, unless the signal was aborted or one was stopped
+   * before. {@linkcode SharedInformerFactory.synced} and the informer's `failure()` say why one has not.
    */
   async waitForCacheSync(signal?: AbortSignal): Promise<ReadonlyMap<string, boolean>> {
     const started = [...this.#informers].filter(([, { informer }]) => informer.isStarted());
@@ -247,8 +248,8 @@ export class SharedInformerFactory implements AsyncDisposable {
    *
    * @throws {InformerStateError} One of them was not started: it would not sync. client-go leaves it out, as
    * {@linkcode SharedInformerFactory.waitForCacheSync} does.
-   * @throws {CacheSyncError} The signal was aborted, or an informer stopped, before all had; it names those that had not,
-   * and says what their requests fail with.
+   * @throws {CacheSyncError} The signal was aborted, or an informer stopped, before all had; it names those
+   * that had not, and says what their requests fail with.
    */
   readonly synced: SyncedMethod = async (signal) => {
     const idle = [...this.#informers].filter(([, { informer }]) => !informer.isStarted());

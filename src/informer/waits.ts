@@ -1,5 +1,6 @@
 /**
- * What callers of an informer wait for: content to read, the first list, a version; and how several are awaited.
+ * What callers of an informer wait for: content to read, the first
+ * list, a version; and how several are awaited.
  * @module
  */
 
@@ -123,10 +124,10 @@ export interface WaitForOptions {
  * Mirrors client-go's `WaitForCacheSync`, without polling. It differs where the server cannot be read:
  * client-go answers `false`, whatever the reason; this throws the reason.
  *
- * @returns `true`, or `false` if the signal was aborted first and nothing had failed, or one of them stopped and never
- * will; what has synced already wins over an aborted signal.
- * @throws {CacheSyncError} The signal was aborted while the server could not be read. Its message and its cause say why:
- * the connection was refused, the server answered 403, ...
+ * @returns `true`, or `false` if the signal was aborted first and nothing had failed, or one of them stopped
+ * and never will; what has synced already wins over an aborted signal.
+ * @throws {CacheSyncError} The signal was aborted while the server could not be read. Its message and its
+ * cause say why: the connection was refused, the server answered 403, ...
  *
  * @example
  * ```ts
@@ -156,8 +157,8 @@ export async function waitForCacheSync(what: readonly HasSynced[], signal?: Abor
  *
  * Mirrors client-go's `WaitFor`.
  *
- * @returns `true`, or `false` if the signal was aborted first, or one of them stopped and never will; what has synced
- * already wins over an aborted signal.
+ * @returns `true`, or `false` if the signal was aborted first, or one of them stopped and never will; what
+ * has synced already wins over an aborted signal.
  *
  * @example
  * ```ts

@@ -183,8 +183,8 @@ const SAFE_LENGTH = 15;
 const MAX_DIGITS = 63;
 
 /**
- * As Go's `strconv.ParseInt(text, 10, 64)`; `undefined` if the text does not parse. A `number` if the value fits,
- * which costs less; a `number` and a `bigint` compare with each other.
+ * As Go's `strconv.ParseInt(text, 10, 64)`; `undefined` if the text does not parse. A `number` if the value
+ * fits, which costs less; a `number` and a `bigint` compare with each other.
  */
 export function parseInt64(text: string): bigint | number | undefined {
   if (typeof text !== "string" || text.length > MAX_DIGITS) return undefined;

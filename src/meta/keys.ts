@@ -35,8 +35,8 @@ export class NoMetaError extends CacheError {
 }
 
 /**
- * A store or queue could not compute the key of an object; `cause` is what the key function threw. The call that
- * threw it changed nothing. Mirrors client-go's `KeyError`.
+ * A store or queue could not compute the key of an object; `cause` is what the key function threw. The call
+ * that threw it changed nothing. Mirrors client-go's `KeyError`.
  *
  * @example
  * ```ts

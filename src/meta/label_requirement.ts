@@ -30,8 +30,8 @@ export class LabelRequirement {
   #test: LabelTest | undefined;
 
   /**
-   * @throws {SelectorParseError} The key or a value is not a valid label key or value, there are too many or too few
-   * values for the operator, or the value of `gt` or `lt` is not a 64-bit signed integer.
+   * @throws {SelectorParseError} The key or a value is not a valid label key or value, there are too many or
+   * too few values for the operator, or the value of `gt` or `lt` is not a 64-bit signed integer.
    */
   constructor(
     key: string,

@@ -8,8 +8,8 @@ import type { Moment } from "../util/clock.ts";
 export const INITIAL_EVENTS_END_ANNOTATION = "k8s.io/initial-events-end";
 
 /**
- * The annotation on bookmarks of a cache: how many milliseconds ago it had the last contact with the API server.
- * Without it, a cache above would take the heartbeats of the one below for news.
+ * The annotation on bookmarks of a cache: how many milliseconds ago it had the last contact with the API
+ * server. Without it, a cache above would take the heartbeats of the one below for news.
  */
 export const AGE_ANNOTATION = "listwatch.cache/age-ms";
 
@@ -108,8 +108,9 @@ export type WatchItem<T> = WatchEvent<T> | {
 };
 
 /**
- * An open watch: batches of events in the order of arrival, one batch per chunk of bytes. The stream ends when
- * the server ends the watch, and throws when the connection breaks. Leaving the loop closes the connection.
+ * An open watch: batches of events in the order of arrival, one batch per chunk of
+ * bytes. The stream ends when the server ends the watch, and throws when the connection
+ * breaks. Leaving the loop closes the connection.
  *
  * @category Reflector
  */

@@ -26,9 +26,9 @@ const BASE_DIGITS = 8;
  *
  *     sum | part 1 | ... | part n-1 | layout (10 digits) | n (3 digits)
  *
- * The sum is that of all parts and 10,000,000; each part has as many digits as the sum, and the last one is what
- * the others leave of it. So if no part goes back and one advances, the number is a greater one, as clients
- * compare resourceVersions. It has more than 20 digits, which no API server's version has.
+ * The sum is that of all parts and 10,000,000; each part has as many digits as the sum, and the last one is
+ * what the others leave of it. So if no part goes back and one advances, the number is a greater one, as
+ * clients compare resourceVersions. It has more than 20 digits, which no API server's version has.
  *
  * @throws {RangeError} There are no parts, or too many, or one is no decimal number.
  */

@@ -83,8 +83,8 @@ export function resourceVersionOf(value: unknown): string | undefined {
 /**
  * Compares two resourceVersions: -1 when `a` is older, 0 when they are the same, 1 when `a` is newer.
  *
- * They are decimal numbers of any length without leading zeros: compared by length and then by digits. The empty
- * version is older than every other. Mirrors Kubernetes' `CompareResourceVersion` (KEP-5504).
+ * They are decimal numbers of any length without leading zeros: compared by length and then by digits. The
+ * empty version is older than every other. Mirrors Kubernetes' `CompareResourceVersion` (KEP-5504).
  *
  * @example
  * ```ts
@@ -117,8 +117,8 @@ export function isComparableResourceVersion(text: string): boolean {
 }
 
 /**
- * The layout of a merged resourceVersion (merged_version.ts), as text; `""` for the version of one server, which
- * has 20 digits at most. Versions of different layouts say nothing about each other.
+ * The layout of a merged resourceVersion (merged_version.ts), as text; `""` for the version of one server,
+ * which has 20 digits at most. Versions of different layouts say nothing about each other.
  */
 export function layoutOf(version: string): string {
   return version.length > SERVER_DIGITS ? version.slice(-LAYOUT_DIGITS) : "";

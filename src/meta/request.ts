@@ -7,8 +7,8 @@ import { statusErrorOf } from "./status.ts";
 export const NOTHING_STALE: Readonly<Record<string, string>> = { "Cache-Control": "stale-if-error=0" };
 
 /**
- * A watch with each event of the server. Where some are missing, as after a list, it ends with 410 in place of the
- * difference: https://www.rfc-editor.org/rfc/rfc7240#section-4.4
+ * A watch with each event of the server. Where some are missing, as after a list, it ends with 410 in place
+ * of the difference: https://www.rfc-editor.org/rfc/rfc7240#section-4.4
  */
 export const EACH_EVENT: Readonly<Record<string, string>> = { Prefer: "handling=strict" };
 
@@ -52,8 +52,8 @@ export class NetworkError extends CacheError {
 
 /**
  * How a connection failed. `DeadPeer`: it is open, but an expected answer does not arrive.
- * `UntrustedCertificate`: the authority that signed the server's certificate is not known. `Unreachable`: every
- * other failure before an answer.
+ * `UntrustedCertificate`: the authority that signed the server's certificate is not known.
+ * `Unreachable`: every other failure before an answer.
  *
  * @category Objects and errors
  */

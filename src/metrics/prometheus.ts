@@ -224,7 +224,8 @@ export const REQUEST: readonly number[] = [
 /** Buckets for the lives of watches, in seconds: watches end after 5 to 10 minutes. */
 const LIFE: readonly number[] = [1, 5, 15, 30, 60, 120, 300, 450, 600, 900, 1_800, 3_600];
 const ITEMS: readonly number[] = [0, 1, 10, 50, 100, 500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000];
-// As client-go's: https://github.com/kubernetes/component-base/blob/master/metrics/prometheus/workqueue/metrics.go
+// As client-go's:
+// https://github.com/kubernetes/component-base/blob/master/metrics/prometheus/workqueue/metrics.go
 const QUEUE: readonly number[] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10];
 
 const counter = (help: string): MetricFamily => ({ type: "counter", help });

@@ -11,17 +11,20 @@ export interface RunManagerOptions {
   readonly port?: number;
   /** The address that it listens on; all by default, as probes come from outside of the pod. */
   readonly host?: string;
-  /** The signals of the system that stop it; `SIGTERM` and `SIGINT` by default. A second one ends the process. */
+  /**
+   * The signals of the system that stop it; `SIGTERM` and `SIGINT` by default. A second one ends the process.
+   */
   readonly stopOn?: readonly ("SIGTERM" | "SIGINT" | "SIGHUP")[];
   /** Receives the address that it listens on (info); the console by default. */
   readonly logger?: Logger;
 }
 
 /**
- * Runs a manager until the system stops the program; serves its health meanwhile. It resolves when the controllers have
- * drained and the lease is released.
+ * Runs a manager until the system stops the program; serves its health meanwhile. It resolves when the
+ * controllers have drained and the lease is released.
  *
- * @throws {LeadershipLostError} The lease was lost: let the process end with an error, so that it is started again.
+ * @throws {LeadershipLostError} The lease was lost: let the process
+ * end with an error, so that it is started again.
  * @throws {ListenError} The port cannot be opened.
  *
  * @example

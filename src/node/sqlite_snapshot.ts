@@ -171,8 +171,9 @@ export class SqliteStorage implements SnapshotStorage {
   /**
    * Opens the database, takes its lock, and keeps other users from reading it.
    *
-   * This process must not open the file itself while it is there: POSIX takes a process' locks on a file away when any of its
-   * descriptors of that file is closed. https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_
+   * This process must not open the file itself while it is there: POSIX takes a process' locks on a file away
+   * when any of its descriptors of that file is closed.
+   * https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_
    */
   async #open(): Promise<SqliteDatabase> {
     const open = await this.#sqlite();

@@ -20,7 +20,8 @@ interface AcceptClause {
  * number is 0, and a quality of 0 excludes nothing. Clauses after the first 128 are ignored, as their order
  * costs the square of their number.
  *
- * Mirrors https://github.com/munnerz/goautoneg, its order included: `text/html;q=0.1` comes before a wildcard.
+ * Mirrors https://github.com/munnerz/goautoneg, its order
+ * included: `text/html;q=0.1` comes before a wildcard.
  */
 function parseAccept(header: string): AcceptClause[] {
   const clauses: AcceptClause[] = [];
@@ -77,7 +78,8 @@ export interface Representation {
  * it is the first media type. `stream` is accepted only as `watch`, of JSON; unknown parameters are ignored.
  *
  * @param options.mediaTypes Those that can be served, the default first.
- * @param options.converts Whether the answer can be converted to this kind (`undefined`: not converted, the default).
+ * @param options.converts Whether the answer can be converted to this
+ * kind (`undefined`: not converted, the default).
  * @param options.serverVersion The version that `sv` may name; none by default.
  *
  * Mirrors `NegotiateMediaTypeOptions` of

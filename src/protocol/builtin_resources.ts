@@ -5,9 +5,9 @@ import { type GroupVersionResource, parseResource } from "../meta/resource.ts";
 
 const ENDPOINTS_WARNING = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
 
-// As kube-apiserver 1.36 describes them: below a group and version, of each resource its name, kind and scope, its
-// short names, categories, and the fields that its selectors accept; a row that is indented further continues the
-// one above. Fields: those of the conversion functions, such as
+// As kube-apiserver 1.36 describes them: below a group and version, of each resource its name, kind and
+// scope, its short names, categories, and the fields that its selectors accept; a row that is indented
+// further continues the one above. Fields: those of the conversion functions, such as
 // https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/core/v1/conversion.go
 const TABLE = /* @__PURE__ */ read(`
 v1

@@ -54,8 +54,8 @@ export function encodeContinue({ resourceVersion, start, list, epoch }: Continue
 }
 
 /**
- * Reads a token, or returns the Status that refuses it: 400. Takes a key without its slash, too, as older servers
- * write it.
+ * Reads a token, or returns the Status that refuses it: 400. Takes a key
+ * without its slash, too, as older servers write it.
  *
  * Mirrors apiserver's `storage.DecodeContinue`.
  */

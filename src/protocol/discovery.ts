@@ -210,8 +210,8 @@ function aggregatedDocument(resources: readonly ApiResource[], definesCustom: bo
   };
 }
 
-// For built-in resources an API server sends the kind only; an empty group and version mean those of the list: `APIResource`
-// in https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go
+// For built-in resources an API server sends the kind only; an empty group and version mean those of the
+// list: `APIResource` in https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go
 function responseKind({ group, version, kind }: ApiResource): GroupVersionKind {
   return isBuiltinGroup(group) ? { group: "", version: "", kind } : { group, version, kind };
 }

@@ -190,8 +190,8 @@ function integer(params: URLSearchParams, name: string): number | undefined {
 const DURATION = /^[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:h|ms?|s|[uµμn]s))+)$/;
 
 /**
- * The Status that refuses a `timeout` that is no duration, the first thing that an API server looks at in a request for
- * anything but a watch or another stream:
+ * The Status that refuses a `timeout` that is no duration, the first thing that an API server looks at in a
+ * request for anything but a watch or another stream:
  * https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/filters/request_deadline.go
  */
 export function refusedTimeout(params: URLSearchParams): Status | undefined {

@@ -42,7 +42,8 @@ export function decodedPath(text: string): string | undefined {
 }
 
 // After the name of a namespace, these are not resources in it:
-// https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/request/requestinfo.go (namespaceSubresources)
+// https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/request/requestinfo.go
+// (namespaceSubresources)
 const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(["status", "finalize"]);
 
 /**

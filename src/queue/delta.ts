@@ -7,7 +7,9 @@ export interface ReplacedAllInfo<T> {
   readonly resourceVersion: string;
   /** What the list holds; transformed, unless the queue's `transformsLists` is `false`. */
   readonly objects: readonly T[];
-  /** Keys of objects that the list has and that could not be accepted: what is stored of them by then stays. */
+  /**
+   * Keys of objects that the list has and that could not be accepted: what is stored of them by then stays.
+   */
   readonly keptKeys?: readonly string[];
 }
 

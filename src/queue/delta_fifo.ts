@@ -35,12 +35,14 @@ export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
 export type ObjectDeltas<T> = readonly ObjectDelta<T>[];
 
 /**
- * A queue that keeps the deltas of each key, oldest first, and pops the keys in the order in which they first got
- * one, each with all of its deltas. Nothing that happens to one object is lost or reordered; the order across
- * keys is lost. A call that reads a key throws a {@linkcode KeyError} where the key function threw; one that
- * queues an object a `TransformError` where the transform threw.
+ * A queue that keeps the deltas of each key, oldest first, and pops the keys in the order in which they first
+ * got one, each with all of its deltas. Nothing that happens to one object is lost or reordered; the order
+ * across keys is lost. A call that reads a key throws a {@linkcode KeyError} where the key function threw;
+ * one that queues an object a `TransformError` where the transform threw.
  *
- * Mirrors client-go's [`DeltaFIFO`](https://github.com/kubernetes/client-go/blob/v0.24.17/tools/cache/delta_fifo.go) of the 1.24 generation, with its `Store` side, `addIfNotPresent` and `ErrRequeue`.
+ * Mirrors client-go's
+ * [`DeltaFIFO`](https://github.com/kubernetes/client-go/blob/v0.24.17/tools/cache/delta_fifo.go) of the 1.24
+ * generation, with its `Store` side, `addIfNotPresent` and `ErrRequeue`.
  *
  * @example
  * ```ts

@@ -10,7 +10,8 @@ import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./po
  * it waits is popped once, at its old place, in its newest state. A delete takes the object out of the queue
  * unseen. A call throws a `KeyError`, and changes nothing, where the key function threw.
  *
- * Mirrors client-go's [`FIFO`](https://github.com/kubernetes/client-go/blob/v0.24.17/tools/cache/fifo.go) of the 1.24 generation, with `addIfNotPresent` and `ErrRequeue`.
+ * Mirrors client-go's [`FIFO`](https://github.com/kubernetes/client-go/blob/v0.24.17/tools/cache/fifo.go) of
+ * the 1.24 generation, with `addIfNotPresent` and `ErrRequeue`.
  *
  * @example
  * ```ts

@@ -215,7 +215,10 @@ export abstract class PoppingQueue<I, P = unknown> {
     return this.places.length > 0 || this.#closed ? Promise.resolve() : this.consumers.wait(signal);
   }
 
-  /** Whether everything of the first `replace` was popped, or something else was queued before any. Stays true. */
+  /**
+   * Whether everything of the first `replace` was popped, or
+   * something else was queued before any. Stays true.
+   */
   hasSynced(): boolean {
     return this.population.latch.isOpen;
   }

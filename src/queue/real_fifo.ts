@@ -48,17 +48,19 @@ export type RealFIFOOptions<T> =
 const DEFAULT_BATCH_SIZE = 1_000;
 
 /**
- * A queue of deltas in the order they happened, across all keys; nothing is merged. `pop` returns one delta at a
- * time.
+ * A queue of deltas in the order they happened, across all keys; nothing
+ * is merged. `pop` returns one delta at a time.
  *
- * In atomic mode a relist is one `ReplacedAll` delta, which the consumer compares with its store and applies as
- * one step. Otherwise the queue itself finds out what the list no longer has, from what is queued and what the
- * consumer knows.
+ * In atomic mode a relist is one `ReplacedAll` delta, which the consumer compares with its store
+ * and applies as one step. Otherwise the queue itself finds out what the list no longer has,
+ * from what is queued and what the consumer knows.
  *
  * A call that reads a key throws a `KeyError` where the key function threw; one that queues an object a
  * `TransformError` where the transform threw.
  *
- * Mirrors client-go's [`RealFIFO`](https://github.com/kubernetes/client-go/blob/master/tools/cache/the_real_fifo.go), today's default.
+ * Mirrors client-go's
+ * [`RealFIFO`](https://github.com/kubernetes/client-go/blob/master/tools/cache/the_real_fifo.go),
+ * today's default.
  *
  * @throws {TypeError} The options contradict each other.
  *
@@ -170,7 +172,10 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     this.population.populate(this.places.length);
   }
 
-  /** Atomic: queues one `SyncAll` delta. Otherwise: a `Sync` delta for every known object that has nothing queued. */
+  /**
+   * Atomic: queues one `SyncAll` delta. Otherwise: a `Sync` delta
+   * for every known object that has nothing queued.
+   */
   resync(): void {
     if (this.#knownObjects === undefined) {
       this.#push({ type: "SyncAll", object: {} });

@@ -228,9 +228,9 @@ const SOON_EXPIRIES = 3;
 /**
  * The delay after a failure, in milliseconds. Delays grow until the reflector has followed the server on open
  * watches for two minutes on end; a try alone resets nothing, so a server that accepts and then fails is not
- * hammered. What the server asks for (`Retry-After`) is waited for, up to ten minutes, and spread so that many
- * clients do not come back at once. A server that says that a resourceVersion expired is well, and waits for a
- * list: that comes soon, unless it says so again and again.
+ * hammered. What the server asks for (`Retry-After`) is waited for, up to ten minutes, and spread so that
+ * many clients do not come back at once. A server that says that a resourceVersion expired is well, and waits
+ * for a list: that comes soon, unless it says so again and again.
  */
 export function delayAfter(
   failures: Failures,
@@ -256,9 +256,9 @@ export function delayAfter(
  * What streams have come to so far.
  *
  * A stream that does not finish, or is refused, may be a passing fault; or a trap, such as a proxy that drops
- * bookmarks or ends every answer after seconds, and will do so for ever. What distinguishes the two is a list:
- * where that succeeds after streams have failed, the server is well, and the streams are at fault. Then lists
- * take their place for a time, which doubles each time that a stream fails again.
+ * bookmarks or ends every answer after seconds, and will do so for ever. What distinguishes the two is a
+ * list: where that succeeds after streams have failed, the server is well, and the streams are at fault. Then
+ * lists take their place for a time, which doubles each time that a stream fails again.
  */
 export interface StreamTrial {
   /** How many in a row did not finish. */
@@ -278,7 +278,9 @@ export interface StreamTrial {
 /** What may be wrong with streams: what they did, and what ended the last one. */
 type Suspicion = Pick<StreamPause, "cause" | "message">;
 
-/** Lists take the place of streams from now on, for so many milliseconds; `isRepeated`: not the first time. */
+/**
+ * Lists take the place of streams from now on, for so many milliseconds; `isRepeated`: not the first time.
+ */
 export interface StreamPauseBegin extends Pick<StreamPause, "cause" | "message"> {
   readonly ms: number;
   readonly isRepeated: boolean;
@@ -300,7 +302,9 @@ export function isPaused(trial: StreamTrial, nowMs: number): boolean {
   return trial.pausedUntilMs !== undefined && nowMs < trial.pausedUntilMs;
 }
 
-/** A stream did not finish, for a reason that may be its own. A suspicion afterwards: a list has to decide. */
+/**
+ * A stream did not finish, for a reason that may be its own. A suspicion afterwards: a list has to decide.
+ */
 export function afterUnfinished(
   trial: StreamTrial,
   nowMs: number,

@@ -47,7 +47,10 @@ import { every, STALL_MS } from "./timers.ts";
 import { transition } from "./transition.ts";
 import { readInitialEvents } from "./watch_list.ts";
 
-/** What every reflector runs. `Reflector`, its public face, says what the methods do; informers hand it a wiring. */
+/**
+ * What every reflector runs. `Reflector`, its public face, says
+ * what the methods do; informers hand it a wiring.
+ */
 export class ListWatchLoop<T> {
   /** Its name in log lines. */
   readonly name: string;
@@ -130,8 +133,8 @@ export class ListWatchLoop<T> {
   }
 
   /**
-   * When the last list was requested that had everything which was written before the request, by the monotonic clock;
-   * `undefined` if there was none: a list may be answered from an older state.
+   * When the last list was requested that had everything which was written before the request, by the
+   * monotonic clock; `undefined` if there was none: a list may be answered from an older state.
    */
   consistentMs(): number | undefined {
     return this.#consistentMs;
@@ -146,8 +149,8 @@ export class ListWatchLoop<T> {
   }
 
   /**
-   * Moves the position to a version up to which nothing is missing, as a bookmark would. With a proof by state
-   * the next watch begins where it would have, and so brings every event.
+   * Moves the position to a version up to which nothing is missing, as a bookmark would. With a proof by
+   * state the next watch begins where it would have, and so brings every event.
    *
    * @returns Whether it is there. Between two watches nothing moves: a list that has started may have an
    * earlier version.
@@ -404,8 +407,9 @@ export class ListWatchLoop<T> {
   }
 
   /**
-   * Notes that a list was written which was requested from this version then. Without a version the server reads its
-   * storage, or a cache that has caught up with it; what a cache between answers may be older, and says so.
+   * Notes that a list was written which was requested from this version then. Without a
+   * version the server reads its storage, or a cache that has caught up with it; what a
+   * cache between answers may be older, and says so.
    */
   #wasConsistent(resourceVersion: string, requestedMs: number, received: Moment | undefined): void {
     const isOld = received !== undefined && received.monotonicMs < requestedMs;

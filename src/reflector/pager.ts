@@ -44,7 +44,8 @@ export interface PagerOptions extends ListWatchContext {
  * The pages after the first name no resourceVersion: their continue token holds it. When a token has run out,
  * the pages so far are dropped and everything is listed once more in one page.
  *
- * Mirrors client-go's [`ListPager.List`](https://github.com/kubernetes/client-go/blob/master/tools/pager/pager.go).
+ * Mirrors client-go's
+ * [`ListPager.List`](https://github.com/kubernetes/client-go/blob/master/tools/pager/pager.go).
  *
  * @example
  * ```ts
@@ -246,9 +247,9 @@ export async function requestList<T>(
  * holds) at first, and the most recent data when that floor is unavailable. A floor is requested without a
  * limit, so that the server's cache can answer; unless a page size was set.
  *
- * To a server, a limit makes a version an exact one. Where such a list brought only what was known, or a watch
- * ended at a frame that could not be decoded, the next list says that it wants a floor: or it would bring the
- * same again, and the watch from there would fail again.
+ * To a server, a limit makes a version an exact one. Where such a list brought only what was known, or a
+ * watch ended at a frame that could not be decoded, the next list says that it wants a floor: or it would
+ * bring the same again, and the watch from there would fail again.
  */
 export function listAttempt(state: ReflectorState, pageSize: number): ListAttempt {
   const resourceVersion = state.isResourceVersionUnavailable ? "" : state.position.resourceVersion || "0";

@@ -166,8 +166,8 @@ export const NO_RHYTHM: BookmarkRhythm = {
 };
 
 /**
- * Everything was listed; `byBookmark`: a bookmark said that it was all; `wasAway`: after tries that failed, so
- * that the silence before them says nothing about bookmarks.
+ * Everything was listed; `byBookmark`: a bookmark said that it was all; `wasAway`: after tries that failed,
+ * so that the silence before them says nothing about bookmarks.
  */
 export function rhythmAfterList(
   rhythm: BookmarkRhythm,

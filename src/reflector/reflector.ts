@@ -7,12 +7,13 @@ import type { FailedTry, ReflectorStatus } from "./status.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 
 /**
- * Lists a resource into a store, then watches it until its signal is aborted. After a failure it waits, and
- * continues from the last resourceVersion. The store is written to synchronously, in the order of the server's
- * events.
+ * Lists a resource into a store, then watches it until its signal is aborted. After a failure
+ * it waits, and continues from the last resourceVersion. The store is written to
+ * synchronously, in the order of the server's events.
  *
- * Mirrors client-go's [`Reflector`](https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go),
- * but does not hang or run hot where streamed lists do not come to their end.
+ * Mirrors client-go's
+ * [`Reflector`](https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go), but does not
+ * hang or run hot where streamed lists do not come to their end.
  *
  * @example
  * ```ts
@@ -33,10 +34,11 @@ export class Reflector<T> {
   readonly #loop: ListWatchLoop<T>;
 
   /**
-   * Where the store is a `Store`, a quarantined object of a list leaves the state before it; in a queue it is a
-   * delete.
+   * Where the store is a `Store`, a quarantined object of a list leaves
+   * the state before it; in a queue it is a delete.
    *
-   * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that has no meaning.
+   * @throws {RangeError} A number among the options is negative,
+   * `NaN`, or infinite where that has no meaning.
    */
   constructor(source: ListerWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions = {}) {
     this.#loop = new ListWatchLoop(source, store, options);

@@ -61,10 +61,10 @@ export interface ReflectorOptions {
    */
   readonly listTimeoutMs?: number;
   /**
-   * How long a watch may be silent before it is taken for dead; 90,000 by default. Servers send about one
-   * bookmark a minute. One that sends none is watched again once; after that its silence means nothing, until a
-   * bookmark comes. Where bookmarks stop, as of a server that was restored from a backup, everything is listed
-   * once.
+   * How long a watch may be silent before it is taken for dead; 90,000 by default. Servers send
+   * about one bookmark a minute. One that sends none is watched again once; after that its
+   * silence means nothing, until a bookmark comes. Where bookmarks stop, as of a server that was
+   * restored from a backup, everything is listed once.
    */
   readonly bookmarkSilenceMs?: number;
   /** How long ERROR events of code 500 lead to a watch, not to a list, in milliseconds; 0 by default. */
@@ -74,8 +74,8 @@ export interface ReflectorOptions {
   /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
   /**
-   * Receives the error of each failed try, at once. What it throws is logged. The log has one warning when the
-   * server is lost and one when it is back, however many tries lie between.
+   * Receives the error of each failed try, at once. What it throws is logged. The log has one warning when
+   * the server is lost and one when it is back, however many tries lie between.
    */
   readonly watchErrorHandler?: WatchErrorHandler;
   /**
@@ -158,8 +158,8 @@ export interface ReflectorWiring {
    */
   readonly knownObjects?: { getByKey(key: string): unknown };
   /**
-   * Whether an event of an older resourceVersion leaves the position, as it may have been sent again. For a store
-   * that skips such events. `false` by default: every event is followed, as client-go does.
+   * Whether an event of an older resourceVersion leaves the position, as it may have been sent again. For a
+   * store that skips such events. `false` by default: every event is followed, as client-go does.
    */
   readonly neverGoesBack?: boolean;
   /**

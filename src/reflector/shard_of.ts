@@ -25,8 +25,8 @@ export interface ShardOptions {
   /** How many there are. */
   readonly of: number;
   /**
-   * What decides. `"name"`, the default: the hash of `namespace/name`. `"uid"` and `"namespace"`: the ranges of
-   * Kubernetes' `shardSelector` (KEP-5866), by which a server that has it sends only this shard's objects.
+   * What decides. `"name"`, the default: the hash of `namespace/name`. `"uid"` and `"namespace"`: the ranges
+   * of Kubernetes' `shardSelector` (KEP-5866), by which a server that has it sends only this shard's objects.
    */
   readonly by?: "name" | "uid" | "namespace";
   /** Where it is logged, once, that a server has ignored the `shardSelector`; the console by default. */
@@ -183,8 +183,8 @@ class Skipped {
 }
 
 /**
- * Distinguishes the objects of one list or watch as soon as their metadata is read. What a store holds need not
- * show its name, so that it is remembered instead.
+ * Distinguishes the objects of one list or watch as soon as their metadata is read. What a store holds need
+ * not show its name, so that it is remembered instead.
  */
 class Sieve {
   readonly #isOwn: (object: unknown) => boolean;

@@ -29,15 +29,17 @@ export type ReflectorPhase =
  */
 export interface ReflectorError {
   readonly message: string;
-  /** The reason of a `Status` (`Forbidden`) or a network failure (`ConnectionRefused`), or an error's code. */
+  /**
+   * The reason of a `Status` (`Forbidden`) or a network failure (`ConnectionRefused`), or an error's code.
+   */
   readonly code: string;
   /** When, in milliseconds since the epoch. */
   readonly timeMs: number;
 }
 
 /**
- * Why lists take the place of streamed ones: for an hour at first, and twice as long, at most a day, each time
- * that the one stream which is tried after that does not finish either.
+ * Why lists take the place of streamed ones: for an hour at first, and twice as long, at most a day, each
+ * time that the one stream which is tried after that does not finish either.
  *
  * @category Reflector
  */
@@ -67,9 +69,9 @@ export interface ReflectorOutage {
   /** How many have failed since. */
   readonly failedTries: number;
   /**
-   * Why waiting will not help, if the last try has shown that: the request is wrong (400), the server does not serve
-   * the resource or the version (404, 405), or its certificate is not trusted. It is tried again all the same: the
-   * definition of a resource may be installed later.
+   * Why waiting will not help, if the last try has shown that: the request is wrong (400), the server does
+   * not serve the resource or the version (404, 405), or its certificate is not trusted. It is tried again
+   * all the same: the definition of a resource may be installed later.
    */
   readonly permanent?: string;
 }

@@ -41,8 +41,8 @@ type DataEvent<T> = Exclude<WatchEvent<T>, { type: "ERROR" }>;
  *
  * What cannot be applied (no metadata, another kind, a store that throws) is quarantined; the rest is
  * written. A list leaves the last accepted state of such an object; a quarantined change is lost, unless it
- * was a delete, which needs no more than the key. With `neverGoesBack` an event of an older version is written,
- * and leaves the position where it is: the reader of the queue decides what it is.
+ * was a delete, which needs no more than the key. With `neverGoesBack` an event of an older version is
+ * written, and leaves the position where it is: the reader of the queue decides what it is.
  */
 export class StoreWriter<T> {
   readonly #store: ReflectorStore<T>;

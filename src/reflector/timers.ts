@@ -7,9 +7,10 @@
  * Linux or macOS), timers notice nothing, but the wall clock has leapt forward against it. A wall clock that
  * is set forward looks the same; one that is set back has no effect.
  *
- * So an age (`ageMs` in status.ts) is the larger of what both clocks say, worked out on request; a silence
- * ({@linkcode Watchdog}) that is found too long after it was due starts again; and an open watch (`OpenWatch`),
- * whose connection has probably died without a sign, is opened again at once from where it was.
+ * So an age (`ageMs` in status.ts) is the larger of what both clocks say, worked out on
+ * request; a silence ({@linkcode Watchdog}) that is found too long after it was due starts
+ * again; and an open watch (`OpenWatch`), whose connection has probably died without a
+ * sign, is opened again at once from where it was.
  *
  * @module
  */
@@ -22,8 +23,8 @@ import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 export const STALL_MS = 30_000;
 
 /**
- * Calls back once when it has not been fed for a time. Feeding costs a look at the clock, not a timer. One that
- * fires long after it was due shows that the program was suspended: it starts again.
+ * Calls back once when it has not been fed for a time. Feeding costs a look at the clock, not a timer. One
+ * that fires long after it was due shows that the program was suspended: it starts again.
  */
 export class Watchdog {
   readonly #clock: Clock;

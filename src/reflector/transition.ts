@@ -142,8 +142,9 @@ function afterProbe(
 }
 
 /**
- * A server that is away is tried again: a list would fail as well. If it is busy or broken, everything is listed
- * after some tries; if it does not permit the request, or that breaks, the watch may still be possible.
+ * A server that is away is tried again: a list would fail as well. If it is busy or
+ * broken, everything is listed after some tries; if it does not permit the request, or
+ * that breaks, the watch may still be possible.
  */
 function afterFailedProbe(state: ReflectorState, error: unknown, nowMs: number): Transition {
   if (isConnectionRefused(error)) return go(state, { do: "backOff", then: "start" });
@@ -212,7 +213,9 @@ function refused(state: ReflectorState, error: unknown, nowMs: number): Transiti
   return go(next, isAskedToWait ? { do: "backOff", then: "list" } : { do: "list" });
 }
 
-/** A stream did not finish: another one is tried, unless a list has to decide whether streams are at fault. */
+/**
+ * A stream did not finish: another one is tried, unless a list has to decide whether streams are at fault.
+ */
 function unfinished(trial: StreamTrial, state: ReflectorState, otherwise: "backOff" | "list"): Transition {
   const lists = otherwise === "list" || trial.suspicion !== undefined;
   return go({ ...state, trial }, lists ? { do: "list" } : { do: "backOff", then: "stream" });

@@ -8,8 +8,8 @@
  * ```
  *
  * The first record has all objects of its time; the others are changes since. A chunk never changes. A save
- * writes the chunks of one more record, then the manifest, with which the snapshot changes from one state to the
- * next. What no manifest names any more is removed afterwards.
+ * writes the chunks of one more record, then the manifest, with which the snapshot changes from one state to
+ * the next. What no manifest names any more is removed afterwards.
  *
  * @module
  */

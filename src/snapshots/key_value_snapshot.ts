@@ -48,7 +48,8 @@ export interface KeyValueSnapshotOptions extends SnapshotOptions {
  *
  * One informer writes a prefix at a time. If two do, the snapshot is what one of them saved, or is refused.
  *
- * @throws {RangeError} A time among the options is negative or `NaN`, or `chunkBytes` is no whole number above 0.
+ * @throws {RangeError} A time among the options is negative or
+ * `NaN`, or `chunkBytes` is no whole number above 0.
  *
  * @example In a Worker with a KV namespace
  * ```ts

@@ -92,8 +92,9 @@ export interface Store<T> {
    * Replaces the whole content, which has then reached `resourceVersion`; of several objects with one key the
    * last counts.
    *
-   * @param onIndexFailure Receives each object for which an index function throws, instead of throwing. What it returns, an
-   * object that was stored before, is kept in its place; the key is left out if that is `undefined`.
+   * @param onIndexFailure Receives each object for which an index function throws,
+   * instead of throwing. What it returns, an object that was stored before, is kept in
+   * its place; the key is left out if that is `undefined`.
    * @throws {KeyError} The key function threw; nothing was changed.
    * @throws {TransformError} The transform threw; nothing was changed.
    * @throws {IndexFuncError} An index function threw; nothing was changed.

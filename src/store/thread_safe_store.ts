@@ -21,8 +21,10 @@ import { StoreIndex, type Values } from "./store_index.ts";
  * store whose indices disagree with its objects. Objects are handed out as they were put in: shared, and
  * read-only.
  *
- * Mirrors client-go's [`ThreadSafeStore`](https://github.com/kubernetes/client-go/blob/master/tools/cache/thread_safe_store.go); JavaScript's single thread stands in for its lock. Where an index function
- * throws, client-go panics; this throws an `IndexFuncError` and leaves the store as it was.
+ * Mirrors client-go's
+ * [`ThreadSafeStore`](https://github.com/kubernetes/client-go/blob/master/tools/cache/thread_safe_store.go);
+ * JavaScript's single thread stands in for its lock. Where an index function throws, client-go panics; this
+ * throws an `IndexFuncError` and leaves the store as it was.
  *
  * @example
  * ```ts
@@ -114,9 +116,9 @@ export class ThreadSafeStore<T, I extends string = string> {
    * Replaces the whole content; of several objects with one key the last counts. Index functions are not
    * asked again about an object that is stored already.
    *
-   * @param onIndexFailure Receives each object for which an index function throws, instead of throwing: what it returns is
-   * stored in its place if that is an object, and the key is left out if it is `undefined`. An object it
-   * returns must have been stored before.
+   * @param onIndexFailure Receives each object for which an index function throws, instead of throwing: what
+   * it returns is stored in its place if that is an object, and the key is left out if it is `undefined`. An
+   * object it returns must have been stored before.
    * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
   replace(

@@ -35,7 +35,8 @@ export function transformed<T>(transform: TransformFunc<T>, object: T): T {
  * Makes a transform that runs once on an object: what it has returned is returned as it is from then on. For
  * what comes to be queued again, as the known state is that takes the place of a quarantined object.
  *
- * @param results What it has returned; a caller adds what was transformed before, in another run of the program.
+ * @param results What it has returned; a caller adds what was
+ * transformed before, in another run of the program.
  */
 export function transformOnce<T>(
   transform: TransformFunc<T>,
@@ -52,7 +53,8 @@ export function transformOnce<T>(
 /**
  * Runs a transform on every object.
  *
- * @param onTransformFailure Receives each one it throws for, instead of throwing; what it returns takes the object's place.
+ * @param onTransformFailure Receives each one it throws for, instead of
+ * throwing; what it returns takes the object's place.
  * @throws {TransformError} It threw, and there is no `onTransformFailure`.
  */
 export function transformedAll<T>(

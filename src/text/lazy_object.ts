@@ -10,8 +10,8 @@
  *   is not lost. The text is dropped as soon as more than half of it was parsed, and the rest is parsed then:
  *   so that text and values together never take more than the plain object. Where the text is served
  *   (`keepsTexts`), it stays.
- * - **Aside.** Index functions, selectors and the like read an object aside ({@linkcode LazyText.read}): what they parse is
- *   kept a short while, for handlers that read the same, and is dropped then.
+ * - **Aside.** Index functions, selectors and the like read an object aside ({@linkcode LazyText.read}): what
+ *   they parse is kept a short while, for handlers that read the same, and is dropped then.
  * - **Ordinary everywhere else**: `Object.keys`, spread, `JSON.stringify`, `structuredClone`, comparison.
  *   Only a copy of the property descriptors has no values, and `console.log` shows `[Getter/Setter]` for what
  *   was not read yet.
@@ -244,7 +244,9 @@ export class LazyText extends TextObject {
     }
   }
 
-  /** What the object has in it, for a comparison: not as the object that users have, if that costs nothing. */
+  /**
+   * What the object has in it, for a comparison: not as the object that users have, if that costs nothing.
+   */
   get content(): unknown {
     return this.#parsed === RELEASED ? this.#object : JSON.parse(this.text);
   }
@@ -399,7 +401,9 @@ const UNREAD = Symbol("unread");
 /** Whether what is read now is read aside. */
 let isAside = false;
 
-/** Marks: a user has the object; it waits to be dropped; its properties cannot change; it is, or was, lazy. */
+/**
+ * Marks: a user has the object; it waits to be dropped; its properties cannot change; it is, or was, lazy.
+ */
 const IS_HANDED_OUT = 1;
 const IS_ASIDE = 2;
 const HAS_FIXED_VALUES = 4;

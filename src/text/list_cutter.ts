@@ -102,7 +102,8 @@ export class ListCutter {
   /**
    * Takes the next chunk of the list.
    *
-   * @throws {SyntaxError} Something other than items and commas is between the brackets, or an item is no JSON value.
+   * @throws {SyntaxError} Something other than items and commas is
+   * between the brackets, or an item is no JSON value.
    * @throws {ItemTooLargeError} An item, or what is around the items, is over the limit, whole or not.
    * @throws What the callbacks throw.
    */

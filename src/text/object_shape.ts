@@ -13,7 +13,9 @@ const UNPLACED: Readonly<Record<Level, ReadonlySet<string>>> = {
   metadata: new Set(["namespace", "uid", "resourceVersion"]),
 };
 
-/** How many sequences of names, and combinations of two, one reader remembers; far more than a cluster has. */
+/**
+ * How many sequences of names, and combinations of two, one reader remembers; far more than a cluster has.
+ */
 const MAX_KNOWN = 2048;
 const MAX_NAME = 256;
 /** The name before the first one. */
@@ -105,7 +107,9 @@ class MemberNode {
     return this.#parent === undefined ? [] : [...this.#parent.#names(), this.name];
   }
 
-  /** The shape of an object with these members, whose metadata has those; `undefined` if too many are known. */
+  /**
+   * The shape of an object with these members, whose metadata has those; `undefined` if too many are known.
+   */
   shapeWith(metadata: MemberNode): ObjectShape | undefined {
     let shape = this.#shapes.get(metadata);
     if (shape === undefined && this.#known.shapes < MAX_KNOWN) {

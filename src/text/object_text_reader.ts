@@ -72,8 +72,8 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
 
   /**
    * @param fields The fields whose values are read; more may be added to them at any time.
-   * @param parsesNext Asked before each object of a watch whether it is to be parsed as it comes: then it is no
-   * {@linkcode ObjectText}.
+   * @param parsesNext Asked before each object of a watch whether it is to be parsed as
+   * it comes: then it is no {@linkcode ObjectText}.
    */
   constructor(fields?: TextFields, parsesNext?: () => boolean) {
     super(fields);

@@ -180,8 +180,8 @@ const REFLECTOR_RESET_MS = 120_000;
  * The delays of a reflector: 0.8, 1.6, 3.2, ... 12.8, 15 seconds, each stretched at random to less than its
  * double, so that none is longer than 30 seconds. They start again after two minutes without a failure.
  *
- * Mirrors the backoff of client-go's `NewReflector`, where delays grow to 30 seconds before they are stretched,
- * and since v0.36 start again every two minutes even while failures continue.
+ * Mirrors the backoff of client-go's `NewReflector`, where delays grow to 30 seconds before they are
+ * stretched, and since v0.36 start again every two minutes even while failures continue.
  *
  * @throws {RangeError} A parameter of `backoff` is negative or not a number.
  *
@@ -233,8 +233,8 @@ interface Entry {
  * A growing delay per key: doubled by each failure, expired after twice the largest delay. Entries stay until
  * {@linkcode KeyedBackoff.gc} or {@linkcode KeyedBackoff.reset}: call `gc` regularly.
  *
- * The times of events are those of the wall clock (`clock.now()`), the time since a failure is measured by the
- * monotonic clock.
+ * The times of events are those of the wall clock (`clock.now()`), the time since
+ * a failure is measured by the monotonic clock.
  *
  * Mirrors client-go's `flowcontrol.Backoff`.
  *

@@ -12,8 +12,8 @@ export function concatenated(parts: readonly Uint8Array[], length: number): Uint
 }
 
 /**
- * All bytes of a body; `undefined` if there are more than `maxBytes`, or `take` does not take what has come: the rest is
- * cancelled. However small the pieces are, they take no memory of their own.
+ * All bytes of a body; `undefined` if there are more than `maxBytes`, or `take` does not take what has come:
+ * the rest is cancelled. However small the pieces are, they take no memory of their own.
  */
 export async function wholeBody(
   reader: ReadableStreamDefaultReader<Uint8Array>,
@@ -52,8 +52,8 @@ export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Decodes chunks of UTF-8 as a `TextDecoder` with `stream: true`, which takes Deno twice as long: a character that
- * continues in the next chunk is held back here. A BOM stays: to a JSON parser it is no white space.
+ * Decodes chunks of UTF-8 as a `TextDecoder` with `stream: true`, which takes Deno twice as long: a character
+ * that continues in the next chunk is held back here. A BOM stays: to a JSON parser it is no white space.
  */
 export class Utf8Stream {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });

@@ -79,9 +79,10 @@ let turnsAhead = 0;
 let sleepsForNetwork = false;
 
 /**
- * From now on turns that follow each other let the network through: for processes with a server. Deno looks at
- * its sockets when it has nothing else to do, and else in each 61st turn: with some milliseconds of work in each
- * that is half a second (`event_interval` in https://docs.rs/tokio/latest/tokio/runtime/struct.Builder.html).
+ * From now on turns that follow each other let the network through: for processes with a server. Deno looks
+ * at its sockets when it has nothing else to do, and else in each 61st turn: with some milliseconds of work
+ * in each that is half a second (`event_interval` in
+ * https://docs.rs/tokio/latest/tokio/runtime/struct.Builder.html).
  */
 export function letNetworkThrough(): void {
   sleepsForNetwork = "Deno" in globalThis;

@@ -79,7 +79,10 @@ export class LineLimit {
   }
 }
 
-/** A logger for failures of single requests: a few lines a minute; one of the next minute says how many more there were. */
+/**
+ * A logger for failures of single requests: a few lines a minute; one of
+ * the next minute says how many more there were.
+ */
 export function limitedLogger(
   logger: Pick<Logger, "warn" | "error">,
   now: () => number,
@@ -98,7 +101,8 @@ export function limitedLogger(
 
 const MOST_FAILURES = 10;
 
-// Characters that are invisible, move the cursor or change the direction: https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing
+// Characters that are invisible, move the cursor or change the direction:
+// https://www.unicode.org/reports/tr36/#Bidirectional_Text_Spoofing
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\u034f\u115f\u1160\u3164\uffa0]/gu;
 
 /**

@@ -24,8 +24,8 @@ export interface SinkUser {
 }
 
 /**
- * A stream of bytes whose source can also write into a server's response itself, which saves the copies, promises
- * and queues of a stream: a server that knows it calls {@linkcode PushedBody.pushTo}.
+ * A stream of bytes whose source can also write into a server's response itself, which saves the copies,
+ * promises and queues of a stream: a server that knows it calls {@linkcode PushedBody.pushTo}.
  */
 export class PushedBody extends ReadableStream<Uint8Array> {
   /** Connects the source with a sink, permanently; the stream must not be read any more. */

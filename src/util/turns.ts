@@ -14,8 +14,8 @@ export function arrived(): void {
 }
 
 /**
- * Resolves in a later turn of the event loop: while turns bring arrivals, after several of them. libuv accepts
- * one connection in a turn, so where each turn has work, a crowd that connects would wait for long.
+ * Resolves in a later turn of the event loop: while turns bring arrivals, after several of them. libuv
+ * accepts one connection in a turn, so where each turn has work, a crowd that connects would wait for long.
  */
 export async function giveWay(): Promise<void> {
   for (let turn = 0; turn < MOST_ARRIVALS; turn++) {
@@ -41,9 +41,9 @@ const STEP_UNITS = 2_000;
 const STEP_MICROTASKS = 10;
 
 /**
- * Gives tasks turns of the event loop, one after the other, so that together they delay timers and the network
- * by the work of one. By default each task has a turn for itself; with a budget, tasks share a turn until they
- * have spent it: where hundreds take small steps, each would wait for hundreds of turns.
+ * Gives tasks turns of the event loop, one after the other, so that together they delay timers and the
+ * network by the work of one. By default each task has a turn for itself; with a budget, tasks share a turn
+ * until they have spent it: where hundreds take small steps, each would wait for hundreds of turns.
  */
 export class TurnQueue implements Turns {
   readonly #waiting = new Deque<() => void>();

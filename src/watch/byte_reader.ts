@@ -17,8 +17,8 @@ export interface ByteReader {
  *
  * A byte stream is read into a buffer of ours that is used again and again. On workerd this is what lets one
  * turn carry many events (its default reader hands out one write of the server at a time), on Deno it saves
- * an allocation of 64 KiB per read. Any other stream, and on Node all, are read in the chunks they come in; on
- * Node each is freed when it was read, as V8 collects its whole heap for memory outside of it.
+ * an allocation of 64 KiB per read. Any other stream, and on Node all, are read in the chunks they come in;
+ * on Node each is freed when it was read, as V8 collects its whole heap for memory outside of it.
  *
  * @param onBytes Receives the size of each chunk.
  * @throws {TypeError} The body has another reader.

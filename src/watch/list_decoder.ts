@@ -60,8 +60,8 @@ export interface DecodeListOptions {
  * that lack them are given the list's own, so that an object is the same whether a list or a watch brought
  * it.
  *
- * Items are cut out of the text and parsed one by one while the body arrives: besides them no more than a chunk
- * and one item's text are held.
+ * Items are cut out of the text and parsed one by one while the body arrives: besides them no
+ * more than a chunk and one item's text are held.
  *
  * @example
  * ```ts

@@ -115,7 +115,10 @@ describe("readApi with tokenReview and subjectAccessReview", () => {
     return items.map(({ metadata }) => metadata?.name);
   }
 
-  /** A service account of the first namespace, which may do nothing until it is allowed to read ConfigMaps somewhere. */
+  /**
+   * A service account of the first namespace, which may do nothing
+   * until it is allowed to read ConfigMaps somewhere.
+   */
   async function createReader() {
     const { cluster } = connection;
     const name = connection.uniqueName("reader");

@@ -17,8 +17,8 @@ describe("SharedIndexInformer and readApi while the API server is killed for 20 
 }, () => {
   let connection: OwnConnection;
   before(async () => {
-    // Without a watch cache, a watch of Secrets continues from its version after a restart. One of ConfigMaps that lost
-    // an event is refused.
+    // Without a watch cache, a watch of Secrets continues from its version after a restart.
+    // One of ConfigMaps that lost an event is refused.
     connection = await startOwn(["--watch-cache-sizes=secrets#0"]);
   });
   after(() => connection?.[Symbol.asyncDispose]());
@@ -169,8 +169,8 @@ class Witness extends Reflected<DataObject> {
 }
 
 /**
- * The usual delays with less jitter: 0.8, 1.6, 3.2, 6.4, 12.8 seconds and so on. For ConfigMaps no more than 6.4: where
- * the watch is refused after the restart, the list comes after one more delay.
+ * The usual delays with less jitter: 0.8, 1.6, 3.2, 6.4, 12.8 seconds and so on. For ConfigMaps no more than
+ * 6.4: where the watch is refused after the restart, the list comes after one more delay.
  */
 function delays(kind: "configmaps" | "secrets", random: () => number): ReflectorOptions {
   const less = () => random() / 10;

@@ -87,7 +87,10 @@ describe("SharedIndexInformer of an API server that has compacted old versions",
   );
 });
 
-/** Informers are cut off, miss changes of each kind, and come back to a server that knows nothing of their versions. */
+/**
+ * Informers are cut off, miss changes of each kind, and come back to
+ * a server that knows nothing of their versions.
+ */
 async function missChanges(
   connection: OwnConnection,
   resource: string,

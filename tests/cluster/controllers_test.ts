@@ -204,7 +204,8 @@ describe(
             `seed ${seed}: Secrets of ${metadata?.name}`,
           );
         }
-        // After so many outages in a row, a reflector waits for up to a minute before a try, as client-go's does.
+        // After so many outages in a row, a reflector waits for up to a
+        // minute before a try, as client-go's does.
       }, { timeoutMs: 240_000 }).catch(async (error) => {
         console.log(`${await holder()} leads\n${copies.lastLines()}`);
         throw error;

@@ -32,7 +32,10 @@ export interface GoInformerOptions {
 export interface GoInformer extends AsyncDisposable {
   /** Waits until stores and folds equal the API server, for at most 90 seconds. */
   compare(): Promise<Comparison>;
-  /** Runs client-go's other tools that need a server: by name, what failed, or "". No other client may write meanwhile. */
+  /**
+   * Runs client-go's other tools that need a server: by name, what
+   * failed, or "". No other client may write meanwhile.
+   */
   check(): Promise<Readonly<Record<string, string>>>;
 }
 

@@ -23,8 +23,8 @@ export interface HistoryEvent<T> {
 }
 
 /**
- * Keeps the fold of all events, and checks each one against it: a key is added, then updated any number of times, then
- * deleted; an update's old state is the last one received; versions of a key only grow.
+ * Keeps the fold of all events, and checks each one against it: a key is added, then updated any number of
+ * times, then deleted; an update's old state is the last one received; versions of a key only grow.
  */
 export class History<T extends KubernetesObject> implements ResourceEventHandler<T> {
   readonly events: HistoryEvent<T>[] = [];
@@ -36,8 +36,8 @@ export class History<T extends KubernetesObject> implements ResourceEventHandler
   readonly #ofCache: boolean;
 
   /**
-   * @param options `ofCache`: the events come from a cache. One that lists again knows of a delete only as a fact, and
-   * sends the last known version.
+   * @param options `ofCache`: the events come from a cache. One that lists again knows of a delete
+   * only as a fact, and sends the last known version.
    */
   constructor({ ofCache = false }: { readonly ofCache?: boolean } = {}) {
     this.#ofCache = ofCache;

@@ -1,7 +1,8 @@
 /**
- * Odd kubeconfig files, which kubectl and `loadCluster` are to read alike. In them, `SERVER` is the URL of an API server
- * whose authority is in `ca.crt` beside the file, or in base64 `CA_DATA`; `CERT_DATA` and `KEY_DATA` are of a client
- * certificate, which is in `client.crt` and `client.key`, too; `FOLDER` is where the files are.
+ * Odd kubeconfig files, which kubectl and `loadCluster` are to read alike. In them, `SERVER` is the
+ * URL of an API server whose authority is in `ca.crt` beside the file, or in base64 `CA_DATA`;
+ * `CERT_DATA` and `KEY_DATA` are of a client certificate, which is in `client.crt` and
+ * `client.key`, too; `FOLDER` is where the files are.
  * @module
  */
 

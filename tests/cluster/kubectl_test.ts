@@ -18,7 +18,10 @@ describe(
     let kubectl: string;
     let home: string;
     const hosts: Host[] = [];
-    /** The hosts, and `serve` with readers that present tokens of the cluster: by name, with the arguments of kubectl. */
+    /**
+     * The hosts, and `serve` with readers that present tokens of the
+     * cluster: by name, with the arguments of kubectl.
+     */
     const caches: { readonly name: string; readonly args: readonly string[] }[] = [];
     let served: AsyncDisposable | undefined;
 

@@ -58,8 +58,8 @@ describe("readApi in a Worker in front of a ReflectorObject for each resource", 
 });
 
 /**
- * kube-apiserver writes U+2028 as it is into an indented block, as a line break of YAML 1.1; a reader of YAML 1.2 takes
- * the indent for text. Here the text is quoted, and each reader finds its value.
+ * kube-apiserver writes U+2028 as it is into an indented block, as a line break of YAML 1.1; a reader of YAML
+ * 1.2 takes the indent for text. Here the text is quoted, and each reader finds its value.
  */
 const DIFFERENT = /^FAIL yaml: list: items\[\d+\]\.data\.ls is /;
 

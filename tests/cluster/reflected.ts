@@ -93,8 +93,8 @@ export class Reflected<T extends KubernetesObject> implements AsyncDisposable {
   }
 
   /**
-   * Waits until store, indices and the handler's fold all equal what the server lists, and checks that nothing
-   * impossible was received. No writer may run meanwhile.
+   * Waits until store, indices and the handler's fold all equal what the server lists, and checks that
+   * nothing impossible was received. No writer may run meanwhile.
    */
   async equalsServer(client: ResourceClient<T>): Promise<T[]> {
     const { items } = await client.list();
@@ -158,8 +158,9 @@ function summaries(objects: readonly KubernetesObject[]): string[] {
 }
 
 /**
- * The handler received every version that was acknowledged since the first list once, in order, and every delete.
- * It may have received unacknowledged versions too: the server can be killed between a write and its response.
+ * The handler received every version that was acknowledged since the first list once, in
+ * order, and every delete. It may have received unacknowledged versions too: the server
+ * can be killed between a write and its response.
  *
  * @param deletedUids The uids of objects that were deleted before the informer started.
  */

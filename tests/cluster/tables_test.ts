@@ -311,8 +311,9 @@ describe("readApi, every kind of a real API server", () => {
 });
 
 const HEADER = `/**
- * Objects, and the columns and cells that kube-apiserver has for them in Tables. Written by
- * \`LISTWATCH_RECORD_TABLES=tests/hono/recorded_tables.ts deno task test:cluster tests/cluster/tables_test.ts\`.
+ * Objects, and the columns and cells that kube-apiserver has for them in
+ * Tables. Written by \`LISTWATCH_RECORD_TABLES=tests/hono/recorded_tables.ts
+ * deno task test:cluster tests/cluster/tables_test.ts\`.
  * @module
  */
 

@@ -13,8 +13,8 @@ export interface SeenRequest {
 }
 
 /**
- * A `fetch` between client and server. As in a real network, bytes that are lost are never followed by others: a stream
- * that has lost some can only break.
+ * A `fetch` between client and server. As in a real network, bytes that are lost are never followed by
+ * others: a stream that has lost some can only break.
  */
 export class UnreliableNetwork {
   readonly requests: SeenRequest[] = [];
@@ -74,7 +74,8 @@ export class UnreliableNetwork {
           },
         };
         streams.add(stream);
-        // Read without waiting for the consumer: a lossy stream must not hold up the others of its connection.
+        // Read without waiting for the consumer: a lossy stream must
+        // not hold up the others of its connection.
         const pump = async () => {
           try {
             for (;;) {

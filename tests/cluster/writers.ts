@@ -93,8 +93,8 @@ const TEAMS = ["red", "green", "blue"];
 const TEXT = "naïve 日本語 🙂 \u2028 \\n\n";
 
 /**
- * Runs writers side by side until each has made `writes` writes, or the server is down. They share their objects, so
- * they run into each other; a write that the server refuses for that counts, too.
+ * Runs writers side by side until each has made `writes` writes, or the server is down. They share their
+ * objects, so they run into each other; a write that the server refuses for that counts, too.
  *
  * @returns Whether the server was there to the end.
  */

@@ -1,6 +1,6 @@
 /**
- * Runs every recorded case in `cases/`, with every holding: what Go's libraries did is what this one must do. On every
- * runtime; the scripted server of the suite `reflector` is a `fetch` function here.
+ * Runs every recorded case in `cases/`, with every holding: what Go's libraries did is what this one must do.
+ * On every runtime; the scripted server of the suite `reflector` is a `fetch` function here.
  * @module
  */
 

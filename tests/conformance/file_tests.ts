@@ -52,7 +52,10 @@ export function testsOf(file: CaseFile, options: FileTestsOptions = {}): FileTes
   return { title, tests: [...tests, { name: "has played its cases", run: allPlayed }] };
 }
 
-/** Runs cases, some at a time, from the first request of a result on: tests themselves run one after the other. */
+/**
+ * Runs cases, some at a time, from the first request of a result
+ * on: tests themselves run one after the other.
+ */
 class SharedRun {
   readonly #cases: readonly Case[];
   readonly #run: (caze: Case) => Promise<unknown>;

@@ -24,7 +24,10 @@ export interface Tally {
   readonly failed: number;
 }
 
-/** How many cases of a suite run at a time: these wait for real time; the others would only disturb each other. */
+/**
+ * How many cases of a suite run at a time: these wait for real
+ * time; the others would only disturb each other.
+ */
 export const CONCURRENCY: Readonly<Record<string, number>> = { reflector: 16 };
 
 /** Runs every case of the files, prints a line a suite and one for each case that failed. */

@@ -245,7 +245,8 @@ describe("LeaderOptions", () => {
 });
 
 describe("LeaderElector in simulated worlds", () => {
-  // Three processes with clocks of other speeds, which freeze, lose the network, stop, are killed and come back.
+  // Three processes with clocks of other speeds, which freeze,
+  // lose the network, stop, are killed and come back.
   const from = realClock.now() % 1_000_000;
   it(`never has two leaders, and always has one again (seeds from ${from})`, async () => {
     for (let seed = from; seed < from + 40; seed++) await world(seed);

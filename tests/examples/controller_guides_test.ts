@@ -1,6 +1,6 @@
 /**
- * The programs of the guides about controllers: those of `examples/`, which run in examples_test.ts, and what a guide says
- * that one prints.
+ * The programs of the guides about controllers: those of `examples/`, which run in
+ * examples_test.ts, and what a guide says that one prints.
  * @module
  */
 

@@ -24,8 +24,8 @@ async function programs(page: string): Promise<{ readonly title: string; readonl
 }
 
 /**
- * Runs a program beside the checkout's packages. `onLine` receives what it prints, and returns whether it has printed
- * enough.
+ * Runs a program beside the checkout's packages. `onLine` receives what it
+ * prints, and returns whether it has printed enough.
  */
 async function runProgram(
   code: string,

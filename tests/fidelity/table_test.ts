@@ -1,6 +1,6 @@
 /**
- * Holds `docs/fidelity.md` against client-go's names, the package's exports, and the tests. Needs the sources and
- * `deno doc`, so other runtimes skip it.
+ * Holds `docs/fidelity.md` against client-go's names, the package's exports, and the tests. Needs the
+ * sources and `deno doc`, so other runtimes skip it.
  * @module
  */
 

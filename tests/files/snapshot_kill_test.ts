@@ -1,6 +1,6 @@
 /**
- * Writers that are killed at random moments. `LISTWATCH_KILLS` is how many there are of each kind, `LISTWATCH_KILL_SEED` the
- * seed of the moments.
+ * Writers that are killed at random moments. `LISTWATCH_KILLS` is how many there are of each kind,
+ * `LISTWATCH_KILL_SEED` the seed of the moments.
  *
  * @module
  */
@@ -139,7 +139,9 @@ const WRITER: readonly string[] = [
   fileURLToPath(import.meta.url),
 ];
 
-/** Runs a writer until some time after its first save, kills it, and returns the version that it saved last. */
+/**
+ * Runs a writer until some time after its first save, kills it, and returns the version that it saved last.
+ */
 async function killedWriter(path: string, afterMs: number): Promise<number> {
   const [program, ...args] = WRITER;
   const child = spawn(program, args, {

@@ -1,6 +1,6 @@
 /**
- * The read API under requests that no client sends by accident: seeded, so that a failure can be repeated with
- * `LISTWATCH_FUZZ_SEED`.
+ * The read API under requests that no client sends by accident: seeded, so that a
+ * failure can be repeated with `LISTWATCH_FUZZ_SEED`.
  * @module
  */
 

@@ -86,7 +86,10 @@ function parseSample(line: string): Sample {
   return { name: head[1], labels, value };
 }
 
-/** Buckets are cumulative and end with +Inf, which is the count; there is one sum and one count for each set of labels. */
+/**
+ * Buckets are cumulative and end with +Inf, which is the count; there is
+ * one sum and one count for each set of labels.
+ */
 function checkHistogram(name: string, samples: readonly Sample[]): void {
   const groups = new Map<string, { buckets: [number, number][]; sum?: number; count?: number }>();
   for (const sample of samples) {

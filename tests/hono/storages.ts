@@ -1,7 +1,6 @@
 /**
- * `describe` and `it` that run each suite once for every storage that a served store can have: `cold` is short texts with
- * nothing kept decoded, `bytes` a holding of a user's own, `disk`
- * texts in a database.
+ * `describe` and `it` that run each suite once for every storage that a served store can have: `cold` is
+ * short texts with nothing kept decoded, `bytes` a holding of a user's own, `disk` texts in a database.
  * @module
  */
 

@@ -24,7 +24,10 @@ function textOf({ metadata }: KubernetesObject): string {
   }`;
 }
 
-/** An informer that watches after a list of `a@3 b@5` at 10. The server's truth is what lists bring; a test sets it. */
+/**
+ * An informer that watches after a list of `a@3 b@5` at 10. The
+ * server's truth is what lists bring; a test sets it.
+ */
 async function watching(options: Partial<SharedIndexInformerOptions<KubernetesObject>> = {}) {
   const clock = new FakeClock();
   const log = new LogRecorder();

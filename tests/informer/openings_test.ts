@@ -23,7 +23,9 @@ const MARK = "marked-node";
 /** The in-memory server parses, too: that does not count. */
 let isServer = false;
 
-/** How many texts of objects are parsed whole, and how many short texts are restored, while something is done. */
+/**
+ * How many texts of objects are parsed whole, and how many short texts are restored, while something is done.
+ */
 async function countReads(act: () => Promise<unknown>): Promise<{ parsed: number; restored: number }> {
   const { parse } = JSON;
   const { decode } = TextCodec.prototype;

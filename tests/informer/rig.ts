@@ -107,8 +107,8 @@ export function newRig<I extends string = never>(options: RigOptions<I> = {}): R
 }
 
 /**
- * Starts an informer over any source, with a handler and an observer that write down what they receive; resolves when
- * it has come as far as it can without time passing.
+ * Starts an informer over any source, with a handler and an observer that write down what they receive;
+ * resolves when it has come as far as it can without time passing.
  */
 export async function startObserved<I extends string = never>(
   source: ListerWatcher<KubernetesObject>,

@@ -43,7 +43,9 @@ class ArrivingSource extends ScriptedSource {
   }
 }
 
-/** What an informer holds after each of two lists, and what handler and observer receive of the second one. */
+/**
+ * What an informer holds after each of two lists, and what handler and observer receive of the second one.
+ */
 async function relisted(first: Answer, second: readonly Answer[], options: Options = {}) {
   const watcher = openWatch();
   const source = new ArrivingSource(first, { watch: watcher });

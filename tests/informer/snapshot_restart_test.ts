@@ -318,7 +318,8 @@ describe("SharedIndexInformer with a snapshot", () => {
       machine.create("a", "b", "c");
       const isBareSource = metadata === "missing";
       await (await machine.start({ isBareSource })).stop();
-      // A restored server: it has not reached the snapshot's version, and sends what it has from the restore on.
+      // A restored server: it has not reached the snapshot's version,
+      // and sends what it has from the restore on.
       const lines = [{ type: "DELETED", object: pod("a", { resourceVersion: "3" }) }];
       const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
       const writer = writable.getWriter();

@@ -1,6 +1,7 @@
 /**
- * No turn of the event loop works on more than so many objects, whatever happens to a long list. Nothing here measures
- * time: the clock does not advance, so a turn is over after `turnObjects` objects, and what is done in it is counted.
+ * No turn of the event loop works on more than so many objects, whatever happens to a long
+ * list. Nothing here measures time: the clock does not advance, so a turn is over after
+ * `turnObjects` objects, and what is done in it is counted.
  * @module
  */
 
@@ -237,7 +238,8 @@ describe("SharedIndexInformer: no turn is long", () => {
     for (const { release } of handlers) release();
     await counter.until(() => registrations.every(({ backlog }) => backlog === 0), "the end");
     for (const { known } of handlers) assert.equal(known.size, MANY - 10);
-    // An add or an update of each stored object; the one that it had received was deleted; four came and went.
+    // An add or an update of each stored object; the one that it
+    // had received was deleted; four came and went.
     assert.equal(handlers[0].calls, 1 + (MANY - 10) + 1);
     await counter.until(() => registrations.every((registration) => registration.hasSynced()), "synced");
   });

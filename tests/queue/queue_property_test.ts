@@ -1,5 +1,6 @@
 /**
- * Random sequences of writes and pops, compared with models that say as plainly as possible what a queue must do.
+ * Random sequences of writes and pops, compared with models that
+ * say as plainly as possible what a queue must do.
  * @module
  */
 

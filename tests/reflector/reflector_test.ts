@@ -238,7 +238,10 @@ describe("Reflector: lists", () => {
 });
 
 describe("Reflector: watches", () => {
-  /** A reflector that has listed up to 10 and reads a watch; what the watch brings is in the store's operations. */
+  /**
+   * A reflector that has listed up to 10 and reads a watch; what
+   * the watch brings is in the store's operations.
+   */
   async function watching(fill: (watcher: FakeWatcher) => void, options: Parameters<typeof newRun>[1] = {}) {
     const watcher = openWatch(fill);
     const run = newRun([{ list: page("", "10") }, { watch: watcher }], options);

@@ -216,8 +216,8 @@ export interface Run extends AsyncDisposable {
 }
 
 /**
- * Makes a reflector over a script that has not started; with a wiring, the loop that an informer runs. Its first delay is
- * 800 ms, and they double.
+ * Makes a reflector over a script that has not started; with a wiring, the loop that an informer
+ * runs. Its first delay is 800 ms, and they double.
  */
 export function newRun(
   script: readonly Answer[],

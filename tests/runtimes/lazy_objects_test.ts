@@ -1,6 +1,7 @@
 /**
- * The objects of a cache behave as `JSON.parse`'s, however they are written and whatever is done to them, on every
- * runtime. They come as from an API server: half of them in a list, half by a watch; index functions read of them first.
+ * The objects of a cache behave as `JSON.parse`'s, however they are written and whatever is
+ * done to them, on every runtime. They come as from an API server: half of them in a list, half
+ * by a watch; index functions read of them first.
  *
  * @module
  */
@@ -42,7 +43,10 @@ function serverOf(listed: readonly string[], watched: readonly string[]): typeof
   };
 }
 
-/** Holds the objects of some seeds in a cache, and compares each with the same parsed. Returns how many it held. */
+/**
+ * Holds the objects of some seeds in a cache, and compares each
+ * with the same parsed. Returns how many it held.
+ */
 async function compare(first: number): Promise<number> {
   const texts = new Map<string, string>();
   const [listed, watched]: [string[], string[]] = [[], []];

@@ -1,6 +1,7 @@
 /**
- * The whole way, on every runtime: an informer list-watches the API server in memory through `fetch`, notifies its
- * handlers of changes, and is served over HTTP to a second informer. Time is a fake clock's throughout.
+ * The whole way, on every runtime: an informer list-watches the API server in memory
+ * through `fetch`, notifies its handlers of changes, and is served over HTTP to a
+ * second informer. Time is a fake clock's throughout.
  *
  * @module
  */

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { declaredNames, unnamedTitles } from "../../scripts/check_language.ts";
+import {
+  COMMENT_WIDTH,
+  declaredNames,
+  longCommentLines,
+  unnamedTitles,
+} from "../../scripts/check_language.ts";
 import { avoidedUses } from "../../scripts/lib/plain_words.ts";
 
 const phrases = (text: string) => avoidedUses(text).map(({ phrase, line }) => `${line}: ${phrase}`);
@@ -69,5 +74,25 @@ describe("unnamedTitles", () => {
       unnamed('describe("DeltaFIFO", () => {\n  it("returns the oldest", () => {});\n});'),
       [],
     );
+  });
+});
+
+describe("longCommentLines", () => {
+  const long = "word ".repeat(COMMENT_WIDTH / 5);
+
+  it("finds each line of a comment that should be broken", () => {
+    const text = `/**\n * ${long}\n * short\n */\n// ${long}\n/** ${long} */\n`;
+    assert.deepEqual(longCommentLines(text), [2, 5, 6]);
+  });
+
+  it("leaves code, tables, links and lines of the full width alone", () => {
+    const link = `https://example.com/${"a".repeat(COMMENT_WIDTH)}`;
+    const example = ["/**", " * ```ts", ` * call(${long});`, " * ```", " */"].join("\n");
+    const full = `// ${"a ".repeat(COMMENT_WIDTH)}`.slice(0, COMMENT_WIDTH);
+    for (
+      const text of [example, `// ${link}`, ` * | ${long} |`, ` * [text](${link}):`, full, `f("${long}");`]
+    ) {
+      assert.deepEqual(longCommentLines(text), [], text);
+    }
   });
 });

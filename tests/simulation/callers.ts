@@ -1,5 +1,6 @@
 /**
- * Callers that wait for an informer: for its first list, for a resourceVersion, or for an object at a resourceVersion.
+ * Callers that wait for an informer: for its first list, for a
+ * resourceVersion, or for an object at a resourceVersion.
  * @module
  */
 

@@ -50,7 +50,10 @@ export interface Revision {
   readonly frames: Map<string, Uint8Array>;
 }
 
-/** The resources of this world, and the kinds of their objects. Only programs that restart list leases: there may be thousands. */
+/**
+ * The resources of this world, and the kinds of their objects. Only programs
+ * that restart list leases: there may be thousands.
+ */
 export const RESOURCES: Readonly<Record<string, string>> = {
   pods: "Pod",
   services: "Service",
@@ -92,7 +95,10 @@ export class ClusterModel {
   readonly #flaws = new WeakMap<SimObject, Flaw>();
   /** The number of histories so far: one more with each restore. */
   epoch = 0;
-  /** The number of clusters at this address so far: the uid of the present one's namespace `kube-system` says it. */
+  /**
+   * The number of clusters at this address so far: the uid of the
+   * present one's namespace `kube-system` says it.
+   */
   replaced = 0;
   /** Called with each revision, in order. */
   onRevision: (revision: Revision) => void = () => {};

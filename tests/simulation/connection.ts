@@ -309,8 +309,8 @@ function joined(frames: readonly { readonly bytes: Uint8Array; readonly mark?: M
 }
 
 /**
- * Drops some bytes in a way that can be detected: at least one line is broken, and every other line is one that
- * was sent. No client can detect one whole missing line, or another value in a string.
+ * Drops some bytes in a way that can be detected: at least one line is broken, and every other line is one
+ * that was sent. No client can detect one whole missing line, or another value in a string.
  */
 function withoutSome(bytes: Uint8Array, random: SeededRandom): Uint8Array | undefined {
   const sent = new Set(decoder.decode(bytes).split("\n"));

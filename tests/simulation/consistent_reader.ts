@@ -159,7 +159,10 @@ export class ConsistentReader {
     time.schedule(() => this.#begin(), random.pick(SOON_MS));
   }
 
-  /** Reads a last time; whether the API server's state was the answer, at last: after a Retry-After, or a second cache's list. */
+  /**
+   * Reads a last time; whether the API server's state was the answer, at last:
+   * after a Retry-After, or a second cache's list.
+   */
   async succeeds(): Promise<boolean> {
     const { time } = this.#options;
     for (let tries = MOST_LAST_READS; tries > 0; tries--) {
@@ -218,7 +221,8 @@ export class ConsistentReader {
     const isDeep = this.#config.levels === 2;
     if (isInDoubt() || (isDeep && cluster.epoch > 0)) {
       const at = Number(response.headers.get("Resource-Version"));
-      // Events of the lost history that were on their way may bring it past the version that the server answered.
+      // Events of the lost history that were on their way may bring
+      // it past the version that the server answered.
       const isShown = sent.stored > sent.revision;
       const isLost = at > cluster.revision && isShown && !isStale && !sent.isAtVersion && !isDeep;
       return isLost ? `it receives the lost history, at ${at} of ${cluster.revision}` : undefined;

@@ -36,7 +36,9 @@ export interface HandlerProbeOptions {
   readonly wasRefused: (object: SimObject) => boolean;
 }
 
-/** Folds its notifications, and checks each step: an add, then updates from the state before, then a delete. */
+/**
+ * Folds its notifications, and checks each step: an add, then updates from the state before, then a delete.
+ */
 export class HandlerProbe implements ResourceEventHandler<SimObject> {
   readonly #options: HandlerProbeOptions;
   readonly #violate: (text: string) => void;

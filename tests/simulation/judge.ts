@@ -1,5 +1,6 @@
 /**
- * Decides which objects a schema, a transform or an index function does not accept, permanently or for a while.
+ * Decides which objects a schema, a transform or an index
+ * function does not accept, permanently or for a while.
  * @module
  */
 
@@ -22,7 +23,10 @@ export class Judge {
   #listedRevision = 0;
   /** How many lists have come and are not stored yet: each may take many turns. */
   #due = 0;
-  /** The last list that was requested, while it is not known to have come; it may be stored before that is known. */
+  /**
+   * The last list that was requested, while it is not known to
+   * have come; it may be stored before that is known.
+   */
   #begun: "requested" | "stored" | undefined;
   mood: Mood = "strict";
 

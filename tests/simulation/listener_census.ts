@@ -10,8 +10,8 @@ let present: ListenerCensus | undefined;
 let isInstalled = false;
 
 /**
- * Counts the listeners of every abort signal, also of those that the library makes for itself: one that lives as long
- * as an informer must not collect a listener with each list, watch or wait.
+ * Counts the listeners of every abort signal, also of those that the library makes for itself: one that lives
+ * as long as an informer must not collect a listener with each list, watch or wait.
  */
 export class ListenerCensus {
   readonly #listeners = new Map<EventTarget, Set<unknown>>();

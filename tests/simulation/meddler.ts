@@ -27,8 +27,8 @@ const MOST_ACTS = 8;
 const CHANCE = 0.04;
 
 /**
- * Adds indices, in one turn and in several, and handlers, a few turns of the event loop after the informer computed the key of
- * an object: by then a list that is stored with a turn per object is half stored.
+ * Adds indices, in one turn and in several, and handlers, a few turns of the event loop after the informer
+ * computed the key of an object: by then a list that is stored with a turn per object is half stored.
  */
 export class Meddler {
   readonly #options: MeddlerOptions;

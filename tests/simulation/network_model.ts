@@ -44,11 +44,16 @@ export interface NetworkState {
   cutListChance: number;
   /** The probability that a list's body stops half way, without an error. */
   silentListChance: number;
-  /** How long the first page of a list takes, chunk by chunk, in milliseconds; 0 for no longer than others. */
+  /**
+   * How long the first page of a list takes, chunk by chunk, in milliseconds; 0 for no longer than others.
+   */
   slowListMs: number;
   /** The server that requests go to; `undefined` for any. */
   sticky: number | undefined;
-  /** The response to requests with `sendInitialEvents`, which a middlebox does not know, or a server has no room for. */
+  /**
+   * The response to requests with `sendInitialEvents`, which a
+   * middlebox does not know, or a server has no room for.
+   */
   streams: "pass" | "reset" | "unanswered" | "refused" | "tooManySeconds";
   /** The response to requests for the server's version only, of programs that have a snapshot. */
   probes: "pass" | "reset" | "tooManyPlain" | "internalError";
@@ -93,7 +98,10 @@ export interface NetworkObserver {
 export interface FetchStyle {
   readonly chunking: Chunking;
   readonly byteStream: boolean;
-  /** Requests for reads of the served cache: their pages have at most so many objects; 0 for as many as requested. */
+  /**
+   * Requests for reads of the served cache: their pages have at
+   * most so many objects; 0 for as many as requested.
+   */
   readonly questions?: { readonly maxPage: number };
 }
 
@@ -219,7 +227,10 @@ export class NetworkModel {
     for (const { connection } of this.#open) connection?.hurry();
   }
 
-  /** The watch of a program is too old, and so is every other until its next list, as the first ERROR event may be lost. */
+  /**
+   * The watch of a program is too old, and so is every other until its
+   * next list, as the first ERROR event may be lost.
+   */
   expire(program: number): void {
     this.#expired.add(program);
     for (const { connection } of this.watches(program)) {
@@ -284,7 +295,8 @@ export class NetworkModel {
           log: (text) => observer.log(`request ${request.id}: ${text}`),
           onUnavailable: () => observer.onUnavailable(request),
           onBytes: (isEnd) => {
-            // The end of a list completes it; that of a watch, and its beginning, say nothing of the server's state.
+            // The end of a list completes it; that of a watch, and its
+            // beginning, say nothing of the server's state.
             if (!isEnd || request.verb === "list") onBytes();
           },
           onClosed: (how) => {

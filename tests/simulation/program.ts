@@ -139,12 +139,15 @@ export class Program {
   /** Where a watch may begin, while a proof by state is further than the events that have come. */
   #watchFloor = Infinity;
   #storedRevision = 0;
-  /** A watch that began below the floor: a proof by state which is still queued for the store must explain it. */
+  /**
+   * A watch that began below the floor: a proof by state which is still queued for the store must explain it.
+   */
   #earlyWatch: { readonly revision: number; readonly floor: number } | undefined;
   /** Lists take the place of streamed ones. */
   #streamPause: StreamPause | undefined;
   #noStreamsUntilMs = 0;
-  // Whether it was watching at the end of the last instant: what it receives in this one may still be of a list.
+  // Whether it was watching at the end of the last instant: what
+  // it receives in this one may still be of a list.
   #wasWatching = false;
   #isUnavailable = false;
   #lists = 0;
@@ -398,8 +401,8 @@ export class Program {
 
   /**
    * Whether it can detect that its store is of a lost history. While everything up to its version is withheld
-   * from it, only bookmarks can show it, if they came before; otherwise any event. Versions that have passed its own look
-   * as if nothing had happened. One that has asked for a list knows.
+   * from it, only bookmarks can show it, if they came before; otherwise any event. Versions that have passed
+   * its own look as if nothing had happened. One that has asked for a list knows.
    */
   canNoticeRestore(
     { filters, bookmarks }: { readonly filters: boolean; readonly bookmarks: boolean },
@@ -509,8 +512,8 @@ export class Program {
   }
 
   /**
-   * How it differs from the server; `undefined` if it does not. `atLast`: also in objects that it refused for a while
-   * as a change; objects that it refused in a list need not come again.
+   * How it differs from the server; `undefined` if it does not. `atLast`: also in objects that it refused for
+   * a while as a change; objects that it refused in a list need not come again.
    */
   difference({ atLast = false }: { readonly atLast?: boolean } = {}): string | undefined {
     const { cluster } = this.#world;
@@ -564,7 +567,10 @@ export class Program {
     this.#meddler?.check();
   }
 
-  /** How long to observe resyncs so that each handler receives its own, in milliseconds; 0 if no handler has a period. */
+  /**
+   * How long to observe resyncs so that each handler receives its own,
+   * in milliseconds; 0 if no handler has a period.
+   */
   get resyncWindowMs(): number {
     return this.#resyncIntervals().reduce((longest, { intervalMs }) => Math.max(longest, intervalMs), 0) *
       RESYNCS_SEEN;
@@ -579,7 +585,8 @@ export class Program {
   /** Checks the resyncs of that many milliseconds. */
   checkResyncs(windowMs: number): void {
     for (const { probe, intervalMs } of this.#resyncIntervals()) {
-      // A handler that joins in the middle of a resync receives the rest of it, as in client-go, whatever its own period.
+      // A handler that joins in the middle of a resync receives the rest of
+      // it, as in client-go, whatever its own period.
       if (!this.#resyncing.has(probe)) continue;
       const { manner } = probe.config;
       if (manner !== "quick" && manner !== "async") continue; // its notifications may be of an earlier time
@@ -668,8 +675,8 @@ export class Program {
           this.#listEpoch === this.#world.cluster.epoch
         ) {
           this.#isOfLostHistory = false;
-          // A list that looks like a later one of the same history: with a transform, and where its items are held as
-          // text, as all storages but "plain" do, its versions are trusted (docs/fidelity.md, D71).
+          // A list that looks like a later one of the same history: with a transform, and where its items are
+          // held as text, as all storages but "plain" do, its versions are trusted (docs/fidelity.md, D71).
           this.#believesVersions = (this.config.refuses === "transform" || this.config.storage !== "plain") &&
             Number(event.resourceVersion) > this.#expectedRevision;
           this.#expectedRevision = 0;
@@ -772,7 +779,8 @@ export class Program {
       if (this.#mayLack(object, atLast)) {
         if (stored === undefined) continue;
         count++;
-        // The last accepted state may be of a lost history and have a greater version: a list keeps it for a quarantined one.
+        // The last accepted state may be of a lost history and have a greater
+        // version: a list keeps it for a quarantined one.
         if (cluster.epoch > 0) continue;
         if (Number(stored.metadata.resourceVersion) > Number(object.metadata.resourceVersion)) {
           return `${key} is ${stateOf(stored)}, newer than ${stateOf(object)}`;

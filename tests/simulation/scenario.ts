@@ -164,8 +164,8 @@ export function newScenario(seed: number, faults: readonly Fault[] = FAULTS): Sc
   const chosen = faults.length === 0 ? [] : pickSome(random, faults, random.int(0, 5));
   // Restores are of many kinds.
   if (faults.includes("restore") && !chosen.includes("restore") && random.chance(0.2)) chosen.push("restore");
-  // After a restore versions decrease: facts that depend on versions (what a proxy sends again, what was refused at which
-  // version, which bookmarks came) would be unknown.
+  // After a restore versions decrease: facts that depend on versions (what a proxy sends again, what was
+  // refused at which version, which bookmarks came) would be unknown.
   if (chosen.includes("restore")) {
     for (const fault of ["repeat", "flaw", "whim", "noBookmarks"] as const) remove(chosen, fault);
   }
@@ -354,12 +354,16 @@ function newConsistentReader(random: SeededRandom): ConsistentReaderConfig | und
   };
 }
 
-/** Readers that watch the same, at another speed: with the reader they share what is sent, as long as they keep up. */
+/**
+ * Readers that watch the same, at another speed: with the reader
+ * they share what is sent, as long as they keep up.
+ */
 function newCompanions(reader: ReaderConfig, random: SeededRandom): ReaderConfig[] {
   return Array.from({ length: random.pick([0, 1, 2, 3]) }, () => {
     // Less than between two writes of a world whose writes never end: it must be able to catch up.
     const readMs = random.pick([0, 40, 900, 1_500]);
-    // A slow one would be away between two watches: of a server that is restored meanwhile, its version is from the future.
+    // A slow one would be away between two watches: of a server that is
+    // restored meanwhile, its version is from the future.
     return { ...reader, readMs, hopMs: readMs === 0 ? random.pick([0, 0, 5_000]) : 0 };
   });
 }

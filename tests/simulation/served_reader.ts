@@ -24,7 +24,10 @@ export interface ReaderConfig {
   readonly streams: boolean;
   /** Between two reads of a watch, in milliseconds; 0 for reads as fast as something comes. */
   readonly readMs: number;
-  /** How long it stays on one watch before it continues with another from its version; 0 for as long as it lasts. */
+  /**
+   * How long it stays on one watch before it continues with
+   * another from its version; 0 for as long as it lasts.
+   */
   readonly hopMs: number;
 }
 

@@ -1,9 +1,11 @@
 /**
- * An API server: a watch cache that follows the cluster with some lag, and the list and watch calls it answers.
+ * An API server: a watch cache that follows the cluster with some
+ * lag, and the list and watch calls it answers.
  *
- * It answers resourceVersions as kube-apiserver's table says: `""` is read from etcd, `"0"` is whatever the
- * cache holds, anything else waits until the cache is that new; a page at a given version is exactly that version; a
- * watch from before the cache's window, and a page or a version from before the compaction, are expired.
+ * It answers resourceVersions as kube-apiserver's table says: `""` is read from etcd, `"0"` is
+ * whatever the cache holds, anything else waits until the cache is that new; a page at a given
+ * version is exactly that version; a watch from before the cache's window, and a page or a
+ * version from before the compaction, are expired.
  *
  * @module
  */
@@ -409,7 +411,10 @@ export class ServerModel {
     for (const { go } of ready) go();
   }
 
-  /** The event that a revision is for a watcher; an object that enters or leaves its scope is added or deleted. */
+  /**
+   * The event that a revision is for a watcher; an object that
+   * enters or leaves its scope is added or deleted.
+   */
   #frameFor(watcher: Watcher, one: Revision): Frame | undefined {
     const { scope } = watcher;
     if (one.revision <= watcher.revision) return undefined;

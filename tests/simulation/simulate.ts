@@ -39,12 +39,17 @@ export interface SimulateOptions {
 
 /** After faults stop, the store must equal the server within so long: a bookmark may have to move it. */
 const CONVERGENCE_MS = 65_000;
-/** What a slow handler may have left to do after that: hundreds of notifications, of a third of a second each. */
+/**
+ * What a slow handler may have left to do after that: hundreds of notifications, of a third of a second each.
+ */
 const HANDLERS_MS = 180_000;
 /** No list, or watch that is not open yet, may wait for a response longer than this. */
 const LIST_LIMIT_MS = 91_000;
 const OPEN_LIMIT_MS = 31_000;
-/** Where streams are refused and lists are not, a list must come after this: a minute of refusals, and a delay. */
+/**
+ * Where streams are refused and lists are not, a list must come
+ * after this: a minute of refusals, and a delay.
+ */
 const STREAM_REFUSALS_MS = 130_000;
 /** A silent streamed list is ended after this, */
 const STREAM_SILENCE_MS = 11_000;
@@ -52,7 +57,10 @@ const STREAM_SILENCE_MS = 11_000;
 const STREAM_END_MS = 61_000;
 /** A server's cache may get the last of what is missing so late. */
 const LONGEST_LAG_MS = 5_000;
-/** Three cut streams are replaced by a list after this, if the delays between them have grown to their maximum. */
+/**
+ * Three cut streams are replaced by a list after this, if the
+ * delays between them have grown to their maximum.
+ */
 const STREAM_TRIES_MS = 75_000;
 /** One list may be running, fail at its end, or bring a version that has expired. */
 const MOST_SLOW_LISTS = 4;
@@ -65,15 +73,20 @@ const TIMEOUT_GRACE_MS = 5_001;
 /** More requests than this in a minute are a hot loop; the pages of a list count as one. */
 const MOST_REQUESTS = 30;
 const RATE_WINDOW_MS = 60_000;
-/** A refusal whose body is not there after this counts without it; one that is given up sooner was not read. */
+/**
+ * A refusal whose body is not there after this counts without it; one that is given up sooner was not read.
+ */
 const REFUSAL_MS = 1_000;
-/** A consistent read is answered within so long, also where a Retry-After or the delay of a second cache's list comes before. */
+/**
+ * A consistent read is answered within so long, also where a Retry-After or
+ * the delay of a second cache's list comes before.
+ */
 const FRESH_MS = 75_000;
 /** The maximum number of listeners on one signal. */
 const MOST_LISTENERS = 3;
 /**
- * After a restore the store must equal the server within so long: lists that compensate for losses come at growing
- * intervals; where only bookmarks can show it, two watches must have none, the second until its end.
+ * After a restore the store must equal the server within so long: lists that compensate for losses come at
+ * growing intervals; where only bookmarks can show it, two watches must have none, the second until its end.
  */
 const RESTORE_MS = 32 * 60_000;
 
@@ -337,9 +350,9 @@ class World {
   }
 
   /**
-   * A streamed list that started during faults may never end, whatever servers do from then on. As everything
-   * in flight arrives when faults stop, and what a server lags behind a little later, its last initial event may
-   * have come then.
+   * A streamed list that started during faults may never end, whatever servers do from then on.
+   * As everything in flight arrives when faults stop, and what a server lags behind a little
+   * later, its last initial event may have come then.
    */
   async #outlastEndless(): Promise<boolean> {
     const calmMs = this.#calmedMs;
@@ -473,8 +486,8 @@ class World {
   #trapMs(): number {
     const { calmSettings: { initialEvents, bookmarks }, calmNetwork, chatterMs } = this.#scenario;
     const { streams = "pass", longestAnswerMs, slowListMs = 0 } = calmNetwork;
-    // Without writes the stream is silent, which shows sooner: of a list that follows a quarantine, say, which
-    // may begin at the end of the time that it has.
+    // Without writes the stream is silent, which shows sooner: of a list that follows a quarantine, say,
+    // which may begin at the end of the time that it has.
     const isEndless = initialEvents === "endless" || initialEvents === "ignored" || !bookmarks;
     return (isEndless ? chatterMs > 0 ? STREAM_END_MS : STREAM_SILENCE_MS : 0) +
       (streams === "unanswered" ? OPEN_LIMIT_MS : 0) +

@@ -17,7 +17,9 @@ interface Timer {
 const globals = globalThis as unknown as { setImmediate(callback: () => void): unknown };
 const immediate = globals.setImmediate;
 let isInstalled = false;
-/** How many turns of the event loop the library waits for: counted, so that settling waits for those as well. */
+/**
+ * How many turns of the event loop the library waits for: counted, so that settling waits for those as well.
+ */
 let turns = 0;
 /** The time of the world that runs: one does at a time. */
 let present: VirtualTime | undefined;
@@ -39,8 +41,9 @@ function countTurns(): void {
 }
 
 /**
- * The clock of a simulated world. The program under test takes it as its `Clock`; the world itself uses
- * {@linkcode VirtualTime.schedule}, so that timers left behind by the program can be distinguished from the world's own.
+ * The clock of a simulated world. The program under test takes it as its `Clock`; the
+ * world itself uses {@linkcode VirtualTime.schedule}, so that timers left behind by the
+ * program can be distinguished from the world's own.
  */
 export class VirtualTime implements Clock {
   #nowMs: number;
@@ -80,8 +83,8 @@ export class VirtualTime implements Clock {
   }
 
   /**
-   * Suspends the program: nothing fires meanwhile, and everything due fires right after. The monotonic
-   * clock continues, as in a frozen isolate, or stops too (`stops`), as while a computer sleeps: then the program's
+   * Suspends the program: nothing fires meanwhile, and everything due fires right after. The monotonic clock
+   * continues, as in a frozen isolate, or stops too (`stops`), as while a computer sleeps: then the program's
    * timers are unaffected, and the wall clock has jumped forward.
    */
   suspend(ms: number, { stops }: { readonly stops: boolean }): void {

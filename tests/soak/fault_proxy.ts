@@ -1,8 +1,8 @@
 /**
  * A TCP proxy that breaks connections in the ways that networks do.
  *
- * It carries plain bytes and looks into none of them, so TLS passes through. Where it says "the client" it means the
- * side that connected to it.
+ * It carries plain bytes and looks into none of them, so TLS passes through. Where it says "the
+ * client" it means the side that connected to it.
  *
  * @module
  */
@@ -179,14 +179,19 @@ export class ProxiedConnection {
     this.#toServer.delay(ms);
   }
 
-  /** Forwards nothing, not even the server's end, while both sides stay open; `heal` delivers what was held. */
+  /**
+   * Forwards nothing, not even the server's end, while both sides stay open; `heal` delivers what was held.
+   */
   blackHole(): void {
     this.#isHeld = true;
     this.#toClient.hold(true);
     this.#toServer.hold(true);
   }
 
-  /** Ends a black hole and a delay. As TCP would, it delivers everything late, in order; or breaks if the server has ended. */
+  /**
+   * Ends a black hole and a delay. As TCP would, it delivers everything
+   * late, in order; or breaks if the server has ended.
+   */
   heal(): void {
     this.#isHeld = false;
     this.delay(0);

@@ -7,7 +7,10 @@ import { sleepUnlessAborted } from "../../src/util/abort.ts";
 import { realClock } from "../../src/util/clock.ts";
 import type { FaultProxy, ProxiedConnection } from "./fault_proxy.ts";
 
-/** What can happen. Those that end in `All` meet every connection, `refuse` new ones, the others one that is open. */
+/**
+ * What can happen. Those that end in `All` meet every connection,
+ * `refuse` new ones, the others one that is open.
+ */
 export type FaultKind =
   | "cut"
   | "cutAll"

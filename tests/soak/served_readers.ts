@@ -106,7 +106,9 @@ export class ServedReaders {
     await Promise.all([this.#openBadReaders(signal), this.#changePermissions(signal)]);
   }
 
-  /** Waits until each well-behaved reader equals the served store; returns the differences after the timeout. */
+  /**
+   * Waits until each well-behaved reader equals the served store; returns the differences after the timeout.
+   */
   async compare(timeoutMs: number): Promise<string[]> {
     const differences: string[] = [];
     await Promise.all(this.#good.map(async ({ name, served, informer }) => {

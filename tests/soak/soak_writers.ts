@@ -1,5 +1,6 @@
 /**
- * Writers that create, change and delete ConfigMaps and Pods at random, a few times a second, for as long as they may.
+ * Writers that create, change and delete ConfigMaps and Pods at random,
+ * a few times a second, for as long as they may.
  *
  * The names they use are a fixed set, so that the number of objects settles, and nothing they remember grows.
  *
@@ -122,8 +123,9 @@ export class SoakWriter {
 }
 
 /**
- * Writes one object in each namespace, which every selector of the soak accepts, and gives the resourceVersion of the
- * write in each: who has seen that has seen all that came before. Tries again while the server is not there.
+ * Writes one object in each namespace, which every selector of the soak accepts, and gives
+ * the resourceVersion of the write in each: who has seen that has seen all that came
+ * before. Tries again while the server is not there.
  *
  * @throws {Error} The server did not come back within 30 seconds.
  */

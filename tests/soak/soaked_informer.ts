@@ -33,7 +33,9 @@ export interface SoakedOptions {
   /** The queue of older informers, which merges the events of an object. */
   readonly deltaFifo?: boolean;
   readonly resyncPeriodMs?: number;
-  /** Waits as long as an informer does that is given no options; the others 5 seconds (and jitter) at most. */
+  /**
+   * Waits as long as an informer does that is given no options; the others 5 seconds (and jitter) at most.
+   */
   readonly usualDelays?: boolean;
   readonly reflector?: ReflectorOptions;
 }
@@ -46,7 +48,9 @@ export interface SoakedPaths {
   readonly direct: RestConfig;
 }
 
-/** An informer with two handlers: a quick one that receives everything, and a slow one whose mailbox merges. */
+/**
+ * An informer with two handlers: a quick one that receives everything, and a slow one whose mailbox merges.
+ */
 export class SoakedInformer {
   readonly name: string;
   readonly resource: SoakResource;

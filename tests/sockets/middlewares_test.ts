@@ -38,7 +38,8 @@ describe("readApi on a socket, behind hono's", () => {
         }
         assert.equal(openWatches(api), 5);
         clearTimeout(limit);
-        // Deno 2.9 may not pass an abort on to a body that is open: the connection stays. To cancel it always closes it.
+        // Deno 2.9 may not pass an abort on to a body that is open: the
+        // connection stays. To cancel it always closes it.
         for (const reader of readers) await reader.cancel();
         abortAll();
         await becomes(() => openWatches(api) === 0, "watches stay open after their clients left");

@@ -82,7 +82,8 @@ async function failure(promise: Promise<unknown>): Promise<NetworkError> {
   return error;
 }
 
-// Deno and Bun read the variables of the process in their own `fetch`, which is left where it would go elsewhere.
+// Deno and Bun read the variables of the process in their own
+// `fetch`, which is left where it would go elsewhere.
 const PROCESSES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "no variables": {},
   "variables of the process that say otherwise": { NO_PROXY: "127.0.0.1", HTTPS_PROXY: "http://127.0.0.1:1" },

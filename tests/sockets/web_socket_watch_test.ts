@@ -164,7 +164,8 @@ describe("upgradeServed", { timeout: 60_000 }, () => {
     await closed();
   });
 
-  // Each of them costs the server as much as a message. Bun reads the parts of messages itself, and says nothing of them.
+  // Each of them costs the server as much as a message. Bun reads the parts
+  // of messages itself, and says nothing of them.
   const FLOODS: readonly (readonly [what: string, opcode: number, payload: string])[] = [
     ["messages", 0x81, "x".repeat(100)],
     ["empty messages", 0x81, ""],

@@ -1,6 +1,6 @@
 /**
- * `describe` and `it` that run each suite once for every storage that a store can have, and the functions that make
- * stores with it: `cold` is short texts with nothing kept decoded.
+ * `describe` and `it` that run each suite once for every storage that a store can have, and the functions
+ * that make stores with it: `cold` is short texts with nothing kept decoded.
  * @module
  */
 

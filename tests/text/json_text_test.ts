@@ -19,7 +19,8 @@ describe("textMembers", () => {
     fc.assert(
       fc.property(fc.dictionary(text, value), fc.constantFrom(undefined, 1, "\t"), (object, indent) => {
         const json = JSON.stringify(object, undefined, indent);
-        // Texts are compared: V8's JSON.parse may take two keys of one length for each other where both have escapes.
+        // Texts are compared: V8's JSON.parse may take two keys of one
+        // length for each other where both have escapes.
         const expected = Object.entries(object).map((
           [key, value],
         ) => [JSON.stringify(key), JSON.stringify(value)]);

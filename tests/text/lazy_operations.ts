@@ -1,6 +1,6 @@
 /**
- * Random operations on an object whose members are parsed when they are read, and on the same object as `JSON.parse`
- * makes it.
+ * Random operations on an object whose members are parsed when they are read,
+ * and on the same object as `JSON.parse` makes it.
  *
  * @module
  */

@@ -32,7 +32,10 @@ function core(metadata: unknown): unknown {
   return { name, namespace, uid, resourceVersion, labels };
 }
 
-/** What `read` must return, by the runtime's parser: the text, the head and the fields; the value if it is no object. */
+/**
+ * What `read` must return, by the runtime's parser: the text, the head
+ * and the fields; the value if it is no object.
+ */
 function expected(text: string): unknown {
   const value = JSON.parse(text);
   if (typeof value !== "object" || value === null || Array.isArray(value)) return { value };

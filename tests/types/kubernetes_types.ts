@@ -1,6 +1,6 @@
 /**
- * The types of the npm package `kubernetes-types` work with every part: a resource, an informer with indices, a lister,
- * a factory, the HTTP adapter. Compiled only.
+ * The types of the npm package `kubernetes-types` work with every part: a resource, an informer with indices,
+ * a lister, a factory, the HTTP adapter. Compiled only.
  *
  * @module
  */

@@ -61,7 +61,8 @@ async function watch(body: Body): Promise<string[]> {
   return types;
 }
 
-// Each is so large that a decoder which looks at anything twice for each piece or bracket does not end in this year.
+// Each is so large that a decoder which looks at anything twice for
+// each piece or bracket does not end in this year.
 describe("decodeList of a hostile server", () => {
   const metadata = '"apiVersion":"v1","metadata":{"resourceVersion":"1"}';
 

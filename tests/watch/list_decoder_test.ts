@@ -170,7 +170,8 @@ describe("decodeList", () => {
   });
 
   it("reads a list that is longer than any text", async () => {
-    // V8's longest string has 2^29 - 24 characters. What the items hold is not kept, so nothing but the reading counts.
+    // V8's longest string has 2^29 - 24 characters. What the items hold
+    // is not kept, so nothing but the reading counts.
     const item = bytes(`${JSON.stringify({ metadata: { name: "a" }, data: "x".repeat(2 ** 20) })},`);
     let left = 520;
     const body = new ReadableStream<Uint8Array>({

@@ -1,5 +1,6 @@
 /**
- * The database of a Durable Object, over `node:sqlite`: a turn is a transaction, and a crash loses the present one.
+ * The database of a Durable Object, over `node:sqlite`: a turn is a
+ * transaction, and a crash loses the present one.
  * @module
  */
 

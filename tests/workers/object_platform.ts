@@ -1,6 +1,6 @@
 /**
- * The platform of a Durable Object, as far as a test needs it: one instance at a time, its database and its alarm, on a
- * clock of the test.
+ * The platform of a Durable Object, as far as a test needs it: one instance at a time, its
+ * database and its alarm, on a clock of the test.
  * @module
  */
 
@@ -62,7 +62,10 @@ export class ObjectPlatform {
     return await this.#present("test").object.fetch(new Request(`http://object${path}`, init));
   }
 
-  /** The process ends at once: what the present turn has written is lost, and nothing of the instance runs any more. */
+  /**
+   * The process ends at once: what the present turn has written is
+   * lost, and nothing of the instance runs any more.
+   */
   kill(): void {
     if (this.#instance === undefined) return;
     this.#instance.isAlive = false;

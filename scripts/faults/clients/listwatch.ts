@@ -1,7 +1,7 @@
 /**
- * This library's informer of ConfigMaps under the faults, with its default options. The argument is the path of a
- * kubeconfig. It prints one line of JSON when it has synced, and for each line of standard input what it holds and which
- * events it has had since the line before. Runs on Deno and Node.
+ * This library's informer of ConfigMaps under the faults, with its default options. The argument is the path
+ * of a kubeconfig. It prints one line of JSON when it has synced, and for each line of standard input what it
+ * holds and which events it has had since the line before. Runs on Deno and Node.
  *
  * @module
  */

@@ -71,7 +71,9 @@ export async function connect(
   };
 }
 
-/** What identifies a cluster, as `ListerWatcher.clusterUid`; `""` if that may not be read, or is not there. */
+/**
+ * What identifies a cluster, as `ListerWatcher.clusterUid`; `""` if that may not be read, or is not there.
+ */
 export async function readClusterUid(
   cluster: Pick<Cluster, "resource">,
   signal: AbortSignal,

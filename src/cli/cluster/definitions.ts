@@ -140,7 +140,8 @@ function describe(resource: ApiResource, definition: Definition | undefined): vo
 
 /**
  * The warning of a deprecated version: its own, or which version to use instead.
- * https://github.com/kubernetes/apiextensions-apiserver/blob/master/pkg/apiserver/customresource_handler.go (defaultDeprecationWarning)
+ * https://github.com/kubernetes/apiextensions-apiserver/blob/master/pkg/apiserver/customresource_handler.go
+ * (defaultDeprecationWarning)
  */
 function deprecationOf(
   { group, kind }: ApiResource,

@@ -114,9 +114,9 @@ export interface ServeOptions
    */
   readonly snapshot?: string;
   /**
-   * Sends what is not cached to the API server, with the reader's own bearer token: logs, events, other resources,
-   * discovery, access reviews; `false` by default. Needs a cluster over https. Readers must present tokens of
-   * the cluster, so it does not go with `token` and `tokenFile`.
+   * Sends what is not cached to the API server, with the reader's own bearer token: logs, events, other
+   * resources, discovery, access reviews; `false` by default. Needs a cluster over https. Readers must
+   * present tokens of the cluster, so it does not go with `token` and `tokenFile`.
    */
   readonly passThrough?: boolean;
   /** With `passThrough`: writes, too; `false` by default. */

@@ -8,8 +8,8 @@ import { createAgentFetch, createTlsFetch } from "../../node/fetch/tls_fetch.ts"
 import { errorMessage } from "../../util/errors.ts";
 
 /**
- * What is needed of a `KubeConfig` of `@kubernetes/client-node`, 1.x or 2.x. The package itself is not imported: anything
- * with these methods fits.
+ * What is needed of a `KubeConfig` of `@kubernetes/client-node`, 1.x or 2.x. The package itself is
+ * not imported: anything with these methods fits.
  */
 export interface KubeConfigLike {
   /** The cluster of the current context. */
@@ -37,8 +37,8 @@ interface AppliedOptions {
 }
 
 /**
- * Options of {@linkcode clusterOfKubeConfig}. A `fetch` takes the place of one with the config's TLS settings: that of an
- * `InMemoryApiServer`, in tests.
+ * Options of {@linkcode clusterOfKubeConfig}. A `fetch` takes the place of one with the config's TLS
+ * settings: that of an `InMemoryApiServer`, in tests.
  */
 export type KubeConfigClusterOptions = Pick<
   RestConfig,
@@ -46,9 +46,10 @@ export type KubeConfigClusterOptions = Pick<
 >;
 
 /**
- * Makes a `Cluster` of a `KubeConfig`, for everything in this package that takes one. The config's credentials become
- * those of the requests: it is called before each request, so that tokens and certificates that rotate are never stale;
- * connections are kept while its TLS settings stay the same. A proxy of the config is used.
+ * Makes a `Cluster` of a `KubeConfig`, for everything in this package that takes one. The
+ * config's credentials become those of the requests: it is called before each request, so that
+ * tokens and certificates that rotate are never stale; connections are kept while its TLS
+ * settings stay the same. A proxy of the config is used.
  *
  * For Node, Deno and Bun.
  *
@@ -86,7 +87,9 @@ export function clusterOfKubeConfig(
 /** Settings that {@linkcode createTlsFetch} knows, and those that are no settings of a connection. */
 const KNOWN = new Set(["headers", "auth", "agent", "ca", "cert", "key", "servername", "rejectUnauthorized"]);
 
-/** A `KubeConfig`'s credentials. Each request asks for the token first, and so finds what was applied for it. */
+/**
+ * A `KubeConfig`'s credentials. Each request asks for the token first, and so finds what was applied for it.
+ */
 class KubeConfigCredentials {
   readonly #kubeConfig: KubeConfigLike;
   readonly #fetch: FetchFunction | undefined;
@@ -98,7 +101,10 @@ class KubeConfigCredentials {
     this.#fetch = fetch;
   }
 
-  /** The bearer token of the next request; `""` if its user has none. Sent as such, it is kept out of error texts. */
+  /**
+   * The bearer token of the next request; `""` if its user has
+   * none. Sent as such, it is kept out of error texts.
+   */
   async token(): Promise<string> {
     const applied: AppliedOptions = {};
     try {
@@ -125,7 +131,10 @@ class KubeConfigCredentials {
     });
   }
 
-  /** What fetches with these TLS settings: the same as before, with its open connections, unless they have changed. */
+  /**
+   * What fetches with these TLS settings: the same as before, with
+   * its open connections, unless they have changed.
+   */
   #connectionOf(applied: AppliedOptions): FetchFunction {
     const { agent, servername, rejectUnauthorized } = applied;
     const proxyUrl = this.#kubeConfig.getCurrentCluster()?.proxyUrl;

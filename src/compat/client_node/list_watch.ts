@@ -62,11 +62,11 @@ interface Run<T> {
 }
 
 /**
- * client-node's informer, over this package's: it lists in pages, watches, and after a failure continues by itself.
- * `docs/from_client_node.md` has the differences.
+ * client-node's informer, over this package's: it lists in pages, watches, and after a failure continues by
+ * itself. `docs/from_client_node.md` has the differences.
  *
- * Callbacks are called in the turn in which the change was stored, one change after the other, so that `get` and `list`
- * show the state that is reported. Objects are shared: read-only.
+ * Callbacks are called in the turn in which the change was stored, one change after the other, so that `get`
+ * and `list` show the state that is reported. Objects are shared: read-only.
  *
  * @example
  * ```ts
@@ -125,11 +125,11 @@ export class ListWatch<T extends ClientNodeObject>
   }
 
   /**
-   * Starts it, also again after a stop: callbacks then receive what has changed since. It runs until `stop`, and needs
-   * no other start after an error; while it runs, a start does nothing.
+   * Starts it, also again after a stop: callbacks then receive what has changed since. It runs until `stop`,
+   * and needs no other start after an error; while it runs, a start does nothing.
    *
-   * @returns Resolves when the first list is held; or when the first try has failed, which the callbacks for `error`
-   * receive, as in client-node.
+   * @returns Resolves when the first list is held; or when the first try has failed, which the
+   * callbacks for `error` receive, as in client-node.
    *
    * @throws {KubeconfigError} The config has no current cluster.
    */
@@ -138,7 +138,10 @@ export class ListWatch<T extends ClientNodeObject>
     await this.#run.started;
   }
 
-  /** Stops it. No callback is called any more; what it holds stays readable. Resolves when nothing is left running. */
+  /**
+   * Stops it. No callback is called any more; what it holds stays
+   * readable. Resolves when nothing is left running.
+   */
   async stop(): Promise<void> {
     const run = this.#run;
     this.#before = this.#content;
@@ -297,8 +300,8 @@ function startAnd<T>(informer: SharedIndexInformer<T, string>, started: Deferred
 }
 
 /**
- * A source that calls `onConnect` when the server answers: the first page of a list, and each watch but the one that
- * continues a list.
+ * A source that calls `onConnect` when the server answers: the first page of a list, and
+ * each watch but the one that continues a list.
  */
 function announcing<T>(source: ListerWatcher<T>, onConnect: () => void): ListerWatcher<T> {
   let hasListed = false;

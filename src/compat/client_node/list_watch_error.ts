@@ -4,8 +4,9 @@ import { failureInWords } from "../../meta/request.ts";
 import { statusErrorOf } from "../../meta/status.ts";
 
 /**
- * A list or watch that failed, with the properties that programs read of client-node's errors. The informer tries again by
- * itself. Its `cause` is the error of this package: a `StatusError`, a `NetworkError` or what the `KubeConfig` threw.
+ * A list or watch that failed, with the properties that programs read of client-node's errors. The
+ * informer tries again by itself. Its `cause` is the error of this package: a `StatusError`, a
+ * `NetworkError` or what the `KubeConfig` threw.
  *
  * @example
  * ```ts
@@ -19,7 +20,10 @@ import { statusErrorOf } from "../../meta/status.ts";
 export class ListWatchError extends Error {
   /** The HTTP status of the server's answer; `undefined` if there was no answer. */
   readonly statusCode: number | undefined;
-  /** The HTTP status, as client-node's `ApiException` has it; without an answer the system's code: `ECONNREFUSED`. */
+  /**
+   * The HTTP status, as client-node's `ApiException` has it;
+   * without an answer the system's code: `ECONNREFUSED`.
+   */
   readonly code: number | string | undefined;
 
   /** @param error What failed. */

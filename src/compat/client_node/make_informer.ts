@@ -5,10 +5,12 @@ import { ListWatch, type ListWatchOptions } from "./list_watch.ts";
 import type { ClientNodeObject, ListPromise } from "./verbs.ts";
 
 /**
- * Makes an informer with the signature of client-node's `makeInformer`, on the same `KubeConfig`; it has not started.
+ * Makes an informer with the signature of client-node's `makeInformer`,
+ * on the same `KubeConfig`; it has not started.
  *
  * @param path The path of the collection: `/api/v1/namespaces/shop/pods`.
- * @param listFn Gives the type of the objects. It is not called: `path` is listed, with the selectors, in pages.
+ * @param listFn Gives the type of the objects. It is not called:
+ * `path` is listed, with the selectors, in pages.
  * @param fieldSelector client-node's `makeInformer` has none.
  * @param options What client-node has no options for.
  *

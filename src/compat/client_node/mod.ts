@@ -1,7 +1,8 @@
 /**
- * The informers of `@kubernetes/client-node`, 1.x and 2.x, by their own signatures, over this package's: on the same
- * `KubeConfig`, with another import. They continue by themselves after failures, list in pages and say how they are
- * doing. For Node, Deno and Bun; `docs/from_client_node.md` has the differences and the next steps.
+ * The informers of `@kubernetes/client-node`, 1.x and 2.x, by their own signatures, over this
+ * package's: on the same `KubeConfig`, with another import. They continue by themselves after
+ * failures, list in pages and say how they are doing. For Node, Deno and Bun;
+ * `docs/from_client_node.md` has the differences and the next steps.
  *
  * @example
  * ```ts

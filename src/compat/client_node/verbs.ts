@@ -25,7 +25,10 @@ export const ERROR = "error";
 /** The type of {@linkcode ERROR}. */
 export type ERROR = typeof ERROR;
 
-/** What an informer needs of an object. The classes of client-node fit, and so do the interfaces of `kubernetes-types`. */
+/**
+ * What an informer needs of an object. The classes of client-node fit,
+ * and so do the interfaces of `kubernetes-types`.
+ */
 export interface ClientNodeObject {
   /** Such as `v1`. */
   readonly apiVersion?: string;

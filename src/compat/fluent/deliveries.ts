@@ -1,10 +1,11 @@
 /**
  * The calls of one watcher's callback: one at a time, each awaited, and made again after a failure.
  *
- * How it works. What a key's callback has yet to see is a short list of changes, merged: an object that appeared and has
- * changed since appeared as it is now. The first try of a change is awaited by its informer's handler, so that changes
- * come in their order. A failed one waits for its time, which grows with each failure of its key; changes of other keys
- * pass it meanwhile, and a newer change of the same key is merged with it and tried at once.
+ * How it works. What a key's callback has yet to see is a short list of changes, merged: an object
+ * that appeared and has changed since appeared as it is now. The first try of a change is awaited by
+ * its informer's handler, so that changes come in their order. A failed one waits for its time, which
+ * grows with each failure of its key; changes of other keys pass it meanwhile, and a newer change of
+ * the same key is merged with it and tried at once.
  *
  * @module
  */
@@ -116,7 +117,10 @@ export class Deliveries<K> {
   }
 }
 
-/** What is to be handed over after a further change: at most one change of each object that had this name, and a delete. */
+/**
+ * What is to be handed over after a further change: at most one change of
+ * each object that had this name, and a delete.
+ */
 function merged<K>(waiting: Change<K>[], next: Change<K>): Change<K>[] {
   const last = waiting.at(-1);
   if (last === undefined || (last.phase === "DELETED" && next.phase !== "DELETED")) return [...waiting, next];

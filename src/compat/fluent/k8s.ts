@@ -47,9 +47,9 @@ export type K8sFunction = <T extends GenericClass, K extends object = InstanceTy
 let onDefaultCluster: K8sFunction | undefined;
 
 /**
- * Selects objects of a class, to watch them, with the signature of kubernetes-fluent-client's `K8s`. It connects as
- * kubectl does: by `KUBECONFIG`, `~/.kube/config`, or the service account of its pod. What changes or reads objects
- * (`Apply`, `Get`, ...) stays with kubernetes-fluent-client.
+ * Selects objects of a class, to watch them, with the signature of kubernetes-fluent-client's `K8s`. It
+ * connects as kubectl does: by `KUBECONFIG`, `~/.kube/config`, or the service account of its pod. What
+ * changes or reads objects (`Apply`, `Get`, ...) stays with kubernetes-fluent-client.
  *
  * @throws {TypeError} No kind is known for the class: {@linkcode RegisterKind} says it.
  *

@@ -3,7 +3,10 @@
 import { DNS_LABEL, type GroupVersionResource } from "../../meta/resource.ts";
 import { builtinResources } from "../../protocol/builtin_resources.ts";
 
-/** A class whose name says a kind: `kind.Pod` of kubernetes-fluent-client, `V1Pod` of client-node, or your own. */
+/**
+ * A class whose name says a kind: `kind.Pod` of
+ * kubernetes-fluent-client, `V1Pod` of client-node, or your own.
+ */
 // deno-lint-ignore no-explicit-any -- as kubernetes-fluent-client declares it
 export type GenericClass = abstract new () => any;
 
@@ -22,8 +25,8 @@ export interface RegisteredKind {
 const registered = new Map<GenericClass, RegisteredKind>();
 
 /**
- * Says which kind a class is, for your own resources. What was registered with kubernetes-fluent-client is not known
- * here: register it with both.
+ * Says which kind a class is, for your own resources. What was registered with
+ * kubernetes-fluent-client is not known here: register it with both.
  *
  * @throws {TypeError} The class is registered already, or its kind is known by its name.
  *

@@ -1,7 +1,7 @@
 /**
- * `K8s(kind).Watch(callback, config)` of kubernetes-fluent-client, over informers of this package: callbacks are awaited
- * and called again when they fail, and watchers of the same objects share one watch. For Node, Deno and Bun;
- * `docs/from_fluent_client.md` has the differences.
+ * `K8s(kind).Watch(callback, config)` of kubernetes-fluent-client, over informers of this package: callbacks
+ * are awaited and called again when they fail, and watchers of the same objects share one watch. For Node,
+ * Deno and Bun; `docs/from_fluent_client.md` has the differences.
  *
  * @example
  * ```ts

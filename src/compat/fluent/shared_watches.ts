@@ -13,7 +13,9 @@ import { consoleLogger, type Logger } from "../../util/logger.ts";
 
 /** Where the objects of all watchers come from. All may be left out. */
 export interface FluentOptions {
-  /** The cluster; that of `loadCluster` of `@listwatch/cache/node` by default, loaded when a watcher starts. */
+  /**
+   * The cluster; that of `loadCluster` of `@listwatch/cache/node` by default, loaded when a watcher starts.
+   */
   readonly cluster?: Cluster | (() => Cluster | Promise<Cluster>);
   /** Options of the informers. */
   readonly informer?: Pick<
@@ -70,7 +72,10 @@ export class SharedWatches {
     return this.#cluster;
   }
 
-  /** The informer of a selection: started for its first watcher. `onError` receives the error of each failed try. */
+  /**
+   * The informer of a selection: started for its first watcher.
+   * `onError` receives the error of each failed try.
+   */
   use(cluster: Cluster, selection: Selection, onError: (error: Error) => void): Lease {
     const key = JSON.stringify(selection);
     let watch = this.#watches.get(key);

@@ -15,8 +15,8 @@ import type { Lease, Selection, SharedWatches } from "./shared_watches.ts";
 import { WatcherEvent, WatcherEventEmitter, type WatcherEvents } from "./watcher_events.ts";
 
 /**
- * The callback of a watcher: called for one change at a time, and awaited. What it throws or rejects with is reported as
- * `data_error`, and it is called again for the object as it is then.
+ * The callback of a watcher: called for one change at a time, and awaited. What it throws or rejects with is
+ * reported as `data_error`, and it is called again for the object as it is then.
  */
 export type WatchAction<K> = (update: K, phase: WatchPhase) => Promise<void> | void;
 
@@ -32,7 +32,10 @@ export interface WatchCfg {
   readonly lastSeenLimitSeconds?: number;
   /** How many times a callback that fails is called again for a change; no limit by default. Not upstream. */
   readonly callbackRetryMax?: number;
-  /** Seconds before the first of these calls; 1 by default, doubled for each further one, up to 300. Not upstream. */
+  /**
+   * Seconds before the first of these calls; 1 by default, doubled
+   * for each further one, up to 300. Not upstream.
+   */
   readonly callbackRetryDelaySec?: number;
 }
 
@@ -47,8 +50,8 @@ export interface WatcherContext {
 }
 
 /**
- * Calls a callback for every object of a selection that is there, and for each change. Watchers of the same selection share
- * one list, one watch and one store.
+ * Calls a callback for every object of a selection that is there, and for each change. Watchers of the same
+ * selection share one list, one watch and one store.
  *
  * @example
  * ```ts
@@ -117,8 +120,8 @@ export class Watcher<K extends object> implements AsyncDisposable {
   /**
    * Starts it; once, also when called again.
    *
-   * @returns Resolves when the objects are listed, or when the first try to list has failed; with the controller whose
-   * `abort` closes the watcher.
+   * @returns Resolves when the objects are listed, or when the first try to list has failed; with
+   * the controller whose `abort` closes the watcher.
    *
    * @throws {KubeconfigError} There is no cluster to connect to.
    */

@@ -4,8 +4,8 @@ import { callGuarded, errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 
 /**
- * The names of the events: the values of upstream's enum `WatchEvent`, which can be used as well. Those that a watcher here
- * has no reason for are never emitted; they are marked.
+ * The names of the events: the values of upstream's enum `WatchEvent`, which can be used as well. Those that
+ * a watcher here has no reason for are never emitted; they are marked.
  */
 export const WatcherEvent = {
   /** A watch is open; with its path. */
@@ -47,7 +47,10 @@ export type WatcherEvent = (typeof WatcherEvent)[keyof typeof WatcherEvent];
 // deno-lint-ignore no-explicit-any -- as listeners of Node's event emitters
 export type WatcherListener = (...values: any[]) => unknown;
 
-/** The methods of Node's `EventEmitter` that are used on a watcher's events; for names see {@linkcode WatcherEvent}. */
+/**
+ * The methods of Node's `EventEmitter` that are used on a watcher's
+ * events; for names see {@linkcode WatcherEvent}.
+ */
 export interface WatcherEvents {
   /** Adds a listener. */
   on(name: string, listener: WatcherListener): this;

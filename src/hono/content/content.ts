@@ -1,6 +1,6 @@
 /**
- * The content of one resource: what its informer holds, what it held before, what has happened since, and how fresh it
- * is.
+ * The content of one resource: what its informer holds, what it held before,
+ * what has happened since, and how fresh it is.
  * @module
  */
 
@@ -91,8 +91,8 @@ export class ContentFreshness {
   }
 
   /**
-   * The sources without content, which may have objects of a name; of any name if it is empty. `undefined` if there
-   * is no content at all.
+   * The sources without content, which may have objects of a name; of any name if it is
+   * empty. `undefined` if there is no content at all.
    */
   missing(name: string): readonly string[] | undefined {
     if (!this.#log.isReady()) return undefined;

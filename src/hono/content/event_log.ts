@@ -45,8 +45,8 @@ interface Appended {
 }
 
 /**
- * Follows one informer, in the order in which its store changes, and keeps the last entries of that history by
- * their sequence numbers.
+ * Follows one informer, in the order in which its store changes, and keeps the last
+ * entries of that history by their sequence numbers.
  *
  * Positions never decrease, except where a new history begins (a restored server). A late change - under an
  * older resourceVersion, or in a list at the same one - does not move the position. A watch that resumes from
@@ -142,9 +142,9 @@ export class EventLog<T extends KubernetesObject> {
   }
 
   /**
-   * Up to here each event has come, or a list in its place: what a bookmark may say. The content may be proven
-   * to be that of a later version. If objects were created and deleted in between, their events are on their
-   * way, and a gap takes their place.
+   * Up to here each event has come, or a list in its place: what a bookmark may say. The content may be
+   * proven to be that of a later version. If objects were created and deleted in between, their events
+   * are on their way, and a gap takes their place.
    */
   get eventsThrough(): string {
     return this.#eventsThrough;

@@ -1,13 +1,13 @@
 /**
  * Several informers as one: the parts of a resource that shards, clusters or other caches hold.
  *
- * How it works. Each source is an ordinary informer with a store of its own, which stays where it is. Beside
- * them there is only who shows which key (key_owners.ts), a view of all stores ({@linkcode MergedStore}), and the
- * version of each source, which together are one merged resourceVersion (merged_version.ts). What a source's
- * observers see becomes what one informer's observers would see: the changes in the same turn, then a
- * bookmark with the merged version behind them; a source's list is a list here, at the merged version, of
- * what it changes. So the log, the lists, the watches and everything else that reads a `ServedInformer` need
- * no second way.
+ * How it works. Each source is an ordinary informer with a store of its own, which stays where it is.
+ * Beside them there is only who shows which key (key_owners.ts), a view of all stores ({@linkcode
+ * MergedStore}), and the version of each source, which together are one merged resourceVersion
+ * (merged_version.ts). What a source's observers see becomes what one informer's observers would see: the
+ * changes in the same turn, then a bookmark with the merged version behind them; a source's list is a list
+ * here, at the merged version, of what it changes. So the log, the lists, the watches and everything else
+ * that reads a `ServedInformer` need no second way.
  *
  * - **One order for each key.** A key is shown by one source. Where two have it - an object that was deleted
  *   and created again has another uid, and so another shard, whose event may come first - the later version

@@ -144,8 +144,8 @@ export interface PagePlace<T> {
 export interface Page<T> {
   readonly resourceVersion: string;
   /**
-   * What the list says of the pages after it, if there are some, at this version or at a later one at which the content
-   * is the same.
+   * What the list says of the pages after it, if there are some, at this version or at
+   * a later one at which the content is the same.
    */
   readonly next?: (resourceVersion: string) => ListMeta;
   object(index: number): Held<T>;
@@ -170,8 +170,8 @@ function firstPlace({ options, namespace }: ListRequest): PagePlace<never> {
 }
 
 /**
- * Where any other page is, or the Status that refuses it. Gives others a turn before it looks at many changes;
- * looks at no object.
+ * Where any other page is, or the Status that refuses it. Gives others a turn before
+ * it looks at many changes; looks at no object.
  */
 export async function placePage<T extends KubernetesObject>(
   { log, states }: Content<T>,
@@ -216,7 +216,9 @@ export async function placePage<T extends KubernetesObject>(
   return past === undefined ? stateTooOld(resourceVersion) : { ...first, past, rewrites };
 }
 
-/** Whether this cache has written a token before its content was rewritten; another one has the same states. */
+/**
+ * Whether this cache has written a token before its content was rewritten; another one has the same states.
+ */
 function isRewritten(epoch: string | undefined, now: string): boolean {
   const instance = now.slice(0, now.lastIndexOf(".") + 1);
   return epoch !== undefined && epoch !== now && epoch.startsWith(instance);

@@ -1,4 +1,7 @@
-/** One of several informers that are served as one: its objects, named after their cluster where it is one of its own. */
+/**
+ * One of several informers that are served as one: its objects, named
+ * after their cluster where it is one of its own.
+ */
 
 import type { StoreChange, StoreEvent } from "../../informer/events.ts";
 import { isComparableResourceVersion, type KubernetesObject, metaOf } from "../../meta/object.ts";

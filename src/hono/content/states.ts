@@ -1,6 +1,6 @@
 /**
- * The states of the content of an event log: the present one, parts of it, those of the past, and hashes, which show
- * whether two of them are the same.
+ * The states of the content of an event log: the present one, parts of it, those of the past, and
+ * hashes, which show whether two of them are the same.
  * @module
  */
 
@@ -415,7 +415,10 @@ export class ContentHashes<T extends KubernetesObject> {
       this.#rewrites !== this.#log.window.rewrites;
   }
 
-  /** Reads all objects, where it must, and gives others turns meanwhile; `undefined` if it is done in this one. */
+  /**
+   * Reads all objects, where it must, and gives others turns
+   * meanwhile; `undefined` if it is done in this one.
+   */
   catchUp(pacer: Pacer): Promise<void> | undefined {
     if (this.#reading !== undefined || !this.isBehind) return this.#reading;
     const steps = this.#readAll();

@@ -37,7 +37,8 @@ export function checksOf({ served, readers, maxLagMs }: {
   return [...informers, ...stopping];
 }
 
-// Bookmarks come about once a minute: https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks
+// Bookmarks come about once a minute:
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#watch-bookmarks
 const MAX_LAG_MS = 120_000;
 // A watch without bookmarks ends after 5 to 10 minutes.
 const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;

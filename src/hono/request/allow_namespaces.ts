@@ -34,7 +34,8 @@ const VERBS: readonly string[] = ["get", "list", "watch"];
  * the whole. The namespaces themselves can be read by name (`kubectl get namespace shop`), and other
  * resources as `clusterResources` says.
  *
- * @throws {TypeError} There is no namespace, or a name is empty, a pattern or no text, or a verb is not known.
+ * @throws {TypeError} There is no namespace, or a name is empty,
+ * a pattern or no text, or a verb is not known.
  *
  * @example
  * ```ts

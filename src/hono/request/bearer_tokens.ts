@@ -28,8 +28,8 @@ const MAX_TOKEN_LENGTH = 16_384;
  * Tokens are compared by their SHA-256 digests, each with all, in a time that does not depend on them; the
  * hook keeps digests only. Say in `authorize` what each of them may read.
  *
- * @throws {TypeError} There is no token, one is shorter than 16 characters, has characters other than printable ASCII,
- * or is there twice, or a user has no name. No message holds a token.
+ * @throws {TypeError} There is no token, one is shorter than 16 characters, has characters other than
+ * printable ASCII, or is there twice, or a user has no name. No message holds a token.
  *
  * @example
  * ```ts

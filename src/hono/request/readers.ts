@@ -136,8 +136,8 @@ export class Readers {
   }
 
   /**
-   * Counts bytes that are kept for the next readers. `false` if there is no room, whatever is dropped, or none for
-   * all that is expected.
+   * Counts bytes that are kept for the next readers. `false` if there is no room, whatever
+   * is dropped, or none for all that is expected.
    */
   keep(bytes: number, expectedBytes: number = bytes): boolean {
     if (!this.hasRoom(expectedBytes)) return false;

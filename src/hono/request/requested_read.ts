@@ -1,6 +1,6 @@
 /**
- * What a GET of a resource asks for: its query, the format of the answer, and a view of the objects. Views of whole
- * objects and of metadata are here, Tables in table.ts.
+ * What a GET of a resource asks for: its query, the format of the answer, and a view of the objects. Views of
+ * whole objects and of metadata are here, Tables in table.ts.
  * @module
  */
 
@@ -45,7 +45,10 @@ export interface RequestedRead {
   readonly name: string;
   readonly query: ListQuery | ListQueryRefusal;
   readonly searchParams: URLSearchParams;
-  /** How the answer is written, and the shape of its objects; 406 where nothing is accepted that can be served. */
+  /**
+   * How the answer is written, and the shape of its objects; 406
+   * where nothing is accepted that can be served.
+   */
   readonly form: RequestedForm | Status;
   readonly isEventStream: boolean;
 }

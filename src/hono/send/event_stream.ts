@@ -22,7 +22,8 @@ export const EVENT_STREAM_TYPE = "text/event-stream; charset=utf-8";
  * An ERROR event, which is 410 for a reader that has fallen behind, becomes an event named `expired`, with
  * the Status as its data and an empty `id`: the next connection begins with the initial events.
  *
- * @param expired Why the reader cannot resume where it has been: the first event. Then `lines` have initial events.
+ * @param expired Why the reader cannot resume where it has been: the
+ * first event. Then `lines` have initial events.
  */
 export function eventStream(
   lines: ReadableStream<Uint8Array>,
@@ -32,7 +33,8 @@ export function eventStream(
   const events = new ObjectTextReader().events();
   const cutter = new LineCutter(Infinity, events);
   const ids = new EventIds(options.hasInitialEvents);
-  // How soon a browser connects again: https://html.spec.whatwg.org/multipage/server-sent-events.html#dom-eventsource-retry
+  // How soon a browser connects again:
+  // https://html.spec.whatwg.org/multipage/server-sent-events.html#dom-eventsource-retry
   let text = "retry: 1000\n\n";
   if (options.expired !== undefined) text += expiredEvent(JSON.stringify(options.expired));
   return new ReadableStream<Uint8Array<ArrayBuffer>>({

@@ -18,9 +18,9 @@
  *   counted, not timed: the same work gives way at the same places with every clock.
  * - **Order of work.** A watch whose outlet has drained and that is still behind (a replay, initial events, a
  *   slow reader) takes turns with those of the pass, one by one.
- * - **Bounds.** An outlet holds `watchBufferBytes` per watch and `maxReaderBytes` for all readers. A watch without
- *   room waits for its reader, for `writeTimeoutMs` at most; it is cut off with 410 when the log drops
- *   entries that it has not sent.
+ * - **Bounds.** An outlet holds `watchBufferBytes` per watch and `maxReaderBytes` for all readers. A
+ *   watch without room waits for its reader, for `writeTimeoutMs` at most; it is cut off with 410 when
+ *   the log drops entries that it has not sent.
  *
  * @module
  */

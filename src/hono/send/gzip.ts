@@ -10,7 +10,8 @@ export const GZIP_STATE_BYTES: number = 320 * 1024;
 
 /** A response whose body is compressed already. */
 export function gzipResponse(body: BodyInit, headers: Readonly<Record<string, string>>): Response {
-  // Else workerd compresses it again: https://developers.cloudflare.com/workers/runtime-apis/response/#parameters
+  // Else workerd compresses it again:
+  // https://developers.cloudflare.com/workers/runtime-apis/response/#parameters
   const init: ResponseInit & { readonly encodeBody: "manual" } = {
     headers: { ...headers, "Content-Encoding": "gzip" },
     encodeBody: "manual",

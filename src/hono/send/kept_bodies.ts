@@ -1,4 +1,7 @@
-/** The bodies of lists: their bytes, made once for all readers, plain and compressed, and kept while they are requested. */
+/**
+ * The bodies of lists: their bytes, made once for all readers, plain and
+ * compressed, and kept while they are requested.
+ */
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
@@ -438,8 +441,8 @@ interface ListHead {
 /** Reads a list from its beginning: a head, and a body. What it makes is counted as work for its reader. */
 export interface BodyReader {
   /**
-   * The whole list in a buffer of its own, if it is made at once and has at most so many bytes. Then the reader is
-   * closed.
+   * The whole list in a buffer of its own, if it is made at once and has at
+   * most so many bytes. Then the reader is closed.
    */
   whole(most: number): Bytes | undefined;
   /** Whether it is worth to be compressed; so much is made for that. */

@@ -61,7 +61,9 @@ async function documentText(document: unknown, format: Format): Promise<string> 
     : jsonText(document, format);
 }
 
-/** A document as an answer to a reader, for which its bytes are held until it is sent; 429 if all are spent. */
+/**
+ * A document as an answer to a reader, for which its bytes are held until it is sent; 429 if all are spent.
+ */
 export async function documentAnswer(
   reader: Reader,
   document: unknown,

@@ -103,8 +103,8 @@ const WATCH_HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * An `ETag` that no other response has: no request can be answered 304 for it. hono's `etag()` reads the whole body of a
- * response without one, also in an app that calls this one's `fetch`
+ * An `ETag` that no other response has: no request can be answered 304 for it. hono's `etag()` reads the
+ * whole body of a response without one, also in an app that calls this one's `fetch`
  * (https://github.com/honojs/hono/blob/main/src/middleware/etag/index.ts).
  */
 export function uniqueTag(): string {

@@ -91,8 +91,8 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   cursor: number;
   #resourceVersion: string;
   /**
-   * A resourceVersion from the future, or up to which events may be missing here: what comes up to it has been
-   * seen by the reader, elsewhere.
+   * A resourceVersion from the future, or up to which events may be missing here: what comes up
+   * to it has been seen by the reader, elsewhere.
    */
   #skipThrough: string;
   /** The objects of which the reader receives ADDED events first. */

@@ -9,7 +9,8 @@ const PRINTERS = new WeakMap<readonly PrinterColumn[], Printer>();
 /**
  * The printer of a custom resource. Mirrors apiextensions-apiserver's
  * [`tableconvertor`](https://github.com/kubernetes/apiextensions-apiserver/blob/master/pkg/registry/customresource/tableconvertor/tableconvertor.go):
- * a value that is absent or of the wrong type is `null`; columns from the first one whose path cannot be read are left out.
+ * a value that is absent or of the wrong type is `null`; columns from the
+ * first one whose path cannot be read are left out.
  */
 export function customPrinter(columns: readonly PrinterColumn[]): Printer {
   const known = PRINTERS.get(columns);

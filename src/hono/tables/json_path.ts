@@ -14,8 +14,9 @@ type Step = (values: readonly unknown[]) => unknown[];
 
 /**
  * Reads a path, such as `.status.conditions[?(@.type=="Ready")].status`. Mirrors client-go's
- * [`util/jsonpath`](https://github.com/kubernetes/client-go/tree/master/util/jsonpath) with `AllowMissingKeys`: escaped
- * dots, brackets, indices, slices, unions, wildcards, filters and recursive descent.
+ * [`util/jsonpath`](https://github.com/kubernetes/client-go/tree/master/util/jsonpath) with
+ * `AllowMissingKeys`: escaped dots, brackets, indices, slices, unions, wildcards, filters
+ * and recursive descent.
  *
  * @throws {TypeError} The path cannot be read.
  */

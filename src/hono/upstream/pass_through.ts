@@ -110,7 +110,8 @@ export class PassThrough {
   readonly #logger: Pick<Logger, "warn">;
 
   /**
-   * @throws {TypeError} The server is no https URL, or has a user, password, query or fragment; or another option is wrong.
+   * @throws {TypeError} The server is no https URL, or has a user, password,
+   * query or fragment; or another option is wrong.
    */
   constructor(
     options: PassThroughOptions,

@@ -161,8 +161,8 @@ const MOST_PROOFS = 4;
  * The server confirms a snapshot by a list or a bookmark, or by an event that brings the store to the version
  * that the server had when the informer started. Where that version cannot be read (its source has no
  * `metadata`, or there is no answer in time), an event does that is no older than the snapshot: a restored
- * server may send older ones. Bookmarks come once a minute: so while a watch is open and nothing has confirmed
- * the snapshot, a short second watch asks for one (progress.ts).
+ * server may send older ones. Bookmarks come once a minute: so while a watch is open and nothing has
+ * confirmed the snapshot, a short second watch asks for one (progress.ts).
  */
 class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   readonly #storage: SnapshotStorage;
@@ -294,7 +294,9 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     this.#followed(); // the watch may have been opened while this was being stored
   }
 
-  /** Finds out what identifies the cluster whose objects were listed; a question after an earlier list ends. */
+  /**
+   * Finds out what identifies the cluster whose objects were listed; a question after an earlier list ends.
+   */
   #identify(): void {
     this.#question?.abort();
     const question = this.#question = linkedAbort(this.#stop.signal);

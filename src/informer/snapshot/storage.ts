@@ -1,8 +1,8 @@
 /**
  * Snapshots: the content of an informer, saved as it changes and loaded at the next start.
  *
- * These are the types between an informer, the code that loads and saves its snapshot (which only programs that
- * have one carry), and what stores it.
+ * These are the types between an informer, the code that loads and saves its snapshot (which only
+ * programs that have one carry), and what stores it.
  *
  * @module
  */
@@ -100,7 +100,8 @@ export interface SnapshotPut {
   /**
    * Its JSON text; that of the server, if the informer holds texts.
    *
-   * @throws {TypeError} The object cannot be written as JSON and read again, as after a transform to dates or maps.
+   * @throws {TypeError} The object cannot be written as JSON and read
+   * again, as after a transform to dates or maps.
    */
   json(): string;
 }
@@ -172,9 +173,10 @@ export interface SnapshotStorage {
    * The snapshot, or `undefined` if there is none. Called once, before anything is saved; what is saved later
    * is of this identity.
    *
-   * @param signal The informer no longer waits: it has stopped, or the load takes too long. Nothing is saved before the load
-   * has settled, so a storage that may wait for long should then reject.
-   * @throws {SnapshotRefusedError} What is there cannot be used. The informer reports that, lists, and saves everything.
+   * @param signal The informer no longer waits: it has stopped, or the load takes too long. Nothing is saved
+   * before the load has settled, so a storage that may wait for long should then reject.
+   * @throws {SnapshotRefusedError} What is there cannot be used. The
+   * informer reports that, lists, and saves everything.
    */
   load(
     identity: SnapshotIdentity,

@@ -15,7 +15,9 @@ export interface Proxy {
   readonly user?: { readonly name: string; readonly password: string };
 }
 
-/** What is wrong with the URL of a proxy, for an error text that does not show it; `undefined` if nothing is. */
+/**
+ * What is wrong with the URL of a proxy, for an error text that does not show it; `undefined` if nothing is.
+ */
 export function proxyFault(url: string): string | undefined {
   try {
     const { protocol } = new URL(url);
@@ -150,7 +152,8 @@ function isExcepted(host: string, port: string, exceptions: string): boolean {
     if (name === "" || (itsPort !== "" && itsPort !== port)) return false;
     const itsAddress = bitsOf(name);
     if (itsAddress !== undefined || address !== undefined) return itsAddress === address;
-    // `example.com` is that host and those below it; `.example.com` and `*.example.com` are those below it alone.
+    // `example.com` is that host and those below it; `.example.com`
+    // and `*.example.com` are those below it alone.
     const suffix = toAscii(name.startsWith("*.") ? name.slice(1) : name);
     return suffix.startsWith(".") ? host.endsWith(suffix) : host === suffix || host.endsWith(`.${suffix}`);
   });

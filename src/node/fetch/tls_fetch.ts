@@ -7,9 +7,9 @@ import type { TlsOptions } from "../kubeconfig/rest_config.ts";
 /** Options of {@linkcode createTlsFetch}. */
 export interface TlsFetchOptions extends TlsOptions {
   /**
-   * The URL of the proxy to connect through: `http://` or `https://`, with `USER:PASSWORD@` if it asks for
-   * them. `false` connects without one. By default the runtime decides: Deno and Bun read the proxy variables,
-   * Node does not.
+   * The URL of the proxy to connect through: `http://` or `https://`, with `USER:PASSWORD@`
+   * if it asks for them. `false` connects without one. By default the runtime decides: Deno
+   * and Bun read the proxy variables, Node does not.
    */
   readonly proxy?: string | false;
 }
@@ -92,8 +92,8 @@ function directFetch(options: TlsFetchOptions): FetchFunction {
 }
 
 /**
- * Makes a `fetch` over Node's `http` and `https` whose connections come from an agent: one that knows a proxy, for
- * instance.
+ * Makes a `fetch` over Node's `http` and `https` whose connections come from
+ * an agent: one that knows a proxy, for instance.
  */
 export function createAgentFetch(agent: object): FetchFunction {
   return lateNodeFetch((module) => module.newAgentFetch(agent));

@@ -27,8 +27,9 @@ export interface InClusterOptions {
 }
 
 /**
- * Makes the config of the cluster that this program runs in, with the credentials of its service account. The
- * token file is read again about every minute; proxy variables are heeded. Mirrors `rest.InClusterConfig` of client-go.
+ * Makes the config of the cluster that this program runs in, with the credentials of its
+ * service account. The token file is read again about every minute; proxy variables are
+ * heeded. Mirrors `rest.InClusterConfig` of client-go.
  *
  * @throws {KubeconfigError} The program does not run in a pod, or its token file cannot be read.
  *

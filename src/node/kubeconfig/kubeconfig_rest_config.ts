@@ -35,8 +35,8 @@ export interface RestConfigOptions {
   /** The context; the current one by default. */
   readonly context?: string;
   /**
-   * Environment variables; those of the process by default. A cluster without `proxy-url` is reached through the proxy of
-   * `HTTPS_PROXY` or `HTTP_PROXY`, unless `NO_PROXY` excepts it.
+   * Environment variables; those of the process by default. A cluster without `proxy-url` is reached through
+   * the proxy of `HTTPS_PROXY` or `HTTP_PROXY`, unless `NO_PROXY` excepts it.
    */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Decides when a token is read or requested again. */
@@ -48,9 +48,9 @@ export interface RestConfigOptions {
 
 /**
  * Makes the config of a context's cluster with the credentials of its user: CA, client certificate, bearer
- * token (certificate and token files are read again about every minute), basic auth, impersonation, or a credential plugin
- * (run again when its credentials expire or the server answers 401). Requests go through the cluster's `proxy-url`, or
- * else the proxy of the environment, if there is one.
+ * token (certificate and token files are read again about every minute), basic auth, impersonation, or a
+ * credential plugin (run again when its credentials expire or the server answers 401). Requests go through
+ * the cluster's `proxy-url`, or else the proxy of the environment, if there is one.
  *
  * @throws {KubeconfigError} The context, its cluster or its user is missing or cannot be used.
  *

@@ -27,19 +27,20 @@ export interface LoadClusterOptions {
 }
 
 /**
- * Connects as kubectl and client-go do: by the kubeconfig file given, by the files in `KUBECONFIG`, by `~/.kube/config`,
- * and, where none of them exists, by the service account of the pod that the program runs in.
+ * Connects as kubectl and client-go do: by the kubeconfig file given, by the files
+ * in `KUBECONFIG`, by `~/.kube/config`, and, where none of them exists, by the
+ * service account of the pod that the program runs in.
  *
  * Credentials stay fresh while the program runs: the files of tokens and client certificates are read again,
  * credential plugins run again.
  *
- * Requests go through the `proxy-url` of the kubeconfig's cluster, or the proxy of `HTTPS_PROXY` or `HTTP_PROXY`, unless
- * `NO_PROXY` excepts the server.
+ * Requests go through the `proxy-url` of the kubeconfig's cluster, or the proxy of `HTTPS_PROXY` or
+ * `HTTP_PROXY`, unless `NO_PROXY` excepts the server.
  *
  * Mirrors `clientcmd`'s deferred loading with its default rules.
  *
- * @throws {KubeconfigError} The file or the context given is not there or cannot be used; or there is no kubeconfig, and
- * this is no pod. Its message names each place that was looked at.
+ * @throws {KubeconfigError} The file or the context given is not there or cannot be used; or there is no
+ * kubeconfig, and this is no pod. Its message names each place that was looked at.
  *
  * @example
  * ```ts

@@ -26,8 +26,9 @@ export interface LoadKubeconfigOptions {
 
 /**
  * Reads and merges kubeconfig files, as client-go does
- * (https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/#merging-kubeconfig-files): a cluster, user or context comes whole from the first file
- * that names it, the current context from the first file that sets one. Missing files of `KUBECONFIG` are skipped.
+ * (https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/#merging-kubeconfig-files):
+ * a cluster, user or context comes whole from the first file that names it, the current
+ * context from the first file that sets one. Missing files of `KUBECONFIG` are skipped.
  * Relative paths in a file are relative to its folder.
  *
  * @throws {KubeconfigError} No file exists, or one cannot be read.

@@ -43,8 +43,8 @@ function redactedConfig(config: RestConfig): object {
 }
 
 /**
- * Wraps a fetch: a 401 response calls `forget` with the token that was refused, so that the next request gets new
- * credentials.
+ * Wraps a fetch: a 401 response calls `forget` with the token that was refused,
+ * so that the next request gets new credentials.
  */
 export function forgettingOn401(fetch: FetchFunction, forget: (refused: string) => void): FetchFunction {
   return async (url, init) => {
@@ -130,7 +130,8 @@ const FRESH_MS = 60_000;
 /**
  * Reads a token file, at most about once a minute. When a read fails, the last token stays in use.
  *
- * Mirrors client-go's cached file token source: https://github.com/kubernetes/client-go/blob/master/transport/token_source.go
+ * Mirrors client-go's cached file token source:
+ * https://github.com/kubernetes/client-go/blob/master/transport/token_source.go
  */
 export class FileToken {
   readonly #path: string;

@@ -19,8 +19,8 @@ interface Parser {
 const MOST_PARSED = 4 * 1024;
 
 /**
- * Lets Deno's parser have what arrives in parts, so that nothing more is parsed once the socket is destroyed: a
- * read of 64 KiB may have ten thousand chunks of a body, each of which takes memory until the next garbage
+ * Lets Deno's parser have what arrives in parts, so that nothing more is parsed once the socket is destroyed:
+ * a read of 64 KiB may have ten thousand chunks of a body, each of which takes memory until the next garbage
  * collection. So does the read itself, which is given up then. Node's parser takes little of either.
  */
 export function parseInParts(socket: Socket & { parser?: Parser | null }): void {

@@ -178,9 +178,9 @@ const KEEP_ALIVE_MS = 75_000;
 const CHECK_MS = 5_000;
 
 /**
- * Node's server, which Deno and Bun have too. Their own servers have no timeout for requests, and Bun's sends the head of
- * a response only with the first byte of the body (https://github.com/oven-sh/bun/pull/33660): the reader of a silent
- * watch would receive no status.
+ * Node's server, which Deno and Bun have too. Their own servers have no timeout for requests, and Bun's sends
+ * the head of a response only with the first byte of the body (https://github.com/oven-sh/bun/pull/33660):
+ * the reader of a silent watch would receive no status.
  */
 class Listening {
   readonly #fetch: Handler;

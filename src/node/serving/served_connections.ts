@@ -52,7 +52,8 @@ const LOOK_MS = 5_000;
  *   wait, the connection is closed.
  * - Connections take turns: a turn of the event loop starts only some of the requests that have come. Those
  *   for the server's health have turns of their own.
- * - A body in tiny chunks closes the connection: each takes as long, and nearly as much memory, as a large one.
+ * - A body in tiny chunks closes the connection: each takes as
+ *   long, and nearly as much memory, as a large one.
  * - No header is dropped: too many of them are 431. By default, servers leave out what comes after the first
  *   thousand or so, on which the meaning of the others may depend.
  * - A response, of whatever kind, that waits in a socket which takes nothing of it breaks off after

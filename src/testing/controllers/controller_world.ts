@@ -97,8 +97,8 @@ export async function testController(
 }
 
 /**
- * A program with controllers, and the cluster in memory that it works on; made by {@linkcode testController}. Objects
- * whose owners are deleted are deleted, too, as by the garbage collector of a cluster.
+ * A program with controllers, and the cluster in memory that it works on; made by {@linkcode testController}.
+ * Objects whose owners are deleted are deleted, too, as by the garbage collector of a cluster.
  *
  * @example
  * ```ts
@@ -137,7 +137,10 @@ export class ControllerWorld implements AsyncDisposable {
     this.#process = this.#start();
   }
 
-  /** The requests of the program that have changed something or failed, oldest first; without Leases and events. */
+  /**
+   * The requests of the program that have changed something or
+   * failed, oldest first; without Leases and events.
+   */
   get writes(): readonly TestWrite[] {
     return this.#writes;
   }
@@ -210,8 +213,8 @@ export class ControllerWorld implements AsyncDisposable {
   }
 
   /**
-   * Moves the time until the program has nothing left to do: its caches are complete, and no key waits, is in progress
-   * or waits for another try. A delay that a reconcile asked for by `requeueAfterMs` does not count.
+   * Moves the time until the program has nothing left to do: its caches are complete, and no key waits, is in
+   * progress or waits for another try. A delay that a reconcile asked for by `requeueAfterMs` does not count.
    *
    * @throws {Error} That is not so within an hour of the clock's time: it says what is still to do.
    */
@@ -343,8 +346,8 @@ function isIdle(processes: readonly ControllerProcess[]): boolean {
 }
 
 /**
- * Deletes objects of which no owner is left, as a cluster's garbage collector does; `false` if there are none. Owners
- * and dependents are of the resources that the controllers know.
+ * Deletes objects of which no owner is left, as a cluster's garbage collector does; `false` if there are
+ * none. Owners and dependents are of the resources that the controllers know.
  */
 export function collectGarbage(server: InMemoryApiServer, processes: readonly ControllerProcess[]): boolean {
   const names = new Set(

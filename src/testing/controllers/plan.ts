@@ -8,7 +8,9 @@ export type TimedStep = { readonly atMs: number } & TimedEvent;
 type TimedEvent =
   /** A user changes something. */
   | { readonly kind: "act"; readonly name: string; readonly seed: number }
-  /** A copy of the program dies and is started again: on an API server that is behind, if `lagMs` is not 0. */
+  /**
+   * A copy of the program dies and is started again: on an API server that is behind, if `lagMs` is not 0.
+   */
   | { readonly kind: "kill"; readonly copy: number; readonly forMs: number; readonly lagMs: number }
   /** Nothing of a copy runs. */
   | { readonly kind: "freeze"; readonly copy: number; readonly forMs: number }
@@ -106,7 +108,8 @@ export function newPlan(seed: number, acts: readonly string[]): Plan {
         break;
       case 6:
       case 7: {
-        // What happens to an object meanwhile is seen as one change, if the server does not know the steps any more.
+        // What happens to an object meanwhile is seen as one change, if
+        // the server does not know the steps any more.
         const forMs = random() < 0.5 ? 0 : below(8_000);
         steps.push({ ...at, kind: "server away", forMs });
         if (random() < 0.7) steps.push({ kind: "compact", atMs: at.atMs + Math.max(forMs, 1_000) - 1 });

@@ -1,4 +1,7 @@
-/** A program with controllers, run in a test: it can be killed, frozen, and its requests fail as the test says. */
+/**
+ * A program with controllers, run in a test: it can be killed,
+ * frozen, and its requests fail as the test says.
+ */
 
 import { type Cluster, newCluster } from "../../client/cluster.ts";
 import type { ControllerDefinition } from "../../controller/definition.ts";
@@ -43,8 +46,8 @@ export interface ProcessOptions {
 }
 
 /**
- * One start of a program. After {@linkcode ControllerProcess.kill} nothing of it goes on: its timers never fire, its
- * requests are cut off, and what waits for an answer waits for ever.
+ * One start of a program. After {@linkcode ControllerProcess.kill} nothing of it goes on: its timers never
+ * fire, its requests are cut off, and what waits for an answer waits for ever.
  */
 export class ControllerProcess {
   readonly name: string;

@@ -32,8 +32,8 @@ export interface Chance {
 export type Act = (server: InMemoryApiServer, chance: Chance) => void;
 
 /**
- * Looks at the cluster. One of `eventually` returns `false` or throws while it does not hold; one of `never` returns
- * `true` or throws when it happens.
+ * Looks at the cluster. One of `eventually` returns `false` or throws while it does not hold; one of
+ * `never` returns `true` or throws when it happens.
  *
  * @param memory What is outside of the cluster and the program; empty at the start of each world.
  */
@@ -68,7 +68,8 @@ export interface Outcome {
 
 // What waits longer than this for its end does not come to it.
 const SETTLES_WITHIN_MS = 900_000;
-// How long a server that has lost its connection still shows the past, after its watches have caught up at another.
+// How long a server that has lost its connection still shows the
+// past, after its watches have caught up at another.
 const STALE_MS = 10_000;
 // How long faults continue after the last step.
 const LONGEST_REST_MS = 12_000;

@@ -1,8 +1,9 @@
 /**
  * Server-side apply: which manager has which fields of an object, and what an apply makes of it.
  *
- * Sets of fields are trees as `metadata.managedFields[].fieldsV1` writes them: `f:name` is a member of an object,
- * `k:{"name":"web"}` an element of a list by its keys, `v:"text"` one by its value; a leaf has nothing in it.
+ * Sets of fields are trees as `metadata.managedFields[].fieldsV1` writes them: `f:name`
+ * is a member of an object, `k:{"name":"web"}` an element of a list by its keys,
+ * `v:"text"` one by its value; a leaf has nothing in it.
  *
  * @see https://kubernetes.io/docs/reference/using-api/server-side-apply/
  * @module
@@ -74,8 +75,8 @@ export function appliedTo(
 }
 
 /**
- * What a write that is no apply leaves to the managers: the fields that it has changed belong to its own. Only objects
- * that were applied have managed fields.
+ * What a write that is no apply leaves to the managers: the fields that it has changed belong to its own.
+ * Only objects that were applied have managed fields.
  */
 export function updatedBy(
   resource: ServedResource,

@@ -170,7 +170,10 @@ describe("ServeOptions.snapshot", () => {
     return other;
   }
 
-  /** Runs a body with a first cluster at the address, whose pods have been saved, and a second one that takes its place. */
+  /**
+   * Runs a body with a first cluster at the address, whose pods have been
+   * saved, and a second one that takes its place.
+   */
   async function withTwoClusters(
     body: (address: Upstream, options: ServeOptions) => Promise<void>,
     { hasIdentity = true } = {},

@@ -12,7 +12,10 @@ import { kubeconfigText, RealCluster } from "../real_cluster.ts";
 const CACHE = "Bearer s3cret";
 const READER = { Authorization: "Bearer of-the-reader" };
 
-/** An API server over https that records each request's credentials; the kubeconfig has a token and a client certificate. */
+/**
+ * An API server over https that records each request's credentials; the
+ * kubeconfig has a token and a client certificate.
+ */
 class SecureCluster implements AsyncDisposable {
   readonly server = new InMemoryApiServer();
   readonly asked: (readonly [path: string, authorization: string | null, hasCertificate: boolean])[] = [];

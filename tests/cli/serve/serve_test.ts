@@ -337,7 +337,8 @@ describe("`serve` of the cluster of a kubeconfig", () => {
     assert.equal((await list(served, "/api/v1/pods")).items.length, 1);
     assert.equal(await status(served, "/readyz"), 200);
     restore();
-    // The clock may overtake answers on the sockets: then an outage has a second error code, and is reported again.
+    // The clock may overtake answers on the sockets: then an outage
+    // has a second error code, and is reported again.
     while (!steps.includes("recovered")) await clock.advance(500);
     assert.equal(steps[0], "trouble");
     await served.stop();

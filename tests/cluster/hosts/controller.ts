@@ -1,6 +1,6 @@
 /**
- * Two controllers on Deno, Node or Bun: a program for the tests. Its argument is the options as JSON; it prints a line
- * when it runs, and ends with its standard input.
+ * Two controllers on Deno, Node or Bun: a program for the tests. Its argument is the options as JSON; it
+ * prints a line when it runs, and ends with its standard input.
  *
  * @module
  */

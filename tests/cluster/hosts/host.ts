@@ -24,7 +24,10 @@ import type { HostOptions } from "./app.ts";
 /** Where the app is served. */
 export type Runtime = "deno" | "node" | "bun" | "workerd" | "edge";
 
-/** Where one app holds everything. `"edge"` is a reader in a Worker, in front of a Durable Object for each resource. */
+/**
+ * Where one app holds everything. `"edge"` is a reader in a Worker,
+ * in front of a Durable Object for each resource.
+ */
 export const RUNTIMES: readonly Runtime[] = ["deno", "node", "bun", "workerd"];
 
 /** The app on a runtime. */
@@ -56,7 +59,9 @@ export async function everyResource(cluster: Cluster): Promise<Pick<HostSource, 
   return { resources: served, version };
 }
 
-/** `serve` in front of an API server, with pass-through of everything, for readers with tokens of the cluster. */
+/**
+ * `serve` in front of an API server, with pass-through of everything, for readers with tokens of the cluster.
+ */
 export interface ServedHost extends AsyncDisposable {
   readonly runtime: "deno" | "node" | "bun";
   /** A ServiceAccount's way to it, which may do everything. */

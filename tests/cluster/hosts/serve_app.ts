@@ -1,6 +1,6 @@
 /**
- * Serves the app on Deno, Node or Bun: a program for the tests. Its argument is {@linkcode HostOptions}; it prints its
- * URL when everything has synced, and ends with its standard input.
+ * Serves the app on Deno, Node or Bun: a program for the tests. Its argument is {@linkcode HostOptions}; it
+ * prints its URL when everything has synced, and ends with its standard input.
  *
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * `serve` on Deno, Node or Bun: a program for the tests. Its argument is the options as JSON; it prints its URL when
- * everything has synced, and ends with its standard input.
+ * `serve` on Deno, Node or Bun: a program for the tests. Its argument is the options as JSON; it prints its
+ * URL when everything has synced, and ends with its standard input.
  *
  * @module
  */

@@ -1,5 +1,6 @@
 /**
- * Serves the app in workerd. One Durable Object has the informers: what one of its requests starts, the others may use.
+ * Serves the app in workerd. One Durable Object has the informers: what
+ * one of its requests starts, the others may use.
  * @module
  */
 
@@ -44,7 +45,8 @@ export default {
   async fetch(request: Request, { CACHE }: Environment): Promise<Response> {
     const answer = await CACHE.get(CACHE.idFromName("cache")).fetch(request);
     const response = new Response(answer.body, answer);
-    // Else miniflare compresses, for clients that accept it, and holds back the events of watches; it ignores no-transform.
+    // Else miniflare compresses, for clients that accept it, and holds back
+    // the events of watches; it ignores no-transform.
     if (!response.headers.has("Content-Encoding")) response.headers.set("Content-Encoding", "identity");
     return response;
   },

@@ -4,8 +4,9 @@ import { ROOT } from "../../../scripts/lib/gate.ts";
 import { installTools } from "../../../scripts/lib/tools.ts";
 import { describeSuite, runSuite } from "./go_suite.ts";
 
-// The package on npm does not have its tests, so these are our own, by the names of theirs. Two of theirs call functions
-// that no server reaches (`deleteObject`, `deleteItems`), and one a method with a wrong argument.
+// The package on npm does not have its tests, so these are our own, by the names of
+// theirs. Two of theirs call functions that no server reaches (`deleteObject`,
+// `deleteItems`), and one a method with a wrong argument.
 describeSuite({
   name: "client-node",
   title: "the cases of @kubernetes/client-node's informer",

@@ -1,9 +1,9 @@
 import { ensureGoProgram } from "../../../scripts/lib/cluster_build.ts";
 import { describeSuite, runSuite, type SuiteScope } from "./go_suite.ts";
 
-// The files of Kubernetes' test/e2e/apimachinery whose tests read, or read what they have written. The others are about
-// kube-apiserver's inside (its health, flow control, webhooks, policies), or need nodes and controllers: of
-// garbage_collector.go, namespace.go and resource_quota.go all do.
+// The files of Kubernetes' test/e2e/apimachinery whose tests read, or read what they have written. The others
+// are about kube-apiserver's inside (its health, flow control, webhooks, policies), or need nodes and
+// controllers: of garbage_collector.go, namespace.go and resource_quota.go all do.
 const FILES: readonly string[] = [
   "aggregated_discovery.go",
   "apply.go",
@@ -24,8 +24,8 @@ const FILES: readonly string[] = [
   "watchlist.go",
 ];
 
-// Not run: a list continues until etcd has compacted its state, which takes minutes, and which serve does not forget; an
-// aggregated API server; pods that a kubelet ends; and CBOR, which is off by default.
+// Not run: a list continues until etcd has compacted its state, which takes minutes, and which serve does not
+// forget; an aggregated API server; pods that a kubelet ends; and CBOR, which is off by default.
 const SKIP = "has been compacted away|Aggregated APIServer|should create pods|CBOR";
 
 const JSON_ITEMS =

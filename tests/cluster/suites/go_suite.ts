@@ -1,6 +1,6 @@
 /**
- * Suites of Kubernetes' own tests, run twice: on the API server itself, the control, and through `serve`. What the
- * control passes, `serve` must pass.
+ * Suites of Kubernetes' own tests, run twice: on the API server itself, the control, and through
+ * `serve`. What the control passes, `serve` must pass.
  *
  * @module
  */
@@ -59,7 +59,9 @@ export interface Suite {
   readonly isParallel: boolean;
   /** What has to be there before, also before `serve` starts. */
   prepare?(connection: OwnConnection): Promise<unknown>;
-  /** Runs it with a kubeconfig of the API server itself, or of `serve`; `connection` is one to the API server. */
+  /**
+   * Runs it with a kubeconfig of the API server itself, or of `serve`; `connection` is one to the API server.
+   */
   run(kubeconfigPath: string, connection: OwnConnection): Promise<SuiteRun>;
 }
 

@@ -2,8 +2,9 @@ import { ensureGoProgram, type GoSuite } from "../../../scripts/lib/cluster_buil
 import type { OwnConnection } from "../connection.ts";
 import { type CaseResult, describeSuite, runSuite, type SuiteRun } from "./go_suite.ts";
 
-// Not run, as they are about the API server that they start: one with certificates or users of their own (Cert, Exec), with a
-// feature that is off by default (CBOR), that answers with a media type of their choice, or two that differ in a feature.
+// Not run, as they are about the API server that they start: one with certificates or users of their
+// own (Cert, Exec), with a feature that is off by default (CBOR), that answers with a media type of
+// their choice, or two that differ in a feature.
 const SKIP = "Cert|Exec|CBOR|UnsupportedMediaType|ReflectorWatchListFallback";
 
 // Their objects have the same names in the same namespace.

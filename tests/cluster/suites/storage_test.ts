@@ -3,7 +3,8 @@ import { ensureGoProgram } from "../../../scripts/lib/cluster_build.ts";
 import { run } from "../../../scripts/lib/process.ts";
 import { describeSuite, runSuite, type SuiteScope } from "./go_suite.ts";
 
-// The suite names the next version of everything, so nothing else may write: no leases, endpoints or namespaces.
+// The suite names the next version of everything, so nothing else
+// may write: no leases, endpoints or namespaces.
 const QUIET: readonly string[] = [
   "--disable-admission-plugins=ServiceAccount,NamespaceLifecycle",
   "--endpoint-reconciler-type=none",
@@ -13,10 +14,11 @@ const QUIET: readonly string[] = [
 const NO_REQUEST = "keys of etcd for which the HTTP API has no request";
 const COMPACTED = "serve still has the version that etcd has compacted";
 
-// Calls that tests/cluster/storage does not make, as they say nothing about reads over HTTP: those on time to live
-// (CreateWithTTL, GuaranteedUpdateWithTTL), on transformers of stored bytes (GuaranteedUpdate,
-// GuaranteedUpdateChecksStoredData, TransformationFailure, ListResourceVersionMatch, WatchError, WatchWithUnsafeDelete,
-// WatchErrorIsBlockingFurtherEvents), on the form of etcd's keys (KeySchema), Stats, etcd's progress notifications
+// Calls that tests/cluster/storage does not make, as they say nothing about reads over HTTP: those on
+// time to live (CreateWithTTL, GuaranteedUpdateWithTTL), on transformers of stored bytes
+// (GuaranteedUpdate, GuaranteedUpdateChecksStoredData, TransformationFailure,
+// ListResourceVersionMatch, WatchError, WatchWithUnsafeDelete, WatchErrorIsBlockingFurtherEvents), on
+// the form of etcd's keys (KeySchema), Stats, etcd's progress notifications
 // (OptionalTestProgressNotify), and a signal inside kube-apiserver (WatchInitializationSignal).
 const SCOPE: SuiteScope = {
   outOfScope: ["Exact", "Consistent", "NotOlderThan"].flatMap((list) =>

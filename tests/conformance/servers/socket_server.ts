@@ -1,7 +1,8 @@
 /**
  * The scripted server of the suite `reflector` on a real socket, for runtimes that can open one.
  *
- * It writes HTTP by hand: a script wants connections that are cut in the middle, and a port that refuses for a while.
+ * It writes HTTP by hand: a script wants connections that are cut in
+ * the middle, and a port that refuses for a while.
  * @module
  */
 

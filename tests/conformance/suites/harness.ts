@@ -1,6 +1,7 @@
 /**
- * What the suites share: the form of a case, running its steps, and comparing what came out with what is expected.
- * Nothing here or in the suites needs a runtime's own API, so that every runtime can run every case.
+ * What the suites share: the form of a case, running its steps, and comparing what
+ * came out with what is expected. Nothing here or in the suites needs a runtime's own
+ * API, so that every runtime can run every case.
  * @module
  */
 
@@ -55,7 +56,8 @@ export class ConformanceError extends Error {
 /**
  * Performs the steps of a case in order and compares each outcome with its expectation.
  *
- * `perform` returns the outcome, or throws an error with a string `code`, which becomes the outcome's `error`.
+ * `perform` returns the outcome, or throws an error with a
+ * string `code`, which becomes the outcome's `error`.
  *
  * @throws {ConformanceError} At the first property that differs.
  */

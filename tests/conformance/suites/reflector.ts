@@ -1,8 +1,8 @@
 /**
  * The suite `reflector`: one reflector against a scripted server, compared request by request.
  *
- * The server is a `fetch` function unless the caller brings another one, so that every runtime can play the cases.
- * Time is real: the scripts rely on the one second below which a watch is very short.
+ * The server is a `fetch` function unless the caller brings another one, so that every runtime can play the
+ * cases. Time is real: the scripts rely on the one second below which a watch is very short.
  * @module
  */
 
@@ -85,7 +85,10 @@ export interface ReflectorSuiteOptions {
 const QUIET_MS = 400;
 const LIMIT_MS = 40_000;
 
-/** Plays one case; throws if what happened differs from the record. Differences of an informative case are let pass. */
+/**
+ * Plays one case; throws if what happened differs from the record.
+ * Differences of an informative case are let pass.
+ */
 export async function runReflectorCase(
   caze: Case,
   holding: CaseHolding,

@@ -1,5 +1,6 @@
 /**
- * The suite `shared_informer`: one shared informer over a scripted source, compared notification by notification.
+ * The suite `shared_informer`: one shared informer over a scripted
+ * source, compared notification by notification.
  * @module
  */
 
@@ -82,14 +83,16 @@ interface TraceCase {
 interface RunOptions {
   /** Makes the informer's queue; its default if absent. */
   readonly queue?: (context: QueueContext<Item>) => Queue<Item>;
-  /** Whether only the order of each object's notifications counts, not that across objects; false by default. */
+  /**
+   * Whether only the order of each object's notifications counts, not that across objects; false by default.
+   */
   readonly anyOrderAcrossKeys?: boolean;
 }
 
 /**
- * Plays a case with a `DeltaFIFO`, which keeps the order of each object's changes only. A case in which the server
- * deletes an object that the store does not hold is left out: a `DeltaFIFO` drops such a delete, the recorded queue
- * hands it on.
+ * Plays a case with a `DeltaFIFO`, which keeps the order of each object's changes only. A case in
+ * which the server deletes an object that the store does not hold is left out: a `DeltaFIFO` drops
+ * such a delete, the recorded queue hands it on.
  *
  * @returns Whether the case was played.
  */
@@ -514,7 +517,10 @@ class Run {
   }
 }
 
-/** The scripts' clock, but for the delay before a retry: that is none, and takes a real turn instead of a step. */
+/**
+ * The scripts' clock, but for the delay before a retry: that is
+ * none, and takes a real turn instead of a step.
+ */
 function retryingAtOnce(clock: FakeClock): Clock {
   return {
     now: () => clock.now(),

@@ -45,7 +45,10 @@ export interface Values {
   readonly encode: (value: unknown) => Json;
 }
 
-/** Makes them for a case with these keys. With a transform the queue receives objects, and holds what it makes of them. */
+/**
+ * Makes them for a case with these keys. With a transform the queue
+ * receives objects, and holds what it makes of them.
+ */
 export function valuesOf(
   holding: CaseHolding,
   keyFunc: KeyFunc,
@@ -221,8 +224,8 @@ export class ProcessError extends Error {
 const EMPTY_MEANS_MISSING = ["name", "namespace", "resourceVersion", "uid"];
 
 /**
- * Whether two JSON forms mean the same: as `isSame`, but a piece of metadata that is the empty string is the same as
- * one that is missing.
+ * Whether two JSON forms mean the same: as `isSame`, but a piece of metadata that is the
+ * empty string is the same as one that is missing.
  */
 export function isSameValue(expected: unknown, actual: unknown): boolean {
   return canonical(withoutEmpty(expected)) === canonical(withoutEmpty(actual));
@@ -248,8 +251,8 @@ const STRINGS_WITHOUT_ORDER = ["listKeys", "listIndexFuncValues", "getIndexers"]
 const OBJECTS_WITHOUT_ORDER = ["list", "index", "byIndex", "popRun"];
 
 /**
- * Brings a step's result into the order in which it is compared, if it has none of its own: strings by code unit,
- * objects by key; a `$raw` value, which has no key, by its text. Everything else stays as it is.
+ * Brings a step's result into the order in which it is compared, if it has none of its own: strings by code
+ * unit, objects by key; a `$raw` value, which has no key, by its text. Everything else stays as it is.
  */
 export function withoutOrder(step: Step, value: unknown, keyFunc: KeyFunc): unknown {
   if (!Array.isArray(value)) return value;

@@ -168,7 +168,8 @@ describe("SharedIndexInformer behind readApi", () => {
     await clock.advance(1_000);
     same();
 
-    // The API server compacts its history and closes its watches: the first informer lists again, the second receives that.
+    // The API server compacts its history and closes its watches: the first
+    // informer lists again, the second receives that.
     server.closeWatches({ reset: true });
     server.create("v1/pods", pod("unseen", { namespace: "shop" }));
     server.delete("v1/pods", "shop/p-1");

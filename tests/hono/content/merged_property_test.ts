@@ -58,7 +58,10 @@ interface Revision {
   readonly isThere: boolean;
 }
 
-/** A cluster, and shards by the uid that follow it each in its own time. An object that is created again has another uid. */
+/**
+ * A cluster, and shards by the uid that follow it each in its own time. An
+ * object that is created again has another uid.
+ */
 class World {
   readonly clock = new FakeClock();
   readonly informers: FakeInformer[];
@@ -181,7 +184,10 @@ class Reader {
     this.#hasBookmarks = hasBookmarks;
   }
 
-  /** Reads what is there; of the first piece at most `count` lines if that is not 0, and then its connection breaks. */
+  /**
+   * Reads what is there; of the first piece at most `count` lines if
+   * that is not 0, and then its connection breaks.
+   */
   async read(count = 0): Promise<void> {
     if (this.resourceVersion === "") await this.#list();
     if (this.#stream === undefined) {

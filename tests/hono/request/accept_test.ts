@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { parse } from "yaml";
 import { FakeInformer, object } from "../fake_informer.ts";
-// What kube-apiserver v1.36.3 answered: per header and target the index of an answer (status, Content-Type, kind, whether
-// it is indented, message of a 406). Protobuf was taken out of headers that it was the answer to, and out of messages.
+// What kube-apiserver v1.36.3 answered: per header and target the index of an answer (status,
+// Content-Type, kind, whether it is indented, message of a 406). Protobuf was taken out of headers
+// that it was the answer to, and out of messages.
 import recorded from "../recorded/accept.json" with { type: "json" };
 import { readApi } from "../read_api.ts";
 
@@ -75,7 +76,8 @@ async function firstLine(response: Response): Promise<string> {
 
 /** Where the answer is meant to be another one than that of kube-apiserver. */
 function isMeant([status, , kind]: Answer, target: string, accept: string | null): boolean {
-  // The metadata of a list, of one object: 500 for custom resources, and watches without events. Here it is 406.
+  // The metadata of a list, of one object: 500 for custom
+  // resources, and watches without events. Here it is 406.
   return /^(get-custom|watch|watch-custom)$/.test(target) &&
     (accept?.includes("as=PartialObjectMetadataList") ?? false) &&
     (status === 500 || kind === null);

@@ -500,8 +500,8 @@ describe("tokenReview and subjectAccessReview", () => {
         },
       };
       const answer = api.request("/api", withToken(ADMIN), { incoming: { socket } });
-      // The address is read when the request is counted, and when the question is put, after the digest, which
-      // another thread makes.
+      // The address is read when the request is counted, and when the question is put,
+      // after the digest, which another thread makes.
       await until(() => reads > 1);
       let count = 0;
       while (!asked.some(({ token }) => token === ADMIN)) {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { FakeInformer, object } from "../fake_informer.ts";
-// What kube-apiserver v1.36.3 answered: method, path, status, Content-Type, kind, and the message of a Status or the text.
+// What kube-apiserver v1.36.3 answered: method, path, status, Content-Type,
+// kind, and the message of a Status or the text.
 import recorded from "../recorded/paths.json" with { type: "json" };
 import { readApi } from "../read_api.ts";
 

@@ -275,7 +275,8 @@ describe("withTypeText and withoutTypeText", () => {
   });
 
   it("come out as they do from the object, whatever it holds", () => {
-    // Without escapes in names: some versions of V8 parse {"\\"":1} as {"\\\\":1} where they have met the latter.
+    // Without escapes in names: some versions of V8 parse {"\\"":1}
+    // as {"\\\\":1} where they have met the latter.
     const plain = fc.string().filter((text) => !/["\\]/.test(text));
     const name = fc.oneof(fc.constantFrom("kind", "apiVersion", "metadata", "a", "}"), plain);
     const { value } = fc.letrec((tie) => ({

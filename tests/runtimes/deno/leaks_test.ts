@@ -1,6 +1,6 @@
 /**
- * Nothing is left behind: Deno counts timers, sockets and pending operations before and after each of these tests. On
- * the system's clock and on real sockets, as far as a test is about them.
+ * Nothing is left behind: Deno counts timers, sockets and pending operations before and after each of these
+ * tests. On the system's clock and on real sockets, as far as a test is about them.
  *
  * @module
  */

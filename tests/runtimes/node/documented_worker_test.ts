@@ -1,6 +1,6 @@
 /**
- * The program of docs/workers.md, as it is printed there, in a real workerd without compatibility flags, in front
- * of an API server in memory.
+ * The program of docs/workers.md, as it is printed there, in a real workerd without
+ * compatibility flags, in front of an API server in memory.
  *
  * @module
  */
@@ -40,7 +40,10 @@ describe("docs/workers.md: the Worker", () => {
   const server = new InMemoryApiServer();
   let worker: Miniflare;
   const watches = () => server.requests.filter(({ isWatch }) => isWatch).length;
-  /** Lists of all objects; an informer that continues requests at most 100, as a proof of how far the server is. */
+  /**
+   * Lists of all objects; an informer that continues requests at
+   * most 100, as a proof of how far the server is.
+   */
   const lists = () => server.requests.filter(isWholeList).length;
 
   before(async () => {

@@ -5,7 +5,8 @@
 
 import process from "node:process";
 
-// The parts of miniflare and esbuild that the tests use. Deno does not know them, so they are imported by variables.
+// The parts of miniflare and esbuild that the tests use. Deno does not
+// know them, so they are imported by variables.
 
 /** A WebSocket of a response. */
 export interface Socket {
@@ -35,7 +36,9 @@ export async function loadMiniflare(): Promise<MiniflareModule> {
   return await import(name);
 }
 
-/** A program in TypeScript as one module, with the package that was built, as an installation would find it. */
+/**
+ * A program in TypeScript as one module, with the package that was built, as an installation would find it.
+ */
 export async function bundle(contents: string): Promise<string> {
   const name = "esbuild";
   const { build } = await import(name) as EsbuildModule;

@@ -1,6 +1,7 @@
 /**
- * `node:assert/strict` without Node: what portable suites use of it, for workerd with its Node compatibility off. The
- * comparisons follow Node's strict ones: prototypes, own enumerable keys and symbols, `Object.is` for numbers.
+ * `node:assert/strict` without Node: what portable suites use of it, for workerd with its
+ * Node compatibility off. The comparisons follow Node's strict ones: prototypes, own
+ * enumerable keys and symbols, `Object.is` for numbers.
  *
  * @module
  */

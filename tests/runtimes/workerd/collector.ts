@@ -1,6 +1,6 @@
 /**
- * `node:test` inside workerd: the part of it that portable suites use. The bundler puts this module in the place of
- * `node:test`; the worker that it is bundled into runs {@linkcode runFiles}.
+ * `node:test` inside workerd: the part of it that portable suites use. The bundler puts this module in the
+ * place of `node:test`; the worker that it is bundled into runs {@linkcode runFiles}.
  *
  * @module
  */
@@ -132,7 +132,10 @@ export const after = (hook: Hook): unknown => current.hooks.after.push(hook);
 export const beforeEach = (hook: Hook): unknown => current.hooks.beforeEach.push(hook);
 export const afterEach = (hook: Hook): unknown => current.hooks.afterEach.push(hook);
 
-/** Loads each file (a name and an import), runs its tests one after another, and answers one JSON line per report. */
+/**
+ * Loads each file (a name and an import), runs its tests one after
+ * another, and answers one JSON line per report.
+ */
 export function runFiles(
   files: [name: string, load: () => Promise<unknown>][],
 ): Response {

@@ -1,6 +1,6 @@
 /**
- * Runs one simulated set of shards or clusters that are served as one, with caches above them and readers, and reports its
- * violations.
+ * Runs one simulated set of shards or clusters that are served as one, with caches above
+ * them and readers, and reports its violations.
  * @module
  */
 

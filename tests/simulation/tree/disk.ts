@@ -1,5 +1,6 @@
 /**
- * What a node has saved: each save is there as a whole or not at all, and one that is running at a kill is lost.
+ * What a node has saved: each save is there as a whole or not at
+ * all, and one that is running at a kill is lost.
  * @module
  */
 

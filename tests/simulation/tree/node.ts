@@ -129,7 +129,9 @@ export class TreeNode implements Target {
     return this.#life?.informer;
   }
 
-  /** Whether a read of its present content, without a warning, has everything that was acknowledged before. */
+  /**
+   * Whether a read of its present content, without a warning, has everything that was acknowledged before.
+   */
   get isConsistent(): boolean {
     if (this.config.freshness === "as-is") return false;
     const upstreams = [...this.#upstreams];
@@ -191,8 +193,8 @@ export class TreeNode implements Target {
   }
 
   /**
-   * After a restore: a cache that is at a later version than its upstream, or at the same one of the lost history, cannot
-   * know that. Its operator starts it without its snapshot.
+   * After a restore: a cache that is at a later version than its upstream, or at the same one of the lost
+   * history, cannot know that. Its operator starts it without its snapshot.
    */
   helpAfterRestore(): void {
     if (this.#upstream instanceof TreeNode) this.forget();
@@ -253,7 +255,10 @@ class Life {
   #position = 0;
   /** Up to here each event has come; a proof by state moves the position alone. */
   #eventsUpTo = 0;
-  /** Whether its content is that of a list which looked like a later one of a lost history (docs/fidelity.md, D71). */
+  /**
+   * Whether its content is that of a list which looked like a later
+   * one of a lost history (docs/fidelity.md, D71).
+   */
   believesVersions = false;
   #isDirty = false;
   #isDead = false;

@@ -63,7 +63,9 @@ interface Sent {
   /** Whether it must have everything that was acknowledged before, unless it has a warning. */
   readonly isConsistent: boolean;
   readonly revision: number;
-  /** Whether its server was restored shortly before: a slow reader may read of the lost history long after. */
+  /**
+   * Whether its server was restored shortly before: a slow reader may read of the lost history long after.
+   */
   readonly isInDoubt: boolean;
   /** Which events may be missing. */
   readonly gaps: readonly Gap[];
@@ -279,7 +281,8 @@ export class TreeReader {
       token = metadata.continue ?? "";
       if (token === "") break;
       await this.#pause(this.#random.pick([0, 0, 20, 700]));
-      // Another cache of the same cluster has the same states, unless one of them has those of a lost history.
+      // Another cache of the same cluster has the same states, unless
+      // one of them has those of a lost history.
       if (this.#random.chance(0.2) && !this.#world.isInDoubt()) at = this.#random.pick(this.#world.nodes);
     } while (!this.#stop.signal.aborted);
     if (token !== "") return undefined;
@@ -446,7 +449,10 @@ export class TreeReader {
       Number(object.metadata.resourceVersion) < this.#position;
   }
 
-  /** Applies one event: the next one of the origin for its selection, or one of a list that took the place of events. */
+  /**
+   * Applies one event: the next one of the origin for its selection,
+   * or one of a list that took the place of events.
+   */
   #apply(sent: Sent, event: WatchLine): void {
     const { cluster, isInDoubt } = this.#world;
     const { type, object } = event;
@@ -476,8 +482,8 @@ export class TreeReader {
   }
 
   /**
-   * Whether it is of a list that a node has read at the version which it had of the lost history: watches from that
-   * version receive what differs, as they may be of either.
+   * Whether it is of a list that a node has read at the version which it had of the lost history: watches
+   * from that version receive what differs, as they may be of either.
    */
   #isKnown({ type, object }: WatchLine, version: number): boolean {
     if (!this.#wasRestored || type === "BOOKMARK" || version !== this.#position) return false;
@@ -485,7 +491,9 @@ export class TreeReader {
     return stateOf(known) === stateOf(type === "DELETED" ? undefined : object);
   }
 
-  /** The next event of the origin, after lists that took the place of events in which nothing was left of it. */
+  /**
+   * The next event of the origin, after lists that took the place of events in which nothing was left of it.
+   */
   #next(sent: Sent, version: number): ReturnType<typeof nextEvent> {
     const { cluster } = this.#world;
     const matches = this.#matches;

@@ -1,7 +1,7 @@
 /**
- * Controllers for the simulation: correct ones, and twelve with a fault of one of the three patterns that Sieve found in
- * ten controllers (https://www.usenix.org/conference/osdi22/presentation/sun): a crash in the middle, states that were not
- * observed, and an API server that shows the past.
+ * Controllers for the simulation: correct ones, and twelve with a fault of one of the three patterns that
+ * Sieve found in ten controllers (https://www.usenix.org/conference/osdi22/presentation/sun): a crash in the
+ * middle, states that were not observed, and an API server that shows the past.
  */
 
 import type { Cluster, KubernetesObject } from "@listwatch/cache";
