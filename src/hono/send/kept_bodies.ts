@@ -290,6 +290,7 @@ export class ListBody {
       },
       isLarge: () => this.#hasBytes(GZIP_LEAST_BYTES - head.bytes.byteLength, pacer),
       gzipped: () => this.#gzippedWith(head, pacer),
+      isShared: this.of !== undefined,
       pieces: (readers) => this.#pieces(head.bytes, { readers, pacer, detach: close }),
       close,
     };
@@ -318,7 +319,8 @@ export class ListBody {
         const piece = chunk.subarray(at, at + readers.sharedListPieceLength);
         at += piece.byteLength;
         pacer.spendText(piece.byteLength * SENT_WEIGHT);
-        yield withHead(piece);
+        // `withHead` copies the first one.
+        yield before === undefined && this.of === undefined ? piece.slice() : withHead(piece);
       }
     }
     if (!this.#isFull) return;
@@ -449,6 +451,8 @@ export interface BodyReader {
   isLarge(): Promise<boolean>;
   /** All of it compressed, once for all readers; `undefined` if the body is not kept as a whole. */
   gzipped(): Promise<readonly Bytes[] | undefined>;
+  /** Whether pieces are those of other readers, too; otherwise each has a buffer of its own. */
+  readonly isShared: boolean;
   /** The bytes, in pieces as large as there is room for readers. */
   pieces(readers: Readers): Generator<Bytes, undefined>;
   /** Ends it; may be called more than once. */

@@ -94,6 +94,7 @@ async function respond(
   const { pacer, reader, state: { readers }, form: { gzip, mediaType } } = request;
   const headers = { ...OBJECT_HEADERS[mediaType], ...VARY, ...(tag !== undefined && { ETag: tag }) };
   const close = () => body.close();
+  const { isShared } = body;
   try {
     if (pacer.isDue) await pacer.rest();
     const whole = body.whole(SMALL_LIST);
@@ -104,16 +105,16 @@ async function respond(
     }
     if (whole !== undefined) return new Response(whole, { headers });
     if (!gzip || !await body.isLarge()) {
-      return new Response(streamOf(body.pieces(readers), close, request), { headers });
+      return new Response(streamOf(body.pieces(readers), close, { ...request, isShared }), { headers });
     }
     const chunks = await body.gzipped();
     if (chunks !== undefined) {
-      return gzipResponse(streamOf(chunks.values(), close, request), headers);
+      return gzipResponse(streamOf(chunks.values(), close, { ...request, isShared: true }), headers);
     }
     const pieces = body.pieces(readers);
     // It costs more memory than the list without it.
     if (!readers.hasRoom(GZIP_STATE_BYTES) || !reader.take(GZIP_STATE_BYTES)) {
-      return new Response(streamOf(pieces, close, request), { headers });
+      return new Response(streamOf(pieces, close, { ...request, isShared }), { headers });
     }
     const compressed = gzipChunks(async () => {
       if (pacer.isDue) await pacer.rest();
@@ -123,18 +124,25 @@ async function respond(
       compressed.return(undefined).catch(() => {});
       body.close();
     };
-    return gzipResponse(streamOf(compressed, stop, request), headers);
+    // Pieces that zlib makes may have one buffer.
+    return gzipResponse(streamOf(compressed, stop, { ...request, isShared: true }), headers);
   } catch (error) {
     body.close();
     throw error;
   }
 }
 
-/** Not a byte stream: that would take the buffers away, which are shared. */
+/**
+ * Pieces as a stream: of bytes, unless their buffers are shared, as such a stream hands
+ * them over. Servers free what is theirs once it is sent. Left to the garbage collector,
+ * 64 MB of buffers begin a collection of the whole heap in V8, however large that is.
+ */
 function streamOf(
   pieces: Iterator<Bytes> | AsyncIterator<Bytes>,
   close: () => void,
-  { state: { settings: { clock, writeTimeoutMs } }, pacer, reader }: ListAnswerRequest,
+  { state: { settings: { clock, writeTimeoutMs } }, pacer, reader, isShared }: ListAnswerRequest & {
+    readonly isShared: boolean;
+  },
 ): ReadableStream<Bytes> {
   const release = reader.hold();
   let timer: TimerHandle;
@@ -146,28 +154,30 @@ function streamOf(
     release();
   };
   const { onSpent } = reader;
-  const breakOff = (controller: ReadableStreamDefaultController, error: Error) => {
+  type Controller = ReadableStreamDefaultController | ReadableByteStreamController;
+  const breakOff = (controller: Controller, error: Error) => {
     end();
     controller.error(error);
   };
-  const awaitReader = (controller: ReadableStreamDefaultController) => {
+  const awaitReader = (controller: Controller) => {
     timer = clock.setTimeout(
       () => breakOff(controller, newStalledError("list", writeTimeoutMs)),
       writeTimeoutMs,
     );
   };
-  return new ReadableStream({
-    start(controller) {
+  const source = {
+    start(controller: Controller) {
       awaitReader(controller);
       reader.onSpent = () => isEnded ? onSpent() : breakOff(controller, newSpentError("list"));
     },
-    async pull(controller) {
+    async pull(controller: Controller) {
       clock.clearTimeout(timer);
       if (pacer.isDue) await pacer.rest();
       if (isEnded) return;
       let next: IteratorResult<Bytes>;
       try {
-        next = await pieces.next();
+        // A stream of bytes takes no empty one.
+        do next = await pieces.next(); while (!next.done && next.value.byteLength === 0);
       } catch (error) {
         end();
         throw error;
@@ -175,11 +185,15 @@ function streamOf(
       if (isEnded) return;
       if (next.done) {
         end();
-        return controller.close();
+        controller.close();
+        // A reader with a buffer of its own waits for that.
+        if ("byobRequest" in controller) controller.byobRequest?.respond(0);
+        return;
       }
       awaitReader(controller);
       controller.enqueue(next.value);
     },
     cancel: end,
-  }, { highWaterMark: 0 });
+  };
+  return new ReadableStream(isShared ? source : { ...source, type: "bytes" }, { highWaterMark: 0 });
 }

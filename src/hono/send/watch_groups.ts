@@ -318,21 +318,21 @@ export class EntryViews<T extends KubernetesObject> {
     if (change !== "LEFT" && change !== "DELETED" && (entry.isPlaced || !showsPosition)) {
       return heldEventText(change, entry.object!, { view, holding: this.#holding });
     }
-    const { position, gapAfter } = entry;
+    const { position, gapAfter, isLate } = entry;
     const resourceVersion = resourceVersionOf(entry.object) || position;
-    const shown = showsPosition && !entry.isPlaced ? position : resourceVersion;
-    if (change === "LEFT") {
-      return eventText("DELETED", view.event(atVersion(this.opened(entry, "oldObject")!, shown)));
+    // The version of a delete is an old one where only the fact was known, and where an object has left the
+    // selection with a state of another history: with it, readers that resume from the last event they have
+    // read would go back. Of a relist nothing is known but that its deletes came after the position before
+    // it, which is its own where that has not moved; a reader that resumes there has to list again.
+    const least = isLate ? position : gapAfter ?? position;
+    const isDelete = change === "LEFT" || change === "DELETED";
+    const isOld = isDelete && entry.isPlaced && compareResourceVersions(resourceVersion, least) < 0;
+    const shown = isOld ? least : showsPosition && !entry.isPlaced ? position : resourceVersion;
+    if (change !== "LEFT" && shown === resourceVersion) {
+      return heldEventText(change, entry.object!, { view, holding: this.#holding });
     }
-    // If only the fact of a delete was known, the object's version is an old one: with it, readers that
-    // resume from the last event they have read would go back. Of a relist nothing is known but that its
-    // deletes came after the position before it; a reader that resumes there has to list again.
-    const least = gapAfter ?? position;
-    const isOld = change === "DELETED" && entry.isPlaced &&
-      compareResourceVersions(resourceVersion, least) < 0;
-    return isOld || shown !== resourceVersion
-      ? eventText(change, view.event(atVersion(this.opened(entry, "object")!, isOld ? least : shown)))
-      : heldEventText(change, entry.object!, { view, holding: this.#holding });
+    const object = this.opened(entry, change === "LEFT" ? "oldObject" : "object")!;
+    return eventText(isDelete ? "DELETED" : change, view.event(atVersion(object, shown)));
   }
 
   passEnds(): void {

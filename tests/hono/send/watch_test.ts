@@ -377,6 +377,14 @@ describe("EventLog at a relist", () => {
     assert.deepEqual(await watch.lines(1), ["ADDED shop/e 51"]);
   });
 
+  it("at the version where it was takes no reader back that sees an object of another history leave", async () => {
+    const web = object("shop/a", 9, { labels: { app: "web" } });
+    const { api, informer } = apiOf([web, object("shop/b", 6, { labels: { app: "web" } })], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10&labelSelector=app%3Dweb`);
+    informer.relist([object("shop/a", 8, { labels: { app: "db" } })], 10);
+    assert.deepEqual(await watch.lines(2), ["DELETED shop/b 10", "DELETED shop/a 10"]);
+  });
+
   it("ends a watch that prefers strict handling: the events of a list are not those in between", async () => {
     const { api, informer } = apiOf([object("shop/a", 5), object("shop/b", 6)], 10);
     const headers = { Prefer: "respond-async, handling=strict" };

@@ -72,7 +72,7 @@ export class TreeNode implements Target {
   /** The times of the requests of its reflector, and of its questions. */
   readonly requestsMs: number[] = [];
   readonly questionsMs: number[] = [];
-  /** How often it was started without everything that its readers had seen. */
+  /** How often it began without everything that its readers had seen. */
   histories = 0;
   #remembers = false;
   /** How often it has ended so that the next start lacks something. */
@@ -144,10 +144,8 @@ export class TreeNode implements Target {
   /** Starts it. */
   start(): void {
     if (this.#life !== undefined) return;
-    const above = this.#upstream instanceof TreeNode ? this.#upstream.losses : 0;
-    // A node that starts behind one that went back cannot know whether their origin was restored.
-    if (!this.#remembers || above !== this.#lossesAbove) this.histories++;
-    this.#lossesAbove = above;
+    if (!this.#remembers) this.histories++;
+    this.#followBack();
     this.#upstreams.add(this.#upstream);
     this.#life = new Life(this.config, this.#upstream, {
       world: this.#world,
@@ -156,7 +154,15 @@ export class TreeNode implements Target {
       disk: this.#disk?.open(),
       isSaved: (content) => this.#disk?.has(content) ?? true,
       onGap: (gap) => this.#gaps.push(gap),
+      onBack: () => this.#followBack(),
     });
+  }
+
+  /** A node behind one that went back cannot know whether their origin was restored: it goes back, once. */
+  #followBack(): void {
+    const above = this.#upstream instanceof TreeNode ? this.#upstream.losses : 0;
+    if (above !== this.#lossesAbove) this.histories++;
+    this.#lossesAbove = above;
   }
 
   /** Ends it at any instant. */
@@ -241,6 +247,8 @@ interface LifeOptions {
   readonly disk: ReturnType<Disk["open"]> | undefined;
   readonly isSaved: (content: ReadonlyMap<string, SimObject>) => boolean;
   readonly onGap: (gap: Gap) => void;
+  /** A list is of an older version than the content. */
+  readonly onBack: () => void;
 }
 
 /** A node from a start to the next stop or kill. */
@@ -305,6 +313,7 @@ class Life {
         return;
       }
       const through = Number(event.resourceVersion);
+      if (through < this.#position) options.onBack();
       if (!event.isGap) {
         const isLater = this.#position > 0 && through > this.#position;
         this.believesVersions = isLater && options.world.cluster.epoch > 0;
