@@ -148,7 +148,7 @@ export class RestartingProgram {
   #isStopped = false;
   /** The server was restored: what is stored and saved is of a lost history, until a list. */
   #isOfLostHistory = false;
-  /** The history of the server at the last list. */
+  /** The history of the server when it answered the last list. */
   #listEpoch = 0;
   /** The keys of objects that it refused, or did not receive whole, at some time. */
   readonly #refusedKeys = new Set<string>();
@@ -244,11 +244,9 @@ export class RestartingProgram {
   requested(query: URLSearchParams): void {
     const life = this.#life;
     if (life === undefined || life.isDead) return;
-    const isList = query.get("watch") !== "true" || query.get("sendInitialEvents") === "true";
-    if (isList && !query.has("continue")) {
-      this.#listEpoch = this.#world.cluster.epoch;
-      this.#judge.listing();
-    } else if (!isList) this.#judge.listed();
+    const isList = lists(query);
+    if (isList && !query.has("continue")) this.#judge.listing();
+    else if (!isList) this.#judge.listed();
     const { snapshot, lastError } = life.informer.status();
     if (snapshot?.load === "refused") life.mayList = true;
     // As client-go does, once the server has confirmed the content.
@@ -259,8 +257,12 @@ export class RestartingProgram {
   }
 
   /** One of its requests was answered; 0 if the connection failed. */
-  answered(status: number): void {
+  answered(status: number, query: URLSearchParams): void {
     if (this.#life === undefined) return;
+    // It may have been sent to a server that was restored since.
+    if (status === 200 && lists(query) && !query.has("continue")) {
+      this.#listEpoch = this.#world.cluster.epoch;
+    }
     if (status === 200) this.#life.isAnswered = true;
     else if (status !== 0) this.#life.mayList = true;
   }
@@ -562,3 +564,8 @@ const STORAGES: Record<RestartingConfig["storage"], ReturnType<typeof shortTexts
   encoded: shortTexts(),
   plain: plainObjects,
 };
+
+/** Whether a request brings all objects. */
+function lists(query: URLSearchParams): boolean {
+  return query.get("watch") !== "true" || query.get("sendInitialEvents") === "true";
+}

@@ -647,7 +647,7 @@ class World {
         this.#programs[program].requested(query);
         this.#requestedByVersion(request);
       },
-      onAnswer: ({ id, program, isQuestion }, status, retryAfterMs) => {
+      onAnswer: ({ id, program, query, isQuestion }, status, retryAfterMs) => {
         this.#log(
           `request ${id}: ${status === 0 ? "failed" : `answered ${status}`}${
             retryAfterMs === undefined ? "" : `, Retry-After ${retryAfterMs} ms`
@@ -655,7 +655,7 @@ class World {
         );
         const restarting = this.#restartingOf(program);
         if (restarting !== undefined) {
-          return isQuestion ? restarting.answeredQuestion(status) : restarting.answered(status);
+          return isQuestion ? restarting.answeredQuestion(status) : restarting.answered(status, query);
         }
         if (isQuestion) {
           if (retryAfterMs !== undefined) {
