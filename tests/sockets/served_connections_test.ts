@@ -68,6 +68,20 @@ describe("serveFetch with a body in chunks", () => {
     }
   });
 
+  it("reads hundreds of tiny ones that arrive together as a few pieces", async () => {
+    await using app = await served(async (request) => {
+      let [pieces, bytes] = [0, 0];
+      for await (const piece of request.body!) {
+        pieces++;
+        bytes += piece.byteLength;
+      }
+      return new Response(`${bytes} bytes, ${pieces <= 10 ? "a few" : pieces} pieces`);
+    });
+    const client = app.send(`${post}${"1\r\nx\r\n".repeat(900)}0\r\n\r\n`);
+    await until(() => client.answer.endsWith("pieces"));
+    assert.match(client.answer, /900 bytes, a few pieces/);
+  });
+
   it("reads tiny and large ones in their order, whenever they come", async () => {
     const parts = Array.from({ length: 200 }, (_, i) => String(i).repeat(i % 3 === 0 ? 1 : 50)).concat("!");
     await using app = await served(async (request) =>
