@@ -3,8 +3,10 @@
 import { type Clock, laterTurn, monotonicNow, nextTurn } from "./clock.ts";
 import { Deque } from "./collections.ts";
 
-// As many connections are accepted between two turns of work.
+// As many connections are accepted between two turns of work; fewer where each
+// turn has much to parse, or a flood of requests would leave lists nothing.
 const MOST_ARRIVALS = 16;
+const MOST_ARRIVING_MS = 25;
 
 let arrivals = 0;
 
@@ -18,10 +20,11 @@ export function arrived(): void {
  * accepts one connection in a turn, so where each turn has work, a crowd that connects would wait for long.
  */
 export async function giveWay(): Promise<void> {
+  const startMs = performance.now();
   for (let turn = 0; turn < MOST_ARRIVALS; turn++) {
     const before = arrivals;
     await nextTurn();
-    if (arrivals === before) return;
+    if (arrivals === before || performance.now() - startMs >= MOST_ARRIVING_MS) return;
   }
 }
 
