@@ -1,6 +1,6 @@
 /** Turns of the event loop: how much work is done in one, and who has the next. */
 
-import { type Clock, laterTurn, monotonicNow, nextTurn } from "./clock.ts";
+import { type Clock, laterTurn, monotonicNow, nextTurn, realClock } from "./clock.ts";
 import { Deque } from "./collections.ts";
 
 // As many connections are accepted between two turns of work; fewer where each
@@ -20,11 +20,11 @@ export function arrived(): void {
  * accepts one connection in a turn, so where each turn has work, a crowd that connects would wait for long.
  */
 export async function giveWay(): Promise<void> {
-  const startMs = performance.now();
+  const startMs = monotonicNow(realClock);
   for (let turn = 0; turn < MOST_ARRIVALS; turn++) {
     const before = arrivals;
     await nextTurn();
-    if (arrivals === before || performance.now() - startMs >= MOST_ARRIVING_MS) return;
+    if (arrivals === before || monotonicNow(realClock) - startMs >= MOST_ARRIVING_MS) return;
   }
 }
 
