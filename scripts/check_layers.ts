@@ -29,9 +29,10 @@ export const ROOMS: Record<string, RoomRule> = {
     why: "JSON as text: the one walk over bytes, which decoders, stores and answers share",
   },
   protocol: {
-    rooms: ["util", "meta"],
+    rooms: ["util", "meta", "text"],
     packages: [],
-    why: "Kubernetes over HTTP, as servers speak it: shared by hono/, testing/ and cli/",
+    why:
+      "Kubernetes over HTTP, as servers speak it: shared by hono/, testing/ and cli/; names fields by paths",
   },
   store: {
     rooms: ["util", "meta", "text"],

@@ -1,0 +1,188 @@
+/** The parameter `filter`: requirements on any field. */
+
+import { EACH, type FieldPathSegment } from "../text/field_path.ts";
+import { fieldText } from "../text/field_tree.ts";
+import { checkCount, type ScreenPath, ScreenReader } from "./screen_syntax.ts";
+import { type TypedValue, typedValue } from "./typed_value.ts";
+
+/** How a field is compared; `exists` and `!` have no values, `in` and `notin` some, the others one. */
+export type FilterOperator = "=" | "!=" | "in" | "notin" | "exists" | "!" | "~" | ">" | "<";
+
+/** One condition of a {@linkcode FieldFilter}. */
+export interface FilterRequirement {
+  readonly path: ScreenPath;
+  readonly operator: FilterOperator;
+  /** Each once, ascending. */
+  readonly values: readonly string[];
+}
+
+/** Limits of the cost of a filter. */
+export interface FilterLimits {
+  readonly maxRequirements: number;
+  readonly maxValues: number;
+  readonly maxTextLength: number;
+}
+
+/**
+ * Conditions on the fields of an object, all of which must hold. A path may lead to several values (`[]`):
+ * `=`, `in`, `~`, `>`, `<` and `path` hold if one of them fulfils it; `!=`, `notin` and `!path` hold if none
+ * does, so also where the field is absent.
+ */
+export class FieldFilter {
+  readonly requirements: readonly FilterRequirement[];
+  readonly #tests: readonly ((object: unknown) => boolean)[];
+
+  /** @param requirements In any order; the canonical text has them in one. */
+  constructor(requirements: readonly FilterRequirement[]) {
+    this.requirements = requirements;
+    this.#tests = requirements.map(testOf);
+  }
+
+  /** Whether an object fulfils every requirement. */
+  matches(object: unknown): boolean {
+    for (const test of this.#tests) if (!test(object)) return false;
+    return true;
+  }
+
+  /** The canonical text, which parses to the same filter. */
+  toString(): string {
+    return [...new Set(this.requirements.map(requirementText))].sort().join(",");
+  }
+}
+
+/**
+ * Reads a filter: comma-separated `path=v`, `path==v`, `path!=v`, `path in (a,b)`, `path notin (a,b)`,
+ * `path`, `!path`, `path~text` (contains, in upper or lower case), `path>n`, `path<n`. Values are written
+ * as they are, or as JSON strings if they have a comma, a parenthesis or blanks around them.
+ *
+ * @throws {ScreenSyntaxError} It is none, or costs more than the limits permit.
+ */
+export function parseFieldFilter(text: string, limits?: FilterLimits): FieldFilter {
+  if (limits) checkCount("characters", text.length, limits.maxTextLength);
+  const reader = new ScreenReader(text);
+  const requirements: FilterRequirement[] = [];
+  if (!reader.isDone) {
+    do requirements.push(readRequirement(reader)); while (reader.next());
+  }
+  if (limits) {
+    checkCount("requirements", requirements.length, limits.maxRequirements);
+    const values = requirements.reduce((sum, { values }) => sum + values.length, 0);
+    checkCount("values", values, limits.maxValues);
+  }
+  return new FieldFilter(requirements);
+}
+
+const WORD = /(?:not)?in(?=[ (]|$)/y;
+const SIGN = /==|!=|[=~<>]/y;
+const BARE = /[^,()"]*/y;
+
+function readRequirement(reader: ScreenReader): FilterRequirement {
+  if (reader.takes("!")) return { path: reader.path(), operator: "!", values: [] };
+  const path = reader.path();
+  const word = reader.match(WORD) as "in" | "notin" | undefined;
+  if (word !== undefined) return { path, operator: word, values: readSet(reader) };
+  const sign = reader.match(SIGN);
+  if (sign === undefined) {
+    if (reader.isDone || reader.text[reader.at] === ",") return { path, operator: "exists", values: [] };
+    throw reader.error(
+      `there is no operator behind ${path.text}`,
+      "write =, !=, in (a,b), notin (a,b), ~, > or <, or nothing for a field that exists",
+    );
+  }
+  const operator = (sign === "==" ? "=" : sign) as FilterOperator;
+  const at = reader.at;
+  const value = readValue(reader);
+  if (operator === ">" || operator === "<") {
+    const { type } = typedValue(value)!;
+    if (type === "text") {
+      reader.at = at;
+      throw reader.error(
+        `there is nothing behind ${operator} that has an order`,
+        "write a number, a quantity (100m, 2Gi) or a time (2026-01-31T12:00:00Z)",
+      );
+    }
+  }
+  return { path, operator, values: [value] };
+}
+
+function readValue(reader: ScreenReader): string {
+  return reader.string() ?? reader.match(BARE)!.trimEnd();
+}
+
+function readSet(reader: ScreenReader): readonly string[] {
+  reader.require("(", "write the values of a set in parentheses: (a,b)");
+  const values = new Set([readValue(reader)]);
+  while (reader.takes(",")) values.add(readValue(reader));
+  reader.require(")", "write the values of a set in parentheses: (a,b)");
+  return [...values].sort();
+}
+
+function requirementText({ path, operator, values }: FilterRequirement): string {
+  const texts = values.map((value) => JSON.stringify(value));
+  if (operator === "exists") return path.text;
+  if (operator === "!") return `!${path.text}`;
+  if (operator === "in" || operator === "notin") return `${path.text} ${operator} (${texts.join(",")})`;
+  return `${path.text}${operator}${texts[0]}`;
+}
+
+function testOf({ path: { segments }, operator, values }: FilterRequirement): (object: unknown) => boolean {
+  const some = (test: (value: unknown) => boolean) => (object: unknown) =>
+    someValue(object, segments, 0, test);
+  const none = (test: (value: unknown) => boolean) => {
+    const has = some(test);
+    return (object: unknown) => !has(object);
+  };
+  const isOne = (value: unknown) => {
+    const text = fieldText(value);
+    return text !== undefined && values.includes(text);
+  };
+  const exists = (value: unknown) => value !== undefined && value !== null;
+  switch (operator) {
+    case "exists":
+      return some(exists);
+    case "!":
+      return none(exists);
+    case "=":
+    case "in":
+      return some(isOne);
+    case "!=":
+    case "notin":
+      return none(isOne);
+    case "~": {
+      const part = values[0].toLowerCase();
+      return some((value) => fieldText(value)?.toLowerCase().includes(part) === true);
+    }
+    case ">":
+    case "<": {
+      const bound = typedValue(values[0])!;
+      return some((value) => isBeyond(typedValue(value), operator, bound));
+    }
+  }
+}
+
+function isBeyond(value: TypedValue | undefined, operator: ">" | "<", bound: TypedValue): boolean {
+  if (value === undefined || value.type === "text" || bound.type === "text") return false;
+  if (value.type !== bound.type) return false;
+  return operator === ">" ? value.number > bound.number : value.number < bound.number;
+}
+
+/** Whether one of the values at a path, an object or an array too, passes a test. */
+function someValue(
+  value: unknown,
+  segments: readonly FieldPathSegment[],
+  from: number,
+  test: (value: unknown) => boolean,
+): boolean {
+  for (let i = from; i < segments.length; i++) {
+    const segment = segments[i];
+    if (segment === EACH) {
+      if (!Array.isArray(value)) return false;
+      for (const element of value) if (someValue(element, segments, i + 1, test)) return true;
+      return false;
+    }
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+    if (!Object.hasOwn(value, segment)) return false;
+    value = (value as Record<string, unknown>)[segment];
+  }
+  return test(value);
+}

@@ -1,0 +1,141 @@
+/** The syntax that the parameters of screens share: comma-separated parts with field paths in them. */
+
+import { EACH, type FieldPathSegment, parseFieldPath } from "../text/field_path.ts";
+import { errorMessage } from "../util/errors.ts";
+
+/** A path of a field, as it was read out of a parameter. */
+export interface ScreenPath {
+  /** The canonical text: the same for all ways to write the path. */
+  readonly text: string;
+  readonly segments: readonly FieldPathSegment[];
+}
+
+/** A parameter that cannot be read; the message says where. */
+export class ScreenSyntaxError extends Error {}
+
+/** A name, elements, or a key in brackets, as `parseFieldPath` reads them. */
+const SEGMENT = /\.?[A-Za-z_$][\w$-]*|\[\]|\["(?:[^"\\]|\\.)*"\]/y;
+const STRING = /"(?:[^"\\]|\\.)*"/y;
+
+/** Reads the value of one parameter from its beginning to its end. */
+export class ScreenReader {
+  readonly text: string;
+  at = 0;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  get isDone(): boolean {
+    this.blanks();
+    return this.at === this.text.length;
+  }
+
+  blanks(): void {
+    while (this.text[this.at] === " ") this.at++;
+  }
+
+  /** Whether a part is next, which is read then. */
+  takes(part: string): boolean {
+    this.blanks();
+    if (!this.text.startsWith(part, this.at)) return false;
+    this.at += part.length;
+    return true;
+  }
+
+  /** The text that matches here, which is read; `undefined` if none does. The expression must be sticky. */
+  match(sticky: RegExp): string | undefined {
+    this.blanks();
+    sticky.lastIndex = this.at;
+    const match = sticky.exec(this.text);
+    if (match === null) return undefined;
+    this.at += match[0].length;
+    return match[0];
+  }
+
+  /** A path of a field; may end in `[]`. */
+  path(): ScreenPath {
+    this.blanks();
+    const start = this.at;
+    for (let end = start; end >= 0;) {
+      SEGMENT.lastIndex = this.at = end;
+      end = SEGMENT.test(this.text) ? SEGMENT.lastIndex : -1;
+    }
+    const text = this.text.slice(start, this.at);
+    if (text === "") {
+      throw this.error(
+        "a path of a field is missing",
+        'write it as spec.nodeName, spec.containers[].image, metadata.labels["example.com/team"]',
+      );
+    }
+    try {
+      const segments = parseFieldPath(text, { mayEndInElements: true });
+      return { text: pathText(segments), segments };
+    } catch (error) {
+      this.at = start;
+      throw this.error(errorMessage(error), undefined);
+    }
+  }
+
+  /** A JSON string; `undefined` if none is next. */
+  string(): string | undefined {
+    this.blanks();
+    if (this.text[this.at] !== '"') return undefined;
+    const at = this.at;
+    const text = this.match(STRING);
+    try {
+      if (text !== undefined) return JSON.parse(text);
+    } catch {
+      this.at = at;
+    }
+    throw this.error(
+      "a string in quotation marks is no JSON string",
+      'end it with ", and escape as JSON does',
+    );
+  }
+
+  /** What must be next. */
+  require(part: string, hint: string): void {
+    if (!this.takes(part)) throw this.error(`${JSON.stringify(part)} is missing`, hint);
+  }
+
+  /** A comma between two parts; `false` at the end. */
+  next(): boolean {
+    if (this.isDone) return false;
+    this.require(",", "separate the parts by commas");
+    return true;
+  }
+
+  /** An error at the place that is read. */
+  error(problem: string, hint: string | undefined): ScreenSyntaxError {
+    const rest = this.text.slice(this.at, this.at + 20);
+    const where = rest === "" ? "at its end" : `at character ${this.at + 1} (${JSON.stringify(rest)})`;
+    return new ScreenSyntaxError(`${problem} ${where}${hint === undefined ? "" : `; ${hint}`}`);
+  }
+}
+
+/** Comma-separated paths: at least one, at most so many. */
+export function readPaths(text: string, most: number): ScreenPath[] {
+  const reader = new ScreenReader(text);
+  const paths = [reader.path()];
+  while (reader.next()) paths.push(reader.path());
+  checkCount("paths", paths.length, most);
+  return paths;
+}
+
+export function checkCount(what: string, count: number, most: number): void {
+  if (count > most) {
+    throw new ScreenSyntaxError(`it has ${count} ${what}, and at most ${most} are accepted; ask for fewer`);
+  }
+}
+
+/** The canonical text of a path. */
+function pathText(segments: readonly FieldPathSegment[]): string {
+  let text = "";
+  for (const segment of segments) {
+    if (segment === EACH) text += "[]";
+    else if (!/^[A-Za-z_$][\w$-]*$/.test(segment)) text += `[${JSON.stringify(segment)}]`;
+    else text += text === "" ? segment : `.${segment}`;
+  }
+  return text;
+}

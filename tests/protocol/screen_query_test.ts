@@ -1,0 +1,184 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  parseScreenQuery,
+  refusedScreenQuery,
+  type ScreenQuery,
+  type ScreenQueryOptions,
+} from "../../src/protocol/screen_query.ts";
+import { isStatus } from "../../src/protocol/statuses.ts";
+
+const LIST: ScreenQueryOptions = { verb: "list", shape: "object" };
+const WATCH: ScreenQueryOptions = { verb: "watch", shape: "object" };
+
+function parsed(parameters: Record<string, string> | string, options = LIST) {
+  return parseScreenQuery(new URLSearchParams(parameters), options);
+}
+
+function accepted(parameters: Record<string, string>, options = LIST): ScreenQuery {
+  const query = parsed(parameters, options);
+  assert.ok(query !== undefined && !isStatus(query), JSON.stringify(query));
+  return query;
+}
+
+/** The causes, as `parameter: message`. */
+function refused(parameters: Record<string, string> | string, options = LIST): string[] {
+  const status = parsed(parameters, options);
+  assert.ok(status !== undefined && isStatus(status), `${JSON.stringify(parameters)} was accepted`);
+  assert.equal(status.code, 400);
+  assert.equal(status.reason, "BadRequest");
+  const causes = status.details?.causes ?? [];
+  return causes.map(({ field, message }) => {
+    assert.ok(status.message?.includes(`${field}: ${message}`));
+    return `${field}: ${message}`;
+  });
+}
+
+describe("parseScreenQuery", () => {
+  it("has nothing for the queries of plain clients", () => {
+    const plain =
+      "watch=1&limit=500&labelSelector=a&fieldSelector=b&pretty=1&fieldManager=x&partial=true&x=y" +
+      "&fieldValidation=Strict&force=1&timeout=5s&continue=c&includeObject=None&dryRun=All";
+    assert.equal(parsed(plain), undefined);
+  });
+
+  it("reads fields in one order, each once, without what is in another one", () => {
+    const { fields = [] } = accepted({
+      fields:
+        'status.phase, metadata.name,spec.containers[].image,status,metadata["labels"]["a.b/c"],spec.volumes[]',
+    });
+    assert.deepEqual(
+      fields.map(({ text }) => text),
+      ['metadata.labels["a.b/c"]', "metadata.name", "spec.containers[].image", "spec.volumes", "status"],
+    );
+  });
+
+  it("says where a path is wrong, and what to write", () => {
+    assert.deepEqual(refused({ fields: "metadata.name,spec..x" }), [
+      'fields: "," is missing at character 19 ("..x"); separate the parts by commas',
+    ]);
+    assert.match(refused({ fields: "" })[0], /^fields: a path of a field is missing at its end; write it as/);
+    assert.match(refused({ fields: "a,,b" })[0], /missing at character 3 \(",b"\)/);
+    assert.match(refused({ fields: "[].a" })[0], /^fields: Cannot read the path/);
+  });
+
+  it("limits the number of paths and keys", () => {
+    const paths = (count: number) => Array.from({ length: count }, (_, i) => `a.b${i}`).join(",");
+    assert.equal(accepted({ fields: paths(64) }).fields?.length, 64);
+    assert.match(refused({ fields: paths(65) })[0], /65 paths, and at most 64/);
+    assert.match(refused({ sortBy: paths(9) })[0], /9 keys, and at most 8/);
+    assert.match(refused({ groupBy: paths(5) })[0], /5 paths, and at most 4/);
+  });
+
+  it("reads the keys of an order", () => {
+    const { sortBy = [], limit, offset } = accepted({
+      sortBy:
+        "status.startTime:desc,metadata.name:asc, sum(spec.containers[].restarts):desc,column(Restarts)," +
+        "count(spec.x[]),column(Size (GB)):desc",
+      limit: "50",
+      offset: "100",
+    });
+    assert.deepEqual(sortBy.map(({ text }) => text), [
+      "status.startTime:desc",
+      "metadata.name",
+      "sum(spec.containers[].restarts):desc",
+      'column("restarts")',
+      "count(spec.x[])",
+      'column("size (gb)"):desc',
+    ]);
+    assert.deepEqual([limit, offset], [50, 100]);
+    assert.deepEqual(sortBy.map(({ by }) => by.type), ["field", "field", "sum", "column", "count", "column"]);
+    assert.deepEqual(sortBy.map(({ isDescending }) => isDescending), [true, false, true, false, false, true]);
+  });
+
+  it("refuses keys that cannot be read", () => {
+    assert.match(
+      refused({ sortBy: "a:down" })[0],
+      /^sortBy: there is no comma .* at character 2 \(":down"\)/,
+    );
+    assert.match(refused({ sortBy: "avg(a)" })[0], /there is no function avg/);
+    assert.match(refused({ sortBy: "sum(a" })[0], /"\)" is missing at its end/);
+    assert.match(refused({ sortBy: "column()" })[0], /the name of a column is missing/);
+  });
+
+  it("requires a number of rows of a window", () => {
+    assert.match(refused({ sortBy: "a" }, WATCH)[0], /^limit: a window has 1 to 1,000 rows/);
+    assert.match(refused({ sortBy: "a", limit: "1001" }, WATCH)[0], /^limit: /);
+    assert.match(refused({ sortBy: "a", limit: "-1" }, WATCH)[0], /^limit: "-1" is no number of rows/);
+    assert.equal(accepted({ sortBy: "a", limit: "1000" }, WATCH).limit, 1000);
+  });
+
+  it("leaves limit to the API without an order", () => {
+    assert.equal(accepted({ fields: "a", limit: "x" }).limit, undefined);
+  });
+
+  it("reads the object around which a page is", () => {
+    assert.equal(accepted({ sortBy: "a", around: "shop/web-1" }).around, "shop/web-1");
+    assert.match(refused({ sortBy: "a", around: "a/b/c" })[0], /^around: .*write namespace\/name/);
+  });
+
+  it("refuses parameters that contradict each other", () => {
+    const cases: [Record<string, string>, ScreenQueryOptions, RegExp][] = [
+      [{ offset: "1" }, LIST, /^offset: .*say of which in sortBy/],
+      [{ around: "a" }, LIST, /^around: .*say of which in sortBy/],
+      [{ sortBy: "a", around: "a", offset: "0" }, LIST, /^around: offset says where already/],
+      [{ sum: "a" }, LIST, /^sum: .*groupBy/],
+      [{ groupBy: "a", sortBy: "a" }, LIST, /^groupBy: .*leave out sortBy/],
+      [{ groupBy: "a", fields: "a" }, LIST, /^groupBy: .*leave out fields/],
+      [{ filter: "a" }, { verb: "get", shape: "object" }, /^filter: one object is requested/],
+      [{ fields: "a" }, { verb: "list", shape: "Table" }, /^fields: a Table has its own fields/],
+      [
+        { fields: "a" },
+        { verb: "watch", shape: "PartialObjectMetadata" },
+        /^fields: a PartialObjectMetadata/,
+      ],
+      [{ groupBy: "a" }, { verb: "list", shape: "Table" }, /^groupBy: groups are no Table/],
+    ];
+    for (const [parameters, options, message] of cases) {
+      const causes = refused(parameters, options);
+      assert.equal(causes.length, 1);
+      assert.match(causes[0], message);
+    }
+  });
+
+  it("names a cause for each wrong parameter", () => {
+    assert.deepEqual(
+      refused({ fields: "", filter: "a=(", sortBy: "()" }).map((cause) => cause.split(":")[0]),
+      ["fields", "filter", "sortBy"],
+    );
+  });
+
+  it("refuses a parameter that is given twice", () => {
+    assert.match(refused("filter=a&filter=b")[0], /^filter: it is given twice/);
+  });
+
+  it("asks what was meant by a parameter that is nearly one", () => {
+    const meant: Record<string, string> = {
+      sortby: "sortBy",
+      sort: "sortBy",
+      SORT_BY: "sortBy",
+      orderBy: "sortBy",
+      field: "fields",
+      Fields: "fields",
+      feilds: "fields",
+      filters: "filter",
+      filtre: "filter",
+      group_by: "groupBy",
+      groupby: "groupBy",
+      Sum: "sum",
+      ofset: "offset",
+    };
+    for (const [name, parameter] of Object.entries(meant)) {
+      assert.deepEqual(refused({ [name]: "x" }), [`${name}: unknown parameter; did you mean ${parameter}?`]);
+    }
+  });
+});
+
+describe("refusedScreenQuery", () => {
+  it("refuses the parameters where objects are not cached, and nothing else", () => {
+    const status = refusedScreenQuery(new URLSearchParams("fields=a&sort=b&limit=1"), "pods");
+    assert.deepEqual(status?.details?.causes?.map(({ field }) => field), ["fields"]);
+    assert.match(status?.message ?? "", /^fields: pods is not cached here/);
+    assert.equal(refusedScreenQuery(new URLSearchParams("sort=b&limit=1"), "pods"), undefined);
+  });
+});

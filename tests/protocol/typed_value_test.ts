@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { typedValue } from "../../src/protocol/typed_value.ts";
+
+describe("typedValue", () => {
+  it("reads numbers, quantities, times and booleans", () => {
+    const numbers: [unknown, number][] = [
+      [7, 7],
+      ["7", 7],
+      ["-1.5", -1.5],
+      ["100m", 0.1],
+      ["2Gi", 2 * 2 ** 30],
+      ["1e3", 1000],
+      ["1E", 1e18],
+      ["3k", 3000],
+    ];
+    for (const [value, number] of numbers) assert.deepEqual(typedValue(value), { type: "number", number });
+    assert.deepEqual(typedValue(true), { type: "boolean", number: 1 });
+    assert.deepEqual(typedValue("1970-01-01T00:00:01.5Z"), { type: "time", number: 1500 });
+  });
+
+  it("takes everything else for text, and objects for nothing", () => {
+    for (const text of ["", "web-2", "1.2.3", "5 m", "12Kib", "2026-13-31T12:00:00Z", "1".repeat(65)]) {
+      assert.deepEqual(typedValue(text), { type: "text", text });
+    }
+    for (const value of [null, undefined, {}, []]) assert.equal(typedValue(value), undefined);
+  });
+});
