@@ -76,9 +76,11 @@ interface Read extends RequestedRead {
 
 async function answerRead(c: Context, request: ResourceRequest, read: Read): Promise<Answer> {
   const { target, path } = request;
-  const { verb, query, searchParams, form, isEventStream, permission } = read;
+  const { verb, query, searchParams, form, screen, isEventStream, permission } = read;
   if (!("shape" in form)) return form;
   if (!query.ok) return query.status;
+  if (isStatus(screen)) return screen;
+  if (screen !== undefined) return newStatus(400, "BadRequest", "parameters of screens are not served yet");
   const name = verb === "get" ? path.name : "";
   const missing = target.fresh.missing(name);
   if (missing === undefined) return notSynced(target.resource);

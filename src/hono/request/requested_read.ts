@@ -27,6 +27,7 @@ import {
   wantsWatch,
 } from "../../protocol/list_query.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
+import { parseScreenQuery, refusedScreenQuery, type ScreenQuery } from "../../protocol/screen_query.ts";
 import type { FieldRules } from "../../protocol/selectable_fields.ts";
 import { textMembers } from "../../text/json_walk.ts";
 
@@ -50,7 +51,14 @@ export interface RequestedRead {
    * where nothing is accepted that can be served.
    */
   readonly form: RequestedForm | Status;
+  /** What a screen wants besides; `undefined` if nothing, 400 where it is wrong. */
+  readonly screen: ScreenQuery | Status | undefined;
   readonly isEventStream: boolean;
+}
+
+interface SelectorLimits {
+  readonly maxSelectorRequirements: number;
+  readonly maxSelectorValues: number;
 }
 
 type RequestedForm = Form & Pick<NegotiatedShape, "shape">;
@@ -67,10 +75,7 @@ export function requestedRead(
     /** The fields that the resource can be selected by; `undefined` if another server knows. */
     readonly fields: (() => FieldRules) | undefined;
     readonly isList: boolean;
-    readonly settings: {
-      readonly maxSelectorRequirements: number;
-      readonly maxSelectorValues: number;
-    };
+    readonly settings: SelectorLimits;
   },
 ): RequestedRead {
   const isOne = path.name !== "" && !path.isWatch;
@@ -92,7 +97,25 @@ export function requestedRead(
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const name = path.name || (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
   const form = requestedForm(c, resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
-  return { verb, name, query, searchParams, form, isEventStream: events !== undefined };
+  const screen = path.subresource === ""
+    ? requestedScreen(searchParams, { verb, form, settings })
+    : refusedScreenQuery(searchParams, `the subresource ${path.subresource}`);
+  return { verb, name, query, searchParams, form, screen, isEventStream: events !== undefined };
+}
+
+function requestedScreen(
+  searchParams: URLSearchParams,
+  { verb, form, settings }: Pick<RequestedRead, "verb" | "form"> & { readonly settings: SelectorLimits },
+): ScreenQuery | Status | undefined {
+  return parseScreenQuery(searchParams, {
+    verb,
+    shape: "shape" in form ? form.shape.kind : "object",
+    limits: {
+      maxRequirements: settings.maxSelectorRequirements,
+      maxValues: settings.maxSelectorValues,
+      maxTextLength: MAX_QUERY_TEXT,
+    },
+  });
 }
 
 // A merged resourceVersion has a version for each shard.

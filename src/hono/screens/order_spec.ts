@@ -1,0 +1,152 @@
+/** What objects are sorted by: the keys of a query, read from objects. */
+
+import type { KubernetesObject } from "../../meta/object.ts";
+import type { Status } from "../../meta/status.ts";
+import { newStatus } from "../../meta/status.ts";
+import type { ScreenPath } from "../../protocol/screen_syntax.ts";
+import type { SortKey } from "../../protocol/screen_query.ts";
+import { typedValue } from "../../protocol/typed_value.ts";
+import { EACH, type FieldPathSegment } from "../../text/field_path.ts";
+import type { Printer } from "../tables/columns.ts";
+import { sortText } from "./sort_key.ts";
+
+/** An order of objects. */
+export interface OrderSpec {
+  /** Specs of one resource with the same name order its objects alike. */
+  readonly name: string;
+  /** The text that compares as the object does. */
+  textOf(object: KubernetesObject): string;
+}
+
+/**
+ * The order that keys mean; 400 if there is no such column.
+ *
+ * @param printer The columns of the resource's Table.
+ * @param nowMs The time at which columns are computed that depend on it: the same for all objects.
+ */
+export function orderSpecOf(
+  keys: readonly SortKey[],
+  { printer, nowMs }: { readonly printer: Printer; readonly nowMs: number },
+): OrderSpec | Status {
+  const parts: ((object: KubernetesObject) => string)[] = [];
+  for (const key of keys) {
+    const part = partOf(key, printer, nowMs);
+    if (typeof part !== "function") return part;
+    parts.push(part);
+  }
+  return {
+    name: keys.map(({ text }) => text).join(","),
+    textOf: (object) => {
+      let text = "";
+      for (const part of parts) text += part(object);
+      return text;
+    },
+  };
+}
+
+function partOf(
+  { by, isDescending }: SortKey,
+  printer: Printer,
+  nowMs: number,
+): ((object: KubernetesObject) => string) | Status {
+  if (by.type === "column") return columnPart(by.name, { isDescending, printer, nowMs });
+  const { type, path } = by;
+  if (type === "field") {
+    const order = { isDescending, isText: NAMES.has(path.text) };
+    return (object) => sortText(firstValue(object, path.segments), order);
+  }
+  return (object) => sortText(aggregate(type, path, object), { isDescending });
+}
+
+// They are names, also where they look like numbers.
+const NAMES: ReadonlySet<string> = new Set(["metadata.name", "metadata.namespace", "metadata.uid"]);
+
+function columnPart(
+  name: string,
+  { isDescending, printer, nowMs }: {
+    readonly isDescending: boolean;
+    readonly printer: Printer;
+    readonly nowMs: number;
+  },
+): ((object: KubernetesObject) => string) | Status {
+  const i = printer.columns.findIndex((column) => column.name.toLowerCase() === name);
+  if (i < 0) {
+    const known = printer.columns.map((column) => column.name).join(", ");
+    const message = `sortBy: there is no column ${JSON.stringify(name)}; the columns are ${known}`;
+    const cause = { reason: "FieldValueInvalid", message, field: "sortBy" };
+    return newStatus(400, "BadRequest", message, { causes: [cause] });
+  }
+  // The older, the earlier: an age changes with time, the order by it does not.
+  if (name === "age") {
+    const order = { isDescending: !isDescending };
+    return (object) => sortText(object.metadata?.creationTimestamp, order);
+  }
+  const isText = printer.columns[i].format === "name";
+  return (object) => sortText(cellValue(printer.cells(object, nowMs)[i]), { isDescending, isText });
+}
+
+// "5 (3m ago)", of restarts.
+const COUNT = /^([0-9]+) \(/;
+// As `humanDuration` writes it.
+const DURATION = /^(?:([0-9]+)y)?(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?$/;
+const SECONDS = [365 * 86_400, 86_400, 3_600, 60, 1];
+
+/** The value of a cell: what it begins with as a number, a duration in seconds, or itself. */
+function cellValue(cell: unknown): unknown {
+  if (typeof cell !== "string" || cell === "<none>" || cell === "<unknown>") {
+    return typeof cell === "string" ? undefined : cell;
+  }
+  const count = COUNT.exec(cell);
+  if (count !== null) return Number(count[1]);
+  const duration = cell === "" || /^[0-9]*$/.test(cell) ? null : DURATION.exec(cell);
+  if (duration === null) return cell;
+  return SECONDS.reduce((sum, seconds, i) => sum + seconds * Number(duration[i + 1] ?? 0), 0);
+}
+
+/** The first of the values at a path. */
+function firstValue(object: unknown, segments: readonly FieldPathSegment[]): unknown {
+  for (const value of valuesAt(object, segments)) return value;
+  return undefined;
+}
+
+/** The sum, number, least or greatest of the values at a path. */
+export function aggregate(
+  type: "sum" | "count" | "min" | "max",
+  path: ScreenPath,
+  object: unknown,
+): number | undefined {
+  let result: number | undefined = type === "count" ? 0 : undefined;
+  for (const value of valuesAt(object, path.segments)) {
+    if (type === "count") {
+      result = result! + 1;
+      continue;
+    }
+    const typed = typedValue(value);
+    if (typed === undefined || typed.type === "text") continue;
+    const { number } = typed;
+    if (result === undefined) result = number;
+    else if (type === "sum") result += number;
+    else result = type === "min" ? Math.min(result, number) : Math.max(result, number);
+  }
+  return result;
+}
+
+/** The values at a path, as they are; of `[]` those of each element. */
+export function* valuesAt(
+  value: unknown,
+  segments: readonly FieldPathSegment[],
+  from = 0,
+): Generator<unknown, void> {
+  for (let i = from; i < segments.length; i++) {
+    const segment = segments[i];
+    if (segment === EACH) {
+      if (!Array.isArray(value)) return;
+      for (const element of value) yield* valuesAt(element, segments, i + 1);
+      return;
+    }
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return;
+    if (!Object.hasOwn(value, segment)) return;
+    value = (value as Record<string, unknown>)[segment];
+  }
+  if (value !== undefined && value !== null) yield value;
+}

@@ -1,0 +1,82 @@
+/** Texts that compare as the values do that objects are sorted by. */
+
+import { typedValue } from "../../protocol/typed_value.ts";
+
+/** How the values of one key are compared. */
+export interface SortOrder {
+  readonly isDescending: boolean;
+  /** Values are texts, also those that look like numbers: names. */
+  readonly isText?: boolean;
+}
+
+// The first character of a value: types one after the other, and what has no value at the end.
+const NUMBER = "2";
+const TIME = "3";
+const TEXT = "4";
+const NO_VALUE = "\uffff";
+
+// Longer texts differ in their names.
+const MOST_TEXT = 256;
+
+const END = "\u0000";
+const HIGHEST = 0xffff;
+
+/**
+ * The text of one value: two of them compare, character by character, as people expect of the values.
+ * Numbers, quantities (`100m` before `2Gi`) and booleans come before times, and these before texts; texts
+ * compare without regard to upper and lower case, and numbers in them by their value (`web-2` before
+ * `web-10`). What has no value comes last in both directions. None is the beginning of another one, so that
+ * texts of several keys may follow each other.
+ */
+export function sortText(value: unknown, { isDescending, isText }: SortOrder): string {
+  const text = ascending(value, isText === true);
+  if (text === undefined) return NO_VALUE;
+  return isDescending ? complement(text) : text;
+}
+
+function ascending(value: unknown, isText: boolean): string | undefined {
+  if (isText && typeof value === "string") return TEXT + naturalText(value);
+  const typed = typedValue(value);
+  if (typed === undefined) return undefined;
+  if (typed.type === "text") return TEXT + naturalText(typed.text);
+  if (Number.isNaN(typed.number)) return undefined;
+  return (typed.type === "time" ? TIME : NUMBER) + numberText(typed.number);
+}
+
+const view = new DataView(new ArrayBuffer(8));
+
+/** The bits of a double, which compare as integers once the sign is turned. */
+function numberText(number: number): string {
+  view.setFloat64(0, number === 0 ? 0 : number);
+  const isNegative = view.getUint8(0) >= 0x80;
+  let text = "";
+  for (let at = 0; at < 8; at += 2) {
+    const bits = view.getUint16(at);
+    text += String.fromCharCode(isNegative ? HIGHEST - bits : at === 0 ? bits | 0x8000 : bits);
+  }
+  return text;
+}
+
+const PARTS = /[0-9]+|[\u0000\u0001]|[^0-9\u0000\u0001]+/g;
+
+/** Runs of digits by their length, then their digits. */
+function naturalText(text: string): string {
+  const lower = text.slice(0, MOST_TEXT).toLowerCase();
+  let result = "";
+  for (const [part] of lower.matchAll(PARTS)) {
+    const first = part.charCodeAt(0);
+    if (first >= 0x30 && first <= 0x39) {
+      const digits = part.replace(/^0+(?=[0-9])/, "");
+      result += `0${String.fromCharCode(digits.length)}${digits}`;
+    } else if (first <= 1) result += `\u0001${String.fromCharCode(first + 1)}`; // not the end
+    else result += part;
+  }
+  return result + END;
+}
+
+function complement(text: string): string {
+  let result = "";
+  // A value of no type must stay the last one.
+  for (let i = 0; i < text.length; i++) result += String.fromCharCode(HIGHEST - 1 - text.charCodeAt(i));
+  return result;
+}

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { sortText } from "../../../src/hono/screens/sort_key.ts";
+
+function sorted(values: readonly unknown[], isDescending = false, isText = false): unknown[] {
+  const texts = values.map((value) => [sortText(value, { isDescending, isText }), value] as const);
+  return texts.sort(([a], [b]) => a < b ? -1 : a > b ? 1 : 0).map(([, value]) => value);
+}
+
+describe("sortText", () => {
+  it("orders numbers and quantities by their value", () => {
+    const values = [-1e300, -2, -0.5, 0, "100m", 0.5, "1", 2, 10, "1Ki", "2Mi", "1G", "1Gi", 1e300, Infinity];
+    assert.deepEqual(sorted(values.toReversed()), values);
+    assert.deepEqual(sorted(values, true), values.toReversed());
+  });
+
+  it("orders numbers in texts by their value, whatever the case of letters", () => {
+    const values = ["a", "A1", "a2", "a10", "a10b", "a10b1", "b", "web-2-x", "web-10-a", "web-100000000000"];
+    assert.deepEqual(sorted(values.toReversed()), values);
+    assert.deepEqual(sorted(values, true), values.toReversed());
+  });
+
+  it("orders times, and types one after the other", () => {
+    const values = [false, true, "2026-01-01T00:00:00Z", "2026-01-01T01:00:01+01:00", "", "text"];
+    assert.deepEqual(sorted(values.toReversed()), values);
+  });
+
+  it("puts what has no value at the end, in both directions", () => {
+    assert.deepEqual(sorted([undefined, "b", "a"]), ["a", "b", undefined]);
+    assert.deepEqual(sorted([undefined, 1, "a"], true), ["a", 1, undefined]);
+    assert.deepEqual(sorted([null, {}, NaN, 1]), [1, null, {}, NaN]);
+  });
+
+  it("takes names for texts, also those that look like numbers", () => {
+    assert.deepEqual(sorted(["1e3", "web", "20", "3"], false, true), ["1e3", "3", "20", "web"]);
+  });
+
+  it("is never the beginning of another one", () => {
+    const values = ["", "a", "ab", "a\u0000", "a\u0001", "\u0000", "0", "00", 0, 1, -1, true, undefined];
+    for (const isDescending of [false, true]) {
+      for (const a of values) {
+        for (const b of values) {
+          const [first, second] = [a, b].map((value) => sortText(value, { isDescending }));
+          if (first !== second) assert.deepEqual(second.startsWith(first), false, `${first} ${second}`);
+        }
+      }
+    }
+  });
+});
