@@ -79,7 +79,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const { verb, query, searchParams, form, screen, isEventStream, permission } = read;
   if (!("shape" in form)) return form;
   if (!query.ok) return query.status;
-  if (isStatus(screen)) return screen;
+  if (screen !== undefined && isStatus(screen)) return screen;
   if (screen !== undefined) return newStatus(400, "BadRequest", "parameters of screens are not served yet");
   const name = verb === "get" ? path.name : "";
   const missing = target.fresh.missing(name);

@@ -107,9 +107,10 @@ function requestedScreen(
   searchParams: URLSearchParams,
   { verb, form, settings }: Pick<RequestedRead, "verb" | "form"> & { readonly settings: SelectorLimits },
 ): ScreenQuery | Status | undefined {
+  const shape = "shape" in form && form.shape.kind !== "refused" ? form.shape.kind : "object";
   return parseScreenQuery(searchParams, {
     verb,
-    shape: "shape" in form ? form.shape.kind : "object",
+    shape,
     limits: {
       maxRequirements: settings.maxSelectorRequirements,
       maxValues: settings.maxSelectorValues,

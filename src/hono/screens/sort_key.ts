@@ -5,7 +5,7 @@ import { typedValue } from "../../protocol/typed_value.ts";
 /** How the values of one key are compared. */
 export interface SortOrder {
   readonly isDescending: boolean;
-  /** Values are texts, also those that look like numbers: names. */
+  /** Values are texts, "10" as well: names. */
   readonly isText?: boolean;
 }
 
@@ -19,6 +19,7 @@ const NO_VALUE = "\uffff";
 const MOST_TEXT = 256;
 
 const END = "\u0000";
+const ESCAPE = "\u0001";
 const HIGHEST = 0xffff;
 
 /**
@@ -57,7 +58,7 @@ function numberText(number: number): string {
   return text;
 }
 
-const PARTS = /[0-9]+|[\u0000\u0001]|[^0-9\u0000\u0001]+/g;
+const PARTS = /[0-9]+|[^0-9]+/g;
 
 /** Runs of digits by their length, then their digits. */
 function naturalText(text: string): string {
@@ -68,10 +69,14 @@ function naturalText(text: string): string {
     if (first >= 0x30 && first <= 0x39) {
       const digits = part.replace(/^0+(?=[0-9])/, "");
       result += `0${String.fromCharCode(digits.length)}${digits}`;
-    } else if (first <= 1) result += `\u0001${String.fromCharCode(first + 1)}`; // not the end
-    else result += part;
+    } else result += part.includes(END) || part.includes(ESCAPE) ? escaped(part) : part;
   }
   return result + END;
+}
+
+/** A text without the character that ends it, ordered as before. */
+function escaped(text: string): string {
+  return text.replaceAll(ESCAPE, `${ESCAPE}\u0002`).replaceAll(END, `${ESCAPE}\u0001`);
 }
 
 function complement(text: string): string {

@@ -31,7 +31,7 @@ describe("sortText", () => {
     assert.deepEqual(sorted([null, {}, NaN, 1]), [1, null, {}, NaN]);
   });
 
-  it("takes names for texts, also those that look like numbers", () => {
+  it("takes names for texts, numbers in them as well", () => {
     assert.deepEqual(sorted(["1e3", "web", "20", "3"], false, true), ["1e3", "3", "20", "web"]);
   });
 
