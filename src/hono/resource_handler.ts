@@ -8,6 +8,8 @@ import type { ListQuery } from "../protocol/list_query.ts";
 import type { NegotiatedShape } from "../protocol/accept.ts";
 import { isStatus, objectNotFound, tooLargeResourceVersion } from "../protocol/statuses.ts";
 import { fieldRules } from "../protocol/selectable_fields.ts";
+import type { ScreenQuery } from "../protocol/screen_query.ts";
+import { formatGroupResource } from "../meta/resource.ts";
 import { formatObjectName } from "../meta/keys.ts";
 import { compareResourceVersions } from "../meta/object.ts";
 import { refusesStale, requiresEachEvent } from "../meta/request.ts";
@@ -50,7 +52,11 @@ export function readRoute(c: Context, request: ResourceRequest): Route {
   const { target, path, state: { settings } } = request;
   const fields = () => fieldRules(target.resource, indexedFields(target.informer.indexer));
   const { resource } = target;
-  const read = requestedRead(c, { resource, path, fields, settings, isList: request.under !== undefined });
+  const isList = request.under !== undefined;
+  const ignoresScreens = path.subresource === "scale"
+    ? `the scale of ${formatGroupResource(resource)} is made for each request; leave the parameter out`
+    : undefined;
+  const read = requestedRead(c, { resource, path, fields, ignoresScreens, settings, isList });
   const answer = (permission: Permission) => answerRead(c, request, { ...read, permission });
   return { ...routeOf(path, read), target, answer };
 }
@@ -61,7 +67,16 @@ export function forwardRoute(
   request: ForwardRequest & { readonly state: Pick<ReadApiState, "settings"> },
 ): Route {
   const { target: { resource }, path, state: { settings }, isIndex = false } = request;
-  const read = requestedRead(c, { resource, path, fields: undefined, settings, isList: isIndex });
+  const ignoresScreens = `${formatGroupResource(resource)} is not cached here, so that its server's answer ` +
+    "goes out as it comes; leave the parameter out, or cache the resource";
+  const read = requestedRead(c, {
+    resource,
+    path,
+    fields: undefined,
+    ignoresScreens,
+    settings,
+    isList: isIndex,
+  });
   const answer = (permission: Permission) => answerForwarded(c, request, { ...read, permission });
   return { ...routeOf(path, read), answer };
 }
@@ -79,8 +94,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const { verb, query, searchParams, form, screen, isEventStream, permission } = read;
   if (!("shape" in form)) return form;
   if (!query.ok) return query.status;
-  if (screen !== undefined && isStatus(screen)) return screen;
-  if (screen !== undefined) return newStatus(400, "BadRequest", "parameters of screens are not served yet");
+  if (screen !== undefined) return isStatus(screen) ? screen : notServedYet(screen);
   const name = verb === "get" ? path.name : "";
   const missing = target.fresh.missing(name);
   if (missing === undefined) return notSynced(target.resource);
@@ -113,6 +127,10 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     : answerListOf(request, query, { form, view, permission, wait });
   const warnings = warningsOf(stale, missing);
   return warnings.length === 0 ? answer : withWarnings(c, await answer, warnings);
+}
+
+function notServedYet(screen: ScreenQuery): Status {
+  return newStatus(400, "BadRequest", `not served yet: ${Object.keys(screen).join(", ")}`);
 }
 
 /** What is not found may exist by now, so that refusals have warnings, too. */

@@ -109,11 +109,9 @@ export function parseScreenQuery(
   return causes.length === 0 ? query : refusal(causes);
 }
 
-/** 400: the parameters of screens where objects are not cached. */
-export function refusedScreenQuery(searchParams: URLSearchParams, resource: string): Status | undefined {
+/** 400: the parameters of screens where they would be ignored; `problem` says why. */
+export function refusedScreenQuery(searchParams: URLSearchParams, problem: string): Status | undefined {
   const given = SCREEN_PARAMETERS.filter((name) => searchParams.has(name));
-  const problem = `${resource} is not cached here, so that its server's answer goes out as it comes; ` +
-    "leave the parameter out, or cache the resource";
   return given.length === 0 ? undefined : refusal(given.map((name) => invalid(name, problem)));
 }
 

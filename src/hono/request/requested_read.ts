@@ -13,6 +13,7 @@ import {
   type MediaType,
   type NegotiatedShape,
   negotiateShape,
+  type ObjectShape,
   partialMetadata,
   prefersGzip,
   wantsPretty,
@@ -56,11 +57,6 @@ export interface RequestedRead {
   readonly isEventStream: boolean;
 }
 
-interface SelectorLimits {
-  readonly maxSelectorRequirements: number;
-  readonly maxSelectorValues: number;
-}
-
 type RequestedForm = Form & Pick<NegotiatedShape, "shape">;
 
 // A thousand values of the longest kind, and keys for a hundred requirements.
@@ -69,13 +65,18 @@ const MAX_QUERY_TEXT = 128 * 1024;
 /** Reads what a GET asks for. `isList`: the path has no watches. */
 export function requestedRead(
   c: Context,
-  { resource, path, fields, isList, settings }: {
+  { resource, path, fields, ignoresScreens, isList, settings }: {
     readonly resource: ApiResource;
     readonly path: ResourcePath;
     /** The fields that the resource can be selected by; `undefined` if another server knows. */
     readonly fields: (() => FieldRules) | undefined;
+    /** Why the parameters of screens would be ignored, and so are refused; `undefined` if they are not. */
+    readonly ignoresScreens: string | undefined;
     readonly isList: boolean;
-    readonly settings: SelectorLimits;
+    readonly settings: {
+      readonly maxSelectorRequirements: number;
+      readonly maxSelectorValues: number;
+    };
   },
 ): RequestedRead {
   const isOne = path.name !== "" && !path.isWatch;
@@ -83,40 +84,30 @@ export function requestedRead(
   const given = queryParameters(new URL(c.req.url).search);
   const events = !isOne && (mustWatch ?? wantsWatch(given)) ? eventStreamRequest(c, given) : undefined;
   const { searchParams } = events ?? { searchParams: given };
+  const limits = {
+    maxRequirements: settings.maxSelectorRequirements,
+    maxValues: settings.maxSelectorValues,
+    maxTextLength: MAX_QUERY_TEXT,
+  };
   const query = isOne ? parseGetQuery(searchParams) : parseListQuery(searchParams, {
     ...(mustWatch !== undefined && { watch: mustWatch }),
     ...(path.isWatch && path.name !== "" && { name: path.name }),
     fields,
-    limits: {
-      maxRequirements: settings.maxSelectorRequirements,
-      maxValues: settings.maxSelectorValues,
-      maxTextLength: MAX_QUERY_TEXT,
-    },
+    limits,
   });
   const isWatch = query.ok ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const name = path.name || (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
   const form = requestedForm(c, resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
-  const screen = path.subresource === ""
-    ? requestedScreen(searchParams, { verb, form, settings })
-    : refusedScreenQuery(searchParams, `the subresource ${path.subresource}`);
+  const screen = ignoresScreens === undefined
+    ? parseScreenQuery(searchParams, { verb, shape: shapeOf(form), limits })
+    : refusedScreenQuery(searchParams, ignoresScreens);
   return { verb, name, query, searchParams, form, screen, isEventStream: events !== undefined };
 }
 
-function requestedScreen(
-  searchParams: URLSearchParams,
-  { verb, form, settings }: Pick<RequestedRead, "verb" | "form"> & { readonly settings: SelectorLimits },
-): ScreenQuery | Status | undefined {
-  const shape = "shape" in form && form.shape.kind !== "refused" ? form.shape.kind : "object";
-  return parseScreenQuery(searchParams, {
-    verb,
-    shape,
-    limits: {
-      maxRequirements: settings.maxSelectorRequirements,
-      maxValues: settings.maxSelectorValues,
-      maxTextLength: MAX_QUERY_TEXT,
-    },
-  });
+/** The shape of the objects; of a form that is refused it does not matter. */
+function shapeOf(form: RequestedForm | Status): ObjectShape["kind"] {
+  return "shape" in form && form.shape.kind !== "refused" ? form.shape.kind : "object";
 }
 
 // A merged resourceVersion has a version for each shard.

@@ -8,7 +8,7 @@ import { formatGroupResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
-import { resourceDetails } from "../../protocol/statuses.ts";
+import { isStatus, resourceDetails } from "../../protocol/statuses.ts";
 import { abortable, withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
@@ -51,6 +51,7 @@ export async function answerForwarded(
   read: RequestedRead & { readonly permission: Permission },
 ): Promise<Response | Status> {
   if (!read.query.ok) return read.query.status;
+  if (read.screen !== undefined && isStatus(read.screen)) return read.screen;
   const limitMs = request.state.settings.watchLimitMs();
   const answer = await send(c, request, { ...read, limitMs });
   if (!(answer instanceof Response) || answer.status !== 200 || answer.body === null) return answer;
