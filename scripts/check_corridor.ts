@@ -26,11 +26,14 @@ interface Corridor {
   readonly openings: number;
 }
 
-/** What each way may pass through. Only ever lowered. */
+/**
+ * What each way may pass through. Only ever lowered, but for what every request needs since then: a LIST reads
+ * the parameters of screens, so that a misspelt one is refused.
+ */
 const CEILINGS: Record<Way, Record<Road, Corridor>> = {
   handler: { default: { files: 29, openings: 62 }, serve: { files: 29, openings: 70 } },
   watcher: { default: { files: 33, openings: 67 }, serve: { files: 33, openings: 75 } },
-  list: { default: { files: 27, openings: 54 }, serve: { files: 27, openings: 54 } },
+  list: { default: { files: 28, openings: 55 }, serve: { files: 28, openings: 55 } },
 };
 
 /** What the design aims at, on both roads. */
