@@ -27,8 +27,8 @@ interface Corridor {
 }
 
 /**
- * What each way may pass through. Only ever lowered, but for what every request needs since then: a LIST reads
- * the parameters of screens, so that a misspelt one is refused.
+ * What each way may pass through. Only ever lowered, but for what every request needs since then: a LIST
+ * reads the parameters of screens, so that a misspelt one is refused.
  */
 const CEILINGS: Record<Way, Record<Road, Corridor>> = {
   handler: { default: { files: 29, openings: 62 }, serve: { files: 29, openings: 70 } },
