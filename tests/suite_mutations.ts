@@ -881,8 +881,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a delete of which only the key was known takes a watch back",
     file: "src/hono/send/watch_groups.ts",
-    find: "return isOld || shown !== resourceVersion\n",
-    replace: "return (isOld && entry.position === undefined) || shown !== resourceVersion\n",
+    find: "const shown = isOld ? least :",
+    replace: "const shown = isOld && least === undefined ? least :",
     test: "tests/hono/send/watch_test.ts",
   },
   {
