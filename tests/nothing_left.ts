@@ -148,8 +148,9 @@ export class CountedReadApi {
 
   /** What is left once it, and all others of its informers, have ended. */
   left(): string[] {
-    const { served, readers, bodies } = this.#state;
+    const { served, readers, bodies, orders } = this.#state;
     bodies.dropUnused();
+    orders.dropUnused();
     return counted({
       "listeners of its signal": Math.max(0, this.#listenersAtEnd - this.#listeners),
       "timers": this.#clock.timers,
@@ -158,6 +159,7 @@ export class CountedReadApi {
       "bytes that are held for readers": readers.heldBytes,
       "lists that are kept": bodies.size,
       "bytes of lists": bodies.bytes,
+      "orders that are kept": orders.size,
       "watches of logs": sum(served.map(({ watchers }) => watchers.size)),
       "selections that are watched": sum(served.map(({ watchers }) => watchers.groups.size)),
       "observers of informers": this.#observers.count,

@@ -94,7 +94,9 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const { verb, query, searchParams, form, screen, isEventStream, permission } = read;
   if (!("shape" in form)) return form;
   if (!query.ok) return query.status;
-  if (screen !== undefined) return isStatus(screen) ? screen : notServedYet(screen);
+  if (screen !== undefined && isStatus(screen)) return screen;
+  const unserved = screen && unservedScreen(screen, request, verb);
+  if (unserved !== undefined) return unserved;
   const name = verb === "get" ? path.name : "";
   const missing = target.fresh.missing(name);
   if (missing === undefined) return notSynced(target.resource);
@@ -124,13 +126,23 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
       isEventStream,
       endsAtRelist: requiresEachEvent(c.req.header("Prefer")),
     })
-    : answerListOf(request, query, { form, view, permission, wait });
+    : answerListOf(request, query, { form, view, permission, wait, screen });
   const warnings = warningsOf(stale, missing);
   return warnings.length === 0 ? answer : withWarnings(c, await answer, warnings);
 }
 
-function notServedYet(screen: ScreenQuery): Status {
-  return newStatus(400, "BadRequest", `not served yet: ${Object.keys(screen).join(", ")}`);
+/** 400: what a screen wants cannot be had here. */
+function unservedScreen(screen: ScreenQuery, { under }: ResourceRequest, verb: string): Status | undefined {
+  const { sortBy, fields, filter, groupBy } = screen;
+  if (sortBy !== undefined && under !== undefined) {
+    return newStatus(
+      400,
+      "BadRequest",
+      "sortBy: a list under a value of an index has no other order; filter",
+    );
+  }
+  const isServed = sortBy !== undefined && verb === "list" && !fields && !filter && !groupBy;
+  return isServed ? undefined : newStatus(400, "BadRequest", "parameters of screens are not served yet");
 }
 
 /** What is not found may exist by now, so that refusals have warnings, too. */
@@ -252,13 +264,14 @@ async function answerGet(
 function answerListOf(
   { state, target, path, reader, under }: ResourceRequest,
   query: ListQuery,
-  options: Pick<ListAnswerRequest, "form" | "view" | "wait"> & { readonly permission: Permission },
+  options: Pick<ListAnswerRequest, "form" | "view" | "wait" | "screen"> & { readonly permission: Permission },
 ): Promise<Answer> {
-  const { form, view, wait, permission } = options;
+  const { form, view, wait, screen, permission } = options;
   const { group, version, resource, namespace } = path;
   const { labels, fields } = query;
   const of = [group, version, resource, namespace, String(labels ?? ""), String(fields ?? "")];
   if (under !== undefined) of.push(under.index, under.value);
+  if (screen?.sortBy !== undefined) of.push(screen.sortBy.map(({ text }) => text).join(","));
   return answerList(target.content, {
     state,
     reader,
@@ -266,6 +279,7 @@ function answerListOf(
     view,
     wait,
     under,
+    screen,
     namespace,
     pacer: state.pacer,
     resource: target.resource,

@@ -140,6 +140,14 @@ export interface PagePlace<T> {
   readonly rewrites?: number;
 }
 
+/** Which part of all rows of an order is shown. */
+export interface WindowPlace {
+  /** How many rows there are in all. */
+  readonly total: number;
+  /** How many rows come before the first one that is shown. */
+  readonly offset: number;
+}
+
 /** One page: a range of a snapshot, which may be shared by many pages, or objects of its own. */
 export interface Page<T> {
   readonly resourceVersion: string;
@@ -151,6 +159,8 @@ export interface Page<T> {
   object(index: number): Held<T>;
   readonly from: number;
   readonly to: number;
+  /** Of a page of an order. */
+  readonly window?: WindowPlace;
   /** About how many bytes it takes, besides the objects of the store. */
   readonly bytes: number;
 }
@@ -219,7 +229,7 @@ export async function placePage<T extends KubernetesObject>(
 /**
  * Whether this cache has written a token before its content was rewritten; another one has the same states.
  */
-function isRewritten(epoch: string | undefined, now: string): boolean {
+export function isRewritten(epoch: string | undefined, now: string): boolean {
   const instance = now.slice(0, now.lastIndexOf(".") + 1);
   return epoch !== undefined && epoch !== now && epoch.startsWith(instance);
 }
@@ -239,7 +249,7 @@ export function stillPlaced<T extends KubernetesObject>(
 }
 
 /** 410: a list at a resourceVersion whose state is not known any more. */
-function stateTooOld(asked: string): Status {
+export function stateTooOld(asked: string): Status {
   return newStatus(410, "Expired", `The resourceVersion for the provided list is too old: ${asked}`);
 }
 

@@ -12,6 +12,7 @@ import type { Indexer } from "../../store/store.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { TextSetHash } from "../../util/hash.ts";
 import type { Pacer } from "../../util/turns.ts";
+import { type Blocks, blocksOf, readerOf, withChanges } from "./blocks.ts";
 import type { ServedStore } from "./served_informer.ts";
 import type { EventLog } from "./event_log.ts";
 import type { KeyFollower } from "./log_history.ts";
@@ -127,6 +128,27 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower {
    * come since, up to the next snapshot of the content that is kept, which states of the past share.
    */
   stateAt(resourceVersion: string): Snapshot<T> | undefined {
+    const first = this.#firstAfter(resourceVersion);
+    if (first === undefined) return undefined;
+    if (this.#kept.length === 0 || this.#kept[0].sequence < first) this.snapshot();
+    const { snapshot, blocks, sequence } = this.#kept.findLast((state) => state.sequence >= first) ??
+      this.#kept[0];
+    const before = this.#changedIn(first, sequence);
+    if (before.size === 0) return { ...snapshot, resourceVersion };
+    return snapshotOf(withChanges(blocks, before.keys(), (key) => before.get(key)), resourceVersion);
+  }
+
+  /**
+   * What differed from the present content at a resourceVersion: the objects of those keys as they were,
+   * `undefined` for none. `undefined` where that is not known any more.
+   */
+  differencesAt(resourceVersion: string): ReadonlyMap<string, Held<T> | undefined> | undefined {
+    const first = this.#firstAfter(resourceVersion);
+    return first === undefined ? undefined : this.#changedIn(first, this.#log.head);
+  }
+
+  /** The first entry after a state of the past; `undefined` if that is not known any more. */
+  #firstAfter(resourceVersion: string): number | undefined {
     const { oldestState } = this.#log;
     const { resourceVersion: now, tail, entries } = this.#log.window;
     if (compareResourceVersions(resourceVersion, oldestState.resourceVersion) < 0) return undefined;
@@ -138,17 +160,19 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower {
     if (next !== undefined && monotonicNow(this.#clock) - next.atMs >= PAST_MS) return undefined;
     const gapAfter = next?.gapAfter;
     if (gapAfter !== undefined && compareResourceVersions(resourceVersion, gapAfter) > 0) return undefined;
-    if (this.#kept.length === 0 || this.#kept[0].sequence < first) this.snapshot();
-    const { snapshot, blocks, sequence } = this.#kept.findLast((state) => state.sequence >= first) ??
-      this.#kept[0];
+    return first;
+  }
+
+  /** The objects that changed in some entries, as they were before them. */
+  #changedIn(first: number, end: number): Map<string, Held<T> | undefined> {
+    const { tail, entries } = this.#log.window;
     const before = new Map<string, Held<T> | undefined>();
-    for (let i = first; i < sequence; i++) {
+    for (let i = first; i < end; i++) {
       const entry = entries.at(i - tail);
       if (entry === undefined || entry.type === "BOOKMARK" || before.has(entry.key)) continue;
       before.set(entry.key, entry.oldObject);
     }
-    if (before.size === 0) return { ...snapshot, resourceVersion };
-    return snapshotOf(withChanges(blocks, before.keys(), (key) => before.get(key)), resourceVersion);
+    return before;
   }
 
   /** About how many units of a {@linkcode Pacer} a state at a resourceVersion takes. */
@@ -211,151 +235,6 @@ const ENTRY_UNITS = 50;
 function snapshotOf<T>(blocks: Blocks<Held<T>>, resourceVersion: string): Snapshot<T> {
   const { key, value: object } = readerOf(blocks);
   return { resourceVersion, length: blocks.length, key, object };
-}
-
-/** Some values in the order of their keys. Never changes. */
-interface Block<V> {
-  readonly keys: readonly string[];
-  readonly values: readonly V[];
-}
-
-/** All of them. Never changes; what is made of it shares the blocks in which nothing differs. */
-export interface Blocks<V> {
-  readonly length: number;
-  readonly blocks: readonly Block<V>[];
-  /** The index of the first value of each block. */
-  readonly starts: readonly number[];
-}
-
-/** Reads by index; fast where reads follow each other. */
-export interface BlocksReader<V> {
-  readonly key: (index: number) => string;
-  readonly value: (index: number) => V;
-}
-
-// A change copies one block, and a new state has a reference to each.
-const BLOCK = 512;
-
-/** The values of ascending keys; those without one are left out. */
-export function blocksOf<V>(keys: readonly string[], valueOf: (key: string) => V | undefined): Blocks<V> {
-  const blocks: Block<V>[] = [];
-  let block: { keys: string[]; values: V[] } | undefined;
-  for (const key of keys) {
-    const value = valueOf(key);
-    if (value === undefined) continue;
-    if (block === undefined || block.keys.length === BLOCK) blocks.push(block = { keys: [], values: [] });
-    block.keys.push(key);
-    block.values.push(value);
-  }
-  return joined(blocks);
-}
-
-/** The same with the values that some keys have now; `undefined` for none. */
-export function withChanges<V>(
-  { blocks }: Blocks<V>,
-  changed: Iterable<string>,
-  valueOf: (key: string) => V | undefined,
-): Blocks<V> {
-  const byBlock = new Map<number, string[]>();
-  for (const key of changed) {
-    const place = Math.max(0, firstOf(blocks.length, (i) => blocks[i].keys[0] > key) - 1);
-    const others = byBlock.get(place);
-    if (others === undefined) byBlock.set(place, [key]);
-    else others.push(key);
-  }
-  const result: Block<V>[] = [];
-  for (let i = 0; i < Math.max(1, blocks.length); i++) {
-    const block = blocks[i] ?? { keys: [], values: [] };
-    const keys = byBlock.get(i);
-    if (keys === undefined) result.push(block);
-    else add(result, changedBlock(block, keys, valueOf));
-  }
-  return joined(result);
-}
-
-/** A reader of its own for each walk. */
-export function readerOf<V>({ blocks, starts, length }: Blocks<V>): BlocksReader<V> {
-  let current = 0;
-  const blockOf = (index: number): Block<V> => {
-    const isIn = (i: number) => starts[i] <= index && index < (starts[i + 1] ?? length);
-    if (!isIn(current) && !(current + 1 < blocks.length && isIn(++current))) {
-      current = firstOf(starts.length, (i) => starts[i] > index) - 1;
-    }
-    return blocks[current];
-  };
-  return {
-    key: (index) => blockOf(index).keys[index - starts[current]],
-    value: (index) => blockOf(index).values[index - starts[current]],
-  };
-}
-
-/** The first index at which something is so, as it is from there on; `length` for none. */
-function firstOf(length: number, isSo: (index: number) => boolean): number {
-  let low = 0;
-  let high = length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (isSo(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
-function changedBlock<V>(
-  { keys, values }: Block<V>,
-  changed: readonly string[],
-  valueOf: (key: string) => V | undefined,
-): Block<V> {
-  const next = values.slice();
-  /** Keys that come or go. */
-  const others: string[] = [];
-  for (const key of changed) {
-    const at = firstOf(keys.length, (i) => keys[i] >= key);
-    const value = valueOf(key);
-    if (keys[at] === key && value !== undefined) next[at] = value;
-    else if (keys[at] === key || value !== undefined) others.push(key);
-  }
-  if (others.length === 0) return { keys, values: next };
-  others.sort();
-  const result: { keys: string[]; values: V[] } = { keys: [], values: [] };
-  let at = 0;
-  const takeBefore = (key: string | undefined) => {
-    for (; at < keys.length && (key === undefined || keys[at] < key); at++) {
-      result.keys.push(keys[at]);
-      result.values.push(next[at]);
-    }
-  };
-  for (const key of others) {
-    takeBefore(key);
-    if (keys[at] === key) {
-      at++; // it went
-      continue;
-    }
-    result.keys.push(key);
-    result.values.push(valueOf(key)!);
-  }
-  takeBefore(undefined);
-  return result;
-}
-
-/** Adds a block: as several if it is long, to the last one if both are short. */
-function add<V>(blocks: Block<V>[], { keys, values }: Block<V>): void {
-  const last = blocks.at(-1);
-  if (last !== undefined && last.keys.length + keys.length <= BLOCK / 2) {
-    blocks[blocks.length - 1] = { keys: last.keys.concat(keys), values: last.values.concat(values) };
-  } else if (keys.length <= 2 * BLOCK) {
-    if (keys.length > 0) blocks.push({ keys, values });
-  } else {
-    for (let at = 0; at < keys.length; at += BLOCK) {
-      blocks.push({ keys: keys.slice(at, at + BLOCK), values: values.slice(at, at + BLOCK) });
-    }
-  }
-}
-
-function joined<V>(blocks: readonly Block<V>[]): Blocks<V> {
-  let length = 0;
-  const starts = blocks.map(({ keys }) => (length += keys.length) - keys.length);
-  return { blocks, starts, length };
 }
 
 /** The version of the content of a namespace. */

@@ -100,8 +100,12 @@ function frame(page: Page<KubernetesObject>, shape: ListShape, resourceVersion: 
   return shape.yaml === undefined ? jsonFrame(page, shape, metadata) : yamlFrame(page, shape, metadata);
 }
 
+function headOf({ window }: Page<KubernetesObject>, view: View, metadata: ListMeta): Record<string, unknown> {
+  return window === undefined ? view.list(metadata) : { ...view.list(metadata), window };
+}
+
 function jsonFrame(page: Page<KubernetesObject>, { view, pretty }: ListShape, metadata: ListMeta): Frame {
-  const json = jsonText({ ...view.list(metadata), [view.itemsField]: [] }, { pretty });
+  const json = jsonText({ ...headOf(page, view, metadata), [view.itemsField]: [] }, { pretty });
   const end = json.lastIndexOf("]");
   const lineBreak = pretty && page.to > page.from ? "\n  " : "";
   return { head: json.slice(0, end), tail: lineBreak + json.slice(end) };
@@ -109,7 +113,7 @@ function jsonFrame(page: Page<KubernetesObject>, { view, pretty }: ListShape, me
 
 function yamlFrame(page: Page<KubernetesObject>, { view, yaml }: ListShape, metadata: ListMeta): Frame {
   const { itemsField } = view;
-  const fields = Object.entries(view.list(metadata));
+  const fields = Object.entries(headOf(page, view, metadata));
   const write = (isWithin: (field: string) => boolean): string => {
     const selected = fields.filter(([field]) => isWithin(field));
     return selected.length === 0 ? "" : yaml!.document(JSON.stringify(Object.fromEntries(selected)));

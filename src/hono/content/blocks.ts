@@ -1,0 +1,158 @@
+/** Values in the order of their keys, in blocks that their versions share. */
+
+import { lowerBound } from "../../util/collections.ts";
+
+/** Some values in the order of their keys. Never changes. */
+interface Block<V> {
+  readonly keys: readonly string[];
+  readonly values: readonly V[];
+}
+
+/** All of them. Never changes; what is made of it shares the blocks in which nothing differs. */
+export interface Blocks<V> {
+  readonly length: number;
+  readonly blocks: readonly Block<V>[];
+  /** The index of the first value of each block. */
+  readonly starts: readonly number[];
+}
+
+/** Reads by index; fast where reads follow each other. */
+export interface BlocksReader<V> {
+  readonly key: (index: number) => string;
+  readonly value: (index: number) => V;
+}
+
+// A change copies one block, and a new state has a reference to each.
+const BLOCK = 512;
+
+/** The values of ascending keys; those without one are left out. */
+export function blocksOf<V>(keys: readonly string[], valueOf: (key: string) => V | undefined): Blocks<V> {
+  const blocks: Block<V>[] = [];
+  let block: { keys: string[]; values: V[] } | undefined;
+  for (const key of keys) {
+    const value = valueOf(key);
+    if (value === undefined) continue;
+    if (block === undefined || block.keys.length === BLOCK) blocks.push(block = { keys: [], values: [] });
+    block.keys.push(key);
+    block.values.push(value);
+  }
+  return joined(blocks);
+}
+
+/** The same with the values that some keys have now; `undefined` for none. */
+export function withChanges<V>(
+  { blocks }: Blocks<V>,
+  changed: Iterable<string>,
+  valueOf: (key: string) => V | undefined,
+): Blocks<V> {
+  const byBlock = new Map<number, string[]>();
+  for (const key of changed) {
+    const place = Math.max(0, firstOf(blocks.length, (i) => blocks[i].keys[0] > key) - 1);
+    const others = byBlock.get(place);
+    if (others === undefined) byBlock.set(place, [key]);
+    else others.push(key);
+  }
+  const result: Block<V>[] = [];
+  for (let i = 0; i < Math.max(1, blocks.length); i++) {
+    const block = blocks[i] ?? { keys: [], values: [] };
+    const keys = byBlock.get(i);
+    if (keys === undefined) result.push(block);
+    else add(result, changedBlock(block, keys, valueOf));
+  }
+  return joined(result);
+}
+
+/** Nothing. */
+export const NO_BLOCKS: Blocks<never> = { length: 0, blocks: [], starts: [] };
+
+/** The index of the first key from a bound on. */
+export function firstIn({ blocks, starts }: Blocks<unknown>, bound: string): number {
+  const place = Math.max(0, firstOf(blocks.length, (i) => blocks[i].keys[0] > bound) - 1);
+  const keys = blocks[place]?.keys ?? [];
+  return (starts[place] ?? 0) + lowerBound(keys, bound);
+}
+
+/** A reader of its own for each walk. */
+export function readerOf<V>({ blocks, starts, length }: Blocks<V>): BlocksReader<V> {
+  let current = 0;
+  const blockOf = (index: number): Block<V> => {
+    const isIn = (i: number) => starts[i] <= index && index < (starts[i + 1] ?? length);
+    if (!isIn(current) && !(current + 1 < blocks.length && isIn(++current))) {
+      current = firstOf(starts.length, (i) => starts[i] > index) - 1;
+    }
+    return blocks[current];
+  };
+  return {
+    key: (index) => blockOf(index).keys[index - starts[current]],
+    value: (index) => blockOf(index).values[index - starts[current]],
+  };
+}
+
+/** The first index at which something is so, as it is from there on; `length` for none. */
+function firstOf(length: number, isSo: (index: number) => boolean): number {
+  let low = 0;
+  let high = length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isSo(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function changedBlock<V>(
+  { keys, values }: Block<V>,
+  changed: readonly string[],
+  valueOf: (key: string) => V | undefined,
+): Block<V> {
+  const next = values.slice();
+  /** Keys that come or go. */
+  const others: string[] = [];
+  for (const key of changed) {
+    const at = lowerBound(keys, key);
+    const value = valueOf(key);
+    if (keys[at] === key && value !== undefined) next[at] = value;
+    else if (keys[at] === key || value !== undefined) others.push(key);
+  }
+  if (others.length === 0) return { keys, values: next };
+  others.sort();
+  const result: { keys: string[]; values: V[] } = { keys: [], values: [] };
+  let at = 0;
+  const takeBefore = (key: string | undefined) => {
+    for (; at < keys.length && (key === undefined || keys[at] < key); at++) {
+      result.keys.push(keys[at]);
+      result.values.push(next[at]);
+    }
+  };
+  for (const key of others) {
+    takeBefore(key);
+    if (keys[at] === key) {
+      at++; // it went
+      continue;
+    }
+    result.keys.push(key);
+    result.values.push(valueOf(key)!);
+  }
+  takeBefore(undefined);
+  return result;
+}
+
+/** Adds a block: as several if it is long, to the last one if both are short. */
+function add<V>(blocks: Block<V>[], { keys, values }: Block<V>): void {
+  const last = blocks.at(-1);
+  if (last !== undefined && last.keys.length + keys.length <= BLOCK / 2) {
+    blocks[blocks.length - 1] = { keys: last.keys.concat(keys), values: last.values.concat(values) };
+  } else if (keys.length <= 2 * BLOCK) {
+    if (keys.length > 0) blocks.push({ keys, values });
+  } else {
+    for (let at = 0; at < keys.length; at += BLOCK) {
+      blocks.push({ keys: keys.slice(at, at + BLOCK), values: values.slice(at, at + BLOCK) });
+    }
+  }
+}
+
+function joined<V>(blocks: readonly Block<V>[]): Blocks<V> {
+  let length = 0;
+  const starts = blocks.map(({ keys }) => (length += keys.length) - keys.length);
+  return { blocks, starts, length };
+}

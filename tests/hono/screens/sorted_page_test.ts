@@ -1,0 +1,207 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { propertyOptions } from "../../property.ts";
+import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
+import { get, type Json, names } from "../reading.ts";
+import { readApi } from "../read_api.ts";
+import { describe, it } from "../storages.ts";
+
+const PODS = "/api/v1/pods";
+const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
+
+function apiOf(objects: readonly TestObject[], version = 1_000) {
+  const informer = FakeInformer.with(objects, version);
+  const clock = new FakeClock();
+  const resources = [{ informer, resource: "v1/pods" }];
+  return { informer, clock, api: readApi({ resources, allowAnonymous: true, clock }) };
+}
+
+function pod(name: string, resourceVersion: number, status: Record<string, unknown> = {}): TestObject {
+  return object(name, resourceVersion, { status });
+}
+
+describe("readApi, lists with sortBy", () => {
+  const { api } = {
+    get api() {
+      return apiOf([
+        pod("shop/web-10", 1, { phase: "Running", startTime: "2026-01-01T10:00:00Z", restarts: 3 }),
+        pod("shop/web-2", 2, { phase: "Pending", restarts: 12 }),
+        pod("blog/web-1", 3, { phase: "Running", startTime: "2026-01-01T11:00:00+02:00", restarts: 7 }),
+      ]).api;
+    },
+  };
+  const order = async (sortBy: string, more = "") =>
+    names(await get(api, `${PODS}?sortBy=${encodeURIComponent(sortBy)}${more}`));
+
+  it("are in the order of numbers, times and names", async () => {
+    assert.deepEqual(await order("status.restarts:desc"), ["shop/web-2", "blog/web-1", "shop/web-10"]);
+    assert.deepEqual(await order("status.startTime"), ["blog/web-1", "shop/web-10", "shop/web-2"]);
+    assert.deepEqual(await order("metadata.name"), ["blog/web-1", "shop/web-2", "shop/web-10"]);
+  });
+
+  it("take the next key where values are equal, and the name in the end", async () => {
+    assert.deepEqual(await order("status.phase,metadata.name:desc"), [
+      "shop/web-2",
+      "shop/web-10",
+      "blog/web-1",
+    ]);
+    assert.deepEqual(await order("status.nothing"), ["blog/web-1", "shop/web-10", "shop/web-2"]);
+  });
+
+  it("have the rows of a namespace and of selectors only, and say how many there are", async () => {
+    assert.deepEqual(
+      names(await get(api, "/api/v1/namespaces/shop/pods?sortBy=metadata.name")),
+      ["shop/web-2", "shop/web-10"],
+    );
+    const list = await get(api, `${PODS}?sortBy=metadata.name&fieldSelector=status.phase%3DRunning&limit=1`);
+    assert.deepEqual(names(list), ["blog/web-1"]);
+    assert.deepEqual(list.window, { total: 2, offset: 0 });
+    assert.equal(list.metadata.remainingItemCount, 1);
+  });
+
+  it("begin at an offset, or around an object", async () => {
+    const page = await get(api, `${PODS}?sortBy=metadata.name&offset=1&limit=1`);
+    assert.deepEqual([names(page), page.window], [["shop/web-2"], { total: 3, offset: 1 }]);
+    const around = await get(api, `${PODS}?sortBy=metadata.name&around=shop/web-2&limit=2`);
+    assert.deepEqual([names(around), around.window], [["blog/web-1", "shop/web-2"], { total: 3, offset: 0 }]);
+    const last = await get(api, `${PODS}?sortBy=metadata.name&around=shop/web-10&limit=2`);
+    assert.deepEqual([names(last), last.window], [["shop/web-2", "shop/web-10"], { total: 3, offset: 1 }]);
+    const status = await get(api, `${PODS}?sortBy=metadata.name&around=shop/none&limit=2`, { status: 404 });
+    assert.match(status.message, /^around: "shop\/none" is none of the objects that are selected$/);
+    assert.deepEqual(names(await get(api, `${PODS}?sortBy=metadata.name&offset=99`)), []);
+  });
+
+  it("are sorted by the columns of a Table, an age by the time of creation", async () => {
+    const at = (creationTimestamp: string, name: string): TestObject => ({
+      ...pod(name, 1),
+      metadata: { ...pod(name, 1).metadata, creationTimestamp },
+    });
+    const { api } = apiOf([
+      at("2026-01-01T00:00:00Z", "a/old"),
+      at("2026-01-03T00:00:00Z", "a/new"),
+      at("2026-01-02T00:00:00Z", "a/mid"),
+    ]);
+    const table = await get(api, `${PODS}?sortBy=column(Age)&limit=2`, { accept: TABLE });
+    assert.deepEqual(table.rows.map(({ cells }: Json) => cells[0]), ["new", "mid"]);
+    assert.deepEqual(table.window, { total: 3, offset: 0 });
+    const status = await get(api, `${PODS}?sortBy=column(Nope)`, { status: 400 });
+    assert.match(status.message, /there is no column "nope"; the columns are Name, Ready, Status/);
+  });
+
+  it("sort restarts by their number, and readiness by its own", async () => {
+    const running = (name: string, restartCount: number, finishedAt?: string) =>
+      object(name, 1, {
+        spec: { containers: [{ name: "c" }] },
+        status: {
+          phase: "Running",
+          containerStatuses: [{
+            name: "c",
+            ready: true,
+            restartCount,
+            ...(finishedAt && { lastState: { terminated: { finishedAt } } }),
+          }],
+        },
+      });
+    const { api } = apiOf([
+      running("a/five", 5, "2025-12-31T23:59:00Z"),
+      running("a/none", 0),
+      running("a/twelve", 12, "2025-12-01T00:00:00Z"),
+    ]);
+    assert.deepEqual(
+      names(await get(api, `${PODS}?sortBy=column(Restarts):desc`)),
+      ["a/twelve", "a/five", "a/none"],
+    );
+  });
+
+  it("are refused in an order that cannot be read, and with tokens of other lists", async () => {
+    for (const sortBy of ["", "a..b", "nope(a)", "metadata.name:down"]) {
+      const status = await get(api, `${PODS}?sortBy=${encodeURIComponent(sortBy)}`, { status: 400 });
+      assert.match(status.message, /^sortBy: /);
+    }
+    await get(api, `${PODS}?sortby=metadata.name`, { status: 400 });
+    const { metadata } = await get(api, `${PODS}?sortBy=metadata.name&limit=1`);
+    for (const path of [`${PODS}?limit=1`, `${PODS}?sortBy=status.phase&limit=1`]) {
+      const status = await get(api, `${path}&continue=${metadata.continue}`, { status: 400 });
+      assert.match(status.message, /^invalid continue token: it is of another list/);
+    }
+    const plain = await get(api, `${PODS}?limit=1`);
+    await get(api, `${PODS}?sortBy=metadata.name&limit=1&continue=${plain.metadata.continue}`, {
+      status: 400,
+    });
+  });
+
+  it("continue with the present state once theirs is forgotten", async () => {
+    const { api, informer, clock } = apiOf([pod("a/1", 1), pod("a/2", 2), pod("a/3", 3)]);
+    const { metadata } = await get(api, `${PODS}?sortBy=metadata.name&limit=1`);
+    informer.put(pod("a/0", 1_001));
+    await clock.advance(6 * 60_000);
+    informer.put(pod("a/4", 1_002));
+    const path = `${PODS}?sortBy=metadata.name&limit=2`;
+    const status = await get(api, `${path}&continue=${metadata.continue}`, { status: 410 });
+    const rest = await get(api, `${path}&continue=${status.metadata.continue}`);
+    assert.deepEqual(names(rest), ["a/1", "a/2"]);
+    assert.equal(rest.metadata.resourceVersion, "1002");
+  });
+
+  it("are pages of one state, whatever changes meanwhile", async () => {
+    const change = fc.record({
+      name: fc.integer({ min: 0, max: 30 }),
+      restarts: fc.option(fc.integer({ min: 0, max: 5 }), { nil: undefined }),
+      kind: fc.constantFrom("put", "put", "remove", "relist"),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(change, { maxLength: 60 }),
+        fc.integer({ min: 1, max: 7 }),
+        fc.constantFrom("status.restarts", "status.restarts:desc"),
+        fc.integer({ min: 0, max: 5 }),
+        async (changes, limit, sortBy, pause) => {
+          let version = 100;
+          const { api, informer } = apiOf([], version);
+          const content = new Map<string, TestObject>();
+          const apply = ({ name, restarts, kind }: typeof changes[number]) => {
+            const key = `a/p-${name}`;
+            version++;
+            const next = pod(key, version, restarts === undefined ? {} : { restarts });
+            if (kind === "put") {
+              content.set(key, next);
+              informer.put(next);
+            } else if (kind === "remove") {
+              if (content.delete(key)) informer.remove(key, version);
+            } else informer.relist([...content.values()], version);
+          };
+          const half = changes.length >> 1;
+          changes.slice(0, half).forEach(apply);
+          const sorted = () => {
+            const value = ({ status }: TestObject) => (status as { restarts?: number }).restarts;
+            const sign = sortBy.endsWith(":desc") ? -1 : 1;
+            return [...content].sort(([a, x], [b, y]) => {
+              const [i, j] = [value(x), value(y)];
+              if (i !== j) return i === undefined ? 1 : j === undefined ? -1 : sign * (i - j);
+              return a < b ? -1 : 1;
+            }).map(([key]) => key);
+          };
+          const expected = sorted();
+          const path = `${PODS}?sortBy=${sortBy}&limit=${limit}`;
+          const found: string[] = [];
+          const rest = changes.slice(half);
+          let page = await get(api, path);
+          const { resourceVersion } = page.metadata;
+          for (;;) {
+            found.push(...names(page));
+            assert.equal(page.metadata.resourceVersion, resourceVersion);
+            assert.equal(page.window.total, expected.length);
+            if (page.metadata.continue === undefined) break;
+            rest.splice(0, pause).forEach(apply);
+            page = await get(api, `${path}&continue=${page.metadata.continue}`);
+          }
+          assert.deepEqual(found, expected);
+          rest.forEach(apply);
+          assert.deepEqual(names(await get(api, `${PODS}?sortBy=${sortBy}`)), sorted());
+        },
+      ),
+      propertyOptions(100),
+    );
+  });
+});
