@@ -31,8 +31,8 @@ const MOST_TRIES = 3;
 
 /**
  * The selected objects of one content in one order. It reads all of them when it is first wanted, in turns;
- * from then on the entries of the log that have come since, when it is read: a change costs nothing while
- * nobody reads. Objects of equal values are in the order of their keys.
+ * from then on the entries of the log that have come since, when it is read: a change costs nothing until
+ * the next read. Objects of equal values are in the order of their keys.
  */
 export class Order<T extends KubernetesObject> {
   readonly #content: Content<T>;

@@ -131,7 +131,7 @@ describe("readApi, lists with sortBy", () => {
     });
   });
 
-  it("continue with the present state once theirs is forgotten", async () => {
+  it("continue with the present state once theirs is compacted", async () => {
     const { api, informer, clock } = apiOf([pod("a/1", 1), pod("a/2", 2), pod("a/3", 3)]);
     const { metadata } = await get(api, `${PODS}?sortBy=metadata.name&limit=1`);
     informer.put(pod("a/0", 1_001));
