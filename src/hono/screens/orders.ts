@@ -63,7 +63,7 @@ export class Order<T extends KubernetesObject> {
     return this.#next === undefined || this.#next < tail || this.#rewrites !== rewrites;
   }
 
-  /** Reads all objects, where it must, in turns; `undefined` if it need not. Rejects only as the pacer does. */
+  /** Reads all objects, where it must, in turns; `undefined` if it need not. */
   ready(pacer: Pacer): Promise<void> | undefined {
     if (!this.isBehind && this.#reading === undefined) return undefined;
     return this.#reading ??= this.#readAll(pacer).finally(() => this.#reading = undefined);
