@@ -866,7 +866,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a new state changes the blocks of those before it",
-    file: "src/hono/content/states.ts",
+    file: "src/hono/content/blocks.ts",
     find: "const next = values.slice();",
     replace: "const next = values as V[];",
     test: "tests/hono/content/states_test.ts",
@@ -1934,7 +1934,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: what was deleted stays in lists",
-    file: "src/hono/content/states.ts",
+    file: "src/hono/content/blocks.ts",
     find: "else if (keys[at] === key || value !== undefined) others.push(key);",
     replace: "else if (value !== undefined) others.push(key);",
     test: "tests/hono/content/states_test.ts",
