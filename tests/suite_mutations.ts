@@ -788,16 +788,16 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "fresh reads: a bookmark says that events were sent which a list has passed",
-    file: "src/hono/send/watch_stream.ts",
+    file: "src/hono/send/event_feed.ts",
     find: "const { eventsThrough } = this.#content.log;",
     replace: "const { resourceVersion: eventsThrough } = this.#content.log;",
     test: "tests/hono/content/freshness_test.ts",
   },
   {
     name: "fresh reads: a watch that starts among events which a list has passed continues without them",
-    file: "src/hono/send/watch_stream.ts",
-    find: "isFuture || log.mayLackEvents(resourceVersion)",
-    replace: "isFuture",
+    file: "src/hono/send/event_feed.ts",
+    find: "this.#isFuture || log.mayLackEvents(resourceVersion)",
+    replace: "this.#isFuture",
     test: "tests/hono/content/freshness_test.ts",
   },
   {
@@ -873,9 +873,9 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a bookmark comes while initial events wait",
-    file: "src/hono/send/watch_stream.ts",
-    find: "return this.#initial === undefined && this.cursor === tail + entries.length;",
-    replace: "return this.cursor === tail + entries.length;",
+    file: "src/hono/send/event_feed.ts",
+    find: "return this.#initial !== undefined || this.cursor !== tail + entries.length;",
+    replace: "return this.cursor !== tail + entries.length;",
     test: "tests/hono/send/watch_test.ts",
   },
   {

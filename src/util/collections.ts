@@ -164,7 +164,7 @@ export class KeyedHeap<K, T> {
 }
 
 /** The index of the first of the ascending `keys` not less than `bound`; their number if there is none. */
-export function lowerBound(keys: readonly string[], bound: string): number {
+export function lowerBound<K extends string | number>(keys: readonly K[], bound: K): number {
   let low = 0;
   let high = keys.length;
   while (low < high) {

@@ -506,8 +506,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "fan-out: a slow reader that has room again is not written to",
     file: "src/hono/send/watch_stream.ts",
-    find: "    this.#isBlocked = false;\n    if (this.isReady)",
-    replace: "    if (this.isReady)",
+    find: "    this.#isBlocked = false;\n    this.wake();",
+    replace: "    this.wake();",
   },
   {
     name: "fan-out: what waited for a slow reader comes in another order",

@@ -13,6 +13,7 @@ import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { GUARD_HEADERS } from "./responses.ts";
 import { newSelection } from "../content/selection.ts";
 import type { View } from "../request/requested_read.ts";
+import { EventFeed } from "./event_feed.ts";
 import { errorStream, openWatch } from "./watch_stream.ts";
 
 export interface WatchedResource {
@@ -50,10 +51,14 @@ export function answerWatch(
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   // Its time is over before anything is sent.
   if (timeoutSeconds !== undefined && timeoutSeconds < 0) return watchResponse(new Blob([]).stream());
-  const common = {
-    ...options,
-    selection: newSelection(path, { namespace: path.namespace, labels: query.labels, fields: query.fields }),
-    allowBookmarks: allowWatchBookmarks === true,
+  const { isEventStream, endsAtRelist, permission, view } = options;
+  const selection = newSelection(path, {
+    namespace: path.namespace,
+    labels: query.labels,
+    fields: query.fields,
+  });
+  const life = {
+    permission,
     // 0 means no limit of its own, as if absent.
     limitMs: Math.min(timeoutSeconds ? timeoutSeconds * 1000 : Infinity, settings.watchLimitMs()),
     recheckMs: settings.watchRecheckMs,
@@ -63,12 +68,16 @@ export function answerWatch(
     readers,
     clock: settings.clock,
   };
+  const common = { view, selection, allowBookmarks: allowWatchBookmarks === true, endsAtRelist };
   const openInitial = () => {
-    const initial = content.states.candidates(common.selection?.indexed);
+    const initial = content.states.candidates(selection?.indexed);
     const { log: { head: cursor, resourceVersion } } = content;
-    return openWatch(watchers, { ...common, cursor, resourceVersion, initial });
+    return openWatch(
+      watchers,
+      new EventFeed(watchers, { ...common, cursor, resourceVersion, initial }),
+      life,
+    );
   };
-  const { isEventStream } = options;
   if (sendInitialEvents) {
     return isEventStream
       ? eventStreamResponse(openInitial(), { hasInitialEvents: true })
@@ -83,7 +92,8 @@ export function answerWatch(
       : watchResponse(errorStream(expired));
   }
   const isLost = (signal: AbortSignal) => fresh.isLost(from, signal);
-  const body = openWatch(watchers, { ...common, cursor, resourceVersion: from, isLost });
+  const feed = new EventFeed(watchers, { ...common, cursor, resourceVersion: from, isLost });
+  const body = openWatch(watchers, feed, life);
   return isEventStream ? eventStreamResponse(body, { hasInitialEvents: false }) : watchResponse(body);
 }
 

@@ -1,37 +1,59 @@
-/** One watch: what it has sent, and what it sends next. */
+/** One watch: its life, its reader, and what waits for it. */
 
-import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
-import { AGE_ANNOTATION, INITIAL_EVENTS_END_ANNOTATION } from "../../meta/list_watch.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { Permission, UserInfo } from "../request/gate.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
 import { Outlet, type OutletUser } from "./outlet.ts";
 import {
-  MOST_PIECE,
   newSpentError,
   newStalledError,
   type OpenWatch,
   type Reader,
   type Readers,
 } from "../request/readers.ts";
-import { OPEN_UNITS } from "../../util/turns.ts";
-import { watchTooOld } from "../../protocol/statuses.ts";
-import type { Content } from "../content/content.ts";
-import type { Snapshot } from "../content/states.ts";
-import { eventText, type GroupKind, heldEventText, type WatchGroup } from "./watch_groups.ts";
+import { eventText } from "./watch_groups.ts";
 import type { LogReader, Watchers } from "./fan_out.ts";
 import { WatchLife } from "./watch_life.ts";
 
-export interface WatchRequest<T> extends GroupKind {
+/** What a watch sends, piece by piece. */
+export interface Feed {
+  /** Whether there is a piece to send now. */
+  readonly hasNext: boolean;
+  /** The entry of the log that it reads next; entries from there on are kept for it. */
   readonly cursor: number;
-  /** What the reader has seen: its initial events, or elsewhere. */
-  readonly resourceVersion: string;
-  /** Whether a resourceVersion from the future is of a lost history, once that is known. */
-  readonly isLost?: (signal: AbortSignal) => Promise<boolean>;
-  readonly initial?: Snapshot<T>;
-  /** Whether it requires each event, and so ends with a list in which some are missing. */
+  /** Whether it cannot continue after a relist; see {@linkcode LogReader.endsAtRelist}. */
   readonly endsAtRelist: boolean;
+  /** Whether it shows from time to time how far it has come. */
+  readonly wantsHeartbeat: boolean;
+  /** The watch is open, and can be told that there is more, or nothing more. */
+  opened(watch: { wake(): void; cut(): void }): void;
+  next(options: NextOptions): Piece;
+  heartbeat(): Uint8Array;
+  /** Why it cannot continue. */
+  lost(): Status;
+  close(): void;
+}
+
+export interface NextOptions {
+  /** Whether a large piece costs no more memory than a small one. */
+  readonly takesLarge: boolean;
+  /** The length from which a piece is long enough, if a large one costs more. */
+  readonly length: number;
+}
+
+/** The next bytes of a watch. */
+export interface Piece {
+  /** `undefined` if there is nothing to send after all. */
+  readonly bytes: Uint8Array | undefined;
+  /** The work that it took. */
+  readonly units: number;
+  /** It cannot be sent to the end: the watch is lost. */
+  readonly isCut: boolean;
+}
+
+export interface WatchRequest {
   readonly permission: Permission;
   readonly limitMs: number;
   readonly recheckMs: number;
@@ -43,31 +65,25 @@ export interface WatchRequest<T> extends GroupKind {
   readonly clock: Clock;
 }
 
-// What one piece of initial events may cost, besides its length.
-const MOST_UNITS = 40_000;
-
 // To hand a piece to the runtime, which writes it to a socket: as a stream, and to the socket itself.
 const WRITE_UNITS = 1_500;
 const SHARED_WRITE_UNITS = 500;
-
-// To encode a character. To hand it to the socket costs a tenth of that.
-const ENCODE_UNITS = 0.5;
+// To hand a character to the socket.
 const SEND_UNITS = 0.05;
 
 /**
- * Opens a watch: events as lines of JSON.
+ * Opens a watch: what its feed has, as lines of JSON.
  *
  * A reader so slow that the log moves past its place gets a 410 ERROR event and is cut off; one that leaves
  * the next bytes waiting for too long is disconnected.
  */
 export function openWatch<T extends KubernetesObject>(
   watchers: Watchers<T>,
-  request: WatchRequest<T>,
+  feed: Feed,
+  request: WatchRequest,
 ): ReadableStream<Uint8Array> {
-  return new Watch(watchers, request).takeBody();
+  return new Watch(watchers, feed, request).takeBody();
 }
-
-type InitialState<T> = Pick<Snapshot<T>, "length" | "key" | "object" | "answers">;
 
 /** A watch that only says why it cannot continue: 200, and one ERROR event. */
 export function errorStream(status: Status): ReadableStream<Uint8Array> {
@@ -81,63 +97,34 @@ export function errorStream(status: Status): ReadableStream<Uint8Array> {
 
 class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletUser {
   readonly #watchers: Watchers<T>;
-  readonly #content: Content<T>;
-  readonly #request: Omit<WatchRequest<T>, "initial" | keyof GroupKind | "permission">;
-  readonly #group: WatchGroup<T>;
+  readonly #feed: Feed;
+  readonly #request: Omit<WatchRequest, "permission">;
   readonly #outlet: Outlet;
   readonly #life: WatchLife;
-  readonly wantsHeartbeat: boolean;
   isQueued = false;
-  cursor: number;
-  #resourceVersion: string;
-  /**
-   * A resourceVersion from the future, or up to which events may be missing here: what comes up
-   * to it has been seen by the reader, elsewhere.
-   */
-  #skipThrough: string;
-  /** The objects of which the reader receives ADDED events first. */
-  #initial: InitialState<T> | undefined;
-  #initialSent = 0;
   #isHeartbeatDue = false;
   /** What a heartbeat has found waiting in the outlet. */
   #unread: { readonly leftBytes: number; readonly sinceMs: number } | undefined;
   #isOpen = true;
-  /** Ends the wait of a reader from the future. */
-  #waiting: AbortController | undefined;
   /** There is more to send than the outlet has room for. */
   #isBlocked = false;
   #stallTimer: TimerHandle | undefined;
 
-  constructor(watchers: Watchers<T>, request: WatchRequest<T>) {
-    // What the group has, it has for all of its watches; the permission keeps the request.
-    const { initial, view, selection, allowBookmarks, permission, ...rest } = request;
-    const { reader, readers, resourceVersion } = rest;
-    const { content } = watchers;
+  constructor(watchers: Watchers<T>, feed: Feed, request: WatchRequest) {
+    // The permission keeps the request.
+    const { permission, ...rest } = request;
+    const { reader, readers } = rest;
     this.#watchers = watchers;
-    this.#content = content;
+    this.#feed = feed;
     this.#request = rest;
-    this.cursor = request.cursor;
-    this.#resourceVersion = resourceVersion;
-    const { log } = content;
-    const isFuture = compareResourceVersions(resourceVersion, log.window.resourceVersion) > 0;
-    this.#skipThrough = isFuture || log.mayLackEvents(resourceVersion) ? resourceVersion : "";
-    this.#initial = initial;
-    this.wantsHeartbeat = allowBookmarks;
     this.#outlet = new Outlet(this);
-    this.#group = watchers.groups.join({ view, selection, allowBookmarks });
     reader.keep();
     reader.onSpent = () => this.#disconnect(newSpentError("watch"));
     readers.watches.add(this);
     this.#life = new WatchLife(this, { ...rest, permission });
     watchers.attach(this);
-    if (this.isReady) watchers.fanOut.ready(this);
-    if (isFuture) this.#cutIfLost(rest.isLost);
-  }
-
-  /** A reader of a history that the server has lost would wait in silence, and then miss what came before. */
-  async #cutIfLost(isLost: WatchRequest<T>["isLost"]): Promise<void> {
-    this.#waiting = new AbortController();
-    if (await isLost?.(this.#waiting.signal)) this.cut();
+    this.wake();
+    feed.opened(this);
   }
 
   takeBody(): ReadableStream<Uint8Array> {
@@ -148,21 +135,33 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     return this.#life.user;
   }
 
+  get cursor(): number {
+    return this.#feed.cursor;
+  }
+
   get endsAtRelist(): boolean {
-    return this.#request.endsAtRelist || this.#skipThrough !== "";
+    return this.#feed.endsAtRelist;
+  }
+
+  get wantsHeartbeat(): boolean {
+    return this.#feed.wantsHeartbeat;
   }
 
   get isReady(): boolean {
-    return this.#isOpen && !this.#isBlocked && (this.#isHeartbeatDue || !this.#isCaughtUp());
+    return this.#isOpen && !this.#isBlocked && (this.#isHeartbeatDue || this.#feed.hasNext);
+  }
+
+  /** There is more to send. */
+  wake(): void {
+    if (this.isReady) this.#watchers.fanOut.ready(this);
   }
 
   deliver(): boolean {
     if (!this.isReady) return false;
     if (this.#life.isOver) this.stop();
     else if (!this.#hasRoom()) this.#awaitReader();
-    else if (this.#initial !== undefined) this.#write(this.#initialPiece(this.#initial));
-    else if (this.cursor < this.#content.log.window.tail) this.cut();
-    else if (!this.#isCaughtUp()) this.#write(this.#nextPiece());
+    else if (this.#feed.cursor < this.#watchers.content.log.window.tail) this.cut();
+    else if (this.#feed.hasNext) this.#sendNext();
     else this.#sendHeartbeat();
     return this.isReady;
   }
@@ -174,8 +173,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   }
 
   cut(): void {
-    const status = watchTooOld(this.#resourceVersion, this.#content.log.oldestResourceVersion);
-    if (this.#isOpen) this.#outlet.write(encodeUtf8(eventText("ERROR", status)));
+    if (this.#isOpen) this.#outlet.write(encodeUtf8(eventText("ERROR", this.#feed.lost())));
     this.stop();
   }
 
@@ -199,10 +197,8 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   onGone(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#waiting?.abort();
-    this.#initial = undefined;
     this.#watchers.detach(this);
-    this.#watchers.groups.leave(this.#group);
+    this.#feed.close();
     this.#life.close();
     this.#stopAwaiting();
     this.#request.readers.watches.delete(this);
@@ -216,7 +212,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     else if (!reader.take(bytes)) return this.#disconnect(newSpentError("watch"));
     if (bytes > 0 || !this.#isBlocked || !this.#hasRoom()) return;
     this.#isBlocked = false;
-    if (this.isReady) this.#watchers.fanOut.ready(this);
+    this.wake();
   }
 
   #write(piece: Uint8Array | undefined): void {
@@ -276,94 +272,19 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#stallTimer = undefined;
   }
 
-  #isCaughtUp(): boolean {
-    const { tail, entries } = this.#content.log.window;
-    return this.#initial === undefined && this.cursor === tail + entries.length;
-  }
-
-  #nextPiece(): Uint8Array | undefined {
+  #sendNext(): void {
     const { fanOut } = this.#watchers;
-    const chunk = this.#group.chunk(this.cursor, {
-      length: this.#outlet.takesLarge ? MOST_PIECE : this.#request.readers.watchPieceLength,
-      skipThrough: this.#skipThrough,
+    const { bytes, units, isCut } = this.#feed.next({
+      takesLarge: this.#outlet.takesLarge,
+      length: this.#request.readers.watchPieceLength,
     });
-    fanOut.units += chunk.units;
-    chunk.units = 0;
-    if (chunk.isTooLong) {
-      this.cut();
-      return undefined;
-    }
-    this.cursor = chunk.to;
-    if (chunk.resourceVersion !== "") {
-      this.#resourceVersion = chunk.resourceVersion;
-      this.#skipThrough = "";
-    }
-    return chunk.bytes;
+    fanOut.units += units;
+    if (isCut) this.cut();
+    else this.#write(bytes);
   }
 
-  #initialPiece(initial: InitialState<T>): Uint8Array | undefined {
-    const { readers } = this.#request;
-    const { selection, view, allowBookmarks } = this.#group.kind;
-    const { holding } = this.#content;
-    const hasFields = selection?.hasFieldsBesides(initial.answers);
-    const length = readers.watchPieceLength;
-    let text = "";
-    let units = 0;
-    for (
-      ;
-      this.#initialSent < initial.length && text.length < length && units < MOST_UNITS;
-      this.#initialSent++
-    ) {
-      units += selection?.units ?? 0;
-      const held = initial.object(this.#initialSent);
-      if (
-        selection?.mayHave(initial.key(this.#initialSent)) === false || selection?.hasLabels?.(held) === false
-      ) {
-        continue;
-      }
-      if (hasFields === undefined) {
-        text += heldEventText("ADDED", held, { view, holding });
-        continue;
-      }
-      const object = holding.peek(held);
-      if (object !== held) units += OPEN_UNITS;
-      if (hasFields(object)) text += eventText("ADDED", view.event(object));
-    }
-    if (this.#initialSent === initial.length) {
-      // What the snapshot holds is not held any longer.
-      this.#initial = undefined;
-      if (allowBookmarks) {
-        text += eventText(
-          "BOOKMARK",
-          view.bookmark({
-            resourceVersion: this.#resourceVersion,
-            annotations: { [INITIAL_EVENTS_END_ANNOTATION]: "true", ...this.#ageAnnotation() },
-          }),
-        );
-      }
-    }
-    this.#watchers.fanOut.units += units + text.length * ENCODE_UNITS;
-    return text === "" ? undefined : encodeUtf8(text);
-  }
-
-  // Up to where the log has each event, unless the reader is further.
   #sendHeartbeat(): void {
     this.#isHeartbeatDue = false;
-    const { eventsThrough } = this.#content.log;
-    const isBehind = compareResourceVersions(eventsThrough, this.#resourceVersion) < 0;
-    const resourceVersion = isBehind ? this.#resourceVersion : eventsThrough;
-    const annotations = this.#ageAnnotation();
-    const { view } = this.#group.kind;
-    this.#write(
-      annotations === undefined
-        ? this.#group.bookmark(resourceVersion)
-        : encodeUtf8(eventText("BOOKMARK", view.bookmark({ resourceVersion, annotations }))),
-    );
-  }
-
-  /** For a cache above this one: how old the content is. Others need no such annotation. */
-  #ageAnnotation(): Record<string, string> | undefined {
-    const { ageMs } = this.#content;
-    return this.#request.endsAtRelist && ageMs >= 1 ? { [AGE_ANNOTATION]: String(ageMs) } : undefined;
+    this.#write(this.#feed.heartbeat());
   }
 }

@@ -12,7 +12,7 @@ export interface TreeMutation extends Mutation {
 
 const LOG = "src/hono/content/event_log.ts";
 const STATES = "src/hono/content/states.ts";
-const WATCH = "src/hono/send/watch_stream.ts";
+const EVENTS = "src/hono/send/event_feed.ts";
 const CLIENT = "src/client/resource_client.ts";
 const KEEPER = "src/informer/snapshot/content.ts";
 
@@ -57,15 +57,15 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
   {
     tree: true,
     name: "tree: a watch from the future continues over a relist",
-    file: WATCH,
-    find: 'this.#request.endsAtRelist || this.#skipThrough !== "";',
-    replace: "this.#request.endsAtRelist;",
+    file: EVENTS,
+    find: 'this.#requiresEachEvent || this.#skipThrough !== "";',
+    replace: "this.#requiresEachEvent;",
   },
   {
     tree: true,
     name: "tree: a watch from the future receives what its reader has seen",
-    file: WATCH,
-    find: "this.#skipThrough = isFuture ||",
+    file: EVENTS,
+    find: "this.#skipThrough = this.#isFuture ||",
     replace: "this.#skipThrough =",
   },
   {
@@ -85,7 +85,7 @@ export const TREE_MUTATIONS: readonly TreeMutation[] = [
   {
     tree: true,
     name: "tree: a bookmark says that events were sent which a list has passed",
-    file: WATCH,
+    file: EVENTS,
     find: "const { eventsThrough } = this.#content.log;",
     replace: "const { resourceVersion: eventsThrough } = this.#content.log;",
   },

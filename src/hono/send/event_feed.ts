@@ -1,0 +1,180 @@
+/** The events of one watch: what it has sent of the log, and what it sends next. */
+
+import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
+import type { Status } from "../../meta/status.ts";
+import { AGE_ANNOTATION, INITIAL_EVENTS_END_ANNOTATION } from "../../meta/list_watch.ts";
+import { watchTooOld } from "../../protocol/statuses.ts";
+import { encodeUtf8 } from "../../util/bytes.ts";
+import { OPEN_UNITS } from "../../util/turns.ts";
+import type { Content } from "../content/content.ts";
+import type { Snapshot } from "../content/states.ts";
+import { MOST_PIECE } from "../request/readers.ts";
+import type { Watchers } from "./fan_out.ts";
+import { eventText, type GroupKind, heldEventText, type WatchGroup } from "./watch_groups.ts";
+import type { Feed, NextOptions, Piece } from "./watch_stream.ts";
+
+export interface EventFeedOptions<T> extends GroupKind {
+  readonly cursor: number;
+  /** What the reader has seen: its initial events, or elsewhere. */
+  readonly resourceVersion: string;
+  /** Whether a resourceVersion from the future is of a lost history, once that is known. */
+  readonly isLost?: (signal: AbortSignal) => Promise<boolean>;
+  readonly initial?: Snapshot<T>;
+  /** Whether it requires each event, and so ends with a list in which some are missing. */
+  readonly endsAtRelist: boolean;
+}
+
+// What one piece of initial events may cost, besides its length.
+const MOST_UNITS = 40_000;
+
+// To encode a character.
+const ENCODE_UNITS = 0.5;
+
+type InitialState<T> = Pick<Snapshot<T>, "length" | "key" | "object" | "answers">;
+
+/** ADDED events of what is there, if they are requested, then the events of the log. */
+export class EventFeed<T extends KubernetesObject> implements Feed {
+  readonly #watchers: Watchers<T>;
+  readonly #content: Content<T>;
+  readonly #group: WatchGroup<T>;
+  readonly #requiresEachEvent: boolean;
+  readonly #isLost: EventFeedOptions<T>["isLost"];
+  readonly wantsHeartbeat: boolean;
+  cursor: number;
+  #resourceVersion: string;
+  /**
+   * A resourceVersion from the future, or up to which events may be missing here: what comes up
+   * to it has been seen by the reader, elsewhere.
+   */
+  #skipThrough: string;
+  readonly #isFuture: boolean;
+  /** The objects of which the reader receives ADDED events first. */
+  #initial: InitialState<T> | undefined;
+  #initialSent = 0;
+  /** Ends the wait of a reader from the future. */
+  #waiting: AbortController | undefined;
+
+  constructor(watchers: Watchers<T>, options: EventFeedOptions<T>) {
+    const { view, selection, allowBookmarks, resourceVersion, initial, endsAtRelist, isLost } = options;
+    const { content, content: { log } } = watchers;
+    this.#watchers = watchers;
+    this.#content = content;
+    this.#requiresEachEvent = endsAtRelist;
+    this.#isLost = isLost;
+    this.cursor = options.cursor;
+    this.#resourceVersion = resourceVersion;
+    this.#isFuture = compareResourceVersions(resourceVersion, log.window.resourceVersion) > 0;
+    this.#skipThrough = this.#isFuture || log.mayLackEvents(resourceVersion) ? resourceVersion : "";
+    this.#initial = initial;
+    this.wantsHeartbeat = allowBookmarks;
+    this.#group = watchers.groups.join({ view, selection, allowBookmarks });
+  }
+
+  get hasNext(): boolean {
+    const { tail, entries } = this.#content.log.window;
+    return this.#initial !== undefined || this.cursor !== tail + entries.length;
+  }
+
+  get endsAtRelist(): boolean {
+    return this.#requiresEachEvent || this.#skipThrough !== "";
+  }
+
+  /** A reader of a history that the server has lost would wait in silence, and then miss what came before. */
+  async opened(watch: { cut(): void }): Promise<void> {
+    if (!this.#isFuture) return;
+    this.#waiting = new AbortController();
+    if (await this.#isLost?.(this.#waiting.signal)) watch.cut();
+  }
+
+  lost(): Status {
+    return watchTooOld(this.#resourceVersion, this.#content.log.oldestResourceVersion);
+  }
+
+  close(): void {
+    this.#waiting?.abort();
+    this.#initial = undefined;
+    this.#watchers.groups.leave(this.#group);
+  }
+
+  next(options: NextOptions): Piece {
+    return this.#initial === undefined ? this.#chunk(options) : this.#initialPiece(this.#initial, options);
+  }
+
+  #chunk({ takesLarge, length }: NextOptions): Piece {
+    const chunk = this.#group.chunk(this.cursor, {
+      length: takesLarge ? MOST_PIECE : length,
+      skipThrough: this.#skipThrough,
+    });
+    // The first watch of the group pays for all.
+    const { bytes, units } = chunk;
+    chunk.units = 0;
+    if (chunk.isTooLong) return { bytes: undefined, units, isCut: true };
+    this.cursor = chunk.to;
+    if (chunk.resourceVersion !== "") {
+      this.#resourceVersion = chunk.resourceVersion;
+      this.#skipThrough = "";
+    }
+    return { bytes, units, isCut: false };
+  }
+
+  #initialPiece(initial: InitialState<T>, { length }: NextOptions): Piece {
+    const { selection, view, allowBookmarks } = this.#group.kind;
+    const { holding } = this.#content;
+    const hasFields = selection?.hasFieldsBesides(initial.answers);
+    let text = "";
+    let units = 0;
+    for (
+      ;
+      this.#initialSent < initial.length && text.length < length && units < MOST_UNITS;
+      this.#initialSent++
+    ) {
+      units += selection?.units ?? 0;
+      const held = initial.object(this.#initialSent);
+      if (
+        selection?.mayHave(initial.key(this.#initialSent)) === false || selection?.hasLabels?.(held) === false
+      ) {
+        continue;
+      }
+      if (hasFields === undefined) {
+        text += heldEventText("ADDED", held, { view, holding });
+        continue;
+      }
+      const object = holding.peek(held);
+      if (object !== held) units += OPEN_UNITS;
+      if (hasFields(object)) text += eventText("ADDED", view.event(object));
+    }
+    if (this.#initialSent === initial.length) {
+      // What the snapshot holds is not held any longer.
+      this.#initial = undefined;
+      if (allowBookmarks) {
+        text += eventText(
+          "BOOKMARK",
+          view.bookmark({
+            resourceVersion: this.#resourceVersion,
+            annotations: { [INITIAL_EVENTS_END_ANNOTATION]: "true", ...this.#ageAnnotation() },
+          }),
+        );
+      }
+    }
+    const bytes = text === "" ? undefined : encodeUtf8(text);
+    return { bytes, units: units + text.length * ENCODE_UNITS, isCut: false };
+  }
+
+  // Up to where the log has each event, unless the reader is further.
+  heartbeat(): Uint8Array {
+    const { eventsThrough } = this.#content.log;
+    const isBehind = compareResourceVersions(eventsThrough, this.#resourceVersion) < 0;
+    const resourceVersion = isBehind ? this.#resourceVersion : eventsThrough;
+    const annotations = this.#ageAnnotation();
+    const { view } = this.#group.kind;
+    return annotations === undefined
+      ? this.#group.bookmark(resourceVersion)
+      : encodeUtf8(eventText("BOOKMARK", view.bookmark({ resourceVersion, annotations })));
+  }
+
+  /** For a cache above this one: how old the content is. Others need no such annotation. */
+  #ageAnnotation(): Record<string, string> | undefined {
+    const { ageMs } = this.#content;
+    return this.#requiresEachEvent && ageMs >= 1 ? { [AGE_ANNOTATION]: String(ageMs) } : undefined;
+  }
+}
