@@ -29,7 +29,7 @@ export function rowChanges(before: readonly WindowRow[], after: readonly WindowR
     changes.push({ op: "remove", at });
   }
   const places = rows.map((id) => placeAfter.get(id)!);
-  // The rows that are in order as they stand; the others move, one by one, behind their predecessors.
+  // The rows that are in order already; the others move, one by one, behind their predecessors.
   const settled = new Set(longestAscending(places));
   for (const place of places.filter((place) => !settled.has(place)).sort((a, b) => a - b)) {
     const { id } = after[place];

@@ -27,7 +27,7 @@ export interface Feed {
   readonly endsAtRelist: boolean;
   /** Whether it shows from time to time how far it has come. */
   readonly wantsHeartbeat: boolean;
-  /** The watch is open, and can be told that there is more, or nothing more. */
+  /** The watch is open: the feed wakes it when there is more, and cuts it when it cannot continue. */
   opened(watch: { wake(): void; cut(): void }): void;
   next(options: NextOptions): Piece;
   heartbeat(): Uint8Array;
