@@ -26,6 +26,7 @@ import { documentAnswer, refusalResponse, warningHeader } from "./send/responses
 import { indexedFields } from "./content/selection.ts";
 import { answerList, type ListAnswerRequest } from "./send/list.ts";
 import { answerObject } from "./send/object.ts";
+import { newFieldsView } from "./request/fields_view.ts";
 import {
   type Form,
   newMetadataView,
@@ -100,7 +101,10 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const name = verb === "get" ? path.name : "";
   const missing = target.fresh.missing(name);
   if (missing === undefined) return notSynced(target.resource);
-  const view = viewOf(request, form.shape, searchParams);
+  const whole = viewOf(request, form.shape, searchParams);
+  const view = screen?.fields === undefined || !("sharedAs" in whole)
+    ? whole
+    : newFieldsView(whole, screen.fields);
   const isShown = "sharedAs" in view;
   if (verb !== "get" && !isShown) return view;
   const isPartial = target.informer.sources !== undefined &&
@@ -133,7 +137,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
 
 /** 400: what a screen wants cannot be had here. */
 function unservedScreen(screen: ScreenQuery, { under }: ResourceRequest, verb: string): Status | undefined {
-  const { sortBy, fields, filter, groupBy } = screen;
+  const { sortBy, filter, groupBy } = screen;
   if (sortBy !== undefined && under !== undefined) {
     return newStatus(
       400,
@@ -141,7 +145,7 @@ function unservedScreen(screen: ScreenQuery, { under }: ResourceRequest, verb: s
       "sortBy: a list under a value of an index has no other order; filter",
     );
   }
-  const isServed = sortBy !== undefined && verb === "list" && !fields && !filter && !groupBy;
+  const isServed = !filter && !groupBy && (sortBy === undefined || verb === "list");
   return isServed ? undefined : newStatus(400, "BadRequest", "parameters of screens are not served yet");
 }
 

@@ -15,6 +15,8 @@ export class ScreenSyntaxError extends Error {}
 
 /** A name, elements, or a key in brackets, as `parseFieldPath` reads them. */
 const SEGMENT = /\.?[A-Za-z_$][\w$-]*|\[\]|\["(?:[^"\\]|\\.)*"\]/y;
+// Deeper than the objects of any API.
+const MOST_SEGMENTS = 64;
 const STRING = /"(?:[^"\\]|\\.)*"/y;
 
 /** Reads the value of one parameter from its beginning to its end. */
@@ -68,13 +70,15 @@ export class ScreenReader {
         'write it as spec.nodeName, spec.containers[].image, metadata.labels["example.com/team"]',
       );
     }
+    let segments: readonly FieldPathSegment[];
     try {
-      const segments = parseFieldPath(text, { mayEndInElements: true });
-      return { text: pathText(segments), segments };
+      segments = parseFieldPath(text, { mayEndInElements: true });
     } catch (error) {
       this.at = start;
       throw this.error(errorMessage(error), undefined);
     }
+    checkCount("fields in one path", segments.length, MOST_SEGMENTS);
+    return { text: pathText(segments), segments };
   }
 
   /** A JSON string; `undefined` if none is next. */

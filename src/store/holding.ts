@@ -1,6 +1,7 @@
 /** How a store holds objects. */
 
 import type { KeyFunc } from "../meta/keys.ts";
+import type { FieldCut } from "../text/field_cut.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
 import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
 import { isSameJson } from "../util/json.ts";
@@ -93,8 +94,10 @@ export interface Holding<T> {
    * returns what `conversion` makes of it; that thing itself if objects are held as they are.
    */
   convert<From, To>(whole: From, conversion: (whole: From) => To): To;
-  /** The object's JSON text as it came, if it is there; otherwise `undefined`. */
-  json(held: Held<T>): string | undefined;
+  /**
+   * The object's JSON text as it came, or cut to some fields, if it is there; otherwise `undefined`.
+   */
+  json(held: Held<T>, fields?: FieldCut): string | undefined;
   /** Whether two objects have the same content. */
   isSameContent(a: Held<T>, b: Held<T>): boolean;
   /**
@@ -182,7 +185,7 @@ export class ObjectHolding<T> implements Holding<T> {
     return whole as unknown as To;
   }
 
-  json(_held: Held<T>): string | undefined {
+  json(_held: Held<T>, _fields?: FieldCut): string | undefined {
     return undefined;
   }
 

@@ -25,6 +25,7 @@
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, metaNamespaceKey } from "../meta/keys.ts";
 import { type HoldText, ObjectText, ObjectTextReader } from "../text/object_text_reader.ts";
 import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
+import type { FieldCut } from "../text/field_cut.ts";
 import type { FieldTexts } from "../text/field_tree.ts";
 import { closingQuote } from "../text/json_walk.ts";
 import { LazyOrigin, LazyText, type LiveMetadata, TextObject } from "../text/lazy_object.ts";
@@ -257,9 +258,11 @@ export class TextHolding<T> implements Holding<T> {
   }
 
   /** The object's JSON text as it came, or as `JSON.stringify` writes it for a form. */
-  json(held: Held<T>): string | undefined {
-    if (held instanceof LazyText) return held.json;
-    return held instanceof TextObject ? this.#text(held) : undefined;
+  json(held: Held<T>, fields?: FieldCut): string | undefined {
+    if (held instanceof LazyText) return fields === undefined ? held.json : held.cut(fields);
+    if (!(held instanceof TextObject)) return undefined;
+    const text = this.#text(held);
+    return fields === undefined ? text : fields.text(text);
   }
 
   /** What reads the object: what is held itself, if that has the text. */

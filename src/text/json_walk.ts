@@ -91,7 +91,7 @@ export function afterSpace(json: string, from: number): number {
 }
 
 /** Behind the value that begins here; -1 if it does not end. */
-function afterTextValue(json: string, start: number): number {
+export function afterTextValue(json: string, start: number): number {
   let depth = 0;
   for (let i = start; i < json.length; i++) {
     const code = json.charCodeAt(i);

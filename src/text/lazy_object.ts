@@ -19,6 +19,7 @@
  * @module
  */
 
+import type { FieldCut } from "./field_cut.ts";
 import type { FieldTexts } from "./field_tree.ts";
 import { type Members, type ObjectShape, placeAt, type Places, type ShapeMember } from "./object_shape.ts";
 
@@ -206,6 +207,17 @@ export class LazyText extends TextObject {
       this.#parsed = 0;
     }
     return this.text;
+  }
+
+  /** The JSON text, cut to some fields; `undefined` once it was dropped. */
+  cut(fields: FieldCut): string | undefined {
+    const { json } = this;
+    if (json === undefined) return undefined;
+    if (this.shape === undefined) this.#walk();
+    const places = this.#places;
+    return this.shape && places !== ""
+      ? fields.textOf(json, { shape: this.shape, places }, this)
+      : fields.text(json);
   }
 
   /** Whether more than half of the object was read by users. */

@@ -68,6 +68,11 @@ describe("parseScreenQuery", () => {
     assert.match(refused({ fields: paths(65) })[0], /65 paths, and at most 64/);
     assert.match(refused({ sortBy: paths(9) })[0], /9 keys, and at most 8/);
     assert.match(refused({ groupBy: paths(5) })[0], /5 paths, and at most 4/);
+    assert.match(refused({ fields: paths(10_000) })[0], /10000 paths, and at most 64/);
+    const deep = (depth: number) => Array.from({ length: depth }, () => "a").join(".");
+    assert.equal(accepted({ fields: deep(64) }).fields?.length, 1);
+    assert.match(refused({ fields: deep(65) })[0], /^fields: it has 65 fields in one path, and at most 64/);
+    assert.match(refused({ filter: `${"a[]".repeat(5_000)}=1` })[0], /10000 fields in one path/);
   });
 
   it("reads the keys of an order", () => {

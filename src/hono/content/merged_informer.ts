@@ -31,6 +31,7 @@ import { isOlder, type KubernetesObject, layoutOf } from "../../meta/object.ts";
 import { type Held, type Holding, ObjectHolding } from "../../store/holding.ts";
 import { fieldPathOf, type IndexFunc } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/store.ts";
+import type { FieldCut } from "../../text/field_cut.ts";
 import { textHash } from "../../util/hash.ts";
 import { KeyOwners } from "./key_owners.ts";
 import type { NamedInformer, ServedInformer, ServedStore } from "./served_informer.ts";
@@ -289,8 +290,8 @@ class SourcesHolding extends ObjectHolding<KubernetesObject> {
     return conversion(whole);
   }
 
-  override json(held: Held<KubernetesObject>): string | undefined {
-    return held instanceof SourceObject ? held.json : undefined;
+  override json(held: Held<KubernetesObject>, fields?: FieldCut): string | undefined {
+    return held instanceof SourceObject ? held.json(fields) : undefined;
   }
 
   override isSameContent(a: Held<KubernetesObject>, b: Held<KubernetesObject>): boolean {

@@ -6,6 +6,7 @@
 import type { StoreChange, StoreEvent } from "../../informer/events.ts";
 import { isComparableResourceVersion, type KubernetesObject, metaOf } from "../../meta/object.ts";
 import { type Held, type HeldObject, heldStoreOf, type Holding } from "../../store/holding.ts";
+import type { FieldCut } from "../../text/field_cut.ts";
 import { afterSpace, CLOSE_BRACE, OPEN_BRACE, QUOTE, textMember } from "../../text/json_walk.ts";
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
 
@@ -99,11 +100,13 @@ export class SourceObject implements HeldObject {
     return isCluster ? shownObject(name, object) : object;
   }
 
-  /** Its JSON text as it is shown, if that costs less than the object. */
-  get json(): string | undefined {
+  /** Its JSON text as it is shown, or cut to some fields, if that costs less than the object. */
+  json(fields?: FieldCut): string | undefined {
     const { holding, isCluster, name } = this.#source;
+    if (!isCluster) return holding.json(this.held, fields);
     const json = holding.json(this.held);
-    return json !== undefined && isCluster ? shownText(name, json) : json;
+    const shown = json === undefined ? undefined : shownText(name, json);
+    return shown === undefined || fields === undefined ? shown : fields.text(shown);
   }
 }
 

@@ -30,6 +30,7 @@ import {
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { parseScreenQuery, refusedScreenQuery, type ScreenQuery } from "../../protocol/screen_query.ts";
 import type { FieldRules } from "../../protocol/selectable_fields.ts";
+import type { FieldCut } from "../../text/field_cut.ts";
 import { textMembers } from "../../text/json_walk.ts";
 
 /** A watch that is requested as server-sent events, as the watch that it means. */
@@ -176,10 +177,16 @@ export interface View {
   readonly itemsField: "items" | "rows";
   item(object: KubernetesObject): unknown;
   event(object: KubernetesObject): unknown;
-  /** As `one`, `item` and `event`, from and to JSON text, if the view needs no look at the object. */
+  /**
+   * As `one`, `item` and `event`, from and to JSON text, if the view needs no look at the object. The text is
+   * that of the object cut by `cut`, if the view has one.
+   */
   readonly oneText?: (json: string) => string | undefined;
   readonly itemText?: (json: string) => string | undefined;
   readonly eventText?: (json: string) => string | undefined;
+  readonly cut?: FieldCut;
+  /** What two states of an object must differ in, so that an event shows anything new; all by default. */
+  readonly shown?: FieldCut;
   bookmark(metadata: ObjectMeta): unknown;
 }
 

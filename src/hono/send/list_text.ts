@@ -17,6 +17,8 @@ export interface ListShape {
 
 // The library makes a node of each value.
 const YAML_WEIGHT = 64;
+// A screen shows about a twentieth of what is walked.
+const CUT_WEIGHT = 8;
 const TEXT_BYTES = 2 * 1024;
 
 /**
@@ -47,7 +49,7 @@ export class ListText {
     this.next = from ?? page.from;
     this.resourceVersion = page.resourceVersion;
     this.isLasting = shape.yaml === undefined;
-    this.weight = this.isLasting ? 1 : YAML_WEIGHT;
+    this.weight = shape.yaml !== undefined ? YAML_WEIGHT : shape.view.cut !== undefined ? CUT_WEIGHT : 1;
     this.ownBytes = TEXT_BYTES + page.bytes;
   }
 
@@ -137,6 +139,6 @@ function itemText(
 }
 
 function itemJson(held: Held<KubernetesObject>, { view, holding }: ListShape): string {
-  const json = view.itemText && holding.json(held);
+  const json = view.itemText && holding.json(held, view.cut);
   return (json && view.itemText?.(json)) ?? JSON.stringify(view.item(holding.peek(held)));
 }

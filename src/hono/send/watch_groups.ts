@@ -2,6 +2,7 @@
 
 import { compareResourceVersions, type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
 import type { Held, Holding } from "../../store/holding.ts";
+import type { FieldCut } from "../../text/field_cut.ts";
 import { onOneLine } from "../../text/json_walk.ts";
 import { AGE_ANNOTATION } from "../../meta/list_watch.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
@@ -212,6 +213,8 @@ export class WatchGroup<T extends KubernetesObject> {
       if (isBookmark && !allowBookmarks) continue;
       const bytes = isBookmark ? this.bookmark(entry.position) : this.#bytes(entry, {
         showsPosition: !allowBookmarks && !isWithinStep,
+        // A reader that has come from elsewhere may have another state than the log before it.
+        leavesOut: allowBookmarks && skipThrough === "",
         onOpen: () => units += OPEN_UNITS,
       });
       if (bytes === undefined) continue;
@@ -234,13 +237,22 @@ export class WatchGroup<T extends KubernetesObject> {
   /** The entry as this group sees it: `undefined` where it sees nothing. */
   #bytes(
     entry: LogEntry<T>,
-    { showsPosition, onOpen }: { readonly showsPosition: boolean; readonly onOpen: () => void },
+    { showsPosition, leavesOut, onOpen }: {
+      readonly showsPosition: boolean;
+      /** Whether an event that shows nothing new is left out: bookmarks show the position. */
+      readonly leavesOut: boolean;
+      readonly onOpen: () => void;
+    },
   ): Uint8Array | undefined {
     const { view, selection } = this.kind;
     if (selection?.mayHave(entry.key) === false) return undefined;
     const was = entry.oldObject !== undefined && this.#isSelected(entry, "oldObject", onOpen);
     const is = entry.type !== "DELETED" && this.#isSelected(entry, "object", onOpen);
     const views = this.#views;
+    if (is && was && leavesOut && view.shown !== undefined) {
+      onOpen();
+      if (views.showsNothingNew(entry, view.shown)) return undefined;
+    }
     if (is) return views.bytes(entry, was ? "MODIFIED" : "ADDED", view, showsPosition);
     if (!was) return undefined;
     return views.bytes(entry, entry.type === "DELETED" ? "DELETED" : "LEFT", view, showsPosition);
@@ -292,6 +304,15 @@ export class EntryViews<T extends KubernetesObject> {
     if (object === held) return object; // it was not opened
     if (this.#kept.size < KEPT_ENTRIES || !this.isPass) this.#viewsOf(entry)[which] = object;
     return object;
+  }
+
+  /** Whether the two states of an entry differ in none of the fields. Texts that differ say that they do. */
+  showsNothingNew({ object, oldObject }: LogEntry<T>, fields: FieldCut): boolean {
+    if (object === undefined || oldObject === undefined) return false;
+    const [now, before] = [object, oldObject].map((held) =>
+      this.#holding.json(held, fields) ?? JSON.stringify(fields.object(this.#holding.peek(held)))
+    );
+    return now === before;
   }
 
   /**
@@ -376,7 +397,7 @@ export function heldEventText<T extends KubernetesObject>(
   from: { readonly view: View; readonly holding: Holding<T> },
 ): string {
   const { view, holding } = from;
-  const json = view.eventText && holding.json(held);
+  const json = view.eventText && holding.json(held, view.cut);
   const text = json && view.eventText?.(json);
   return text ? eventLine(type, text) : eventText(type, view.event(holding.peek(held)));
 }

@@ -1,0 +1,244 @@
+/** Objects cut to some of their fields: of their texts nothing is parsed. */
+
+import { EACH, type FieldPathSegment } from "./field_path.ts";
+import {
+  afterSpace,
+  afterTextValue,
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  closingQuote,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from "./json_walk.ts";
+import { type Level, type Members, type ObjectShape, placeAt, type ShapeMember } from "./object_shape.ts";
+
+/** What stays of a value: all of it, if nothing is said about what is in it. */
+interface CutNode {
+  /** Of an object nothing but these fields. */
+  readonly names: string[];
+  /** The names as they are in a text, behind their first quotation mark. */
+  readonly written: string[];
+  readonly nodes: CutNode[];
+  /** Of the elements of an array. */
+  each: CutNode | undefined;
+}
+
+/** What is known of an object besides its text: its type, and that part of its metadata. */
+type LiveFields = Readonly<
+  Partial<Record<"apiVersion" | "kind" | "uid" | "resourceVersion" | "namespace", string | undefined>>
+>;
+
+/** One member of the objects of one shape that stays. */
+interface Step {
+  /** The key, as it is written. */
+  readonly key: string;
+  /** Where its value is; -1 where that is live, or has members with places. */
+  readonly place: number;
+  readonly live: keyof LiveFields;
+  readonly node: CutNode;
+  readonly metadata: readonly Step[] | undefined;
+}
+
+/**
+ * Cuts objects to the fields at some paths. A value of another type than its path expects stays as it is: a
+ * text where fields of an object are wanted, an array where the path has no `[]`.
+ */
+export class FieldCut {
+  readonly #root: CutNode = newNode();
+  /** What stays of the objects of a shape; `undefined` for a shape whose texts are walked. */
+  readonly #steps = new WeakMap<ObjectShape, readonly Step[]>();
+
+  /** @param paths At least one; none ends in `[]`, or is below another one. */
+  constructor(paths: readonly (readonly FieldPathSegment[])[]) {
+    for (const path of paths) {
+      let node = this.#root;
+      for (const segment of path) node = segment === EACH ? node.each ??= newNode() : childOf(node, segment);
+    }
+  }
+
+  /** Cuts an object. What stays is that of the object itself. */
+  object(object: unknown): unknown {
+    return cutValue(object, this.#root);
+  }
+
+  /**
+   * Cuts the JSON text of an object; a value that stays is not changed by a digit. `undefined` if the text is
+   * no JSON.
+   */
+  text(json: string): string | undefined {
+    const cutter = new TextCutter(json);
+    return cutter.value(afterSpace(json, 0), this.#root) < 0 ? undefined : cutter.text;
+  }
+
+  /** The same of a text whose members are known already: what is between those that stay is not walked. */
+  textOf(json: string, { shape, places }: Members, live: LiveFields): string | undefined {
+    let steps = this.#steps.get(shape);
+    if (steps === undefined) this.#steps.set(shape, steps = stepsOf(shape, "object", this.#root));
+    const cutter = new TextCutter(json);
+    const write = (steps: readonly Step[]): boolean => {
+      let before = "{";
+      for (const { key, place, live: name, node, metadata } of steps) {
+        cutter.text += before + key;
+        before = ",";
+        if (metadata !== undefined) {
+          if (!write(metadata)) return false;
+        } else if (place < 0) {
+          const value = JSON.stringify(live[name]);
+          if (value === undefined) return false;
+          cutter.text += value;
+        } else if (isWhole(node)) {
+          cutter.text += json.slice(placeAt(places, 2 * place), placeAt(places, 2 * place + 1));
+        } else if (cutter.value(placeAt(places, 2 * place), node) < 0) {
+          return false;
+        }
+      }
+      cutter.text += before === "{" ? "{}" : "}";
+      return true;
+    };
+    return this.#keepsMetadata || !write(steps) ? this.text(json) : cutter.text;
+  }
+
+  /** Whether the whole metadata stays, parts of which are not in places. */
+  get #keepsMetadata(): boolean {
+    const at = this.#root.names.indexOf("metadata");
+    return at >= 0 && isWhole(this.#root.nodes[at]);
+  }
+}
+
+function newNode(): CutNode {
+  return { names: [], written: [], nodes: [], each: undefined };
+}
+
+function isWhole({ names, each }: CutNode): boolean {
+  return names.length === 0 && each === undefined;
+}
+
+function childOf(node: CutNode, name: string): CutNode {
+  const at = node.names.indexOf(name);
+  if (at >= 0) return node.nodes[at];
+  const child = newNode();
+  node.names.push(name);
+  node.written.push(JSON.stringify(name).slice(1));
+  node.nodes.push(child);
+  return child;
+}
+
+function stepsOf(shape: ObjectShape, level: Level, node: CutNode): Step[] {
+  const steps: Step[] = [];
+  for (const { name, place } of shape[level] as readonly ShapeMember[]) {
+    const at = node.names.indexOf(name);
+    if (at < 0) continue;
+    const child = node.nodes[at];
+    const isMetadata = level === "object" && name === "metadata";
+    const metadata = isMetadata ? stepsOf(shape, "metadata", child) : undefined;
+    const live = name as keyof LiveFields;
+    steps.push({ key: `${JSON.stringify(name)}:`, place, live, node: child, metadata });
+  }
+  return steps;
+}
+
+function cutValue(value: unknown, node: CutNode): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  const { names, nodes, each } = node;
+  if (Array.isArray(value)) return each === undefined ? value : value.map((one) => cutValue(one, each));
+  if (names.length === 0) return value;
+  const kept: Record<string, unknown> = {};
+  for (const name of Object.keys(value)) {
+    const at = names.indexOf(name);
+    if (at < 0) continue;
+    const field = cutValue((value as Record<string, unknown>)[name], nodes[at]);
+    // Any name may be that of a field, `__proto__` too.
+    Object.defineProperty(kept, name, { value: field, writable: true, enumerable: true, configurable: true });
+  }
+  return kept;
+}
+
+/** Writes what stays of one text. */
+class TextCutter {
+  readonly #json: string;
+  readonly #hasEscapes: boolean;
+  text = "";
+
+  constructor(json: string) {
+    this.#json = json;
+    this.#hasEscapes = json.includes("\\");
+  }
+
+  /** Writes what stays of the value that begins here; returns its end, -1 if it is no JSON. */
+  value(start: number, node: CutNode): number {
+    const code = this.#json.charCodeAt(start);
+    if (code === OPEN_BRACE && node.names.length > 0) return this.#members(start, node);
+    if (code === OPEN_BRACKET && node.each !== undefined) return this.#elements(start, node.each);
+    const end = afterTextValue(this.#json, start);
+    if (end >= 0) this.text += this.#json.slice(start, end);
+    return end;
+  }
+
+  #members(open: number, node: CutNode): number {
+    const json = this.#json;
+    let before = "{";
+    let i = afterSpace(json, open + 1);
+    if (json.charCodeAt(i) !== CLOSE_BRACE) {
+      for (;;) {
+        const key = i;
+        const keyEnd = json.charCodeAt(key) === QUOTE ? closingQuote(json, key) + 1 : 0;
+        if (keyEnd === 0) return -1;
+        const found = this.#fieldAt(key, keyEnd, node);
+        i = afterSpace(json, keyEnd);
+        if (json.charCodeAt(i) !== COLON) return -1;
+        const start = afterSpace(json, i + 1);
+        if (found < 0) {
+          i = afterTextValue(json, start);
+        } else {
+          this.text += `${before}${json.slice(key, keyEnd)}:`;
+          before = ",";
+          i = this.value(start, node.nodes[found]);
+        }
+        if (i < 0) return -1;
+        i = afterSpace(json, i);
+        if (json.charCodeAt(i) !== COMMA) break;
+        i = afterSpace(json, i + 1);
+      }
+      if (json.charCodeAt(i) !== CLOSE_BRACE) return -1;
+    }
+    this.text += before === "{" ? "{}" : "}";
+    return i + 1;
+  }
+
+  /** Which of the fields has this key; -1 if none. */
+  #fieldAt(key: number, keyEnd: number, { names, written }: CutNode): number {
+    const json = this.#json;
+    for (let i = 0; i < written.length; i++) {
+      if (written[i].length === keyEnd - key - 1 && json.startsWith(written[i], key + 1)) return i;
+    }
+    if (!this.#hasEscapes) return -1;
+    // A letter may be written as an escape, too.
+    for (let i = key; i < keyEnd; i++) {
+      if (json.charCodeAt(i) === BACKSLASH) return names.indexOf(JSON.parse(json.slice(key, keyEnd)));
+    }
+    return -1;
+  }
+
+  #elements(open: number, each: CutNode): number {
+    const json = this.#json;
+    this.text += "[";
+    let i = afterSpace(json, open + 1);
+    if (json.charCodeAt(i) !== CLOSE_BRACKET) {
+      for (;;) {
+        i = this.value(i, each);
+        if (i < 0) return -1;
+        i = afterSpace(json, i);
+        if (json.charCodeAt(i) !== COMMA) break;
+        this.text += ",";
+        i = afterSpace(json, i + 1);
+      }
+      if (json.charCodeAt(i) !== CLOSE_BRACKET) return -1;
+    }
+    this.text += "]";
+    return i + 1;
+  }
+}
