@@ -17,6 +17,7 @@ export class ScreenSyntaxError extends Error {}
 const SEGMENT = /\.?[A-Za-z_$][\w$-]*|\[\]|\["(?:[^"\\]|\\.)*"\]/y;
 // Deeper than the objects of any API.
 const MOST_SEGMENTS = 64;
+const MOST_PATH = 1_024;
 const STRING = /"(?:[^"\\]|\\.)*"/y;
 
 /** Reads the value of one parameter from its beginning to its end. */
@@ -70,6 +71,8 @@ export class ScreenReader {
         'write it as spec.nodeName, spec.containers[].image, metadata.labels["example.com/team"]',
       );
     }
+    // Before an error quotes it.
+    checkCount("characters in one path", text.length, MOST_PATH);
     let segments: readonly FieldPathSegment[];
     try {
       segments = parseFieldPath(text, { mayEndInElements: true });
