@@ -259,10 +259,9 @@ export class TextHolding<T> implements Holding<T> {
 
   /** The object's JSON text as it came, or as `JSON.stringify` writes it for a form. */
   json(held: Held<T>, fields?: FieldCut): string | undefined {
-    if (held instanceof LazyText) return fields === undefined ? held.json : held.cut(fields);
+    if (held instanceof LazyText) return fields ? fields.textOf(held) : held.json;
     if (!(held instanceof TextObject)) return undefined;
-    const text = this.#text(held);
-    return fields === undefined ? text : fields.text(text);
+    return fields ? fields.text(this.#text(held)) : this.#text(held);
   }
 
   /** What reads the object: what is held itself, if that has the text. */

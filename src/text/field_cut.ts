@@ -32,6 +32,12 @@ type LiveFields = Readonly<
   Partial<Record<"apiVersion" | "kind" | "uid" | "resourceVersion" | "namespace", string | undefined>>
 >;
 
+/** An object that is held as text. */
+interface HeldText extends LiveFields {
+  readonly json: string | undefined;
+  readonly members: Members | null | undefined;
+}
+
 /** One member of the objects of one shape that stays. */
 interface Step {
   /** The key, as it is written. */
@@ -74,20 +80,27 @@ export class FieldCut {
     return cutter.value(afterSpace(json, 0), this.#root) < 0 ? undefined : cutter.text;
   }
 
-  /** The same of a text whose members are known already: what is between those that stay is not walked. */
-  textOf(json: string, { shape, places }: Members, live: LiveFields): string | undefined {
+  /**
+   * The same of an object that is held as text, if the text is there: where its members are known already,
+   * what is between those that stay is not walked.
+   */
+  textOf(held: HeldText): string | undefined {
+    const { json, members } = held;
+    if (json === undefined) return undefined;
+    if (!members || members.places === "" || this.#keepsMetadata) return this.text(json);
+    const { shape, places } = members;
     let steps = this.#steps.get(shape);
     if (steps === undefined) this.#steps.set(shape, steps = stepsOf(shape, "object", this.#root));
     const cutter = new TextCutter(json);
     const write = (steps: readonly Step[]): boolean => {
       let before = "{";
-      for (const { key, place, live: name, node, metadata } of steps) {
+      for (const { key, place, live, node, metadata } of steps) {
         cutter.text += before + key;
         before = ",";
         if (metadata !== undefined) {
           if (!write(metadata)) return false;
         } else if (place < 0) {
-          const value = JSON.stringify(live[name]);
+          const value = JSON.stringify(held[live]);
           if (value === undefined) return false;
           cutter.text += value;
         } else if (isWhole(node)) {
@@ -99,7 +112,7 @@ export class FieldCut {
       cutter.text += before === "{" ? "{}" : "}";
       return true;
     };
-    return this.#keepsMetadata || !write(steps) ? this.text(json) : cutter.text;
+    return write(steps) ? cutter.text : this.text(json);
   }
 
   /** Whether the whole metadata stays, parts of which are not in places. */

@@ -19,7 +19,6 @@
  * @module
  */
 
-import type { FieldCut } from "./field_cut.ts";
 import type { FieldTexts } from "./field_tree.ts";
 import { type Members, type ObjectShape, placeAt, type Places, type ShapeMember } from "./object_shape.ts";
 
@@ -209,15 +208,9 @@ export class LazyText extends TextObject {
     return this.text;
   }
 
-  /** The JSON text, cut to some fields; `undefined` once it was dropped. */
-  cut(fields: FieldCut): string | undefined {
-    const { json } = this;
-    if (json === undefined) return undefined;
-    if (this.shape === undefined) this.#walk();
-    const places = this.#places;
-    return this.shape && places !== ""
-      ? fields.textOf(json, { shape: this.shape, places }, this)
-      : fields.text(json);
+  /** Its members, and where they are in the text; without places if the text was not decoded yet. */
+  get members(): Members | null | undefined {
+    return this.shape && { shape: this.shape, places: this.#places };
   }
 
   /** Whether more than half of the object was read by users. */
@@ -239,8 +232,7 @@ export class LazyText extends TextObject {
   peek(): object {
     if (this.#parsed === RELEASED) return this.#object!;
     if (this.shape === undefined) this.#walk();
-    const members = this.shape && { shape: this.shape, places: this.#places };
-    return new LazyText(this.key, this, this.text, this.#origin.scratch, members).open();
+    return new LazyText(this.key, this, this.text, this.#origin.scratch, this.members).open();
   }
 
   /** What `reader` makes of the object, from which it keeps nothing. */
