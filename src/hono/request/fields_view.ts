@@ -8,7 +8,7 @@ import type { View } from "./requested_read.ts";
 /** What identifies an object and its state: without it no reader could apply an event. */
 const IDENTITY = ["name", "namespace", "uid", "resourceVersion"];
 
-/** Shows some fields of what a view of whole objects shows, besides the type and what identifies an object. */
+/** Shows some fields of what a view of whole objects shows, and the type and identity of each object. */
 export function newFieldsView(view: View, fields: readonly ScreenPath[]): View {
   const paths = fields.map(({ segments }) => segments);
   const hasMetadata = fields.some(({ text }) => text === "metadata");
