@@ -148,9 +148,9 @@ export class CountedReadApi {
 
   /** What is left once it, and all others of its informers, have ended. */
   left(): string[] {
-    const { served, readers, bodies, orders } = this.#state;
+    const { served, readers, bodies, followers } = this.#state;
     bodies.dropUnused();
-    orders.dropUnused();
+    followers.dropUnused();
     return counted({
       "listeners of its signal": Math.max(0, this.#listenersAtEnd - this.#listeners),
       "timers": this.#clock.timers,
@@ -159,7 +159,7 @@ export class CountedReadApi {
       "bytes that are held for readers": readers.heldBytes,
       "lists that are kept": bodies.size,
       "bytes of lists": bodies.bytes,
-      "orders that are kept": orders.size,
+      "orders that are kept": followers.size,
       "watches of logs": sum(served.map(({ watchers }) => watchers.size)),
       "selections that are watched": sum(served.map(({ watchers }) => watchers.groups.size)),
       "observers of informers": this.#observers.count,

@@ -195,7 +195,7 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
   let route: Route | undefined;
   let status = 500;
   state.bodies.dropUnused();
-  state.orders.dropUnused();
+  state.followers.dropUnused();
   const reader = readers.enter(settings.clientOf(c, undefined));
   try {
     let answer: Answer;

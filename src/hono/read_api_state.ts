@@ -17,7 +17,7 @@ import { type Authentication, type Gate, newAuthentication, newGate } from "./re
 import { Readers } from "./request/readers.ts";
 import { newObjectView, type View } from "./request/requested_read.ts";
 import { FanOut, Watchers } from "./send/fan_out.ts";
-import { Orders } from "./screens/orders.ts";
+import { KeptFollowers } from "./screens/followed_objects.ts";
 import { ListBodies } from "./send/kept_bodies.ts";
 import { EntityTags } from "./send/responses.ts";
 import type { ForwardedResource } from "./upstream/forward.ts";
@@ -39,7 +39,7 @@ export interface ReadApiState {
   /** Where all readers take turns. */
   readonly pacer: Pacer;
   readonly bodies: ListBodies;
-  readonly orders: Orders;
+  readonly followers: KeptFollowers;
   readonly tags: EntityTags;
   readonly settings: ReadSettings;
 }
@@ -79,7 +79,7 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
     readers,
     pacer: newWorkPacer(),
     bodies,
-    orders: new Orders({ readers, clock }),
+    followers: new KeptFollowers({ readers, clock }),
     tags: new EntityTags(settings.random),
     settings,
   };

@@ -24,7 +24,8 @@ import { newSpentError, newStalledError, type Reader, type Readers } from "../re
 import { tooManyRequests } from "../request/refusals.ts";
 import type { Form, View } from "../request/requested_read.ts";
 import { orderSpecOf } from "../screens/order_spec.ts";
-import type { Orders } from "../screens/orders.ts";
+import type { KeptFollowers } from "../screens/followed_objects.ts";
+import { Order } from "../screens/orders.ts";
 import { cutSortedPage } from "../screens/sorted_page.ts";
 import { printerOf } from "../tables/printers.ts";
 import { loadYaml } from "./yaml.ts";
@@ -40,7 +41,7 @@ export interface ListAnswerRequest extends ListRequest {
   readonly state: {
     readonly readers: Readers;
     readonly bodies: ListBodies;
-    readonly orders: Orders;
+    readonly followers: KeptFollowers;
     readonly tags: EntityTags;
     /** How long a large list waits for its reader. */
     readonly settings: { readonly writeTimeoutMs: number; readonly clock: Clock };
@@ -97,10 +98,12 @@ async function answerSorted(
   request: ListAnswerRequest,
   { sortBy, shape }: { readonly sortBy: readonly SortKey[]; readonly shape: ListShape },
 ): Promise<Response | Status> {
-  const { state: { bodies, orders, settings }, resource, screen = {}, pacer } = request;
+  const { state: { bodies, followers, settings }, resource, screen = {}, pacer } = request;
   const spec = orderSpecOf(sortBy, { printer: printerOf(resource), nowMs: settings.clock.now() });
   if (isStatus(spec)) return spec;
-  const order = orders.get(content, { spec, selection: newSelection(resource, request) });
+  const selection = newSelection(resource, request);
+  const make = () => new Order(content, { spec, selection });
+  const order = followers.get(content, { name: spec.name, selection, make });
   while (order.isBehind) await order.ready(pacer);
   const page = cutSortedPage(content, order, { ...request, screen });
   if (isStatus(page)) return page;

@@ -1,0 +1,212 @@
+/** What is made of the selected objects of a content, and follows their changes; kept while it is read. */
+
+import type { KubernetesObject } from "../../meta/object.ts";
+import type { Held } from "../../store/holding.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { OPEN_UNITS, type Pacer } from "../../util/turns.ts";
+import type { Content } from "../content/content.ts";
+import type { Selection } from "../content/selection.ts";
+import type { Keeper, Readers } from "../request/readers.ts";
+
+/** One object as it is now. */
+export interface FollowedObject<T> {
+  readonly key: string;
+  readonly held: Held<T> | undefined;
+  /** `undefined` if there is none, or none that is selected. */
+  readonly object: T | undefined;
+}
+
+// A batch is few enough for one turn, and enough to be worth what is copied for it.
+const BATCH = 1_024;
+const PUT_UNITS = 200;
+// After that, content that changes as fast as it is read is read in one turn.
+const MOST_TRIES = 3;
+
+/**
+ * Follows the selected objects of one content. It reads all of them when it is first read itself, in turns;
+ * from then on the entries of the log that have come since: a change costs nothing until the next read.
+ */
+export abstract class FollowedObjects<T extends KubernetesObject> {
+  protected readonly content: Content<T>;
+  readonly #selection: Selection | undefined;
+  /** The next entry to read; `undefined` before the first reading. */
+  #next: number | undefined;
+  #rewrites = 0;
+  #reading: Promise<void> | undefined;
+  /** How many windows show it. */
+  windows = 0;
+
+  constructor(content: Content<T>, selection: Selection | undefined) {
+    this.content = content;
+    this.#selection = selection;
+  }
+
+  /** The number of objects. */
+  abstract get length(): number;
+
+  /** There are no objects any more. */
+  protected abstract clear(): void;
+
+  /** Some objects are new, or others than before. */
+  protected abstract put(objects: Iterable<FollowedObject<T>>): void;
+
+  /** Whether all objects must be read before it can be. */
+  get isBehind(): boolean {
+    const { tail, rewrites } = this.content.log.window;
+    return this.#next === undefined || this.#next < tail || this.#rewrites !== rewrites;
+  }
+
+  /** Reads all objects, where it must, in turns; `undefined` if it need not. */
+  ready(pacer: Pacer): Promise<void> | undefined {
+    if (!this.isBehind && this.#reading === undefined) return undefined;
+    return this.#reading ??= this.#readAll(pacer).finally(() => this.#reading = undefined);
+  }
+
+  /** Reads what has come since; not while it {@linkcode FollowedObjects.isBehind}. */
+  protected catchUp(): void {
+    const { tail, entries } = this.content.log.window;
+    const latest = new Map<string, Held<T> | undefined>();
+    for (let i = this.#next! - tail; i < entries.length; i++) {
+      const { type, key, object } = entries.at(i)!;
+      if (type !== "BOOKMARK") latest.set(key, type === "DELETED" ? undefined : object);
+    }
+    this.#next = tail + entries.length;
+    if (latest.size > 0) this.put(this.#followed(latest));
+  }
+
+  /** An object in a held form, for a look at it; `undefined` if it is not selected. */
+  protected selected(key: string, held: Held<T>): T | undefined {
+    const selection = this.#selection;
+    if (selection?.mayHave(key) === false || selection?.hasLabels?.(held) === false) return undefined;
+    const object = this.content.holding.peek(held);
+    return selection?.hasFields?.(object) === false ? undefined : object;
+  }
+
+  *#followed(latest: ReadonlyMap<string, Held<T> | undefined>): Generator<FollowedObject<T>, void> {
+    for (const [key, held] of latest) {
+      yield { key, held, object: held === undefined ? undefined : this.selected(key, held) };
+    }
+  }
+
+  async #readAll(pacer: Pacer): Promise<void> {
+    const { log, states } = this.content;
+    const selection = this.#selection;
+    const units = PUT_UNITS + OPEN_UNITS + (selection?.units ?? 0);
+    for (let tries = 1; this.isBehind; tries++) {
+      const { head, window: { rewrites } } = log;
+      const now = states.candidates(selection?.indexed);
+      this.clear();
+      for (let i = 0; i < now.length;) {
+        const batch = new Map<string, Held<T>>();
+        for (; i < now.length && batch.size < BATCH; i++) batch.set(now.key(i), now.object(i));
+        this.put(this.#followed(batch));
+        if (pacer.spend(units * batch.size) && tries <= MOST_TRIES) await pacer.rest();
+      }
+      this.#next = head;
+      this.#rewrites = rewrites;
+    }
+  }
+}
+
+interface Kept {
+  readonly followed: FollowedObjects<KubernetesObject>;
+  readonly name: string;
+  readonly ofContent: Map<string, Kept>;
+  usedMs: number;
+  /** What was counted for it. */
+  bytes: number;
+}
+
+// A reader turns a page within a minute.
+const IDLE_MS = 60_000;
+// The text and the key of one object, its places in two maps.
+const ENTRY_BYTES = 250;
+
+/**
+ * Keeps what follows the objects of all contents: while windows show it, and for a minute after it was last
+ * read. The least recently used is dropped for the sake of readers when all bytes are spent. It needs no
+ * timer: what is unused is dropped at the next request, whatever that is for.
+ */
+export class KeptFollowers implements Keeper {
+  readonly #readers: Readers;
+  readonly #clock: Clock;
+  readonly #byContent = new WeakMap<Content<KubernetesObject>, Map<string, Kept>>();
+  /** The least recently used first. */
+  readonly #kept = new Set<Kept>();
+
+  constructor({ readers, clock }: { readonly readers: Readers; readonly clock: Clock }) {
+    this.#readers = readers;
+    this.#clock = clock;
+    readers.addKeeper(this);
+  }
+
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  /**
+   * What was made of the selected objects under a name, which it keeps; made anew for a selection that others
+   * do not have.
+   */
+  get<F extends FollowedObjects<KubernetesObject>>(
+    content: Content<KubernetesObject>,
+    { name, selection, make }: {
+      readonly name: string;
+      readonly selection: Selection | undefined;
+      readonly make: () => F;
+    },
+  ): F {
+    const selected = selection === undefined ? "" : selection.sharedAs;
+    if (selected === undefined) return make();
+    let ofContent = this.#byContent.get(content);
+    if (ofContent === undefined) this.#byContent.set(content, ofContent = new Map());
+    const fullName = JSON.stringify([name, selected]);
+    let kept = ofContent.get(fullName);
+    if (kept === undefined) {
+      kept = { followed: make(), name: fullName, ofContent, usedMs: 0, bytes: 0 };
+      ofContent.set(fullName, kept);
+    }
+    kept.usedMs = monotonicNow(this.#clock);
+    this.#kept.delete(kept);
+    this.#kept.add(kept);
+    this.#count(kept);
+    return kept.followed as F;
+  }
+
+  /** Drops what was not read for a while. */
+  dropUnused(): void {
+    if (this.#kept.size === 0) return;
+    const nowMs = monotonicNow(this.#clock);
+    for (const kept of this.#kept) {
+      this.#count(kept);
+      if (kept.followed.windows > 0) kept.usedMs = nowMs;
+      else if (kept.usedMs <= nowMs - IDLE_MS) this.#drop(kept);
+    }
+  }
+
+  dropSome(): boolean {
+    for (const kept of this.#kept) {
+      if (kept.followed.windows > 0 || kept.bytes === 0) continue;
+      this.#drop(kept);
+      return true;
+    }
+    return false;
+  }
+
+  /** Counts what has come since; once there is room, if there is none. */
+  #count(kept: Kept): void {
+    const bytes = kept.followed.length * ENTRY_BYTES;
+    if (bytes <= kept.bytes) this.#readers.unkeep(kept.bytes - bytes);
+    else if (!this.#readers.keep(bytes - kept.bytes)) return;
+    // It may have been dropped for its own sake.
+    if (this.#kept.has(kept)) kept.bytes = bytes;
+    else this.#readers.unkeep(bytes - kept.bytes);
+  }
+
+  #drop(kept: Kept): void {
+    this.#kept.delete(kept);
+    kept.ofContent.delete(kept.name);
+    this.#readers.unkeep(kept.bytes);
+    kept.bytes = 0;
+  }
+}
