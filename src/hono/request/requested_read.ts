@@ -170,6 +170,8 @@ function requestedForm(
 export interface View {
   /** Views with the same name make the same event of the same object; `undefined`: not to be shared. */
   readonly sharedAs: string | undefined;
+  /** Views with the same name make the same item of the same object at one time; as `sharedAs` if absent. */
+  readonly itemsSharedAs?: string;
   one(object: KubernetesObject): unknown;
   /** A list but for its items. */
   list(metadata: ListMeta): Record<string, unknown>;

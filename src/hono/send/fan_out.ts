@@ -32,6 +32,7 @@ import { giveWay, Pacer, UNITS_PER_MS } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { LogEntry, LogFollower } from "../content/log_history.ts";
 import { EntryViews, WatchGroups } from "./watch_groups.ts";
+import { Windows } from "./windows.ts";
 
 export interface Recipient {
   /** Whether it waits in the fan-out. Only the fan-out sets it. */
@@ -241,12 +242,14 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
   readonly recipients: Set<LogReader> = new Set();
   readonly views: EntryViews<T>;
   readonly groups: WatchGroups<T>;
+  readonly windows: Windows<T>;
 
   constructor(content: Content<T>, options: WatchersOptions) {
     this.content = content;
     this.#options = options;
     this.views = new EntryViews(content.holding);
     this.groups = new WatchGroups(content, this.views);
+    this.windows = new Windows(content, options.clock);
     this.fanOut = options.fanOut;
     content.log.follow(this);
   }

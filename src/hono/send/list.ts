@@ -2,7 +2,7 @@
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
-import type { ScreenQuery, SortKey } from "../../protocol/screen_query.ts";
+import type { ScreenQuery } from "../../protocol/screen_query.ts";
 import { isStatus } from "../../protocol/statuses.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
@@ -14,7 +14,6 @@ import { type ListShape, ListText } from "./list_text.ts";
 import {
   cutPage,
   type ListRequest,
-  newSelection,
   type PagePlace,
   placePage,
   presentPlace,
@@ -23,11 +22,8 @@ import {
 import { newSpentError, newStalledError, type Reader, type Readers } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
 import type { Form, View } from "../request/requested_read.ts";
-import { orderSpecOf } from "../screens/order_spec.ts";
 import type { KeptFollowers } from "../screens/followed_objects.ts";
-import { Order } from "../screens/orders.ts";
-import { cutSortedPage } from "../screens/sorted_page.ts";
-import { printerOf } from "../tables/printers.ts";
+import { sortedPage } from "./screen_answer.ts";
 import { loadYaml } from "./yaml.ts";
 
 export interface ListAnswerRequest extends ListRequest {
@@ -66,8 +62,13 @@ export async function answerList(
     request;
   const yaml = mediaType === "application/yaml" ? await loadYaml() : undefined;
   const shape: ListShape = { view, pretty, yaml, holding: content.holding };
-  const { sortBy } = request.screen ?? {};
-  if (sortBy !== undefined) return await answerSorted(content, request, { sortBy, shape });
+  const { screen } = request;
+  if (screen?.sortBy !== undefined) {
+    const page = await sortedPage(content, { ...request, screen });
+    if (isStatus(page)) return page;
+    // Made for one reader: few ask for the same page of the same state.
+    return respond(bodies.alone(new ListText(page, shape)).open(pacer), request, undefined);
+  }
   const placed = presentPlace(request) ?? await placePage(content, request);
   if (!("limit" in placed)) return placed;
   const { hashes } = content;
@@ -90,24 +91,6 @@ export async function answerList(
   // Others have a turn while it is cut, and the content may change.
   const body = bodies.get(of) ?? bodies.add(of, new ListText(await cutPage(content, request, place), shape));
   return respond(body.open(pacer), request, tag.text);
-}
-
-/** A page of an order. It is made for one reader: few ask for the same one of the same state. */
-async function answerSorted(
-  content: Content<KubernetesObject>,
-  request: ListAnswerRequest,
-  { sortBy, shape }: { readonly sortBy: readonly SortKey[]; readonly shape: ListShape },
-): Promise<Response | Status> {
-  const { state: { bodies, followers, settings }, resource, screen = {}, pacer } = request;
-  const spec = orderSpecOf(sortBy, { printer: printerOf(resource), nowMs: settings.clock.now() });
-  if (isStatus(spec)) return spec;
-  const selection = newSelection(resource, request);
-  const make = () => new Order(content, { spec, selection });
-  const order = followers.get(content, { name: spec.name, selection, make });
-  while (order.isBehind) await order.ready(pacer);
-  const page = cutSortedPage(content, order, { ...request, screen });
-  if (isStatus(page)) return page;
-  return respond(bodies.alone(new ListText(page, shape)).open(pacer), request, undefined);
 }
 
 /** The name of a body: requests with the same name get the same one. */

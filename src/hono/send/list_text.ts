@@ -138,7 +138,11 @@ function itemText(
   return `${comma}\n    ${text}`;
 }
 
-function itemJson(held: Held<KubernetesObject>, { view, holding }: ListShape): string {
+/** The JSON text of an item. */
+export function itemJson(
+  held: Held<KubernetesObject>,
+  { view, holding }: Pick<ListShape, "view" | "holding">,
+): string {
   const json = view.itemText && holding.json(held, view.cut);
   return (json && view.itemText?.(json)) ?? JSON.stringify(view.item(holding.peek(held)));
 }

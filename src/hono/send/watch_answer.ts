@@ -1,7 +1,9 @@
 /** Answers to watches. */
 
 import type { ListQuery } from "../../protocol/list_query.ts";
-import { watchTooOld } from "../../protocol/statuses.ts";
+import type { ScreenQuery } from "../../protocol/screen_query.ts";
+import { isStatus, watchTooOld } from "../../protocol/statuses.ts";
+import type { Status } from "../../meta/status.ts";
 import { EVENT_STREAM_TYPE, eventStream } from "./event_stream.ts";
 import type { Permission } from "../request/gate.ts";
 import type { ContentFreshness } from "../content/content.ts";
@@ -14,7 +16,9 @@ import { GUARD_HEADERS } from "./responses.ts";
 import { newSelection } from "../content/selection.ts";
 import type { View } from "../request/requested_read.ts";
 import { EventFeed } from "./event_feed.ts";
-import { errorStream, openWatch } from "./watch_stream.ts";
+import { type ScreenRequest, windowSource } from "./screen_answer.ts";
+import { errorStream, openWatch, type WatchRequest } from "./watch_stream.ts";
+import { WindowFeed } from "./windows.ts";
 
 export interface WatchedResource {
   readonly target: {
@@ -46,7 +50,7 @@ export function answerWatch(
     readonly endsAtRelist: boolean;
   },
 ): Response {
-  const { target: { watchers, fresh }, path, reader, state: { readers, settings } } = request;
+  const { target: { watchers, fresh }, path } = request;
   const { content } = watchers;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   // Its time is over before anything is sent.
@@ -57,17 +61,7 @@ export function answerWatch(
     labels: query.labels,
     fields: query.fields,
   });
-  const life = {
-    permission,
-    // 0 means no limit of its own, as if absent.
-    limitMs: Math.min(timeoutSeconds ? timeoutSeconds * 1000 : Infinity, settings.watchLimitMs()),
-    recheckMs: settings.watchRecheckMs,
-    bufferBytes: settings.watchBufferBytes,
-    writeTimeoutMs: settings.writeTimeoutMs,
-    reader,
-    readers,
-    clock: settings.clock,
-  };
+  const life = lifeOf(request, query, permission);
   const common = { view, selection, allowBookmarks: allowWatchBookmarks === true, endsAtRelist };
   const openInitial = () => {
     const initial = content.states.candidates(selection?.indexed);
@@ -94,6 +88,61 @@ export function answerWatch(
   const isLost = (signal: AbortSignal) => fresh.isLost(from, signal);
   const feed = new EventFeed(watchers, { ...common, cursor, resourceVersion: from, isLost });
   const body = openWatch(watchers, feed, life);
+  return isEventStream ? eventStreamResponse(body, { hasInitialEvents: false }) : watchResponse(body);
+}
+
+function lifeOf(
+  { reader, state: { readers, settings } }: WatchedResource,
+  { options: { timeoutSeconds } }: ListQuery,
+  permission: Permission,
+): WatchRequest {
+  return {
+    permission,
+    // 0 means no limit of its own, as if absent.
+    limitMs: Math.min(timeoutSeconds ? timeoutSeconds * 1000 : Infinity, settings.watchLimitMs()),
+    recheckMs: settings.watchRecheckMs,
+    bufferBytes: settings.watchBufferBytes,
+    writeTimeoutMs: settings.writeTimeoutMs,
+    reader,
+    readers,
+    clock: settings.clock,
+  };
+}
+
+/** The answer to a watch with `sortBy` or `groupBy`: the rows of a window, then what changes in them. */
+export async function answerWindow(
+  request: WatchedResource & Pick<ScreenRequest, "resource" | "pacer"> & {
+    readonly state: ScreenRequest["state"];
+  },
+  query: ListQuery,
+  { screen, view, permission, isEventStream }: {
+    readonly screen: ScreenQuery;
+    readonly view: View;
+    readonly permission: Permission;
+    readonly isEventStream: boolean;
+  },
+): Promise<Response | Status> {
+  const { target: { watchers }, path, pacer, resource, state } = request;
+  const { timeoutSeconds } = query.options;
+  if (timeoutSeconds !== undefined && timeoutSeconds < 0) return watchResponse(new Blob([]).stream());
+  const selectors = { namespace: path.namespace, labels: query.labels, fields: query.fields };
+  const source = await windowSource(watchers.content, {
+    ...selectors,
+    resource,
+    screen,
+    pacer,
+    state,
+    view,
+  });
+  if (isStatus(source)) return source;
+  const window = watchers.windows.join({
+    source,
+    place: screen.around === undefined ? `from ${screen.offset ?? 0}` : `around ${screen.around}`,
+    limit: screen.groupBy === undefined ? screen.limit ?? 0 : Infinity,
+    readers: request.state.readers,
+    pacer,
+  });
+  const body = openWatch(watchers, new WindowFeed(window), lifeOf(request, query, permission));
   return isEventStream ? eventStreamResponse(body, { hasInitialEvents: false }) : watchResponse(body);
 }
 

@@ -44,6 +44,7 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
   return {
     // A row has the age, and the first one of a watch comes with columns.
     sharedAs: undefined,
+    itemsSharedAs: `Table ${apiVersion} ${includeObject}`,
     one: (object) => ({ ...table(versionOf(object), printer.columns), rows: [row(object)] }),
     list: (metadata) => table(metadata, printer.columns),
     itemsField: "rows",

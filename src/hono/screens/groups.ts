@@ -1,0 +1,157 @@
+/** Counts and sums of objects by the values of their fields. */
+
+import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
+import type { ScreenPath } from "../../protocol/screen_syntax.ts";
+import { type Blocks, NO_BLOCKS, readerOf, withChanges } from "../content/blocks.ts";
+import type { Content } from "../content/content.ts";
+import type { Selection } from "../content/selection.ts";
+import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
+import { aggregate, valuesAt } from "./order_spec.ts";
+import { sortText } from "./sort_key.ts";
+
+/** The `apiVersion` of lists of groups. */
+export const SCREENS_VERSION = "screens.listwatch/v1";
+
+/** One group, as it is sent. Never changes. */
+export interface Group {
+  /** The value of each field, by its path; `null` for objects without it. */
+  readonly group: Readonly<Record<string, unknown>>;
+  readonly count: number;
+  /** By the path. */
+  readonly sums?: Readonly<Record<string, number>>;
+}
+
+/** All groups, in the order of their values. Never changes. */
+export interface GroupsState {
+  readonly resourceVersion: string;
+  readonly length: number;
+  readonly group: (index: number) => Group;
+}
+
+export interface GroupsOptions {
+  readonly groupBy: readonly ScreenPath[];
+  readonly sum: readonly ScreenPath[];
+  readonly selection: Selection | undefined;
+}
+
+interface Tally {
+  readonly place: string;
+  readonly values: readonly unknown[];
+  count: number;
+  readonly sums: number[];
+}
+
+/** What one object adds to its groups. */
+interface Share {
+  readonly tallies: readonly Tally[];
+  readonly sums: readonly number[];
+}
+
+// An object is in one group for each combination of its values.
+const MOST_OF_ONE = 100;
+// Sums of doubles differ by the order of what was added and taken away.
+const SUM_DIGITS = 12;
+
+/** The groups of the selected objects of one content. */
+export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
+  readonly #options: GroupsOptions;
+  readonly #tallies = new Map<string, Tally>();
+  readonly #shares = new Map<string, Share>();
+  #blocks: Blocks<Group> = NO_BLOCKS;
+
+  constructor(content: Content<T>, options: GroupsOptions) {
+    super(content, options.selection);
+    this.#options = options;
+  }
+
+  get length(): number {
+    return this.#shares.size;
+  }
+
+  /** The present state; {@linkcode Groups.ready} must be done. */
+  present(): GroupsState {
+    this.catchUp();
+    const { resourceVersion } = this.content.log.window;
+    return { resourceVersion, length: this.#blocks.length, group: readerOf(this.#blocks).value };
+  }
+
+  protected clear(): void {
+    this.#tallies.clear();
+    this.#shares.clear();
+    this.#blocks = NO_BLOCKS;
+  }
+
+  protected put(objects: Iterable<FollowedObject<T>>): void {
+    const changed = new Set<Tally>();
+    for (const { key, object } of objects) {
+      const before = this.#shares.get(key);
+      if (before !== undefined) this.#add(before, -1, changed);
+      if (object === undefined) this.#shares.delete(key);
+      else {
+        const share = this.#shareOf(object);
+        this.#add(share, 1, changed);
+        this.#shares.set(key, share);
+      }
+    }
+    const groups = new Map<string, Group | undefined>();
+    for (const tally of changed) {
+      if (tally.count === 0) this.#tallies.delete(tally.place);
+      else this.#tallies.set(tally.place, tally);
+      groups.set(tally.place, tally.count === 0 ? undefined : this.#groupOf(tally));
+    }
+    this.#blocks = withChanges(this.#blocks, groups.keys(), (place) => groups.get(place));
+  }
+
+  #add({ tallies, sums }: Share, sign: 1 | -1, changed: Set<Tally>): void {
+    for (const tally of tallies) {
+      tally.count += sign;
+      for (const [i, sum] of sums.entries()) {
+        tally.sums[i] = tally.count === 0 ? 0 : tally.sums[i] + sign * sum;
+      }
+      changed.add(tally);
+    }
+  }
+
+  #shareOf(object: T): Share {
+    const { groupBy, sum } = this.#options;
+    let combinations: unknown[][] = [[]];
+    for (const { segments } of groupBy) {
+      const values = new Map<string, unknown>();
+      for (const value of valuesAt(object, segments)) {
+        const scalar = typeof value === "object" ? null : value;
+        values.set(JSON.stringify(scalar), scalar);
+      }
+      if (values.size === 0) values.set("null", null);
+      combinations = combinations.flatMap((some) => Array.from(values.values(), (value) => [...some, value]));
+      combinations.length = Math.min(combinations.length, MOST_OF_ONE);
+    }
+    return {
+      tallies: combinations.map((values) => this.#tallyOf(values)),
+      sums: sum.map((path) => aggregate("sum", path, object) ?? 0),
+    };
+  }
+
+  #tallyOf(values: readonly unknown[]): Tally {
+    const order = values.map((value) => sortText(value, { isDescending: false })).join("");
+    const place = order + JSON.stringify(values);
+    let tally = this.#tallies.get(place);
+    if (tally === undefined) {
+      tally = { place, values, count: 0, sums: this.#options.sum.map(() => 0) };
+      this.#tallies.set(place, tally);
+    }
+    return tally;
+  }
+
+  #groupOf({ values, count, sums }: Tally): Group {
+    const { groupBy, sum } = this.#options;
+    const group = Object.fromEntries(groupBy.map(({ text }, i) => [text, values[i]]));
+    if (sum.length === 0) return { group, count };
+    const rounded = sum.map(({ text }, i) => [text, Number(sums[i].toPrecision(SUM_DIGITS))]);
+    return { group, count, sums: Object.fromEntries(rounded) };
+  }
+}
+
+/** The list of groups but for its items. */
+export function groupList(metadata: ListMeta): Record<string, unknown> {
+  return { kind: "GroupList", apiVersion: SCREENS_VERSION, metadata };
+}

@@ -1,0 +1,216 @@
+/** Answers to screens: pages of orders, groups, and windows of both. */
+
+import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
+import type { Status } from "../../meta/status.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
+import type { ScreenQuery } from "../../protocol/screen_query.ts";
+import { isStatus } from "../../protocol/statuses.ts";
+import type { Holding } from "../../store/holding.ts";
+import type { Clock } from "../../util/clock.ts";
+import type { Pacer } from "../../util/turns.ts";
+import type { Content } from "../content/content.ts";
+import {
+  type ListRequest,
+  newSelection,
+  type Page,
+  type Selection,
+  type Selectors,
+} from "../content/selection.ts";
+import type { View } from "../request/requested_read.ts";
+import type { FollowedObjects, KeptFollowers } from "../screens/followed_objects.ts";
+import { groupList, Groups } from "../screens/groups.ts";
+import { orderSpecOf } from "../screens/order_spec.ts";
+import { Order } from "../screens/orders.ts";
+import { cutSortedPage, notAround, offsetOf } from "../screens/sorted_page.ts";
+import { printerOf } from "../tables/printers.ts";
+import { itemJson } from "./list_text.ts";
+import type { Rows, RowSource } from "./windows.ts";
+
+/** What a screen asks for of one resource. */
+export interface ScreenRequest extends Selectors {
+  readonly resource: ApiResource;
+  readonly screen: ScreenQuery;
+  readonly pacer: Pacer;
+  readonly state: { readonly followers: KeptFollowers; readonly settings: { readonly clock: Clock } };
+}
+
+/** The order that a query means, ready to be read; 400 if there is no such column. */
+async function orderOf(
+  content: Content<KubernetesObject>,
+  request: ScreenRequest,
+): Promise<{ readonly order: Order<KubernetesObject>; readonly name: string | undefined } | Status> {
+  const { state: { followers, settings }, resource, screen: { sortBy = [] }, pacer } = request;
+  const spec = orderSpecOf(sortBy, { printer: printerOf(resource), nowMs: settings.clock.now() });
+  if (isStatus(spec)) return spec;
+  const selection = newSelection(resource, request);
+  const make = () => new Order(content, { spec, selection });
+  const name = `order ${spec.name}`;
+  const order = followers.get(content, { name, selection, make });
+  while (order.isBehind) await order.ready(pacer);
+  return { order, name: sharedName(name, selection) };
+}
+
+/** A page of a list with `sortBy`. */
+export async function sortedPage(
+  content: Content<KubernetesObject>,
+  request: ListRequest & ScreenRequest,
+): Promise<Page<KubernetesObject> | Status> {
+  const found = await orderOf(content, request);
+  return isStatus(found) ? found : cutSortedPage(content, found.order, request);
+}
+
+async function groupsOf(
+  content: Content<KubernetesObject>,
+  request: ScreenRequest,
+): Promise<{ readonly groups: Groups<KubernetesObject>; readonly name: string | undefined }> {
+  const { state: { followers }, resource, screen: { groupBy = [], sum = [] }, pacer } = request;
+  const selection = newSelection(resource, request);
+  const make = () => new Groups(content, { groupBy, sum, selection });
+  const name = `groups ${JSON.stringify([groupBy.map(({ text }) => text), sum.map(({ text }) => text)])}`;
+  const groups = followers.get(content, { name, selection, make });
+  while (groups.isBehind) await groups.ready(pacer);
+  return { groups, name: sharedName(name, selection) };
+}
+
+/** All groups, as a list. */
+export async function groupsList(
+  content: Content<KubernetesObject>,
+  request: ScreenRequest,
+): Promise<Record<string, unknown>> {
+  const { groups } = await groupsOf(content, request);
+  const { resourceVersion, length, group } = groups.present();
+  return { ...groupList({ resourceVersion }), items: Array.from({ length }, (_, i) => group(i)) };
+}
+
+/** The rows of a window; 404 if the object that it is around is not there. */
+export async function windowSource(
+  content: Content<KubernetesObject>,
+  request: ScreenRequest & { readonly view: View },
+): Promise<RowSource | Status> {
+  const { screen, view } = request;
+  if (screen.groupBy !== undefined) {
+    const { groups, name } = await groupsOf(content, request);
+    return new GroupRows(groups, name);
+  }
+  const found = await orderOf(content, request);
+  if (isStatus(found)) return found;
+  const { order, name } = found;
+  if (offsetOf(order, screen) === undefined) return notAround(screen.around!);
+  const viewed = view.sharedAs ?? view.itemsSharedAs;
+  return new ObjectRows(order, {
+    name: name === undefined || viewed === undefined ? undefined : `${name} ${viewed}`,
+    holding: content.holding,
+    view,
+    place: screen,
+  });
+}
+
+/** The rows of what follows the objects of a content. */
+abstract class FollowedRows implements RowSource {
+  readonly #followed: FollowedObjects<KubernetesObject>;
+  readonly name: string | undefined;
+  abstract readonly itemsField: string;
+
+  constructor(followed: FollowedObjects<KubernetesObject>, name: string | undefined) {
+    this.#followed = followed;
+    this.name = name;
+  }
+
+  get isBehind(): boolean {
+    return this.#followed.isBehind;
+  }
+
+  ready(pacer: Pacer): Promise<void> | undefined {
+    return this.#followed.ready(pacer);
+  }
+
+  shown(windows: 1 | -1): void {
+    this.#followed.windows += windows;
+  }
+
+  abstract present(): Rows;
+  abstract list(metadata: ListMeta): Record<string, unknown>;
+  abstract bookmark(metadata: ListMeta): unknown;
+}
+
+interface ObjectRowsOptions {
+  readonly name: string | undefined;
+  readonly holding: Holding<KubernetesObject>;
+  readonly view: View;
+  readonly place: Pick<ScreenQuery, "limit" | "offset" | "around">;
+}
+
+class ObjectRows extends FollowedRows {
+  readonly #order: Order<KubernetesObject>;
+  readonly #options: ObjectRowsOptions;
+  readonly itemsField: string;
+
+  constructor(order: Order<KubernetesObject>, options: ObjectRowsOptions) {
+    super(order, options.name);
+    this.#order = order;
+    this.#options = options;
+    this.itemsField = options.view.itemsField;
+  }
+
+  present(): Rows {
+    const { holding, view, place } = this.#options;
+    const { resourceVersion, length, object } = this.#order.present();
+    return {
+      resourceVersion,
+      length,
+      state: object,
+      row: (index) => {
+        const held = object(index);
+        return { id: holding.head(held).key, json: itemJson(held, { view, holding }) };
+      },
+      // It stays where it was while the object that it is around is not there.
+      offset: (before) => offsetOf(this.#order, place) ?? Math.min(before, length),
+    };
+  }
+
+  list(metadata: ListMeta): Record<string, unknown> {
+    return this.#options.view.list(metadata);
+  }
+
+  bookmark(metadata: ListMeta): unknown {
+    return this.#options.view.bookmark(metadata);
+  }
+}
+
+class GroupRows extends FollowedRows {
+  readonly #groups: Groups<KubernetesObject>;
+  readonly itemsField = "items";
+
+  constructor(groups: Groups<KubernetesObject>, name: string | undefined) {
+    super(groups, name);
+    this.#groups = groups;
+  }
+
+  present(): Rows {
+    const { resourceVersion, length, group } = this.#groups.present();
+    return {
+      resourceVersion,
+      length,
+      state: group,
+      row: (index) => {
+        const one = group(index);
+        return { id: JSON.stringify(one.group), json: JSON.stringify(one) };
+      },
+      offset: () => 0,
+    };
+  }
+
+  list(metadata: ListMeta): Record<string, unknown> {
+    return groupList(metadata);
+  }
+
+  bookmark(metadata: ListMeta): unknown {
+    return groupList(metadata);
+  }
+}
+
+/** The name of what is shared by all who select the same objects. */
+function sharedName(name: string, selection: Selection | undefined): string | undefined {
+  const selected = selection === undefined ? "" : selection.sharedAs;
+  return selected === undefined ? undefined : JSON.stringify([name, selected]);
+}

@@ -1,0 +1,373 @@
+/**
+ * Windows: the rows that some readers see of an order, or of groups, and what changes in them. Readers of the
+ * same window share it: its rows are read once for all of them, and what has changed is written once.
+ *
+ * - **Steps.** A window goes from one state to the next in steps, each with a number. A reader that has seen
+ *   the step before receives the changes; one that has seen an older one, as it reads slowly, receives
+ *   the rows as they are now: it lags behind for a moment, and is never cut off.
+ * - **Pace.** The first change after a quiet time goes out at once, then a step is made each {@linkcode
+ *   STEP_MS} at most.
+ *
+ * @module
+ */
+
+import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
+import { newStatus, type Status } from "../../meta/status.ts";
+import { watchTooOld } from "../../protocol/statuses.ts";
+import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
+import type { Pacer } from "../../util/turns.ts";
+import type { Content } from "../content/content.ts";
+import type { EventLog } from "../content/event_log.ts";
+import type { WindowPlace } from "../content/selection.ts";
+import type { Readers } from "../request/readers.ts";
+import { rowChanges, type WindowRow } from "../screens/row_changes.ts";
+import { eventText } from "./watch_groups.ts";
+import type { Feed, Piece } from "./watch_stream.ts";
+
+/** The rows that a window is cut out of. */
+export interface RowSource {
+  /** Sources with the same name have the same rows; `undefined`: they are its own. */
+  readonly name: string | undefined;
+  readonly itemsField: string;
+  readonly isBehind: boolean;
+  ready(pacer: Pacer): Promise<void> | undefined;
+  present(): Rows;
+  /** A list but for its rows. */
+  list(metadata: ListMeta): Record<string, unknown>;
+  bookmark(metadata: ListMeta): unknown;
+  /** A window shows it, or one less. */
+  shown(windows: 1 | -1): void;
+}
+
+/** Rows as they are at one resourceVersion. */
+export interface Rows {
+  readonly resourceVersion: string;
+  readonly length: number;
+  /** What differs if the row does. */
+  state(index: number): unknown;
+  row(index: number): WindowRow;
+  /** Where the window begins. */
+  offset(before: number): number;
+}
+
+export interface WindowOptions {
+  readonly source: RowSource;
+  /** Where it is: the same text for the same place. */
+  readonly place: string;
+  readonly limit: number;
+  readonly readers: Readers;
+  readonly pacer: Pacer;
+}
+
+/** The least time from one step of a window to the next. */
+export const STEP_MS = 100;
+
+// What a reader that is a little late finds.
+const KEPT_STEPS = 4;
+// To look at a row, and to write it.
+const ROW_UNITS = 5;
+const WRITE_UNITS = 200;
+
+/** The open windows of one content. */
+export class Windows<T extends KubernetesObject> {
+  readonly #content: Content<T>;
+  readonly #clock: Clock;
+  readonly #byName = new Map<string, Window>();
+  /** Those that have something new and made their last step a moment ago. */
+  readonly #resting = new Set<Window>();
+  #timer: TimerHandle | undefined;
+
+  constructor(content: Content<T>, clock: Clock) {
+    this.#content = content;
+    this.#clock = clock;
+  }
+
+  get size(): number {
+    return this.#byName.size;
+  }
+
+  /** The window of a name for one more reader. The source must be ready. */
+  join(options: WindowOptions): Window {
+    const { source, place, limit } = options;
+    const name = source.name === undefined ? undefined : JSON.stringify([source.name, limit, place]);
+    let window = name === undefined ? undefined : this.#byName.get(name);
+    if (window === undefined) {
+      const onEnd = () => {
+        this.#resting.delete(made);
+        if (name !== undefined && this.#byName.get(name) === made) this.#byName.delete(name);
+        if (this.#resting.size === 0) this.#stop();
+      };
+      const made = new Window(this.#content.log, {
+        ...options,
+        clock: this.#clock,
+        rest: () => this.#rest(made),
+        onEnd,
+      });
+      window = made;
+      if (name !== undefined) this.#byName.set(name, window);
+    }
+    return window;
+  }
+
+  #rest(window: Window): void {
+    this.#resting.add(window);
+    this.#timer ??= this.#clock.setTimeout(() => this.#wake(), STEP_MS / 2);
+  }
+
+  #wake(): void {
+    this.#timer = undefined;
+    for (const window of this.#resting) {
+      if (!window.isResting) {
+        this.#resting.delete(window);
+        window.wake();
+      }
+    }
+    if (this.#resting.size > 0) this.#timer ??= this.#clock.setTimeout(() => this.#wake(), STEP_MS / 2);
+  }
+
+  #stop(): void {
+    this.#clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+interface Step {
+  readonly number: number;
+  readonly bytes: Uint8Array;
+}
+
+type WindowLog = Pick<EventLog<KubernetesObject>, "head" | "oldestResourceVersion">;
+
+interface OwnOptions extends WindowOptions {
+  readonly clock: Clock;
+  /** Calls back when it may make its next step. */
+  readonly rest: () => void;
+  readonly onEnd: () => void;
+}
+
+/** A window, for all of its readers. */
+export class Window {
+  readonly #log: WindowLog;
+  readonly #options: OwnOptions;
+  readonly #feeds = new Set<WindowFeed>();
+  #rows: readonly WindowRow[] = [];
+  #states: readonly unknown[] = [];
+  #place: WindowPlace = { total: 0, offset: 0 };
+  #resourceVersion = "";
+  /** The entry of the log that it has not seen. */
+  #cursor = -1;
+  #number = 0;
+  /** The last steps, the latest last. */
+  #steps: Step[] = [];
+  /** All rows as they are now, once they are written. */
+  #whole: Uint8Array | undefined;
+  #nextMs = -Infinity;
+  #isReading = false;
+  #bytes = 0;
+  #units = 0;
+  /** Why no reader can see more of it. */
+  #failure: Status | undefined;
+
+  constructor(log: WindowLog, options: OwnOptions) {
+    this.#log = log;
+    this.#options = options;
+    options.source.shown(1);
+  }
+
+  get resourceVersion(): string {
+    return this.#resourceVersion;
+  }
+
+  /** Why a reader cannot see more of it: there is no room for it, or a new history has begun. */
+  lost(): Status {
+    return this.#failure ?? watchTooOld(this.#resourceVersion, this.#log.oldestResourceVersion);
+  }
+
+  get isResting(): boolean {
+    return monotonicNow(this.#options.clock) < this.#nextMs;
+  }
+
+  enter(feed: WindowFeed): void {
+    this.#feeds.add(feed);
+  }
+
+  leave(feed: WindowFeed): void {
+    if (!this.#feeds.delete(feed) || this.#feeds.size > 0) return;
+    const { readers, source, onEnd } = this.#options;
+    readers.unkeep(this.#bytes);
+    source.shown(-1);
+    onEnd();
+  }
+
+  wake(): void {
+    for (const feed of this.#feeds) feed.wake();
+  }
+
+  /** Whether there is something that a reader of a step has not seen, and may see now. */
+  hasNext(seen: number): boolean {
+    if (seen < this.#number || this.#failure !== undefined) return true;
+    if (this.#cursor === this.#log.head || this.#isReading) return false;
+    if (this.isResting) {
+      this.#options.rest();
+      return false;
+    }
+    if (!this.#options.source.isBehind) return true;
+    this.#read();
+    return false;
+  }
+
+  /** The next bytes for a reader that has seen a step. */
+  next(seen: number): Piece & { readonly number: number } {
+    const { source } = this.#options;
+    const isDue = this.#cursor !== this.#log.head && !this.isResting;
+    if (this.#failure === undefined && isDue && !source.isBehind) this.#step();
+    const units = this.#units;
+    this.#units = 0; // the first reader pays for all
+    const number = this.#number;
+    if (this.#failure !== undefined) return { bytes: undefined, units, isCut: true, number };
+    const missing = this.#steps.filter((step) => step.number > seen);
+    const hasAll = seen > 0 && missing.length === number - seen;
+    const bytes = seen === number ? undefined : hasAll ? joined(missing) : this.#all();
+    return { bytes, units, isCut: false, number };
+  }
+
+  bookmark(): Uint8Array {
+    const { resourceVersion } = this;
+    return encodeUtf8(eventText("BOOKMARK", this.#options.source.bookmark({ resourceVersion })));
+  }
+
+  /** The source has lost its place, and reads all objects again. */
+  async #read(): Promise<void> {
+    this.#isReading = true;
+    const { source, pacer } = this.#options;
+    while (source.isBehind) await source.ready(pacer);
+    this.#isReading = false;
+    this.wake();
+  }
+
+  #step(): void {
+    const { source, limit, clock } = this.#options;
+    const rows = source.present();
+    this.#cursor = this.#log.head;
+    this.#resourceVersion = rows.resourceVersion;
+    this.#nextMs = monotonicNow(clock) + STEP_MS;
+    const offset = rows.offset(this.#place.offset);
+    const end = Math.min(rows.length, offset + limit);
+    const known = new Map(this.#states.map((state, i) => [state, this.#rows[i]]));
+    const states: unknown[] = [];
+    const now: WindowRow[] = [];
+    let isSame = this.#number > 0 && this.#rows.length === end - offset;
+    for (let i = offset; i < end; i++) {
+      const state = rows.state(i);
+      isSame &&= state === this.#states[i - offset];
+      states.push(state);
+      now.push(known.get(state) ?? rows.row(i));
+    }
+    this.#units += ROW_UNITS * states.length;
+    const place = { total: rows.length, offset };
+    const isPlaced = place.total === this.#place.total && offset === this.#place.offset;
+    if (isSame && isPlaced) return;
+    const before = this.#rows;
+    this.#states = states;
+    this.#rows = now;
+    this.#place = place;
+    this.#whole = undefined;
+    this.#number++;
+    this.#units += WRITE_UNITS;
+    if (this.#number === 1) return this.#count();
+    const changes = isSame ? [] : rowChanges(before, now);
+    const texts = changes.map((change) => {
+      if (!("row" in change)) return JSON.stringify(change);
+      const { op, at, row } = change;
+      return `{"op":"${op}","at":${at},"item":${row.json}}`;
+    });
+    const { kind, apiVersion } = source.list({});
+    const head = { kind, apiVersion, metadata: { resourceVersion: this.#resourceVersion }, window: place };
+    const text = `${JSON.stringify(head).slice(0, -1)},"changes":[${texts.join(",")}]}`;
+    this.#steps.push({ number: this.#number, bytes: encodeUtf8(`{"type":"CHANGES","object":${text}}\n`) });
+    if (this.#steps.length > KEPT_STEPS) this.#steps.shift();
+    this.#count();
+  }
+
+  #all(): Uint8Array {
+    if (this.#whole !== undefined) return this.#whole;
+    const { source } = this.#options;
+    const { [source.itemsField]: _, ...list } = source.list({ resourceVersion: this.#resourceVersion });
+    const head = JSON.stringify({ ...list, window: this.#place }).slice(0, -1);
+    const items = this.#rows.map(({ json }) => json).join(",");
+    this.#units += items.length * 0.5;
+    const text = `{"type":"ROWS","object":${head},"${source.itemsField}":[${items}]}}\n`;
+    return this.#whole = encodeUtf8(text);
+  }
+
+  /** Counts what the window holds; ends it where there is no room. */
+  #count(): void {
+    let bytes = 0;
+    for (const { json } of this.#rows) bytes += 2 * json.length;
+    for (const step of this.#steps) bytes += step.bytes.byteLength;
+    const { readers } = this.#options;
+    if (bytes <= this.#bytes) readers.unkeep(this.#bytes - bytes);
+    else if (!readers.keep(bytes - this.#bytes)) {
+      this.#failure = newStatus(429, "TooManyRequests", "the server has no room for this window; try again", {
+        retryAfterSeconds: 1,
+      });
+      return;
+    }
+    this.#bytes = bytes;
+  }
+}
+
+function joined(steps: readonly Step[]): Uint8Array {
+  if (steps.length === 1) return steps[0].bytes;
+  return concatenated(
+    steps.map(({ bytes }) => bytes),
+    steps.reduce((sum, { bytes }) => sum + bytes.byteLength, 0),
+  );
+}
+
+/** What one reader sees of a window. */
+export class WindowFeed implements Feed {
+  readonly #window: Window;
+  #seen = 0;
+  #watch: { wake(): void } | undefined;
+  readonly wantsHeartbeat = true;
+  readonly endsAtRelist = false;
+  /** No entry of the log is kept for it. */
+  readonly cursor: number = Infinity;
+
+  constructor(window: Window) {
+    this.#window = window;
+    window.enter(this);
+  }
+
+  get hasNext(): boolean {
+    return this.#window.hasNext(this.#seen);
+  }
+
+  opened(watch: { wake(): void }): void {
+    this.#watch = watch;
+  }
+
+  wake(): void {
+    this.#watch?.wake();
+  }
+
+  next(): Piece {
+    const piece = this.#window.next(this.#seen);
+    this.#seen = piece.number;
+    return piece;
+  }
+
+  heartbeat(): Uint8Array {
+    return this.#window.bookmark();
+  }
+
+  lost(): Status {
+    return this.#window.lost();
+  }
+
+  close(): void {
+    this.#window.leave(this);
+  }
+}
