@@ -37,7 +37,8 @@ import {
 } from "./request/requested_read.ts";
 import type { Answer, Route } from "./route.ts";
 import { newTableView } from "./tables/table.ts";
-import { answerWatch, watchResponse } from "./send/watch_answer.ts";
+import { groupsList } from "./send/screen_answer.ts";
+import { answerWatch, answerWindow, watchResponse } from "./send/watch_answer.ts";
 import { errorStream } from "./send/watch_stream.ts";
 
 export interface ResourceRequest {
@@ -96,7 +97,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   if (!("shape" in form)) return form;
   if (!query.ok) return query.status;
   if (screen !== undefined && isStatus(screen)) return screen;
-  const unserved = screen && unservedScreen(screen, request, verb);
+  const unserved = screen && unservedScreen(screen, request);
   if (unserved !== undefined) return unserved;
   const name = verb === "get" ? path.name : "";
   const missing = target.fresh.missing(name);
@@ -124,29 +125,20 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     : !isShown
     ? view
     : verb === "watch"
-    ? answerWatch(request, query, {
-      view,
-      permission,
-      isEventStream,
-      endsAtRelist: requiresEachEvent(c.req.header("Prefer")),
-    })
+    ? answerWatchOf(c, request, query, { view, permission, isEventStream, screen })
+    : screen?.groupBy !== undefined
+    ? answerGroups(request, query, { form, screen })
     : answerListOf(request, query, { form, view, permission, wait, screen });
   const warnings = warningsOf(stale, missing);
   return warnings.length === 0 ? answer : withWarnings(c, await answer, warnings);
 }
 
 /** 400: what a screen wants cannot be had here. */
-function unservedScreen(screen: ScreenQuery, { under }: ResourceRequest, verb: string): Status | undefined {
-  const { sortBy, filter, groupBy } = screen;
-  if (sortBy !== undefined && under !== undefined) {
-    return newStatus(
-      400,
-      "BadRequest",
-      "sortBy: a list under a value of an index has no other order; filter",
-    );
-  }
-  const isServed = !filter && !groupBy && (sortBy === undefined || verb === "list");
-  return isServed ? undefined : newStatus(400, "BadRequest", "parameters of screens are not served yet");
+function unservedScreen({ sortBy, filter }: ScreenQuery, { under }: ResourceRequest): Status | undefined {
+  if (filter !== undefined) return newStatus(400, "BadRequest", "filter: it is not served yet");
+  if (sortBy === undefined || under === undefined) return undefined;
+  const message = "sortBy: objects under a value of an index have one order; request a list with a filter";
+  return newStatus(400, "BadRequest", message);
 }
 
 /** What is not found may exist by now, so that refusals have warnings, too. */
@@ -263,6 +255,36 @@ async function answerGet(
     return await documentAnswer(reader, view.one(scale), form);
   }
   return isStatus(view) ? view : await answerObject(target.content, held, { form, view, key, tags, reader });
+}
+
+function answerWatchOf(
+  c: Context,
+  request: ResourceRequest,
+  query: ListQuery,
+  { screen, ...options }: {
+    readonly view: View;
+    readonly permission: Permission;
+    readonly isEventStream: boolean;
+    readonly screen: ScreenQuery | undefined;
+  },
+): Promise<Answer> | Answer {
+  const { state, target } = request;
+  if (screen?.sortBy === undefined && screen?.groupBy === undefined) {
+    const endsAtRelist = requiresEachEvent(c.req.header("Prefer"));
+    return answerWatch(request, query, { ...options, endsAtRelist });
+  }
+  const { pacer } = state;
+  return answerWindow({ ...request, resource: target.resource, pacer }, query, { ...options, screen });
+}
+
+async function answerGroups(
+  { state, target: { content, resource }, path: { namespace }, reader }: ResourceRequest,
+  { labels, fields }: ListQuery,
+  { form, screen }: { readonly form: Form; readonly screen: ScreenQuery },
+): Promise<Answer> {
+  const { pacer } = state;
+  const list = await groupsList(content, { namespace, labels, fields, resource, screen, pacer, state });
+  return await documentAnswer(reader, list, form);
 }
 
 function answerListOf(

@@ -145,8 +145,8 @@ export class KeptFollowers implements Keeper {
   }
 
   /**
-   * What was made of the selected objects under a name, which it keeps; made anew for a selection that others
-   * do not have.
+   * What was made of the selected objects under a name, which it keeps; one of its own for a selection that
+   * others do not have.
    */
   get<F extends FollowedObjects<KubernetesObject>>(
     content: Content<KubernetesObject>,

@@ -11,7 +11,7 @@ import type { Snapshot } from "../content/states.ts";
 import { MOST_PIECE } from "../request/readers.ts";
 import type { Watchers } from "./fan_out.ts";
 import { eventText, type GroupKind, heldEventText, type WatchGroup } from "./watch_groups.ts";
-import type { Feed, NextOptions, Piece } from "./watch_stream.ts";
+import type { Feed, NextOptions, Piece } from "./feed.ts";
 
 export interface EventFeedOptions<T> extends GroupKind {
   readonly cursor: number;

@@ -13,45 +13,10 @@ import {
   type Reader,
   type Readers,
 } from "../request/readers.ts";
+import type { Feed } from "./feed.ts";
 import { eventText } from "./watch_groups.ts";
 import type { LogReader, Watchers } from "./fan_out.ts";
 import { WatchLife } from "./watch_life.ts";
-
-/** What a watch sends, piece by piece. */
-export interface Feed {
-  /** Whether there is a piece to send now. */
-  readonly hasNext: boolean;
-  /** The entry of the log that it reads next; entries from there on are kept for it. */
-  readonly cursor: number;
-  /** Whether it cannot continue after a relist; see {@linkcode LogReader.endsAtRelist}. */
-  readonly endsAtRelist: boolean;
-  /** Whether it shows from time to time how far it has come. */
-  readonly wantsHeartbeat: boolean;
-  /** The watch is open: the feed wakes it when there is more, and cuts it when it cannot continue. */
-  opened(watch: { wake(): void; cut(): void }): void;
-  next(options: NextOptions): Piece;
-  heartbeat(): Uint8Array;
-  /** Why it cannot continue. */
-  lost(): Status;
-  close(): void;
-}
-
-export interface NextOptions {
-  /** Whether a large piece costs no more memory than a small one. */
-  readonly takesLarge: boolean;
-  /** The length from which a piece is long enough, if a large one costs more. */
-  readonly length: number;
-}
-
-/** The next bytes of a watch. */
-export interface Piece {
-  /** `undefined` if there is nothing to send after all. */
-  readonly bytes: Uint8Array | undefined;
-  /** The work that it took. */
-  readonly units: number;
-  /** It cannot be sent to the end: the watch is lost. */
-  readonly isCut: boolean;
-}
 
 export interface WatchRequest {
   readonly permission: Permission;

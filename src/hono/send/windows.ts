@@ -23,7 +23,7 @@ import type { WindowPlace } from "../content/selection.ts";
 import type { Readers } from "../request/readers.ts";
 import { rowChanges, type WindowRow } from "../screens/row_changes.ts";
 import { eventText } from "./watch_groups.ts";
-import type { Feed, Piece } from "./watch_stream.ts";
+import type { Feed, Piece } from "./feed.ts";
 
 /** The rows that a window is cut out of. */
 export interface RowSource {
@@ -137,7 +137,7 @@ interface Step {
   readonly bytes: Uint8Array;
 }
 
-type WindowLog = Pick<EventLog<KubernetesObject>, "head" | "oldestResourceVersion">;
+type WindowLog = Pick<EventLog<KubernetesObject>, "head" | "resourceVersion" | "oldestResourceVersion">;
 
 interface OwnOptions extends WindowOptions {
   readonly clock: Clock;
@@ -175,11 +175,7 @@ export class Window {
     options.source.shown(1);
   }
 
-  get resourceVersion(): string {
-    return this.#resourceVersion;
-  }
-
-  /** Why a reader cannot see more of it: there is no room for it, or a new history has begun. */
+  /** Why a reader cannot see more of it: there is no room for it, or a new history begins. */
   lost(): Status {
     return this.#failure ?? watchTooOld(this.#resourceVersion, this.#log.oldestResourceVersion);
   }
@@ -233,8 +229,10 @@ export class Window {
   }
 
   bookmark(): Uint8Array {
-    const { resourceVersion } = this;
-    return encodeUtf8(eventText("BOOKMARK", this.#options.source.bookmark({ resourceVersion })));
+    // What has not changed the rows since may have moved the version.
+    if (this.#cursor === this.#log.head) this.#resourceVersion = this.#log.resourceVersion;
+    const metadata = { resourceVersion: this.#resourceVersion };
+    return encodeUtf8(eventText("BOOKMARK", this.#options.source.bookmark(metadata)));
   }
 
   /** The source has lost its place, and reads all objects again. */

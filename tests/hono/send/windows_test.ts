@@ -1,0 +1,268 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { settle } from "../../../src/util/clock.ts";
+import { propertyOptions } from "../../property.ts";
+import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
+import { get, type Json, names, WatchReader } from "../reading.ts";
+import { readApi } from "../read_api.ts";
+import { describe, it } from "../storages.ts";
+
+const PODS = "/api/v1/pods";
+const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
+
+function apiOf(objects: readonly TestObject[], version = 1_000) {
+  const informer = FakeInformer.with(objects, version);
+  const clock = new FakeClock();
+  const resources = [{ informer, resource: "v1/pods" }];
+  return { informer, clock, api: readApi({ resources, allowAnonymous: true, clock }) };
+}
+
+function pod(name: string, resourceVersion: number, status: Record<string, unknown> = {}): TestObject {
+  return object(name, resourceVersion, { status });
+}
+
+/** A screen: shows what the frames of a window say. */
+class Screen {
+  readonly #watch: WatchReader;
+  items: Json[] = [];
+  window: Json;
+  resourceVersion = "";
+
+  constructor(watch: WatchReader) {
+    this.#watch = watch;
+  }
+
+  static async open(api: ReturnType<typeof readApi>, query: string, accept?: string): Promise<Screen> {
+    const screen = new Screen(await WatchReader.open(api, `${PODS}?watch=1&${query}`, accept));
+    assert.equal(await screen.next(), "ROWS");
+    return screen;
+  }
+
+  /** Shows the next frame; returns its type, with the changes of rows. */
+  async next(): Promise<string> {
+    const [{ type, object }] = await this.#watch.events(1);
+    this.resourceVersion = object.metadata.resourceVersion;
+    if (type === "BOOKMARK") return type;
+    this.window = object.window;
+    if (type === "ROWS") this.items = object.items ?? object.rows;
+    const said: string[] = [type];
+    for (const { op, at, from, to, item } of object.changes ?? []) {
+      if (op === "remove") this.items.splice(at, 1);
+      else if (op === "insert") this.items.splice(at, 0, item);
+      else if (op === "move") this.items.splice(to, 0, ...this.items.splice(from, 1));
+      else if (op === "update") this.items[at] = item;
+      else throw new Error(op);
+      said.push(op === "move" ? `${op} ${from} ${to}` : `${op} ${at}`);
+    }
+    return said.join(", ");
+  }
+
+  names(): string[] {
+    return names({ items: this.items });
+  }
+
+  cancel(): Promise<void> {
+    return this.#watch.cancel();
+  }
+
+  isSilent(): Promise<boolean> {
+    return this.#watch.isSilent();
+  }
+}
+
+describe("readApi, windows", () => {
+  const some =
+    () => [pod("a/1", 1, { restarts: 5 }), pod("a/2", 2, { restarts: 3 }), pod("a/3", 3, { restarts: 1 })];
+
+  it("have the rows, then what changes in them", async () => {
+    const { api, informer, clock } = apiOf(some());
+    const screen = await Screen.open(api, "sortBy=status.restarts:desc&limit=2");
+    assert.deepEqual([screen.names(), screen.window], [["a/1", "a/2"], { total: 3, offset: 0 }]);
+    assert.equal(screen.resourceVersion, "1000");
+    await clock.advance(100);
+    informer.put(pod("a/3", 1_001, { restarts: 9 }));
+    assert.equal(await screen.next(), "CHANGES, remove 1, insert 0");
+    assert.deepEqual([screen.names(), screen.resourceVersion], [["a/3", "a/1"], "1001"]);
+    await clock.advance(100);
+    informer.put(pod("a/1", 1_002, { restarts: 10 }));
+    assert.equal(await screen.next(), "CHANGES, move 0 1, update 0");
+    await clock.advance(100);
+    informer.remove("a/2", 1_003);
+    assert.equal(await screen.next(), "CHANGES");
+    assert.deepEqual(screen.window, { total: 2, offset: 0 });
+    await clock.advance(100);
+    informer.remove("a/3", 1_004);
+    assert.equal(await screen.next(), "CHANGES, remove 1");
+    assert.equal(screen.items[0].status.restarts, 10);
+    await screen.cancel();
+  });
+
+  it("say nothing of what happens outside of them", async () => {
+    const { api, informer, clock } = apiOf(some());
+    const screen = await Screen.open(api, "sortBy=status.restarts&limit=1");
+    await clock.advance(100);
+    informer.put(pod("a/1", 1_001, { restarts: 6 }));
+    await clock.advance(1_000);
+    assert.ok(await screen.isSilent());
+  });
+
+  it("make one step of the changes of a tenth of a second", async () => {
+    const { api, informer, clock } = apiOf(some());
+    const screen = await Screen.open(api, "sortBy=metadata.name&limit=5");
+    for (let i = 0; i < 5; i++) informer.put(pod(`b/${i}`, 1_001 + i));
+    await clock.advance(100);
+    assert.match(await screen.next(), /^CHANGES/);
+    assert.equal(screen.window.total, 8);
+    assert.equal(screen.names().length, 5);
+    await screen.cancel();
+  });
+
+  it("stay around an object, wherever it goes", async () => {
+    const { api, informer, clock } = apiOf([1, 2, 3, 4, 5, 6].map((i) => pod(`a/${i}`, i, { order: i })));
+    const screen = await Screen.open(api, "sortBy=status.order&limit=3&around=a/3");
+    assert.deepEqual([screen.names(), screen.window.offset], [["a/2", "a/3", "a/4"], 1]);
+    await clock.advance(100);
+    informer.put(pod("a/3", 1_001, { order: 5.5 }));
+    await screen.next();
+    assert.deepEqual([screen.names(), screen.window.offset], [["a/5", "a/3", "a/6"], 3]);
+    await clock.advance(100);
+    informer.remove("a/3", 1_002);
+    await screen.next();
+    assert.deepEqual([screen.names(), screen.window.offset], [["a/5", "a/6"], 3]);
+    await screen.cancel();
+    await get(api, `${PODS}?watch=1&sortBy=status.order&limit=3&around=a/none`, { status: 404 });
+  });
+
+  it("are refused without a number of rows, and with too many", async () => {
+    const { api } = apiOf(some());
+    for (const limit of ["", "&limit=0", "&limit=1001", "&limit=x"]) {
+      await get(api, `${PODS}?watch=1&sortBy=metadata.name${limit}`, { status: 400 });
+    }
+  });
+
+  it("show a bookmark from time to time, and end as watches do", async () => {
+    const { api, informer, clock } = apiOf(some());
+    const screen = await Screen.open(api, "sortBy=metadata.name&limit=1&timeoutSeconds=600");
+    informer.bookmark(1_005);
+    await clock.advance(60_000);
+    assert.equal(await screen.next(), "BOOKMARK");
+    assert.equal(screen.resourceVersion, "1005");
+    await screen.cancel();
+  });
+
+  it("have rows of Tables and fields, and are shared by readers of the same rows", async () => {
+    const { api, informer, clock } = apiOf(some());
+    const tables = await Promise.all(
+      [1, 2].map(() => Screen.open(api, "sortBy=column(Name):desc&limit=2&includeObject=None", TABLE)),
+    );
+    const fields = await Screen.open(api, "sortBy=status.restarts&limit=2&fields=status.restarts");
+    assert.deepEqual(tables.map(({ items }) => items.map(({ cells }) => cells[0])), [["3", "2"], ["3", "2"]]);
+    assert.deepEqual(fields.items.map(({ status }) => status), [{ restarts: 1 }, { restarts: 3 }]);
+    await clock.advance(100);
+    informer.put(pod("a/4", 1_001, { restarts: 2 }));
+    for (const screen of tables) assert.equal(await screen.next(), "CHANGES, remove 1, insert 0");
+    assert.equal(await fields.next(), "CHANGES, remove 1, insert 1");
+    for (const screen of [...tables, fields]) await screen.cancel();
+  });
+
+  it("give a reader that reads slowly the rows as they are, and no 410", async () => {
+    const { api, informer, clock } = apiOf(some());
+    const slow = await WatchReader.open(api, `${PODS}?watch=1&sortBy=metadata.name&limit=50`);
+    const text = "x".repeat(40_000);
+    for (let i = 0; i < 200; i++) {
+      informer.put(pod(`b/${i % 20}`, 1_001 + i, { text: `${i}${text}` }));
+      await clock.advance(100);
+    }
+    await slow.cancel();
+    const screen = new Screen(await WatchReader.open(api, `${PODS}?watch=1&sortBy=metadata.name&limit=50`));
+    await screen.next();
+    assert.equal(screen.window.total, 23);
+    await screen.cancel();
+  });
+
+  it("count objects by their values, and sum them up", async () => {
+    const running = (name: string, version: number, node: string, cpu: string) =>
+      object(name, version, { spec: { nodeName: node, cpu } });
+    const { api, informer, clock } = apiOf([
+      running("a/1", 1, "n-2", "100m"),
+      running("a/2", 2, "n-10", "1"),
+      running("a/3", 3, "n-2", "2"),
+      pod("a/4", 4),
+    ]);
+    const path = `${PODS}?groupBy=spec.nodeName&sum=spec.cpu`;
+    const list = await get(api, path);
+    assert.deepEqual([list.kind, list.apiVersion], ["GroupList", "screens.listwatch/v1"]);
+    const row = (node: string | null, count: number, cpu: number) => ({
+      group: { "spec.nodeName": node },
+      count,
+      sums: { "spec.cpu": cpu },
+    });
+    assert.deepEqual(list.items, [row("n-2", 2, 2.1), row("n-10", 1, 1), row(null, 1, 0)]);
+    const screen = await Screen.open(api, "groupBy=spec.nodeName&sum=spec.cpu");
+    assert.deepEqual(screen.items, list.items);
+    await clock.advance(100);
+    informer.put(running("a/1", 1_001, "n-10", "50m"));
+    assert.equal(await screen.next(), "CHANGES, update 0, update 1");
+    assert.deepEqual(screen.items, [row("n-2", 1, 2), row("n-10", 2, 1.05), row(null, 1, 0)]);
+    await clock.advance(100);
+    informer.remove("a/3", 1_002);
+    assert.equal(await screen.next(), "CHANGES, remove 0");
+    await screen.cancel();
+    await get(api, `${PODS}?sum=spec.cpu`, { status: 400 });
+  });
+
+  it("show, step by step, states that were", async () => {
+    const change = fc.record({
+      name: fc.integer({ min: 0, max: 12 }),
+      restarts: fc.option(fc.integer({ min: 0, max: 4 }), { nil: undefined }),
+      kind: fc.constantFrom("put", "put", "put", "remove", "relist", "wait"),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(change, { maxLength: 40 }),
+        fc.integer({ min: 1, max: 6 }),
+        fc.integer({ min: 0, max: 8 }),
+        async (changes, limit, offset) => {
+          let version = 100;
+          const { api, informer, clock } = apiOf([], version);
+          const content = new Map<string, TestObject>();
+          const value = ({ status }: TestObject) => (status as { restarts?: number }).restarts ?? Infinity;
+          const rows = () => {
+            const sorted = [...content].sort(([a, x], [b, y]) => value(x) - value(y) || (a < b ? -1 : 1));
+            const from = Math.min(offset, sorted.length);
+            return JSON.stringify([sorted.length, sorted.slice(from, from + limit).map(([, each]) => each)]);
+          };
+          const shown = ({ window, items }: Screen) =>
+            JSON.stringify([window.total, items.map(({ kind: _, apiVersion: __, ...rest }) => rest)]);
+          const were = new Map<string, string>([[String(version), rows()]]);
+          const screen = await Screen.open(api, `sortBy=status.restarts&limit=${limit}&offset=${offset}`);
+          for (const { name, restarts, kind } of changes) {
+            const key = `a/p-${name}`;
+            if (kind === "wait") {
+              await clock.advance(100);
+              continue;
+            }
+            version++;
+            if (kind === "put") {
+              const next = pod(key, version, restarts === undefined ? {} : { restarts });
+              content.set(key, next);
+              informer.put(next);
+            } else if (kind === "remove") {
+              if (content.delete(key)) informer.remove(key, version);
+            } else informer.relist([...content.values()], version);
+            were.set(String(version), rows());
+          }
+          await clock.advance(200);
+          await settle();
+          while (shown(screen) !== rows()) {
+            await screen.next();
+            assert.equal(shown(screen), were.get(screen.resourceVersion));
+          }
+          await screen.cancel();
+        },
+      ),
+      propertyOptions(60),
+    );
+  });
+});
