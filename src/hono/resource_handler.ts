@@ -134,8 +134,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
 }
 
 /** 400: what a screen wants cannot be had here. */
-function unservedScreen({ sortBy, filter }: ScreenQuery, { under }: ResourceRequest): Status | undefined {
-  if (filter !== undefined) return newStatus(400, "BadRequest", "filter: it is not served yet");
+function unservedScreen({ sortBy }: ScreenQuery, { under }: ResourceRequest): Status | undefined {
   if (sortBy === undefined || under === undefined) return undefined;
   const message = "sortBy: objects under a value of an index have one order; request a list with a filter";
   return newStatus(400, "BadRequest", message);
@@ -271,7 +270,7 @@ function answerWatchOf(
   const { state, target } = request;
   if (screen?.sortBy === undefined && screen?.groupBy === undefined) {
     const endsAtRelist = requiresEachEvent(c.req.header("Prefer"));
-    return answerWatch(request, query, { ...options, endsAtRelist });
+    return answerWatch(request, query, { ...options, filter: screen?.filter, endsAtRelist });
   }
   const { pacer } = state;
   return answerWindow({ ...request, resource: target.resource, pacer }, query, { ...options, screen });
@@ -283,7 +282,17 @@ async function answerGroups(
   { form, screen }: { readonly form: Form; readonly screen: ScreenQuery },
 ): Promise<Answer> {
   const { pacer } = state;
-  const list = await groupsList(content, { namespace, labels, fields, resource, screen, pacer, state });
+  const { filter } = screen;
+  const list = await groupsList(content, {
+    namespace,
+    labels,
+    fields,
+    filter,
+    resource,
+    screen,
+    pacer,
+    state,
+  });
   return await documentAnswer(reader, list, form);
 }
 
@@ -297,6 +306,8 @@ function answerListOf(
   const { labels, fields } = query;
   const of = [group, version, resource, namespace, String(labels ?? ""), String(fields ?? "")];
   if (under !== undefined) of.push(under.index, under.value);
+  // No index has the empty name.
+  if (screen?.filter !== undefined) of.push("", String(screen.filter));
   if (screen?.sortBy !== undefined) of.push(screen.sortBy.map(({ text }) => text).join(","));
   return answerList(target.content, {
     state,
@@ -312,6 +323,7 @@ function answerListOf(
     options: query.options,
     labels,
     fields,
+    filter: screen?.filter,
     name: JSON.stringify(of),
     identity: () => listIdentity([...of, permission.user?.name ?? ""]),
     epochOf: (rewrites) => state.tags.epochOf(rewrites),

@@ -30,11 +30,14 @@ export interface FilterLimits {
  */
 export class FieldFilter {
   readonly requirements: readonly FilterRequirement[];
+  /** Whether it matches every object. */
+  readonly isEmpty: boolean;
   readonly #tests: readonly ((object: unknown) => boolean)[];
 
   /** @param requirements In any order; the canonical text has them in one. */
   constructor(requirements: readonly FilterRequirement[]) {
     this.requirements = requirements;
+    this.isEmpty = requirements.length === 0;
     this.#tests = requirements.map(testOf);
   }
 
@@ -132,9 +135,10 @@ function testOf({ path: { segments }, operator, values }: FilterRequirement): (o
     const has = some(test);
     return (object: unknown) => !has(object);
   };
+  const wanted = new Set(values);
   const isOne = (value: unknown) => {
     const text = fieldText(value);
-    return text !== undefined && values.includes(text);
+    return text !== undefined && wanted.has(text);
   };
   const exists = (value: unknown) => value !== undefined && value !== null;
   switch (operator) {

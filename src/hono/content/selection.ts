@@ -8,6 +8,7 @@ import type { GroupVersionResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
 import { type ContinueToken, decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
+import { FieldFilter, type FilterRequirement } from "../../protocol/field_filter.ts";
 import { isFieldAtItsPath, selectableFields } from "../../protocol/selectable_fields.ts";
 import { continueTooOld, isStatus } from "../../protocol/statuses.ts";
 import type { CandidateQuery } from "../../store/candidates.ts";
@@ -25,6 +26,7 @@ export interface Selectors {
   readonly namespace: string;
   readonly labels: LabelSelector | undefined;
   readonly fields: FieldSelector | undefined;
+  readonly filter: FieldFilter | undefined;
 }
 
 export interface Selection {
@@ -47,15 +49,18 @@ export interface Selection {
   readonly units: number;
 }
 
-// A label selector looks at an object's labels, however many requirements it has; a field selector at each
-// field.
+// A label selector looks at an object's labels, however many requirements it has; a field selector or a filter
+// at each field.
 const LABELS_UNITS = 10;
 const FIELD_UNITS = 10;
 
 /** A test for the objects of a resource; `undefined` where all of them are meant. */
 export function newSelection(of: GroupVersionResource, selectors: Selectors): Selection | undefined {
   const { namespace, labels, fields } = selectors;
-  if (namespace === "" && labels === undefined && fields === undefined) return undefined;
+  const filter = selectors.filter?.isEmpty ? undefined : selectors.filter;
+  if (namespace === "" && labels === undefined && fields === undefined && filter === undefined) {
+    return undefined;
+  }
   const prefixes = [namespace, fields?.requiresExactMatch("metadata.namespace")]
     .flatMap((name) => name ? [`${name}/`] : []);
   const name = fields?.requiresExactMatch("metadata.name") || undefined;
@@ -66,23 +71,56 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
     fields?.requirements.filter(({ field, operator, value }) =>
       operator === "!=" || value === "" || required[field as keyof typeof required] !== value
     ) ?? [];
+  const [ofName, ofLabels, ofFields] = partsOf(filter);
   const hasFieldsBesides: Selection["hasFieldsBesides"] = (answered) => {
     const rest = unread.filter((requirement) => requirement !== answered);
-    if (rest.length === 0) return undefined;
+    if (rest.length === 0) return ofFields && ((object) => ofFields.matches(object));
     const selector = new FieldSelector(rest);
-    return (object) => selector.matches(fieldsOf(object));
+    return (object) => selector.matches(fieldsOf(object)) && ofFields?.matches(object) !== false;
   };
   return {
-    sharedAs: JSON.stringify([namespace, String(labels ?? ""), String(fields ?? "")]),
+    sharedAs: JSON.stringify([namespace, String(labels ?? ""), String(fields ?? ""), String(filter ?? "")]),
     mayHave: (key) =>
       prefixes.every((prefix) => key.startsWith(prefix)) &&
-      (name === undefined || key.slice(key.indexOf("/") + 1) === name),
-    hasLabels: labels && ((held) => labels.matches(metaOf(held)?.labels)),
+      (name === undefined || nameIn(key) === name) &&
+      ofName?.matches({ metadata: { name: nameIn(key) } }) !== false,
+    hasLabels: (labels || ofLabels) && ((held) => {
+      const own = metaOf(held)?.labels;
+      return labels?.matches(own) !== false && ofLabels?.matches({ metadata: { labels: own } }) !== false;
+    }),
     hasFields: hasFieldsBesides(undefined),
     hasFieldsBesides,
-    indexed: { labels, fields: fields?.requirements.filter(({ field }) => isFieldAtItsPath(of, field)) },
-    units: 2 + (labels ? LABELS_UNITS : 0) + (fields ? FIELD_UNITS * fields.requirements.length : 0),
+    indexed: {
+      labels,
+      fields: [
+        ...fields?.requirements.filter(({ field }) => isFieldAtItsPath(of, field)) ?? [],
+        ...filter?.requirements.flatMap(asFieldRequirement) ?? [],
+      ],
+    },
+    units: 2 + (labels || ofLabels ? LABELS_UNITS : 0) +
+      FIELD_UNITS * ((fields?.requirements.length ?? 0) + (filter?.requirements.length ?? 0)),
   };
+}
+
+function nameIn(key: string): string {
+  return key.slice(key.indexOf("/") + 1);
+}
+
+/** The parts of a filter by what they are of: the name, labels, other fields, for which an object is opened. */
+function partsOf(filter: FieldFilter | undefined): readonly (FieldFilter | undefined)[] {
+  const parts: FilterRequirement[][] = [[], [], []];
+  for (const requirement of filter?.requirements ?? []) {
+    const { text, segments } = requirement.path;
+    const isOfLabels = segments.length === 3 && segments[0] === "metadata" && segments[1] === "labels";
+    parts[text === "metadata.name" ? 0 : isOfLabels ? 1 : 2].push(requirement);
+  }
+  return parts.map((requirements) => requirements.length === 0 ? undefined : new FieldFilter(requirements));
+}
+
+/** What an index of a field may find. */
+function asFieldRequirement({ path: { segments }, operator, values }: FilterRequirement): FieldRequirement[] {
+  const isPlain = segments.every((segment) => segment !== EACH && !segment.includes("."));
+  return isPlain && operator === "=" ? [{ field: segments.join("."), operator, value: values[0] }] : [];
 }
 
 /** A selection of what another one selects, and a test of the held form accepts. */
@@ -283,9 +321,9 @@ export async function cutPage<T extends KubernetesObject>(
   request: ListRequest,
   { past, start, limit, rewrites = log.window.rewrites }: PagePlace<T>,
 ): Promise<Page<T>> {
-  const { resource, namespace, labels, fields, under, pacer, wait } = request;
+  const { resource, namespace, labels, fields, filter, under, pacer, wait } = request;
   // The namespace is a range of keys.
-  let selection = newSelection(resource, { namespace: "", labels, fields });
+  let selection = newSelection(resource, { namespace: "", labels, fields, filter });
   let snapshot = past;
   if (snapshot === undefined) {
     snapshot = under === undefined ? states.candidates(selection?.indexed) : states.indexed(under);

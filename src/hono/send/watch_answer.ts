@@ -1,5 +1,6 @@
 /** Answers to watches. */
 
+import type { FieldFilter } from "../../protocol/field_filter.ts";
 import type { ListQuery } from "../../protocol/list_query.ts";
 import type { ScreenQuery } from "../../protocol/screen_query.ts";
 import { isStatus, watchTooOld } from "../../protocol/statuses.ts";
@@ -45,6 +46,7 @@ export function answerWatch(
   query: ListQuery,
   options: {
     readonly view: View;
+    readonly filter: FieldFilter | undefined;
     readonly permission: Permission;
     readonly isEventStream: boolean;
     readonly endsAtRelist: boolean;
@@ -60,6 +62,7 @@ export function answerWatch(
     namespace: path.namespace,
     labels: query.labels,
     fields: query.fields,
+    filter: options.filter,
   });
   const life = lifeOf(request, query, permission);
   const common = { view, selection, allowBookmarks: allowWatchBookmarks === true, endsAtRelist };
