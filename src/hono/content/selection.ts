@@ -49,8 +49,8 @@ export interface Selection {
   readonly units: number;
 }
 
-// A label selector looks at an object's labels, however many requirements it has; a field selector or a filter
-// at each field.
+// A label selector looks at an object's labels, however many requirements it has; a field selector and a
+// filter look at each field.
 const LABELS_UNITS = 10;
 const FIELD_UNITS = 10;
 
@@ -106,7 +106,7 @@ function nameIn(key: string): string {
   return key.slice(key.indexOf("/") + 1);
 }
 
-/** The parts of a filter by what they are of: the name, labels, other fields, for which an object is opened. */
+/** A filter's parts: of the name, of labels, and of other fields, for which an object is opened. */
 function partsOf(filter: FieldFilter | undefined): readonly (FieldFilter | undefined)[] {
   const parts: FilterRequirement[][] = [[], [], []];
   for (const requirement of filter?.requirements ?? []) {

@@ -438,6 +438,7 @@ describe("WatchGroups", () => {
         namespace: "",
         labels: parseLabelSelector(`app=a-${i}`),
         fields: undefined,
+        filter: undefined,
       }),
     });
     const joined = Array.from({ length: 100 }, (_, i) => groups.join(kind(i % 50)));
