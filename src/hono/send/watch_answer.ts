@@ -128,9 +128,12 @@ export async function answerWindow(
   const { target: { watchers }, path, pacer, resource, state } = request;
   const { timeoutSeconds } = query.options;
   if (timeoutSeconds !== undefined && timeoutSeconds < 0) return watchResponse(new Blob([]).stream());
-  const selectors = { namespace: path.namespace, labels: query.labels, fields: query.fields };
+  const { labels, fields } = query;
   const source = await windowSource(watchers.content, {
-    ...selectors,
+    namespace: path.namespace,
+    labels,
+    fields,
+    filter: screen.filter,
     resource,
     screen,
     pacer,

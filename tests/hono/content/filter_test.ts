@@ -5,7 +5,7 @@ import { parseFieldFilter } from "../../../src/protocol/field_filter.ts";
 import type { Holding } from "../../../src/store/holding.ts";
 import { propertyOptions } from "../../property.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
-import { get, names, WatchReader } from "../reading.ts";
+import { get, type Json, names, WatchReader } from "../reading.ts";
 import { describe, it } from "../storages.ts";
 import { readApi } from "../read_api.ts";
 
@@ -87,6 +87,23 @@ describe("newSelection, of a filter,", () => {
     const informer = FakeInformer.with(FOUR, 10, { node: fieldIndex<TestObject>("spec.nodeName") });
     const list = await get(apiOf(informer), `/indices/pods/node/n1${query("metadata.name~web")}`);
     assert.deepEqual(names(list), ["shop/web-1"]);
+  });
+
+  it("is of pages of an order, of windows and of groups", async () => {
+    const informer = FakeInformer.with(FOUR, 10);
+    const api = apiOf(informer);
+    const filter = "metadata.labels.app=web";
+    const sorted = await get(api, PODS + query(filter, "sortBy=status.restarts:desc&limit=2&"));
+    assert.deepEqual(names(sorted), ["blog/web-1", "shop/web-2"]);
+    const groups = await get(api, PODS + query(filter, "groupBy=metadata.namespace&"));
+    assert.deepEqual(groups.items.map(({ count }: Json) => count).sort(), [1, 2]);
+    const window = await WatchReader.open(
+      api,
+      PODS + query(filter, "watch=1&sortBy=metadata.name&limit=10&fields=status.restarts&"),
+    );
+    const [{ object: { items } }] = await window.events(1);
+    assert.equal(items.length, 3);
+    assert.deepEqual(Object.keys(items[0]), ["metadata", "status"]);
   });
 
   it("shows on a watch what begins to match as added, and what ceases to as deleted", async () => {
