@@ -15,7 +15,7 @@ import type { CandidateQuery } from "../../store/candidates.ts";
 import type { Held } from "../../store/holding.ts";
 import { fieldPathOf } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/store.ts";
-import { EACH, parseFieldPath } from "../../text/field_path.ts";
+import { EACH, type FieldPathSegment, parseFieldPath } from "../../text/field_path.ts";
 import { OPEN_UNITS, type Pacer } from "../../util/turns.ts";
 import type { Content } from "./content.ts";
 import type { ServedStore } from "./served_informer.ts";
@@ -119,8 +119,8 @@ function partsOf(filter: FieldFilter | undefined): readonly (FieldFilter | undef
 
 /** What an index of a field may find. */
 function asFieldRequirement({ path: { segments }, operator, values }: FilterRequirement): FieldRequirement[] {
-  const isPlain = segments.every((segment) => segment !== EACH && !segment.includes("."));
-  return isPlain && operator === "=" ? [{ field: segments.join("."), operator, value: values[0] }] : [];
+  const field = operator === "=" ? dottedPath(segments) : undefined;
+  return field === undefined ? [] : [{ field, operator: "=", value: values[0] }];
 }
 
 /** A selection of what another one selects, and a test of the held form accepts. */
@@ -146,12 +146,15 @@ export function indexedFields(store: ServedStore<unknown>): string[] {
   return Object.values(indexers).flatMap((indexFunc) => {
     const path = fieldPathOf(indexFunc);
     if (path === undefined) return [];
-    const segments = parseFieldPath(path, { mayEndInElements: true });
-    // A selector has no way to write a dot in a name, or elements of an array.
-    return segments.every((segment) => segment !== EACH && !segment.includes("."))
-      ? [segments.join(".")]
-      : [];
+    return dottedPath(parseFieldPath(path, { mayEndInElements: true })) ?? [];
   });
+}
+
+/** A path as a selector names it, which has no way to write a dot in a name, or elements of an array. */
+function dottedPath(segments: readonly FieldPathSegment[]): string | undefined {
+  return segments.every((segment) => segment !== EACH && !segment.includes("."))
+    ? segments.join(".")
+    : undefined;
 }
 
 export interface ListRequest extends Selectors {
