@@ -18,8 +18,83 @@ export type RowChange =
   | { readonly op: "insert"; readonly at: number; readonly row: WindowRow }
   | { readonly op: "update"; readonly at: number; readonly row: WindowRow };
 
+/**
+ * The row of each state: that of the same state before, if it is where it was, or a few places from there;
+ * otherwise it is made.
+ */
+export function rowsOf(
+  states: readonly unknown[],
+  before: { readonly states: readonly unknown[]; readonly rows: readonly WindowRow[] },
+  make: (index: number) => WindowRow,
+): WindowRow[] {
+  let shift = 0;
+  return states.map((state, i) => {
+    for (const step of NEAR) {
+      const place = i + shift + step;
+      if (before.states[place] !== state) continue;
+      shift += step;
+      return before.rows[place];
+    }
+    return make(i);
+  });
+}
+
+const NEAR = [0, -1, 1, -2, 2, -3, 3];
+// How many rows come or go at one place, at most, where that is found without a table.
+const MOST_AT_ONCE = 4;
+
 /** The steps that make some rows into others, as few as there can be: each is for the rows before it. */
 export function rowChanges(before: readonly WindowRow[], after: readonly WindowRow[]): RowChange[] {
+  return changesInPlace(before, after) ?? changesByPlace(before, after);
+}
+
+/** The steps where rows only come, go and change; `undefined` if one may have moved. Needs no table of rows. */
+function changesInPlace(before: readonly WindowRow[], after: readonly WindowRow[]): RowChange[] | undefined {
+  const removed: number[] = [];
+  const inserted: number[] = [];
+  const updates: RowChange[] = [];
+  let i = 0;
+  let at = 0;
+  while (i < before.length || at < after.length) {
+    const [old, row] = [before[i], after[at]];
+    if (old?.id === row?.id) {
+      if (old.json !== row.json) updates.push({ op: "update", at, row });
+      i++;
+      at++;
+      continue;
+    }
+    const [gone, come] = gap(before, after, { i, at });
+    if (gone === 0 && come === 0) return undefined;
+    for (let k = 0; k < gone; k++) removed.push(i++);
+    for (let k = 0; k < come; k++) inserted.push(at++);
+  }
+  const isMove = inserted.some((at) => removed.some((i) => before[i].id === after[at].id));
+  if (isMove) return undefined;
+  return [
+    ...removed.reverse().map((at) => ({ op: "remove", at }) as const),
+    ...inserted.map((at) => ({ op: "insert", at, row: after[at] }) as const),
+    ...updates,
+  ];
+}
+
+/** How many rows go and come at a place until the next row that stays; neither if there is none near. */
+function gap(
+  before: readonly WindowRow[],
+  after: readonly WindowRow[],
+  { i, at }: { readonly i: number; readonly at: number },
+): [number, number] {
+  if (i === before.length) return [0, after.length - at];
+  if (at === after.length) return [before.length - i, 0];
+  for (let k = 1; k <= MOST_AT_ONCE; k++) {
+    if (before[i + k]?.id === after[at].id) return [k, 0];
+    if (after[at + k]?.id === before[i].id) return [0, k];
+    if (before[i + k] !== undefined && before[i + k].id === after[at + k]?.id) return [k, k];
+  }
+  const rest = Math.max(before.length - i, after.length - at);
+  return rest <= MOST_AT_ONCE ? [before.length - i, after.length - at] : [0, 0];
+}
+
+function changesByPlace(before: readonly WindowRow[], after: readonly WindowRow[]): RowChange[] {
   const changes: RowChange[] = [];
   const placeAfter = new Map(after.map(({ id }, i) => [id, i]));
   const rows = before.map(({ id }) => id);

@@ -21,7 +21,7 @@ import type { Content } from "../content/content.ts";
 import type { EventLog } from "../content/event_log.ts";
 import type { WindowPlace } from "../content/selection.ts";
 import type { Readers } from "../request/readers.ts";
-import { rowChanges, type WindowRow } from "../screens/row_changes.ts";
+import { rowChanges, rowsOf, type WindowRow } from "../screens/row_changes.ts";
 import { eventText } from "./watch_groups.ts";
 import type { Feed, Piece } from "./feed.ts";
 
@@ -252,21 +252,17 @@ export class Window {
     this.#nextMs = monotonicNow(clock) + STEP_MS;
     const offset = rows.offset(this.#place.offset);
     const end = Math.min(rows.length, offset + limit);
-    const known = new Map(this.#states.map((state, i) => [state, this.#rows[i]]));
-    const states: unknown[] = [];
-    const now: WindowRow[] = [];
-    let isSame = this.#number > 0 && this.#rows.length === end - offset;
-    for (let i = offset; i < end; i++) {
-      const state = rows.state(i);
-      isSame &&= state === this.#states[i - offset];
-      states.push(state);
-      now.push(known.get(state) ?? rows.row(i));
-    }
+    const states = Array.from({ length: end - offset }, (_, i) => rows.state(offset + i));
+    const isSame = this.#number > 0 && states.length === this.#states.length &&
+      states.every((state, i) => state === this.#states[i]);
     this.#units += ROW_UNITS * states.length;
     const place = { total: rows.length, offset };
     const isPlaced = place.total === this.#place.total && offset === this.#place.offset;
     if (isSame && isPlaced) return;
     const before = this.#rows;
+    const now = isSame
+      ? before
+      : rowsOf(states, { states: this.#states, rows: before }, (i) => rows.row(offset + i));
     this.#states = states;
     this.#rows = now;
     this.#place = place;

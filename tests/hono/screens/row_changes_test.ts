@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { type RowChange, rowChanges, type WindowRow } from "../../../src/hono/screens/row_changes.ts";
+import {
+  type RowChange,
+  rowChanges,
+  rowsOf as rowsBy,
+  type WindowRow,
+} from "../../../src/hono/screens/row_changes.ts";
 import { propertyOptions } from "../../property.ts";
 
 const rowsOf = (text: string): WindowRow[] => [...text].map((id) => ({ id, json: `"${id}"` }));
@@ -35,6 +40,14 @@ describe("rowChanges", () => {
     assert.deepEqual(of("abcd", "xabc"), ["remove 3", "insert 0"]);
     const updated = rowsOf("abc").with(1, { id: "b", json: "2" });
     assert.deepEqual(short(rowChanges(rowsOf("abc"), updated)), ["update 1"]);
+  });
+
+  it("takes the rows that are a few places from where they were, and makes the others", () => {
+    const before = { states: [1, 2, 3, 4], rows: rowsOf("abcd") };
+    const made: number[] = [];
+    const rows = rowsBy([9, 1, 2, 4, 8], before, (i) => (made.push(i), { id: `${i}`, json: "" }));
+    assert.deepEqual(rows.map(({ id }) => id), ["0", "a", "b", "d", "4"]);
+    assert.deepEqual(made, [0, 4]);
   });
 
   it("leads from any rows to any others", () => {
