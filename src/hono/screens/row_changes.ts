@@ -48,7 +48,7 @@ export function rowChanges(before: readonly WindowRow[], after: readonly WindowR
   return changesInPlace(before, after) ?? changesByPlace(before, after);
 }
 
-/** The steps where rows only come, go and change; `undefined` if one may have moved. Needs no table of rows. */
+/** The steps where rows come, go and change; `undefined` if one may have moved. Needs no table of rows. */
 function changesInPlace(before: readonly WindowRow[], after: readonly WindowRow[]): RowChange[] | undefined {
   const removed: number[] = [];
   const inserted: number[] = [];
@@ -63,10 +63,10 @@ function changesInPlace(before: readonly WindowRow[], after: readonly WindowRow[
       at++;
       continue;
     }
-    const [gone, come] = gap(before, after, { i, at });
-    if (gone === 0 && come === 0) return undefined;
-    for (let k = 0; k < gone; k++) removed.push(i++);
-    for (let k = 0; k < come; k++) inserted.push(at++);
+    const [removes, inserts] = gap(before, after, { i, at });
+    if (removes === 0 && inserts === 0) return undefined;
+    for (let k = 0; k < removes; k++) removed.push(i++);
+    for (let k = 0; k < inserts; k++) inserted.push(at++);
   }
   const isMove = inserted.some((at) => removed.some((i) => before[i].id === after[at].id));
   if (isMove) return undefined;
