@@ -178,7 +178,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   readonly identity: string;
   readonly #cluster: ClientSource & Requests;
   readonly #options: ClientOptions<T>;
-  readonly #projection: Projection | undefined;
+  readonly projection: Projection | undefined;
   readonly #title: string;
   /** Of the collection. */
   readonly #path: string;
@@ -191,7 +191,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     this.#options = options;
     const { keep, drop } = projectionOf(options);
     if (keep !== undefined || drop.length > 0) {
-      this.#projection = new Projection({ ...(keep && { keep }), drop });
+      this.projection = new Projection({ ...(keep && { keep }), drop });
     }
     const { labelSelector, fieldSelector, metadataOnly } = options;
     const { server } = cluster;
@@ -275,7 +275,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
         clock: this.#cluster.clock,
         maxItemBytes,
         maxListBytes,
-        projection: this.#projection,
+        projection: this.projection,
         signal,
         onBytes,
       });
@@ -296,7 +296,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       asText,
       validate: metadataOnly && !asText ? (frame) => metadataOfEvent(validate(frame)) : validate,
       subject,
-      projection: this.#projection,
+      projection: this.projection,
       maxFrameBytes,
       signal,
       onBytes: context.onBytes,

@@ -16,6 +16,8 @@ import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { type Authentication, type Gate, newAuthentication, newGate } from "./request/gate.ts";
 import { Readers } from "./request/readers.ts";
 import { newObjectView, type View } from "./request/requested_read.ts";
+import { type HeldPrinter, heldPrinter } from "./tables/cut_columns.ts";
+import { printerOf } from "./tables/printers.ts";
 import { FanOut, Watchers } from "./send/fan_out.ts";
 import { KeptFollowers } from "./screens/followed_objects.ts";
 import { ListBodies } from "./send/kept_bodies.ts";
@@ -90,6 +92,8 @@ export interface ServedResource {
   readonly informer: ServedInformer;
   /** Shows its objects as they are. */
   readonly view: View;
+  /** Makes the rows of its Tables. */
+  readonly printer: HeldPrinter;
   readonly content: Content<KubernetesObject>;
   readonly watchers: Watchers<KubernetesObject>;
   readonly fresh: ContentFreshness;
@@ -130,7 +134,9 @@ export function newServedResources(
     });
     const watchers = new Watchers(content, { clock, fanOut, heartbeatMs });
     const fresh = new ContentFreshness(content.log, informer, { ...settings, logger });
-    return { resource, informer, view: newObjectView(resource), content, watchers, fresh };
+    const projections = sourcesOf(informer).flatMap(({ informer }) => informer.projection ?? []);
+    const printer = heldPrinter(printerOf(resource), projections);
+    return { resource, informer, view: newObjectView(resource), printer, content, watchers, fresh };
   });
 }
 

@@ -36,6 +36,7 @@ import {
   type View,
 } from "./request/requested_read.ts";
 import type { Answer, Route } from "./route.ts";
+import { printerOf } from "./tables/printers.ts";
 import { newTableView } from "./tables/table.ts";
 import { groupsList } from "./send/screen_answer.ts";
 import { answerWatch, answerWindow, watchResponse } from "./send/watch_answer.ts";
@@ -129,7 +130,8 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     : screen?.groupBy !== undefined
     ? answerGroups(request, query, { form, screen })
     : answerListOf(request, query, { form, view, permission, wait, screen });
-  const warnings = warningsOf(stale, missing);
+  const cut = form.shape.kind === "Table" && path.subresource !== "scale" ? target.printer.cut : [];
+  const warnings = warningsOf(stale, { missing, cut });
   return warnings.length === 0 ? answer : withWarnings(c, await answer, warnings);
 }
 
@@ -148,13 +150,21 @@ async function withWarnings(c: Context, answer: Answer, warnings: readonly strin
 }
 
 /** What an answer lacks, as kubectl prints it: https://kubernetes.io/blog/2020/09/03/warnings/ */
-function warningsOf(stale: readonly StaleSource[], missing: readonly string[]): string[] {
+function warningsOf(
+  stale: readonly StaleSource[],
+  { missing, cut }: { readonly missing: readonly string[]; readonly cut: readonly string[] },
+): string[] {
   const names = stale.map(({ name }) => name).join(", ");
   const last = names === ""
     ? "this is the last known state: the API server does not answer at present"
     : `this is the last known state of ${names}: no answer from there at present`;
   const none = `incomplete: nothing was read of ${missing.join(", ")} yet`;
-  return [...(missing.length > 0 ? [none] : []), ...(stale.length > 0 ? [last] : [])];
+  const left = `this cache leaves out fields of the objects: <cut> are ${cut.join(", ")}`;
+  return [
+    ...(missing.length > 0 ? [none] : []),
+    ...(stale.length > 0 ? [last] : []),
+    ...(cut.length > 0 ? [left] : []),
+  ];
 }
 
 function waitOf(c: Context, { state: { settings } }: ResourceRequest): VersionWaitOptions {
@@ -230,7 +240,8 @@ function viewOf(
   const includeObject = searchParams.get("includeObject") || "Metadata";
   if (includeObject === "None" || includeObject === "Metadata" || includeObject === "Object") {
     const nowMs = () => settings.clock.now();
-    return newTableView(isScale ? SCALE : target.resource, { apiVersion, includeObject, nowMs });
+    const printer = isScale ? printerOf(SCALE) : target.printer;
+    return newTableView(isScale ? SCALE : target.resource, { apiVersion, includeObject, nowMs, printer });
   }
   const problem = `Invalid value: ${
     JSON.stringify(includeObject)

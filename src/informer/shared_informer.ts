@@ -89,6 +89,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly indexer: Indexer<T, I>;
   /** The resource that its source lists, if that is known. */
   readonly resource: GroupVersionResource | undefined;
+  /** What its source leaves out of the objects, if that is known. */
+  readonly projection: ListerWatcher<T>["projection"];
 
   /**
    * Makes an informer that has not started.
@@ -101,6 +103,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   constructor(source: ListerWatcher<T>, options: SharedIndexInformerOptions<T, I> = {}) {
     this.#source = source;
     this.resource = source.resource;
+    this.projection = source.projection;
     this.#options = options;
     this.#clock = options.clock ?? realClock;
     this.#waits = new InformerWaits(this, this.#clock);

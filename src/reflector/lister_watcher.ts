@@ -1,6 +1,7 @@
 /** The interface of a reflector's source. */
 
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
+import type { Projection } from "../text/field_tree.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
@@ -27,6 +28,8 @@ export interface ListerWatcher<T> {
   readonly description?: string;
   /** What it lists, where that is known. */
   readonly resource?: GroupVersionResource;
+  /** What it leaves out of the objects, where that is known. */
+  readonly projection?: Projection | undefined;
   /**
    * What decides which objects it brings, and what is in them, besides the resource: server, namespace,
    * selectors, the fields that are kept or dropped; a text to compare. A snapshot of a source with another
@@ -69,6 +72,7 @@ export function newListWatch<T>(
     // The other questions depend on the options.
     ...(source.metadata && { metadata: () => newListWatch(source.metadata!(), modifyOptions) }),
     ...(source.resource && { resource: source.resource }),
+    ...(source.projection && { projection: source.projection }),
     ...(source.clusterUid && { clusterUid: (signal) => source.clusterUid!(signal) }),
     get identity() {
       return source.identity && `${source.identity} ${JSON.stringify(modifyOptions({}))}`;

@@ -5,6 +5,7 @@ import type { StoreEvent } from "../../informer/events.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { GroupVersionResource } from "../../meta/resource.ts";
 import type { MetadataSource } from "../../informer/snapshot/progress.ts";
+import type { Projection } from "../../text/field_tree.ts";
 import type { Held } from "../../store/holding.ts";
 
 /**
@@ -30,6 +31,8 @@ export interface ServedStore<T> {
 export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   /** What it lists at the API server, where that is known: Secrets are recognised by it. */
   readonly resource?: GroupVersionResource | undefined;
+  /** What is left out of the objects that it lists, where that is known: Tables say so. */
+  readonly projection?: Projection | undefined;
   /** What is read. */
   readonly indexer: ServedStore<T>;
   /** Whether the first list is in the store. */

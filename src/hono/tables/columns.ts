@@ -15,6 +15,10 @@ export interface Column {
 export interface Printer {
   readonly columns: readonly Column[];
   cells(object: KubernetesObject, nowMs: number): unknown[];
+  /** The cell of each column, where they are made one by one. */
+  readonly each?: readonly Cell[];
+  /** The fields that each column is made of, where all cells are made together. */
+  readonly reads?: readonly (readonly string[])[];
   /** The conditions of a row: whether its object has run to completion. */
   conditions?(object: KubernetesObject): unknown[] | undefined;
 }
@@ -34,6 +38,7 @@ const TEXT = { type: "string", format: "", priority: 0 };
 export function printer(...columns: readonly CellColumn[]): Printer {
   return {
     columns: columns.map(([name, description, , more]) => ({ ...TEXT, name, description, ...more })),
+    each: columns.map(([, , cell]) => cell),
     cells: (object, nowMs) =>
       columns.map(([, , cell]) => {
         // Objects of an unexpected shape must not keep their list from being shown.

@@ -64,6 +64,17 @@ const UNREADABLE = printer(
 /** Pods: how many containers are ready, and the one word that says best how the pod is. */
 export const podPrinter: Printer = {
   columns: UNREADABLE.columns,
+  reads: [
+    ["metadata.name"],
+    ["spec.containers", "status.containerStatuses[].ready"],
+    ["status.phase", "status.reason", "status.containerStatuses[].state", "status.initContainerStatuses"],
+    ["status.containerStatuses[].restartCount"],
+    ["metadata.creationTimestamp"],
+    ["status.podIPs"],
+    ["spec.nodeName"],
+    ["status.nominatedNodeName"],
+    ["spec.readinessGates", "status.conditions"],
+  ],
   cells(object, nowMs) {
     try {
       return podCells(object, nowMs);

@@ -4,7 +4,6 @@ import { partialMetadata } from "../../protocol/accept.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { Column, Printer } from "./columns.ts";
-import { printerOf } from "./printers.ts";
 import { type View, withType } from "../request/requested_read.ts";
 
 export type IncludeObject = "None" | "Metadata" | "Object";
@@ -13,12 +12,13 @@ export interface TableViewOptions {
   readonly apiVersion: string;
   readonly includeObject: IncludeObject;
   readonly nowMs: () => number;
+  /** What makes its cells. */
+  readonly printer: Printer;
 }
 
 /** Serves objects as rows of a Table. In a watch only the first event has the columns. */
 export function newTableView(resource: ApiResource, options: TableViewOptions): View {
-  const { apiVersion, includeObject, nowMs } = options;
-  const printer = printerOf(resource);
+  const { apiVersion, includeObject, nowMs, printer } = options;
   let columnsAreSent = false;
 
   const row = (object: KubernetesObject) => ({
