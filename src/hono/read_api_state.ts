@@ -16,6 +16,7 @@ import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { type Authentication, type Gate, newAuthentication, newGate } from "./request/gate.ts";
 import { Readers } from "./request/readers.ts";
 import { newObjectView, type View } from "./request/requested_read.ts";
+import type { Printer } from "./tables/columns.ts";
 import { type HeldPrinter, heldPrinter } from "./tables/cut_columns.ts";
 import { printerOf } from "./tables/printers.ts";
 import { FanOut, Watchers } from "./send/fan_out.ts";
@@ -135,8 +136,22 @@ export function newServedResources(
     const watchers = new Watchers(content, { clock, fanOut, heartbeatMs });
     const fresh = new ContentFreshness(content.log, informer, { ...settings, logger });
     const projections = sourcesOf(informer).flatMap(({ informer }) => informer.projection ?? []);
-    const printer = heldPrinter(printerOf(resource), projections);
-    return { resource, informer, view: newObjectView(resource), printer, content, watchers, fresh };
+    const printers = new WeakMap<Printer, HeldPrinter>();
+    return {
+      resource,
+      informer,
+      view: newObjectView(resource),
+      get printer() {
+        // The description of a custom resource may change at any time.
+        const whole = printerOf(resource);
+        const printer = printers.get(whole) ?? heldPrinter(whole, projections);
+        printers.set(whole, printer);
+        return printer;
+      },
+      content,
+      watchers,
+      fresh,
+    };
   });
 }
 
