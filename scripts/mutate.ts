@@ -15,10 +15,10 @@ import { mutantOf, type Mutation } from "../tests/mutant.ts";
 import { MUTATIONS } from "../tests/simulation/mutations.ts";
 import { TREE_MUTATIONS, type TreeMutation } from "../tests/simulation/tree/tree_mutations.ts";
 import { SUITE_MUTATIONS, type SuiteMutation } from "../tests/suite_mutations.ts";
+import { ROOT } from "./lib/gate.ts";
 import { usage } from "./lib/task_usage.ts";
 
 const LONGEST_TEST_MS = 600_000;
-const ROOT = new URL("..", import.meta.url).pathname;
 const COPIED = ["deno.json", "deno.lock", "mod.ts", "src", "scripts/simulate.ts"];
 // What suites share, and the suites of the rooms.
 const COPIED_TESTS = [

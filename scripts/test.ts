@@ -25,7 +25,7 @@ import {
   WORKERD_HOSTS,
   workerdLabel,
 } from "./lib/run_suites.ts";
-import { findSuites, type Runtime, RUNTIMES, type SuiteFile } from "./lib/suites.ts";
+import { findSuites, leftOutOn, type Runtime, RUNTIMES, type SuiteFile } from "./lib/suites.ts";
 import { usage } from "./lib/task_usage.ts";
 import { installTools } from "./lib/tools.ts";
 
@@ -216,6 +216,9 @@ function recorded({ label, run, note }: Job): { label: string; run: () => Promis
 
 const { only, filter } = readArguments();
 const suites = await findSuites(ROOT, filter);
+for (const { path, why } of leftOutOn(Deno.build.os)) {
+  if (path.includes(filter)) console.log(`${path}: left out on ${Deno.build.os}, as it ${why}`);
+}
 if (!suites.some(({ runtimes }) => runtimes.some((runtime) => only.has(runtime)))) {
   console.error(`No suite for ${[...only].join(", ")} has ${JSON.stringify(filter)} in its path.`);
   console.log("\n0 passed, 1 failed");

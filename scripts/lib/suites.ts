@@ -30,17 +30,53 @@ const PORTABLE: { folder: string; runtimes: readonly Runtime[]; why: string }[] 
 /** Needs a real API server: `deno task test:cluster`. */
 const NOT_HERE = ["tests/cluster/"];
 
+/** Systems besides Linux, on which nothing is left out. */
+export type OtherSystem = "darwin" | "windows";
+
+/** What cannot run on a system, and why. */
+export const NOT_ON: Readonly<
+  Record<OtherSystem, readonly { readonly path: string; readonly why: string }[]>
+> = {
+  darwin: [],
+  windows: [
+    { path: "tests/cli/cluster/snapshot_test.ts", why: "checks the modes of files and folders" },
+    { path: "tests/cli/main_test.ts", why: "ends `serve` by SIGTERM" },
+    { path: "tests/files/snapshot_kill_test.ts", why: "kills writers that a shell has started" },
+    { path: "tests/files/snapshots_test.ts", why: "checks the modes of files, and makes a pipe by mkfifo" },
+    { path: "tests/node/in_cluster_test.ts", why: "has a credential plugin that is a shell script" },
+    { path: "tests/node/kubeconfig_test.ts", why: "has credential plugins that are shell scripts" },
+    { path: "tests/sockets/canary_test.ts", why: "has credential plugins that are shell scripts" },
+    { path: "tests/sockets/credentials_test.ts", why: "has credential plugins that are shell scripts" },
+    { path: "tests/sockets/exec_plugin_test.ts", why: "has credential plugins that are shell scripts" },
+    { path: "tests/sockets/many_watches_test.ts", why: "asks a shell for the number of file descriptors" },
+  ],
+};
+
+/** What is left out on a system; nothing on Linux. */
+export function leftOutOn(system: string): readonly { readonly path: string; readonly why: string }[] {
+  return Object.hasOwn(NOT_ON, system) ? NOT_ON[system as OtherSystem] : [];
+}
+
 /** One test file. */
 export interface SuiteFile {
   path: string;
   runtimes: readonly Runtime[];
 }
 
-/** Every `*_test.ts` below `tests/` and where it runs; `filter` keeps the paths that contain it. */
-export async function findSuites(root: string, filter = ""): Promise<SuiteFile[]> {
+/**
+ * Every `*_test.ts` below `tests/` that can run on the system, and on which
+ * runtimes it does; `filter` keeps the paths that contain it.
+ */
+export async function findSuites(
+  root: string,
+  filter = "",
+  system: string = Deno.build.os,
+): Promise<SuiteFile[]> {
   const files = await sourceFiles(root, "tests", ["_test.ts"]);
+  const left = new Set(leftOutOn(system).map(({ path }) => path));
   return files
     .filter((path) => path.includes(filter) && !NOT_HERE.some((folder) => path.startsWith(folder)))
+    .filter((path) => !left.has(path))
     .map((path) => ({ path, runtimes: runtimesOf(path) }));
 }
 

@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import { parseCommandLine } from "@listwatch/cache/cli";
 import { findResource } from "@listwatch/cache/client";
@@ -91,7 +93,7 @@ describe("deploy/", () => {
   it("has a kubeconfig that can be read", async () => {
     const [{ data }] = await ofKind("ConfigMap");
     const { mkdtemp, rm, writeFile } = await import("node:fs/promises");
-    const folder = await mkdtemp("/tmp/listwatch-deploy-");
+    const folder = await mkdtemp(join(tmpdir(), "listwatch-deploy-"));
     try {
       await writeFile(`${folder}/config`, data.config);
       const config = await loadKubeconfig({ path: `${folder}/config` });

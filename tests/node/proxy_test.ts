@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import { KubeconfigError, loadCluster, restConfigFromKubeconfig } from "@listwatch/cache/node";
 import { proxyFromEnvironment } from "../../src/node/fetch/proxy.ts";
@@ -153,8 +156,7 @@ it("loadCluster in a pod heeds the proxy variables", async () => {
     HOME: "/nonexistent",
     HTTPS_PROXY: "socks5://unsupported",
   };
-  const { mkdtemp, rm, writeFile } = await import("node:fs/promises");
-  const serviceAccountPath = await mkdtemp("/tmp/listwatch-pod-");
+  const serviceAccountPath = await mkdtemp(join(tmpdir(), "listwatch-pod-"));
   try {
     await writeFile(`${serviceAccountPath}/token`, "t");
     const logger = { debug() {}, info() {}, warn() {}, error() {} };

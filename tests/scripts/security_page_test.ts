@@ -25,6 +25,17 @@ function promises(markdown: string): Promised[] {
   });
 }
 
+/** The titles of a file's tests; quotes in them are as they are read, and what a template inserts is `...`. */
+function titlesOf(source: string): Set<string> {
+  const calls = source.matchAll(/\b(?:describe|it|test|step)\(\s*(["'`])((?:\\.|(?!\1)[^\\])*)\1/g);
+  return new Set(
+    Array.from(
+      calls,
+      ([, , title]) => title.replaceAll(/\\(.)/g, "$1").replaceAll(/(?:\$\{[^}]*\})+/g, "..."),
+    ),
+  );
+}
+
 describe("SECURITY.md", () => {
   const rows = promises(read("SECURITY.md"));
 
@@ -44,10 +55,8 @@ describe("SECURITY.md", () => {
     it(`names tests that are there: ${promise}`, () => {
       assert.ok(tests.length > 0, "it names no test");
       for (const { file, names } of tests) {
-        const source = read(file).replaceAll('\\"', '"').replaceAll(/\$\{[^}]*\}/g, " ");
-        for (const name of names) {
-          assert.ok(source.includes(name), `${file} has no test ${JSON.stringify(name)}`);
-        }
+        const titles = titlesOf(read(file));
+        for (const name of names) assert.ok(titles.has(name), `${file} has no test ${JSON.stringify(name)}`);
       }
     });
   }

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
+import { fileURLToPath } from "node:url";
 import { serve, type Served, type ServeOptions, UsageError } from "@listwatch/cache/cli";
 import { createTlsFetch } from "@listwatch/cache/node";
 import { FakeClock, node, pod } from "@listwatch/cache/testing";
@@ -11,7 +12,7 @@ import { RealCluster } from "../real_cluster.ts";
 const folder = await mkdtemp(join(tmpdir(), "listwatch-readers-"));
 after(() => rm(folder, { recursive: true }));
 
-const fixture = (name: string) => new URL(`../../node/fixtures/${name}`, import.meta.url).pathname;
+const fixture = (name: string) => fileURLToPath(new URL(`../../node/fixtures/${name}`, import.meta.url));
 
 async function ask(served: Served, path: string, token?: string, scheme = "Bearer"): Promise<number> {
   const headers: Record<string, string> = token === undefined ? {} : {
