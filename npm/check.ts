@@ -14,6 +14,7 @@ import { relativeLinks } from "../scripts/lib/npm_readme.ts";
 import { run } from "../scripts/lib/process.ts";
 import { installTools } from "../scripts/lib/tools.ts";
 import { NPM_PACKAGE } from "../scripts/npm_package.ts";
+import { taskOptions, usage } from "../scripts/lib/task_usage.ts";
 
 /**
  * What the package may weigh on the user's disk: 0.9 MB of code (0.33 MB of it `./hono` and `./cli`: the
@@ -24,6 +25,14 @@ const MAX_UNPACKED_BYTES = 1_500_000;
 /** Entries for particular runtimes; the others run on every runtime, without modules of Node. */
 const RUNTIME_ENTRIES = new Set(["./node", "./cli", "./compat/client-node", "./compat/fluent"]);
 
+const { quick } = taskOptions(
+  usage({
+    script: "npm/check.ts",
+    does: "Checks the npm package in npm/dist.",
+    options: { "--quick": "not with TypeScript, publint and are-the-types-wrong" },
+  }),
+  { quick: { type: "boolean", default: false } },
+);
 const problems: string[] = [];
 const manifest = JSON.parse(await Deno.readTextFile(join(NPM_DIST, "package.json"))) as PackageJson;
 const files = new Set([
@@ -34,7 +43,7 @@ checkMetadata();
 await checkEntries();
 await checkModules();
 await checkReadme();
-if (!Deno.args.includes("--quick")) await checkConsumers();
+if (!quick) await checkConsumers();
 const unpacked = await checkSize();
 
 for (const problem of problems) console.error(`npm/dist: ${problem}`);

@@ -13,6 +13,7 @@
 import { join } from "node:path";
 import { ROOT } from "./lib/gate.ts";
 import { run, runDeno } from "./lib/process.ts";
+import { taskOptions, usage } from "./lib/task_usage.ts";
 import { type BuildTools, installBuildTools } from "./lib/tools.ts";
 
 const BROWSER = "src/cli/dashboard/browser";
@@ -43,9 +44,15 @@ async function checkTypes(): Promise<boolean> {
 }
 
 if (import.meta.main) {
+  const text = usage({
+    script: "scripts/bundle_page.ts",
+    does: `Bundles the page of \`serve\` into ${BUNDLE}.`,
+    options: { "--check": "write nothing: compile the script, and compare the bundle with its files" },
+  });
+  const { check } = taskOptions(text, { check: { type: "boolean", default: false } });
   const module = await bundlePage(await installBuildTools());
   const path = join(ROOT, BUNDLE);
-  if (!Deno.args.includes("--check")) {
+  if (!check) {
     await Deno.writeTextFile(path, module);
     console.log(`wrote ${BUNDLE}`);
   } else {

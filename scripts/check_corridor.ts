@@ -20,6 +20,7 @@
 
 import { ROOT } from "./lib/gate.ts";
 import { prepareTrace, type Road, type TraceEntry, traceWay, type Way } from "./lib/corridor_trace.ts";
+import { taskOptions, usage } from "./lib/task_usage.ts";
 
 interface Corridor {
   readonly files: number;
@@ -75,10 +76,16 @@ function timesOf(steps: readonly string[]): [path: string, times: number][] {
 }
 
 /** The shortest of some runs: it has nothing that came in passing. */
-async function shortest(folder: string, way: Way, road: Road, ceiling: Corridor): Promise<string[]> {
+async function shortest(
+  folder: string,
+  way: Way,
+  road: Road,
+  ceiling: Corridor,
+  withUtil: boolean,
+): Promise<string[]> {
   let best: string[] | undefined;
   for (let run = 0; run < RUNS; run++) {
-    const steps = openings(await traceWay(folder, way, road), Deno.args.includes("--util"));
+    const steps = openings(await traceWay(folder, way, road), withUtil);
     if (best === undefined || steps.length < best.length) best = steps;
     if (best.length <= ceiling.openings) break;
   }
@@ -86,6 +93,20 @@ async function shortest(folder: string, way: Way, road: Road, ceiling: Corridor)
 }
 
 if (import.meta.main) {
+  const text = usage({
+    script: "scripts/check_corridor.ts",
+    does: "Counts the files that an event and a LIST request pass through, beside their ceilings.",
+    options: {
+      "--list": "name the files, with their openings",
+      "--steps": "name the file of each opening, in order",
+      "--util": "those of src/util/, too",
+    },
+  });
+  const { list, steps: withSteps, util } = taskOptions(text, {
+    list: { type: "boolean", default: false },
+    steps: { type: "boolean", default: false },
+    util: { type: "boolean", default: false },
+  });
   let code = 0;
   const page = await Deno.readTextFile(`${ROOT}/${PAGE}`);
   const report = (problem: string) => {
@@ -101,7 +122,7 @@ if (import.meta.main) {
     for (const way of ["handler", "watcher", "list"] as const) {
       for (const road of ["default", "serve"] as const) {
         const ceiling = CEILINGS[way][road];
-        const steps = await shortest(temporary, way, road, ceiling);
+        const steps = await shortest(temporary, way, road, ceiling, util);
         const times = timesOf(steps);
         const title = `${TITLES[way]}, ${road === "serve" ? "as serve runs" : "default options"}`;
         console.log(
@@ -109,10 +130,10 @@ if (import.meta.main) {
             `${steps.length} openings (ceiling ${ceiling.openings}, goal ${GOALS[way].openings}), ` +
             `most often ${times[0][0]} (${times[0][1]} times)`,
         );
-        if (Deno.args.includes("--list")) {
+        if (list) {
           for (const [path, count] of times) console.log(`  ${count} ${path}`);
         }
-        if (Deno.args.includes("--steps")) { for (const path of steps) console.log(`  ${path}`); }
+        if (withSteps) { for (const path of steps) console.log(`  ${path}`); }
         if (times.length > ceiling.files || steps.length > ceiling.openings) {
           report(`${title}: over its ceiling (--list names the files, --steps the way)`);
         }

@@ -23,6 +23,7 @@ import { fileURLToPath } from "node:url";
 import { join, relative } from "node:path";
 import { reportViolations, ROOT, type Violation } from "./lib/gate.ts";
 import { runDeno } from "./lib/process.ts";
+import { taskOptions, usage } from "./lib/task_usage.ts";
 
 interface JsDoc {
   doc?: string;
@@ -237,6 +238,13 @@ export async function checkExports(root: string): Promise<{ violations: Violatio
 }
 
 if (import.meta.main) {
+  taskOptions(
+    usage({
+      script: "scripts/check_exports.ts",
+      does: "Checks that every public name is documented, and that no import has side effects.",
+    }),
+    {},
+  );
   const { violations, names } = await checkExports(ROOT);
   Deno.exit(reportViolations("check_exports", violations, `${names} public names`));
 }

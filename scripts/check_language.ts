@@ -11,6 +11,7 @@
 import { reportViolations, ROOT, type Violation } from "./lib/gate.ts";
 import { sourceFiles } from "./lib/module_graph.ts";
 import { avoidedUses } from "./lib/plain_words.ts";
+import { taskArguments, usage } from "./lib/task_usage.ts";
 
 /** Files that quote the phrases, or whose text is not ours. */
 const EXEMPT = [
@@ -89,9 +90,17 @@ function folderOf(path: string): string {
 }
 
 if (import.meta.main) {
+  const text = usage({
+    script: "scripts/check_language.ts",
+    takes: "[FOLDER...]",
+    does: "Finds phrases to avoid, titles of tests without a name, and comments that are too long.",
+    options: { "--count": "print their number per folder only" },
+  });
+  const { values: { count }, positionals: folders } = taskArguments(text, {
+    count: { type: "boolean", default: false },
+  });
   const files = await readAll();
   const names = declaredNames(files);
-  const folders = Deno.args.filter((arg) => !arg.startsWith("--"));
   const violations: Violation[] = [];
   for (const [path, text] of files) {
     if (folders.length > 0 && !folders.some((folder) => path.startsWith(folder))) continue;
@@ -114,7 +123,7 @@ if (import.meta.main) {
       });
     }
   }
-  if (Deno.args.includes("--count")) {
+  if (count) {
     const counts = Object.entries(Object.groupBy(violations, ({ path }) => folderOf(path)));
     for (const [folder, found = []] of counts.sort()) {
       const titles = found.filter(({ rule }) => rule === "test-name").length;

@@ -9,6 +9,7 @@
 
 import { reportViolations, ROOT, type Violation } from "./lib/gate.ts";
 import { moduleGraph, type ModuleNode, sourceFiles } from "./lib/module_graph.ts";
+import { taskOptions, usage } from "./lib/task_usage.ts";
 
 /** What one room may import. */
 export interface RoomRule {
@@ -309,6 +310,13 @@ async function exists(path: string): Promise<boolean> {
 }
 
 if (import.meta.main) {
+  taskOptions(
+    usage({
+      script: "scripts/check_layers.ts",
+      does: "Checks what each room imports, and that no imports go in a circle.",
+    }),
+    {},
+  );
   const { violations, fileCount } = await checkLayers(ROOT);
   Deno.exit(
     reportViolations("check_layers", violations, `${fileCount} files in ${Object.keys(ROOMS).length} rooms`),

@@ -17,21 +17,24 @@ import { type FaultyServer, merged, type Outcome, runFault } from "./faults/worl
 import { startCluster } from "./lib/cluster.ts";
 import { optionsOf, runClusterTask, UsageError } from "./lib/cluster_task.ts";
 import { run } from "./lib/process.ts";
+import { usage } from "./lib/task_usage.ts";
 import { circumstances, sourceState } from "../benchmarks/lib/results_file.ts";
 
-const USAGE = `Usage: deno task faults [options]
-
-  --only NAMES  only these faults and clients, separated by commas
-  --all         also clients that take minutes to build: ${slow().join(", ")}
-  --cluster     in front of a real kube-apiserver (needs Go) instead of the API server in memory
-  --rounds N    how often (default: 1); the tables have medians, and the worst
-  --seed N      what is written in the first round (default: 1)
-  --update      write docs/faults.md
-  --help        show this text
+const USAGE = usage({
+  task: "faults",
+  does: `What informers of several libraries lose behind the same faults, and how long they take to recover.
 
 Faults: ${FAULTS.map(({ name }) => name).join(", ")}
-Clients: ${ENTRANTS.map(({ id }) => id).join(", ")}
-`;
+Clients: ${ENTRANTS.map(({ id }) => id).join(", ")}`,
+  options: {
+    "--only NAMES": "only these faults and clients, separated by commas",
+    "--all": `also clients that take minutes to build: ${slow().join(", ")}`,
+    "--cluster": "in front of a real kube-apiserver (needs Go) instead of the API server in memory",
+    "--rounds N": "how often (default: 1); the tables have medians, and the worst",
+    "--seed N": "what is written in the first round (default: 1)",
+    "--update": "write docs/faults.md",
+  },
+});
 
 function slow(): string[] {
   return ENTRANTS.filter(({ isSlowToBuild }) => isSlowToBuild).map(({ id }) => id);

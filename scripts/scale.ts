@@ -5,6 +5,7 @@
  */
 
 import { ROOT } from "./lib/gate.ts";
+import { taskOptions, usage } from "./lib/task_usage.ts";
 
 /** What is to be served. */
 export const LOAD = {
@@ -236,8 +237,13 @@ function dollars(value: number): string {
 }
 
 if (import.meta.main) {
+  const text = usage({
+    script: "scripts/scale.ts",
+    does: "Prints the tables of docs/scale.md: what many clusters and readers take.",
+    options: { "--update": "write them into docs/scale.md instead" },
+  });
+  const { update } = taskOptions(text, { update: { type: "boolean", default: false } });
   const path = `${ROOT}/docs/scale.md`;
-  const text = withTables(await Deno.readTextFile(path));
-  if (Deno.args.includes("--update")) await Deno.writeTextFile(path, text);
+  if (update) await Deno.writeTextFile(path, withTables(await Deno.readTextFile(path)));
   else console.log(Object.values(scaleTables()).join("\n\n"));
 }

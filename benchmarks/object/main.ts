@@ -1,14 +1,14 @@
 /**
  * Many pods in one Durable Object whose isolate is limited:
- * `deno run -A benchmarks/object/main.ts [--objects 100000] [--heap-mb 128] [--seconds 20]`.
- * Prints a table as Markdown.
+ * `deno run -A benchmarks/object/main.ts`.
+ * `--help` has its options.
  *
  * @module
  */
 
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { buildProgram } from "../../scripts/lib/bundle.ts";
+import { taskOptions, usage } from "../../scripts/lib/task_usage.ts";
 import { installTools } from "../../scripts/lib/tools.ts";
 import { markdownTable } from "../lib/table.ts";
 import { podJson, type PodPopulation, populationOf } from "../server/pods.ts";
@@ -16,13 +16,22 @@ import { podJson, type PodPopulation, populationOf } from "../server/pods.ts";
 const PER_SECOND = 200;
 const PATH = "/api/v1/pods";
 
-const { values } = parseArgs({
-  options: {
+const values = taskOptions(
+  usage({
+    script: "benchmarks/object/main.ts",
+    does: "Many pods in one Durable Object whose isolate is limited. Prints a table as Markdown.",
+    options: {
+      "--objects N": "how many pods (default: 100000)",
+      "--heap-mb N": "the limit of the heap (default: 128)",
+      "--seconds N": "how long events follow (default: 20)",
+    },
+  }),
+  {
     objects: { type: "string", default: "100000" },
     "heap-mb": { type: "string", default: "128" },
     seconds: { type: "string", default: "20" },
   },
-});
+);
 const objects = Number(values.objects);
 const heapMb = Number(values["heap-mb"]);
 const seconds = Number(values.seconds);

@@ -1,28 +1,28 @@
 /**
- * What `deno task NAME --help` prints, in one form for all tasks, and the reading of their options.
+ * What `--help` prints, in one form for all tasks and scripts, and the reading of their options.
  *
  * @module
  */
 
 import { parseArgs, type ParseArgsConfig } from "node:util";
 
-/** A task and what can be given to it. */
-export interface TaskUsage {
-  readonly task: string;
+/** A task, or a script that has none, and what can be given to it. */
+export type TaskUsage = ({ readonly task: string } | { readonly script: string }) & {
   /** Arguments without a name, such as `[FILE...]`. */
   readonly takes?: string;
   /** What it does: sentences. */
   readonly does: string;
   /** Each option, with the name of its value, and what it means. */
   readonly options?: Readonly<Record<string, string>>;
-}
+};
 
 /** The text of `--help`. */
-export function usage({ task, takes, does, options = {} }: TaskUsage): string {
+export function usage({ takes, does, options = {}, ...of }: TaskUsage): string {
+  const command = "task" in of ? `deno task ${of.task}` : `deno run -A ${of.script}`;
   const all = { ...options, "--help": "show this text" };
   const width = Math.max(...Object.keys(all).map((option) => option.length));
   const lines = Object.entries(all).map(([option, meaning]) => `  ${option.padEnd(width)}  ${meaning}`);
-  return [`Usage: deno task ${task} [options]${takes ? ` ${takes}` : ""}`, "", does, "", ...lines, ""].join(
+  return [`Usage: ${command} [options]${takes ? ` ${takes}` : ""}`, "", does, "", ...lines, ""].join(
     "\n",
   );
 }
