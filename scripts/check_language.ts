@@ -30,7 +30,7 @@ const TITLE = /^(?:describe|it|test)\(\s*(["'`])((?:\\.|(?!\1)[^\\])*)\1/gm;
 
 /** The names that a title may begin with: whatever is declared at the top of a file or is the name of one. */
 export function declaredNames(files: ReadonlyMap<string, string>): Set<string> {
-  const names = new Set<string>(["listwatch"]);
+  const names = new Set<string>(["listwatch", "llms.txt"]);
   for (const [path, text] of files) {
     if (path.endsWith(".md")) names.add(path.slice(path.lastIndexOf("/") + 1));
     else for (const [, name] of text.matchAll(DECLARED)) names.add(name);
@@ -46,7 +46,8 @@ export function unnamedTitles(text: string, names: ReadonlySet<string>): { line:
   const found: { line: number; title: string }[] = [];
   for (const { 2: title, index } of text.matchAll(TITLE)) {
     const [, tick, first, after] =
-      /^(`?)(\$\{|\/|--|deno task |listwatch |kubectl |[\w$]+\/|[\w$]+(?:\.md)?)(.?)/.exec(title) ?? [];
+      /^(`?)(\$\{|\/|--|deno task |listwatch |kubectl |\.?[\w$]+\/|[\w$]+(?:\.md|\.txt)?)(.?)/.exec(title) ??
+        [];
     // A name that is also a word (`list`) counts if it is quoted, called, a member's owner, or all there is.
     const isWord = /^[a-z]+$/.test(first) && tick === "" && !/^[.(]?$/.test(after);
     if (/^\W|[ /]$/.test(first) || (names.has(first) && !isWord)) continue;

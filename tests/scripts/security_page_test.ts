@@ -25,7 +25,7 @@ function promises(markdown: string): Promised[] {
   });
 }
 
-/** The titles of a file's tests; quotes in them are as they are read, and what a template inserts is `...`. */
+/** The titles of a file's tests, as they are read; what a template inserts is `...`. */
 function titlesOf(source: string): Set<string> {
   const calls = source.matchAll(/\b(?:describe|it|test|step)\(\s*(["'`])((?:\\.|(?!\1)[^\\])*)\1/g);
   return new Set(
