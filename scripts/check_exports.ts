@@ -55,7 +55,7 @@ interface DocFile {
 
 /** Entries on one topic. */
 const ONE_TOPIC =
-  /^(?:\.\/)?src\/(?:(?:cli|compat|node|queue|controller|snapshots|testing|workers|workqueue)\/|meta\/selectors\.ts$)/;
+  /^(?:\.\/)?src\/(?:(?:cli|compat|node|queue|controller|screens|snapshots|testing|workers|workqueue)\/|meta\/selectors\.ts$)/;
 
 /** The categories of the documentation, in the order of the entries. */
 export const CATEGORIES: readonly string[] = [

@@ -89,6 +89,7 @@ export const ROOMS: Record<string, RoomRule> = {
     packages: [],
     why: "reconcilers over informers and work queues; no room of the cache knows them",
   },
+  screens: { rooms: ["util", "meta", "text"], packages: [], why: "what pages show of a served cache" },
   hono: {
     rooms: ["metrics", "util", "meta", "text", "protocol", "store", "informer"],
     packages: ["hono", "yaml"],

@@ -1,5 +1,6 @@
 /** Makes errors of refusing responses. */
 
+import { retryAfterMs } from "../meta/request.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { isStatus, type KubernetesSchemas } from "../schema/checks.ts";
 import type { Clock } from "../util/clock.ts";
@@ -31,21 +32,6 @@ export async function newResponseError(
     message: `${text}: the server answered ${status.code}: ${status.message || status.reason}`,
     retryAfterMs: retryAfterMs(response.headers, clock),
   });
-}
-
-/**
- * A `Retry-After` header in milliseconds: seconds, or a date; `undefined` if it is neither. The date is by
- * the clock of its sender: where the answer says what time that was (`Date`), one's own clock does not
- * matter.
- */
-export function retryAfterMs(headers: Headers, clock: Clock): number | undefined {
-  const header = headers.get("Retry-After");
-  if (header === null) return undefined;
-  if (/^\s*\d+\s*$/.test(header)) return Number(header) * 1000;
-  const timeMs = Date.parse(header);
-  if (Number.isNaN(timeMs)) return undefined;
-  const sentMs = Date.parse(headers.get("Date") ?? "");
-  return Math.max(0, timeMs - (Number.isNaN(sentMs) ? clock.now() : sentMs));
 }
 
 function statusOf(response: Response, body: string, schemas: KubernetesSchemas): Status {

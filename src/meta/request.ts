@@ -1,5 +1,6 @@
 /** Requests: what a client asks a cache for in a header, and why one failed. */
 
+import type { Clock } from "../util/clock.ts";
 import { CacheError, errorMessage, findCause } from "../util/errors.ts";
 import { statusErrorOf } from "./status.ts";
 
@@ -24,6 +25,21 @@ export function requiresEachEvent(prefer = ""): boolean {
 
 function hasPart(header: string, wanted: string): boolean {
   return header.split(/[,;]/).some((part) => part.replace(/[\s"]/g, "").toLowerCase() === wanted);
+}
+
+/**
+ * A `Retry-After` header in milliseconds: seconds, or a date; `undefined` if it is neither. The date is by
+ * the clock of its sender: where the answer says what time that was (`Date`), one's own clock does not
+ * matter.
+ */
+export function retryAfterMs(headers: Headers, clock: Clock): number | undefined {
+  const header = headers.get("Retry-After");
+  if (header === null) return undefined;
+  if (/^\s*\d+\s*$/.test(header)) return Number(header) * 1000;
+  const timeMs = Date.parse(header);
+  if (Number.isNaN(timeMs)) return undefined;
+  const sentMs = Date.parse(headers.get("Date") ?? "");
+  return Math.max(0, timeMs - (Number.isNaN(sentMs) ? clock.now() : sentMs));
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Answers to screens: pages of orders, groups, and windows of both. */
 
-import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
+import type { KubernetesObject, ListMeta, ObjectMeta } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ScreenQuery } from "../../protocol/screen_query.ts";
@@ -130,7 +130,7 @@ abstract class FollowedRows implements RowSource {
 
   abstract present(): Rows;
   abstract list(metadata: ListMeta): Record<string, unknown>;
-  abstract bookmark(metadata: ListMeta): unknown;
+  abstract bookmark(metadata: ObjectMeta): unknown;
 }
 
 interface ObjectRowsOptions {
@@ -172,7 +172,7 @@ class ObjectRows extends FollowedRows {
     return this.#options.view.list(metadata);
   }
 
-  bookmark(metadata: ListMeta): unknown {
+  bookmark(metadata: ObjectMeta): unknown {
     return this.#options.view.bookmark(metadata);
   }
 }
@@ -204,8 +204,8 @@ class GroupRows extends FollowedRows {
     return groupList(metadata);
   }
 
-  bookmark(metadata: ListMeta): unknown {
-    return groupList(metadata);
+  bookmark(metadata: ObjectMeta): unknown {
+    return { ...groupList({}), metadata };
   }
 }
 

@@ -148,7 +148,11 @@ export async function answerWindow(
     readers: request.state.readers,
     pacer,
   });
-  const body = openWatch(watchers, new WindowFeed(window), lifeOf(request, query, permission));
+  const body = openWatch(
+    watchers,
+    new WindowFeed(window, watchers.content),
+    lifeOf(request, query, permission),
+  );
   return isEventStream ? eventStreamResponse(body, { hasInitialEvents: false }) : watchResponse(body);
 }
 

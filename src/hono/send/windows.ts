@@ -11,7 +11,8 @@
  * @module
  */
 
-import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
+import { AGE_ANNOTATION } from "../../meta/list_watch.ts";
+import type { KubernetesObject, ListMeta, ObjectMeta } from "../../meta/object.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
@@ -35,7 +36,7 @@ export interface RowSource {
   present(): Rows;
   /** A list but for its rows. */
   list(metadata: ListMeta): Record<string, unknown>;
-  bookmark(metadata: ListMeta): unknown;
+  bookmark(metadata: ObjectMeta): unknown;
   /** A window shows it, or one less. */
   shown(windows: 1 | -1): void;
 }
@@ -228,10 +229,12 @@ export class Window {
     return { bytes, units, isCut: false, number };
   }
 
-  bookmark(): Uint8Array {
+  /** How far it is, and how long ago the last contact with the API server was. */
+  bookmark(ageMs: number): Uint8Array {
     // What has not changed the rows since may have moved the version.
     if (this.#cursor === this.#log.head) this.#resourceVersion = this.#log.resourceVersion;
-    const metadata = { resourceVersion: this.#resourceVersion };
+    const annotations = { [AGE_ANNOTATION]: String(Math.round(ageMs)) };
+    const metadata = { resourceVersion: this.#resourceVersion, annotations };
     return encodeUtf8(eventText("BOOKMARK", this.#options.source.bookmark(metadata)));
   }
 
@@ -323,6 +326,7 @@ function joined(steps: readonly Step[]): Uint8Array {
 /** What one reader sees of a window. */
 export class WindowFeed implements Feed {
   readonly #window: Window;
+  readonly #content: { readonly ageMs: number };
   #seen = 0;
   #watch: { wake(): void } | undefined;
   readonly wantsHeartbeat = true;
@@ -330,8 +334,9 @@ export class WindowFeed implements Feed {
   /** No entry of the log is kept for it. */
   readonly cursor: number = Infinity;
 
-  constructor(window: Window) {
+  constructor(window: Window, content: { readonly ageMs: number }) {
     this.#window = window;
+    this.#content = content;
     window.enter(this);
   }
 
@@ -354,7 +359,7 @@ export class WindowFeed implements Feed {
   }
 
   heartbeat(): Uint8Array {
-    return this.#window.bookmark();
+    return this.#window.bookmark(this.#content.ageMs);
   }
 
   lost(): Status {

@@ -1,0 +1,303 @@
+/** A window in a page: the rows that a server's window has, kept up to date. */
+
+import { retryAfterMs } from "../meta/request.ts";
+import { newStatus, type Status, StatusError } from "../meta/status.ts";
+import { LineCutter } from "../text/line_cutter.ts";
+import { newReflectorBackoff } from "../util/backoff.ts";
+import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
+import { abortable, sleepUnlessAborted } from "../util/abort.ts";
+import { requireNumbers } from "../util/require_number.ts";
+import { afterFrame, type WindowRows } from "./window_frames.ts";
+
+/** What a window shows; see `docs/screens.md` for the syntax of each part. */
+export interface WindowQuery {
+  /** By what the rows are sorted, such as `status.startTime:desc` or `column(Restarts)`: at least one key. */
+  readonly sortBy?: string | readonly string[];
+  /** How many rows there are at most, up to 1,000. */
+  readonly limit?: number;
+  /** How many rows come before the first one; 0 by default. */
+  readonly offset?: number;
+  /** The object in whose middle the window is, as `namespace/name`; in place of `offset`. */
+  readonly around?: string;
+  /** The fields that objects have; all of them by default. */
+  readonly fields?: readonly string[];
+  /** Only objects that fulfil it, such as `status.phase=Running,metadata.name~web`. */
+  readonly filter?: string;
+  /** As in Kubernetes. */
+  readonly labelSelector?: string;
+  /** As in Kubernetes. */
+  readonly fieldSelector?: string;
+  /** The fields by whose values objects are counted; the rows are groups then, without order and limit. */
+  readonly groupBy?: readonly string[];
+  /** The fields whose values are added up in each group. */
+  readonly sum?: readonly string[];
+}
+
+/** Options of {@linkcode openWindow}. */
+export interface OpenWindowOptions extends WindowQuery {
+  /** The collection, such as `https://cache.example.com/api/v1/namespaces/shop/pods`. */
+  readonly url: string | URL;
+  /** Whether rows are those of the resource's Table (`cells`), in place of objects; `false` by default. */
+  readonly table?: boolean;
+  /** Sends the requests, with a credential for instance; `globalThis.fetch` by default. */
+  readonly fetch?: (request: Request) => Promise<Response>;
+  /**
+   * After how many milliseconds without contact a window is stale: its own, or that of the server with the
+   * API server; 90,000 by default. The server says every 30 s that it is there.
+   */
+  readonly staleAfterMs?: number;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+/**
+ * What a window shows at a time. Never changes: a new one takes its place.
+ *
+ * - `connecting`: there are no rows yet.
+ * - `live`: the rows are those of the server, which is in contact with the API server.
+ * - `stale`: they are the last ones that are known; it tries again.
+ * - `refused`: the server does not answer this query, and `error` says why; it does not try again by itself.
+ * - `closed`: {@linkcode WindowStore.close} was called.
+ */
+export interface WindowSnapshot<Row> extends WindowRows<Row> {
+  readonly state: "connecting" | "live" | "stale" | "refused" | "closed";
+  /** Why it is refused, or stale. */
+  readonly error: Error | undefined;
+}
+
+// A frame of a thousand objects; more is no frame.
+const MAX_FRAME_BYTES = 256 * 1024 * 1024;
+// A stream that ends in good order is opened again at once: rows are live all the while.
+const REOPEN_MS = 2_000;
+const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+/**
+ * A window that keeps itself up to date: `subscribe` and `getSnapshot` are what React's
+ * `useSyncExternalStore` takes, and what stores of other frameworks can be made of. Made by `openWindow`.
+ *
+ * @example
+ * ```ts
+ * import { openWindow, type WindowStore } from "@listwatch/cache/screens";
+ * const url = "https://cache.example.com/api/v1/nodes";
+ * const nodes: WindowStore<unknown> = openWindow({ url, sortBy: "metadata.name", limit: 20 });
+ * nodes.show({ sortBy: "metadata.name:desc" });
+ * console.log(nodes.getSnapshot().rows.length); // 0
+ * nodes.close();
+ * ```
+ */
+export class WindowStore<Row> {
+  readonly #options: OpenWindowOptions;
+  readonly #clock: Clock;
+  readonly #staleAfterMs: number;
+  readonly #listeners = new Set<() => void>();
+  #query: WindowQuery;
+  #snapshot: WindowSnapshot<Row> = {
+    state: "connecting",
+    rows: [],
+    total: 0,
+    offset: 0,
+    resourceVersion: "",
+    columns: [],
+    error: undefined,
+  };
+  /** What the present stream has shown. */
+  #shown: WindowRows<Row> | undefined;
+  #stop = new AbortController();
+  #silence: TimerHandle;
+  #reopening: TimerHandle;
+
+  /** Opens it at once. */
+  constructor(options: OpenWindowOptions) {
+    const { url, table: _, fetch: __, clock = realClock, random: ___, staleAfterMs = 90_000, ...query } =
+      options;
+    requireNumbers("open a window", { staleAfterMs }, { least: 1 });
+    new URL(url, globalThis.location?.href); // an error now, not later
+    this.#options = options;
+    this.#clock = clock;
+    this.#staleAfterMs = staleAfterMs;
+    this.#query = query;
+    this.#run();
+  }
+
+  /** What it shows now: the same object until something has changed. */
+  readonly getSnapshot = (): WindowSnapshot<Row> => this.#snapshot;
+
+  /** Calls back after each change of the snapshot; returns what ends that. */
+  readonly subscribe = (listener: () => void): () => void => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  /**
+   * Shows something else: another place, order or filter; what is not given stays. The rows stay until the
+   * others are there.
+   */
+  show(query: WindowQuery): void {
+    if (this.#snapshot.state === "closed") return;
+    const { offset, around, ...rest } = this.#query;
+    const isPlaced = "offset" in query || "around" in query;
+    this.#query = { ...rest, ...(!isPlaced && { offset, around }), ...query };
+    this.#end();
+    this.#stop = new AbortController();
+    this.#run();
+  }
+
+  /** Ends it. The rows stay, and change no more. */
+  close(): void {
+    if (this.#snapshot.state === "closed") return;
+    this.#end();
+    this.#become({ state: "closed", error: undefined });
+    this.#listeners.clear();
+  }
+
+  #end(): void {
+    this.#stop.abort();
+    this.#clock.clearTimeout(this.#silence);
+    this.#clock.clearTimeout(this.#reopening);
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    const { random = Math.random } = this.#options;
+    const clock = this.#clock;
+    const backoff = newReflectorBackoff({ clock, random });
+    for (;;) {
+      this.#shown = undefined;
+      let error: Error | undefined;
+      try {
+        await this.#read(signal);
+      } catch (reason) {
+        error = reason instanceof Error ? reason : new Error(String(reason));
+      }
+      clock.clearTimeout(this.#silence);
+      if (signal.aborted) return;
+      const isShown = this.#shown !== undefined;
+      if (isShown) backoff.reset();
+      if (error instanceof StatusError && isFinal(error)) return this.#become({ state: "refused", error });
+      if (isShown && (error === undefined || isExpired(error))) {
+        this.#becomeStaleIn(REOPEN_MS);
+        continue;
+      }
+      this.#becomeStale(error ?? new Error("the window ended before it showed anything"));
+      const leastMs = error instanceof StatusError ? error.retryAfterMs ?? 0 : 0;
+      if (!await sleepUnlessAborted(Math.max(leastMs, backoff.nextDelayMs()), { clock, signal })) return;
+    }
+  }
+
+  async #read(signal: AbortSignal): Promise<void> {
+    const silence = new AbortController();
+    const either = AbortSignal.any([signal, silence.signal]);
+    const error = new Error(`the server has said nothing for ${this.#staleAfterMs} ms`);
+    const onSilence = () => silence.abort(error);
+    const received = () => {
+      this.#clock.clearTimeout(this.#silence);
+      this.#silence = this.#clock.setTimeout(onSilence, this.#staleAfterMs);
+    };
+    received();
+    const { fetch = (request: Request) => globalThis.fetch(request), table } = this.#options;
+    const accept = table ? TABLE : "application/json";
+    const request = new Request(this.#url(), {
+      headers: { Accept: accept },
+      cache: "no-store",
+      signal: either,
+    });
+    const response = await fetch(request);
+    if (!response.ok || response.body === null) throw await refusalOf(response, this.#clock);
+    const openedAgeMs = 1_000 * Number(response.headers.get("Age") ?? 0);
+    const cutter = new LineCutter<never>(MAX_FRAME_BYTES, {
+      lineEnd: 0,
+      buffer: (length) => new Uint8Array(length),
+    });
+    const reader = response.body.getReader();
+    try {
+      for (;;) {
+        const { done, value } = await abortable(reader.read(), either);
+        if (done) return;
+        received();
+        cutter.feed(value);
+        for (let line = cutter.next(); line !== undefined; line = cutter.next()) {
+          const isFirst = this.#shown === undefined;
+          const { shown, ageMs = isFirst ? openedAgeMs : undefined } = afterFrame(this.#shown, line);
+          if (either.aborted) return;
+          this.#shown = shown;
+          this.#show(shown, ageMs);
+        }
+      }
+    } finally {
+      reader.cancel().catch(() => {});
+    }
+  }
+
+  #url(): URL {
+    const url = new URL(this.#options.url, globalThis.location?.href);
+    const { table } = this.#options;
+    url.searchParams.set("watch", "true");
+    if (table) url.searchParams.set("includeObject", "Metadata");
+    for (const [name, value] of Object.entries(this.#query)) {
+      if (value === undefined) continue;
+      url.searchParams.set(name, Array.isArray(value) ? value.join(",") : String(value));
+    }
+    return url;
+  }
+
+  #show(shown: WindowRows<Row>, ageMs: number | undefined): void {
+    this.#clock.clearTimeout(this.#reopening);
+    const { state, error } = this.#snapshot;
+    const isStale = ageMs === undefined
+      ? state === "stale" && error instanceof StaleServerError
+      : ageMs > this.#staleAfterMs;
+    this.#become({
+      ...shown,
+      state: isStale ? "stale" : "live",
+      error: isStale ? error instanceof StaleServerError ? error : new StaleServerError() : undefined,
+    });
+  }
+
+  #becomeStaleIn(ms: number): void {
+    this.#clock.clearTimeout(this.#reopening);
+    this.#reopening = this.#clock.setTimeout(
+      () => this.#becomeStale(new Error("the window is opened again")),
+      ms,
+    );
+  }
+
+  #becomeStale(error: Error): void {
+    this.#clock.clearTimeout(this.#reopening);
+    const { state } = this.#snapshot;
+    this.#become({ state: state === "live" || state === "stale" ? "stale" : "connecting", error });
+  }
+
+  #become(change: Partial<WindowSnapshot<Row>>): void {
+    this.#snapshot = { ...this.#snapshot, ...change };
+    for (const listener of Array.from(this.#listeners)) listener();
+  }
+}
+
+/** The server is there, and its API server is not. */
+class StaleServerError extends Error {
+  constructor() {
+    super("the server has lost contact with the API server; this is the last state that it knows");
+  }
+}
+
+/** Whether the same request would be refused again. */
+function isFinal({ httpStatus }: StatusError): boolean {
+  return httpStatus >= 400 && httpStatus < 500 && ![408, 410, 425, 429].includes(httpStatus);
+}
+
+function isExpired(error: Error): boolean {
+  return error instanceof StatusError && error.httpStatus === 410;
+}
+
+async function refusalOf(response: Response, clock: Clock): Promise<StatusError> {
+  const text = await response.text().catch(() => "");
+  let status: Status = newStatus(response.status, "", text.slice(0, 1_000) || response.statusText);
+  try {
+    const said = JSON.parse(text);
+    if (said?.kind === "Status") status = { ...said, code: response.status };
+  } catch {
+    // the text is the message
+  }
+  const message = `the server answered ${response.status}: ${status.message || status.reason}`;
+  return new StatusError(status, { message, retryAfterMs: retryAfterMs(response.headers, clock) });
+}

@@ -1,0 +1,358 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { silentLogger } from "@listwatch/cache";
+import { openGroups, openWindow, type OpenWindowOptions } from "@listwatch/cache/screens";
+import { readApi } from "@listwatch/cache/hono";
+import { FakeClock } from "../../src/testing/fake_clock.ts";
+import { settle } from "../../src/util/clock.ts";
+import { FakeInformer, object, type TestObject } from "../hono/fake_informer.ts";
+import { propertyOptions } from "../property.ts";
+
+const URL_OF_PODS = "https://cache.example/api/v1/pods";
+
+function pod(name: string, resourceVersion: number, restarts?: number): TestObject {
+  return object(name, resourceVersion, { status: restarts === undefined ? {} : { restarts } });
+}
+
+/** A cache, and the network before it. */
+class World {
+  readonly clock = new FakeClock();
+  readonly informer: FakeInformer;
+  readonly urls: URL[] = [];
+  /** What the next requests are answered, in place of the cache. */
+  readonly answers: (() => Response | Promise<Response>)[] = [];
+  readonly #api: ReturnType<typeof readApi>;
+  #streams: ReadableStreamDefaultController<Uint8Array>[] = [];
+  isSilent = false;
+
+  constructor(objects: readonly TestObject[] = [pod("a/1", 1, 3), pod("a/2", 2, 2), pod("a/3", 3, 1)]) {
+    this.informer = FakeInformer.with(objects, 1_000);
+    this.#api = readApi({
+      resources: [{ informer: this.informer, resource: "v1/pods" }],
+      allowAnonymous: true,
+      clock: this.clock,
+      logger: silentLogger,
+    });
+  }
+
+  options(query: Partial<Omit<OpenWindowOptions, "table">> = {}) {
+    return {
+      url: URL_OF_PODS,
+      sortBy: "status.restarts",
+      limit: 2,
+      clock: this.clock,
+      random: () => 0,
+      fetch: (request: Request) => this.#fetch(request),
+      ...query,
+    };
+  }
+
+  /** Breaks all connections. */
+  cut(): void {
+    for (const stream of this.#streams.splice(0)) stream.error(new TypeError("cut"));
+  }
+
+  /** Ends all answers in good order. */
+  end(): void {
+    for (const stream of this.#streams.splice(0)) stream.close();
+  }
+
+  async settled(ms = 0): Promise<void> {
+    await settle();
+    await this.clock.advance(ms);
+    await settle();
+  }
+
+  async #fetch(request: Request): Promise<Response> {
+    this.urls.push(new URL(request.url));
+    const answer = this.answers.shift();
+    if (answer !== undefined) return await answer();
+    const response = await this.#api.fetch(request);
+    if (!response.ok) return response;
+    const reader = response.body!.getReader();
+    let own: ReadableStreamDefaultController<Uint8Array>;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        own = controller;
+        this.#streams.push(controller);
+        (async () => {
+          for (;;) {
+            const { done, value } = await reader.read();
+            if (done) return controller.close();
+            if (!this.isSilent) controller.enqueue(value);
+          }
+        })().catch(() => {});
+      },
+      cancel: () => {
+        this.#streams = this.#streams.filter((stream) => stream !== own);
+        return reader.cancel();
+      },
+    });
+    return new Response(body, { headers: response.headers });
+  }
+}
+
+const namesOf = (
+  { rows }: { readonly rows: readonly { readonly metadata?: { readonly name?: string } }[] },
+) => rows.map(({ metadata }) => metadata?.name);
+
+describe("openWindow", () => {
+  it("shows the rows, and keeps them up to date", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    let calls = 0;
+    const stop = window.subscribe(() => calls++);
+    assert.equal(window.getSnapshot().state, "connecting");
+    await world.settled();
+    const first = window.getSnapshot();
+    assert.deepEqual([first.state, namesOf(first), first.total, first.offset], ["live", ["3", "2"], 3, 0]);
+    assert.equal(first.resourceVersion, "1000");
+    assert.equal(calls, 1);
+    assert.equal(window.getSnapshot(), first);
+    await world.settled(100);
+    world.informer.put(pod("a/4", 1_001, 0));
+    await world.settled(100);
+    const second = window.getSnapshot();
+    assert.deepEqual([namesOf(second), second.total], [["4", "3"], 4]);
+    assert.equal(second.rows[1], first.rows[0]);
+    stop();
+    window.close();
+    assert.equal(window.getSnapshot().state, "closed");
+    await world.settled(60_000);
+    assert.equal(world.clock.pendingTimers, 0);
+    assert.equal(calls, 2);
+  });
+
+  it("sends its query, as the server's parameters", async () => {
+    const world = new World();
+    const options = {
+      sortBy: ["status.restarts:desc", "metadata.name"],
+      filter: "metadata.name!=2",
+      offset: 1,
+    };
+    const window = openWindow(world.options({ ...options, fields: ["status.restarts"] }));
+    await world.settled();
+    const [{ searchParams }] = world.urls;
+    assert.deepEqual(Object.fromEntries(searchParams), {
+      watch: "true",
+      sortBy: "status.restarts:desc,metadata.name",
+      limit: "2",
+      filter: "metadata.name!=2",
+      offset: "1",
+      fields: "status.restarts",
+    });
+    assert.deepEqual([namesOf(window.getSnapshot()), window.getSnapshot().total], [["3"], 2]);
+    window.close();
+  });
+
+  it("has the columns and cells of a Table", async () => {
+    const world = new World();
+    const window = openWindow({ ...world.options({ sortBy: "column(Name)" }), table: true });
+    await world.settled();
+    const { columns, rows } = window.getSnapshot();
+    assert.deepEqual(columns.slice(0, 2).map(({ name }) => name), ["Name", "Ready"]);
+    assert.deepEqual(rows.map(({ cells }) => cells[0]), ["1", "2"]);
+    assert.equal(rows[0].object.metadata.namespace, "a");
+    window.close();
+  });
+
+  it("shows another place, and keeps the rows until they are there", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    await world.settled();
+    window.show({ offset: 1 });
+    assert.deepEqual(namesOf(window.getSnapshot()), ["3", "2"]);
+    await world.settled();
+    assert.deepEqual([namesOf(window.getSnapshot()), window.getSnapshot().offset], [["2", "1"], 1]);
+    window.show({ around: "a/3" });
+    await world.settled();
+    assert.deepEqual(namesOf(window.getSnapshot()), ["3", "2"]);
+    assert.equal(world.urls.at(-1)?.searchParams.has("offset"), false);
+    window.show({ sortBy: "status.restarts:desc" });
+    await world.settled();
+    assert.equal(world.urls.at(-1)?.searchParams.get("around"), "a/3");
+    window.close();
+  });
+
+  it("is stale while the server is away, and opens itself again", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    await world.settled();
+    const away = () => Promise.reject(new TypeError("connection refused"));
+    world.answers.push(away, away);
+    world.cut();
+    await world.settled();
+    const { state, error } = window.getSnapshot();
+    assert.deepEqual([state, error?.message], ["stale", "cut"]);
+    world.informer.put(pod("a/3", 1_001, 9));
+    await world.settled(800);
+    await world.settled(1_600);
+    assert.equal(window.getSnapshot().state, "stale");
+    assert.deepEqual(namesOf(window.getSnapshot()), ["3", "2"]);
+    await world.settled(3_200);
+    assert.deepEqual([window.getSnapshot().state, namesOf(window.getSnapshot())], ["live", ["2", "1"]]);
+    window.close();
+  });
+
+  it("stays live where a stream ends in good order and the next one begins", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    const states: string[] = [];
+    window.subscribe(() => states.push(window.getSnapshot().state));
+    await world.settled();
+    world.end();
+    await world.settled();
+    assert.deepEqual([...new Set(states)], ["live"]);
+    assert.equal(world.urls.length, 2);
+    window.close();
+  });
+
+  it("is stale when nothing comes, and when the server has lost the API server", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    await world.settled();
+    world.informer.lag = 200_000;
+    await world.settled(30_000);
+    assert.equal(window.getSnapshot().state, "stale");
+    assert.match(window.getSnapshot().error?.message ?? "", /lost contact with the API server/);
+    world.informer.lag = 0;
+    await world.settled(30_000);
+    assert.equal(window.getSnapshot().state, "live");
+    world.isSilent = true;
+    await world.settled(90_000);
+    assert.equal(window.getSnapshot().state, "stale");
+    assert.match(window.getSnapshot().error?.message ?? "", /said nothing for 90000 ms/);
+    world.isSilent = false;
+    await world.settled(1_000);
+    assert.equal(window.getSnapshot().state, "live");
+    window.close();
+  });
+
+  it("is refused with the reason, and asks again only for something else", async () => {
+    const world = new World();
+    const window = openWindow(world.options({ sortBy: "column(Nope)" }));
+    await world.settled();
+    const { state, error } = window.getSnapshot();
+    assert.equal(state, "refused");
+    assert.match(error?.message ?? "", /^the server answered 400: sortBy: there is no column "nope"/);
+    await world.settled(600_000);
+    assert.equal(world.urls.length, 1);
+    window.show({ sortBy: "metadata.name" });
+    await world.settled();
+    assert.equal(window.getSnapshot().state, "live");
+    window.close();
+  });
+
+  it("waits as long as a busy server says", async () => {
+    const world = new World();
+    world.answers.push(() => new Response("busy", { status: 429, headers: { "Retry-After": "20" } }));
+    const window = openWindow(world.options());
+    await world.settled(19_000);
+    assert.equal(world.urls.length, 1);
+    await world.settled(1_000);
+    assert.equal(window.getSnapshot().state, "live");
+    window.close();
+  });
+
+  it("begins again where a frame does not fit", async () => {
+    const world = new World();
+    const rows = { type: "ROWS", object: { metadata: {}, window: { total: 1, offset: 0 }, items: [{}] } };
+    const wrong = {
+      type: "CHANGES",
+      object: { window: { total: 0, offset: 0 }, changes: [{ op: "remove", at: 7 }] },
+    };
+    world.answers.push(() => new Response(`${JSON.stringify(rows)}\n${JSON.stringify(wrong)}\n`));
+    const window = openWindow(world.options());
+    await world.settled();
+    assert.equal(window.getSnapshot().error?.message, "7 is no place among 1 rows");
+    assert.equal(window.getSnapshot().state, "stale");
+    await world.settled(1_000);
+    assert.equal(window.getSnapshot().state, "live");
+    window.close();
+  });
+
+  it("says what is missing", () => {
+    const { clock } = new World();
+    assert.throws(() => openWindow({ url: URL_OF_PODS, limit: 1, clock }), /say by what its rows are sorted/);
+    assert.throws(
+      () => openWindow({ url: URL_OF_PODS, sortBy: "a", clock }),
+      /say how many it has in `limit`/,
+    );
+    assert.throws(() => openWindow({ url: "nope", sortBy: "a", limit: 1, clock }), TypeError);
+    assert.throws(() => openGroups({ url: URL_OF_PODS, clock }), /say by which values/);
+  });
+
+  it("shows a state that was at each time, through cuts, and the last one in the end", async () => {
+    const step = fc.record({
+      name: fc.integer({ min: 0, max: 9 }),
+      restarts: fc.integer({ min: 0, max: 3 }),
+      kind: fc.constantFrom("put", "put", "put", "remove", "relist", "wait", "cut", "end", "place"),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+        const world = new World([]);
+        const content = new Map<string, TestObject>();
+        let version = 1_000;
+        const restartsOf = ({ status }: TestObject) => (status as { restarts: number }).restarts;
+        const sorted = () =>
+          [...content].sort(([a, x], [b, y]) => restartsOf(x) - restartsOf(y) || (a < b ? -1 : 1))
+            .map(([, { metadata }]) => `${metadata?.name} ${metadata?.resourceVersion}`);
+        const were = new Map([[String(version), sorted()]]);
+        const window = openWindow<TestObject>(world.options({ limit: 4 }));
+        const check = () => {
+          const { state, rows, offset, total, resourceVersion } = window.getSnapshot();
+          if (state === "connecting") return;
+          const all = were.get(resourceVersion)!;
+          const shown = rows.map(({ metadata }) => `${metadata?.name} ${metadata?.resourceVersion}`);
+          assert.deepEqual([total, shown], [all.length, all.slice(offset, offset + 4)]);
+        };
+        window.subscribe(check);
+        for (const { name, restarts, kind } of steps) {
+          const key = `a/${name}`;
+          if (kind === "wait") await world.settled(100);
+          else if (kind === "cut") world.cut();
+          else if (kind === "end") world.end();
+          else if (kind === "place") window.show({ offset: restarts });
+          else {
+            version++;
+            const next = pod(key, version, restarts);
+            if (kind === "relist") world.informer.relist([...content.values()], version);
+            else if (kind === "put") {
+              content.set(key, next);
+              world.informer.put(next);
+            } else if (content.delete(key)) world.informer.remove(key, version);
+            were.set(String(version), sorted());
+          }
+        }
+        await world.settled(60_000);
+        const { state, rows, offset } = window.getSnapshot();
+        assert.equal(state, "live");
+        check();
+        assert.deepEqual(
+          rows.map(({ metadata }) => metadata?.name),
+          sorted().slice(offset, offset + 4).map((text) => text.split(" ")[0]),
+        );
+        window.close();
+      }),
+      propertyOptions(60),
+    );
+  });
+});
+
+describe("openGroups", () => {
+  it("counts objects, live", async () => {
+    const world = new World();
+    const { sortBy: _, limit: __, ...options } = world.options();
+    const groups = openGroups({ ...options, groupBy: ["metadata.namespace"], sum: ["status.restarts"] });
+    await world.settled();
+    assert.deepEqual(groups.getSnapshot().rows, [
+      { group: { "metadata.namespace": "a" }, count: 3, sums: { "status.restarts": 6 } },
+    ]);
+    await world.settled(100);
+    world.informer.put(pod("b/1", 1_001, 5));
+    await world.settled(100);
+    assert.deepEqual(groups.getSnapshot().rows.map(({ count }) => count), [3, 1]);
+    groups.close();
+  });
+});
