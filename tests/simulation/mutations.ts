@@ -24,13 +24,13 @@ const RUN = "src/informer/snapshot/informer_snapshot.ts";
 export const MUTATIONS: readonly Mutation[] = [
   {
     name: "client: a Retry-After that is a date is ignored",
-    file: "src/client/response_error.ts",
+    file: "src/meta/request.ts",
     find: "return Math.max(0, timeMs - (Number.isNaN(sentMs) ? clock.now() : sentMs));",
     replace: "return undefined;",
   },
   {
     name: "client: a Retry-After that is a date is compared with the wrong clock",
-    file: "src/client/response_error.ts",
+    file: "src/meta/request.ts",
     find: "(Number.isNaN(sentMs) ? clock.now() : sentMs)",
     replace: "clock.now()",
   },
