@@ -9,6 +9,7 @@ import { builtinResource } from "../protocol/builtin_resources.ts";
 import { answerDiscovery } from "../protocol/discovery.ts";
 import { refusedTimeout, wantsFollow, wantsWatch } from "../protocol/list_query.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
+import { SCREEN_PARAMETERS } from "../protocol/screen_query.ts";
 import { isStatus, methodNotAllowed, objectNotFound, unknownPath } from "../protocol/statuses.ts";
 import { isAction, subresourcesOf } from "../protocol/subresources.ts";
 import { askedOf, askedOfPath, impersonates } from "./request/gate.ts";
@@ -167,7 +168,7 @@ function documentRoute(
 
 async function discovery(
   c: Context,
-  { resources }: ReadApiState,
+  { resources, forwarded }: ReadApiState,
   { path, reader }: { readonly path: string; readonly reader: Reader },
 ): Promise<Answer | undefined> {
   const found = answerDiscovery(resources, {
@@ -178,6 +179,10 @@ async function discovery(
     serverAddress: new URL(c.req.url).host,
     mediaTypes: JSON_AND_YAML,
     definesCustom: true,
+    parametersOf: (resource) => {
+      const elsewhere = forwarded.find((each) => each.resource === resource);
+      return elsewhere?.takesScreens === false ? undefined : SCREEN_PARAMETERS;
+    },
   });
   if (found === undefined || isStatus(found)) return found;
   const { status, mediaType, parameters } = found;

@@ -123,7 +123,8 @@ export function newServedResources(
   const failures = limitedLogger(logger, () => monotonicNow(clock));
   return options.resources.map((each, i): ServedResource | ForwardedResource => {
     if (each.informer === undefined) {
-      return { resource: resources[i], fetch: each.fetch, logger: failures };
+      const { fetch, takesScreens = false } = each;
+      return { resource: resources[i], fetch, takesScreens, logger: failures };
     }
     const { informer, history } = each;
     const resource = resources[i];

@@ -69,9 +69,11 @@ export function forwardRoute(
   c: Context,
   request: ForwardRequest & { readonly state: Pick<ReadApiState, "settings"> },
 ): Route {
-  const { target: { resource }, path, state: { settings }, isIndex = false } = request;
-  const ignoresScreens = `${formatGroupResource(resource)} is not cached here, so that its server's answer ` +
-    "goes out as it comes; leave the parameter out, or cache the resource";
+  const { target: { resource, takesScreens }, path, state: { settings }, isIndex = false } = request;
+  const ignoresScreens = takesScreens && path.subresource !== "scale"
+    ? undefined
+    : `${formatGroupResource(resource)} is not cached here, and its server may ignore the parameter; ` +
+      "leave it out, or cache the resource";
   const read = requestedRead(c, {
     resource,
     path,

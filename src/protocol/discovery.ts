@@ -14,6 +14,11 @@ export interface DiscoveryRequest {
   readonly method: string;
   /** Whether the aggregated document says what definitions do: a cache has no definitions to read. */
   readonly definesCustom?: boolean;
+  /**
+   * The parameters that lists of a resource take beyond an API server's. They are in the member
+   * `x-listwatch` of its entry in the plain document, which decoders of Kubernetes' own types skip.
+   */
+  readonly parametersOf?: (resource: ApiResource) => readonly string[] | undefined;
   /** The path, without a query. Slashes at its end are ignored. */
   readonly path: string;
   readonly accept?: string | null;
@@ -70,7 +75,7 @@ export function answerDiscovery(
     return version === undefined &&
         (group === "v1" || resources.some((r) => r.group === "" && r.version === group))
       ? refusalOfRoute(request) ??
-        answerPlain(request, apiResourceListDocument(resources, { group: "", version: group }))
+        answerPlain(request, apiResourceListDocument(resources, { group: "", version: group }, request))
       : undefined;
   }
   if (group === undefined) return answerRoot(request, resources, () => apiGroupListDocument(resources));
@@ -81,7 +86,7 @@ export function answerDiscovery(
   }
   if (!versions.includes(version)) return undefined;
   return (isBuiltinGroup(group) ? refusalOfRoute(request) : undefined) ??
-    answerPlain(request, apiResourceListDocument(resources, { group, version }));
+    answerPlain(request, apiResourceListDocument(resources, { group, version }, request));
 }
 
 function refusalOfRoute({ method, accept, mediaTypes = JSON_ONLY }: DiscoveryRequest): Status | undefined {
@@ -148,7 +153,12 @@ function apiGroupListDocument(resources: readonly ApiResource[]): unknown {
 function apiResourceListDocument(
   resources: readonly ApiResource[],
   of: { readonly group: string; readonly version: string },
+  { parametersOf }: DiscoveryRequest,
 ): unknown {
+  const extension = (resource: ApiResource) => {
+    const parameters = parametersOf?.(resource);
+    return parameters && { "x-listwatch": { parameters } };
+  };
   return {
     kind: "APIResourceList",
     // The core group's document has none, since 1.1.
@@ -164,6 +174,7 @@ function apiResourceListDocument(
           kind: resource.kind,
           verbs: resource.verbs ?? READ_VERBS,
           ...shortNamesAndCategories(resource),
+          ...extension(resource),
         },
         ...subresourcesOf(resource).map((subresource) => {
           const { group, version, kind } = subresource === "scale" ? SCALE : resource;

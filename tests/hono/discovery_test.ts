@@ -18,6 +18,10 @@ const widgets = (version: string) => ({
   categories: ["all"],
 });
 
+const SCREENS = {
+  "x-listwatch": { parameters: ["fields", "filter", "sortBy", "offset", "around", "groupBy", "sum"] },
+};
+
 function api() {
   const informer = () => FakeInformer.with([], 1);
   return readApi({
@@ -59,6 +63,7 @@ describe("readApi discovery, plain", () => {
         verbs: ["get", "list", "watch"],
         shortNames: ["po"],
         categories: ["all"],
+        ...SCREENS,
       },
       { name: "pods/status", singularName: "", namespaced: true, kind: "Pod", verbs: ["get"] },
       {
@@ -68,10 +73,32 @@ describe("readApi discovery, plain", () => {
         kind: "Node",
         verbs: ["get", "list", "watch"],
         shortNames: ["no"],
+        ...SCREENS,
       },
       { name: "nodes/status", singularName: "", namespaced: false, kind: "Node", verbs: ["get"] },
     ]);
     assert.equal((await get(api(), "/apis/example.com/v1beta1")).resources.length, 1);
+  });
+
+  it("names the parameters of screens where they are taken", async () => {
+    const forwarded = { fetch: () => new Response() };
+    const some = readApi({
+      resources: [
+        { informer: FakeInformer.with([], 1), resource: "v1/pods" },
+        { ...forwarded, resource: "v1/nodes" },
+        { ...forwarded, resource: "v1/events", takesScreens: true },
+      ],
+      allowAnonymous: true,
+    });
+    const { resources } = await get(some, "/api/v1");
+    const extended = resources.flatMap((each: Json) => "x-listwatch" in each ? each.name : []);
+    assert.deepEqual(extended, ["pods", "events"]);
+    const query = SCREENS["x-listwatch"].parameters.map((name) => `${name}=%5B`).join("&");
+    const { details } = await get(some, `/api/v1/pods?${query}`, { status: 400 });
+    assert.deepEqual(
+      new Set(details.causes.map(({ field }: Json) => field)),
+      new Set(SCREENS["x-listwatch"].parameters.filter((name) => name !== "around")),
+    );
   });
 
   it("is there when nothing of the core group, or no group, is served", async () => {

@@ -22,6 +22,8 @@ import { WatchLife } from "../send/watch_life.ts";
 export interface ForwardedResource {
   readonly resource: ApiResource;
   readonly fetch: (request: Request) => Response | Promise<Response>;
+  /** Whether the parameters of screens are sent on. */
+  readonly takesScreens: boolean;
   /** Of failures of single requests. */
   readonly logger: Pick<Logger, "warn">;
 }

@@ -42,6 +42,7 @@ class Forwarding {
       ...common,
       resources: [{
         resource,
+        takesScreens: true,
         fetch: (request) => {
           this.requests.push(request);
           return this.answer(request);
@@ -75,6 +76,11 @@ describe("readApi with a resource that another server answers", () => {
         [`${PODS}?limit=2`],
         [`${PODS}?limit=x`],
         [`${PODS}?resourceVersion=0`],
+        [`${PODS}?fields=metadata.labels&filter=metadata.name~web`],
+        [`${PODS}?sortBy=metadata.name:desc&limit=2`],
+        [`${PODS}?groupBy=metadata.namespace`],
+        [`${PODS}?fields=a&fields=b`],
+        [`${PODS}?sortby=a`],
         [PODS, table],
         [`${PODS}?includeObject=None`, table],
         [PODS, "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"],
@@ -101,6 +107,26 @@ describe("readApi with a resource that another server answers", () => {
         assert.equal(actual.headers.get(header), expected.headers.get(header), `${path}: ${header}`);
       }
     }
+  });
+
+  it("answers itself what is wrong with the parameters of screens, and sends none that may be ignored", async () => {
+    const forwarding = new Forwarding();
+    for (const query of ["fields=a..b", "fields=a&fields=b", "sortby=a", "filter=a%3D("]) {
+      assert.equal((await forwarding.reader.request(`${PODS}?${query}`)).status, 400);
+    }
+    const plain = readApi({
+      resources: [{ resource: "v1/pods", fetch: () => Promise.reject(new Error("it was called")) }],
+      allowAnonymous: true,
+    });
+    for (const query of ["fields=a", "filter=a", "sortBy=a"]) {
+      const answer = await plain.request(`${PODS}?${query}`);
+      assert.equal(answer.status, 400);
+      assert.match(
+        (await answer.json() as Json).message,
+        /pods is not cached here, and its server may ignore/,
+      );
+    }
+    assert.deepEqual(forwarding.requests, []);
   });
 
   it("decides itself, before the other server receives anything", async () => {
