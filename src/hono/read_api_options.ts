@@ -56,9 +56,9 @@ export interface ReadApiForward {
   /** Sends a request to the other server: the path and the query of its URL count, and not the host. */
   readonly fetch: (request: Request) => Response | Promise<Response>;
   /**
-   * Whether the other server takes the parameters of screens (`fields`, `filter`, `sortBy` and the others), as
-   * a `readApi` of this version does; `false` by default: then they are refused with 400, as a server that
-   * does not know them ignores them.
+   * Whether the other server takes the parameters of screens (`fields`, `filter`, `sortBy` and the others),
+   * as a `readApi` of this version does; `false` by default: then they are refused with 400, as a server
+   * that does not know them ignores them.
    */
   readonly takesScreens?: boolean;
   /** What it holds: `v1/pods` for what Kubernetes brings, a description for custom resources. */
