@@ -101,6 +101,18 @@ describe("docs/from_client_node.md", () => {
   });
 });
 
+describe("docs/screens.md", () => {
+  it("has a program whose list has fields, a filter, and the reason of a refusal", async () => {
+    const found = (await programs("docs/screens.md")).find(({ title }) => title === "Fields");
+    const lines: string[] = [];
+    await runProgram(found!.code, {}, (line) => !lines.push(line));
+    assert.deepEqual(lines, [
+      'web-2 {"phase":"Pending"}',
+      '400 fields: "," is missing at character 7 ("..phase"); separate the parts by commas',
+    ]);
+  });
+});
+
 describe("docs/from_fluent_client.md", () => {
   it("has programs of three steps that report the same", async () => {
     const found = (await programs("docs/from_fluent_client.md"))
