@@ -21,7 +21,15 @@ const CONTESTANTS: readonly Omit<ListServerArguments, "server">[] = [
   { maxReaderBytes: 6e6 },
   { maxReaderBytes: 1e9 },
 ];
-const FORMS = { json: {}, gzip: { gzip: true }, notModified: { conditional: true } } as const;
+const PATH = "/api/v1/pods";
+/** What a table of pods shows. */
+const FIELDS = "metadata.name,status.phase,spec.nodeName";
+const FORMS = {
+  json: {},
+  gzip: { gzip: true },
+  notModified: { conditional: true },
+  fields: { path: `${PATH}?fields=${FIELDS}` },
+} as const;
 type Form = keyof typeof FORMS;
 
 const CONNECTIONS = 8;
@@ -41,7 +49,7 @@ export async function measureLists(
   for (const objects of options.sizes) {
     await using upstream = await startServer(tools, { ...options, objects, events: 1 });
     const results = CONTESTANTS.map(
-      () => ({ json: [], gzip: [], notModified: [] } as Record<Form, ListResult[]>),
+      () => ({ json: [], gzip: [], notModified: [], fields: [] } as Record<Form, ListResult[]>),
     );
     for (let round = 1; round <= options.rounds; round++) {
       for (const [i, contestant] of CONTESTANTS.entries()) {
@@ -59,20 +67,27 @@ export async function measureLists(
       median(results[i][form].map(({ requestsPerSecond }) => requestsPerSecond))!;
     const [body] = results[0].json;
     const [compressed] = results[0].gzip;
+    const [shown] = results[0].fields;
+    const times = CONTESTANTS.map((contestant, i) =>
+      `${digits(figure(i, "fields") / figure(i, "json"))} times the requests/s (${nameOf(contestant)})`
+    );
     parts.push(
       `${count(objects)} pods: ${digits(body.bodyBytes / 1e6)} MB, ${
         digits(compressed.bodyBytes / 1e6)
       } MB with gzip:`,
       markdownTable(
-        ["", "JSON", "MB/s", "gzip", "304"],
+        ["", "JSON", "MB/s", "gzip", "304", "three fields"],
         CONTESTANTS.map((contestant, i) => [
           nameOf(contestant),
           digits(figure(i, "json")),
           digits(figure(i, "json") * body.bodyBytes / 1e6),
           digits(figure(i, "gzip")),
           digits(figure(i, "notModified")),
+          digits(figure(i, "fields")),
         ]),
       ),
+      `Three fields (\`${FIELDS}\`): ${digits(shown.bodyBytes / 1e6)} MB, ` +
+        `${digits(body.bodyBytes / shown.bodyBytes)} times smaller; ${times.join(", ")}.`,
     );
   }
   return parts.join("\n\n");
@@ -90,8 +105,8 @@ interface ListServer {
 function ask(
   client: string,
   { url, pid }: ListServer,
-  flags: Readonly<Record<string, boolean>>,
+  flags: Readonly<Record<string, boolean | string>>,
 ): Promise<ListResult> {
-  const given = { server: url, pid, path: "/api/v1/pods", connections: CONNECTIONS, seconds: SECONDS };
+  const given = { server: url, pid, path: PATH, connections: CONNECTIONS, seconds: SECONDS };
   return runClient(client, "list", { ...given, ...flags });
 }

@@ -91,28 +91,26 @@ export class FieldCut {
     const { shape, places } = members;
     let steps = this.#steps.get(shape);
     if (steps === undefined) this.#steps.set(shape, steps = stepsOf(shape, "object", this.#root));
-    const cutter = new TextCutter(json);
+    let text = "";
     const write = (steps: readonly Step[]): boolean => {
       let before = "{";
       for (const { key, place, live, node, metadata } of steps) {
-        cutter.text += before + key;
+        text += before + key;
         before = ",";
         if (metadata !== undefined) {
           if (!write(metadata)) return false;
-        } else if (place < 0) {
-          const value = JSON.stringify(held[live]);
-          if (value === undefined) return false;
-          cutter.text += value;
-        } else if (isWhole(node)) {
-          cutter.text += json.slice(placeAt(places, 2 * place), placeAt(places, 2 * place + 1));
-        } else if (cutter.value(placeAt(places, 2 * place), node) < 0) {
-          return false;
+          continue;
         }
+        const value = place < 0
+          ? JSON.stringify(held[live])
+          : cutPart(json.slice(placeAt(places, 2 * place), placeAt(places, 2 * place + 1)), node);
+        if (value === undefined) return false;
+        text += value;
       }
-      cutter.text += before === "{" ? "{}" : "}";
+      text += before === "{" ? "{}" : "}";
       return true;
     };
-    return write(steps) ? cutter.text : this.text(json);
+    return write(steps) ? text : this.text(json);
   }
 
   /** Whether the whole metadata stays, parts of which are not in places. */
@@ -170,14 +168,24 @@ function cutValue(value: unknown, node: CutNode): unknown {
   return kept;
 }
 
+/** What stays of the text of one value. */
+function cutPart(json: string, node: CutNode): string | undefined {
+  if (isWhole(node)) return json;
+  const cutter = new TextCutter(json, node);
+  return cutter.value(0, node) < 0 ? undefined : cutter.text;
+}
+
 /** Writes what stays of one text. */
 class TextCutter {
   readonly #json: string;
   readonly #hasEscapes: boolean;
+  /** The node of the whole text, of which it reads no more than can stay: the text is known to be JSON. */
+  readonly #part: CutNode | undefined;
   text = "";
 
-  constructor(json: string) {
+  constructor(json: string, part?: CutNode) {
     this.#json = json;
+    this.#part = part;
     this.#hasEscapes = json.includes("\\");
   }
 
@@ -194,6 +202,7 @@ class TextCutter {
   #members(open: number, node: CutNode): number {
     const json = this.#json;
     let before = "{";
+    let missing = node === this.#part ? node.names.length : 0;
     let i = afterSpace(json, open + 1);
     if (json.charCodeAt(i) !== CLOSE_BRACE) {
       for (;;) {
@@ -210,16 +219,24 @@ class TextCutter {
           this.text += `${before}${json.slice(key, keyEnd)}:`;
           before = ",";
           i = this.value(start, node.nodes[found]);
+          if (--missing === 0 && i > 0 && !this.#mayHave(node, i)) break;
         }
         if (i < 0) return -1;
         i = afterSpace(json, i);
         if (json.charCodeAt(i) !== COMMA) break;
         i = afterSpace(json, i + 1);
       }
-      if (json.charCodeAt(i) !== CLOSE_BRACE) return -1;
+      if (json.charCodeAt(i) !== CLOSE_BRACE && missing !== 0) return -1;
     }
     this.text += before === "{" ? "{}" : "}";
     return i + 1;
+  }
+
+  /** Whether one of the fields may come from here on: of a key that comes twice the last value counts. */
+  #mayHave({ written }: CutNode, from: number): boolean {
+    if (this.#hasEscapes) return true;
+    const rest = this.#json.slice(from);
+    return written.some((name) => rest.includes(`"${name}`));
   }
 
   /** Which of the fields has this key; -1 if none. */

@@ -37,6 +37,7 @@ export function onOneLine(json: string): string {
 export function closingQuote(text: string, open: number): number {
   for (let quote = open;;) {
     quote = text.indexOf('"', quote + 1);
+    if (text.charCodeAt(quote - 1) !== BACKSLASH) return quote;
     let i = quote - 1;
     while (text.charCodeAt(i) === BACKSLASH) i--;
     // An even number of backslashes are escaped themselves.
@@ -92,22 +93,20 @@ export function afterSpace(json: string, from: number): number {
 
 /** Behind the value that begins here; -1 if it does not end. */
 export function afterTextValue(json: string, start: number): number {
-  let depth = 0;
-  for (let i = start; i < json.length; i++) {
+  const first = json.charCodeAt(start);
+  if (first === QUOTE) return closingQuote(json, start) + 1 || -1;
+  let i = start;
+  if (first !== OPEN_BRACE && first !== OPEN_BRACKET) {
+    while (i < json.length && !endsScalar(json.charCodeAt(i))) i++;
+    return i === start ? -1 : i;
+  }
+  for (let depth = 0; i < json.length; i++) {
     const code = json.charCodeAt(i);
     if (code === QUOTE) {
       i = closingQuote(json, i);
       if (i < 0) return -1;
-    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
-      depth++;
-      continue;
-    } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
-      depth--;
-    } else if (depth === 0) {
-      while (i < json.length && !endsScalar(json.charCodeAt(i))) i++;
-      return i === start ? -1 : i;
-    }
-    if (depth <= 0) return i + 1;
+    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++;
+    else if ((code === CLOSE_BRACE || code === CLOSE_BRACKET) && --depth === 0) return i + 1;
   }
   return -1;
 }

@@ -119,6 +119,25 @@ describe("FieldCut", () => {
     assert.equal(({} as { polluted?: unknown }).polluted, undefined);
   });
 
+  it("has the last value of a field that comes twice, as a parser", () => {
+    for (
+      const spec of [
+        '{"a":1,"b":2,"a":3}',
+        '{"a":1,"a":3,"b":2}',
+        '{"b":"\\n","a":1,"\\u0061":3}',
+        '{"a":{"a":1},"b":["a"],"c":{"a":1},"a":3}',
+        '{"b":1,"a":3}',
+        '{"c":1}',
+      ]
+    ) {
+      const lazy = hold(`{"metadata":{"name":"web-1","uid":"u"},"spec":${spec}}`)!;
+      for (const paths of [[["spec", "a"]], [["spec", "a"], ["spec", "b"]]]) {
+        const fields = new FieldCut(paths);
+        assert.deepEqual(JSON.parse(fields.textOf(lazy)!), fields.object(JSON.parse(lazy.json!)), spec);
+      }
+    }
+  });
+
   it("is undefined for what is no JSON", () => {
     const fields = new FieldCut([["a", "b"], ["c", EACH, "d"]]);
     for (
