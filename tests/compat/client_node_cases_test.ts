@@ -1,7 +1,7 @@
 /**
- * What client-node's own tests promise of its informer (`src/cache_test.ts`, `integration/informerReconnect.ts`),
- * by their titles, of the informer of `./compat/client-node`. There, the watch is a mock; here, an API server
- * in memory answers.
+ * What client-node's own tests promise of its informer (`src/cache_test.ts`,
+ * `integration/informerReconnect.ts`), by their titles, of the informer of `./compat/client-node`. There, the
+ * watch is a mock; here, an API server in memory answers.
  * @module
  */
 
@@ -22,7 +22,7 @@ function received(informer: ListWatch<Pod>, verb: "add" | "update" | "delete" | 
   return objects;
 }
 
-/** An informer that has listed; what happened until then is forgotten. */
+/** An informer that has listed, and whose callbacks were called for that. */
 async function started(world: World, options: Parameters<World["make"]>[0] = {}): Promise<ListWatch<Pod>> {
   const informer = world.make(options);
   await informer.start();
@@ -32,6 +32,7 @@ async function started(world: World, options: Parameters<World["make"]>[0] = {})
 
 /** Ends a watch whose history is gone: the next one is answered 410. */
 async function endWithExpired(world: World): Promise<void> {
+  await world.clock.advance(10_000); // a shorter watch would be followed by a list at once
   world.server.closeWatches();
   world.update("name1", { v: "2" });
   world.server.compact();
