@@ -166,11 +166,28 @@ class RequestMaker {
     if (this.chance(0.15)) add("labelSelector", encodeURIComponent(this.pick(SELECTORS)));
     if (this.chance(0.15)) add("fieldSelector", encodeURIComponent(this.#fields()));
     if (this.chance(0.1)) add("includeObject", this.pick(["None", "Metadata", "Object", "x"]));
+    this.#screen(add);
     if (this.chance(0.1)) add("pretty", this.pick(["1", "true", "x"]));
     if (this.chance(0.03)) {
       parts.push(this.pick(["%zz", "&&&", "=", "watch", "limit[]=1", "__proto__=1", this.#noise(50)]));
     }
     return parts.join("&");
+  }
+
+  /** The parameters of screens. */
+  #screen(add: (name: string, value: string) => void): void {
+    const odd = (values: readonly string[]) =>
+      encodeURIComponent(this.chance(0.95) ? this.pick(values) : this.#noise(30));
+    if (this.chance(0.1)) add("fields", odd(PATHS));
+    if (this.chance(0.1)) add("filter", odd(PATHS.flatMap((path) => REQUIREMENTS.map((one) => path + one))));
+    if (this.chance(0.08)) {
+      add("sortBy", odd(PATHS.flatMap((path) => [path, `${path}:desc`, `sum(${path})`])));
+    }
+    if (this.chance(0.04)) add("offset", odd(["0", "3", "-1", "99999999999"]));
+    if (this.chance(0.04)) add("around", odd(["shop/p-1", "kube-system/p-1", "p-1", "/", "a/b/c"]));
+    if (this.chance(0.05)) add("groupBy", odd(PATHS));
+    if (this.chance(0.02)) add("sum", odd(PATHS));
+    if (this.chance(0.01)) add(this.pick(["field", "sortby", "Filter", "group"]), "spec");
   }
 
   #token(): string {
@@ -280,6 +297,32 @@ const SELECTORS = [
   "a,,b",
   "__proto__=x",
   "k".repeat(80),
+];
+
+const PATHS = [
+  "spec.where",
+  "spec.nodeName",
+  "spec",
+  "metadata",
+  "metadata.namespace",
+  "metadata.labels.app,spec.nodeName",
+  'metadata.labels["constructor"]',
+  "__proto__.where",
+  "constructor",
+  "spec[].a[]",
+  "a..b",
+  `a${".a".repeat(70)}`,
+];
+const REQUIREMENTS = [
+  "",
+  "=n1",
+  "!=n1",
+  "~in",
+  " in (n0,n1)",
+  " notin (",
+  ">3",
+  "<2026-01-31T12:00:00Z",
+  '="x',
 ];
 
 const STATUSES = new Set([200, 304, 400, 401, 403, 404, 405, 406, 410, 422, 500, 503, 504]);
