@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import fc from "fast-check";
 import { newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
-import { InMemoryApiServer } from "@listwatch/cache/testing";
+import { InMemoryApiServer, seededRandom } from "@listwatch/cache/testing";
 import type { Holding } from "../../../src/store/holding.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import type { FieldCut } from "../../../src/text/field_cut.ts";
+import { propertyOptions } from "../../property.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, names, WatchReader } from "../reading.ts";
 import { describe, it, storage } from "../storages.ts";
@@ -282,5 +284,76 @@ describe("newFieldsView, of a watch,", () => {
     await until("id: 13\n");
     assert.ok(!text.includes("id: 11\n"));
     await reader.cancel();
+  });
+
+  it("leads to what a list of the fields shows, through relists and breaks, with a filter or without", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), async (seed) => {
+        const random = seededRandom(seed);
+        const below = (limit: number) => Math.floor(random() * limit);
+        let version = 10;
+        const made = (): TestObject =>
+          object(`shop/p-${below(4)}`, ++version, { spec: { a: below(2), b: below(3), c: version } });
+        const relisted = () => {
+          const objects = new Map(
+            Array.from({ length: below(5) }, made).map((one) => [one.metadata!.name, one]),
+          );
+          return [...objects.values()];
+        };
+        const { api, informer, clock } = apiOf([], { bookmarkIntervalMs: 1_000 });
+        informer.relist(relisted(), ++version);
+        const query = `fields=spec.a${below(2) === 0 ? "&filter=spec.b%3E0" : ""}`;
+        const known = new Map<string, unknown>();
+        let position = "";
+        let watch: WatchReader | undefined;
+        const shownOf = ({ metadata: { resourceVersion: _, ...metadata }, spec }: Json) => ({
+          metadata,
+          spec,
+        });
+        /** Reads what is there, up to a bookmark that says so. */
+        const catchUp = async () => {
+          const from = position === "" ? "" : `&resourceVersion=${position}`;
+          watch ??= await WatchReader.open(api, `${PODS}?watch=1&allowWatchBookmarks=true&${query}${from}`);
+          await clock.advance(1_000);
+          for (;;) {
+            const [{ type, object }] = await watch.events(1);
+            if (type === "ERROR") {
+              known.clear();
+              position = "";
+              watch = undefined;
+              return catchUp();
+            }
+            position = object.metadata.resourceVersion;
+            if (type === "DELETED") known.delete(object.metadata.name);
+            else if (type !== "BOOKMARK") known.set(object.metadata.name, shownOf(object));
+            else if (position === String(version)) return;
+          }
+        };
+        for (let i = 0; i < 12; i++) {
+          await catchUp();
+          const { items } = await get(api, `${PODS}?${query}`);
+          assert.deepEqual(
+            [...known.values()].map((one) => JSON.stringify(one)).sort(),
+            items.map((one: Json) => JSON.stringify(shownOf(one))).sort(),
+            `seed ${seed}, step ${i}`,
+          );
+          if (below(4) === 0) {
+            await watch!.cancel();
+            watch = undefined;
+          }
+          for (let changes = below(4); changes > 0; changes--) {
+            const change = below(8);
+            if (change === 0) informer.relist(relisted(), ++version);
+            else if (change > 2) informer.put(made());
+            else {
+              const name = `shop/p-${below(4)}`;
+              if (informer.indexer.getByKey(name) !== undefined) informer.remove(name, ++version);
+            }
+          }
+        }
+        await watch?.cancel();
+      }),
+      propertyOptions(60),
+    );
   });
 });
