@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 /** The programs of a page: code blocks that print something. */
 async function programs(page: string): Promise<{ readonly title: string; readonly code: string }[]> {
   const text = await readFile(join(root, page), "utf8");
-  return text.split(/^## /m).slice(1).flatMap((section) => {
+  return text.split(/^##? /m).slice(1).flatMap((section) => {
     const [title] = section.split("\n", 1);
     return Array.from(section.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => ({ title, code }))
       .filter(({ code }) => code.includes("console.log("));
@@ -31,11 +31,12 @@ async function runProgram(
   code: string,
   env: Record<string, string>,
   onLine: (line: string) => boolean,
+  options: readonly string[] = [],
 ): Promise<void> {
   const folder = await mkdtemp(join(root, "tests", "examples", ".guide-"));
   try {
     await writeFile(join(folder, "program.ts"), code);
-    const args = ["run", "-A", "--no-check", "--quiet", join(folder, "program.ts")];
+    const args = ["run", "-A", "--no-check", "--quiet", ...options, join(folder, "program.ts")];
     const signal = AbortSignal.timeout(60_000); // it would wait for what it does not print
     const command = new Deno.Command(Deno.execPath(), {
       args,
@@ -144,5 +145,33 @@ describe("docs/from_fluent_client.md", () => {
     const lines: string[] = [];
     await runProgram(found!.code, {}, (line) => !lines.push(line));
     assert.deepEqual(lines, ["ADDED web-1"]);
+  });
+});
+
+describe("docs/concepts.md", () => {
+  it("has a program that prints what the page says", async () => {
+    const [{ code }] = await programs("docs/concepts.md");
+    const lines: string[] = [];
+    await runProgram(code, {}, (line) => !lines.push(line));
+    assert.deepEqual(lines, [
+      'added web-1 [ "shop/web-1" ]',
+      'added web-2 [ "shop/web-1", "shop/web-2" ]',
+      "2 pods",
+    ]);
+  });
+});
+
+describe("docs/browsers.md", () => {
+  it("has a program that follows the cache which has served the page", async () => {
+    await using cluster = await RealCluster.start();
+    cluster.server.create("v1/pods", pod("web-1", { namespace: "shop", phase: "Running" }));
+    const [{ code }] = await programs("docs/browsers.md");
+    const lines: string[] = [];
+    await runProgram(code, {}, (line) => {
+      lines.push(line);
+      if (line === "1 pods") cluster.server.delete("v1/pods", "shop/web-1");
+      return line.startsWith("-");
+    }, ["--location", cluster.url]);
+    assert.deepEqual(lines.sort(), ["+ web-1 Running", "- shop/web-1", "1 pods"]);
   });
 });
