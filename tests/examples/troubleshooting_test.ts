@@ -12,7 +12,7 @@ const CALL = /(?:[lL]ogger|failures|#log\(key\))\.(?:warn|error)\(/g;
 
 /**
  * Files that log a text which was made before the call, or which is
- * somebody's error alone: what of it both the file and the page have.
+ * the error of a call alone: what of it both the file and the page have.
  */
 const MADE_BEFORE: Readonly<Record<string, readonly string[]>> = {
   "src/cli/serve/serve_readers.ts": ["failed: "],
