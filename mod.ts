@@ -31,6 +31,7 @@ export type { PartialObjectMetadata } from "./src/client/metadata_only.ts";
 export type { ResourceClient } from "./src/client/resource_client.ts";
 export type { ResourceOptions } from "./src/client/resource_options.ts";
 export type { RestConfig } from "./src/client/rest_config.ts";
+export { NamespaceSet } from "./src/meta/namespace_set.ts";
 export { parseResource, resourceOf } from "./src/meta/resource.ts";
 
 export type { SharedIndexInformerOptions } from "./src/informer/shared_informer_options.ts";

@@ -40,19 +40,22 @@ informer.addEventHandler({ onAdd: (pod) => console.log(pod.metadata.name) });
 await informer.run(new AbortController().signal);
 `;
 
-/** All limits. */
+/**
+ * All limits. Every informer can follow a set of namespaces, whose loops and merged versions are 3 KB: a part
+ * that is loaded when it is needed would make each start asynchronous.
+ */
 export const CASES: readonly SizeCase[] = [
-  { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 67_800 },
-  { name: ". with zod", program: 'export * from "@listwatch/cache";', withZod: true, ceiling: 73_250 },
-  { name: "typical program", program: TYPICAL, withZod: false, ceiling: 61_100, target: 38_000 },
-  { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 66_500 },
+  { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 71_100 },
+  { name: ". with zod", program: 'export * from "@listwatch/cache";', withZod: true, ceiling: 76_500 },
+  { name: "typical program", program: TYPICAL, withZod: false, ceiling: 64_400, target: 38_000 },
+  { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 69_800 },
   // The same as from the source, if tree-shaking works in the package's modules too.
   {
     name: "typical program, npm package",
     program: TYPICAL,
     withZod: true,
     fromPackage: true,
-    ceiling: 66_000,
+    ceiling: 69_300,
   },
   {
     name: "./workqueue",

@@ -3,7 +3,8 @@
 import { DecodeError, EACH_EVENT, NOTHING_STALE } from "../meta/request.ts";
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
 import type { ListWatchContext, ObjectsAsText } from "../text/object_text_reader.ts";
-import { type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
+import { NamespaceSet } from "../meta/namespace_set.ts";
+import { compareResourceVersions, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import {
   formatGroupResource,
   groupVersion,
@@ -50,6 +51,8 @@ export interface ResourceClient<T extends KubernetesObject> {
   readonly resource: GroupVersionResource;
   /** The namespace it is narrowed to; `""` for all. */
   readonly namespace: string;
+  /** The set of namespaces that it is for, if it is for several. */
+  readonly namespaces?: NamespaceSet | undefined;
   /** A name for log lines: `pods`, `deployments.apps in shop`. */
   readonly description: string;
   /**
@@ -62,6 +65,9 @@ export interface ResourceClient<T extends KubernetesObject> {
 
   /** The `Cluster` that it asks. */
   readonly cluster: ClientSource;
+
+  /** The same client, narrowed to one namespace. */
+  inNamespace(namespace: string): ResourceClient<T>;
 
   /** The same client of another `Cluster`. */
   on(cluster: ClientSource): ResourceClient<T>;
@@ -79,13 +85,18 @@ export interface ResourceClient<T extends KubernetesObject> {
    */
   describe(options?: Pick<ObjectRequestOptions, "signal" | "timeoutMs">): Promise<ResourceDescription>;
 
-  /** One page of a list. Selectors given here take the place of the client's own. */
+  /**
+   * One page of a list; of a set of namespaces, everything, at a version up to which nothing is missing.
+   * Selectors given here take the place of the client's own.
+   */
   list(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<ListPage<T>>;
 
   /**
    * Opens a watch; resolves when the server starts to answer. A `readApi` ends it with 410 when it lists
    * again. The stream is as {@linkcode decodeWatch} says; aborting the signal ends it too. Selectors given
    * here take the place of the client's own.
+   *
+   * @throws {TypeError} The client is for a set of namespaces: each has a watch of its own.
    */
   watch(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<WatchStream<T>>;
 
@@ -174,6 +185,7 @@ interface GroupVersionEntry {
 export class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   readonly resource: GroupVersionResource;
   readonly namespace: string;
+  readonly namespaces: NamespaceSet | undefined;
   readonly description: string;
   readonly identity: string;
   readonly #cluster: ClientSource & Requests;
@@ -186,6 +198,8 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   constructor(cluster: ClientSource & Requests, resource: GroupVersionResource, options: ClientOptions<T>) {
     this.resource = resource;
     const namespace = this.namespace = options.namespace ?? "";
+    this.#title = formatGroupResource(resource);
+    const namespaces = this.namespaces = namespaceSetOf(options, this.#title);
     this.#path = resourcePath(resource, { namespace });
     this.#cluster = cluster;
     this.#options = options;
@@ -198,14 +212,15 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     this.identity = JSON.stringify({
       server,
       namespace,
+      namespaces: namespaces?.names,
       labelSelector,
       fieldSelector,
       metadataOnly,
       keep,
       drop,
     });
-    this.#title = formatGroupResource(resource);
-    this.description = namespace === "" ? this.#title : `${this.#title} in ${namespace}`;
+    const where = namespaces === undefined ? namespace : `${namespaces.names.length} namespaces`;
+    this.description = where === "" ? this.#title : `${this.#title} in ${where}`;
   }
 
   async clusterUid(signal?: AbortSignal): Promise<string> {
@@ -220,6 +235,11 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
 
   get cluster(): ClientSource {
     return this.#cluster;
+  }
+
+  inNamespace(namespace: string): ResourceClient<T> {
+    const { namespaces: _, ...options } = this.#options;
+    return new RestResource<T>(this.#cluster, this.resource, { ...options, namespace });
   }
 
   on(cluster: ClientSource): ResourceClient<T> {
@@ -255,6 +275,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   }
 
   list(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<ListPage<T>> {
+    if (this.namespaces !== undefined) return this.#listEach(this.namespaces, options, context);
     const subject = this.#subject(this.namespace);
     const action = `list ${subject}`;
     return this.#cluster.withTimeout(action, { signal: context.signal }, async (signal) => {
@@ -285,6 +306,11 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   async watch(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<WatchStream<T>> {
     const { signal } = context;
     const subject = this.#subject(this.namespace);
+    if (this.namespaces !== undefined) {
+      throw new TypeError(
+        `Cannot watch ${this.description} at once: give the client to an informer, or take inNamespace()`,
+      );
+    }
     const [response, schemas] = await Promise.all([
       this.#open(options, true, `watch ${subject}`, signal),
       loadSchemas(),
@@ -342,6 +368,31 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     const type = { kind: "DeleteOptions", apiVersion: "v1" };
     const body = { ...type, gracePeriodSeconds, propagationPolicy, preconditions };
     await this.#request("delete", name, options, { method: "DELETE", body });
+  }
+
+  /** Lists every namespace of the set, whole. */
+  async #listEach(
+    { names }: NamespaceSet,
+    options: ListOptions,
+    context: Partial<ListWatchContext>,
+  ): Promise<ListPage<T>> {
+    const pages = await Promise.all(names.map(async (name) => {
+      const client = this.inNamespace(name);
+      const pages = [await client.list(options, context)];
+      for (let next = pages[0].metadata.continue; next; next = pages.at(-1)!.metadata.continue) {
+        pages.push(await client.list({ ...options, resourceVersion: "", continue: next }, context));
+      }
+      return pages;
+    }));
+    const all = pages.flat();
+    // They are of one server, but of different moments: the first has what all have.
+    const versions = pages.map(([page]) => page.metadata.resourceVersion ?? "").sort(compareResourceVersions);
+    return {
+      ...all[0],
+      metadata: { resourceVersion: versions[0] ?? "" },
+      items: all.flatMap(({ items }) => items),
+      quarantined: all.flatMap(({ quarantined = [] }) => quarantined),
+    };
   }
 
   /** For objects that are held as text. */
@@ -448,6 +499,17 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     const title = JSON.stringify(this.#title);
     return namespace === "" ? title : `${title} in ${JSON.stringify(namespace)}`;
   }
+}
+
+function namespaceSetOf(
+  { namespace, namespaces }: Pick<ResourceOptions<never>, "namespace" | "namespaces">,
+  title: string,
+): NamespaceSet | undefined {
+  if (namespaces === undefined) return undefined;
+  if (namespace === undefined) {
+    return namespaces instanceof NamespaceSet ? namespaces : new NamespaceSet(namespaces);
+  }
+  throw new TypeError(`Cannot make a client of ${title} with namespace and namespaces: give one of them`);
 }
 
 function inItsNamespace(object: KubernetesObject, options: ObjectRequestOptions): ObjectRequestOptions {

@@ -115,7 +115,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
 
   async get(name: string, options: InNamespace = {}): Promise<T | undefined> {
     const namespace = await this.#namespace(options.namespace);
-    if (await this.#readsCache()) {
+    if (this.#resource.covers(namespace) && await this.#readsCache()) {
       return this.#resource.informer.indexer.getByKey(formatObjectName({ namespace, name })) as T | undefined;
     }
     try {
@@ -130,8 +130,9 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     const namespace = await this.#namespace(options.namespace);
     const selector = parseLabelSelector(options.labelSelector ?? "");
     const { indexer } = this.#resource.informer;
-    if (await this.#readsCache()) return listAllByNamespace(indexer, namespace, selector) as T[];
-    const all = await this.#listThrough();
+    const isCached = namespace === "" || this.#resource.covers(namespace);
+    if (isCached && await this.#readsCache()) return listAllByNamespace(indexer, namespace, selector) as T[];
+    const all = await this.#listThrough(isCached ? undefined : namespace);
     return all.filter(({ metadata = {} }) =>
       (namespace === "" || metadata.namespace === namespace) && selector.matches(metadata.labels)
     );
@@ -283,8 +284,8 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
 
   async #write(write: (signal: AbortSignal) => Promise<KubernetesObject>): Promise<T> {
     const object = await this.#send(write);
-    const { resourceVersion = "", uid = "" } = object.metadata ?? {};
-    this.#access.writes.wrote(this.#resource, resourceVersion);
+    const { resourceVersion = "", uid = "", namespace } = object.metadata ?? {};
+    this.#access.writes.wrote(this.#resource, resourceVersion, namespace);
     this.#answers.set(uid, object as T);
     return object as T;
   }
@@ -310,12 +311,14 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     return !writes.readsThrough(this.#resource);
   }
 
-  async #listThrough(): Promise<T[]> {
+  async #listThrough(namespace?: string): Promise<T[]> {
     const { signal } = this.#access;
+    const { client } = this.#resource;
+    const of = namespace === undefined ? client : client.inNamespace(namespace);
     const objects: KubernetesObject[] = [];
     let from: string | undefined;
     do {
-      const page = await this.#resource.client.list(
+      const page = await of.list(
         { limit: PAGE_SIZE, ...(from !== undefined && { continue: from }) },
         { signal },
       );

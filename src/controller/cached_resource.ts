@@ -9,7 +9,7 @@ import type { IndexFunc } from "../store/index_func.ts";
 import { ownerIndex } from "../store/index_func.ts";
 import { linkedAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
-import { catchUp } from "./catch_up.ts";
+import { catchUp, type CaughtUpInformer } from "./catch_up.ts";
 import { deferred } from "../util/deferred.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
@@ -26,12 +26,19 @@ export interface CacheSettings {
 
 /** What was written to a resource by the reconciles of one key. */
 export interface Written {
-  /** The highest version that a write returned; `""` for none. */
-  version: string;
+  /** The highest version that a write to each namespace returned; to any, under `""`. */
+  readonly versions: Map<string, string>;
   /** The uids of deleted objects, by key. */
   readonly deleted: Map<string, string>;
   /** Whether a write may have been made: its answer was lost. */
   isUnknown: boolean;
+}
+
+/** A part of a cache: all of it, or one namespace of a set. */
+interface Part {
+  readonly namespace?: string;
+  readonly informer: CaughtUpInformer;
+  readonly hasReached: (version: string) => boolean;
 }
 
 /** A resource with its shared informer. */
@@ -48,7 +55,8 @@ export class CachedResource {
   constructor(client: ResourceClient<KubernetesObject>, { clock, logger, metrics }: CacheSettings) {
     this.client = client;
     const title = formatResource(client.resource);
-    this.name = client.namespace === "" ? title : `${title} in ${client.namespace}`;
+    const where = client.namespaces ? `${client.namespaces.names.length} namespaces` : client.namespace;
+    this.name = where === "" ? title : `${title} in ${where}`;
     this.#clock = clock;
     this.informer = new SharedIndexInformer<KubernetesObject, string>(client, {
       name: this.name,
@@ -102,9 +110,20 @@ export class CachedResource {
     return Promise.resolve({ apiVersion, kind, isNamespaced: Boolean(metadata?.namespace) });
   }
 
-  /** The version of the resource now, from the server itself and not from a cache of it. */
+  /** Whether the cache is one of this namespace, too. */
+  covers(namespace: string): boolean {
+    return this.client.namespaces?.has(namespace) ?? true;
+  }
+
+  /**
+   * The version of the resource now, from the server itself and not from a cache of it; all namespaces have
+   * the versions of one server.
+   */
   async presentVersion(signal: AbortSignal): Promise<string> {
-    const { metadata } = await this.client.metadata().list({ limit: 1 }, { signal });
+    const { client, client: { namespaces } } = this;
+    if (namespaces?.names.length === 0) return "1"; // nothing is read
+    const one = namespaces === undefined ? client : client.inNamespace(namespaces.names[0]);
+    const { metadata } = await one.metadata().list({ limit: 1 }, { signal });
     return metadata.resourceVersion ?? "";
   }
 
@@ -117,15 +136,22 @@ export class CachedResource {
     const consistentMs = this.informer.consistentMs();
     if (consistentMs !== undefined && consistentMs >= sinceMs) return;
     const version = await this.presentVersion(signal);
-    if (!this.#hasReached(version)) {
-      await catchUp({ informer: this.informer, client: this.client, clock: this.#clock }, version, signal);
-    }
+    const clock = this.#clock;
+    await Promise.all(
+      this.#parts("").map(async (part) => {
+        if (part.hasReached(version)) return;
+        const client = part.namespace === undefined ? this.client : this.client.inNamespace(part.namespace);
+        await catchUp({ informer: part.informer, client, clock }, version, signal);
+      }),
+    );
   }
 
   /** Whether the cache has what was written. */
-  has({ version, deleted, isUnknown }: Written): boolean {
+  has({ versions, deleted, isUnknown }: Written): boolean {
     if (isUnknown) return false;
-    if (version !== "" && !this.#hasReached(version)) return false;
+    for (const [namespace, version] of versions) {
+      if (!this.#parts(namespace).every((part) => part.hasReached(version))) return false;
+    }
     for (const [key, uid] of deleted) if (!this.#hasSeenDelete(key, uid)) return false;
     return true;
   }
@@ -140,8 +166,10 @@ export class CachedResource {
     const timer = this.#clock.setTimeout(() => link.abort(), timeoutMs);
     try {
       const waits = [...written.deleted].map(([key, uid]) => this.#deleteSeen(key, uid, link.signal));
-      if (written.version !== "") {
-        waits.push(this.informer.waitForVersion(written.version, { signal: link.signal }));
+      for (const [namespace, version] of written.versions) {
+        for (const { informer } of this.#parts(namespace)) {
+          waits.push(informer.waitForVersion(version, { signal: link.signal }));
+        }
       }
       await Promise.all(waits);
       return true;
@@ -156,9 +184,22 @@ export class CachedResource {
     }
   }
 
-  #hasReached(version: string): boolean {
-    const reached = this.informer.indexer.lastStoreSyncResourceVersion();
-    return reached !== "" && compareResourceVersions(reached, version) >= 0;
+  /** The parts of the cache that have a version of their own and that a write to a namespace comes to. */
+  #parts(namespace: string): readonly Part[] {
+    const { informer, informer: { sources } } = this;
+    if (sources === undefined) {
+      const hasReached = (version: string) => {
+        const reached = informer.indexer.lastStoreSyncResourceVersion();
+        return reached !== "" && compareResourceVersions(reached, version) >= 0;
+      };
+      return [{ informer, hasReached }];
+    }
+    return sources.filter(({ name }) => namespace === "" || name === namespace)
+      .map(({ name, informer }) => ({
+        namespace: name,
+        informer,
+        hasReached: (version) => informer.hasReached(version),
+      }));
   }
 
   // An object with finalizers stays for a while, and shows that it is being deleted.

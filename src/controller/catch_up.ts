@@ -9,10 +9,11 @@
  * @module
  */
 
-import type { SharedIndexInformer } from "../informer/shared_informer.ts";
 import { changesSince, currentState } from "../informer/snapshot/progress.ts";
 import type { ResourceClient } from "../client/resource_client.ts";
+import type { VersionProof } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
+import type { Indexer } from "../store/store.ts";
 import { linkedAbort, sleep } from "../util/abort.ts";
 import { type Clock, momentOf } from "../util/clock.ts";
 
@@ -23,9 +24,19 @@ const GRACE_MS = 20;
 // Where the events of a slow server are waited for.
 const LONGEST_PAUSE_MS = 2_000;
 
+/** A cache, or a part of one: an informer, or one namespace of it. */
+export interface CaughtUpInformer {
+  readonly indexer: Pick<
+    Indexer<KubernetesObject, string>,
+    "lastStoreSyncResourceVersion" | "listKeys" | "getByKey"
+  >;
+  waitForVersion(version: string, options: { readonly signal: AbortSignal }): Promise<void>;
+  proven(proof: VersionProof): boolean;
+}
+
 /** A cache and its source. */
 interface Source {
-  readonly informer: SharedIndexInformer<KubernetesObject, string>;
+  readonly informer: CaughtUpInformer;
   readonly client: ResourceClient<KubernetesObject>;
   readonly clock: Clock;
 }
@@ -76,7 +87,7 @@ async function proveOnce({ informer, client, clock }: Source, signal: AbortSigna
 }
 
 function isEqual(
-  { indexer }: SharedIndexInformer<KubernetesObject, string>,
+  { indexer }: CaughtUpInformer,
   versions: ReadonlyMap<string, string>,
 ): boolean {
   const keys = indexer.listKeys();

@@ -106,7 +106,7 @@ export class Manager implements AsyncDisposable {
   readonly #loops: readonly NewLoop[];
   readonly #elector: LeaderElector | undefined;
   readonly #identity: string;
-  readonly #clusters: object[] = [];
+  readonly #known: object[] = [];
   #running: ReconcileLoop[] = [];
   #recorder: EventRecorder | undefined;
   #isReconciling = false;
@@ -179,13 +179,14 @@ export class Manager implements AsyncDisposable {
     const informers = [...this.#resources.values()];
     const { maxLagMs = 180_000 } = this.#options;
     const problems = informers.flatMap(({ informer, name }) => {
-      if (!informer.hasSynced()) {
+      // Of a set, a namespace that has come may not be there yet.
+      if (!informer.hasSynced() || informer.lagMs() === undefined) {
         const failure = informer.failure();
         return [`the cache of ${name} is not complete${failure ? `: ${errorMessage(failure.error)}` : ""}`];
       }
       return informer.isFresh(maxLagMs)
         ? []
-        : [`the cache of ${name} is ${informer.lagMs() ?? 0} ms behind the server`];
+        : [`the cache of ${name} is ${informer.lagMs()} ms behind the server`];
     });
     return {
       hasSynced: informers.every(({ informer }) => informer.hasSynced()),
@@ -266,6 +267,7 @@ export class Manager implements AsyncDisposable {
       formatResource(client.resource),
       client.identity,
       this.#numberOf(client.cluster),
+      client.namespaces === undefined ? "" : this.#numberOf(client.namespaces),
     ]);
     let resource = this.#resources.get(key);
     if (resource === undefined) {
@@ -280,9 +282,10 @@ export class Manager implements AsyncDisposable {
     return resource;
   }
 
-  #numberOf(cluster: object): number {
-    if (!this.#clusters.includes(cluster)) this.#clusters.push(cluster);
-    return this.#clusters.indexOf(cluster);
+  /** Distinguishes clusters, and sets of namespaces. */
+  #numberOf(one: object): number {
+    if (!this.#known.includes(one)) this.#known.push(one);
+    return this.#known.indexOf(one);
   }
 
   async #run(stop: AbortSignal): Promise<void> {

@@ -19,11 +19,14 @@ export class OwnWrites {
     return this.#written.size === 0 && this.#readThrough.size === 0;
   }
 
-  /** A write returned this version. */
-  wrote(resource: CachedResource, version: string): void {
+  /** A write to this namespace, or to any if it is empty, returned this version. */
+  wrote(resource: CachedResource, version: string, namespace = ""): void {
     const written = this.#of(resource);
+    const { versions } = written;
     if (!isComparableResourceVersion(version)) written.isUnknown = true;
-    else if (compareResourceVersions(version, written.version) > 0) written.version = version;
+    else if (compareResourceVersions(version, versions.get(namespace) ?? "") > 0) {
+      versions.set(namespace, version);
+    }
   }
 
   /** A delete of this very object was accepted. */
@@ -80,7 +83,7 @@ export class OwnWrites {
       this.#readThrough.add(of);
       // The version that was waited for may never come: the server may have been restored from a backup.
       this.#written.set(of, {
-        version: await of.presentVersion(signal),
+        versions: new Map([["", await of.presentVersion(signal)]]),
         deleted: written.deleted,
         isUnknown: false,
       });
@@ -95,7 +98,7 @@ export class OwnWrites {
   #of(resource: CachedResource): Written {
     let written = this.#written.get(resource);
     if (written === undefined) {
-      this.#written.set(resource, written = { version: "", deleted: new Map(), isUnknown: false });
+      this.#written.set(resource, written = { versions: new Map(), deleted: new Map(), isUnknown: false });
     }
     return written;
   }

@@ -4,8 +4,9 @@ import type { VersionProof } from "../meta/list_watch.ts";
 import type { Delta, Deltas } from "../queue/delta.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
-import type { ListerWatcher } from "../reflector/lister_watcher.ts";
+import { type ListerWatcher, refuseNamespaces } from "../reflector/lister_watcher.ts";
 import { ListWatchLoop } from "../reflector/list_watch_loop.ts";
+import type { ReflectorLoop } from "../reflector/namespace_loops.ts";
 import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
 import type { ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { ReflectorWiring } from "../reflector/reflector_options.ts";
@@ -86,6 +87,8 @@ export let newWiredController: <T>(config: ControllerConfig<T>, wiring: Controll
 interface ControllerWiring extends ReflectorWiring {
   /** Where `process` is: whether the next item belongs to the last one, so that one turn has both. */
   readonly applied?: { readonly isWithinStep: boolean };
+  /** What fills the queue, if that is not one loop. */
+  readonly loop?: ReflectorLoop | undefined;
 }
 
 function newLoop<T>(
@@ -117,7 +120,7 @@ function newLoop<T>(
  */
 export class Controller<T> {
   readonly #config: ControllerConfig<T>;
-  #reflector: ListWatchLoop<T>;
+  #reflector: ReflectorLoop;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #pace: Pace;
@@ -128,7 +131,7 @@ export class Controller<T> {
   static {
     newWiredController = (config, wiring) => {
       const controller = new Controller(config);
-      controller.#reflector = newLoop(config, wiring);
+      controller.#reflector = wiring.loop ?? newLoop(config, wiring);
       controller.#applied = wiring.applied;
       return controller;
     };
@@ -391,6 +394,7 @@ export function newInformer<T, I extends string = NoIndexNames>(
   options: InformerOptions<T, I>,
 ): [store: Indexer<T, I>, controller: Controller<T>] {
   const { listerWatcher, handler, keyFunc = deletionHandlingMetaNamespaceKey } = options;
+  refuseNamespaces(listerWatcher);
   const clock = options.reflector?.clock ?? realClock;
   const logger = options.reflector?.logger ?? consoleLogger;
   const name = options.reflector?.name ?? listerWatcher.description ?? "objects";

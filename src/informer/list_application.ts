@@ -8,7 +8,7 @@
  */
 
 import { keyOf } from "../meta/keys.ts";
-import { DeletedFinalStateUnknown } from "../meta/object.ts";
+import { DeletedFinalStateUnknown, metaOf } from "../meta/object.ts";
 import type { ReplacedAllInfo } from "../queue/delta.ts";
 import type { KeyedStore } from "../store/cache.ts";
 import { isSameState } from "../store/holding.ts";
@@ -116,7 +116,10 @@ export class ListApplication<T> {
     receiver.distributeList(list);
   }
 
-  *#compare({ objects, keptKeys = [] }: ReplacedAllInfo<T>, list: ListNotifications<T>): Steps {
+  *#compare(
+    { objects, keptKeys = [], namespace }: ReplacedAllInfo<T>,
+    list: ListNotifications<T>,
+  ): Steps {
     const { store, takeIn, stepObjects } = this.#options;
     const { holding } = store;
     const { history, quarantine } = this.#context;
@@ -153,13 +156,17 @@ export class ListApplication<T> {
       list.push(object, object);
       if (++step % stepObjects === 0) yield;
     }
+    const beside: T[] = [];
     for (const key of known) {
-      if (!keys.has(key)) {
+      const stored = namespace === undefined ? undefined : store.getByKey(key);
+      if (stored !== undefined && metaOf(stored)?.namespace !== namespace) beside.push(stored);
+      else if (!keys.has(key)) {
         list.pushDeleted(new DeletedFinalStateUnknown(key, store.getByKey(key)));
         history?.listed(key, undefined);
       }
       if (++step % stepObjects === 0) yield;
     }
+    for (const object of beside) list.pushBeside(object);
   }
 
   /** What of a list is stored: for an object that could not be indexed, the state before. */
@@ -173,8 +180,10 @@ export class ListApplication<T> {
     for (let i = 0; i < list.objects.length; i++) {
       const object = list.objects[i];
       const oldObject = list.oldObjects[i];
-      if (!notIndexed.has(keyOf(store.holding.keyFunc, object, "replace"))) accepted.push(object, oldObject);
-      else if (oldObject !== undefined) accepted.push(oldObject, oldObject);
+      if (list.isBeside(i)) accepted.pushBeside(object);
+      else if (!notIndexed.has(keyOf(store.holding.keyFunc, object, "replace"))) {
+        accepted.push(object, oldObject);
+      } else if (oldObject !== undefined) accepted.push(oldObject, oldObject);
       if ((i + 1) % stepObjects === 0) yield;
     }
   }
@@ -250,6 +259,8 @@ export class ListNotifications<T> {
   readonly #objects: T[];
   readonly #oldObjects: (T | undefined)[] = [];
   #adds = 0;
+  /** How many of the objects at the end are in no part of the list. */
+  #beside = 0;
   /** The places of the updates that no handler receives. */
   readonly #skipped = new Places();
   /** The places of the other updates whose states are the same, for handlers whose resync is due. */
@@ -290,6 +301,18 @@ export class ListNotifications<T> {
     else if (oldObject === object) {
       (this.#options.skipsUnchanged === true ? this.#skipped : this.#syncs).add(i);
     }
+  }
+
+  /** Adds, at the end, an object that is stored and that the list is not about: no handler is notified. */
+  pushBeside(object: T): void {
+    this.#skipped.add(this.#objects.push(object) - 1);
+    this.#oldObjects.push(object);
+    this.#beside++;
+  }
+
+  /** Whether the list is not about the object at a place. */
+  isBeside(i: number): boolean {
+    return i >= this.#objects.length - this.#beside;
   }
 
   /** Adds an object that the list lacks. */

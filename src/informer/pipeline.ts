@@ -13,8 +13,9 @@
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
+import { NamespaceLoops, QuarantineOfNamespaces } from "../reflector/namespace_loops.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
-import type { WatchErrorHandler } from "../reflector/reflector_options.ts";
+import type { ReflectorWiring, WatchErrorHandler } from "../reflector/reflector_options.ts";
 import type { Cache } from "../store/cache.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/store.ts";
@@ -57,6 +58,8 @@ export interface PipelineOptions<T, I extends string> {
 export interface Pipeline<T> {
   readonly controller: Controller<Held<T>>;
   readonly snapshot: SnapshotRun<T> | undefined;
+  /** Those of a source with a set of namespaces. */
+  readonly loops: NamespaceLoops<Held<T>> | undefined;
 }
 
 export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>): Pipeline<T> {
@@ -74,9 +77,11 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     ...(watchErrorHandler && { watchErrorHandler }),
     ...(metrics && { metrics }),
   };
-  const quarantine = new Quarantine(reflector);
+  const { namespaces } = source;
+  const ofNamespaces = namespaces && new QuarantineOfNamespaces(reflector);
+  const quarantine = ofNamespaces ?? new Quarantine(reflector);
   const accepted = new WeakSet<WeakKey>();
-  const { queue, intake, takeIn } = newQueue(options, quarantine, accepted);
+  const { queue, newIntake, takeIn } = newQueue(options, quarantine, accepted);
   const hasSynced = () => {
     waits.synced.open();
     waits.restored.open();
@@ -112,6 +117,15 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     },
     measurement: metrics && { metrics, name, clock },
   });
+  const wiring = (): ReflectorWiring => ({ neverGoesBack: keepsOrder, ...wiringOf(newIntake?.(), store) });
+  const loops = namespaces && new NamespaceLoops<Held<T>>({
+    source: source as ListerWatcher<Held<T>>,
+    namespaces,
+    queue: queue as RealFIFO<Held<T>>,
+    reflector,
+    wiring,
+    quarantine: ofNamespaces!,
+  });
   const controller: Controller<Held<T>> = newWiredController<Held<T>>({
     listerWatcher: source,
     queue,
@@ -121,24 +135,32 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     reflector,
   }, {
     quarantine,
-    neverGoesBack: keepsOrder,
     applied: applier,
+    loop: loops,
+    ...wiring(),
     ...(snapshot && { snapshot }),
-    ...(intake === undefined
-      ? { knownObjects: store }
-      : { intake: intake.list, acceptIntake: intake.accepts }),
-    ...(intake?.holdText && { holdText: intake.holdText }),
   });
   controller.synced().then(() => {
     if (!snapshot?.isPending) hasSynced();
   }, () => {}); // it stopped before: callers that wait receive that from `synced`
-  return { controller, snapshot };
+  return { controller, snapshot, loops };
+}
+
+/** What a loop hands its source: the intake of its lists; or the store, beside a queue of the user's. */
+function wiringOf<T>(
+  intake: Intake<T> | undefined,
+  knownObjects: { getByKey(key: string): unknown },
+): ReflectorWiring {
+  if (intake === undefined) return { knownObjects };
+  const { list, accepts, holdText } = intake;
+  return { intake: list, acceptIntake: accepts, ...(holdText && { holdText }) };
 }
 
 /** A queue, and what takes in the objects of lists for it; nothing does for a queue of the user's own. */
 interface WiredQueue<T> {
   readonly queue: Queue<Held<T>>;
-  readonly intake: Intake<T> | undefined;
+  /** One for each loop: what it believes is of one history. */
+  readonly newIntake: (() => Intake<T>) | undefined;
   readonly takeIn: ListApplicationOptions<Held<T>>["takeIn"];
 }
 
@@ -157,9 +179,10 @@ function newQueue<T, I extends string>(
     const knownObjects: Indexer<T, I> = store;
     const onTransformFailure = quarantiner(keyFunc, store, quarantine);
     const queue = informer.queue({ ...common, knownObjects, transform: once, onTransformFailure });
-    return { queue: queue as Queue<Held<T>>, intake: undefined, takeIn: undefined };
+    return { queue: queue as Queue<Held<T>>, newIntake: undefined, takeIn: undefined };
   }
-  const intake = new Intake<T>(store, once);
+  const newIntake = () => new Intake<T>(store, once);
+  const intake = newIntake();
   const queue = new RealFIFO<Held<T>>({
     ...common,
     ...(intake.queue === undefined ? {} : { transform: intake.queue }),
@@ -168,7 +191,7 @@ function newQueue<T, I extends string>(
     emitDeltaTypeBookmark: true,
   });
   const takeIn = intake.queue && transformer(intake.queue, quarantiner(keyFunc, held, quarantine));
-  return { queue, intake, takeIn };
+  return { queue, newIntake, takeIn };
 }
 
 /** What runs on objects that were transformed in another run of the program, if anything. */

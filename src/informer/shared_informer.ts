@@ -34,7 +34,8 @@ import { InformerStateError } from "./errors.ts";
 import { newEventOpener, type ResourceEventHandler, type StoreEvent } from "./events.ts";
 import { InformerWaits } from "./waits.ts";
 import { freezeObject } from "./intake.ts";
-import { newPipeline } from "./pipeline.ts";
+import { type NamespacePart, NamespaceParts } from "./namespace_part.ts";
+import { newPipeline, type Pipeline } from "./pipeline.ts";
 import { type HandlerOptions, type HandlerRegistration, Processor } from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import type { InformerStatus, SnapshotRun } from "./snapshot/storage.ts";
@@ -84,6 +85,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   #watchErrorHandler: WatchErrorHandler | undefined;
   #controller: Controller<Held<T>> | undefined;
   #snapshot: SnapshotRun<T> | undefined;
+  #loops: Pipeline<T>["loops"];
+  readonly #parts: NamespaceParts<T> | undefined;
 
   /** The store, with its indices; for reading only. */
   readonly indexer: Indexer<T, I>;
@@ -91,13 +94,20 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly resource: GroupVersionResource | undefined;
   /** What its source leaves out of the objects, if that is known. */
   readonly projection: ListerWatcher<T>["projection"];
+  /**
+   * As {@linkcode ServedInformer.partsOf}, where its source has a set of namespaces.
+   *
+   * @internal
+   */
+  readonly partsOf: ((resourceVersion: string) => readonly string[] | undefined) | undefined;
 
   /**
    * Makes an informer that has not started.
    *
    * @throws {RangeError} A number among the options is negative,
    * `NaN`, or infinite where that has no meaning.
-   * @throws {TypeError} There is a snapshot, and a queue of your own, or nothing that identifies the content.
+   * @throws {TypeError} There is a snapshot, and a queue of your own, or nothing that identifies the content;
+   * or the source has a set of namespaces, and there is a snapshot or a queue of your own.
    * @throws {InformerStateError} Another informer has its snapshot.
    */
   constructor(source: ListerWatcher<T>, options: SharedIndexInformerOptions<T, I> = {}) {
@@ -106,12 +116,28 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.projection = source.projection;
     this.#options = options;
     this.#clock = options.clock ?? realClock;
-    this.#waits = new InformerWaits(this, this.#clock);
+    this.#parts = source.namespaces && new NamespaceParts<T>({
+      source,
+      loops: () => this.#loops,
+      indexer: () => this.indexer as unknown as Indexer<T, string>,
+      observe: (observer) => this.observeHeld(observer),
+    });
+    this.partsOf = this.#parts && ((version) => this.#parts!.partsOf(version));
+    this.#waits = new InformerWaits(
+      this,
+      this.#clock,
+      this.#parts && ((version) => this.#parts!.hasReached(version)),
+    );
     this.#logger = options.logger ?? consoleLogger;
     this.#name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
     const { resyncPeriodMs = 0, handlerStopTimeoutMs, reflector } = options;
     requireNumbers(`make an informer of ${this.#name}`, { handlerStopTimeoutMs }, { mayBeInfinite: true });
     checkReflectorOptions(this.#name, { ...reflector, resyncPeriodMs });
+    if (source.namespaces && (options.snapshot || options.queue)) {
+      const what = options.snapshot ? "a snapshot" : "a queue of your own";
+      const why = "its source has a set of namespaces, whose lists come one by one";
+      throw new TypeError(`Cannot make an informer of ${this.#name} with ${what}: ${why}; leave it out`);
+    }
     this.#pace = paceOf(options.turnObjects);
     this.#transform = options.transform;
     this.#watchErrorHandler = options.reflector?.watchErrorHandler;
@@ -161,7 +187,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     }
     const hasThrown = (what: string) => (error: unknown) =>
       this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, { error });
-    const { controller, snapshot } = newPipeline<T, I>({
+    const { controller, snapshot, loops } = newPipeline<T, I>({
       source: this.#source,
       store: this.#store,
       processor: this.#processor,
@@ -178,6 +204,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     });
     this.#controller = controller;
     this.#snapshot = snapshot;
+    this.#loops = loops;
     const startMs = monotonicNow(this.#clock);
     controller.onStatus((reflector) => {
       snapshot?.entered(reflector.phase);
@@ -352,11 +379,12 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /**
    * Whether the store holds the content of a snapshot that the server has not confirmed yet: as old as
-   * `status().restored` says, or older if the server was restored from a backup. False again once it has
-   * synced.
+   * `status().restored` says, or older if the server was restored from a backup; or that of some namespaces of
+   * a set. False again once it has synced.
    */
   isRestored(): boolean {
-    return this.#waits.restored.isOpen && !this.hasSynced();
+    if (this.hasSynced()) return false;
+    return this.#waits.restored.isOpen || this.#parts?.all.some((part) => part.hasSynced()) === true;
   }
 
   /**
@@ -418,6 +446,16 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   ): Promise<T | undefined> {
     if (options.notOlderThan !== undefined) await this.#waits.reached(options.notOlderThan, options.signal);
     return this.indexer.getByKey(key);
+  }
+
+  /**
+   * The namespaces it is made of, each with a version and a state of its own; `undefined` if its source has
+   * no set of namespaces.
+   *
+   * @internal
+   */
+  get sources(): readonly { readonly name: string; readonly informer: NamespacePart<T> }[] | undefined {
+    return this.#parts?.sources;
   }
 
   /** A source of the names and versions of what it lists; `undefined` if its source has none. */

@@ -1,6 +1,7 @@
 /** The informers of a program: one for each resource. */
 
 import type { ListOptions } from "../meta/list_watch.ts";
+import type { NamespaceSet } from "../meta/namespace_set.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import {
   formatResource,
@@ -28,10 +29,10 @@ import { waitFor } from "./waits.ts";
  * @category Informers
  */
 export interface ResourceSource {
-  /** The source of a resource's objects, of one namespace or of all. */
+  /** The source of a resource's objects, of one namespace, of a set of them, or of all. */
   resource(
     resource: GroupVersionResource,
-    options: { readonly namespace?: string },
+    options: { readonly namespace?: string; readonly namespaces?: NamespaceSet },
   ): ListerWatcher<KubernetesObject>;
 }
 
@@ -53,6 +54,8 @@ export type FactoryInformerOptions<T> = Omit<
 export interface SharedInformerFactoryOptions {
   /** Only objects of this namespace; all of them by default. */
   readonly namespace?: string;
+  /** Only objects of these namespaces, which may change; in place of `namespace`. */
+  readonly namespaces?: NamespaceSet;
   /** Changes the options of every list and watch. */
   readonly tweakListOptions?: (options: ListOptions, resource: GroupVersionResource) => ListOptions;
   /**
@@ -280,9 +283,12 @@ export class SharedInformerFactory implements AsyncDisposable {
   }
 
   #make(resource: GroupVersionResource, name: string): ResourceInformer<KubernetesObject> {
-    const { namespace, tweakListOptions, resyncPeriodsMs = {}, transform } = this.#options;
+    const { namespace, namespaces, tweakListOptions, resyncPeriodsMs = {}, transform } = this.#options;
     const snapshot = this.#options.snapshot?.(resource);
-    const own = this.#source.resource(resource, namespace === undefined ? {} : { namespace });
+    const own = this.#source.resource(resource, {
+      ...(namespace !== undefined && { namespace }),
+      ...(namespaces && { namespaces }),
+    });
     const informer = new SharedIndexInformer<KubernetesObject, "namespace">(
       tweakListOptions === undefined
         ? own

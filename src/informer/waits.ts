@@ -31,9 +31,13 @@ export class InformerWaits {
   readonly versions: VersionWaiters;
   readonly #informer: AwaitedInformer;
 
-  constructor(informer: AwaitedInformer, clock: Clock) {
+  /** @param covers Whether the store has everything up to a version, where that takes more than a look. */
+  constructor(informer: AwaitedInformer, clock: Clock, covers?: (resourceVersion: string) => boolean) {
     this.#informer = informer;
-    this.versions = new VersionWaiters(() => informer.indexer.lastStoreSyncResourceVersion(), { clock });
+    this.versions = new VersionWaiters(() => informer.indexer.lastStoreSyncResourceVersion(), {
+      clock,
+      ...(covers && { covers }),
+    });
   }
 
   /** The informer has stopped: what is not reached yet never is. */

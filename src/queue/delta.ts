@@ -11,6 +11,8 @@ export interface ReplacedAllInfo<T> {
    * Keys of objects that the list has and that could not be accepted: what is stored of them by then stays.
    */
   readonly keptKeys?: readonly string[];
+  /** The list is of this namespace only: the objects of all others stay. */
+  readonly namespace?: string;
 }
 
 /** The payload of a `Bookmark` delta: nothing changed up to this resourceVersion. */

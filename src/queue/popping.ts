@@ -16,10 +16,12 @@ class InitialPopulation {
   isPopulated = false;
   /** How many items of the first list are queued or in process. */
   remaining = 0;
+  /** Whether the first list has several parts, and some are to come. */
+  isHeld = false;
 
   /** Something was added; if it is the first list, so many items must be popped. */
   populate(count = 0): void {
-    if (this.isPopulated) return;
+    if (this.isPopulated || this.isHeld) return;
     this.isPopulated = true;
     this.remaining = count;
     this.popped(0);

@@ -173,6 +173,33 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   }
 
   /**
+   * Atomic: queues one `ReplacedAll` delta of one namespace; the objects of all others stay.
+   *
+   * @internal
+   */
+  replaceNamespace(
+    objects: readonly T[],
+    resourceVersion: string,
+    { namespace, keptKeys = [] }: { readonly namespace: string; readonly keptKeys?: readonly string[] },
+  ): void {
+    this.#replaceAll(objects, resourceVersion, keptKeys, namespace);
+  }
+
+  /**
+   * The first list has several parts: `hasSynced` stays false until the last one was popped of what is queued
+   * when the returned function is called.
+   *
+   * @internal
+   */
+  holdPopulation(): () => void {
+    this.population.isHeld = true;
+    return () => {
+      this.population.isHeld = false;
+      this.population.populate(this.places.length);
+    };
+  }
+
+  /**
    * Atomic: queues one `SyncAll` delta. Otherwise: a `Sync` delta
    * for every known object that has nothing queued.
    */
@@ -265,11 +292,21 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     return batch;
   }
 
-  #replaceAll(objects: readonly T[], resourceVersion: string, keptKeys: readonly string[]): void {
+  #replaceAll(
+    objects: readonly T[],
+    resourceVersion: string,
+    keptKeys: readonly string[],
+    namespace?: string,
+  ): void {
     const kept = this.transform === undefined || !this.#transformsLists
       ? objects.slice()
       : transformedAll(this.transform, objects, this.#onTransformFailure);
-    const list = { resourceVersion, objects: kept, ...(keptKeys.length > 0 && { keptKeys }) };
+    const list = {
+      resourceVersion,
+      objects: kept,
+      ...(keptKeys.length > 0 && { keptKeys }),
+      ...(namespace !== undefined && { namespace }),
+    };
     this.#push({ type: "ReplacedAll", object: list });
   }
 

@@ -3,6 +3,7 @@
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
 import type { Projection } from "../text/field_tree.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";
+import type { NamespaceSet } from "../meta/namespace_set.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 
@@ -46,6 +47,13 @@ export interface ListerWatcher<T> {
    * A source of the same objects' names and versions: a copy that is served proves with it that it is fresh.
    */
   metadata?(): ListerWatcher<KubernetesObject>;
+  /**
+   * The namespaces whose objects it brings, where it is one for several: an informer lists and watches each
+   * by itself, by {@linkcode ListerWatcher.inNamespace}, and `watch` refuses.
+   */
+  readonly namespaces?: NamespaceSet | undefined;
+  /** The same source for one namespace. */
+  inNamespace?(namespace: string): ListerWatcher<T>;
 }
 
 /**
@@ -73,6 +81,10 @@ export function newListWatch<T>(
     ...(source.metadata && { metadata: () => newListWatch(source.metadata!(), modifyOptions) }),
     ...(source.resource && { resource: source.resource }),
     ...(source.projection && { projection: source.projection }),
+    ...(source.namespaces && { namespaces: source.namespaces }),
+    ...(source.inNamespace && {
+      inNamespace: (namespace) => newListWatch(source.inNamespace!(namespace), modifyOptions),
+    }),
     ...(source.clusterUid && { clusterUid: (signal) => source.clusterUid!(signal) }),
     get identity() {
       return source.identity && `${source.identity} ${JSON.stringify(modifyOptions({}))}`;
@@ -80,4 +92,14 @@ export function newListWatch<T>(
     list: (options, context) => source.list(modifyOptions(options), context),
     watch: (options, context) => source.watch(modifyOptions(options), context),
   };
+}
+
+/** @throws {TypeError} The source has a set of namespaces, which one reflector cannot follow. */
+export function refuseNamespaces(
+  { namespaces, description = "objects" }: Pick<ListerWatcher<unknown>, "namespaces" | "description">,
+): void {
+  if (namespaces === undefined) return;
+  throw new TypeError(
+    `Cannot reflect ${description} by one list and watch: give the source to a SharedIndexInformer`,
+  );
 }

@@ -2,7 +2,7 @@
 
 import type { ReflectorStore } from "../queue/queue.ts";
 import { ListWatchLoop } from "./list_watch_loop.ts";
-import type { ListerWatcher } from "./lister_watcher.ts";
+import { type ListerWatcher, refuseNamespaces } from "./lister_watcher.ts";
 import type { FailedTry, ReflectorStatus } from "./status.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 
@@ -39,8 +39,10 @@ export class Reflector<T> {
    *
    * @throws {RangeError} A number among the options is negative,
    * `NaN`, or infinite where that has no meaning.
+   * @throws {TypeError} The source has a set of namespaces.
    */
   constructor(source: ListerWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions = {}) {
+    refuseNamespaces(source);
     this.#loop = new ListWatchLoop(source, store, options);
   }
 

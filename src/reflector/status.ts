@@ -120,6 +120,8 @@ export interface ReflectorStatus {
   readonly outage?: ReflectorOutage;
   /** How many objects were quarantined since the start, and frames of a watch that could not be decoded. */
   readonly quarantined: number;
+  /** Of a source with a set of namespaces: how each of them is, by name. */
+  readonly namespaces?: Readonly<Record<string, ReflectorStatus>>;
   /** Why lists take the place of streamed ones, while they do. */
   readonly streamPause?: StreamPause;
   /** While a list, or a streamed one, is in progress: how far it has come. */

@@ -65,29 +65,43 @@ export interface StaleSource {
 interface Followed extends NamedInformer {
   readonly content: FollowedContent;
   readonly fresh: FreshReads | undefined;
+  readonly close: () => void;
 }
 
 /** Compares the content with the servers of all sources, and waits for what they have. */
 export class ContentFreshness {
   readonly #log: EventLog<KubernetesObject>;
   readonly #informer: ServedInformer;
-  readonly #sources: readonly Followed[];
-  readonly #unobserve: (() => void)[] = [];
+  readonly #options: FreshReadsOptions;
+  #followed: readonly Followed[] = [];
+  #isClosed = false;
 
   constructor(log: EventLog<KubernetesObject>, informer: ServedInformer, options: FreshReadsOptions) {
     this.#log = log;
     this.#informer = informer;
-    this.#sources = sourcesOf(informer).map((each) => {
-      const own = each.informer === informer ? log : this.#follow(each.informer, options);
-      const source = each.informer.metadata?.();
-      const fresh = source && new FreshReads(own, { informer: each.informer, source }, options);
-      return { ...each, content: own, fresh };
-    });
+    this.#options = options;
   }
 
   close(): void {
-    for (const { fresh } of this.#sources) fresh?.close();
-    for (const unobserve of this.#unobserve) unobserve();
+    this.#isClosed = true;
+    for (const { close } of this.#followed) close();
+    this.#followed = [];
+  }
+
+  /** The sources that there are now: an informer's set of namespaces may change. */
+  get #sources(): readonly Followed[] {
+    const now = sourcesOf(this.#informer);
+    const before = this.#followed;
+    if (this.#isClosed) return before;
+    if (now.length === before.length && now.every(({ informer }, i) => informer === before[i].informer)) {
+      return before;
+    }
+    for (const { informer, close } of before) {
+      if (!now.some((each) => each.informer === informer)) close();
+    }
+    return this.#followed = now.map((each) =>
+      before.find(({ informer }) => informer === each.informer) ?? this.#newFollowed(each)
+    );
   }
 
   /**
@@ -141,8 +155,9 @@ export class ContentFreshness {
    * FreshReads.isLost}.
    */
   async isLost(resourceVersion: string, signal: AbortSignal): Promise<boolean> {
-    const [{ fresh }] = this.#sources;
-    return this.#sources.length === 1 && await fresh?.isLost(resourceVersion, signal) === true;
+    const sources = this.#sources;
+    const fresh = sources[0]?.fresh;
+    return sources.length === 1 && await fresh?.isLost(resourceVersion, signal) === true;
   }
 
   #partsOf(resourceVersion: string): readonly string[] | undefined {
@@ -155,11 +170,24 @@ export class ContentFreshness {
     return only === undefined ? this.#sources : this.#sources.filter(({ name }) => name === only.name);
   }
 
-  #follow(informer: ServedInformer, options: FreshReadsOptions): FollowedContent {
+  #newFollowed(each: NamedInformer): Followed {
+    const { informer } = each;
+    const closes: (() => void)[] = [];
+    const content = informer === this.#informer ? this.#log : this.#follow(informer, closes);
+    const source = informer.metadata?.();
+    const fresh = source && new FreshReads(content, { informer, source }, this.#options);
+    const close = () => {
+      fresh?.close();
+      closes.forEach((each) => each());
+    };
+    return { ...each, content, fresh, close };
+  }
+
+  #follow(informer: ServedInformer, closes: (() => void)[]): FollowedContent {
     const version = () => informer.indexer.lastStoreSyncResourceVersion();
-    const waiters = new PartwiseVersionWaiters(version, options);
+    const waiters = new PartwiseVersionWaiters(version, this.#options);
     const moved = () => waiters.moved();
-    this.#unobserve.push(informer.observeHeld?.(moved) ?? informer.observe(moved), () => waiters.stop());
+    closes.push(informer.observeHeld?.(moved) ?? informer.observe(moved), () => waiters.stop());
     return {
       get resourceVersion() {
         return version();

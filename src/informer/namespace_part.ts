@@ -1,0 +1,171 @@
+/** One namespace of an informer that follows a set of them. */
+
+import type { VersionProof } from "../meta/list_watch.ts";
+import { decodeMergedVersion, type MergedVersion } from "../meta/merged_version.ts";
+import { compareResourceVersions, type KubernetesObject, metaOf } from "../meta/object.ts";
+import type { ListerWatcher } from "../reflector/lister_watcher.ts";
+import type { ByNamespace, ReflectorLoop } from "../reflector/namespace_loops.ts";
+import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
+import type { Indexer } from "../store/store.ts";
+import { onAbort } from "../util/abort.ts";
+import type { StoreEvent } from "./events.ts";
+
+/** The informer that a {@linkcode NamespacePart} is a part of. */
+export interface WholeInformer<T> {
+  readonly indexer: () => Indexer<T, string>;
+  readonly source: ListerWatcher<T>;
+  /** `undefined` before it runs. */
+  readonly loops: () => ByNamespace | undefined;
+  observe(observer: (event: StoreEvent<unknown>) => void): () => void;
+}
+
+const IDLE: ReflectorStatus = { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 };
+
+/**
+ * What there is of one namespace: its objects, its version, its own state. Reads that must be fresh are
+ * proven namespace by namespace.
+ *
+ * @internal
+ */
+export class NamespacePart<T> {
+  /** The namespace. */
+  readonly name: string;
+  /** What is stored of it. */
+  readonly indexer: {
+    lastStoreSyncResourceVersion(): string;
+    listKeys(): string[];
+    getByKey(key: string): T | undefined;
+  };
+  readonly #whole: WholeInformer<T>;
+  #decoded: { readonly text: string; readonly version: MergedVersion | undefined } | undefined;
+
+  constructor(name: string, whole: WholeInformer<T>) {
+    this.name = name;
+    this.#whole = whole;
+    const isHere = (object: unknown) => metaOf(object)?.namespace === name;
+    this.indexer = {
+      lastStoreSyncResourceVersion: () => this.#version(),
+      listKeys: () => whole.indexer().listKeys().filter((key) => isHere(whole.indexer().getByKey(key))),
+      getByKey: (key) => {
+        const object = whole.indexer().getByKey(key);
+        return isHere(object) ? object : undefined;
+      },
+    };
+  }
+
+  /** Whether its list is in the store. */
+  hasSynced(): boolean {
+    return this.#whole.loops()?.hasListed(this.name) === true && this.#version() !== "";
+  }
+
+  failure(): FailedTry | undefined {
+    return this.#loop?.failure();
+  }
+
+  status(): ReflectorStatus {
+    return this.#loop?.status() ?? IDLE;
+  }
+
+  lagMs(): number | undefined {
+    return this.#loop?.lagMs();
+  }
+
+  consistentMs(): number | undefined {
+    return this.#loop?.consistentMs();
+  }
+
+  proven(proof: VersionProof): boolean {
+    return this.#loop?.proven(proof) ?? false;
+  }
+
+  metadata(): ListerWatcher<KubernetesObject> | undefined {
+    return this.#whole.source.inNamespace?.(this.name).metadata?.();
+  }
+
+  /** Calls an observer with what happens in the whole store. */
+  observe(observer: (event: StoreEvent<never>) => void): () => void {
+    return this.#whole.observe(observer as (event: StoreEvent<unknown>) => void);
+  }
+
+  /** Whether the store has everything of this namespace up to a version of the server. */
+  hasReached(resourceVersion: string): boolean {
+    const reached = this.#version();
+    return reached !== "" && compareResourceVersions(reached, resourceVersion) >= 0;
+  }
+
+  /** Resolves when {@linkcode NamespacePart.hasReached} is true; rejects with the signal's reason. */
+  async waitForVersion(
+    resourceVersion: string,
+    { signal }: { readonly signal: AbortSignal },
+  ): Promise<void> {
+    signal.throwIfAborted();
+    if (this.hasReached(resourceVersion)) return;
+    await new Promise<void>((resolve, reject) => {
+      const end = (how: () => void) => {
+        unobserve();
+        unlisten();
+        how();
+      };
+      const unobserve = this.observe(() => {
+        if (this.hasReached(resourceVersion)) end(resolve);
+      });
+      const unlisten = onAbort(signal, () => end(() => reject(signal.reason)));
+    });
+  }
+
+  get #loop(): ReflectorLoop | undefined {
+    return this.#whole.loops()?.loopOf(this.name);
+  }
+
+  /** The version of what is stored. */
+  #version(): string {
+    const text = this.#whole.indexer().lastStoreSyncResourceVersion();
+    if (this.#decoded?.text !== text) this.#decoded = { text, version: decodeMergedVersion(text) };
+    const { version } = this.#decoded;
+    return version === undefined ? "" : this.#whole.loops()?.partOf(this.name, version) ?? "";
+  }
+}
+
+/** The parts of an informer, by namespace: one of a name as long as it is in the set. */
+export class NamespaceParts<T> {
+  readonly #whole: WholeInformer<T>;
+  #parts: readonly NamespacePart<T>[] = [];
+
+  constructor(whole: WholeInformer<T>) {
+    this.#whole = whole;
+  }
+
+  /** Those of the namespaces that are in the set now. */
+  get all(): readonly NamespacePart<T>[] {
+    const names = this.#whole.source.namespaces?.names ?? [];
+    const isSame = names.length === this.#parts.length &&
+      names.every((name, i) => this.#parts[i].name === name);
+    if (!isSame) {
+      const before = new Map(this.#parts.map((part) => [part.name, part]));
+      this.#parts = names.map((name) => before.get(name) ?? new NamespacePart<T>(name, this.#whole));
+    }
+    return this.#parts;
+  }
+
+  /** They, as what a read API reads. */
+  get sources(): readonly { readonly name: string; readonly informer: NamespacePart<T> }[] {
+    return this.all.map((informer) => ({ name: informer.name, informer }));
+  }
+
+  /** The version of each part that a resourceVersion stands for; `undefined` if it is none of theirs. */
+  partsOf(resourceVersion: string): readonly string[] | undefined {
+    const version = decodeMergedVersion(resourceVersion);
+    // All namespaces have the versions of one server: each of them can come to it.
+    if (version === undefined) return this.all.map(() => resourceVersion);
+    const loops = this.#whole.loops();
+    if (loops === undefined || !loops.isLayout(version.layout)) return undefined;
+    return this.all.map(({ name }) => loops.partOf(name, version) || "0");
+  }
+
+  /** Whether the store has everything up to a version: of the server, or a merged one. */
+  hasReached(resourceVersion: string): boolean {
+    const wanted = this.partsOf(resourceVersion);
+    return wanted !== undefined &&
+      this.all.every((part, i) => wanted[i] === "0" || part.hasReached(wanted[i]));
+  }
+}

@@ -1,0 +1,78 @@
+/** A set of namespaces that may change while informers follow it. */
+
+import { MOST_SHARDS } from "./merged_version.ts";
+
+const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+/**
+ * The namespaces that a resource is read in: `namespaces` of `cluster.resource`. Several resources may share
+ * one, so that a program has one place where it says what it looks at.
+ *
+ * {@linkcode NamespaceSet.set} exchanges it at any time. An informer that runs lists the namespaces that have
+ * come, and adds their objects; it deletes the objects of those that have left, as tombstones. Nothing else
+ * is listed again.
+ *
+ * @example
+ * ```ts
+ * import { NamespaceSet, newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * const teams = new NamespaceSet(["shop", "blog"]);
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const pods = new SharedIndexInformer(cluster.resource("v1/pods", { namespaces: teams }));
+ * teams.set(["shop", "wiki"]); // pods of "blog" leave the store, those of "wiki" come
+ * console.log(pods.name, teams.names); // pods in 2 namespaces [ "shop", "wiki" ]
+ * ```
+ *
+ * @category Cluster
+ */
+export class NamespaceSet {
+  readonly #listeners = new Set<() => void>();
+  #names: readonly string[];
+
+  /** @throws {TypeError} As {@linkcode NamespaceSet.set}. */
+  constructor(names: readonly string[]) {
+    this.#names = checked(names);
+  }
+
+  /** The namespaces, each once. */
+  get names(): readonly string[] {
+    return this.#names;
+  }
+
+  /** Whether a namespace is in it. */
+  has(name: string): boolean {
+    return this.#names.includes(name);
+  }
+
+  /**
+   * Exchanges the namespaces; those that stay are left alone.
+   *
+   * @throws {TypeError} One is no name of a namespace, or there are more than 999.
+   */
+  set(names: readonly string[]): void {
+    const next = checked(names);
+    if (next.length === this.#names.length && next.every((name) => this.has(name))) return;
+    this.#names = next;
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  /** Calls a listener after each change, until the returned function is called. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+}
+
+function checked(names: readonly string[]): readonly string[] {
+  const wrong = names.find((name) => !NAME.test(name));
+  if (wrong !== undefined) {
+    const how = "a name has up to 63 lower-case letters, digits and hyphens";
+    throw new TypeError(`Cannot use the namespace ${JSON.stringify(wrong)}: ${how}`);
+  }
+  const unique = [...new Set(names)];
+  if (unique.length > MOST_SHARDS) {
+    throw new TypeError(
+      `Cannot read ${unique.length} namespaces one by one: give at most ${MOST_SHARDS}, or read all at once`,
+    );
+  }
+  return unique;
+}

@@ -1,0 +1,378 @@
+/**
+ * The loops of a source with a set of namespaces: one for each, all into one queue.
+ *
+ * Each namespace has a {@linkcode ListWatchLoop}: it is listed, watched, and tried again by itself, and one
+ * that is refused holds up no other. Their versions together are one merged resourceVersion
+ * (merged_version.ts), so that everything behind the queue reads it as what an informer of merged caches
+ * brings: objects keep the versions of their server, and a bookmark says where a batch of them leads. A
+ * namespace's list replaces the objects of this namespace; of one that leaves, an empty list does.
+ *
+ * @module
+ */
+
+import { encodeMergedVersion } from "../meta/merged_version.ts";
+import type { NamespaceSet } from "../meta/namespace_set.ts";
+import type { VersionProof } from "../meta/list_watch.ts";
+import { isComparableResourceVersion, isOlder, resourceVersionOf } from "../meta/object.ts";
+import type { BookmarkInfo } from "../queue/delta.ts";
+import type { ReflectorStore } from "../queue/queue.ts";
+import type { RealFIFO } from "../queue/real_fifo.ts";
+import { linkedAbort, onAbort } from "../util/abort.ts";
+import { textHash } from "../util/hash.ts";
+import { ListWatchLoop } from "./list_watch_loop.ts";
+import type { ListerWatcher } from "./lister_watcher.ts";
+import { Quarantine } from "./quarantine.ts";
+import type { ReflectorOptions, ReflectorWiring } from "./reflector_options.ts";
+import type { FailedTry, ReflectorStatus } from "./status.ts";
+
+/** What a controller runs: the loop of one source, or those of its namespaces. */
+export type ReflectorLoop = Pick<
+  ListWatchLoop<unknown>,
+  | "name"
+  | "run"
+  | "lastSyncResourceVersion"
+  | "proven"
+  | "confirmed"
+  | "failure"
+  | "status"
+  | "lagMs"
+  | "consistentMs"
+  | "onStatus"
+>;
+
+/** What an informer asks {@linkcode NamespaceLoops}. */
+export type ByNamespace = Pick<NamespaceLoops<unknown>, "partOf" | "isLayout" | "loopOf" | "hasListed">;
+
+/** What {@linkcode NamespaceLoops} are made of. */
+export interface NamespaceLoopsOptions<T> {
+  readonly source: ListerWatcher<T>;
+  readonly namespaces: NamespaceSet;
+  readonly queue: RealFIFO<T>;
+  readonly reflector: ReflectorOptions & { readonly name: string };
+  /** What each loop shares with the rest of the pipeline, besides its quarantine. */
+  readonly wiring: () => ReflectorWiring;
+  /** Of what is applied; its losses are losses of every namespace. */
+  readonly quarantine: QuarantineOfNamespaces;
+}
+
+/** The quarantine of the code that applies deltas, beside those of the loops. */
+export class QuarantineOfNamespaces extends Quarantine {
+  /** Those of the loops. */
+  readonly loops: Set<Quarantine> = new Set();
+
+  override release(key: string, through?: string): boolean {
+    let isThere = super.release(key, through);
+    for (const loop of this.loops) isThere = loop.release(key, through) || isThere;
+    return isThere;
+  }
+
+  override explains(key: string, through: string | undefined): boolean {
+    let isExplained = super.explains(key, through);
+    for (const loop of this.loops) isExplained = loop.explains(key, through) || isExplained;
+    return isExplained;
+  }
+}
+
+/** One namespace: its loop, and what that writes to. */
+interface Followed<T> {
+  readonly loop: ListWatchLoop<T>;
+  readonly store: NamespaceStore<T>;
+  readonly signal: AbortSignal;
+  readonly end: () => void;
+}
+
+/** One loop for each namespace of a set, which may change. */
+export class NamespaceLoops<T> implements ReflectorLoop {
+  readonly name: string;
+  readonly #options: NamespaceLoopsOptions<T>;
+  readonly #listeners = new Set<(status: ReflectorStatus) => void>();
+  readonly #release: () => void;
+  readonly #ended = new Set<Promise<void>>();
+  #followed: ReadonlyMap<string, Followed<T>> = new Map();
+  #layout = "";
+  #signal: AbortSignal | undefined;
+  #isSynced = false;
+  /** The version that was queued last. */
+  #told = "";
+  #willTell = false;
+
+  constructor(options: NamespaceLoopsOptions<T>) {
+    this.#options = options;
+    this.name = options.reflector.name;
+    this.#release = options.queue.holdPopulation();
+    options.quarantine.onLoss(() => options.quarantine.loops.forEach((loop) => loop.lost()));
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    this.#signal = signal;
+    const unlisten = this.#options.namespaces.onChange(() => this.#arrange(signal));
+    try {
+      this.#arrange(signal);
+      await new Promise<void>((resolve) => onAbort(signal, resolve));
+    } finally {
+      unlisten();
+      await Promise.all(this.#ended);
+      this.#notify();
+    }
+  }
+
+  /** The version that a namespace has in a merged version; `""` if it has none in this one. */
+  partOf(namespace: string, parts: { readonly layout: string; readonly parts: readonly string[] }): string {
+    if (!this.isLayout(parts.layout)) return "";
+    const part = parts.parts[[...this.#followed.keys()].indexOf(namespace)] ?? "0";
+    return part === "0" ? "" : part;
+  }
+
+  /** Whether a merged version is one of the present namespaces. */
+  isLayout(layout: string): boolean {
+    return layout === this.#layout;
+  }
+
+  /** The loop of a namespace, while it is in the set and the informer runs. */
+  loopOf(namespace: string): ReflectorLoop | undefined {
+    return this.#followed.get(namespace)?.loop;
+  }
+
+  /** Whether a namespace has been listed. */
+  hasListed(namespace: string): boolean {
+    return this.#followed.get(namespace)?.store.hasListed === true;
+  }
+
+  lastSyncResourceVersion(): string {
+    return this.#told;
+  }
+
+  /** Nothing is proven of all at once: each namespace has a position of its own. */
+  proven(_proof: VersionProof): boolean {
+    return false;
+  }
+
+  confirmed(confirmation: { readonly isComplete: boolean }): void {
+    for (const { loop } of this.#followed.values()) loop.confirmed(confirmation);
+  }
+
+  /** That of the first namespace that fails. */
+  failure(): FailedTry | undefined {
+    for (const { loop } of this.#followed.values()) {
+      const failure = loop.failure();
+      if (failure !== undefined) return failure;
+    }
+    return undefined;
+  }
+
+  /** That of the first namespace that does not watch; with those of all. */
+  status(): ReflectorStatus {
+    const all = [...this.#followed].map(([name, { loop }]) => [name, loop.status()] as const);
+    const [, first] = all.find(([, { phase }]) => phase !== "watching") ?? all[0] ?? [];
+    const { phase = "watching", attempt = 0, ...rest } = first ?? {};
+    const lagMs = this.lagMs();
+    const quarantined = all.reduce((sum, [, each]) => sum + each.quarantined, this.#options.quarantine.count);
+    const { lagMs: _, ...others } = rest as ReflectorStatus;
+    return {
+      ...others,
+      phase: this.#signal === undefined ? "idle" : this.#signal.aborted ? "stopped" : phase,
+      attempt,
+      resourceVersion: this.#told,
+      quarantined,
+      ...(lagMs !== undefined && { lagMs }),
+      namespaces: Object.fromEntries(all),
+    };
+  }
+
+  lagMs(): number | undefined {
+    const lags = [...this.#followed.values()].map(({ loop }) => loop.lagMs());
+    return lags.includes(undefined) ? undefined : Math.max(0, ...lags as number[]);
+  }
+
+  consistentMs(): number | undefined {
+    const moments = [...this.#followed.values()].map(({ loop }) => loop.consistentMs());
+    return moments.includes(undefined) ? undefined : Math.min(Infinity, ...moments as number[]);
+  }
+
+  onStatus(listener: (status: ReflectorStatus) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Follows the namespaces that are in the set now, and no others. */
+  #arrange(signal: AbortSignal): void {
+    const { namespaces: { names }, queue } = this.#options;
+    const before = this.#followed;
+    this.#followed = new Map(names.map((name) => [name, before.get(name) ?? this.#follow(name, signal)]));
+    const hash = textHash(JSON.stringify(["namespaces", ...names]));
+    this.#layout = String(BigInt(`0x${hash}`) % 10_000_000_000n).padStart(10, "0");
+    for (const [name, { store, end }] of before) {
+      if (this.#followed.has(name)) continue;
+      store.isClosed = true;
+      end();
+      if (store.hasListed) queue.replaceNamespace([], this.#told = this.#merged(), { namespace: name });
+    }
+    if (this.#isSynced || [...before.values()].some(({ store }) => store.hasListed)) this.#tell();
+    this.#listed();
+    for (const [name, { loop, signal }] of this.#followed) {
+      if (before.has(name)) continue;
+      const ended = loop.run(signal).finally(() => this.#ended.delete(ended));
+      this.#ended.add(ended);
+    }
+    this.#notify();
+  }
+
+  #follow(name: string, signal: AbortSignal): Followed<T> {
+    const { source, queue, reflector, wiring, quarantine } = this.#options;
+    const own = new Quarantine({ ...reflector, name: `${this.name}: ${name}` });
+    quarantine.loops.add(own);
+    const link = linkedAbort(signal);
+    const store = new NamespaceStore<T>(name, queue, {
+      merged: () => this.#told = this.#merged(),
+      moved: () => this.#moved(),
+      listed: () => this.#listed(),
+      isFirst: () => this.#firstWatching() === name,
+      lost: () => own.lost(),
+    });
+    const { shouldResync = () => true } = reflector;
+    const ofNamespace = source.inNamespace!(name);
+    const loop = new ListWatchLoop<T>(ofNamespace, store, {
+      ...reflector,
+      name: ofNamespace.description ?? `${this.name} in ${name}`,
+      shouldResync: () => this.#firstWatching() === name && shouldResync(),
+    }, { ...wiring(), quarantine: own });
+    loop.onStatus(() => {
+      if (!store.isClosed) this.#notify();
+    });
+    const end = () => {
+      link.abort(new Error(`the namespace ${name} was taken out of the set`));
+      link.unlink();
+      quarantine.loops.delete(own);
+    };
+    return { loop, store, signal: link.signal, end };
+  }
+
+  #firstWatching(): string | undefined {
+    for (const [name, { loop }] of this.#followed) if (loop.status().phase === "watching") return name;
+    return undefined;
+  }
+
+  /** The first lists are complete once every namespace that is present was listed. */
+  #listed(): void {
+    if (this.#isSynced || [...this.#followed.values()].some(({ store }) => !store.hasListed)) return;
+    this.#isSynced = true;
+    this.#release();
+  }
+
+  /** Changes of a namespace were queued: where they lead follows them, once for a batch. */
+  #moved(): void {
+    if (this.#willTell) return;
+    this.#willTell = true;
+    Promise.resolve().then(() => {
+      this.#willTell = false;
+      this.#tell();
+    });
+  }
+
+  #tell(how?: Pick<BookmarkInfo, "byState">): void {
+    this.#options.queue.bookmark(this.#told = this.#merged(), how);
+  }
+
+  #notify(): void {
+    if (this.#listeners.size === 0) return;
+    const status = this.status();
+    for (const listener of this.#listeners) listener(status);
+  }
+
+  #merged(): string {
+    const parts = [...this.#followed.values()].map(({ store }) => store.position);
+    return encodeMergedVersion({ layout: this.#layout, parts: parts.length === 0 ? ["0"] : parts });
+  }
+}
+
+/** What a {@linkcode NamespaceStore} has of the others. */
+interface NamespaceStoreOptions {
+  /** The version of all, with the present one of this. */
+  readonly merged: () => string;
+  readonly moved: () => void;
+  readonly listed: () => void;
+  /** Whether it is the one that resyncs. */
+  readonly isFirst: () => boolean;
+  readonly lost: () => void;
+}
+
+/** The part of the queue that the loop of one namespace writes to. */
+class NamespaceStore<T> implements ReflectorStore<T> {
+  readonly #name: string;
+  readonly #queue: RealFIFO<T>;
+  readonly #options: NamespaceStoreOptions;
+  /** The version of what was queued; `"0"` before the first list. */
+  position = "0";
+  hasListed = false;
+  /** Whether it is no part of the set any more: its loop ends. */
+  isClosed = false;
+
+  constructor(name: string, queue: RealFIFO<T>, options: NamespaceStoreOptions) {
+    this.#name = name;
+    this.#queue = queue;
+    this.#options = options;
+  }
+
+  add(object: T): void {
+    if (this.#isNext(object)) this.#queue.add(object);
+  }
+
+  update(object: T): void {
+    if (this.#isNext(object)) this.#queue.update(object);
+  }
+
+  delete(object: T): void {
+    if (this.#isNext(object)) this.#queue.delete(object);
+  }
+
+  deleteKey(key: string, resourceVersion = ""): void {
+    if (this.isClosed) return;
+    this.#queue.deleteKey(key, resourceVersion);
+    this.#moveTo(resourceVersion);
+  }
+
+  replace(objects: readonly T[], resourceVersion: string): void {
+    this.replaceKeeping(objects, resourceVersion, []);
+  }
+
+  replaceKeeping(objects: readonly T[], resourceVersion: string, keptKeys: readonly string[]): void {
+    if (this.isClosed) return;
+    if (isComparableResourceVersion(resourceVersion)) this.position = resourceVersion;
+    this.hasListed = true;
+    this.#queue.replaceNamespace(objects, this.#options.merged(), { namespace: this.#name, keptKeys });
+    this.#options.listed();
+  }
+
+  resync(): void {
+    if (!this.isClosed && this.#options.isFirst()) this.#queue.resync();
+  }
+
+  bookmark(resourceVersion: string, how?: Pick<BookmarkInfo, "byState">): void {
+    if (this.isClosed) return;
+    if (!isOlder(resourceVersion, this.position) && isComparableResourceVersion(resourceVersion)) {
+      this.position = resourceVersion;
+    }
+    this.#queue.bookmark(this.#options.merged(), how);
+  }
+
+  /**
+   * Whether an event continues the history. One under an older version may have been sent again by a proxy: a
+   * list decides, as nothing behind the queue knows the order of one namespace.
+   */
+  #isNext(object: T): boolean {
+    if (this.isClosed) return false;
+    const version = resourceVersionOf(object) ?? "";
+    if (isOlder(version, this.position)) {
+      this.#options.lost();
+      return false;
+    }
+    this.#moveTo(version);
+    return true;
+  }
+
+  #moveTo(version: string): void {
+    if (isComparableResourceVersion(version)) this.position = version;
+    this.#options.moved();
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * Controllers over a set of namespaces.
+ * @module
+ */
+
+import { NamespaceSet } from "@listwatch/cache";
+import { defineController, ownedBy } from "@listwatch/cache/controller";
+import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type ConfigMap, startRig, type Widget, widget, WIDGET_RESOURCE, WIDGETS } from "./rig.ts";
+
+function newServer() {
+  const clock = new FakeClock(Date.UTC(2026, 0, 1));
+  return { clock, server: new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] }) };
+}
+
+/** Makes a ConfigMap for each Widget, and reads it in the next reconcile. */
+function define(namespaces: NamespaceSet, reconciled: string[] = []) {
+  return (cluster: Parameters<Parameters<typeof startRig>[0]>[0]) =>
+    defineController({
+      name: "widgets",
+      for: cluster.resource<Widget>(WIDGETS, { namespaces }),
+      owns: { configMaps: cluster.resource<ConfigMap>("v1/configmaps", { namespaces }) },
+      async reconcile(object, { key, configMaps }) {
+        reconciled.push(key);
+        const name = `widget-${object.metadata?.name}`;
+        const present = await configMaps.get(name);
+        if (present === undefined) await configMaps.create({ metadata: { name, ...ownedBy(object) } });
+        return present === undefined ? { requeueAfterMs: 0 } : { status: { ready: true } };
+      },
+    });
+}
+
+describe("Manager with controllers over a set of namespaces", () => {
+  it("reconciles what is in them, reads its own writes, and follows the set", async () => {
+    const shared = newServer();
+    const { server } = shared;
+    for (const namespace of ["a", "b", "c"]) server.create(WIDGETS, widget("one", "red", { namespace }));
+    const namespaces = new NamespaceSet(["a", "b"]);
+    await using rig = startRig(define(namespaces), {}, shared);
+    const maps = () => server.list("v1/configmaps").items.map(({ metadata }) => metadata?.namespace).sort();
+    await rig.until(() => maps().length === 2 && rig.manager.pending === 0);
+    assert.deepEqual(maps(), ["a", "b"]);
+    assert.equal(rig.writes().filter((write) => write.startsWith("POST")).length, 2);
+    namespaces.set(["b", "c"]);
+    await rig.until(() => maps().length === 3 && rig.manager.pending === 0);
+    server.delete("v1/configmaps", "b/widget-one");
+    await rig.until(() => maps().length === 3, 5_000); // its owner was reconciled, and made it again
+    server.delete("v1/configmaps", "a/widget-one");
+    await rig.until(() => rig.manager.pending === 0);
+    assert.deepEqual(maps(), ["b", "c"]);
+  });
+
+  it("waits for the namespace that it wrote to, and for no quiet one", async () => {
+    const shared = newServer();
+    const { server, clock } = shared;
+    const namespaces = new NamespaceSet(["a", "quiet"]);
+    await using rig = startRig(define(namespaces), {}, shared);
+    await rig.until(() => rig.manager.status().isLeading);
+    server.create(WIDGETS, widget("one", "red", { namespace: "a" }));
+    const startMs = clock.monotonicNow();
+    await rig.until(() => server.get<Widget>(WIDGETS, "a/one")?.status?.ready === true, 1_000);
+    assert.ok(clock.monotonicNow() - startMs < 1_000);
+    assert.deepEqual(rig.lines.filter((line) => line.startsWith("warn")), []);
+  });
+
+  it("says which namespace keeps it from being ready", async () => {
+    const shared = newServer();
+    shared.server.intercept(
+      () => new Response(JSON.stringify({ kind: "Status", code: 403, reason: "Forbidden" }), { status: 403 }),
+      { match: ({ path }) => path.includes("/namespaces/secret/") },
+    );
+    await using rig = startRig(define(new NamespaceSet(["a", "secret"])), {}, shared);
+    await rig.until(() => rig.manager.caches.every(({ informer }) => informer.failure() !== undefined));
+    const answer = await rig.manager.fetch(new Request("http://localhost/readyz"));
+    assert.equal(answer.status, 500);
+    assert.match(await answer.text(), /widgets in 2 namespaces is not complete: .* in "secret"/);
+  });
+});

@@ -1,0 +1,323 @@
+/**
+ * Informers of a set of namespaces: one store, a list and a watch for each namespace.
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  type Cluster,
+  type KubernetesObject,
+  NamespaceSet,
+  newCluster,
+  SharedIndexInformer,
+  SharedInformerFactory,
+  silentLogger,
+} from "@listwatch/cache";
+import { newInformer } from "@listwatch/cache/informer";
+import { Reflector } from "@listwatch/cache/reflector";
+import { memorySnapshot } from "@listwatch/cache/snapshots";
+import { newStore } from "@listwatch/cache/store";
+import {
+  answerStatus,
+  FakeClock,
+  InMemoryApiServer,
+  pod,
+  type RecordedRequest,
+} from "@listwatch/cache/testing";
+import { LogRecorder } from "../log_recorder.ts";
+import { Recorder } from "./rig.ts";
+
+interface Rig extends AsyncDisposable {
+  readonly clock: FakeClock;
+  readonly log: LogRecorder;
+  readonly server: InMemoryApiServer;
+  readonly cluster: Cluster;
+  readonly namespaces: NamespaceSet;
+  readonly informer: SharedIndexInformer<KubernetesObject, "byNode">;
+  readonly recorder: Recorder;
+  start(): Promise<void>;
+  settle(): Promise<void>;
+}
+
+function newRig(names: readonly string[], options: { readonly resyncPeriodMs?: number } = {}): Rig {
+  const clock = new FakeClock();
+  const log = new LogRecorder();
+  const server = new InMemoryApiServer({ clock });
+  const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
+  const namespaces = new NamespaceSet(names);
+  const informer = new SharedIndexInformer<KubernetesObject, "byNode">(
+    cluster.resource("v1/pods", { namespaces }),
+    {
+      clock,
+      logger: log,
+      indexers: {
+        byNode: (pod) => [(pod as { spec?: { nodeName?: string } }).spec?.nodeName ?? ""],
+      },
+      ...options,
+    },
+  );
+  const recorder = new Recorder();
+  informer.addEventHandler(recorder);
+  const stop = new AbortController();
+  let running: Promise<void> = Promise.resolve();
+  const settle = async () => {
+    for (let i = 0; i < 40; i++) await clock.advance(0);
+  };
+  return {
+    clock,
+    log,
+    server,
+    cluster,
+    namespaces,
+    informer,
+    recorder,
+    settle,
+    start: async () => {
+      running = informer.run(stop.signal);
+      await settle();
+    },
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await settle();
+      await running;
+      server.close();
+    },
+  };
+}
+
+function create(server: InMemoryApiServer, ...keys: readonly string[]): void {
+  for (const key of keys) {
+    const [namespace, name] = key.split("/");
+    server.create("v1/pods", pod(name, { namespace, nodeName: `node-of-${namespace}` }));
+  }
+}
+
+function isIn(namespace: string) {
+  return ({ path }: RecordedRequest) => path === `/api/v1/namespaces/${namespace}/pods`;
+}
+
+/** What a server lists. */
+function listed(server: InMemoryApiServer): string[] {
+  return server.requests.filter(({ isWatch, query }) => !isWatch || query.sendInitialEvents === "true")
+    .map(({ path }) => path.split("/")[4]);
+}
+
+describe("SharedIndexInformer over a set of namespaces", () => {
+  it("lists and watches each into one store, and nothing of the others", async () => {
+    await using rig = newRig(["a", "b"]);
+    const { server, informer, recorder } = rig;
+    create(server, "a/x", "b/x", "b/y", "c/z");
+    await rig.start();
+    assert.equal(informer.hasSynced(), true);
+    assert.deepEqual(informer.indexer.listKeys().sort(), ["a/x", "b/x", "b/y"]);
+    assert.equal(informer.indexer.byIndex("byNode", "node-of-b").length, 2);
+    assert.deepEqual(recorder.take().length, 3);
+    create(server, "a/new", "c/new");
+    server.delete("v1/pods", "b/x");
+    await rig.settle();
+    assert.deepEqual(informer.indexer.listKeys().sort(), ["a/new", "a/x", "b/y"]);
+    const calls = recorder.take().map((call) => call.split("@")[0]);
+    assert.deepEqual(calls.sort(), ["add new", "delete x"]);
+    assert.equal(server.openWatches, 2);
+  });
+
+  it("has synced when every namespace was listed, and its handlers have received all of them", async () => {
+    await using rig = newRig(["a", "b"]);
+    const { server, informer, recorder } = rig;
+    create(server, "a/x", "b/y");
+    const forgive = server.intercept(answerStatus(403, { message: "pods is forbidden in b" }), {
+      match: isIn("b"),
+    });
+    await rig.start();
+    assert.deepEqual(informer.indexer.listKeys(), ["a/x"]);
+    assert.equal(informer.hasSynced(), false);
+    assert.match(informer.failure()!.error.message, /"pods" in "b": .*forbidden in b/);
+    const { namespaces } = informer.status();
+    assert.deepEqual(Object.entries(namespaces!).map(([name, { phase }]) => [name, phase]), [
+      ["a", "watching"],
+      ["b", "backingOff"],
+    ]);
+    // The other continues meanwhile.
+    create(server, "a/new");
+    await rig.settle();
+    assert.deepEqual(informer.indexer.listKeys().sort(), ["a/new", "a/x"]);
+    forgive();
+    await rig.clock.advance(60_000);
+    await rig.settle();
+    assert.equal(informer.hasSynced(), true);
+    assert.deepEqual(informer.indexer.listKeys().sort(), ["a/new", "a/x", "b/y"]);
+    assert.equal(informer.failure(), undefined);
+    assert.deepEqual(recorder.take().map((call) => call.replace(/@\d+/, "")), [
+      "add x initial",
+      "add new initial",
+      "add y initial",
+    ]);
+  });
+
+  it("has synced once a namespace that cannot be read was taken out", async () => {
+    await using rig = newRig(["a", "b"]);
+    const { server, informer } = rig;
+    create(server, "a/x");
+    server.intercept(answerStatus(403), { match: isIn("b") });
+    await rig.start();
+    assert.equal(informer.hasSynced(), false);
+    rig.namespaces.set(["a"]);
+    await rig.settle();
+    assert.equal(informer.hasSynced(), true);
+    assert.equal(informer.failure(), undefined);
+  });
+
+  it("deletes what a namespace had that leaves, as tombstones, and adds what one has that comes", async () => {
+    await using rig = newRig(["a", "b"]);
+    const { server, informer, recorder } = rig;
+    create(server, "a/x", "b/y", "c/z");
+    await rig.start();
+    recorder.take();
+    const before = listed(server).length;
+    rig.namespaces.set(["b", "c"]);
+    await rig.settle();
+    assert.deepEqual(informer.indexer.listKeys().sort(), ["b/y", "c/z"]);
+    assert.deepEqual(recorder.take().map((call) => call.replace(/@\d+/, "")), ["tombstone x", "add z"]);
+    assert.deepEqual(listed(server).slice(before), ["c"]);
+    assert.equal(server.openWatches, 2);
+    // It follows those that are in it, and may come back.
+    create(server, "a/late", "c/late");
+    await rig.settle();
+    assert.deepEqual(informer.indexer.listKeys().sort(), ["b/y", "c/late", "c/z"]);
+    rig.namespaces.set(["a", "b", "c"]);
+    await rig.settle();
+    assert.deepEqual(informer.indexer.listKeys().sort(), ["a/late", "a/x", "b/y", "c/late", "c/z"]);
+    assert.equal(informer.isFresh(1_000), true);
+  });
+
+  it("may become empty, and begin so", async () => {
+    await using rig = newRig([]);
+    const { server, informer } = rig;
+    create(server, "a/x");
+    await rig.start();
+    assert.equal(informer.hasSynced(), true);
+    rig.namespaces.set(["a"]);
+    await rig.settle();
+    assert.deepEqual(informer.indexer.listKeys(), ["a/x"]);
+    rig.namespaces.set([]);
+    await rig.settle();
+    assert.deepEqual(informer.indexer.listKeys(), []);
+    assert.equal(server.openWatches, 0);
+  });
+
+  it("finds what a namespace lost while its watch was away, and leaves the others alone", async () => {
+    await using rig = newRig(["a", "b"]);
+    const { server, informer, recorder } = rig;
+    create(server, "a/x", "b/y");
+    await rig.start();
+    recorder.take();
+    const refuse = server.intercept(answerStatus(410), { match: (request) => isIn("b")(request) });
+    const before = listed(server).length;
+    server.closeWatches();
+    await rig.settle();
+    server.delete("v1/pods", "b/y");
+    create(server, "b/new");
+    await rig.clock.advance(20_000);
+    refuse();
+    await rig.clock.advance(60_000);
+    await rig.settle();
+    assert.deepEqual(informer.indexer.listKeys().sort(), ["a/x", "b/new"]);
+    const calls = recorder.take().map((call) => call.split("@")[0]);
+    assert.deepEqual(calls.filter((call) => call !== "update x").sort(), ["add new", "tombstone y"]);
+    // As client-go does, a list hands out what it brings unchanged: of its own namespace.
+    const lists = listed(server).slice(before).filter((name) => name === "a");
+    assert.equal(calls.filter((call) => call === "update x").length, lists.length);
+  });
+
+  it("waits for a version of the server in every namespace, and in one by its own", async () => {
+    await using rig = newRig(["a", "b"]);
+    const { server, informer } = rig;
+    create(server, "a/x", "b/y");
+    await rig.start();
+    const { metadata } = server.create("v1/pods", pod("late", { namespace: "a" }));
+    const waits = { all: false, own: false };
+    const [a] = informer.sources!;
+    const { signal } = new AbortController();
+    const all = informer.waitForVersion(metadata!.resourceVersion!).then(() => waits.all = true);
+    a.informer.waitForVersion(metadata!.resourceVersion!, { signal }).then(() => waits.own = true);
+    await rig.settle();
+    assert.deepEqual(waits, { all: false, own: true }); // of b nothing says that it has come so far
+    await rig.clock.advance(61_000); // a bookmark does
+    await rig.settle();
+    await all;
+    assert.deepEqual(waits, { all: true, own: true });
+  });
+
+  it("resyncs each object once in a period", async () => {
+    await using rig = newRig(["a", "b"], { resyncPeriodMs: 10_000 });
+    create(rig.server, "a/x", "b/y");
+    await rig.start();
+    rig.recorder.take();
+    await rig.clock.advance(10_000);
+    await rig.settle();
+    assert.deepEqual(rig.recorder.take().map((call) => call.split("@")[0]).sort(), ["update x", "update y"]);
+  });
+
+  it("refuses a snapshot, and a queue of one's own", () => {
+    const cluster = newCluster({ server: "http://in-memory", fetch: () => Promise.reject(new Error()) });
+    const pods = cluster.resource("v1/pods", { namespaces: ["a"] });
+    const snapshot = memorySnapshot();
+    assert.throws(() => new SharedIndexInformer(pods, { snapshot }), /pods in 1 namespaces with a snapshot/);
+    assert.throws(
+      () => new Reflector(pods, newStore<KubernetesObject>(() => "")),
+      /pods in 1 namespaces by one list and watch: give the source to a SharedIndexInformer/,
+    );
+    assert.throws(() => newInformer({ listerWatcher: pods, handler: {} }), /by one list and watch/);
+  });
+});
+
+describe("SharedInformerFactory with a set of namespaces", () => {
+  it("narrows every resource to it", async () => {
+    using server = new InMemoryApiServer();
+    create(server, "a/x", "b/y", "c/z");
+    const namespaces = new NamespaceSet(["a", "b"]);
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+    await using factory = new SharedInformerFactory(cluster, {
+      namespaces,
+      informer: { logger: silentLogger },
+    });
+    await using pods = factory.use("v1/pods");
+    await factory.synced();
+    assert.deepEqual(pods.lister.list().map(({ metadata }) => metadata?.name).sort(), ["x", "y"]);
+    assert.deepEqual(pods.lister.byNamespace("b").list().map(({ metadata }) => metadata?.name), ["y"]);
+  });
+});
+
+describe("ResourceClient.list over a set of namespaces", () => {
+  it("lists all of them, at a version that each has reached", async () => {
+    using server = new InMemoryApiServer();
+    create(server, "a/x", "b/y", "b/z", "c/w");
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+    const pods = cluster.resource("v1/pods", { namespaces: ["a", "b"] });
+    const { items, metadata } = await pods.list({ limit: 1 });
+    assert.deepEqual(items.map(({ metadata }) => metadata?.name), ["x", "y", "z"]);
+    assert.match(metadata.resourceVersion!, /^\d+$/);
+    await assert.rejects(async () => await pods.watch(), /Cannot watch pods in 2 namespaces at once/);
+    assert.throws(
+      () => cluster.resource("v1/pods", { namespace: "a", namespaces: ["b"] }),
+      /with namespace and namespaces/,
+    );
+  });
+});
+
+describe("NamespaceSet", () => {
+  it("refuses what is no name, and says nothing where nothing changes", () => {
+    assert.throws(() => new NamespaceSet(["Shop"]), /Cannot use the namespace "Shop"/);
+    const set = new NamespaceSet(["b", "a", "b"]);
+    assert.deepEqual(set.names, ["b", "a"]);
+    let changes = 0;
+    const stop = set.onChange(() => changes++);
+    set.set(["a", "b"]);
+    assert.equal(changes, 0);
+    set.set(["a"]);
+    stop();
+    set.set([]);
+    assert.equal(changes, 1);
+  });
+});
