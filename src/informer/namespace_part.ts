@@ -36,12 +36,15 @@ export class NamespacePart<T> {
     listKeys(): string[];
     getByKey(key: string): T | undefined;
   };
+  /** What the source leaves out of the objects, if that is known. */
+  readonly projection: ListerWatcher<T>["projection"];
   readonly #whole: WholeInformer<T>;
   #decoded: { readonly text: string; readonly version: MergedVersion | undefined } | undefined;
 
   constructor(name: string, whole: WholeInformer<T>) {
     this.name = name;
     this.#whole = whole;
+    this.projection = whole.source.projection;
     const isHere = (object: unknown) => metaOf(object)?.namespace === name;
     this.indexer = {
       lastStoreSyncResourceVersion: () => this.#version(),
