@@ -138,10 +138,22 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
 }
 
 /** 400: what a screen wants cannot be had here. */
-function unservedScreen({ sortBy }: ScreenQuery, { under }: ResourceRequest): Status | undefined {
-  if (sortBy === undefined || under === undefined) return undefined;
-  const message = "sortBy: objects under a value of an index have one order; request a list with a filter";
-  return newStatus(400, "BadRequest", message);
+function unservedScreen(
+  { sortBy = [] }: ScreenQuery,
+  { target, under }: ResourceRequest,
+): Status | undefined {
+  const refusal = (message: string) => {
+    const cause = { reason: "FieldValueInvalid", message, field: "sortBy" };
+    return newStatus(400, "BadRequest", `sortBy: ${message}`, { causes: [cause] });
+  };
+  if (sortBy.length > 0 && under !== undefined) {
+    return refusal("objects under a value of an index have one order; request a list with a filter");
+  }
+  for (const { by } of sortBy) {
+    const cut = by.type === "column" && target.printer.cut.find((name) => name.toLowerCase() === by.name);
+    if (cut) return refusal(`the cache leaves out what the column ${cut} is made of; sort by another one`);
+  }
+  return undefined;
 }
 
 /** What is not found may exist by now, so that refusals have warnings, too. */

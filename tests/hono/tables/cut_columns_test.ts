@@ -115,6 +115,17 @@ describe("heldPrinter, in the Table of pods,", () => {
     });
   });
 
+  it("has no order by a column that is cut", async () => {
+    await served({ drop: ["status"] }, async (api) => {
+      for (const query of ["", "&watch=1"]) {
+        const path = `/api/v1/pods?limit=1&sortBy=metadata.name,column(Restarts)${query}`;
+        const { message } = await get(api, path, { status: 400 });
+        assert.match(message, /^sortBy: the cache leaves out what the column Restarts is made of; sort by/);
+      }
+      assert.equal((await get(api, "/api/v1/pods?limit=1&sortBy=column(Node)")).items.length, 1);
+    });
+  });
+
   it("cuts what one of several sources leaves out", async () => {
     const server = new InMemoryApiServer();
     server.create("v1/pods", POD);
