@@ -132,24 +132,31 @@ export function packageExports(
 
 const DOC_COMMENT = /\/\*\*[\s\S]*?\*\//g;
 /** The line for the documentation's table of contents, and the empty line before it. */
-const CATEGORY = /^ *\*\n *\* @category .*\n/gm;
+const CATEGORY = /^[ \t]*\*\n[ \t]*\* @category .*\n/gm;
 /** What begins a further line of a doc comment, but not its last one. */
-const MARGIN = /^ *\*(?!\/) ?/gm;
+const MARGIN = /^[ \t]*\*(?!\/) ?/gm;
 
-/** Shortens the doc comments of a declaration file by what no editor shows: a thirtieth of the file. */
-function shortDocComments(source: string): string {
-  return source.replace(DOC_COMMENT, (comment) => comment.replace(CATEGORY, "").replace(MARGIN, ""));
+/**
+ * Shortens a declaration file by what no editor shows: the margin of doc comments; and what is indented, by
+ * tabs.
+ */
+function shortened(source: string): string {
+  const indented = source.replace(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
+  return indented.replace(DOC_COMMENT, (comment) => comment.replace(CATEGORY, "").replace(MARGIN, ""));
 }
 
 /** Copies the declarations that the entries reach. */
 async function copyDeclarations(packed: string, outdir: string, entries: string[]): Promise<void> {
+  const documented = await documentedNames(entries.map((path) => declarationOf(join(packed, path))));
   const waiting = entries.map((path) => declarationOf(join(packed, path)));
   const found = new Set(waiting);
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
     const source = await Deno.readTextFile(path);
     const output = join(outdir, path.slice(packed.length));
     await Deno.mkdir(dirname(output), { recursive: true });
-    await Deno.writeTextFile(output, shortDocComments(source));
+    const isEntry = entries.some((entry) => declarationOf(join(packed, entry)) === path);
+    const hasDocs = isEntry || declaredNames(source).some((name) => documented.has(name));
+    await Deno.writeTextFile(output, shortened(hasDocs ? source : withoutDocComments(source)));
     for (const specifier of specifiersOf(source)) {
       if (!specifier.startsWith(".")) continue;
       const next = declarationOf(join(dirname(path), specifier));
@@ -157,6 +164,29 @@ async function copyDeclarations(packed: string, outdir: string, entries: string[
       found.add(next);
     }
   }
+}
+
+/** The names that entries export, whose documentation editors show. */
+async function documentedNames(entries: readonly string[]): Promise<ReadonlySet<string>> {
+  const names = new Set<string>();
+  for (const entry of entries) {
+    const source = withoutDocComments(await Deno.readTextFile(entry));
+    for (const [, list] of source.matchAll(/^export (?:type )?\{([^}]*)\}/gm)) {
+      for (const one of list.split(",")) names.add(one.replace(/^\s*type /, "").trim().split(" as ")[0]);
+    }
+  }
+  return names;
+}
+
+/** The names that a file of declarations exports. */
+function declaredNames(source: string): string[] {
+  const declaration =
+    /^export (?:declare )?(?:abstract )?(?:const|enum|function|class|interface|type|let|namespace) ([\w$]+)/gm;
+  return Array.from(withoutDocComments(source).matchAll(declaration), ([, name]) => name);
+}
+
+function withoutDocComments(source: string): string {
+  return source.replace(/\/\*\*[\s\S]*?\*\/ ?/g, "");
 }
 
 /** `mod.d.ts` of `./mod.ts` or `./mod.js`. */

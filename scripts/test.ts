@@ -18,6 +18,7 @@ import type { TestResult } from "./lib/junit.ts";
 import { runDeno } from "./lib/process.ts";
 import {
   runOnBun,
+  runOnChromium,
   runOnDeno,
   runOnNode,
   runOnWorkerd,
@@ -174,6 +175,14 @@ async function builtJobs(suites: SuiteFile[], only: Set<Runtime>): Promise<Job[]
         note: nodeCompat ? "" : note,
       });
     }
+  }
+  const forChromium = builtFor("chromium").filter(({ nodeModules }) => nodeModules.length === 0);
+  if (forChromium.length > 0) {
+    jobs.push({
+      label: "chromium",
+      run: () => runOnChromium(tools, forChromium.map(({ path }) => path)),
+      note,
+    });
   }
   return jobs;
 }

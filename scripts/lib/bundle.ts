@@ -66,9 +66,9 @@ export async function buildModules(tools: Tools, paths: string[]): Promise<Built
 }
 
 /**
- * Builds one worker that runs all of `paths`. `node:test` becomes our own small one; with
- * `nodeCompat` the rest of Node's modules are workerd's, without it assertions are our own
- * too and any other module of Node is an error.
+ * Builds one worker that runs all of `paths`, for workerd or for a page. `node:test` becomes our own small
+ * one; with `nodeCompat` the rest of Node's modules are workerd's, without it assertions are our own too and
+ * any other module of Node is an error.
  *
  * @throws {Error} If esbuild fails.
  */
@@ -76,7 +76,7 @@ export async function buildWorker(
   tools: Tools,
   paths: string[],
   name: string,
-  nodeCompat: boolean,
+  { nodeCompat, runtime }: { readonly nodeCompat: boolean; readonly runtime: "workerd" | "chromium" },
 ): Promise<string> {
   const outdir = buildDir(tools, name);
   await Deno.mkdir(outdir, { recursive: true });
@@ -110,7 +110,7 @@ export default {
     "--bundle",
     "--format=esm",
     "--platform=neutral",
-    "--conditions=workerd,worker,browser,import",
+    `--conditions=${runtime === "workerd" ? "workerd,worker," : ""}browser,import`,
     "--main-fields=module,main",
     "--target=es2024",
     `--alias:node:test=${join(shims, "collector.ts")}`,

@@ -204,7 +204,7 @@ async function minifyModules(tools: BuildTools, files: readonly string[]): Promi
     await Deno.writeTextFile(input, `"use strict";\n${script}`);
     const options = [
       "--minify",
-      "--line-limit=160",
+      "--line-limit=240",
       "--target=es2024",
       "--charset=utf8",
       "--log-level=warning",
@@ -214,9 +214,25 @@ async function minifyModules(tools: BuildTools, files: readonly string[]): Promi
     const body = result.stdout.replace(/^"use strict";/, ""); // modules are strict by themselves
     const imports = statements.filter((statement) => statement.startsWith("import"));
     const exports = statements.filter((statement) => statement.startsWith("export"));
-    await Deno.writeTextFile(file, `${oneLineEach(imports)}${body}${oneLineEach(exports)}`);
+    await Deno.writeTextFile(file, `${joinedImports(imports)}${body}${oneLineEach(exports)}`);
     await Deno.remove(input);
   }));
+}
+
+/** One statement for each module, in the order in which they were; esbuild prints one for each file. */
+function joinedImports(statements: readonly string[]): string {
+  const names = new Map<string, string[]>();
+  const others: string[] = [];
+  for (const statement of statements) {
+    const [, list, specifier] = /^import \{([^}]*)\} from ("[^"]+");/.exec(statement) ?? [];
+    if (specifier === undefined) others.push(statement);
+    else {
+      const known = names.get(specifier) ?? [];
+      names.set(specifier, [...known, ...list.split(",").map((name) => name.trim()).filter(Boolean)]);
+    }
+  }
+  const joined = Array.from(names, ([specifier, list]) => `import{${list.join(",")}}from${specifier};\n`);
+  return oneLineEach(others) + joined.join("");
 }
 
 function oneLineEach(statements: readonly string[]): string {

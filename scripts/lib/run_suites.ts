@@ -114,40 +114,57 @@ export async function runOnWorkerd(
       tools,
       paths,
       `workerd-${host}${nodeCompat ? "-nodejs-compat" : ""}`,
-      nodeCompat,
+      { nodeCompat, runtime: "workerd" },
     );
     const flags = nodeCompat ? ["nodejs_compat"] : [];
-    const result = await run(tools.node, [join(tools.dir, "workerd", "host.mjs"), worker, host, ...flags], {
-      cwd: tools.dir,
-      timeoutMs: TIMEOUT_MS,
-    });
-    const results: TestResult[] = [];
-    let started: Report | undefined;
-    let hasEnded = false;
-    for (const line of result.stdout.split("\n")) {
-      if (!line.startsWith("{")) continue;
-      const report = JSON.parse(line) as Report;
-      if (report.type === "start") started = report;
-      else if (report.type === "end") hasEnded = true;
-      else {
-        const { type: _, ...test } = report;
-        results.push(test);
-        started = undefined;
-      }
-    }
-    if (!hasEnded || result.code !== 0) {
-      const file = started?.type === "start" ? started.file : paths[0];
-      const name = started?.type === "start" ? started.name : "the worker";
-      results.push({
-        file,
-        name,
-        status: "failed",
-        message: `workerd did not end well:\n${lastLines(result)}`,
-      });
-    }
-    results.push(...silentFiles(paths, results, result));
-    return results;
+    return await runReporting(tools, paths, { host: "workerd", args: [worker, host, ...flags] });
   });
+}
+
+/** One page with all suites in it, in headless Chromium. */
+export async function runOnChromium(tools: Tools, paths: string[]): Promise<SuiteRun> {
+  return await timed("chromium", async () => {
+    const worker = await buildWorker(tools, paths, "chromium", { nodeCompat: false, runtime: "chromium" });
+    return await runReporting(tools, paths, { host: "chromium", args: [worker] });
+  });
+}
+
+/** Runs `host.mjs` of a runtime, which prints a line for each report. */
+async function runReporting(
+  tools: Tools,
+  paths: string[],
+  { host, args }: { readonly host: "workerd" | "chromium"; readonly args: string[] },
+): Promise<TestResult[]> {
+  const result = await run(tools.node, [join(tools.dir, host, "host.mjs"), ...args], {
+    cwd: tools.dir,
+    timeoutMs: TIMEOUT_MS,
+  });
+  const results: TestResult[] = [];
+  let started: Report | undefined;
+  let hasEnded = false;
+  for (const line of result.stdout.split("\n")) {
+    if (!line.startsWith("{")) continue;
+    const report = JSON.parse(line) as Report;
+    if (report.type === "start") started = report;
+    else if (report.type === "end") hasEnded = true;
+    else {
+      const { type: _, ...test } = report;
+      results.push(test);
+      started = undefined;
+    }
+  }
+  if (!hasEnded || result.code !== 0) {
+    const file = started?.type === "start" ? started.file : paths[0];
+    const name = started?.type === "start" ? started.name : "all suites";
+    results.push({
+      file,
+      name,
+      status: "failed",
+      message: `${host} did not end well:\n${lastLines(result)}`,
+    });
+  }
+  results.push(...silentFiles(paths, results, result));
+  return results;
 }
 
 async function timed(label: string, work: () => Promise<TestResult[]>): Promise<SuiteRun> {

@@ -7,10 +7,10 @@
 import { sourceFiles } from "./module_graph.ts";
 
 /** Where suites run. `node22` is the oldest Node that is supported, and runs what `node` runs. */
-export type Runtime = "deno" | "node" | "node22" | "bun" | "workerd";
+export type Runtime = "deno" | "node" | "node22" | "bun" | "workerd" | "chromium";
 
 /** All of them, in the order in which they run. */
-export const RUNTIMES: readonly Runtime[] = ["deno", "node", "node22", "bun", "workerd"];
+export const RUNTIMES: readonly Runtime[] = ["deno", "node", "node22", "bun", "workerd", "chromium"];
 
 const WITH_FILES: readonly Runtime[] = ["deno", "node", "node22", "bun"];
 const WITH_SOCKETS: readonly Runtime[] = ["deno", "node", "node22", "bun"];
@@ -25,6 +25,11 @@ const PORTABLE: { folder: string; runtimes: readonly Runtime[]; why: string }[] 
   { folder: "tests/files/", runtimes: WITH_FILES, why: "writes files" },
   { folder: "tests/conformance/servers/", runtimes: WITH_SOCKETS, why: "listens on a socket" },
   { folder: "tests/conformance/", runtimes: RUNTIMES, why: "what client-go was recorded to do" },
+];
+
+/** Portable suites that need more than a page has. */
+export const NOT_IN_PAGES: readonly { readonly path: string; readonly why: string }[] = [
+  { path: "tests/runtimes/kept_lists_test.ts", why: "sets headers of requests that pages may not set" },
 ];
 
 /** Needs a real API server: `deno task test:cluster`. */
@@ -85,5 +90,8 @@ function runtimesOf(path: string): readonly Runtime[] {
   const own = /^tests\/runtimes\/(deno|node|bun|workerd)\//.exec(path)?.[1] as Runtime | undefined;
   if (own === "node") return ["node", "node22"];
   if (own !== undefined) return [own];
-  return PORTABLE.find(({ folder }) => path.startsWith(folder))?.runtimes ?? ["deno"];
+  const runtimes = PORTABLE.find(({ folder }) => path.startsWith(folder))?.runtimes ?? ["deno"];
+  return NOT_IN_PAGES.some((left) => left.path === path)
+    ? runtimes.filter((runtime) => runtime !== "chromium")
+    : runtimes;
 }

@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import process from "node:process";
 import { after, before, describe, it } from "node:test";
+import { openWindow } from "@listwatch/cache/screens";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { bundle, loadMiniflare, type Miniflare } from "./workerd.ts";
 import { isWholeList } from "../../workers/whole_lists.ts";
@@ -76,6 +77,32 @@ describe("examples/edge: the Worker", () => {
     assert.equal((await read(PODS.replace("shop", "kube-system"))).status, 403);
     assert.equal((await read(PODS, { Authorization: "Bearer another-token-0123456789" })).status, 401);
     assert.equal(lists().length, 1);
+  });
+
+  it("serves windows, of which its page shows the rows", { timeout: 30_000 }, async () => {
+    const pods = openWindow({
+      url: PODS,
+      sortBy: "column(Name)",
+      limit: 1,
+      table: true,
+      fetch: ({ url, signal }) => worker.dispatchFetch(url, { headers: AUTHORIZATION, signal }),
+    });
+    const first = () => pods.getSnapshot().rows[0]?.cells[0];
+    const shows = (name: string) =>
+      new Promise<void>((resolve) => {
+        const stop = pods.subscribe(() => {
+          if (first() !== name) return;
+          stop();
+          resolve();
+        });
+      });
+    await shows("web-1");
+    server.create("v1/pods", pod("a-first", { namespace: "shop" }));
+    await shows("a-first");
+    assert.deepEqual([pods.getSnapshot().state, pods.getSnapshot().total], ["live", 2]);
+    pods.close();
+    server.delete("v1/pods", "shop/a-first");
+    await until(async () => (await names()).length === 1);
   });
 
   it("answers 304 for what the reader has", { timeout: 30_000 }, async () => {
