@@ -154,9 +154,7 @@ async function copyDeclarations(packed: string, outdir: string, entries: string[
     const source = await Deno.readTextFile(path);
     const output = join(outdir, path.slice(packed.length));
     await Deno.mkdir(dirname(output), { recursive: true });
-    const isEntry = entries.some((entry) => declarationOf(join(packed, entry)) === path);
-    const hasDocs = isEntry || declaredNames(source).some((name) => documented.has(name));
-    await Deno.writeTextFile(output, shortened(hasDocs ? source : withoutDocComments(source)));
+    await Deno.writeTextFile(output, shortened(withoutInternalDocs(source, documented)));
     for (const specifier of specifiersOf(source)) {
       if (!specifier.startsWith(".")) continue;
       const next = declarationOf(join(dirname(path), specifier));
@@ -178,11 +176,16 @@ async function documentedNames(entries: readonly string[]): Promise<ReadonlySet<
   return names;
 }
 
-/** The names that a file of declarations exports. */
-function declaredNames(source: string): string[] {
-  const declaration =
-    /^export (?:declare )?(?:abstract )?(?:const|enum|function|class|interface|type|let|namespace) ([\w$]+)/gm;
-  return Array.from(withoutDocComments(source).matchAll(declaration), ([, name]) => name);
+/** The declarations of a file, the first one with what is before it. */
+const DECLARATION =
+  /(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/ )?export (?:declare )?(?:abstract )?(?:const|enum|function|class|interface|type|let) ([\w$]+)[\s\S]*?(?=^(?:\/\*\*|export |declare |interface |type |import )|(?![\s\S]))/gm;
+
+/** A file of declarations without the documentation of what entries do not export. */
+function withoutInternalDocs(source: string, documented: ReadonlySet<string>): string {
+  return source.replace(
+    DECLARATION,
+    (declaration, name: string) => documented.has(name) ? declaration : withoutDocComments(declaration),
+  );
 }
 
 function withoutDocComments(source: string): string {

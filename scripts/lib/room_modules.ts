@@ -204,7 +204,7 @@ async function minifyModules(tools: BuildTools, files: readonly string[]): Promi
     await Deno.writeTextFile(input, `"use strict";\n${script}`);
     const options = [
       "--minify",
-      "--line-limit=240",
+      "--line-limit=500",
       "--target=es2024",
       "--charset=utf8",
       "--log-level=warning",

@@ -34,7 +34,11 @@ let api: ReadApi | undefined;
 /** Decides who may read, and sends permitted requests on to the object. */
 function newReader({ PODS, READER_TOKEN, READER_NAMESPACES }: Env): ReadApi {
   return readApi({
-    resources: [{ resource: "v1/pods", fetch: (request) => PODS.getByName("production").fetch(request) }],
+    resources: [{
+      resource: "v1/pods",
+      fetch: (request) => PODS.getByName("production").fetch(request),
+      takesScreens: true,
+    }],
     authenticate: bearerTokens([{ token: READER_TOKEN, user: { name: "reader" } }]),
     authorize: allowNamespaces(READER_NAMESPACES.split(",")),
     upgradeWebSocket: upgradeInWorkers,
