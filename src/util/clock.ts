@@ -110,7 +110,7 @@ function turnWithNetwork(): Promise<void> {
 /** Resolves in the next turn of the event loop, whatever waits in the network. */
 export function laterTurn(): Promise<void> {
   return new Promise<void>((resolve) => {
-    // A timer costs a millisecond even when it is due at once, and four in a page; Workers have no alternative.
+    // A timer costs a millisecond even when it is due at once, four in a page; Workers have nothing else.
     const { setImmediate, scheduler } = globalThis as {
       readonly setImmediate?: (callback: () => void) => unknown;
       readonly scheduler?: { readonly postTask?: (callback: () => void) => unknown };

@@ -85,7 +85,8 @@ describe("examples/edge: the Worker", () => {
       sortBy: "column(Name)",
       limit: 1,
       table: true,
-      fetch: ({ url, signal }) => worker.dispatchFetch(url, { headers: AUTHORIZATION, signal }),
+      fetch: ({ url, headers, signal }) =>
+        worker.dispatchFetch(url, { headers: { ...Object.fromEntries(headers), ...AUTHORIZATION }, signal }),
     });
     const first = () => pods.getSnapshot().rows[0]?.cells[0];
     const shows = (name: string) =>
