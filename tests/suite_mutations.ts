@@ -794,6 +794,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/content/freshness_test.ts",
   },
   {
+    name: "fresh reads: a reader from the future that comes again waits from the beginning",
+    file: "src/hono/content/fresh_reads.ts",
+    find: "if (known !== undefined) return known;",
+    replace: "if (known !== undefined) return nowMs;",
+    test: "tests/hono/content/freshness_test.ts",
+  },
+  {
     name: "fresh reads: a watch that starts among events which a list has passed continues without them",
     file: "src/hono/send/event_feed.ts",
     find: "this.#isFuture || log.mayLackEvents(resourceVersion)",

@@ -62,6 +62,9 @@ const RETRY_MS = 1_000;
 const LOST_AFTER_MS = 5_000;
 // A reader from the future waits in any case.
 const LOST_RETRY_MS = 30_000;
+// Readers open their watches again within a minute.
+const AWAITED_MS = 60_000;
+const MOST_AWAITED = 64;
 // The longest Retry-After that is respected: the server may be wrong by days.
 const LONGEST_ASKED_MS = 600_000;
 // A list of more objects costs more than it saves.
@@ -94,6 +97,8 @@ export class FreshReads {
   /** When the last question failed, if no later one was answered. */
   #failedMs: number | undefined;
   #largeUntilMs = -Infinity;
+  /** Since when readers from the future wait, by their resourceVersions. */
+  readonly #awaitedMs = new Map<string, number>();
   /** After a failure, or as long as the server demands, no question is sent. */
   #quietUntilMs = -Infinity;
   #proving: LinkedAbort | undefined;
@@ -162,11 +167,13 @@ export class FreshReads {
 
   /**
    * Whether a resourceVersion that the content has not reached is of a lost history: the server, asked after
-   * some seconds, is before it. Asks until it is answered; `false` if the signal is aborted first.
+   * some seconds, is before it. Asks until it is answered; `false` if the signal is aborted first. The
+   * seconds of readers that open their watches again count from their first watch.
    */
   async isLost(resourceVersion: string, signal: AbortSignal): Promise<boolean> {
     const { clock } = this.#options;
-    await sleepUnlessAborted(LOST_AFTER_MS, { clock, signal });
+    const waitedMs = monotonicNow(clock) - this.#firstAwaitedMs(resourceVersion);
+    await sleepUnlessAborted(Math.max(0, LOST_AFTER_MS - waitedMs), { clock, signal });
     while (!signal.aborted && !this.#stop.signal.aborted && !this.#isReached(resourceVersion)) {
       try {
         const { version } = await this.#currentVersion();
@@ -176,6 +183,19 @@ export class FreshReads {
       }
     }
     return false;
+  }
+
+  /** When a reader from the future was here for the first time, as far as that is remembered. */
+  #firstAwaitedMs(resourceVersion: string): number {
+    const nowMs = monotonicNow(this.#options.clock);
+    const known = this.#awaitedMs.get(resourceVersion);
+    if (known !== undefined) return known;
+    for (const [other, atMs] of this.#awaitedMs) {
+      const isOld = nowMs - atMs > AWAITED_MS || this.#awaitedMs.size >= MOST_AWAITED;
+      if (isOld || this.#isReached(other)) this.#awaitedMs.delete(other);
+    }
+    this.#awaitedMs.set(resourceVersion, nowMs);
+    return nowMs;
   }
 
   /** A question that is sent after this call. */

@@ -31,6 +31,7 @@ const FOUND = [
   310468505,
   235302370,
   850076326,
+  161811592,
 ];
 
 describe("simulateTree", () => {
