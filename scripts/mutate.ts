@@ -44,6 +44,7 @@ const COPIED_TESTS = [
   "text",
   "util",
   "watch",
+  "screens",
   "workers",
   "workqueue",
   "controller",

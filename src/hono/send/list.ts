@@ -77,11 +77,12 @@ export async function answerList(
   // Others had a turn.
   const place = placed.at === undefined ? placed : stillPlaced(content, request, placed);
   if (!("limit" in place)) return place;
-  if (place.past !== undefined || view.sharedAs === undefined) {
+  const answerAlone = async (place: PagePlace<KubernetesObject>) => {
     const page = await cutPage(content, request, place);
     if (!request.reader.take(page.bytes)) return tooManyRequests();
     return respond(bodies.alone(new ListText(page, shape)).open(pacer), request, undefined);
-  }
+  };
+  if (place.past !== undefined || view.sharedAs === undefined) return await answerAlone(place);
   const name = bodyName(request, place);
   const version = hashes.versionOf(namespace);
   const tag = tags.ofList(content.log, version, name);
@@ -90,6 +91,11 @@ export async function answerList(
   const of = { content, namespace, name, version, revision: content.log.window.revision };
   // Others have a turn while it is cut, and the content may change.
   const body = bodies.get(of) ?? bodies.add(of, new ListText(await cutPage(content, request, place), shape));
+  if (place.at !== undefined && place.at !== content.log.window.resourceVersion) {
+    // Its state is one of the past now, and the body would say the version of the present one.
+    const past = stillPlaced(content, request, place);
+    return "limit" in past ? await answerAlone(past) : past;
+  }
   return respond(body.open(pacer), request, tag.text);
 }
 

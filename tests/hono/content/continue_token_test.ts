@@ -47,6 +47,28 @@ describe("readApi, a page with a continue token", () => {
     assert.deepEqual(listed, ["a", "b", "c", "d", "e"]);
   });
 
+  it("has the version of the token, also where that passes while the page is cut", async () => {
+    const objects = Array.from(
+      { length: 60_000 },
+      (_, i) => object(`p-${i}`, i + 1, { labels: { odd: `${i % 2}` } }),
+    );
+    const informer = FakeInformer.with(objects, 100_000);
+    const api = readApi({ resources: [{ informer, resource: "v1/nodes" }], allowAnonymous: true });
+    const path = "/api/v1/nodes?labelSelector=odd%3D1&limit=10";
+    const first: Json = await get(api, path);
+    let version = 100_000;
+    const next = `/api/v1/nodes?labelSelector=odd%3D1&limit=29000&continue=${first.metadata.continue}`;
+    const second = get(api, next);
+    let isAnswered = false;
+    second.then(() => (isAnswered = true));
+    while (!isAnswered) {
+      await nextTurn();
+      informer.bookmark(++version);
+    }
+    assert.ok(version > 100_001, "it is cut in several turns");
+    assert.equal((await second).metadata.resourceVersion, "100000");
+  });
+
   it("waits for the version of a token that a cache of the same API server has written, which has come further", async () => {
     const [first, second] = [apiOf(), apiOf()];
     first.pods.put(object("a/p-00", 101));

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { ReadApiOptions } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { settle } from "../../../src/util/clock.ts";
@@ -11,11 +12,11 @@ import { describe, it } from "../storages.ts";
 const PODS = "/api/v1/pods";
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-function apiOf(objects: readonly TestObject[], version = 1_000) {
+function apiOf(objects: readonly TestObject[], version = 1_000, options: Partial<ReadApiOptions> = {}) {
   const informer = FakeInformer.with(objects, version);
   const clock = new FakeClock();
   const resources = [{ informer, resource: "v1/pods" }];
-  return { informer, clock, api: readApi({ resources, allowAnonymous: true, clock }) };
+  return { informer, clock, api: readApi({ resources, allowAnonymous: true, clock, ...options }) };
 }
 
 function pod(name: string, resourceVersion: number, status: Record<string, unknown> = {}): TestObject {
@@ -167,17 +168,21 @@ describe("readApi, windows", () => {
   });
 
   it("give a reader that reads slowly the rows as they are, and no 410", async () => {
-    const { api, informer, clock } = apiOf(some());
-    const slow = await WatchReader.open(api, `${PODS}?watch=1&sortBy=metadata.name&limit=50`);
+    const { api, informer, clock } = apiOf(some(), 1_000, { watchBufferBytes: 100_000 });
+    const slow = await Screen.open(api, "sortBy=metadata.name&limit=50");
+    const screen = await Screen.open(api, "sortBy=metadata.name&limit=50");
     const text = "x".repeat(40_000);
     for (let i = 0; i < 200; i++) {
-      informer.put(pod(`b/${i % 20}`, 1_001 + i, { text: `${i}${text}` }));
       await clock.advance(100);
+      informer.put(pod(`b/${i % 20}`, 1_001 + i, { text: `${i}${text}` }));
+      assert.match(await screen.next(), /^CHANGES/);
     }
-    await slow.cancel();
-    const screen = new Screen(await WatchReader.open(api, `${PODS}?watch=1&sortBy=metadata.name&limit=50`));
-    await screen.next();
     assert.equal(screen.window.total, 23);
+    const frames = new Set<string>();
+    while (slow.resourceVersion !== screen.resourceVersion) frames.add((await slow.next()).slice(0, 4));
+    assert.deepEqual(slow.items, screen.items);
+    assert.deepEqual([...frames], ["CHAN", "ROWS"]);
+    await slow.cancel();
     await screen.cancel();
   });
 

@@ -14,6 +14,7 @@ import { isQuestion, type Link, type LinkState, type Target } from "./link.ts";
 import { TreeNode } from "./node.ts";
 import { RESOURCE } from "./origin.ts";
 import { TreeReader } from "./reader.ts";
+import { WindowReader, type WindowReaderWorld } from "./window_reader.ts";
 import { newTreeScenario, type TreeAction, type TreeScenario } from "./tree_scenario.ts";
 import { WorldRecord } from "../world_record.ts";
 import { LEFT_AFTER_MS } from "../../nothing_left.ts";
@@ -60,6 +61,7 @@ class TreeWorld {
   readonly #network: NetworkModel;
   readonly #nodes: TreeNode[] = [];
   readonly #readers: TreeReader[];
+  readonly #screen: WindowReader | undefined;
   readonly #regions = new Map<string, number>([["origin", 0]]);
   readonly #splits = new Map<number, LinkState>();
   /** Times without any contact to the upstream. */
@@ -134,6 +136,15 @@ class TreeWorld {
         between: (target) => this.#between(config.region, target),
       });
     });
+    this.#screen = this.#newScreen(world);
+  }
+
+  /** A screen at one of the nodes that have everything. */
+  #newScreen(world: Omit<WindowReaderWorld, "nodes" | "between">): WindowReader | undefined {
+    const nodes = this.#nodes.filter(({ config: { scope } }) => scope.namespace === "" && scope.app === "");
+    if (nodes.length === 0) return undefined;
+    const between = (target: Target) => this.#between(0, target);
+    return new WindowReader(this.#scenario.seed ^ 0x5c4e, { ...world, nodes, between });
   }
 
   async run(): Promise<TreeResult> {
@@ -215,7 +226,7 @@ class TreeWorld {
 
   async #converge(when: string, longestMs = CONVERGENCE_MS): Promise<boolean> {
     const difference = () => {
-      for (const one of [...this.#nodes, ...this.#readers]) {
+      for (const one of [...this.#nodes, ...this.#readers, ...this.#screen ? [this.#screen] : []]) {
         const found = one.difference();
         if (found !== undefined) return found;
       }
@@ -272,6 +283,7 @@ class TreeWorld {
     const { most } = this.#census;
     if (most > MOST_LISTENERS) this.#violate(`one signal has ${most} listeners`);
     for (const reader of this.#readers) reader.stop();
+    this.#screen?.stop();
     await this.#advance(1_000);
     for (const node of this.#nodes.toReversed()) {
       let hasStopped = false;
@@ -397,6 +409,7 @@ class TreeWorld {
     this.#isInDoubt = true;
     this.#cluster.restore(back);
     for (const reader of this.#readers) reader.forget();
+    this.#screen?.forget();
     for (const server of this.#servers) {
       server.restored({ filters });
       if (!restarts) continue;
@@ -434,7 +447,12 @@ class TreeWorld {
   }
 
   #links(): Link[] {
-    return [...this.#nodes.map(({ link }) => link), ...this.#readers.flatMap(({ links }) => links)];
+    const screen = this.#screen === undefined ? [] : [this.#screen.link];
+    return [
+      ...this.#nodes.map(({ link }) => link),
+      ...this.#readers.flatMap(({ links }) => links),
+      ...screen,
+    ];
   }
 
   #violate(text: string): void {

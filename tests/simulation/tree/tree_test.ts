@@ -32,6 +32,7 @@ const FOUND = [
   235302370,
   850076326,
   161811592,
+  577217622,
 ];
 
 describe("simulateTree", () => {
