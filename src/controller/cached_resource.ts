@@ -22,6 +22,8 @@ export interface CacheSettings {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
+  /** The name of its cluster; `""` if there is only one. */
+  readonly cluster: string;
 }
 
 /** What was written to a resource by the reconciles of one key. */
@@ -49,12 +51,14 @@ export class CachedResource {
   readonly name: string;
   /** What was applied last, by key of the object; see `applied_config.ts`. */
   readonly applied: Map<string, string> = new Map();
+  /** Whether it has everything that was written before this process reconciles; until then it is not read. */
+  isCaughtUp = false;
   readonly #clock: Clock;
   #description: Promise<ResourceDescription> | undefined;
 
-  constructor(client: ResourceClient<KubernetesObject>, { clock, logger, metrics }: CacheSettings) {
+  constructor(client: ResourceClient<KubernetesObject>, { clock, logger, metrics, cluster }: CacheSettings) {
     this.client = client;
-    const title = formatResource(client.resource);
+    const title = `${cluster && `${cluster}: `}${formatResource(client.resource)}`;
     const where = client.namespaces ? `${client.namespaces.names.length} namespaces` : client.namespace;
     this.name = where === "" ? title : `${title} in ${where}`;
     this.#clock = clock;

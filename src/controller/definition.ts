@@ -71,8 +71,10 @@ export interface Result<S = unknown> {
 
 /** What a reconcile has besides the object. */
 export interface ReconcileContext<T extends KubernetesObject, I extends string = string> {
-  /** `namespace/name` of the object, or `name`. */
+  /** `namespace/name` of the object, or `name`; of several clusters `cluster:namespace/name`. */
   readonly key: string;
+  /** The name of the object's cluster, where the manager has several; otherwise `""`. */
+  readonly cluster: string;
   /** The resource of the object itself: reads of its cache, and writes. */
   readonly self: CachedClient<T, I>;
   /** Aborted at the deadline, when the lease is lost, and when a stop has waited long enough. */
@@ -106,7 +108,8 @@ export interface Watched<T extends KubernetesObject, I extends string = string> 
   /**
    * The keys (`namespace/name`, or `name`) of the objects to reconcile when this one was added, changed or
    * deleted; of a change both states
-   * are given. It is called in the turn of the change and must not wait.
+   * are given. It is called in the turn of the change and must not wait. A key is of the same cluster, unless
+   * it names another one: `eu-1:shop/web`.
    */
   readonly keys: (object: T, caches: Caches) => readonly string[];
   /** Which changes count; all by default. */
@@ -118,12 +121,19 @@ export type ClientOf<S> = S extends Indexed<infer T, infer I> ? CachedClient<T, 
   : S extends ResourceClient<infer T> ? CachedClient<T, never>
   : never;
 
+/** The clients of one reconcile in each cluster, where the manager has several. */
+export interface InClusters<C> {
+  /** By the name of the cluster; `self` is the resource of the object. */
+  readonly clusters: Readonly<Record<string, C>>;
+}
+
 type OwnedBy<O> = { readonly [K in keyof O]: ClientOf<O[K]> };
 type WatchedBy<W> = { readonly [K in keyof W]: W[K] extends KubernetesObject ? CachedReader<W[K]> : never };
 
 /** Everything that a reconcile gets besides the object. */
 export type ContextOf<T extends KubernetesObject, I extends string, O, W> =
   & ReconcileContext<T, I>
+  & InClusters<{ readonly self: CachedClient<T, I> } & OwnedBy<O> & WatchedBy<W>>
   & OwnedBy<O>
   & WatchedBy<W>;
 
@@ -182,6 +192,9 @@ export interface ControllerOptions<
   readonly resyncPeriodMs?: number;
 }
 
+/** What any reconcile has besides the object. */
+export type AnyContext = ReconcileContext<KubernetesObject> & InClusters<unknown>;
+
 /** Any controller, as a `Manager` runs it. */
 export interface AnyController {
   readonly name: string;
@@ -191,10 +204,10 @@ export interface AnyController {
     Record<string, Watched<KubernetesObject> & { readonly resource: Indexed<KubernetesObject, string> }>
   >;
   readonly isChange: (before: KubernetesObject, after: KubernetesObject) => boolean;
-  readonly reconcile: (object: KubernetesObject, context: ReconcileContext<KubernetesObject>) => unknown;
+  readonly reconcile: (object: KubernetesObject, context: AnyContext) => unknown;
   readonly finalizer: string | undefined;
   readonly finalize:
-    | ((object: KubernetesObject, context: ReconcileContext<KubernetesObject>) => unknown)
+    | ((object: KubernetesObject, context: AnyContext) => unknown)
     | undefined;
   readonly workers: number;
   readonly timeoutMs: number;
@@ -213,7 +226,7 @@ export interface ControllerDefinition {
   readonly parts: AnyController;
 }
 
-const RESERVED = ["key", "self", "signal", "failures", "log", "events", "metrics"];
+const RESERVED = ["key", "cluster", "clusters", "self", "signal", "failures", "log", "events", "metrics"];
 const FINALIZER = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
 /**

@@ -1,25 +1,22 @@
 /** Runs controllers: shared informers, one leader, health, an orderly end. */
 
 import type { Cluster } from "../client/cluster.ts";
-import type { ResourceClient } from "../client/resource_client.ts";
+import type { ClientSource } from "../client/resource_client.ts";
 import { InformerStateError } from "../informer/errors.ts";
 import type { Running } from "../informer/controller.ts";
-import { waitForCacheSync } from "../informer/waits.ts";
-import type { KubernetesObject } from "../meta/object.ts";
-import { formatResource } from "../meta/resource.ts";
-import { abortable, linkedAbort, onAbort, sleep, sleepUnlessAborted } from "../util/abort.ts";
+import { linkedAbort, onAbort, sleep, sleepUnlessAborted } from "../util/abort.ts";
 import type { Random } from "../util/backoff.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
-import { CacheError, errorMessage } from "../util/errors.ts";
+import { CacheError } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { MetricsProvider } from "../workqueue/metrics.ts";
-import { CachedResource } from "./cached_resource.ts";
-import type { ControllerDefinition, Indexed } from "./definition.ts";
+import type { CachedResource } from "./cached_resource.ts";
+import type { ControllerDefinition } from "./definition.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { LeaderElector, type LeaderOptions, type Leadership } from "./leader_election.ts";
-import { ReconcileLoop } from "./reconcile_loop.ts";
+import { ManagedCluster } from "./managed_cluster.ts";
 
 /** Metrics that can be served; `PrometheusMetrics` is one. */
 export interface ManagerMetrics extends Metrics, Partial<MetricsProvider> {
@@ -32,6 +29,12 @@ export interface ManagerMetrics extends Metrics, Partial<MetricsProvider> {
 export interface ManagerOptions {
   /** What it runs; each name once. */
   readonly controllers: readonly ControllerDefinition[];
+  /**
+   * Several clusters, by name: every controller runs in each of them, and what its resources were made of says
+   * only what they are. A reconcile gets the clients of the object's own cluster, and `clusters` has those of
+   * all. A cluster that is away holds up no other.
+   */
+  readonly clusters?: Readonly<Record<string, ClientSource>>;
   /** Elects one of several copies of the program, which alone reconciles; without it every copy does. */
   readonly leader?: LeaderOptions;
   /** How long running reconciles may take at a stop, in milliseconds; 10,000 by default. */
@@ -56,6 +59,16 @@ export interface ManagerOptions {
   readonly random?: Random;
 }
 
+/** How a manager is in one of several clusters. */
+export interface ClusterStatus {
+  /** Whether every cache is complete. */
+  readonly hasSynced: boolean;
+  /** Whether its objects are reconciled: by this process, once its caches have everything. */
+  readonly isReconciling: boolean;
+  /** What is wrong; empty if all is well. */
+  readonly problems: readonly string[];
+}
+
 /** How a manager is. */
 export interface ManagerStatus {
   /** Whether every cache is complete. */
@@ -64,14 +77,11 @@ export interface ManagerStatus {
   readonly isLeading: boolean;
   /** Who leads, as it was seen last; `""` if nothing is elected or known. */
   readonly leader: string;
-  /** What is wrong; empty if it is ready. */
+  /** What is wrong; empty if all is well. */
   readonly problems: readonly string[];
+  /** Each of several clusters, by name: a manager is ready when one of them is. */
+  readonly clusters?: Readonly<Record<string, ClusterStatus>>;
 }
-
-/** Makes the loop of a controller, for one time of leading. */
-type NewLoop = (
-  settings: { readonly recorder: EventRecorder; readonly checkLease: () => void },
-) => ReconcileLoop;
 
 /**
  * Runs controllers until its signal is aborted: starts their informers (one for each resource,
@@ -102,13 +112,9 @@ export class Manager implements AsyncDisposable {
   readonly #options: ManagerOptions;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  readonly #resources = new Map<string, CachedResource>();
-  readonly #loops: readonly NewLoop[];
+  readonly #clusters: readonly ManagedCluster[];
   readonly #elector: LeaderElector | undefined;
   readonly #identity: string;
-  readonly #known: object[] = [];
-  #running: ReconcileLoop[] = [];
-  #recorder: EventRecorder | undefined;
   #isReconciling = false;
   #stop: AbortController | undefined;
   #done: Promise<void> = Promise.resolve();
@@ -117,7 +123,8 @@ export class Manager implements AsyncDisposable {
    * Makes a manager that has not started.
    *
    * @param cluster Where the Lease is.
-   * @throws {TypeError} Two controllers have one name, or there is none.
+   * @throws {TypeError} Two controllers have one name, or there is none; a cluster's name is no label, or
+   * there are no clusters.
    * @throws {RangeError} A number among the options is negative or `NaN`.
    */
   constructor(cluster: Cluster, options: ManagerOptions) {
@@ -133,7 +140,12 @@ export class Manager implements AsyncDisposable {
     }
     if (names.length === 0) throw new TypeError("Cannot make a manager: it has no controllers");
     this.#identity = leader?.identity ?? `${leader?.lease ?? names[0]}_${randomName(random)}`;
-    this.#loops = options.controllers.map((controller) => this.#prepare(controller));
+    this.#clusters = clustersOf(options, {
+      clock: this.#clock,
+      logger: this.#logger,
+      metrics: options.metrics,
+    });
+    for (const managed of this.#clusters) for (const { parts } of options.controllers) managed.prepare(parts);
     if (leader !== undefined) {
       const namespace = leader.namespace ?? cluster.namespace;
       this.#elector = new LeaderElector(cluster.resource("coordination.k8s.io/v1/leases", { namespace }), {
@@ -176,23 +188,18 @@ export class Manager implements AsyncDisposable {
 
   /** How it is now. */
   status(): ManagerStatus {
-    const informers = [...this.#resources.values()];
-    const { maxLagMs = 180_000 } = this.#options;
-    const problems = informers.flatMap(({ informer, name }) => {
-      // Of a set, a namespace that has come may not be there yet.
-      if (!informer.hasSynced() || informer.lagMs() === undefined) {
-        const failure = informer.failure();
-        return [`the cache of ${name} is not complete${failure ? `: ${errorMessage(failure.error)}` : ""}`];
-      }
-      return informer.isFresh(maxLagMs)
-        ? []
-        : [`the cache of ${name} is ${informer.lagMs()} ms behind the server`];
+    const { maxLagMs = 180_000, clusters } = this.#options;
+    const each = this.#clusters.map((managed) => {
+      const { name, hasSynced, isReconciling } = managed;
+      return [name, { hasSynced, isReconciling, problems: managed.problems(maxLagMs) }] as const;
     });
+    const problems = each.flatMap(([, { problems }]) => problems);
     return {
-      hasSynced: informers.every(({ informer }) => informer.hasSynced()),
+      hasSynced: each.every(([, { hasSynced }]) => hasSynced),
       isLeading: this.#isReconciling,
       leader: this.#elector?.holder ?? "",
       problems: this.#stop === undefined ? ["it was not started", ...problems] : problems,
+      ...(clusters && { clusters: Object.fromEntries(each) }),
     };
   }
 
@@ -201,7 +208,7 @@ export class Manager implements AsyncDisposable {
    * many events are to be written; delays that a reconcile asked for do not count.
    */
   get pending(): number {
-    return this.#running.reduce((sum, loop) => sum + loop.pending, this.#recorder?.pending ?? 0);
+    return this.#clusters.reduce((sum, cluster) => sum + cluster.pending, 0);
   }
 
   /**
@@ -210,12 +217,13 @@ export class Manager implements AsyncDisposable {
    * @internal
    */
   get caches(): readonly CachedResource[] {
-    return [...this.#resources.values()];
+    return this.#clusters.flatMap(({ caches }) => caches);
   }
 
   /**
    * Answers `/healthz` (it runs), `/readyz` (its caches are complete and not far behind the server; a process
-   * that waits for the lease is ready, too) and `/metrics`: for any server that speaks `fetch`.
+   * that waits for the lease is ready, too, and of several clusters one that is well is enough; the text says
+   * which are not) and `/metrics`: for any server that speaks `fetch`.
    */
   readonly fetch = async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url);
@@ -228,8 +236,10 @@ export class Manager implements AsyncDisposable {
       return isAlive ? page(200, "ok\n") : page(500, "the lease was not renewed in time\n");
     }
     if (pathname === "/readyz") {
-      const { problems } = this.status();
-      return problems.length === 0 ? page(200, "ok\n") : page(500, `${problems.join("\n")}\n`);
+      const { problems, clusters = {} } = this.status();
+      const isReady = problems.length === 0 || this.#stop !== undefined &&
+          Object.values(clusters).some(({ problems }) => problems.length === 0);
+      return page(isReady ? 200 : 500, `${[...(isReady ? ["ok"] : []), ...problems].join("\n")}\n`);
     }
     if (pathname === "/metrics" && metrics?.text !== undefined) {
       return page(200, await metrics.text(), metrics.contentType);
@@ -237,67 +247,14 @@ export class Manager implements AsyncDisposable {
     return page(404, "there are /healthz, /readyz and /metrics\n");
   };
 
-  /** Finds or makes the informers of a controller; returns what makes its loop. */
-  #prepare({ parts }: ControllerDefinition): NewLoop {
-    const self = this.#cached(parts.for, parts.for.resource);
-    const resources = new Map<string, CachedResource>();
-    // Managed fields show what a controller has applied before it was started.
-    for (const [name, source] of Object.entries(parts.owns)) {
-      resources.set(name, this.#cached(source, source.resource.managedFields()));
-    }
-    for (const [name, { resource }] of Object.entries(parts.watches)) {
-      resources.set(name, this.#cached(resource, resource.resource));
-    }
-    const { metrics, readTimeoutMs = 5_000 } = this.#options;
-    return (settings) =>
-      new ReconcileLoop(parts, self, resources, {
-        ...settings,
-        metrics,
-        readTimeoutMs,
-        clock: this.#clock,
-        logger: this.#logger,
-      });
-  }
-
-  #cached(
-    source: Indexed<KubernetesObject, string>,
-    client: ResourceClient<KubernetesObject>,
-  ): CachedResource {
-    const key = JSON.stringify([
-      formatResource(client.resource),
-      client.identity,
-      this.#numberOf(client.cluster),
-      client.namespaces === undefined ? "" : this.#numberOf(client.namespaces),
-    ]);
-    let resource = this.#resources.get(key);
-    if (resource === undefined) {
-      resource = new CachedResource(client, {
-        clock: this.#clock,
-        logger: this.#logger,
-        metrics: this.#options.metrics,
-      });
-      this.#resources.set(key, resource);
-    }
-    resource.addIndexers(source.indexers);
-    return resource;
-  }
-
-  /** Distinguishes clusters, and sets of namespaces. */
-  #numberOf(one: object): number {
-    if (!this.#known.includes(one)) this.#known.push(one);
-    return this.#known.indexOf(one);
-  }
-
   async #run(stop: AbortSignal): Promise<void> {
     let sinceMs = monotonicNow(this.#clock);
     const informers = new AbortController();
-    const running: Running[] = [...this.#resources.values()].map(({ informer }) =>
-      informer.start(informers.signal)
-    );
+    const running: Running[] = this.caches.map(({ informer }) => informer.start(informers.signal));
     let leadership: Leadership | undefined;
     try {
-      // A standby has its caches before it leads.
-      await this.#synced(stop);
+      // A standby has its caches before it leads, at least those of one cluster.
+      await Promise.any(this.#clusters.map((cluster) => cluster.synced(stop)));
       if (this.#elector !== undefined) {
         leadership = await this.#elector.acquire(stop);
         sinceMs = monotonicNow(this.#clock);
@@ -312,11 +269,6 @@ export class Manager implements AsyncDisposable {
     }
   }
 
-  async #synced(signal: AbortSignal): Promise<void> {
-    await waitForCacheSync([...this.#resources.values()].map(({ informer }) => informer), signal);
-    signal.throwIfAborted();
-  }
-
   /** @param sinceMs What was written before must be in the caches. */
   async #reconcile(
     stop: AbortSignal,
@@ -329,24 +281,34 @@ export class Manager implements AsyncDisposable {
     const recording = new AbortController();
     const { drainMs = 10_000, metrics } = this.#options;
     const lease = this.#options.leader?.lease;
+    const checkLease = () => leadership?.check();
+    const { signal } = recording;
+    const own = { instance: this.#identity, clock: this.#clock, logger: this.#logger, signal };
     try {
-      await this.#caughtUp(sinceMs, begin.signal);
-      const recorder = this.#recorder = new EventRecorder({
-        instance: this.#identity,
-        clock: this.#clock,
-        logger: this.#logger,
-        signal: recording.signal,
-      });
-      const checkLease = () => leadership?.check();
-      this.#running = this.#loops.map((newLoop) => newLoop({ recorder, checkLease }));
-      this.#isReconciling = true;
-      if (lease !== undefined) metrics?.gauge("leader_election_master_status", 1, { name: lease });
-      const loops = Promise.all(
-        this.#running.map((loop) => loop.run({ stop: begin.signal, abandon: abandon.signal })),
-      );
+      const loops = Promise.all(this.#clusters.map((cluster) =>
+        cluster.reconcile({
+          clock: this.#clock,
+          logger: this.#logger,
+          metrics,
+          readTimeoutMs: this.#options.readTimeoutMs ?? 5_000,
+          checkLease,
+          newRecorder: () => new EventRecorder(own),
+          all: this.#clusters,
+          sinceMs,
+          stop: begin.signal,
+          abandon: abandon.signal,
+          onBegin: () => {
+            this.#isReconciling = true;
+            if (lease !== undefined) metrics?.gauge("leader_election_master_status", 1, { name: lease });
+          },
+        }).catch((error) => {
+          if (!begin.signal.aborted) throw error;
+        })
+      ));
       onAbort(stop, () => void this.#abandonAfter(drainMs, abandon, loops));
       await loops;
-      await Promise.race([recorder.flushed(), sleep(1_000, { clock: this.#clock })]);
+      const flushed = this.#clusters.map(({ recorder }) => recorder?.flushed());
+      await Promise.race([Promise.all(flushed), sleep(1_000, { clock: this.#clock })]);
       if (!stop.aborted) leadership?.check();
     } finally {
       unlink();
@@ -354,6 +316,7 @@ export class Manager implements AsyncDisposable {
       begin.unlink();
       abandon.unlink();
       this.#isReconciling = false;
+      for (const cluster of this.#clusters) cluster.ended();
       if (lease !== undefined) metrics?.gauge("leader_election_master_status", 0, { name: lease });
     }
   }
@@ -368,29 +331,6 @@ export class Manager implements AsyncDisposable {
     if (!await sleepUnlessAborted(drainMs, { clock: this.#clock, signal: ended.signal })) return;
     this.#logger.warn(`reconciles still run after ${drainMs} ms: their signals are aborted`);
     abandon.abort(new ManagerStoppedError(drainMs));
-  }
-
-  /**
-   * Waits until every cache has all that was written before this process began to lead, or to run if nothing
-   * is elected: by the leader before it, or before a list that a server answered from an old state.
-   */
-  async #caughtUp(sinceMs: number, signal: AbortSignal): Promise<void> {
-    await Promise.all([...this.#resources.values()].map(async (resource) => {
-      for (let tries = 0;; tries++) {
-        try {
-          return await abortable(resource.caughtUp(sinceMs, signal), signal);
-        } catch (error) {
-          signal.throwIfAborted();
-          if (tries === 0) {
-            this.#logger.warn(
-              `Cannot confirm the cache of ${resource.name}, and tries again: ${errorMessage(error)}`,
-              { error },
-            );
-          }
-          await sleep(Math.min(1_000 * 2 ** tries, 15_000), { clock: this.#clock, signal });
-        }
-      }
-    }));
   }
 }
 
@@ -410,4 +350,20 @@ function page(status: number, text: string, contentType = "text/plain; charset=u
 
 function randomName(random: Random): string {
   return Array.from({ length: 12 }, () => Math.floor(random() * 36).toString(36)).join("");
+}
+
+/** The clusters that are named, or the one that each resource is of. */
+function clustersOf(
+  { clusters }: ManagerOptions,
+  settings: ConstructorParameters<typeof ManagedCluster>[2],
+): readonly ManagedCluster[] {
+  if (clusters === undefined) return [new ManagedCluster("", undefined, settings)];
+  const named = Object.entries(clusters);
+  if (named.length === 0) throw new TypeError("Cannot make a manager: it has no clusters");
+  const wrong = named.find(([name]) => !/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name))?.[0];
+  if (wrong !== undefined) {
+    const how = "use up to 63 lower-case letters, digits and hyphens";
+    throw new TypeError(`Cannot make a manager of a cluster of the name ${JSON.stringify(wrong)}: ${how}`);
+  }
+  return named.map(([name, cluster]) => new ManagedCluster(name, cluster, settings));
 }

@@ -34,6 +34,7 @@ export {
   type ControllerDefinition,
   type ControllerOptions,
   defineController,
+  type InClusters,
   type Indexed,
   indexed,
   type ReconcileContext,
@@ -47,6 +48,12 @@ export type { Applied, CachedClient, CachedReader, InNamespace } from "./cached_
 export type { ChangeFilter } from "./change_filter.ts";
 export type { EventDetails, ObjectEvents } from "./event_recorder.ts";
 export { type LeaderOptions, LeadershipLostError } from "./leader_election.ts";
-export { Manager, type ManagerMetrics, type ManagerOptions, type ManagerStatus } from "./manager.ts";
+export {
+  type ClusterStatus,
+  Manager,
+  type ManagerMetrics,
+  type ManagerOptions,
+  type ManagerStatus,
+} from "./manager.ts";
 export { type Condition, ownedBy, retryOnConflict, withCondition } from "./objects.ts";
 export { TerminalError } from "./reconcile_loop.ts";

@@ -24,7 +24,7 @@ import { DelayingQueue } from "../workqueue/delaying_queue.ts";
 import { itemExponentialFailureRateLimiter, type RateLimiter } from "../workqueue/rate_limiters.ts";
 import { type ReconcileAccess, ReconcileClient } from "./cached_client.ts";
 import type { CachedResource } from "./cached_resource.ts";
-import type { AnyController, Caches, ReconcileContext, ReconcileMetrics, Result } from "./definition.ts";
+import type { AnyContext, AnyController, Caches, ReconcileMetrics, Result } from "./definition.ts";
 import type { EventRecorder } from "./event_recorder.ts";
 import { controllerOf } from "./objects.ts";
 import { OwnWrites } from "./own_writes.ts";
@@ -48,6 +48,13 @@ export class TerminalError extends CacheError {
   }
 }
 
+/** The caches of a controller in one cluster. */
+export interface LoopCaches {
+  readonly self: CachedResource;
+  /** Those that the controller owns and watches, by their names there. */
+  readonly resources: ReadonlyMap<string, CachedResource>;
+}
+
 /** What the loops of a manager share. */
 export interface LoopSettings {
   readonly clock: Clock;
@@ -58,6 +65,12 @@ export interface LoopSettings {
   readonly recorder: EventRecorder;
   /** Throws if this process may not write any more. */
   readonly checkLease: () => void;
+  /** The name of the cluster; `""` if there is only one. */
+  readonly cluster: string;
+  /** The caches in every cluster, by name. */
+  readonly clusters: ReadonlyMap<string, LoopCaches>;
+  /** The loop of the controller in another cluster, once it runs. */
+  readonly loopOf: (cluster: string) => ReconcileLoop | undefined;
 }
 
 // What is given to a reconcile after its deadline, to end by itself.
@@ -97,6 +110,8 @@ class RetryDelays {
 export class ReconcileLoop {
   readonly name: string;
   readonly #controller: AnyController;
+  /** Of its measurements. */
+  readonly #labels: Readonly<Record<string, string>>;
   readonly #self: CachedResource;
   readonly #resources: ReadonlyMap<string, CachedResource>;
   readonly #settings: LoopSettings;
@@ -112,25 +127,20 @@ export class ReconcileLoop {
   #isStopping = false;
   #activeWorkers = 0;
 
-  /** @param resources Those that the controller owns and watches, by their names there. */
-  constructor(
-    controller: AnyController,
-    self: CachedResource,
-    resources: ReadonlyMap<string, CachedResource>,
-    settings: LoopSettings,
-  ) {
+  constructor(controller: AnyController, { self, resources }: LoopCaches, settings: LoopSettings) {
     this.name = controller.name;
     this.#controller = controller;
     this.#self = self;
     this.#resources = resources;
     this.#settings = settings;
-    const { clock, metrics } = settings;
+    const { clock, metrics, cluster } = settings;
+    this.#labels = { controller: controller.name, ...(cluster && { cluster }) };
     this.#order = new WorkOrder(clock);
     const metricsProvider = metrics?.queueMetrics && { queueMetrics: metrics.queueMetrics.bind(metrics) };
     this.#queue = new DelayingQueue<string>({
       clock,
       order: this.#order,
-      name: controller.name,
+      name: cluster === "" ? controller.name : `${controller.name}@${cluster}`,
       ...(metricsProvider && { metricsProvider }),
     });
   }
@@ -200,7 +210,7 @@ export class ReconcileLoop {
     for (const [name, { keys, when }] of Object.entries(watches)) {
       const counts = when ?? (() => true);
       const enqueue = (object: KubernetesObject, urgency: Urgency) => {
-        for (const key of keys(object, caches)) this.#enqueue(key, urgency);
+        for (const key of keys(object, caches)) this.#enqueueAnywhere(key, urgency);
       };
       this.#add(this.#resources.get(name)!, byBothStates(enqueue, counts as typeof isChange));
     }
@@ -209,6 +219,15 @@ export class ReconcileLoop {
   #add(to: CachedResource, handler: ResourceEventHandler<KubernetesObject>, resyncPeriodMs = 0): void {
     const registration = to.informer.addEventHandler(handler, { name: this.name, resyncPeriodMs });
     this.#registrations.push([to, registration]);
+  }
+
+  /** A key that names a cluster is of that; a loop that does not run yet begins with all of its keys. */
+  #enqueueAnywhere(key: string, urgency: Urgency): void {
+    const colon = key.indexOf(":");
+    const cluster = colon < 0 ? "" : key.slice(0, colon);
+    if (!this.#settings.clusters.has(cluster) || cluster === "") return this.#enqueue(key, urgency);
+    const loop = this.#settings.loopOf(cluster);
+    if (loop !== undefined) loop.#enqueue(key.slice(colon + 1), urgency);
   }
 
   #enqueue(key: string, urgency: Urgency): void {
@@ -282,7 +301,9 @@ export class ReconcileLoop {
     const hangs = new Promise<void>((resolve) => {
       link.signal.addEventListener("abort", () => {
         late = clock.setTimeout(() => {
-          this.#log(key).error(`the reconcile of ${key} heeds no signal: its worker takes other keys`);
+          this.#log(key).error(
+            `the reconcile of ${this.#shown(key)} heeds no signal: its worker takes other keys`,
+          );
           resolve();
         }, GRACE_MS);
       }, { once: true });
@@ -293,7 +314,7 @@ export class ReconcileLoop {
 
   #overdue(key: string): Error {
     this.#count("controller_runtime_reconcile_timeouts_total");
-    return new Error(`Cannot reconcile ${key} within ${this.#controller.timeoutMs} ms`);
+    return new Error(`Cannot reconcile ${this.#shown(key)} within ${this.#controller.timeoutMs} ms`);
   }
 
   async #attempt(key: string, link: LinkedAbort): Promise<void> {
@@ -372,14 +393,23 @@ export class ReconcileLoop {
     key: string,
     access: ReconcileAccess,
     self: ReconcileClient<KubernetesObject>,
-  ): ReconcileContext<KubernetesObject> {
-    const clients = [...this.#resources].map((
-      [name, resource],
-    ) => [name, new ReconcileClient(resource, access)]);
-    const { recorder } = this.#settings;
+  ): AnyContext {
+    const { recorder, cluster, clusters } = this.#settings;
+    const clientsOf = (resources: LoopCaches["resources"]) =>
+      Object.fromEntries(
+        [...resources].map(([name, resource]) => [name, new ReconcileClient(resource, access)]),
+      );
+    const own = clientsOf(this.#resources);
+    const elsewhere = [...clusters].filter(([name]) => name !== "").map(([name, caches]) =>
+      name === cluster
+        ? [name, { ...own, self }]
+        : [name, { ...clientsOf(caches.resources), self: new ReconcileClient(caches.self, access) }]
+    );
     return {
-      ...Object.fromEntries(clients),
-      key,
+      ...own,
+      key: this.#shown(key),
+      cluster,
+      clusters: Object.fromEntries(elsewhere),
       self,
       signal: access.signal,
       failures: this.#retries.of(key),
@@ -394,9 +424,12 @@ export class ReconcileLoop {
       this.#retries.forget(key);
       this.#count("controller_runtime_reconcile_errors_total");
       this.#count("controller_runtime_terminal_reconcile_errors_total");
-      this.#log(key).error(`Cannot reconcile ${key}, and waits for its next change: ${errorMessage(error)}`, {
-        error,
-      });
+      this.#log(key).error(
+        `Cannot reconcile ${this.#shown(key)}, and waits for its next change: ${errorMessage(error)}`,
+        {
+          error,
+        },
+      );
       return "error";
     }
     this.#retry(key, error);
@@ -409,15 +442,26 @@ export class ReconcileLoop {
     const tries = this.#retries.of(key);
     // A conflict says that the object has changed: that is reconciled next.
     if (isConflict(error)) {
-      return this.#log(key).debug(`${key} has changed meanwhile: ${errorMessage(error)}`, { tries });
+      return this.#log(key).debug(`${this.#shown(key)} has changed meanwhile: ${errorMessage(error)}`, {
+        tries,
+      });
     }
     this.#count("controller_runtime_reconcile_errors_total");
-    this.#log(key).warn(`Cannot reconcile ${key}, and tries again: ${errorMessage(error)}`, { error, tries });
+    this.#log(key).warn(`Cannot reconcile ${this.#shown(key)}, and tries again: ${errorMessage(error)}`, {
+      error,
+      tries,
+    });
+  }
+
+  /** The key with the name of its cluster, if there are several. */
+  #shown(key: string): string {
+    const { cluster } = this.#settings;
+    return cluster === "" ? key : `${cluster}:${key}`;
   }
 
   #log(key: string): Logger {
     const { logger } = this.#settings;
-    const fields = (more: LogFields = {}) => ({ controller: this.name, key, ...more });
+    const fields = (more: LogFields = {}) => ({ controller: this.name, key: this.#shown(key), ...more });
     return {
       debug: (message, more) => logger.debug(message, fields(more)),
       info: (message, more) => logger.info(message, fields(more)),
@@ -428,7 +472,7 @@ export class ReconcileLoop {
 
   #userMetrics(): ReconcileMetrics {
     const { metrics } = this.#settings;
-    const own = (labels: Readonly<Record<string, string>> = {}) => ({ controller: this.name, ...labels });
+    const own = (labels: Readonly<Record<string, string>> = {}) => ({ ...this.#labels, ...labels });
     return {
       count: (name, value, labels) => metrics?.count(name, value ?? 1, own(labels)),
       gauge: (name, value, labels) => metrics?.gauge(name, value, own(labels)),
@@ -442,15 +486,15 @@ export class ReconcileLoop {
   }
 
   #count(name: string, labels: Readonly<Record<string, string>> = {}): void {
-    this.#settings.metrics?.count(name, 1, { controller: this.name, ...labels });
+    this.#settings.metrics?.count(name, 1, { ...this.#labels, ...labels });
   }
 
   #gauge(name: string, value: number): void {
-    this.#settings.metrics?.gauge(name, value, { controller: this.name });
+    this.#settings.metrics?.gauge(name, value, this.#labels);
   }
 
   #observe(name: string, value: number): void {
-    this.#settings.metrics?.observe(name, value, { controller: this.name });
+    this.#settings.metrics?.observe(name, value, this.#labels);
   }
 }
 

@@ -114,6 +114,20 @@ describe("docs/screens.md", () => {
   });
 });
 
+describe("docs/many_clusters.md", () => {
+  it("has programs that print what it says", async () => {
+    const found = await programs("docs/many_clusters.md");
+    const text = await readFile(join(root, "docs/many_clusters.md"), "utf8");
+    const expected = Array.from(text.matchAll(/```text\n([\s\S]*?)```/g), ([, lines]) => lines.trimEnd());
+    assert.deepEqual([found.length, expected.length], [3, 3]);
+    for (const [i, { title, code }] of found.entries()) {
+      const lines: string[] = [];
+      await runProgram(code, {}, (line) => !lines.push(line));
+      assert.equal(lines.join("\n"), expected[i], title);
+    }
+  });
+});
+
 describe("docs/from_fluent_client.md", () => {
   it("has programs of three steps that report the same", async () => {
     const found = (await programs("docs/from_fluent_client.md"))
