@@ -30,9 +30,9 @@ export interface ManagerOptions {
   /** What it runs; each name once. */
   readonly controllers: readonly ControllerDefinition[];
   /**
-   * Several clusters, by name: every controller runs in each of them, and what its resources were made of says
-   * only what they are. A reconcile gets the clients of the object's own cluster, and `clusters` has those of
-   * all. A cluster that is away holds up no other.
+   * Several clusters, by name: every controller runs in each, and what its resources were made of says only
+   * what they are. A reconcile gets the clients of the object's own cluster, and `clusters` has those of all.
+   * A cluster that is away holds up no other.
    */
   readonly clusters?: Readonly<Record<string, ClientSource>>;
   /** Elects one of several copies of the program, which alone reconciles; without it every copy does. */
