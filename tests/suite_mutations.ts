@@ -844,6 +844,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/content/freshness_test.ts",
   },
   {
+    name: "fresh reads: each read is fresh once the server has ended",
+    file: "src/hono/content/content.ts",
+    find: "    this.#isClosed = true;\n  }",
+    replace: "    this.#isClosed = true;\n    this.#followed = [];\n  }",
+    test: "tests/hono/content/freshness_test.ts",
+  },
+  {
     name: "fresh reads: a reader from the future that comes again waits from the beginning",
     file: "src/hono/content/fresh_reads.ts",
     find: "if (known !== undefined) return known;",

@@ -83,9 +83,9 @@ export class ContentFreshness {
   }
 
   close(): void {
+    // The sources stay: without one, each read would be fresh.
+    for (const { close } of this.#sources) close();
     this.#isClosed = true;
-    for (const { close } of this.#followed) close();
-    this.#followed = [];
   }
 
   /** The sources that there are now: an informer's set of namespaces may change. */

@@ -119,6 +119,25 @@ describe("readApi", () => {
     assert.deepEqual(await present.lines(1), ["ADDED shop/web-2 3"]);
   });
 
+  it("answers no read as fresh once it has ended", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    const ending = new AbortController();
+    const { api, informer } = tower.level(server.fetch, { signal: ending.signal });
+    await using _running = informer.start();
+    await informer.synced();
+    const before = api.request("/api/v1/pods");
+    await clock.advance(2_000);
+    assert.equal((await before).status, 200);
+    ending.abort();
+    server.create("v1/pods", pod("web-2", { namespace: "shop" }));
+    const answer = api.request("/api/v1/pods");
+    await clock.advance(20_000);
+    assert.equal((await answer).status, 504, "a server that stops still answers for a moment");
+    assert.equal((await api.request("/api/v1/pods?resourceVersion=0")).status, 200);
+  });
+
   it("counts the time of a reader that opens its watch from the future again and again", async () => {
     const tower = new Tower();
     const { server, clock } = tower;
