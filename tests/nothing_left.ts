@@ -148,9 +148,10 @@ export class CountedReadApi {
 
   /** What is left once it, and all others of its informers, have ended. */
   left(): string[] {
-    const { served, readers, bodies, followers } = this.#state;
+    const { served, readers, bodies, followers, views } = this.#state;
     bodies.dropUnused();
     followers.dropUnused();
+    views.dropUnused();
     return counted({
       "listeners of its signal": Math.max(0, this.#listenersAtEnd - this.#listeners),
       "timers": this.#clock.timers,
@@ -160,6 +161,7 @@ export class CountedReadApi {
       "lists that are kept": bodies.size,
       "bytes of lists": bodies.bytes,
       "orders that are kept": followers.size,
+      "views of fields that are kept": views.size,
       "watches of logs": sum(served.map(({ watchers }) => watchers.size)),
       "selections that are watched": sum(served.map(({ watchers }) => watchers.groups.size)),
       "observers of informers": this.#observers.count,

@@ -14,6 +14,7 @@ import { ReadMetrics } from "./health/read_metrics.ts";
 import type { Freshness, ReadApiOptions } from "./read_api_options.ts";
 import { type ReadSettings, readSettings } from "./read_settings.ts";
 import { type Authentication, type Gate, newAuthentication, newGate } from "./request/gate.ts";
+import { KeptViews } from "./request/kept_views.ts";
 import { Readers } from "./request/readers.ts";
 import { newObjectView, type View } from "./request/requested_read.ts";
 import type { Printer } from "./tables/columns.ts";
@@ -43,6 +44,8 @@ export interface ReadApiState {
   readonly pacer: Pacer;
   readonly bodies: ListBodies;
   readonly followers: KeptFollowers;
+  /** The views of fields that were requested lately. */
+  readonly views: KeptViews;
   readonly tags: EntityTags;
   readonly settings: ReadSettings;
 }
@@ -56,6 +59,8 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
   const served = all.filter((each): each is ServedResource => !isForwarded(each));
   const forwarded = all.filter(isForwarded);
   const readers = new Readers(settings);
+  // The first to be dropped.
+  const views = new KeptViews({ readers, clock });
   // Before the documents, which are kept as long as there is room.
   const bodies = new ListBodies({ readers, maxBytes: settings.maxReaderBytes, clock });
   if (signal !== undefined) {
@@ -83,6 +88,7 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
     pacer: newWorkPacer(),
     bodies,
     followers: new KeptFollowers({ readers, clock }),
+    views,
     tags: new EntityTags(settings.random),
     settings,
   };

@@ -26,7 +26,6 @@ import { documentAnswer, refusalResponse, warningHeader } from "./send/responses
 import { indexedFields } from "./content/selection.ts";
 import { answerList, type ListAnswerRequest } from "./send/list.ts";
 import { answerObject } from "./send/object.ts";
-import { newFieldsView } from "./request/fields_view.ts";
 import {
   type Form,
   newMetadataView,
@@ -108,7 +107,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const whole = viewOf(request, form.shape, searchParams);
   const view = screen?.fields === undefined || !("sharedAs" in whole)
     ? whole
-    : newFieldsView(whole, screen.fields);
+    : request.state.views.get(target.resource, whole, screen.fields);
   const isShown = "sharedAs" in view;
   if (verb !== "get" && !isShown) return view;
   const isPartial = target.informer.sources !== undefined &&

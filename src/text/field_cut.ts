@@ -33,7 +33,7 @@ type LiveFields = Readonly<
 >;
 
 /** An object that is held as text. */
-interface HeldText extends LiveFields {
+export interface HeldText extends LiveFields {
   readonly json: string | undefined;
   readonly members: Members | null | undefined;
 }

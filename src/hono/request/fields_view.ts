@@ -3,18 +3,27 @@
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { ScreenPath } from "../../protocol/screen_syntax.ts";
 import { FieldCut } from "../../text/field_cut.ts";
+import type { FieldPathSegment } from "../../text/field_path.ts";
 import type { View } from "./requested_read.ts";
 
 /** What identifies an object and its state: without it no reader could apply an event. */
 const IDENTITY = ["name", "namespace", "uid", "resourceVersion"];
 
-/** Shows some fields of what a view of whole objects shows, and the type and identity of each object. */
-export function newFieldsView(view: View, fields: readonly ScreenPath[]): View {
+/**
+ * Shows some fields of what a view of whole objects shows, and the type and identity of each object.
+ *
+ * @param newCut Makes what cuts the objects that are shown.
+ */
+export function newFieldsView(
+  view: View,
+  fields: readonly ScreenPath[],
+  newCut: (paths: readonly (readonly FieldPathSegment[])[]) => FieldCut,
+): View {
   const paths = fields.map(({ segments }) => segments);
   const hasMetadata = fields.some(({ text }) => text === "metadata");
   const identity = hasMetadata ? [] : IDENTITY.map((name) => ["metadata", name]);
   const besides = [["apiVersion"], ["kind"], ...identity];
-  const cut = new FieldCut([...besides, ...paths]);
+  const cut = newCut([...besides, ...paths]);
   const cutObject = (object: KubernetesObject) => cut.object(object) as KubernetesObject;
   return {
     ...view,

@@ -146,6 +146,13 @@ export class Readers {
     return true;
   }
 
+  /** The same, but nothing is dropped for them. */
+  keepSpare(bytes: number): boolean {
+    if (this.#freeBytes < bytes) return false;
+    this.#keptBytes += bytes;
+    return true;
+  }
+
   /** Bytes are kept no longer. */
   unkeep(bytes: number): void {
     this.#keptBytes -= bytes;

@@ -1,0 +1,135 @@
+/** What was cut out of objects for lists of fields, kept for the next ones. */
+
+import { groupVersion, type GroupVersionResource } from "../../meta/resource.ts";
+import type { ScreenPath } from "../../protocol/screen_syntax.ts";
+import { FieldCut, type HeldText } from "../../text/field_cut.ts";
+import type { FieldPathSegment } from "../../text/field_path.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { newFieldsView } from "./fields_view.ts";
+import type { Keeper, Readers } from "./readers.ts";
+import type { View } from "./requested_read.ts";
+
+// Of one view, those of objects that have changed since included: then it begins again.
+const MOST_BYTES = 16 * 1024 * 1024;
+// Counted at once.
+const BLOCK_BYTES = 64 * 1024;
+// Its place in a map, and the string itself.
+const ENTRY_BYTES = 64;
+const MOST_VIEWS = 8;
+const IDLE_MS = 60_000;
+
+interface KeptView {
+  readonly view: View;
+  readonly cut: KeptCut;
+  usedMs: number;
+}
+
+/**
+ * Views of fields whose cut texts are kept while lists of them are read, and for a minute more, so that a list
+ * after a change cuts only what has changed. They take bytes of readers that nothing else needs, and are the
+ * first to give them back. It needs no timer: what is unused is dropped at the next request.
+ */
+export class KeptViews implements Keeper {
+  readonly #readers: Readers;
+  readonly #clock: Clock;
+  /** The least recently used first. */
+  readonly #kept = new Map<string, KeptView>();
+
+  constructor({ readers, clock }: { readonly readers: Readers; readonly clock: Clock }) {
+    this.#readers = readers;
+    this.#clock = clock;
+    readers.addKeeper(this);
+  }
+
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  /** A view of some fields of what another view of a resource shows. */
+  get(of: GroupVersionResource, whole: View, fields: readonly ScreenPath[]): View {
+    const name = JSON.stringify([groupVersion(of), of.resource, ...fields.map(({ text }) => text)]);
+    let kept = this.#kept.get(name);
+    if (kept === undefined) {
+      const made: KeptCut[] = [];
+      const view = newFieldsView(whole, fields, (paths) => {
+        made.push(new KeptCut(paths, this.#readers));
+        return made[0];
+      });
+      kept = { view, cut: made[0], usedMs: 0 };
+      if (this.#kept.size === MOST_VIEWS) this.#drop(this.#kept.keys().next().value!);
+    }
+    kept.usedMs = monotonicNow(this.#clock);
+    this.#kept.delete(name);
+    this.#kept.set(name, kept);
+    return kept.view;
+  }
+
+  /** Drops what was not read for a while. */
+  dropUnused(): void {
+    if (this.#kept.size === 0) return;
+    const idleSinceMs = monotonicNow(this.#clock) - IDLE_MS;
+    for (const [name, { usedMs }] of this.#kept) if (usedMs <= idleSinceMs) this.#drop(name);
+  }
+
+  dropSome(): boolean {
+    for (const { cut } of this.#kept.values()) if (cut.clear()) return true;
+    return false;
+  }
+
+  #drop(name: string): void {
+    this.#kept.get(name)!.cut.end();
+    this.#kept.delete(name);
+  }
+}
+
+/** Cuts each object once, as long as there is room for what stays. */
+class KeptCut extends FieldCut {
+  readonly #readers: Readers;
+  #texts = new WeakMap<HeldText, string>();
+  #bytes = 0;
+  /** What was counted, and is not used yet. */
+  #spare = 0;
+  #isEnded = false;
+
+  constructor(paths: readonly (readonly FieldPathSegment[])[], readers: Readers) {
+    super(paths);
+    this.#readers = readers;
+  }
+
+  override textOf(held: HeldText): string | undefined {
+    const known = this.#texts.get(held);
+    if (known !== undefined) return known;
+    const text = super.textOf(held);
+    if (text !== undefined && !this.#isEnded && this.#take(text.length + ENTRY_BYTES)) {
+      this.#texts.set(held, text);
+    }
+    return text;
+  }
+
+  #take(bytes: number): boolean {
+    if (this.#spare < bytes) {
+      if (this.#bytes >= MOST_BYTES) this.clear();
+      const more = Math.max(BLOCK_BYTES, bytes);
+      if (!this.#readers.keepSpare(more)) return false;
+      this.#bytes += more;
+      this.#spare += more;
+    }
+    this.#spare -= bytes;
+    return true;
+  }
+
+  /** Forgets everything; whether there was something. */
+  clear(): boolean {
+    if (this.#bytes === 0) return false;
+    this.#readers.unkeep(this.#bytes);
+    this.#bytes = this.#spare = 0;
+    this.#texts = new WeakMap();
+    return true;
+  }
+
+  /** Keeps nothing from now on: watches may use it longer. */
+  end(): void {
+    this.#isEnded = true;
+    this.clear();
+  }
+}

@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
+import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import { readApiOf } from "../../../src/hono/read_api.ts";
+import { newReadApiState } from "../../../src/hono/read_api_state.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { FieldCut } from "../../../src/text/field_cut.ts";
+import { get } from "../reading.ts";
+
+const PODS = "/api/v1/pods?resourceVersion=0&fields=status.phase";
+const COUNT = 1_000;
+
+/** A served copy of pods, and how often a text is cut. */
+async function served(
+  maxReaderBytes: number,
+  use: (of: {
+    readonly state: ReturnType<typeof newReadApiState>;
+    readonly clock: FakeClock;
+    /** Changes one pod, and waits for it. */
+    change(i: number): Promise<void>;
+    /** The phases of a list, and how many objects were cut for it. */
+    list(path?: string): Promise<{ readonly phases: string[]; readonly cuts: number }>;
+  }) => Promise<void>,
+): Promise<void> {
+  const server = new InMemoryApiServer();
+  const made = (i: number, phase: string) => ({
+    ...pod(`web-${i}`, { namespace: "shop" }),
+    status: { phase },
+  });
+  for (let i = 0; i < COUNT; i++) server.create("v1/pods", made(i, "Pending"));
+  const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+  const informer = new SharedIndexInformer(cluster.resource("v1/pods"), { logger: silentLogger });
+  const clock = new FakeClock();
+  const resources = [{ informer, resource: "v1/pods" }];
+  const state = newReadApiState({ resources, allowAnonymous: true, clock, maxReaderBytes });
+  const api = readApiOf(state);
+  await using _running = informer.start();
+  await informer.synced();
+  const { textOf } = FieldCut.prototype;
+  let cuts = 0;
+  FieldCut.prototype.textOf = function (held) {
+    cuts++;
+    return textOf.call(this, held);
+  };
+  try {
+    await use({
+      state,
+      clock,
+      change: async (i) => {
+        const { metadata } = server.update("v1/pods", made(i, "Running"));
+        await informer.waitForVersion(metadata!.resourceVersion!);
+      },
+      list: async (path = PODS) => {
+        cuts = 0;
+        const { items } = await get(api, path);
+        return { phases: items.map(({ status }: { status: { phase: string } }) => status.phase), cuts };
+      },
+    });
+  } finally {
+    FieldCut.prototype.textOf = textOf;
+  }
+}
+
+describe("KeptViews", () => {
+  it("cut for a list only what has changed since the last one, and drop what is not read for a minute", async () => {
+    await served(64e6, async ({ state, clock, change, list }) => {
+      assert.deepEqual(await list(), { phases: Array(COUNT).fill("Pending"), cuts: COUNT });
+      await change(0);
+      const { phases, cuts } = await list();
+      assert.equal(phases[0], "Running");
+      assert.equal(phases.filter((phase) => phase === "Pending").length, COUNT - 1);
+      assert.equal(cuts, 1);
+      assert.equal((await list(`${PODS},spec.nodeName`)).cuts, COUNT);
+      assert.equal(state.views.size, 2);
+      await clock.advance(60_000);
+      state.views.dropUnused();
+      assert.equal(state.views.size, 0);
+      await change(1);
+      assert.equal((await list()).cuts, COUNT);
+    });
+  });
+
+  it("have few views, and give all their bytes back for the sake of readers", async () => {
+    await served(64e6, async ({ state: { views, readers }, change, list }) => {
+      for (let i = 0; i < 12; i++) await list(`${PODS},spec.a${i}`);
+      assert.equal(views.size, 8);
+      await change(0);
+      assert.equal((await list(`${PODS},spec.a11`)).cuts, 1);
+      // All bytes at once, which nothing else may have then.
+      assert.ok(readers.keep(64e6));
+      await change(1);
+      const { phases, cuts } = await list(`${PODS},spec.a11`);
+      assert.equal(phases[1], "Running");
+      // Some twice: the list itself has no room either.
+      assert.ok(cuts >= COUNT, `${cuts}`);
+      readers.unkeep(64e6);
+    });
+  });
+
+  it("keep nothing where there is no room, and show the same", async () => {
+    await served(60_000, async ({ change, list }) => {
+      assert.equal((await list()).cuts, COUNT);
+      await change(7);
+      const { phases, cuts } = await list();
+      assert.equal(phases.filter((phase) => phase === "Running").length, 1);
+      assert.equal(cuts, COUNT);
+    });
+  });
+});
