@@ -196,7 +196,6 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
   let status = 500;
   state.bodies.dropUnused();
   state.followers.dropUnused();
-  state.views.dropUnused();
   const reader = readers.enter(settings.clientOf(c, undefined));
   try {
     let answer: Answer;

@@ -25,9 +25,10 @@ interface KeptView {
 }
 
 /**
- * Views of fields whose cut texts are kept while lists of them are read, and for a minute more, so that a list
- * after a change cuts only what has changed. They take bytes of readers that nothing else needs, and are the
- * first to give them back. It needs no timer: what is unused is dropped at the next request.
+ * Views of fields whose cut texts are kept while lists of them are read, and for a minute more, so that a
+ * list after a change cuts only what has changed. They take bytes of readers that nothing else needs, and are
+ * the first to give them back. It needs no timer: what is unused is dropped at the next request for fields,
+ * at the next look at `/readyz`, or for the sake of readers.
  */
 export class KeptViews implements Keeper {
   readonly #readers: Readers;
@@ -47,6 +48,7 @@ export class KeptViews implements Keeper {
 
   /** A view of some fields of what another view of a resource shows. */
   get(of: GroupVersionResource, whole: View, fields: readonly ScreenPath[]): View {
+    this.dropUnused();
     const name = JSON.stringify([groupVersion(of), of.resource, ...fields.map(({ text }) => text)]);
     let kept = this.#kept.get(name);
     if (kept === undefined) {
