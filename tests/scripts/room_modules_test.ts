@@ -14,7 +14,7 @@ const entries = { "./workqueue": "./src/workqueue/mod.ts" };
 await bundleRooms({ tools: await installTools(), entries, external: [], outdir });
 for (const room of ["workqueue", "util"]) {
   const text = await Deno.readTextFile(outdir + "/rooms/" + room + ".js");
-  console.log(room, ...new Set(Array.from(text.matchAll(/ from "(.*)";/g), ([, path]) => path)));
+  console.log(room, ...new Set(Array.from(text.matchAll(/ ?from ?"(.*)";/g), ([, path]) => path)));
 }
 `;
 
