@@ -30,7 +30,7 @@ const FLAGS = {
   kubeconfig: { type: "string", example: "--kubeconfig ~/.kube/config" },
   context: { type: "string", example: "--context NAME, which `kubectl config get-contexts` lists" },
   resource: { type: "string", short: "r", multiple: true, example: "--resource pods,nodes,deployments.apps" },
-  namespace: { type: "string", short: "n", example: "--namespace default" },
+  namespace: { type: "string", short: "n", multiple: true, example: "--namespace shop,blog" },
   host: { type: "string", example: "--host 127.0.0.1" },
   port: { type: "string", short: "p", example: "--port 8787, or --port 0 for any free port" },
   token: { type: "string", example: "--token TEXT, which readers must present" },
@@ -183,7 +183,7 @@ function serveOptions(
   return defined<ServeOptions>({
     source,
     resources: list("resource"),
-    namespace: value("namespace"),
+    namespace: oneOrMany(list("namespace")),
     host: value("host"),
     port: integer("port", value("port"), 0, 65_535),
     token: value("token") ?? (hasOtherToken ? undefined : env["LISTWATCH_TOKEN"] || undefined),
@@ -240,4 +240,8 @@ function durationMs(name: FlagName, text: string | undefined): number | undefine
   const [, digits, unit] = /^([0-9]{1,9})(ms|s|m|h)$/.exec(text) ?? [];
   if (digits !== undefined) return Number(digits) * UNITS_MS[unit];
   throw new UsageError(`Flag --${name} must be a duration such as 90s or 5m, not ${quote(text)}`);
+}
+
+function oneOrMany(items: string[] | undefined): string | string[] | undefined {
+  return items?.length === 1 ? items[0] : items;
 }

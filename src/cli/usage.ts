@@ -31,7 +31,7 @@ Resources:
   -r, --resource LIST      resources by the names that kubectl accepts, separated by commas:
                            pods,nodes,deploy,deployments.apps,certificates.v1.cert-manager.io
                            by default namespaces, nodes, pods, services, configmaps and the common apps
-  -n, --namespace NAME     reflect only this namespace; all by default
+  -n, --namespace LIST     reflect only this namespace, or these; all by default
       --storage FORM       how objects are held: texts (the default), or short-texts (in less memory, for more time per
                            request)
       --snapshot DIR       keep the content in this folder: starts while the API server is away, and serves what it

@@ -376,17 +376,10 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     options: ListOptions,
     context: Partial<ListWatchContext>,
   ): Promise<ListPage<T>> {
-    const pages = await Promise.all(names.map(async (name) => {
-      const client = this.inNamespace(name);
-      const pages = [await client.list(options, context)];
-      for (let next = pages[0].metadata.continue; next; next = pages.at(-1)!.metadata.continue) {
-        pages.push(await client.list({ ...options, resourceVersion: "", continue: next }, context));
-      }
-      return pages;
-    }));
-    const all = pages.flat();
+    const { limit: _, ...whole } = options;
+    const all = await Promise.all(names.map((name) => this.inNamespace(name).list(whole, context)));
     // They are of one server, but of different moments: the first has what all have.
-    const versions = pages.map(([page]) => page.metadata.resourceVersion ?? "").sort(compareResourceVersions);
+    const versions = all.map(({ metadata }) => metadata.resourceVersion ?? "").sort(compareResourceVersions);
     return {
       ...all[0],
       metadata: { resourceVersion: versions[0] ?? "" },

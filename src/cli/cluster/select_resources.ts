@@ -5,6 +5,8 @@ import { builtinResource } from "../../protocol/builtin_resources.ts";
 import { networkErrorOf } from "../../meta/request.ts";
 import { isForbidden, statusErrorOf } from "../../meta/status.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
+import type { ResourceOptions } from "../../client/resource_options.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { type Connection, readClusterUid } from "./connect.ts";
 import { discover, type DiscoveredResource, type Discovery } from "../../client/discovery.ts";
@@ -118,7 +120,10 @@ async function onlyAllowed(
   const { resources: names } = settings;
   const answers = await Promise.allSettled(resources.map((resource) => {
     const client = connection.cluster.resource(resource, clientOptions(resource, settings));
-    return client.list({ limit: 1 }, { signal });
+    // Of several namespaces one that may be read is enough: what the others lack, `/readyz` says.
+    const each = client.namespaces?.names.map((name) => client.inNamespace(name)) ?? [client];
+    return Promise.any(each.map((one) => one.list({ limit: 1 }, { signal })))
+      .catch((error: AggregateError) => Promise.reject(error.errors[0]));
   }));
   const allowed: DiscoveredResource[] = [];
   const skipped: string[] = [];
@@ -143,9 +148,13 @@ async function onlyAllowed(
 export function clientOptions(
   resource: ApiResource,
   { namespace, drop = [] }: Pick<ServeOptions, "namespace" | "drop">,
-): { readonly namespace?: string; readonly keep: "everything"; readonly drop: readonly string[] } {
+): Pick<ResourceOptions<KubernetesObject>, "namespace" | "namespaces" | "drop"> & {
+  readonly keep: "everything";
+} {
   // Readers receive what the server has, less what is dropped.
-  return { keep: "everything", drop, ...(resource.namespaced && namespace !== undefined && { namespace }) };
+  const all = { keep: "everything", drop } as const;
+  if (!resource.namespaced || namespace === undefined) return all;
+  return typeof namespace === "string" ? { ...all, namespace } : { ...all, namespaces: namespace };
 }
 
 /** A resource as this program serves it: read-only. */

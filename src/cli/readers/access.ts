@@ -20,8 +20,8 @@ export interface AccessOptions {
   readonly allowedHosts?: readonly string[];
   /** Origins whose pages may read; `*` for all. */
   readonly corsOrigins?: readonly string[];
-  /** The only namespace that is cached; all by default. */
-  readonly namespace?: string;
+  /** The only namespace that is cached, or several; all by default. */
+  readonly namespace?: string | readonly string[];
   /** The cluster whose tokens readers present, and whose RBAC decides what they may read. */
   readonly reviewedBy?: ReviewCluster;
   /** The only namespaces that may be read; all by default. */
@@ -85,9 +85,10 @@ function rulesOf(options: AccessOptions): Authorize[] {
   const { namespace, reviewedBy, readerNamespaces, readerResources, served = [], clock } = options;
   const rules: Authorize[] = [];
   if (namespace !== undefined) {
+    const cached = [namespace].flat();
     rules.push((attributes) =>
-      attributes.scope !== "namespace" || attributes.namespace === namespace ||
-      `only namespace ${quote(namespace)} is cached here`
+      attributes.scope !== "namespace" || cached.includes(attributes.namespace ?? "") ||
+      `${onlyCached(cached)} cached here`
     );
   }
   if (readerNamespaces !== undefined) {
@@ -109,11 +110,11 @@ function rulesOf(options: AccessOptions): Authorize[] {
 function askedOfPage({ namespace, served = [] }: AccessOptions): readonly Asked[] {
   if (served.length === 0) return [askedOfPath("/")];
   return served.flatMap(({ resource: { group, version, resource, namespaced } }) =>
-    (["list", "watch"] as const).map((verb): Asked => {
+    (["list", "watch"] as const).flatMap((verb): readonly Asked[] => {
       const common = { verb, group, version, resource, name: "", path: "/" };
       return namespaced && namespace !== undefined
-        ? { ...common, scope: "namespace", namespace }
-        : { ...common, scope: "cluster", namespace: undefined };
+        ? [namespace].flat().map((namespace) => ({ ...common, scope: "namespace", namespace }))
+        : [{ ...common, scope: "cluster", namespace: undefined }];
     })
   );
 }
@@ -130,8 +131,13 @@ function describeAccess(options: AccessOptions): string {
   return [
     who,
     ...(readerNamespaces === undefined ? [] : [`only namespaces ${readerNamespaces.join(", ")}`]),
-    ...(namespace === undefined ? [] : [`only namespace ${quote(namespace)} is cached`]),
+    ...(namespace === undefined ? [] : [`${onlyCached([namespace].flat())} cached`]),
   ].join("; ");
+}
+
+function onlyCached(names: readonly string[]): string {
+  const isOne = names.length === 1;
+  return `only namespace${isOne ? "" : "s"} ${names.map(quote).join(", ")} ${isOne ? "is" : "are"}`;
 }
 
 export interface HostGuardOptions {

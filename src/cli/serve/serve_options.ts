@@ -7,6 +7,7 @@ import {
   type ReadApiOptions,
 } from "../../hono/read_api_options.ts";
 import { allowNamespaces } from "../../hono/request/allow_namespaces.ts";
+import { NamespaceSet } from "../../meta/namespace_set.ts";
 import { checkCors } from "../../hono/request/cors.ts";
 import { Projection } from "../../text/field_tree.ts";
 import { errorMessage } from "../../util/errors.ts";
@@ -51,8 +52,11 @@ export interface ServeOptions
    * most common ones.
    */
   readonly resources?: readonly string[];
-  /** The only namespace to reflect; all by default. Cluster-scoped resources are not affected. */
-  readonly namespace?: string;
+  /**
+   * The only namespace to reflect, or several, without `snapshot`; all by default. Cluster-scoped resources are
+   * not affected.
+   */
+  readonly namespace?: string | readonly string[];
   /** The address to listen on; `127.0.0.1` by default. */
   readonly host?: string;
   /** The port to listen on; 8787 by default, 0 for any free port. */
@@ -223,6 +227,13 @@ export function checkServeOptions(options: ServeOptions): void {
     }
     if ((options.source?.kind ?? "embedded") === "embedded") {
       throw new UsageError("--snapshot needs a real cluster: add --kubeconfig or --context");
+    }
+  }
+  const { namespace } = options;
+  if (namespace !== undefined && typeof namespace !== "string") {
+    orUsageError(() => new NamespaceSet(namespace));
+    if (snapshot !== undefined) {
+      throw new UsageError("--snapshot needs one namespace, or all: it saves no set of them");
     }
   }
   const { keepAliveMs, shutdownGraceMs } = options;

@@ -98,7 +98,7 @@ export async function serveReaders(content: ServedContent, options: ReadersSetti
       name: shownName(name),
       server: shownName(server),
       ...(version && { version: shownName(version.gitVersion) }),
-      ...(namespace !== undefined && { namespace }),
+      ...(namespace !== undefined && { namespace: [namespace].flat().join(", ") }),
       readers: access.description,
     },
     watches: (resource) => api.current?.openWatches()[inDiscoveryOrder.indexOf(resource)] ?? 0,

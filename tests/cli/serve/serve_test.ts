@@ -42,6 +42,31 @@ async function refuses(options: ServeOptions, message: RegExp, errorClass = Comm
   });
 }
 
+describe("`serve` of several namespaces", () => {
+  it("reflects these, and names the one that it may not read", async () => {
+    await using cluster = await RealCluster.start();
+    for (const namespace of ["shop", "blog", "wiki"]) {
+      cluster.server.create("v1/pods", pod("web", { namespace }));
+    }
+    cluster.server.intercept(answerStatus(403), { match: ({ path }) => path.includes("/namespaces/blog/") });
+    const options = { resources: ["pods", "nodes"], namespace: ["shop", "blog"] };
+    await using served = await serve(on(cluster, options));
+    // It never syncs, as one is missing: each answer waits for a turn of the event loop.
+    while (await status(served, "/api/v1/pods?partial=true") === 503);
+    const shop = await list(served, "/api/v1/pods?partial=true");
+    assert.deepEqual(shop.items.map(({ metadata }) => metadata.namespace), ["shop"]);
+    const ready = await (await fetch(`${served.url}/readyz`)).text();
+    assert.match(ready, /informer\/pods of blog/);
+    assert.doesNotMatch(ready, /pods of shop failed/);
+  });
+
+  it("refuses what is no name of one, and a snapshot", async () => {
+    await refuses({ namespace: ["Shop"] }, /namespace "Shop"/, UsageError);
+    const source = { kind: "kubeconfig", path: "/nowhere" } as const;
+    await refuses({ source, namespace: ["a", "b"], snapshot: "/tmp" }, /--snapshot needs one/, UsageError);
+  });
+});
+
 describe("`serve` of the embedded cluster", () => {
   it("serves its objects at the paths of Kubernetes", async () => {
     await using served = await serve({ port: 0 });
