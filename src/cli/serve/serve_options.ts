@@ -53,8 +53,8 @@ export interface ServeOptions
    */
   readonly resources?: readonly string[];
   /**
-   * The only namespace to reflect, or several, without `snapshot`; all by default. Cluster-scoped resources are
-   * not affected.
+   * The only namespace to reflect, or several, without `snapshot`; all by default. Cluster-scoped resources
+   * are not affected.
    */
   readonly namespace?: string | readonly string[];
   /** The address to listen on; `127.0.0.1` by default. */
