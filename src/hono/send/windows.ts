@@ -69,6 +69,11 @@ const KEPT_STEPS = 4;
 // To look at a row, and to write it.
 const ROW_UNITS = 5;
 const WRITE_UNITS = 200;
+// What is written in one turn. A thousand objects of the usual size are less.
+const MOST_LENGTH = 16 * 1024 * 1024;
+const TOO_LARGE =
+  "the rows of this window are more than 16 MB; ask for some of their fields, or for fewer rows";
+const NO_ROW: WindowRow = { id: "", json: "" };
 
 /** The open windows of one content. */
 export class Windows<T extends KubernetesObject> {
@@ -263,9 +268,17 @@ export class Window {
     const isPlaced = place.total === this.#place.total && offset === this.#place.offset;
     if (isSame && isPlaced) return;
     const before = this.#rows;
-    const now = isSame
-      ? before
-      : rowsOf(states, { states: this.#states, rows: before }, (i) => rows.row(offset + i));
+    let length = 0;
+    const now = isSame ? before : rowsOf(states, { states: this.#states, rows: before }, (i) => {
+      if (length > MOST_LENGTH) return NO_ROW;
+      const row = rows.row(offset + i);
+      length += row.json.length;
+      return row;
+    });
+    if (length > MOST_LENGTH) {
+      this.#failure = newStatus(413, "RequestEntityTooLarge", TOO_LARGE);
+      return;
+    }
     this.#states = states;
     this.#rows = now;
     this.#place = place;

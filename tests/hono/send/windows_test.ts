@@ -142,6 +142,16 @@ describe("readApi, windows", () => {
     }
   });
 
+  it("end with 413 where their rows are too large to be written at once", async () => {
+    const text = "x".repeat(100_000);
+    const { api } = apiOf(Array.from({ length: 200 }, (_, i) => pod(`a/${i}`, i + 1, { text })));
+    const watch = await WatchReader.open(api, `${PODS}?watch=1&sortBy=metadata.name&limit=200`);
+    assert.deepEqual(await watch.toEnd(), ["ERROR 413 RequestEntityTooLarge"]);
+    const screen = await Screen.open(api, "sortBy=metadata.name&limit=200&fields=metadata.name");
+    assert.equal(screen.items.length, 200);
+    await screen.cancel();
+  });
+
   it("show a bookmark from time to time, and end as watches do", async () => {
     const { api, informer, clock } = apiOf(some());
     const screen = await Screen.open(api, "sortBy=metadata.name&limit=1&timeoutSeconds=600");
