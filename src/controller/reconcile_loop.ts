@@ -12,8 +12,7 @@ import type { ResourceEventHandler } from "../informer/events.ts";
 import type { HandlerRegistration } from "../informer/processor.ts";
 import { formatObjectName, metaNamespaceKey, splitMetaNamespaceKey } from "../meta/keys.ts";
 import type { KubernetesObject } from "../meta/object.ts";
-import { NetworkError } from "../meta/request.ts";
-import { isConflict, isNotFound, statusErrorOf } from "../meta/status.ts";
+import { isConflict, isNotFound } from "../meta/status.ts";
 import { type LinkedAbort, linkedAbort, onAbort, sleep } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
@@ -21,13 +20,13 @@ import type { LogFields, Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import type { MetricsProvider } from "../workqueue/metrics.ts";
 import { DelayingQueue } from "../workqueue/delaying_queue.ts";
-import { itemExponentialFailureRateLimiter, type RateLimiter } from "../workqueue/rate_limiters.ts";
 import { type ReconcileAccess, ReconcileClient } from "./cached_client.ts";
 import type { CachedResource } from "./cached_resource.ts";
 import type { AnyContext, AnyController, Caches, ReconcileMetrics, Result } from "./definition.ts";
 import type { EventRecorder } from "./event_recorder.ts";
 import { controllerOf } from "./objects.ts";
 import { OwnWrites } from "./own_writes.ts";
+import { RetryDelays } from "./retry_delays.ts";
 import { type Urgency, WorkOrder } from "./work_order.ts";
 
 /**
@@ -75,36 +74,6 @@ export interface LoopSettings {
 
 // What is given to a reconcile after its deadline, to end by itself.
 const GRACE_MS = 1_000;
-
-/**
- * How long a key waits after failures, per kind of failure. A conflict is over with the next event; while
- * the server is away, nothing is gained by waiting for minutes after it is back; what else fails may fail
- * for ever. Keys do not wait for each other, as behind the bucket of client-go's default limiter, which lets
- * ten of 10,000 failed keys through per second.
- */
-class RetryDelays {
-  readonly #conflicts = itemExponentialFailureRateLimiter({ baseDelayMs: 5, maxDelayMs: 1_000 });
-  readonly #outages = itemExponentialFailureRateLimiter({ baseDelayMs: 50, maxDelayMs: 10_000 });
-  readonly #failures = itemExponentialFailureRateLimiter({ baseDelayMs: 5, maxDelayMs: 300_000 });
-  readonly #all: readonly RateLimiter<string>[] = [this.#conflicts, this.#outages, this.#failures];
-
-  /** Counts a failure of a key, and returns how many milliseconds it waits. */
-  next(key: string, error: unknown): number {
-    if (isConflict(error)) return this.#conflicts.when(key);
-    const { httpStatus = 0, retryAfterMs = 0 } = statusErrorOf(error) ?? {};
-    const isOutage = error instanceof NetworkError || httpStatus === 429 || httpStatus >= 500;
-    return Math.max(isOutage ? this.#outages.when(key) : this.#failures.when(key), retryAfterMs);
-  }
-
-  /** How many failures of a key were counted since `forget`. */
-  of(key: string): number {
-    return this.#all.reduce((sum, limiter) => sum + limiter.numRequeues(key), 0);
-  }
-
-  forget(key: string): void {
-    for (const limiter of this.#all) limiter.forget(key);
-  }
-}
 
 /** A controller at work. */
 export class ReconcileLoop {
