@@ -133,6 +133,8 @@ export function packageExports(
 const DOC_COMMENT = /\/\*\*[\s\S]*?\*\//g;
 /** The line for the documentation's table of contents, and the empty line before it. */
 const CATEGORY = /^[ \t]*\*\n[ \t]*\* @category .*\n/gm;
+/** The example of a declaration, which the documentation shows: they are a tenth of the declarations. */
+const EXAMPLE = /^[ \t]*\*\n[ \t]*\* @example\n(?:[ \t]*\*(?!\/| @).*\n)*/gm;
 /** What begins a further line of a doc comment, but not its last one. */
 const MARGIN = /^[ \t]*\*(?!\/) ?/gm;
 
@@ -142,7 +144,10 @@ const MARGIN = /^[ \t]*\*(?!\/) ?/gm;
  */
 function shortened(source: string): string {
   const indented = source.replace(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
-  return indented.replace(DOC_COMMENT, (comment) => comment.replace(CATEGORY, "").replace(MARGIN, ""));
+  return indented.replace(
+    DOC_COMMENT,
+    (comment) => comment.replace(CATEGORY, "").replace(EXAMPLE, "").replace(MARGIN, ""),
+  );
 }
 
 /** Copies the declarations that the entries reach. */
