@@ -235,17 +235,21 @@ describe("`serve`, custom resources of a real API server", () => {
   }
 
   it(
-    "lists custom resources in discovery as the API server does, read-only",
+    "lists custom resources in discovery as the API server does, read-only and with the parameters of screens",
     { timeout: 60_000 },
     async () => {
       const documents = await Promise.all(
         [fromServer, fromCache].map(async (from) => (await from(`/apis/${group}/v1`)).json()),
       );
       const [expected, actual] = documents.map(({ resources }) =>
-        resources.map(({ verbs: _, storageVersionHash: __, ...rest }: Json) => rest)
+        resources.map(({ verbs: _, storageVersionHash: __, "x-listwatch": ___, ...rest }: Json) => rest)
           .sort((a: Json, b: Json) => a.name < b.name ? -1 : 1)
       );
       assert.deepEqual(actual, expected);
+      for (const { name, ...entry } of documents[1].resources) {
+        const isSubresource = name.includes("/");
+        assert.equal(entry["x-listwatch"]?.parameters.includes("sortBy") ?? false, !isSubresource, name);
+      }
     },
   );
 
