@@ -1,8 +1,8 @@
 /** The parameter `filter`: requirements on any field. */
 
-import { EACH, type FieldPathSegment } from "../text/field_path.ts";
 import { fieldText } from "../text/field_tree.ts";
 import { checkCount, type ScreenPath, ScreenReader } from "./screen_syntax.ts";
+import { someValue } from "./screen_values.ts";
 import { type TypedValue, typedValue } from "./typed_value.ts";
 
 /** How a field is compared; `exists` and `!` have no values, `in` and `notin` some, the others one. */
@@ -24,8 +24,8 @@ export interface FilterLimits {
 }
 
 /**
- * Conditions on the fields of an object, all of which must hold. A path may lead to several values (`[]`):
- * `=`, `in`, `~`, `>`, `<` and `path` hold if one of them fulfils it; `!=`, `notin` and `!path` hold if none
+ * Conditions on the fields of an object, all of which must hold. A path may lead to several values (`[]`,
+ * `[type=Ready]`): `=`, `in`, `~`, `>`, `<` and `path` hold if one of them fulfils it; `!=`, `notin` and `!path` hold if none
  * does, so also where the field is absent.
  */
 export class FieldFilter {
@@ -129,8 +129,7 @@ function requirementText({ path, operator, values }: FilterRequirement): string 
 }
 
 function testOf({ path: { segments }, operator, values }: FilterRequirement): (object: unknown) => boolean {
-  const some = (test: (value: unknown) => boolean) => (object: unknown) =>
-    someValue(object, segments, 0, test);
+  const some = (test: (value: unknown) => boolean) => (object: unknown) => someValue(object, segments, test);
   const none = (test: (value: unknown) => boolean) => {
     const has = some(test);
     return (object: unknown) => !has(object);
@@ -168,25 +167,4 @@ function isBeyond(value: TypedValue | undefined, operator: ">" | "<", bound: Typ
   if (value === undefined || value.type === "text" || bound.type === "text") return false;
   if (value.type !== bound.type) return false;
   return operator === ">" ? value.number > bound.number : value.number < bound.number;
-}
-
-/** Whether one of the values at a path, an object or an array too, passes a test. */
-function someValue(
-  value: unknown,
-  segments: readonly FieldPathSegment[],
-  from: number,
-  test: (value: unknown) => boolean,
-): boolean {
-  for (let i = from; i < segments.length; i++) {
-    const segment = segments[i];
-    if (segment === EACH) {
-      if (!Array.isArray(value)) return false;
-      for (const element of value) if (someValue(element, segments, i + 1, test)) return true;
-      return false;
-    }
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-    if (!Object.hasOwn(value, segment)) return false;
-    value = (value as Record<string, unknown>)[segment];
-  }
-  return test(value);
 }

@@ -1,10 +1,16 @@
 /** The parameters of what a screen shows: `fields`, `filter`, `sortBy`, pages of an order, groups. */
 
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
-import { EACH } from "../text/field_path.ts";
+import { EACH, type FieldPathSegment } from "../text/field_path.ts";
 import type { ObjectShape } from "./accept.ts";
 import { type FieldFilter, type FilterLimits, parseFieldFilter } from "./field_filter.ts";
 import { checkCount, readPaths, type ScreenPath, ScreenReader, ScreenSyntaxError } from "./screen_syntax.ts";
+import type { ScreenSegment } from "./screen_values.ts";
+
+/** A path of what is sent: of all elements of an array, not of some. */
+export interface ScreenFieldPath extends ScreenPath {
+  readonly segments: readonly FieldPathSegment[];
+}
 
 /** The parameters besides `limit`, which lists have in any case. */
 export const SCREEN_PARAMETERS = [
@@ -22,7 +28,7 @@ type ScreenParameter = typeof SCREEN_PARAMETERS[number];
 /** What a query wants besides what an API server answers; `undefined` where it does not say. */
 export interface ScreenQuery {
   /** The only fields that are sent, in the order of their canonical text, none within another one. */
-  readonly fields?: readonly ScreenPath[];
+  readonly fields?: readonly ScreenFieldPath[];
   /** Only objects that match. */
   readonly filter?: FieldFilter;
   /** One or more keys. A list with it is a page of an order, a watch a window. */
@@ -164,9 +170,12 @@ function conflicts(
 }
 
 /** Paths in the order of their text, without those below another one, which has them already. */
-function withoutNested(paths: readonly ScreenPath[]): ScreenPath[] {
+function withoutNested(paths: readonly ScreenPath[]): ScreenFieldPath[] {
   // The elements of an array are the array.
   const whole = paths.map(({ text, segments }) => {
+    if (!segments.every(isOfAllElements)) {
+      throw new ScreenSyntaxError(`${text} is of some elements of an array; write [], all of them are sent`);
+    }
     let length = segments.length;
     while (segments[length - 1] === EACH) length--;
     return {
@@ -174,13 +183,17 @@ function withoutNested(paths: readonly ScreenPath[]): ScreenPath[] {
       segments: segments.slice(0, length),
     };
   });
-  const kept = new Map<string, ScreenPath>();
+  const kept = new Map<string, ScreenFieldPath>();
   for (const path of whole) {
     const isBelow = ({ segments }: ScreenPath) =>
       segments.length < path.segments.length && segments.every((segment, i) => segment === path.segments[i]);
     if (!whole.some(isBelow)) kept.set(path.text, path);
   }
   return [...kept.values()].sort((a, b) => a.text < b.text ? -1 : 1);
+}
+
+function isOfAllElements(segment: ScreenSegment): segment is FieldPathSegment {
+  return typeof segment === "string" || segment === EACH;
 }
 
 const FUNCTION = /(?:sum|count|min|max|column)(?=\()/y;

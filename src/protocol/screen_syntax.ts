@@ -1,13 +1,14 @@
 /** The syntax that the parameters of screens share: comma-separated parts with field paths in them. */
 
-import { EACH, type FieldPathSegment, parseFieldPath } from "../text/field_path.ts";
+import { EACH, parseFieldPath } from "../text/field_path.ts";
 import { errorMessage } from "../util/errors.ts";
+import { ElementMatch, type ScreenSegment } from "./screen_values.ts";
 
 /** A path of a field, as it was read out of a parameter. */
 export interface ScreenPath {
   /** The canonical text: the same for all ways to write the path. */
   readonly text: string;
-  readonly segments: readonly FieldPathSegment[];
+  readonly segments: readonly ScreenSegment[];
 }
 
 /** A parameter that cannot be read; the message says where. */
@@ -15,6 +16,8 @@ export class ScreenSyntaxError extends Error {}
 
 /** A name, elements, or a key in brackets, as `parseFieldPath` reads them. */
 const SEGMENT = /\.?[A-Za-z_$][\w$-]*|\[\]|\["(?:[^"\\]|\\.)*"\]/y;
+/** Elements by the value of one of their members, which is written as it is or as a JSON string. */
+const MATCH = /\[([A-Za-z_$][\w$-]*)=([\w./-]+|"(?:[^"\\]|\\.)*")\]/y;
 // Deeper than the objects of any API.
 const MOST_SEGMENTS = 64;
 const MOST_PATH = 1_024;
@@ -56,13 +59,22 @@ export class ScreenReader {
     return match[0];
   }
 
-  /** A path of a field; may end in `[]`. */
+  /** A path of a field; may end in `[]`, and have `[type=Ready]` in the place of `[]`. */
   path(): ScreenPath {
     this.blanks();
     const start = this.at;
-    for (let end = start; end >= 0;) {
-      SEGMENT.lastIndex = this.at = end;
-      end = SEGMENT.test(this.text) ? SEGMENT.lastIndex : -1;
+    // Of each segment of elements, which ones.
+    const elements: (ElementMatch | typeof EACH)[] = [];
+    let plain = "";
+    for (;;) {
+      SEGMENT.lastIndex = MATCH.lastIndex = this.at;
+      const [segment] = SEGMENT.exec(this.text) ?? [];
+      const match = segment === undefined ? MATCH.exec(this.text) : null;
+      if (match !== null) elements.push(newElementMatch(match));
+      else if (segment === "[]") elements.push(EACH);
+      else if (segment === undefined) break;
+      plain += segment ?? "[]";
+      this.at += (match?.[0] ?? segment!).length;
     }
     const text = this.text.slice(start, this.at);
     if (text === "") {
@@ -73,14 +85,15 @@ export class ScreenReader {
     }
     // Before an error quotes it.
     checkCount("characters in one path", text.length, MOST_PATH);
-    let segments: readonly FieldPathSegment[];
+    let segments: ScreenSegment[];
     try {
-      segments = parseFieldPath(text, { mayEndInElements: true });
+      segments = parseFieldPath(plain, { mayEndInElements: true });
     } catch (error) {
       this.at = start;
       throw this.error(errorMessage(error), undefined);
     }
     checkCount("fields in one path", segments.length, MOST_SEGMENTS);
+    segments = segments.map((segment) => segment === EACH ? elements.shift()! : segment);
     return { text: pathText(segments), segments };
   }
 
@@ -136,13 +149,22 @@ export function checkCount(what: string, count: number, most: number): void {
   }
 }
 
+function newElementMatch([, member, value]: RegExpExecArray): ElementMatch {
+  return new ElementMatch(member, value[0] === '"' ? JSON.parse(value) : value);
+}
+
 /** The canonical text of a path. */
-function pathText(segments: readonly FieldPathSegment[]): string {
+function pathText(segments: readonly ScreenSegment[]): string {
   let text = "";
   for (const segment of segments) {
     if (segment === EACH) text += "[]";
+    else if (typeof segment !== "string") text += matchText(segment);
     else if (!/^[A-Za-z_$][\w$-]*$/.test(segment)) text += `[${JSON.stringify(segment)}]`;
     else text += text === "" ? segment : `.${segment}`;
   }
   return text;
+}
+
+function matchText({ member, value }: ElementMatch): string {
+  return `[${member}=${/^[\w./-]+$/.test(value) ? value : JSON.stringify(value)}]`;
 }

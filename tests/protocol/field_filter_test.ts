@@ -17,7 +17,12 @@ const POD = {
       { image: "a,b", resources: { requests: { cpu: "2" } } },
     ],
   },
-  status: { restarts: 7, reason: null, message: "" },
+  status: {
+    restarts: 7,
+    reason: null,
+    message: "",
+    conditions: [{ type: "Initialized", status: "True" }, { type: "Ready", status: "False" }, null],
+  },
 };
 
 function matches(filter: string): boolean {
@@ -56,6 +61,16 @@ describe("FieldFilter.matches", () => {
     'metadata.labels["example.com/team"]=shop': true,
     "spec.containers[].image~NGINX": true,
     'spec.containers[].image="a,b"': true,
+    "status.conditions[type=Ready].status=False": true,
+    "status.conditions[type=Ready].status=True": false,
+    "status.conditions[type=Ready].status!=True": true,
+    "status.conditions[type=Initialized].status!=True": false,
+    "status.conditions[type=Other].status!=True": true,
+    "status.conditions[type=Other]": false,
+    'status.conditions[type="Ready"]': true,
+    "status[type=Ready]": false,
+    'spec.containers[image="a,b"].resources.requests.cpu>1': true,
+    'spec.containers[image="nginx:1.29"].resources.requests.cpu>1': false,
     'spec.containers[].image in ("a,b")': true,
     "spec.containers[].image!=nginx:1.29": false,
     "spec.containers[].image=nginx:1.29,spec.nodeName=n2": false,

@@ -62,6 +62,17 @@ describe("parseScreenQuery", () => {
     assert.match(refused({ fields: "[].a" })[0], /^fields: Cannot read the path/);
   });
 
+  it("reads elements by the value of a member, but not for what is sent", () => {
+    const path = "status.conditions[type=Ready].status";
+    const { groupBy, sortBy } = accepted({ groupBy: path }) as ScreenQuery;
+    assert.deepEqual([groupBy?.map(({ text }) => text), sortBy], [[path], undefined]);
+    const [{ text }] = accepted({ sortBy: 'a[].b[type="x y"].c:desc' }).sortBy!;
+    assert.equal(text, 'a[].b[type="x y"].c:desc');
+    assert.match(refused({ fields: path })[0], /^fields: .*is of some elements of an array; write \[\]/);
+    assert.match(refused({ groupBy: "[type=Ready].status" })[0], /^groupBy: Cannot read the path/);
+    assert.match(refused({ groupBy: "a[type=]" })[0], /^groupBy: .*"\[type=\]"/);
+  });
+
   it("limits the number of paths and keys", () => {
     const paths = (count: number) => Array.from({ length: count }, (_, i) => `a.b${i}`).join(",");
     assert.equal(accepted({ fields: paths(64) }).fields?.length, 64);

@@ -9,13 +9,14 @@ import { newStatus, type Status } from "../../meta/status.ts";
 import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
 import { type ContinueToken, decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
 import { FieldFilter, type FilterRequirement } from "../../protocol/field_filter.ts";
+import type { ScreenSegment } from "../../protocol/screen_values.ts";
 import { isFieldAtItsPath, selectableFields } from "../../protocol/selectable_fields.ts";
 import { continueTooOld, isStatus } from "../../protocol/statuses.ts";
 import type { CandidateQuery } from "../../store/candidates.ts";
 import type { Held } from "../../store/holding.ts";
 import { fieldPathOf } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/store.ts";
-import { EACH, type FieldPathSegment, parseFieldPath } from "../../text/field_path.ts";
+import { parseFieldPath } from "../../text/field_path.ts";
 import { OPEN_UNITS, type Pacer } from "../../util/turns.ts";
 import type { Content } from "./content.ts";
 import type { ServedStore } from "./served_informer.ts";
@@ -151,8 +152,8 @@ export function indexedFields(store: ServedStore<unknown>): string[] {
 }
 
 /** A path as a selector names it, which has no way to write a dot in a name, or elements of an array. */
-function dottedPath(segments: readonly FieldPathSegment[]): string | undefined {
-  return segments.every((segment) => segment !== EACH && !segment.includes("."))
+function dottedPath(segments: readonly ScreenSegment[]): string | undefined {
+  return segments.every((segment) => typeof segment === "string" && !segment.includes("."))
     ? segments.join(".")
     : undefined;
 }

@@ -1,7 +1,7 @@
 /** A view of nothing but some fields of objects. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import type { ScreenPath } from "../../protocol/screen_syntax.ts";
+import type { ScreenFieldPath } from "../../protocol/screen_query.ts";
 import { FieldCut } from "../../text/field_cut.ts";
 import type { FieldPathSegment } from "../../text/field_path.ts";
 import type { View } from "./requested_read.ts";
@@ -16,7 +16,7 @@ const IDENTITY = ["name", "namespace", "uid", "resourceVersion"];
  */
 export function newFieldsView(
   view: View,
-  fields: readonly ScreenPath[],
+  fields: readonly ScreenFieldPath[],
   newCut: (paths: readonly (readonly FieldPathSegment[])[]) => FieldCut,
 ): View {
   const paths = fields.map(({ segments }) => segments);

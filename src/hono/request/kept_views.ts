@@ -1,7 +1,7 @@
 /** What was cut out of objects for lists of fields, kept for the next ones. */
 
 import { groupVersion, type GroupVersionResource } from "../../meta/resource.ts";
-import type { ScreenPath } from "../../protocol/screen_syntax.ts";
+import type { ScreenFieldPath } from "../../protocol/screen_query.ts";
 import { FieldCut, type HeldText } from "../../text/field_cut.ts";
 import type { FieldPathSegment } from "../../text/field_path.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
@@ -47,7 +47,7 @@ export class KeptViews implements Keeper {
   }
 
   /** A view of some fields of what another view of a resource shows. */
-  get(of: GroupVersionResource, whole: View, fields: readonly ScreenPath[]): View {
+  get(of: GroupVersionResource, whole: View, fields: readonly ScreenFieldPath[]): View {
     this.dropUnused();
     const name = JSON.stringify([groupVersion(of), of.resource, ...fields.map(({ text }) => text)]);
     let kept = this.#kept.get(name);

@@ -6,7 +6,7 @@ import { type Blocks, NO_BLOCKS, readerOf, withChanges } from "../content/blocks
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
 import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
-import { aggregate, valuesAt } from "./order_spec.ts";
+import { aggregate, eachValue } from "./order_spec.ts";
 import { sortText } from "./sort_key.ts";
 
 /** The `apiVersion` of lists of groups. */
@@ -115,12 +115,12 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
   #shareOf(object: T): Share {
     const { groupBy, sum } = this.#options;
     let combinations: unknown[][] = [[]];
-    for (const { segments } of groupBy) {
+    for (const path of groupBy) {
       const values = new Map<string, unknown>();
-      for (const value of valuesAt(object, segments)) {
+      eachValue(object, path, (value) => {
         const scalar = typeof value === "object" ? null : value;
         values.set(JSON.stringify(scalar), scalar);
-      }
+      });
       if (values.size === 0) values.set("null", null);
       combinations = combinations.flatMap((some) => Array.from(values.values(), (value) => [...some, value]));
       combinations.length = Math.min(combinations.length, MOST_OF_ONE);

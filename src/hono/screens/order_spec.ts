@@ -5,8 +5,8 @@ import type { Status } from "../../meta/status.ts";
 import { newStatus } from "../../meta/status.ts";
 import type { ScreenPath } from "../../protocol/screen_syntax.ts";
 import type { SortKey } from "../../protocol/screen_query.ts";
+import { someValue } from "../../protocol/screen_values.ts";
 import { typedValue } from "../../protocol/typed_value.ts";
-import { EACH, type FieldPathSegment } from "../../text/field_path.ts";
 import type { Printer } from "../tables/columns.ts";
 import { sortText } from "./sort_key.ts";
 
@@ -53,7 +53,7 @@ function partOf(
   const { type, path } = by;
   if (type === "field") {
     const order = { isDescending, isText: NAMES.has(path.text) };
-    return (object) => sortText(firstValue(object, path.segments), order);
+    return (object) => sortText(firstValue(object, path), order);
   }
   return (object) => sortText(aggregate(type, path, object), { isDescending });
 }
@@ -104,9 +104,13 @@ function cellValue(cell: unknown): unknown {
 }
 
 /** The first of the values at a path. */
-function firstValue(object: unknown, segments: readonly FieldPathSegment[]): unknown {
-  for (const value of valuesAt(object, segments)) return value;
-  return undefined;
+function firstValue(object: unknown, { segments }: ScreenPath): unknown {
+  let first: unknown;
+  someValue(object, segments, (value) => {
+    first = value ?? undefined;
+    return first !== undefined;
+  });
+  return first;
 }
 
 /** The sum, number, least or greatest of the values at a path. */
@@ -116,37 +120,25 @@ export function aggregate(
   object: unknown,
 ): number | undefined {
   let result: number | undefined = type === "count" ? 0 : undefined;
-  for (const value of valuesAt(object, path.segments)) {
+  eachValue(object, path, (value) => {
     if (type === "count") {
       result = result! + 1;
-      continue;
+      return;
     }
     const typed = typedValue(value);
-    if (typed === undefined || typed.type === "text") continue;
+    if (typed === undefined || typed.type === "text") return;
     const { number } = typed;
     if (result === undefined) result = number;
     else if (type === "sum") result += number;
     else result = type === "min" ? Math.min(result, number) : Math.max(result, number);
-  }
+  });
   return result;
 }
 
-/** The values at a path, as they are; of `[]` those of each element. */
-export function* valuesAt(
-  value: unknown,
-  segments: readonly FieldPathSegment[],
-  from = 0,
-): Generator<unknown, void> {
-  for (let i = from; i < segments.length; i++) {
-    const segment = segments[i];
-    if (segment === EACH) {
-      if (!Array.isArray(value)) return;
-      for (const element of value) yield* valuesAt(element, segments, i + 1);
-      return;
-    }
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return;
-    if (!Object.hasOwn(value, segment)) return;
-    value = (value as Record<string, unknown>)[segment];
-  }
-  if (value !== undefined && value !== null) yield value;
+/** Calls with each of the values at a path that is not `null`. */
+export function eachValue(object: unknown, { segments }: ScreenPath, call: (value: unknown) => void): void {
+  someValue(object, segments, (value) => {
+    if (value !== null && value !== undefined) call(value);
+    return false;
+  });
 }
