@@ -1317,8 +1317,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "hono: field selectors may name the elements of an indexed array",
     file: "src/hono/content/selection.ts",
-    find: 'segment !== EACH && !segment.includes(".")',
-    replace: 'segment === EACH || !segment.includes(".")',
+    find: 'typeof segment === "string" && !segment.includes(".")',
+    replace: 'typeof segment !== "string" || !segment.includes(".")',
     test: "tests/hono/content/field_index_test.ts",
   },
   {
