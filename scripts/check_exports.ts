@@ -6,7 +6,7 @@
  * - `doc`: every public name has a doc comment, and so has every method of a public
  *   interface, and of a public class unless it inherits or implements something
  *   (editors then show the doc of what it implements);
- * - `example`: every public function and class shows an `@example`;
+ * - `example`: every public function and class shows an `@example`, but errors, which are caught only;
  * - `category`: every public name has one `@category` of {@linkcode CATEGORIES}, and none where the
  *   entry is on one topic, which its own name says;
  * - `twice`: no name is exported by two entries;
@@ -118,7 +118,7 @@ export async function checkDocs(
       if (!declarations.some((declaration) => hasText(declaration.jsDoc))) {
         refuse(first.location, "doc", `${symbol.name} has no doc comment`);
       } else if (
-        declarations.some(({ kind }) => NEEDS_EXAMPLE.has(kind)) &&
+        declarations.some(({ kind }) => NEEDS_EXAMPLE.has(kind)) && !symbol.name.endsWith("Error") &&
         !declarations.some(({ jsDoc }) => jsDoc?.tags?.some((tag) => tag.kind === "example"))
       ) {
         refuse(first.location, "example", `${symbol.name} has no @example`);

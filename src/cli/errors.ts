@@ -6,16 +6,7 @@ import { ListenError } from "../node/serving/serve_fetch.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { visibleText } from "../util/logger.ts";
 
-/**
- * A command failed. The message is one line: what failed, where, and what to do.
- *
- * @example
- * ```ts
- * import { CommandError } from "@listwatch/cache/cli";
- * const error = new CommandError("Cannot listen on 127.0.0.1:8787: the port is in use");
- * console.log(error.code, error.exitCode); // Command 1
- * ```
- */
+/** A command failed. The message is one line: what failed, where, and what to do. */
 export class CommandError extends CacheError {
   /** The exit code of the process: 1, or 2 for a {@linkcode UsageError}. */
   readonly exitCode: 1 | 2 = 1;
@@ -25,19 +16,7 @@ export class CommandError extends CacheError {
   }
 }
 
-/**
- * The command line is wrong: a flag, a value, or an unknown resource. The exit code is 2.
- *
- * @example
- * ```ts
- * import { parseCommandLine, UsageError } from "@listwatch/cache/cli";
- * try {
- *   parseCommandLine(["serve", "--prot", "80"], {});
- * } catch (error) {
- *   if (error instanceof UsageError) console.log(error.message); // Unknown flag --prot: did you mean --port? ...
- * }
- * ```
- */
+/** The command line is wrong: a flag, a value, or an unknown resource. The exit code is 2. */
 export class UsageError extends CommandError {
   override readonly exitCode = 2 as const;
 
@@ -55,8 +34,6 @@ export interface ServerName {
 /**
  * Describes a failed request to a cluster's API server in one line: what failed, the response, and what to
  * do.
- *
- * @param what The operation, such as `list pods`.
  */
 export function explainServerError(error: unknown, what: string, name: ServerName): CommandError {
   if (error instanceof CommandError) return error;

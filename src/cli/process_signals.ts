@@ -23,10 +23,7 @@ export interface ProcessSignals {
   release(): void;
 }
 
-/**
- * Turns the first SIGINT or SIGTERM of this process into a stop; further ones of its kind are ignored. If the
- * stop takes too long, the process exits.
- */
+/** Turns the first SIGINT or SIGTERM of this process into a stop; further ones of its kind are ignored. */
 export function listenForSignals(): ProcessSignals {
   const controller = new AbortController();
   let graceful: GracefulStop | undefined;

@@ -60,7 +60,7 @@ export class Terminal {
 
   /**
    * Shows progress: on a terminal in one redrawn line, elsewhere as a new line every few seconds, the first
-   * one after that time. A text that comes too soon after the last one is skipped.
+   * one after that time.
    */
   progress(text: string): void {
     const elapsedMs = this.#now() - this.#progressTimeMs;
@@ -100,11 +100,7 @@ export class Terminal {
 // Clients can cause warnings: more are counted, and not printed.
 const MAX_WARNINGS = 20;
 
-/**
- * Prints warnings and errors to stderr, one line each. An outage of the API server is left out: the steps of
- * `serve` report it, once for all resources. When there are many warnings within a minute, the rest are
- * counted.
- */
+/** Prints warnings and errors to stderr, one line each. */
 export function terminalLogger(terminal: Terminal, now: () => number): Logger {
   const limit = new LineLimit(MAX_WARNINGS, now);
   const warn = (message: string, fields?: LogFields): void => {

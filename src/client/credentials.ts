@@ -6,16 +6,6 @@ import { fromBase64 } from "../util/bytes.ts";
 /**
  * The credentials of a request cannot be sent. The text never holds them.
  *
- * @example
- * ```ts
- * import { newCluster } from "@listwatch/cache";
- * import { CredentialsError } from "@listwatch/cache/client";
- * const cluster = newCluster({ server: "https://10.0.0.1:6443", token: () => "two\nlines" });
- * await cluster.request("/version").catch((error) => {
- *   console.log(error instanceof CredentialsError, error.code); // true Credentials
- * });
- * ```
- *
  * @category Objects and errors
  */
 export class CredentialsError extends CacheError {

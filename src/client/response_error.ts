@@ -11,16 +11,7 @@ const MAX_BODY_BYTES = 1024 * 1024;
 // A body that stops must not cost the caller, who may wait for seconds only, what the head says.
 const MAX_BODY_MS = 1_000;
 
-/**
- * Makes the error for an answer that is no success, and reads or gives up its body.
- *
- * A body that is a `Status` is kept as it is. For any other the class follows from the HTTP code, and the
- * text of a plain body becomes the message; mirrors client-go's `NewGenericServerResponse`. After a second
- * what has come of the body must do.
- *
- * @param text What could not be done: `Cannot list "pods" in "default"`.
- * @param options.scrub Takes the credentials that were sent out of what the server said.
- */
+/** Makes the error for an answer that is no success, and reads or gives up its body. */
 export async function newResponseError(
   text: string,
   response: Response,

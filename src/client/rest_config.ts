@@ -93,11 +93,7 @@ export function fixedHeaders(config: RestConfig): [string, string][] {
   return headers;
 }
 
-/**
- * The server's URL without a slash at its end.
- *
- * @throws {TypeError} It is no http or https URL, or has a user and password in it.
- */
+/** The server's URL without a slash at its end. */
 export function serverUrl(server: string): string {
   let url: URL | undefined;
   try {

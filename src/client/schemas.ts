@@ -4,9 +4,7 @@ import type { KubernetesSchemas } from "../schema/checks.ts";
 
 let loading: Promise<KubernetesSchemas> | undefined;
 
-/**
- * Loads the schemas once. After a failure, as of a network that serves modules, the next call tries again.
- */
+/** Loads the schemas once. */
 export function loadSchemas(): Promise<KubernetesSchemas> {
   return loading ??= import("../schema/kubernetes_schemas.ts").catch((error) => {
     loading = undefined;

@@ -103,10 +103,7 @@ interface IndexPath {
   readonly value: string | undefined;
 }
 
-/**
- * Reads a path below `/indices`; `undefined` if it is none. A slash at its end is followed by the empty
- * value.
- */
+/** Reads a path below `/indices`; `undefined` if it is none. */
 function parseIndexPath(path: string): IndexPath | undefined {
   // A value may have slashes, which are escaped.
   const segments = path.replace(/\/$/, "").split("/").slice(1).map(decodedPath);

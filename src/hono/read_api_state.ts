@@ -111,12 +111,7 @@ export function isForwarded(target: { readonly resource: ApiResource }): target 
   return "fetch" in target;
 }
 
-/**
- * Starts to follow the informers, once all options are checked.
- *
- * @throws {TypeError} A resource is not known by its name, or is there twice, or is Secrets without
- * `allowSecrets`, or has neither informer nor `fetch`.
- */
+/** Starts to follow the informers, once all options are checked. */
 export function newServedResources(
   options: ReadApiOptions,
   settings: ReadSettings,

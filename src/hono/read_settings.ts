@@ -42,13 +42,7 @@ export interface ReadSettings
   watchLimitMs(): number;
 }
 
-/**
- * Checks the options, and reads them.
- *
- * @throws {TypeError} Neither or both of `authorize` and `allowAnonymous` say
- * who may read, or an option is of another type.
- * @throws {RangeError} Nothing could work with a number.
- */
+/** Checks the options, and reads them. */
 export function readSettings(options: ReadApiOptions): ReadSettings {
   checkAccess(options);
   const { clock = realClock, random = Math.random, clientOf = clientOfRequest } = options;

@@ -147,10 +147,7 @@ export class DeltaApplier<T> {
     this.#ends(startMs);
   };
 
-  /**
-   * Applies a list or a resync, in steps. The last step writes the store and notifies; until then readers see
-   * the content before. No other deltas may be applied meanwhile.
-   */
+  /** Applies a list or a resync, in steps. */
   *applyList(
     delta: Extract<Delta<T>, { type: "ReplacedAll" | "SyncAll" }>,
     isInInitialList: boolean,

@@ -8,20 +8,6 @@ import { CacheError, errorMessage } from "../util/errors.ts";
  * An informer's state does not allow a call: to run twice, to add a handler after the stop, to change the
  * transform after the start.
  *
- * @example
- * ```ts
- * import {
- *   InformerStateError,
- *   type KubernetesObject,
- *   newCluster,
- *   SharedIndexInformer,
- * } from "@listwatch/cache";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
- * const informer = new SharedIndexInformer(pods);
- * await informer.run(AbortSignal.abort());
- * await informer.run(AbortSignal.abort()).catch((error) => console.log(error instanceof InformerStateError)); // true
- * ```
- *
  * @category Objects and errors
  */
 export class InformerStateError extends CacheError {
@@ -33,19 +19,6 @@ export class InformerStateError extends CacheError {
 
 /**
  * A `MutationCache` without an indexer was queried by index.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
- * import { MutationCache, NoIndexerError } from "@listwatch/cache/informer";
- * import { newStore } from "@listwatch/cache/store";
- * const cache = new MutationCache<KubernetesObject, "byNode">(newStore<KubernetesObject>(metaNamespaceKey));
- * try {
- *   cache.byIndex("byNode", "node-1");
- * } catch (error) {
- *   if (error instanceof NoIndexerError) console.log(error.code); // NoIndexer
- * }
- * ```
  *
  * @category Objects and errors
  */
@@ -79,18 +52,6 @@ export interface CacheSyncErrorOptions {
  *
  * Mirrors what client-go's `SyncResult.AsError` returns, which knows only why the wait ended.
  *
- * @example
- * ```ts
- * import { CacheSyncError, isConnectionRefused, newCluster, SharedInformerFactory } from "@listwatch/cache";
- * await using factory = new SharedInformerFactory(newCluster({ server: "http://127.0.0.1:1" }));
- * factory.forResource("v1/pods");
- * factory.start();
- * await factory.synced(AbortSignal.timeout(100)).catch((error) => {
- *   if (error instanceof CacheSyncError) console.log(error.unsynced); // [ "v1/pods" ]
- *   console.log(isConnectionRefused(error)); // true
- * });
- * ```
- *
  * @category Objects and errors
  */
 export class CacheSyncError extends CacheError {
@@ -122,16 +83,6 @@ export class CacheSyncError extends CacheError {
 
 /**
  * A store did not reach a resourceVersion in time.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster, NotFreshError, SharedIndexInformer } from "@listwatch/cache";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
- * const informer = new SharedIndexInformer(pods);
- * await informer.waitForVersion("42", { signal: AbortSignal.abort() }).catch((error) => {
- *   if (error instanceof NotFreshError) console.log(error.wanted, error.reached); // 42 (empty)
- * });
- * ```
  *
  * @category Objects and errors
  */

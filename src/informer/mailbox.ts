@@ -119,10 +119,7 @@ export class Mailbox<T> {
     return this.#merged !== undefined || this.#isTooLong(cursor.length);
   }
 
-  /**
-   * Merges a list with what waits, in steps of one object, before it is pushed. Until then, or until
-   * {@linkcode Mailbox.resume} is called, nothing can be taken out.
-   */
+  /** Merges a list with what waits, in steps of one object, before it is pushed. */
   *prepareList(cursor: ListCursor<T>): Steps {
     this.#isPaused = true;
     let initialMerged = 0;
@@ -251,7 +248,7 @@ interface Merged<T> {
 
 /**
  * One notification for each object, at the place of its first one: of what the handler saw last, and what is
- * true now. An object that came and went without being seen is not among them.
+ * true now.
  */
 export class MergedNotifications<T> {
   readonly #keyFunc: KeyFunc;

@@ -82,13 +82,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     return this.#resyncCheckPeriodMs;
   }
 
-  /**
-   * Adds a listener. A resync period shorter than the informer's makes the informer look more often, unless
-   * it has started: then the period is lengthened to the informer's.
-   *
-   * @param present The objects that are in the store of an informer which
-   * has started: an add for each of them is queued.
-   */
+  /** Adds a listener. */
   add(
     handler: ResourceEventHandler<T>,
     options: ListenerOptions,

@@ -117,12 +117,7 @@ export class ProcessorListener<T> {
     return this.#tracker.hasSynced();
   }
 
-  /**
-   * Resolves when {@linkcode ProcessorListener.hasSynced} becomes true.
-   *
-   * @throws {InformerStateError} It was stopped before.
-   * @throws The signal's reason.
-   */
+  /** Resolves when {@linkcode ProcessorListener.hasSynced} becomes true. */
   async synced(signal?: AbortSignal): Promise<void> {
     if (this.hasSynced()) return;
     await abortable(Promise.race([this.#tracker.synced(), this.#stopped.opened]), signal);

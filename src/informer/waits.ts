@@ -46,12 +46,7 @@ export class InformerWaits {
     this.versions.stop();
   }
 
-  /**
-   * Resolves when `restored` or `synced` is open.
-   *
-   * @throws {CacheSyncError} The signal was aborted first; with the reason why the requests fail.
-   * @throws {InformerStateError} The informer stopped before.
-   */
+  /** Resolves when `restored` or `synced` is open. */
   async opened(latch: Latch, signal: AbortSignal | undefined): Promise<void> {
     if (latch.isOpen) return;
     const { name } = this.#informer;
@@ -68,12 +63,7 @@ export class InformerWaits {
     );
   }
 
-  /**
-   * Resolves when the store has reached a version.
-   *
-   * @throws {NotFreshError} The signal was aborted, or the informer stopped, before.
-   * @throws {TypeError} It is no resourceVersion that can be compared.
-   */
+  /** Resolves when the store has reached a version. */
   async reached(resourceVersion: string, signal: AbortSignal | undefined): Promise<void> {
     if (!isComparableResourceVersion(resourceVersion)) {
       throw new TypeError(

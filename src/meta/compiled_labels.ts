@@ -23,11 +23,7 @@ export type LabelTest = (labels: LabelSet | undefined) => boolean;
 // With more keys it is cheaper to look up each label among the keys.
 const FEW_KEYS = 4;
 
-/**
- * Makes one test of all requirements. The requirements on a key become one condition, so that a test costs
- * one look-up per key, or per label if there are fewer labels, however many requirements there are. A test
- * allocates nothing.
- */
+/** Makes one test of all requirements. */
 export function compileLabels(requirements: readonly Requirement[]): LabelTest {
   const conditions = conditionsOf(requirements);
   if (conditions.some(({ isImpossible }) => isImpossible)) return () => false;

@@ -15,17 +15,6 @@ export type KeyFunc = (value: unknown) => string;
 /**
  * A key function was called with a value that has no metadata.
  *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { NoMetaError } from "@listwatch/cache/store";
- * try {
- *   metaNamespaceKey(42);
- * } catch (error) {
- *   console.log(error instanceof NoMetaError); // true
- * }
- * ```
- *
  * @category Keys, indices, listers
  */
 export class NoMetaError extends CacheError {
@@ -37,18 +26,6 @@ export class NoMetaError extends CacheError {
 /**
  * A store or queue could not compute the key of an object; `cause` is what the key function threw. The call
  * that threw it changed nothing. Mirrors client-go's `KeyError`.
- *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { KeyError, newStore } from "@listwatch/cache/store";
- * const store = newStore(metaNamespaceKey);
- * try {
- *   store.add("no object" as never);
- * } catch (error) {
- *   if (error instanceof KeyError) console.log(error.operation, error.object); // add no object
- * }
- * ```
  *
  * @category Keys, indices, listers
  */
@@ -67,17 +44,6 @@ export class KeyError extends CacheError {
 
 /**
  * A key has more than one slash.
- *
- * @example
- * ```ts
- * import { splitMetaNamespaceKey } from "@listwatch/cache";
- * import { UnexpectedKeyFormatError } from "@listwatch/cache/store";
- * try {
- *   splitMetaNamespaceKey("a/b/c");
- * } catch (error) {
- *   if (error instanceof UnexpectedKeyFormatError) console.log(error.key); // a/b/c
- * }
- * ```
  *
  * @category Keys, indices, listers
  */
@@ -272,8 +238,6 @@ export function deletionHandlingObjectToName(value: unknown): ObjectName {
 
 /**
  * Calls a key function and wraps what it throws, so that every store and queue reports it in the same way.
- *
- * @throws {KeyError} The key function threw, or did not return a string.
  */
 export function keyOf(keyFunc: KeyFunc, value: unknown, operation: string): string {
   let key: unknown;

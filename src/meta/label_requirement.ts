@@ -145,19 +145,7 @@ function labelValueProblem(value: string): string | undefined {
 // A selector may come from any client; its error is written to logs and answers.
 const MAX_SHOWN = 200;
 
-/**
- * A label or field selector does not parse, or has a key or value that Kubernetes does not allow.
- *
- * @example
- * ```ts
- * import { parseLabelSelector, SelectorParseError } from "@listwatch/cache/selectors";
- * try {
- *   parseLabelSelector("app in web");
- * } catch (error) {
- *   if (error instanceof SelectorParseError) console.log(error.code, error.position); // ParseError 7
- * }
- * ```
- */
+/** A label or field selector does not parse, or has a key or value that Kubernetes does not allow. */
 export class SelectorParseError extends CacheError {
   readonly selector: string;
   /** What is wrong, and what would be right. */

@@ -125,7 +125,7 @@ export interface VersionProof {
   readonly asked: Moment;
   /**
    * Whether it was shown by the state of all objects: events of objects that were created and deleted in
-   * between may still arrive. By default it was shown by a watch, on which nothing came.
+   * between may still arrive.
    */
   readonly byState?: boolean;
 }

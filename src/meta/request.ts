@@ -47,13 +47,6 @@ export function retryAfterMs(headers: Headers, clock: Clock): number | undefined
  *
  * `reason` is as precise as the runtime allows: some report only that the request failed.
  *
- * @example
- * ```ts
- * import { NetworkError } from "@listwatch/cache";
- * const error = new NetworkError("ConnectionRefused", "Cannot reach http://127.0.0.1:1: connection refused");
- * console.log(error.reason); // ConnectionRefused
- * ```
- *
  * @category Objects and errors
  */
 export class NetworkError extends CacheError {
@@ -83,13 +76,6 @@ export type NetworkFailure =
 
 /**
  * A server's answer cannot be decoded: it is not JSON, or JSON of another shape.
- *
- * @example
- * ```ts
- * import { DecodeError } from "@listwatch/cache/client";
- * const error = new DecodeError('Cannot list "pods": the answer is a page of HTML');
- * console.log(error.code); // Decode
- * ```
  *
  * @category Objects and errors
  */

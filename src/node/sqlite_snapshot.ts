@@ -145,11 +145,7 @@ export class SqliteStorage implements SnapshotStorage {
     this.#forget();
   }
 
-  /**
-   * Removes the snapshot.
-   *
-   * @throws {SnapshotRefusedError} Another informer has it, or it is none.
-   */
+  /** Removes the snapshot. */
   async remove(): Promise<void> {
     try {
       await this.#open();
@@ -330,9 +326,6 @@ export class SqliteStorage implements SnapshotStorage {
 /**
  * Makes sure that there is a file which may be a database, and makes an empty one that only its owner may
  * read.
- *
- * @returns Whether it is empty.
- * @throws {Error} Something else is there.
  */
 function prepareFile(path: string): boolean {
   fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

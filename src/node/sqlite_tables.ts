@@ -62,11 +62,7 @@ export interface Meta {
   readonly content: Content;
 }
 
-/**
- * Refuses the database of another program.
- *
- * @throws {SnapshotFault} It is another program's.
- */
+/** Refuses the database of another program. */
 export function checkIsOurs(database: SqliteDatabase): void {
   if (isEmpty(database) || pragma(database, "application_id") === APPLICATION_ID) return;
   throw new SnapshotFault("foreign", "the database is no snapshot of @listwatch/cache");
@@ -78,11 +74,7 @@ function isEmpty(database: SqliteDatabase): boolean {
   return tables === 0;
 }
 
-/**
- * Makes the tables of a new database.
- *
- * @throws {SnapshotFault} Those that are there are of another format.
- */
+/** Makes the tables of a new database. */
 export function createTables(database: SqliteDatabase): void {
   if (!isEmpty(database)) return checkFormat(pragma(database, "user_version"), FORMAT);
   transaction(database, () => {
@@ -104,11 +96,7 @@ export function writeMeta(database: SqliteDatabase, meta: Meta): void {
   );
 }
 
-/**
- * What is saved besides the objects; `undefined`: nothing was saved yet.
- *
- * @throws {SnapshotFault} It cannot be used.
- */
+/** What is saved besides the objects; `undefined`: nothing was saved yet. */
 export function readMeta(database: SqliteDatabase): Meta | undefined {
   if (isEmpty(database)) return undefined;
   checkFormat(pragma(database, "user_version"), FORMAT);
@@ -138,11 +126,7 @@ function rowChecksum(key: string, head: string, json: string): number {
   return crc32(json, crc32(`${key}\0${head}\0`));
 }
 
-/**
- * The objects, in batches, each as it was saved.
- *
- * @throws {SnapshotFault} One is not, or is missing.
- */
+/** The objects, in batches, each as it was saved. */
 export function* readEntries(
   database: SqliteDatabase,
   { generation, count, sum }: Content,
@@ -198,11 +182,7 @@ export interface SqliteStatement {
 
 export type OpenSqlite = (path: string) => SqliteDatabase;
 
-/**
- * The runtime's SQLite, which is loaded when it is needed first.
- *
- * @throws {Error} It has none.
- */
+/** The runtime's SQLite, which is loaded when it is needed first. */
 export async function loadSqlite(): Promise<OpenSqlite> {
   try {
     const { DatabaseSync } = await import("node:sqlite");

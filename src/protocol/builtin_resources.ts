@@ -138,9 +138,6 @@ export function builtinResource({ group, version, resource }: GroupVersionResour
 /**
  * The description of a resource that is given as an option: itself, or that of a built-in resource by its
  * name.
- *
- * @param purpose What it is for, for the error: `serve`, say.
- * @throws {TypeError} It is the name of no built-in resource.
  */
 export function describedResource(resource: string | ApiResource, purpose: string): ApiResource {
   if (typeof resource !== "string") return resource;

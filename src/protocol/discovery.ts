@@ -14,10 +14,7 @@ export interface DiscoveryRequest {
   readonly method: string;
   /** Whether the aggregated document says what definitions do: a cache has no definitions to read. */
   readonly definesCustom?: boolean;
-  /**
-   * The parameters that lists of a resource take beyond an API server's. They are in the member
-   * `x-listwatch` of its entry in the plain document, which decoders of Kubernetes' own types skip.
-   */
+  /** The parameters that lists of a resource take beyond an API server's. */
   readonly parametersOf?: (resource: ApiResource) => readonly string[] | undefined;
   /** The path, without a query. Slashes at its end are ignored. */
   readonly path: string;

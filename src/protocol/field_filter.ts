@@ -57,8 +57,6 @@ export class FieldFilter {
  * Reads a filter: comma-separated `path=v`, `path==v`, `path!=v`, `path in (a,b)`, `path notin (a,b)`,
  * `path`, `!path`, `path~text` (contains, in upper or lower case), `path>n`, `path<n`. Values are written
  * as they are, or as JSON strings if they have a comma, a parenthesis or blanks around them.
- *
- * @throws {ScreenSyntaxError} It is none, or costs more than the limits permit.
  */
 export function parseFieldFilter(text: string, limits?: FilterLimits): FieldFilter {
   if (limits) checkCount("characters", text.length, limits.maxTextLength);

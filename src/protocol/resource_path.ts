@@ -18,10 +18,7 @@ export interface ResourcePath {
   readonly path: string;
 }
 
-/**
- * The segments of a path, without slashes at its end; `undefined` if a percent sign escapes nothing. As in an
- * API server, the path is decoded as a whole: `%2F` separates segments.
- */
+/** The segments of a path, without slashes at its end; `undefined` if a percent sign escapes nothing. */
 export function pathSegments(path: string): string[] | undefined {
   const segments = decodedPath(path)?.split("/").slice(1);
   if (segments === undefined) return undefined;
@@ -49,8 +46,6 @@ const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(["status", "finalize
 /**
  * Reads the path of a resource, an object or a subresource; `undefined` for discovery paths and every other
  * path.
- *
- * @param segments The segments as {@linkcode pathSegments} returns them: `["api", "v1", "pods"]`.
  */
 export function parseResourcePath(segments: readonly string[]): ResourcePath | undefined {
   const [root, ...below] = segments;

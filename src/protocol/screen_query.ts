@@ -68,11 +68,7 @@ const MOST_SORT_KEYS = 8;
 const MOST_GROUP_PATHS = 4;
 const MOST_WINDOW_ROWS = 1_000;
 
-/**
- * Reads and checks the parameters of screens; `undefined` if there are none. What is wrong is answered with
- * 400 and a cause for each parameter; so is a parameter that is one of them but for a letter or its case,
- * which would be ignored otherwise. Every other unknown parameter is ignored, as by an API server.
- */
+/** Reads and checks the parameters of screens; `undefined` if there are none. */
 export function parseScreenQuery(
   searchParams: URLSearchParams,
   { verb, shape, limits }: ScreenQueryOptions,

@@ -7,14 +7,6 @@ import { CacheError, errorMessage } from "../util/errors.ts";
  * that was closed before. A closed queue that still holds items hands them out.
  *
  * Mirrors client-go's `ErrFIFOClosed`.
- *
- * @example
- * ```ts
- * import { DeltaFIFO, FIFOClosedError } from "@listwatch/cache/queue";
- * const queue = new DeltaFIFO();
- * queue.close();
- * await queue.pop(() => {}).catch((error) => console.log(error instanceof FIFOClosedError)); // true
- * ```
  */
 export class FIFOClosedError extends CacheError {
   constructor() {
@@ -53,17 +45,6 @@ export class ErrRequeue extends CacheError {
  * Empty deltas have no key.
  *
  * Mirrors client-go's `ErrZeroLengthDeltasObject`, wrapped in a `KeyError` as there.
- *
- * @example
- * ```ts
- * import { DeltaFIFO, ZeroLengthDeltasError } from "@listwatch/cache/queue";
- * import { KeyError } from "@listwatch/cache/store";
- * try {
- *   new DeltaFIFO().keyOf([]);
- * } catch (error) {
- *   console.log(error instanceof KeyError && error.cause instanceof ZeroLengthDeltasError); // true
- * }
- * ```
  */
 export class ZeroLengthDeltasError extends CacheError {
   constructor() {
@@ -71,19 +52,7 @@ export class ZeroLengthDeltasError extends CacheError {
   }
 }
 
-/**
- * `DeltaFIFO.addIfNotPresent` was given something else than deltas.
- *
- * @example
- * ```ts
- * import { DeltaFIFO, NotDeltasError } from "@listwatch/cache/queue";
- * try {
- *   new DeltaFIFO().addIfNotPresent({ metadata: { name: "a" } } as never);
- * } catch (error) {
- *   console.log(error instanceof NotDeltasError); // true
- * }
- * ```
- */
+/** `DeltaFIFO.addIfNotPresent` was given something else than deltas. */
 export class NotDeltasError extends CacheError {
   constructor(value: unknown) {
     super("NotDeltas", `object must be of type deltas, but got a value of type ${typeof value}`);

@@ -15,12 +15,6 @@ import type { FailedTry, ReflectorError, ReflectorOutage, StreamPause } from "./
  *
  * Mirrors client-go's `VeryShortWatchError`.
  *
- * @example
- * ```ts
- * import { VeryShortWatchError } from "@listwatch/cache/reflector";
- * console.log(new VeryShortWatchError("pods").code); // VeryShortWatch
- * ```
- *
  * @category Reflector
  */
 export class VeryShortWatchError extends CacheError {

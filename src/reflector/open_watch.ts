@@ -30,11 +30,7 @@ interface FollowOptions {
 
 /**
  * Opens a watch, with a timeout for the server: a random one, between `minWatchTimeoutMs` and twice that, so
- * that the watches of many informers do not end together. `onBytes` receives the number of bytes of each
- * chunk.
- *
- * @throws {NetworkError} The server did not begin to answer in time.
- * @throws Whatever the source throws.
+ * that the watches of many informers do not end together.
  */
 export async function openWatch<T>(
   source: ListerWatcher<T>,
@@ -123,11 +119,7 @@ export class OpenWatch<T> {
     this.#iterator = stream[Symbol.asyncIterator]();
   }
 
-  /**
-   * The next batch; `undefined` at the end.
-   *
-   * @throws What the stream throws, or the reason with which the watch was ended first.
-   */
+  /** The next batch; `undefined` at the end. */
   async next(): Promise<readonly WatchItem<T>[] | undefined> {
     if (this.#unread !== undefined) {
       const batch = this.#unread;
@@ -150,12 +142,7 @@ export class OpenWatch<T> {
     this.#link.abort(reason);
   }
 
-  /**
-   * Hands each batch to the writer, within the turn it arrives, until the watch ends; then it is closed.
-   *
-   * @returns The error that ended it, also one that the writer threw; `undefined` where the server ended it
-   * in good order.
-   */
+  /** Hands each batch to the writer, within the turn it arrives, until the watch ends; then it is closed. */
   async follow(writer: WatchWriter<T>, options: FollowOptions): Promise<unknown> {
     this.#guard(options);
     try {
@@ -200,10 +187,7 @@ export class OpenWatch<T> {
     );
   }
 
-  /**
-   * Ends the watch at that time, in the clock's milliseconds, for a relist. Nothing happens if it has ended:
-   * changes that it brought may be processed, and found to be lost, after its end.
-   */
+  /** Ends the watch at that time, in the clock's milliseconds, for a relist. */
   relistAt(dueMs: number): void {
     if (this.#isClosed) return;
     this.#clock.clearTimeout(this.#relistTimer);
@@ -245,8 +229,6 @@ export class OpenWatch<T> {
 
   /**
    * Looks whether the program was suspended since the last look (see timers.ts), and ends the watch if so.
-   *
-   * @param longestMs How long ago the last look may be otherwise.
    */
   checkSuspension(longestMs: number = LOOK_MS): boolean {
     if (this.#link.signal.aborted) return false;

@@ -193,12 +193,7 @@ export async function* eachListItem<T>(
 /** How many times longer than its longest silence a page may take as a whole. */
 const LONGEST_LIST = 10;
 
-/**
- * Requests one page of a list. It may take long as long as it makes progress: bytes or items that arrive.
- *
- * @throws {NetworkError} The page made no progress, or did not come to its end.
- * @throws Whatever the source throws.
- */
+/** Requests one page of a list. */
 export async function requestList<T>(
   source: ListerWatcher<T>,
   request: ListOptions & { readonly signal: AbortSignal },

@@ -54,11 +54,7 @@ export class Quarantine {
     return this.#count;
   }
 
-  /**
-   * Counts and reports an object that could not be accepted.
-   *
-   * @param options `isLost`: it was a change on a watch, so that only a relist shows the object's state.
-   */
+  /** Counts and reports an object that could not be accepted. */
   add(quarantined: Quarantined, { isLost = false }: { readonly isLost?: boolean } = {}): void {
     const { name, metrics } = this.#options;
     this.#count++;
@@ -71,8 +67,6 @@ export class Quarantine {
   /**
    * Removes a key from the ledger, unless a later state than `through` was quarantined meanwhile: changes are
    * applied after those that follow them are looked at.
-   *
-   * @returns Whether it was there.
    */
   release(key: string, through?: string): boolean {
     const isThere = this.#keys.has(key);

@@ -140,11 +140,7 @@ export interface Probe {
 export interface ReflectedSnapshot {
   /** Called before the first request; `undefined` if there is none. Does not reject. */
   load(signal: AbortSignal): Promise<RestoredContent | undefined>;
-  /**
-   * Asks the server whether a watch from the snapshot's version is possible.
-   *
-   * @throws What the request fails with.
-   */
+  /** Asks the server whether a watch from the snapshot's version is possible. */
   probe(signal: AbortSignal): Promise<Probe>;
 }
 

@@ -61,11 +61,7 @@ export class StoreWriter<T> {
     return this.#options.record.state.position;
   }
 
-  /**
-   * Writes a whole list; of quarantined objects, the last accepted state stays.
-   *
-   * @throws What the store throws, in the words of client-go.
-   */
+  /** Writes a whole list; of quarantined objects, the last accepted state stays. */
   replace(items: T[], quarantined: readonly Quarantined[], resourceVersion: string): void {
     const keys = this.#quarantinedKeys(items, quarantined);
     try {
@@ -77,11 +73,7 @@ export class StoreWriter<T> {
     }
   }
 
-  /**
-   * Writes a batch of a watch.
-   *
-   * @throws {StatusError} The watch carried an ERROR event.
-   */
+  /** Writes a batch of a watch. */
   write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void {
     this.#arrived(oldestNewsOf(batch), watch.received);
     if (batch.length > 1 && this.#isPassed(batch[batch.length - 1])) return this.#options.quarantine.lost();

@@ -68,12 +68,7 @@ export class Watchdog {
   }
 }
 
-/**
- * What `ask` returns. If that takes too long, the link is aborted with a `NetworkError` in the words of
- * `late`.
- *
- * @throws The reason with which the link is aborted.
- */
+/** What `ask` returns. */
 export async function inTime<R>(
   ask: () => Promise<R>,
   { ms, late, clock, link }: {

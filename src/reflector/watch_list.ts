@@ -26,14 +26,7 @@ interface InitialEvents<T> {
   readonly quarantined: readonly Quarantined[];
 }
 
-/**
- * Reads a watch up to the end bookmark, leaving what comes after it unread. Nothing of it reaches the store
- * before: a reader never sees half a list. `onProgress` receives the number of objects after each batch.
- *
- * @returns `undefined` if the stream was closed before the end bookmark.
- * @throws {StatusError} The stream carried an ERROR event.
- * @throws {StalledStreamError} The stream is open, but made no progress towards the end bookmark.
- */
+/** Reads a watch up to the end bookmark, leaving what comes after it unread. */
 export async function readInitialEvents<T>(
   watch: OpenWatch<T>,
   settings: Settings,

@@ -49,12 +49,7 @@ export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/**
- * Asks a schema about a value: what is wrong with it, or `undefined`. A schema that throws has found
- * something wrong.
- *
- * @throws {TypeError} The schema is asynchronous.
- */
+/** Asks a schema about a value: what is wrong with it, or `undefined`. */
 export function issuesOf(schema: Schema<unknown>, value: unknown): readonly SchemaIssue[] | undefined {
   let result: SchemaResult | PromiseLike<SchemaResult>;
   try {

@@ -43,12 +43,7 @@ export class FrameError extends TypeError {}
 
 type Members = Readonly<Record<string, unknown>>;
 
-/**
- * The rows after a frame.
- *
- * @throws {StatusError} The server says why the window ends.
- * @throws {FrameError} The frame does not fit to the rows.
- */
+/** The rows after a frame. */
 export function afterFrame<Row>(shown: WindowRows<Row> | undefined, line: string): FrameResult<Row> {
   const { type, object } = JSON.parse(line) as { readonly type?: unknown; readonly object?: Members };
   if (type === "ERROR") throw new StatusError(object as unknown as Status);

@@ -13,11 +13,7 @@ import {
 import type { ObjectHead } from "../text/object_reader.ts";
 import { errorMessage } from "../util/errors.ts";
 
-/**
- * The version in a value that was read.
- *
- * @throws {SnapshotFault} There is none.
- */
+/** The version in a value that was read. */
 export function readVersion(value: unknown): SavedVersion {
   const version = (value ?? {}) as SavedVersion;
   const { resourceVersion, watchedVersion, savedAtMs, needsList, clusterUid } = version;
@@ -35,11 +31,7 @@ export function savedHead({ apiVersion, kind, metadata }: ObjectHead): ObjectHea
   return { apiVersion, kind, metadata: { name, namespace, uid, resourceVersion, labels } } as ObjectHead;
 }
 
-/**
- * The value of a JSON text.
- *
- * @throws {SnapshotFault} It is no JSON.
- */
+/** The value of a JSON text. */
 export function parsed(json: string): unknown {
   try {
     return JSON.parse(json);
@@ -108,11 +100,7 @@ export function refusalOf(where: string, error: unknown): SnapshotRefusedError {
   return new SnapshotRefusedError(reason, `${where}: ${errorMessage(error)}`, { cause: error });
 }
 
-/**
- * Refuses what another version of this library wrote.
- *
- * @throws {SnapshotFault} The formats differ.
- */
+/** Refuses what another version of this library wrote. */
 export function checkFormat(format: unknown, known: number): void {
   if (format === known) return;
   if (typeof format === "number" && format > known) {
@@ -124,11 +112,7 @@ export function checkFormat(format: unknown, known: number): void {
   throw corrupt(`its format is ${JSON.stringify(format)}`);
 }
 
-/**
- * Refuses the snapshot of something else.
- *
- * @throws {SnapshotFault} The identities differ.
- */
+/** Refuses the snapshot of something else. */
 export function checkIdentity(saved: SnapshotIdentity | undefined, wanted: SnapshotIdentity): void {
   for (const part of ["resource", "source"] as const) {
     if (saved?.[part] === wanted[part]) continue;

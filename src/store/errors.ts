@@ -6,18 +6,6 @@ import { CacheError, errorMessage } from "../util/errors.ts";
 /**
  * A lookup named an index that the store does not have.
  *
- * @example
- * ```ts
- * import { type Indexer, metaNamespaceKey } from "@listwatch/cache";
- * import { IndexNotFoundError, newIndexer } from "@listwatch/cache/store";
- * const indexer: Indexer<{ metadata: { name: string } }> = newIndexer(metaNamespaceKey, {});
- * try {
- *   indexer.byIndex("byNode", "node-1");
- * } catch (error) {
- *   if (error instanceof IndexNotFoundError) console.log(error.indexName); // byNode
- * }
- * ```
- *
  * @category Stores
  */
 export class IndexNotFoundError extends CacheError {
@@ -34,18 +22,6 @@ export class IndexNotFoundError extends CacheError {
 
 /**
  * Indices were added under names that are taken; none of them was added.
- *
- * @example
- * ```ts
- * import { metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
- * import { IndexerConflictError, newIndexer } from "@listwatch/cache/store";
- * const indexer = newIndexer(metaNamespaceKey, { namespace: metaNamespaceIndex });
- * try {
- *   indexer.addIndexers({ namespace: metaNamespaceIndex });
- * } catch (error) {
- *   if (error instanceof IndexerConflictError) console.log(error.indexNames); // ["namespace"]
- * }
- * ```
  *
  * @category Stores
  */
@@ -67,20 +43,6 @@ export class IndexerConflictError extends CacheError {
  * An index function threw, or did not return an array of strings. The write that called it changed nothing.
  *
  * client-go panics here; this is an error that names the object instead.
- *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { IndexFuncError, newIndexer } from "@listwatch/cache/store";
- * const indexer = newIndexer<{ metadata: { name: string }; spec?: { node: string } }, "byNode">(metaNamespaceKey, {
- *   byNode: (object) => [object.spec!.node],
- * });
- * try {
- *   indexer.add({ metadata: { name: "no-spec" } });
- * } catch (error) {
- *   if (error instanceof IndexFuncError) console.log(error.indexName, error.key, indexer.list().length); // byNode no-spec 0
- * }
- * ```
  *
  * @category Stores
  */
@@ -109,22 +71,6 @@ export class IndexFuncError extends CacheError {
 /**
  * A transform function threw. The object was not stored.
  *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { newStore, TransformError } from "@listwatch/cache/store";
- * const store = newStore<unknown>(metaNamespaceKey, {
- *   transform: () => {
- *     throw new Error("no");
- *   },
- * });
- * try {
- *   store.add({ metadata: { name: "a" } });
- * } catch (error) {
- *   console.log(error instanceof TransformError, store.list().length); // true 0
- * }
- * ```
- *
  * @category Stores
  */
 export class TransformError extends CacheError {
@@ -142,21 +88,6 @@ export class TransformError extends CacheError {
  * Some entries of a transaction had no key. The others were applied.
  *
  * Mirrors client-go's `TransactionError`.
- *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { newStore, TransactionError } from "@listwatch/cache/store";
- * const store = newStore<unknown>(metaNamespaceKey);
- * try {
- *   store.transaction([
- *     { type: "Add", object: { metadata: { name: "a" } } },
- *     { type: "Add", object: "no object" },
- *   ]);
- * } catch (error) {
- *   if (error instanceof TransactionError) console.log(error.successfulIndices, store.listKeys()); // [0] ["a"]
- * }
- * ```
  *
  * @category Stores
  */

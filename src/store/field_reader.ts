@@ -18,11 +18,7 @@ export class FieldReader {
     return this.fields.add(path);
   }
 
-  /**
-   * The values at each path, each value once.
-   *
-   * @throws {SyntaxError} It is no JSON.
-   */
+  /** The values at each path, each value once. */
   read(text: string): FieldTexts {
     const read = text.isWellFormed() ? this.#reader.read(text) : JSON.parse(text);
     return read instanceof ObjectText ? read.fields : this.fields.valuesOf(read);
@@ -49,11 +45,7 @@ export class HeldFields<H extends object> {
     return this.#reader.add(path);
   }
 
-  /**
-   * The values of an object in one of the indices.
-   *
-   * @param text Gives the object's JSON text.
-   */
+  /** The values of an object in one of the indices. */
   values(held: H, place: number, text: (held: H) => string): readonly string[] {
     if (this.#held !== held) {
       this.#values = this.#reader.read(text(held));

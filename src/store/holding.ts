@@ -11,8 +11,6 @@ import type { TransformFunc } from "./transform.ts";
 /**
  * An object in another form than its own: immutable, and as good as the object where only its key and this
  * metadata matter (`metaOf` and `resourceVersionOf` read it).
- *
- * @category Stores
  */
 export interface HeldObject {
   /** What the key function returns for the object. */
@@ -26,10 +24,7 @@ export interface HeldObject {
   } | undefined;
 }
 
-/**
- * An object's key, and the part of its metadata that can be read without opening the object. Labels are
- * shared: read-only.
- */
+/** An object's key, and the part of its metadata that can be read without opening the object. */
 export interface KeyedHead {
   /** What the key function returns for the object. */
   readonly key: string;
@@ -45,19 +40,13 @@ export interface KeyedHead {
   };
 }
 
-/**
- * An object as a store holds it.
- *
- * @category Stores
- */
+/** An object as a store holds it. */
 export type Held<T> = T | HeldObject;
 
 /**
  * How one store holds its objects: their form, and everything that depends on it. Made by a {@linkcode
  * NewHolding}, and handed from the store to all that pass its objects on (queue, handlers' mailboxes, the
  * read API). All calls are synchronous. What has no such form is held as it is: every method takes it, too.
- *
- * @category Stores
  */
 export interface Holding<T> {
   /** The key function, for objects in either form. */
@@ -66,15 +55,11 @@ export interface Holding<T> {
   readonly holdText?: HoldText;
   /** Whether a value is in a held form that is not the object itself. */
   isHeld(value: unknown): boolean;
-  /**
-   * The held form of an object; of what is held already, or has no such form, the argument.
-   *
-   * @param key Its key, if that is not what the key function returns.
-   */
+  /** The held form of an object; of what is held already, or has no such form, the argument. */
   hold(object: Held<T>, key?: string): Held<T>;
   /**
    * The same for an object that is stored much later, with the rest of its list: its index values may be
-   * computed now. Followed by {@linkcode Holding.listStored}.
+   * computed now.
    */
   holdEarly(object: Held<T>): Held<T>;
   /** The list is stored: forget the index values computed early. */
@@ -94,9 +79,7 @@ export interface Holding<T> {
    * returns what `conversion` makes of it; that thing itself if objects are held as they are.
    */
   convert<From, To>(whole: From, conversion: (whole: From) => To): To;
-  /**
-   * The object's JSON text as it came, or cut to some fields, if it is there; otherwise `undefined`.
-   */
+  /** The object's JSON text as it came, or cut to some fields, if it is there; otherwise `undefined`. */
   json(held: Held<T>, fields?: FieldCut): string | undefined;
   /** Whether two objects have the same content. */
   isSameContent(a: Held<T>, b: Held<T>): boolean;
@@ -105,40 +88,22 @@ export interface Holding<T> {
    * {@linkcode Holding.hold}. `undefined` if there is nothing to do.
    */
   heldTransform(transform: TransformFunc<T> | undefined): HeldTransform<T> | undefined;
-  /**
-   * An index function for the held form, with the values that the index function has for the object. Not
-   * called for functions that read a held object's metadata only, as `metaNamespaceIndex` does.
-   */
+  /** An index function for the held form, with the values that the index function has for the object. */
   heldIndex(indexFunc: IndexFunc<T>): IndexFunc<Held<T>>;
   /** The store has these index functions, made by {@linkcode Holding.heldIndex}, from now on. */
   indexersAdded(held: Indexers<Held<T>>): void;
 }
 
-/**
- * What {@linkcode Holding.heldTransform} returns: takes an object in, and returns its held form.
- *
- * @param key Its key, if that is not what the key function returns.
- *
- * @category Stores
- */
+/** What {@linkcode Holding.heldTransform} returns: takes an object in, and returns its held form. */
 export type HeldTransform<T> = (object: Held<T>, key?: string) => Held<T>;
 
-/**
- * Options of {@linkcode NewHolding}.
- *
- * @category Stores
- */
+/** Options of {@linkcode NewHolding}. */
 export interface HoldingOptions {
   /** Freezes what is parsed, and everything in it, before anyone has it. */
   readonly freeze?: (<V>(value: V) => V) | undefined;
 }
 
-/**
- * Makes the holding of one store, whose objects have the keys that `keyFunc` returns. Stores and informers
- * take one as their `storage`, such as that of `shortTexts()`.
- *
- * @category Stores
- */
+/** Makes the holding of one store, whose objects have the keys that `keyFunc` returns. */
 export type NewHolding = <T>(keyFunc: KeyFunc, options?: HoldingOptions) => Holding<T>;
 
 /** Objects held as they are. */
@@ -244,11 +209,7 @@ export function isSameState<T>(holding: Pick<Holding<T>, "isSameContent">, a: He
   return a === b || (resourceVersionOf(a) === resourceVersionOf(b) && holding.isSameContent(a, b));
 }
 
-/**
- * Makes a head: the same properties in the same order, always.
- *
- * @param name The object's name, if the metadata lacks it.
- */
+/** Makes a head: the same properties in the same order, always. */
 export function newHead(
   key: string,
   metadata: ObjectMeta | undefined,
@@ -268,7 +229,7 @@ export function newHead(
 
 /**
  * A store with its objects in their held form: as `newStore` and `newIndexer` make it, or any other, which
- * holds objects as they are. For readers that keep what they read.
+ * holds objects as they are.
  */
 export function heldStoreOf<T, S extends object>(
   store: S,

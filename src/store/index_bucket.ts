@@ -7,10 +7,7 @@
 export interface Entry<T> {
   readonly key: string;
   object: T;
-  /**
-   * Written by the indices only. Remembered, so that a write asks the index functions about the new object
-   * only.
-   */
+  /** Written by the indices only. */
   places: Places<T>;
 }
 

@@ -113,16 +113,6 @@ export function readsLiveMetadata(indexFunc: IndexFunc<never>): boolean {
 /**
  * An index function that must give exactly one value gave none, or several.
  *
- * @example
- * ```ts
- * import { indexFuncToKeyFunc, IndexKeyError } from "@listwatch/cache/store";
- * try {
- *   indexFuncToKeyFunc(() => [])({});
- * } catch (error) {
- *   if (error instanceof IndexKeyError) console.log(error.code); // EmptyIndexKeys
- * }
- * ```
- *
  * @category Stores
  */
 export class IndexKeyError extends CacheError {

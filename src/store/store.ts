@@ -125,11 +125,7 @@ export interface ReplaceOptions<T> {
 
 /** A replace in progress: prepared in steps, then done in one. Until then nothing is changed. */
 export interface Replacement {
-  /**
-   * Works out what is to be done, in steps; again where `commit` returned `false`.
-   *
-   * @throws What `replace` throws.
-   */
+  /** Works out what is to be done, in steps; again where `commit` returned `false`. */
   prepare(): Steps;
   /** Replaces the content; `false`, and nothing, where what was prepared does not hold any more. */
   commit(): boolean;

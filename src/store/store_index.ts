@@ -45,11 +45,7 @@ export class StoreIndex<T> {
     return this.extendedCopy({});
   }
 
-  /**
-   * The same indices, in the same order, and more behind them, without entries.
-   *
-   * @throws {IndexerConflictError} A name is taken.
-   */
+  /** The same indices, in the same order, and more behind them, without entries. */
   extendedCopy(indexers: Indexers<T>): StoreIndex<T> {
     this.#refuseTaken(indexers);
     const copy = new StoreIndex<T>({});
@@ -58,12 +54,7 @@ export class StoreIndex<T> {
     return copy;
   }
 
-  /**
-   * Adds indices over entries that are there already.
-   *
-   * @throws {IndexerConflictError} A name is taken; nothing was added.
-   * @throws {IndexFuncError} An index function threw; nothing was added.
-   */
+  /** Adds indices over entries that are there already. */
   add(indexers: Indexers<T>, entries: ReadonlyMap<string, Entry<T>>): void {
     this.#refuseTaken(indexers);
     const added = new StoreIndex(indexers);
@@ -76,11 +67,7 @@ export class StoreIndex<T> {
     for (const index of added.#indices) this.#indices.push(index);
   }
 
-  /**
-   * The values of an object in every index.
-   *
-   * @throws {IndexFuncError} An index function threw, or returned something else than an array of strings.
-   */
+  /** The values of an object in every index. */
   valuesOf(key: string, object: T, operation: string): Values {
     if (this.#indices.length === 0) return NO_VALUES;
     const values: (readonly string[])[] = new Array(this.#indices.length);
@@ -132,21 +119,12 @@ export class StoreIndex<T> {
     if (after !== undefined) entry.places = compact(after);
   }
 
-  /**
-   * The entries under a value; `undefined` where there are none.
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   */
+  /** The entries under a value; `undefined` where there are none. */
   bucket(indexName: string, value: string): IndexBucket<T> | undefined {
     return this.#find(indexName).buckets.get(value);
   }
 
-  /**
-   * The entries that share a value with the object, each once.
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   * @throws What the index function throws.
-   */
+  /** The entries that share a value with the object, each once. */
   entriesLike(indexName: string, object: T): readonly Entry<T>[] {
     const { indexFunc, buckets } = this.#find(indexName);
     const values = checkedValues(indexFunc(object));
@@ -160,10 +138,7 @@ export class StoreIndex<T> {
 
   /**
    * The entries that are under all of these values: walks the smallest bucket, and asks the others for each
-   * entry. `undefined` means every entry: no value was named.
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   * @throws {TypeError} A value is not a string.
+   * entry.
    */
   intersection(values: IndexValues): readonly Entry<T>[] | undefined {
     const buckets: IndexBucket<T>[] = [];
@@ -198,11 +173,7 @@ export class StoreIndex<T> {
     return index === undefined ? [] : [...index.buckets.keys()];
   }
 
-  /**
-   * How many entries there are under each value: a new map.
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   */
+  /** How many entries there are under each value: a new map. */
   counts(indexName: string): Map<string, number> {
     const counts = new Map<string, number>();
     for (const bucket of this.#find(indexName).buckets.values()) counts.set(bucket.value, bucket.size);
@@ -297,10 +268,7 @@ export class StoreIndex<T> {
 
 const NO_VALUES: Values = [];
 
-/**
- * Whether an entry that is at a place has these values. Not where the values repeat one: then it is moved, to
- * nowhere.
- */
+/** Whether an entry that is at a place has these values. */
 function isAt<T>(place: Place<T>, values: readonly string[]): boolean {
   if (place instanceof IndexBucket) return values.length === 1 && place.value === values[0];
   if (place.length !== values.length) return false;

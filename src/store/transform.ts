@@ -18,11 +18,7 @@ export type TransformFunc<T> = (object: T) => T;
  */
 export type OnTransformFailure<T> = (error: TransformError, object: T) => T | undefined;
 
-/**
- * Runs a transform.
- *
- * @throws {TransformError} It threw.
- */
+/** Runs a transform. */
 export function transformed<T>(transform: TransformFunc<T>, object: T): T {
   try {
     return transform(object);
@@ -31,13 +27,7 @@ export function transformed<T>(transform: TransformFunc<T>, object: T): T {
   }
 }
 
-/**
- * Makes a transform that runs once on an object: what it has returned is returned as it is from then on. For
- * what comes to be queued again, as the known state is that takes the place of a quarantined object.
- *
- * @param results What it has returned; a caller adds what was
- * transformed before, in another run of the program.
- */
+/** Makes a transform that runs once on an object: what it has returned is returned as it is from then on. */
 export function transformOnce<T>(
   transform: TransformFunc<T>,
   results: WeakSet<WeakKey> = new WeakSet(),
@@ -50,13 +40,7 @@ export function transformOnce<T>(
   };
 }
 
-/**
- * Runs a transform on every object.
- *
- * @param onTransformFailure Receives each one it throws for, instead of
- * throwing; what it returns takes the object's place.
- * @throws {TransformError} It threw, and there is no `onTransformFailure`.
- */
+/** Runs a transform on every object. */
 export function transformedAll<T>(
   transform: TransformFunc<T>,
   objects: readonly T[],

@@ -71,10 +71,7 @@ export class FieldCut {
     return cutValue(object, this.#root);
   }
 
-  /**
-   * Cuts the JSON text of an object; a value that stays is not changed by a digit. `undefined` if the text is
-   * no JSON.
-   */
+  /** Cuts the JSON text of an object; a value that stays is not changed by a digit. */
   text(json: string): string | undefined {
     const cutter = new TextCutter(json);
     return cutter.value(afterSpace(json, 0), this.#root) < 0 ? undefined : cutter.text;

@@ -46,12 +46,7 @@ export type FieldPathSegment = string | typeof EACH;
 /** Every element of an array: `[]` in a path. */
 export const EACH: unique symbol = Symbol("[]");
 
-/**
- * Reads `spec.containers[].env`, `metadata.annotations["a.b/c"]`.
- *
- * @param options.mayEndInElements Whether the last segment may be {@linkcode EACH}.
- * @throws {TypeError} The text is no such path.
- */
+/** Reads `spec.containers[].env`, `metadata.annotations["a.b/c"]`. */
 export function parseFieldPath(
   path: string,
   options: { readonly mayEndInElements?: boolean } = {},

@@ -37,11 +37,7 @@ export class TextFields {
   /** Rises with each change. */
   version = 0;
 
-  /**
-   * Adds a path; returns its place.
-   *
-   * @throws {TypeError} The path cannot be read.
-   */
+  /** Adds a path; returns its place. */
   add(path: string): number {
     return this.#add(parseFieldPath(path, { mayEndInElements: true }));
   }
@@ -264,11 +260,7 @@ function setChild(node: FieldNode, name: string, child: FieldNode): FieldNode {
 
 const NO_KEY = Uint8Array.of(0);
 
-/**
- * The values at a path, each once.
- *
- * @param isText Whether nothing but a string is a value.
- */
+/** The values at a path, each once. */
 export function fieldValues(
   object: unknown,
   segments: readonly FieldPathSegment[],

@@ -87,11 +87,7 @@ export class LineCutter<E> {
     this.#reader = reader;
   }
 
-  /**
-   * Takes the next chunk; all frames of the one before it must have been taken out.
-   *
-   * @throws {FrameTooLargeError} The next frame is over the limit, and not whole.
-   */
+  /** Takes the next chunk; all frames of the one before it must have been taken out. */
   feed(chunk: Uint8Array): void {
     const before = this.#rest.length;
     const length = chunk.lastIndexOf(NEWLINE) + 1;
@@ -107,11 +103,7 @@ export class LineCutter<E> {
     else this.#texts = this.#decoder.decode(bytes.subarray(0, this.#end - 1)).split("\n");
   }
 
-  /**
-   * What the next line says; its text where that is not understood; `undefined` when there is no more.
-   *
-   * @throws {FrameTooLargeError} The next frame is over the limit, whole or not.
-   */
+  /** What the next line says; its text where that is not understood; `undefined` when there is no more. */
   next(): E | string | undefined {
     const next = this.#reader.readLineAt === undefined ? this.#nextText() : this.#nextLine();
     if (next !== undefined) return next;

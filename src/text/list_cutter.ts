@@ -35,11 +35,7 @@ export interface ItemReader {
    * understands none, and takes texts, which it parses.
    */
   readItemAt?(bytes: Uint8Array, start: number): unknown;
-  /**
-   * Reads the item of which this is the text.
-   *
-   * @throws {SyntaxError} It is no JSON value.
-   */
+  /** Reads the item of which this is the text. */
   readItem(text: string): unknown;
 }
 
@@ -99,14 +95,7 @@ export class ListCutter {
     return this.#decoder.decode(this.#envelope.all);
   }
 
-  /**
-   * Takes the next chunk of the list.
-   *
-   * @throws {SyntaxError} Something other than items and commas is
-   * between the brackets, or an item is no JSON value.
-   * @throws {ItemTooLargeError} An item, or what is around the items, is over the limit, whole or not.
-   * @throws What the callbacks throw.
-   */
+  /** Takes the next chunk of the list. */
   push(chunk: Uint8Array): void {
     for (let rest = chunk; rest.length > 0;) {
       rest = rest.subarray(this.#isInItems ? this.#pushItems(rest) : this.#pushEnvelope(rest));

@@ -63,11 +63,7 @@ export interface ObjectEvent<O> {
 
 /** Reads the events of a watch: a `LineReader`, and what else a frame may be. */
 export interface EventReader<O> extends LineReader<ObjectEvent<O>> {
-  /**
-   * Reads one event from its text: an {@linkcode ObjectEvent} if it is one; any other value is parsed.
-   *
-   * @throws {SyntaxError} It is no JSON value.
-   */
+  /** Reads one event from its text: an {@linkcode ObjectEvent} if it is one; any other value is parsed. */
   readEvent(frame: string): unknown;
 }
 
@@ -105,10 +101,7 @@ export abstract class ObjectReader<O> {
     this.#tree = new FieldTree(fields);
   }
 
-  /**
-   * Makes something of the object that was walked last. Bytes of it may be overwritten, and of what is before
-   * it if a type is given; `undefined` if there is not enough room for that.
-   */
+  /** Makes something of the object that was walked last. */
   protected abstract make(bytes: Uint8Array, start: number, end: number, type?: ItemType): O | undefined;
 
   /** Whether the next object of a watch is to be parsed as it comes. */
@@ -127,12 +120,7 @@ export abstract class ObjectReader<O> {
     return undefined;
   }
 
-  /**
-   * Reads one object; a value that is no object is parsed.
-   *
-   * @param type Written into an object with metadata that has neither kind nor apiVersion.
-   * @throws {SyntaxError} It is no JSON value.
-   */
+  /** Reads one object; a value that is no object is parsed. */
   read(text: string, type?: ItemType): unknown {
     return this.#read(text, type, this.#tree);
   }

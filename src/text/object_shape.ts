@@ -185,11 +185,7 @@ export class Shapes {
   /** Where the values of the last object are that have a place, in the order of the text. */
   readonly places: number[] = [];
 
-  /**
-   * The shape of an object; `undefined` if it is to be parsed whole.
-   *
-   * @param isTyped Whether its type is written in front of it.
-   */
+  /** The shape of an object; `undefined` if it is to be parsed whole. */
   shapeOf(
     bytes: Uint8Array,
     { object, metadata }: Readonly<Record<Level, NotedMembers>>,

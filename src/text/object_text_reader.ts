@@ -376,19 +376,13 @@ export interface ListWatchContext {
   readonly holdText?: HoldText;
 }
 
-/**
- * How a store holds objects that are read as text. One that holds texts hands it to its source.
- *
- * @category Reflector
- */
+/** How a store holds objects that are read as text. One that holds texts hands it to its source. */
 export interface HoldText {
   /** Reads objects out of texts: used by one after the other. */
   readonly reader: ObjectTextReader;
   /**
    * Makes what the store holds of an object's JSON text, which is a string of its own (no part of a longer
    * one), and was checked: it can be parsed, and its head was accepted.
-   *
-   * @param read What the reader read besides; absent where the text is not the one that was read.
    */
   readonly hold: (text: string, head: ObjectHead, read?: ReadAlong) => unknown;
   /**
@@ -399,15 +393,8 @@ export interface HoldText {
   readonly stored?: (key: string, listVersion: string) => unknown;
 }
 
-/**
- * How a list or a watch hands out objects that are not parsed.
- *
- * @category Decoding
- */
+/** How a list or a watch hands out objects that are not parsed. */
 export interface ObjectsAsText extends HoldText {
-  /**
-   * Whether an object is accepted whatever is in it besides its head. If not, or by default, it is parsed for
-   * the validator, which decides.
-   */
+  /** Whether an object is accepted whatever is in it besides its head. */
   readonly acceptsHead?: (head: UncheckedHead) => boolean;
 }

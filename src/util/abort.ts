@@ -8,11 +8,7 @@ interface SleepOptions {
   readonly signal?: AbortSignal;
 }
 
-/**
- * Resolves after `ms` milliseconds.
- *
- * @throws The signal's reason, as soon as it is aborted; no timer is left behind.
- */
+/** Resolves after `ms` milliseconds. */
 export function sleep(ms: number, options: SleepOptions = {}): Promise<void> {
   const { clock = realClock, signal } = options;
   return new Promise<void>((resolve, reject) => {
@@ -39,10 +35,7 @@ export async function sleepUnlessAborted(ms: number, options: SleepOptions): Pro
   }
 }
 
-/**
- * Settles as `promise` does, or rejects with the signal's reason when it is aborted first.
- * The promise itself continues; its later rejection is swallowed.
- */
+/** Settles as `promise` does, or rejects with the signal's reason when it is aborted first. */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise<T>((resolve, reject) => {
@@ -51,11 +44,7 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefine
   });
 }
 
-/**
- * Calls `callback` once when the signal is aborted; at once if it already is.
- *
- * @returns A function that removes the callback.
- */
+/** Calls `callback` once when the signal is aborted; at once if it already is. */
 export function onAbort(signal: AbortSignal, callback: () => void): () => void {
   if (signal.aborted) {
     callback();
@@ -82,7 +71,7 @@ export function linkedAbort(parent: AbortSignal | undefined): LinkedAbort {
 
 /**
  * Runs something with a signal that is aborted with `signal`, and with what `newError` returns after `ms`
- * milliseconds. What ignores the signal takes longer.
+ * milliseconds.
  */
 export async function withTimeLimit<T>(
   run: (signal: AbortSignal) => Promise<T>,

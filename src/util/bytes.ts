@@ -99,11 +99,7 @@ export function toBase64(text: string): string {
   return btoa(binary);
 }
 
-/**
- * Decodes UTF-8 text from base64, also in its alphabet for URLs.
- *
- * @throws {DOMException | TypeError} It is not base64, or not of UTF-8.
- */
+/** Decodes UTF-8 text from base64, also in its alphabet for URLs. */
 export function fromBase64(base64: string): string {
   const binary = atob(base64.replaceAll("-", "+").replaceAll("_", "/"));
   return decoder.decode(Uint8Array.from(binary, (unit) => unit.charCodeAt(0)));

@@ -121,10 +121,7 @@ export function laterTurn(): Promise<void> {
   });
 }
 
-/**
- * Runs every task that is ready. It waits for macrotasks, so that streams and fetch in the same process
- * advance, and for enough of them that long work in steps is finished.
- */
+/** Runs every task that is ready. */
 export async function settle(): Promise<void> {
   for (let i = 0; i < SETTLING_TURNS || (turnsAhead > 0 && i < MOST_TURNS); i++) await laterTurn();
 }

@@ -10,11 +10,6 @@ export interface NumberRule {
 
 /**
  * Refuses invalid numbers: above all `NaN`, which fails every comparison and so turns off a limit or a loop.
- * `undefined` is allowed.
- *
- * @param what The operation, for the error text, such as `parallelize`.
- *
- * @throws {RangeError} A value is not a number, less than `least`, or infinite where that is not allowed.
  */
 export function requireNumbers(
   what: string,

@@ -2,11 +2,7 @@
 
 /** Reads a body to its end. */
 export interface ByteReader {
-  /**
-   * The next bytes, `undefined` at the end. They are valid until the next call: the memory may be used again.
-   *
-   * @throws What the stream failed with.
-   */
+  /** The next bytes, `undefined` at the end. */
   read(): Promise<Uint8Array | undefined>;
   /** Gives the body up: drops what is not read, ends a pending read, releases the lock. Never throws. */
   cancel(reason?: unknown): void;
@@ -19,9 +15,6 @@ export interface ByteReader {
  * turn carry many events (its default reader hands out one write of the server at a time), on Deno it saves
  * an allocation of 64 KiB per read. Any other stream, and on Node all, are read in the chunks they come in;
  * on Node each is freed when it was read, as V8 collects its whole heap for memory outside of it.
- *
- * @param onBytes Receives the size of each chunk.
- * @throws {TypeError} The body has another reader.
  */
 export function openByteReader(
   body: ReadableStream<Uint8Array>,

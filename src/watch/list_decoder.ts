@@ -252,12 +252,7 @@ class ItemCollector<T> {
   }
 }
 
-/**
- * Reads a body to its end as text. The bytes of each chunk are released as soon as they are decoded.
- *
- * @throws {NetworkError} The connection broke before the body's end.
- * @throws {DecodeError} The text is longer than 64 MiB, or the runtime's longest string.
- */
+/** Reads a body to its end as text. */
 export async function readText(
   body: ReadableStream<Uint8Array>,
   subject: string,

@@ -34,11 +34,7 @@ export class DiskBodies implements TextForm {
     return this.#lastId;
   }
 
-  /**
-   * Writes a text.
-   *
-   * @throws {RangeError} It is too long for a row.
-   */
+  /** Writes a text. */
   encode(json: string, fields?: FieldTexts): string {
     this.#refuseLong(json);
     const id = this.#lastId + 1;
@@ -53,11 +49,7 @@ export class DiskBodies implements TextForm {
     return text;
   }
 
-  /**
-   * Reads a text.
-   *
-   * @throws {Error} Its row was deleted, long after the object got another state.
-   */
+  /** Reads a text. */
   decode(id: string): string {
     const [row] = rowsOf(this.#sql, "SELECT json FROM listwatch_bodies WHERE id = ?", Number(id));
     if (row !== undefined) return row[0] as string;
@@ -302,11 +294,7 @@ export class BodySweep {
     this.#used = Float64Array.from(rows, ([id]) => Number(id)).sort();
   }
 
-  /**
-   * Looks at some rows, and deletes those that are not referred to.
-   *
-   * @returns Whether there are more.
-   */
+  /** Looks at some rows, and deletes those that are not referred to. */
   step(limit: number): boolean {
     const rows = rowsOf(
       this.#sql,

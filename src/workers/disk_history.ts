@@ -125,11 +125,7 @@ export class DiskHistory implements LogHistory {
     this.#tail = tail + this.#offset;
   }
 
-  /**
-   * Deletes some of the rows before `row`, and the states that they replaced.
-   *
-   * @returns How many rows it deleted: 0 when there are no more.
-   */
+  /** Deletes some of the rows before `row`, and the states that they replaced. */
   reclaim(row: number, limit: number): number {
     const rows = rowsOf(
       this.#sql,

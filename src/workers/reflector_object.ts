@@ -223,10 +223,7 @@ class Reflection {
     return this.#hasStopped;
   }
 
-  /**
-   * Lets it run for a while, and tidies the database up. A limited amount of work besides what the server
-   * sends.
-   */
+  /** Lets it run for a while, and tidies the database up. */
   async slice(): Promise<void> {
     await this.#rest();
     for (let step = 0; step < MOST_RECLAIM_STEPS && !this.#hasStopped; step++) {

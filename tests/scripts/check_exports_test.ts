@@ -29,7 +29,8 @@ describe("checkExports", () => {
         `${DOC}${NAME}\n/**\n * A shape.\n * @category Tools\n */\nexport interface Shape {\n  /** Its area. */\n  area(): number;\n}\n` +
           "const started = new Date(0);\nconst table = new Map([[1, started]]);\n" +
           "/**\n * Round.\n *\n * @example\n * ```ts\n * new Circle();\n * ```\n *\n * @category Tools\n */\n" +
-          "export class Circle implements Shape {\n  area(): number {\n    return table.size;\n  }\n}\n",
+          "export class Circle implements Shape {\n  area(): number {\n    return table.size;\n  }\n}\n" +
+          "/**\n * It is odd.\n * @category Tools\n */\nexport class OddError extends Error {}\n",
       ),
       [],
     );

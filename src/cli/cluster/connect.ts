@@ -123,11 +123,7 @@ export class ClusterGate {
     };
   }
 
-  /**
-   * Closes the gate until a cluster responds with this uid. Resolves when the signal is aborted.
-   *
-   * @throws {CommandError} Another cluster has responded.
-   */
+  /** Closes the gate until a cluster responds with this uid. */
   expect(options: ExpectOptions): Promise<void> {
     this.#expected = options;
     return new Promise((resolve, reject) => {

@@ -26,12 +26,7 @@ export interface Definitions {
 
 /**
  * Reads the definitions of those resources that have one, and writes into their descriptions what it says of
- * Tables, field selectors and names. {@linkcode Definitions.run} watches the definitions, one object each.
- *
- * The first responses must arrive within 15 seconds; later, a definition is read when the server responds.
- * One that may not be read is logged, and its resource keeps the description that discovery gives.
- *
- * @throws The signal's reason, once it is aborted.
+ * Tables, field selectors and names.
  */
 export async function readDefinitions(
   cluster: Pick<Cluster, "resource">,

@@ -34,15 +34,7 @@ export interface MadeSelection extends Selection {
   readonly away?: CommandError;
 }
 
-/**
- * Discovers the cluster's resources, resolves names, and tries to list each resource. The first responses
- * must arrive within 15 seconds: later, a server that cannot be reached is retried for ever.
- *
- * A named resource that the server refuses to list is an error; a default one is skipped and reported.
- *
- * @throws {CommandError} The server cannot be reached or refuses (401, 403), or has no such resource.
- * @throws The signal's reason, once it is aborted.
- */
+/** Discovers the cluster's resources, resolves names, and tries to list each resource. */
 export async function selectResources(
   connection: Connection,
   settings: ServeSettings,

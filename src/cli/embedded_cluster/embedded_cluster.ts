@@ -50,7 +50,6 @@ const MEAN_MS = {
 
 /**
  * A small cluster of about 300 objects with a few changes a second: pods start, become ready, crash and end.
- * Equal seeds make equal clusters.
  */
 export class EmbeddedCluster {
   /** Its API server, with the objects of a cluster that is some days old: everything is ready. */
@@ -66,9 +65,7 @@ export class EmbeddedCluster {
     this.#populate();
   }
 
-  /**
-   * Changes the cluster until the signal is aborted, then closes the server. Rejects if a write is refused.
-   */
+  /** Changes the cluster until the signal is aborted, then closes the server. */
   async run(signal: AbortSignal): Promise<void> {
     const simulation = this.#simulation;
     const workloads = this.#workloads;

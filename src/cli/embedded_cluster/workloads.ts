@@ -20,10 +20,7 @@ const SETS = "apps/v1/replicasets";
 const PODS = "v1/pods";
 const REVISION = "deployment.kubernetes.io/revision";
 
-/**
- * Deployments, with the controllers that keep their pods at the desired number and image. All state is in the
- * API server: each step reads it there.
- */
+/** Deployments, with the controllers that keep their pods at the desired number and image. */
 export class Workloads {
   readonly #simulation: Simulation;
   /** The deployments of which a step of the controllers is due. */

@@ -205,13 +205,7 @@ function hostOf(c: Context): string {
 /** A token, or a function that returns the present one. */
 export type ReaderToken = string | (() => Promise<string>);
 
-/**
- * Checks that a token can be sent and cannot be guessed.
- *
- * @param name What the message calls it.
- * @throws {UsageError} It has spaces or other unprintable characters, or is too short. The message
- * does not contain it.
- */
+/** Checks that a token can be sent and cannot be guessed. */
 export function checkToken(token: string, name: string = "The token"): void {
   if (!/^[\x21-\x7e]+$/.test(token)) {
     throw new UsageError(`${name} must consist of printable ASCII characters without spaces`);
@@ -224,13 +218,7 @@ export function checkToken(token: string, name: string = "The token"): void {
   }
 }
 
-/**
- * The token of the options, `undefined` if they have none. A token file is read now, so that an unreadable
- * one is reported at once, and again about every minute.
- *
- * @throws {UsageError} The token cannot be used.
- * @throws {KubeconfigError} The file cannot be read.
- */
+/** The token of the options, `undefined` if they have none. */
 export async function readerToken(
   given: { readonly token?: string; readonly tokenFile?: string },
   options: { readonly clock: Clock; readonly logger: Logger },

@@ -193,10 +193,7 @@ function checkReaderResources({ readerResources }: ServeOptions, names: readonly
   );
 }
 
-/**
- * Waits for all tasks. Calls `onFailure` at the first failure, so that it can stop the others, and rejects
- * with it.
- */
+/** Waits for all tasks. */
 async function allSettled(
   tasks: readonly Promise<void>[],
   onFailure: (error: unknown) => void,
@@ -209,13 +206,7 @@ async function allSettled(
 // A single failed attempt, such as while an API server restarts, is not reported.
 const TRIES_BEFORE_TROUBLE = 2;
 
-/**
- * Reports the steps `syncing`, `synced`, `trouble` and `recovered` of informers that will run.
- *
- * An outage is reported once per error code for all resources together, and is over when no resource fails.
- *
- * @returns A function that stops the reports.
- */
+/** Reports the steps `syncing`, `synced`, `trouble` and `recovered` of informers that will run. */
 export function reportSteps(
   resources: readonly ReflectedResource[],
   options: {

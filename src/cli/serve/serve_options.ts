@@ -191,11 +191,7 @@ export interface SyncProgress {
   readonly remaining?: number;
 }
 
-/**
- * Checks what can be checked without files and without the cluster.
- *
- * @throws {UsageError} An option is wrong, two contradict each other, or everyone on the network could read.
- */
+/** Checks what can be checked without files and without the cluster. */
 export function checkServeOptions(options: ServeOptions): void {
   for (
     const name of [

@@ -43,10 +43,7 @@ export interface ServedReaders {
   /** Who may read, as text for people. */
   readonly access: string;
   readonly finished: Promise<void>;
-  /**
-   * Stops to listen, and ends watches and pages; other answers may end within a time. Resolves when the
-   * socket is closed.
-   */
+  /** Stops to listen, and ends watches and pages; other answers may end within a time. */
   stop(graceMs: number): Promise<void>;
   close(): void;
 }
@@ -57,13 +54,7 @@ export interface ReaderCredentials {
   readonly certificate: { readonly files: ServerTlsFiles; readonly tls: ServerTls } | undefined;
 }
 
-/**
- * Reads the files that the options name.
- *
- * @throws {UsageError} The token cannot be used.
- * @throws {KubeconfigError} The token's file cannot be read.
- * @throws {TlsError} The certificate cannot be used.
- */
+/** Reads the files that the options name. */
 export async function readCredentials(
   options: Omit<ServeSettings, "signal" | "onStep">,
 ): Promise<ReaderCredentials> {
@@ -74,12 +65,7 @@ export async function readCredentials(
   return { token, certificate: { files, tls: await readServerTls(files) } };
 }
 
-/**
- * Listens, until the signal is aborted.
- *
- * @throws {UsageError} Requests are to be passed on, and there is no API server over https.
- * @throws {CommandError} It cannot listen.
- */
+/** Listens, until the signal is aborted. */
 export async function serveReaders(content: ServedContent, options: ReadersSettings): Promise<ServedReaders> {
   const { resources, inDiscoveryOrder, connection: { cluster, name, server }, version } = content;
   const { host = DEFAULT_HOST, credentials: { token }, namespace, clock, logger } = options;

@@ -104,10 +104,7 @@ export class ContentFreshness {
     );
   }
 
-  /**
-   * The sources without content, which may have objects of a name; of any name if it is
-   * empty. `undefined` if there is no content at all.
-   */
+  /** The sources without content, which may have objects of a name; of any name if it is empty. */
   missing(name: string): readonly string[] | undefined {
     if (!this.#log.isReady()) return undefined;
     if (this.#informer.sources === undefined) return [];
@@ -118,7 +115,7 @@ export class ContentFreshness {
 
   /**
    * Waits until the content is as fresh as the servers are now; those with content of which it cannot be
-   * proven. Never rejects.
+   * proven.
    */
   async catchUp(
     wait: VersionWaitOptions,
@@ -132,10 +129,7 @@ export class ContentFreshness {
     return sources.flatMap(({ name }, i) => outcomes[i] === "fresh" ? [] : [{ name, why: outcomes[i] }]);
   }
 
-  /**
-   * Whether the content reaches a resourceVersion within a time; asks for proof of it. `"foreign"`: it is
-   * none of this content, and never will be.
-   */
+  /** Whether the content reaches a resourceVersion within a time; asks for proof of it. */
   async reaches(
     resourceVersion: string,
     wait: VersionWaitOptions,

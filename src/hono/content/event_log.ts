@@ -93,11 +93,7 @@ export class EventLog<T extends KubernetesObject> {
   /** The keys of what has changed since the follower of keys cleared them. */
   readonly changedKeys: Set<string> = new Set();
 
-  /**
-   * Starts to follow the informer.
-   *
-   * @param store Its objects in their held form.
-   */
+  /** Starts to follow the informer. */
   constructor(
     informer: ServedInformer<T>,
     store: { readonly holding: Holding<T>; readonly held: ServedStore<Held<T>> },

@@ -318,11 +318,7 @@ export class FreshReads {
       keys.every((key) => versions.get(key) === resourceVersionOf(held.getByKey(key)));
   }
 
-  /**
-   * Waits for the next change of the content.
-   *
-   * @throws The signal's reason.
-   */
+  /** Waits for the next change of the content. */
   async #changeWithin(ms: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     const changed = linkedAbort(signal);

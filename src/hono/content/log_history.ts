@@ -78,18 +78,10 @@ export interface LogWindow<T> {
   readonly rewrites: number;
 }
 
-/**
- * An entry of the log of one resource, as it is kept.
- *
- * @category HTTP adapter
- */
+/** An entry of the log of one resource, as it is kept. */
 export type KeptEntry<T> = Omit<LogEntry<T>, "bytes" | "atMs" | "isPlaced" | "views">;
 
-/**
- * What was kept of a log.
- *
- * @category HTTP adapter
- */
+/** What was kept of a log. */
 export interface KeptLog<T> {
   /** The sequence number of the first entry; they follow each other. */
   readonly tail: number;
@@ -102,11 +94,7 @@ export interface KeptLog<T> {
   readonly resumeFrom: LogStart;
 }
 
-/**
- * Where a log begins, for watches.
- *
- * @category HTTP adapter
- */
+/** Where a log begins, for watches. */
 export interface LogStart {
   readonly position: string;
   readonly sequence: number;
@@ -116,15 +104,10 @@ export interface LogStart {
  * Keeps the log of one resource, so that watches resume when its process has restarted. All calls are
  * synchronous, and come in the turn in which the informer's snapshot was saved: a storage that commits whole
  * turns keeps both together.
- *
- * @category HTTP adapter
  */
 export interface LogHistory {
   /**
    * The last entries, if they lead to the content that the informer has restored; at most `capacity` of them.
-   *
-   * @param position The content's resourceVersion.
-   * @param held What the store holds for a key.
    */
   restore<T>(
     position: string,

@@ -221,10 +221,7 @@ function firstPlace({ options, namespace }: ListRequest): PagePlace<never> {
   return { past: undefined, start, limit };
 }
 
-/**
- * Where any other page is, or the Status that refuses it. Gives others a turn before
- * it looks at many changes; looks at no object.
- */
+/** Where any other page is, or the Status that refuses it. */
 export async function placePage<T extends KubernetesObject>(
   { log, states }: Content<T>,
   request: ListRequest,
@@ -316,9 +313,7 @@ const REFERENCE_BYTES = 8;
 
 /**
  * Takes a page out of the content as it is when this is called, or out of a state of the past; costs only
- * what it walks over. Gives others a turn while it looks at objects.
- *
- * @throws The signal's reason, once it is aborted.
+ * what it walks over.
  */
 export async function cutPage<T extends KubernetesObject>(
   { holding, log, states }: Content<T>,

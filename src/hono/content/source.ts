@@ -131,10 +131,7 @@ export function shownObject<T extends KubernetesObject>(cluster: string, object:
   return { ...object, metadata: { ...metadata, name: `${cluster}.${metadata.name}`, annotations } };
 }
 
-/**
- * The same, of an object's JSON text: everything else of it stays, digit for digit. `undefined` if that needs
- * a look at the object.
- */
+/** The same, of an object's JSON text: everything else of it stays, digit for digit. */
 export function shownText(cluster: string, json: string): string | undefined {
   const metadata = textMember(json, 0, "metadata");
   const name = metadata && textMember(json, metadata.start, "name");

@@ -295,8 +295,8 @@ export class ContentHashes<T extends KubernetesObject> {
   }
 
   /**
-   * Reads all objects, where it must, and gives others turns
-   * meanwhile; `undefined` if it is done in this one.
+   * Reads all objects, where it must, and gives others turns meanwhile; `undefined` if it is done in this
+   * one.
    */
   catchUp(pacer: Pacer): Promise<void> | undefined {
     if (this.#reading !== undefined || !this.isBehind) return this.#reading;

@@ -30,9 +30,7 @@ const EXPOSED_HEADERS = "Age, Cache-Synced, ETag, Resource-Version, Retry-After,
 
 /**
  * Makes the middleware that lets browsers show answers to pages of the allowed origins, and answers their
- * preflight requests. It authorizes nobody: the requests themselves are authorized as any other one.
- *
- * @throws {TypeError} An origin is not one, or `"*"` is combined with `credentials`.
+ * preflight requests.
  */
 export function newCors(options: CorsOptions): MiddlewareHandler {
   checkCors(options);

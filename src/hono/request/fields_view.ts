@@ -9,11 +9,7 @@ import type { View } from "./requested_read.ts";
 /** What identifies an object and its state: without it no reader could apply an event. */
 const IDENTITY = ["name", "namespace", "uid", "resourceVersion"];
 
-/**
- * Shows some fields of what a view of whole objects shows, and the type and identity of each object.
- *
- * @param newCut Makes what cuts the objects that are shown.
- */
+/** Shows some fields of what a view of whole objects shows, and the type and identity of each object. */
 export function newFieldsView(
   view: View,
   fields: readonly ScreenFieldPath[],

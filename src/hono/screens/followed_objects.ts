@@ -22,10 +22,7 @@ const PUT_UNITS = 200;
 // After that, content that changes as fast as it is read is read in one turn.
 const MOST_TRIES = 3;
 
-/**
- * Follows the selected objects of one content. It reads all of them when it is first read itself, in turns;
- * from then on the entries of the log that have come since: a change costs nothing until the next read.
- */
+/** Follows the selected objects of one content. */
 export abstract class FollowedObjects<T extends KubernetesObject> {
   protected readonly content: Content<T>;
   readonly #selection: Selection | undefined;

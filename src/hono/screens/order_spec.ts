@@ -18,12 +18,7 @@ export interface OrderSpec {
   textOf(object: KubernetesObject): string;
 }
 
-/**
- * The order that keys mean; 400 if there is no such column.
- *
- * @param printer The columns of the resource's Table.
- * @param nowMs The time at which columns are computed that depend on it: the same for all objects.
- */
+/** The order that keys mean; 400 if there is no such column. */
 export function orderSpecOf(
   keys: readonly SortKey[],
   { printer, nowMs }: { readonly printer: Printer; readonly nowMs: number },

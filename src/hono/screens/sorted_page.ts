@@ -28,11 +28,7 @@ export function notAround(around: string): Status {
   return newStatus(404, "NotFound", message, { causes: [cause] });
 }
 
-/**
- * Cuts a page out of an order, in one turn: the present state, or that of a token or of an exact version.
- *
- * @param order Which must be {@linkcode Order.ready}.
- */
+/** Cuts a page out of an order, in one turn: the present state, or that of a token or of an exact version. */
 export function cutSortedPage<T extends KubernetesObject>(
   { log }: Content<T>,
   order: Order<T>,

@@ -19,11 +19,7 @@ export function gzipResponse(body: BodyInit, headers: Readonly<Record<string, st
   return new Response(body, init);
 }
 
-/**
- * Compresses chunks. Takes the next one when there is room for it.
- *
- * @param next The next chunk, which is not changed; `undefined` at the end.
- */
+/** Compresses chunks. */
 export async function* gzipChunks(
   next: () => Promise<Uint8Array<ArrayBuffer> | undefined>,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {

@@ -33,12 +33,7 @@ export class PrefixableGzip {
     this.#length = length;
   }
 
-  /**
-   * Reads a gzip file of one member.
-   *
-   * @param length How many bytes are compressed in it.
-   * @returns `undefined` if its header has more than the ten bytes.
-   */
+  /** Reads a gzip file of one member. */
   static of(chunks: readonly Bytes[], length: number): PrefixableGzip | undefined {
     const size = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0);
     const header = concatenated(range(chunks, 0, HEADER_BYTES), HEADER_BYTES);

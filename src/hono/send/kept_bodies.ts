@@ -75,9 +75,7 @@ export class ListBodies implements Keeper {
     return body;
   }
 
-  /**
-   * Keeps a body until the content changes, unless one of a newer content is kept. Returns the body to read.
-   */
+  /** Keeps a body until the content changes, unless one of a newer content is kept. */
   add(of: BodyOf, text: ListText): ListBody {
     const { content, name, version } = of;
     const known = this.get(of);
@@ -112,11 +110,7 @@ export class ListBodies implements Keeper {
     for (const body of this.#kept) if (body.usedMs <= beforeMs || !body.isCurrent) body.drop();
   }
 
-  /**
-   * Whether a body may have more bytes; drops others for it.
-   *
-   * @param expectedBytes How many bytes it will have in all.
-   */
+  /** Whether a body may have more bytes; drops others for it. */
   take(bytes: number, of: ListBody, expectedBytes: number = bytes): boolean {
     const { readers } = this.#options;
     this.#growing = of;
@@ -442,10 +436,7 @@ interface ListHead {
 
 /** Reads a list from its beginning: a head, and a body. What it makes is counted as work for its reader. */
 export interface BodyReader {
-  /**
-   * The whole list in a buffer of its own, if it is made at once and has at
-   * most so many bytes. Then the reader is closed.
-   */
+  /** The whole list in a buffer of its own, if it is made at once and has at most so many bytes. */
   whole(most: number): Bytes | undefined;
   /** Whether it is worth to be compressed; so much is made for that. */
   isLarge(): Promise<boolean>;

@@ -315,12 +315,7 @@ export class EntryViews<T extends KubernetesObject> {
     return now === before;
   }
 
-  /**
-   * The event that a watch of a view sends about an entry, as bytes. Made once for all views of one name.
-   *
-   * @param showsPosition Whether the object has the entry's position in place of a version of another layout:
-   * for readers without bookmarks, which resume at the version of the last object.
-   */
+  /** The event that a watch of a view sends about an entry, as bytes. */
   bytes(entry: LogEntry<T>, change: EntryChange, view: View, showsPosition = false): Uint8Array {
     if (view.sharedAs === undefined) return encodeUtf8(this.#text(entry, change, view, showsPosition));
     const name = `${change} ${view.sharedAs}${showsPosition ? " at its position" : ""}`;

@@ -36,12 +36,7 @@ const SHARED_WRITE_UNITS = 500;
 // To hand a character to the socket.
 const SEND_UNITS = 0.05;
 
-/**
- * Opens a watch: what its feed has, as lines of JSON.
- *
- * A reader so slow that the log moves past its place gets a 410 ERROR event and is cut off; one that leaves
- * the next bytes waiting for too long is disconnected.
- */
+/** Opens a watch: what its feed has, as lines of JSON. */
 export function openWatch<T extends KubernetesObject>(
   watchers: Watchers<T>,
   feed: Feed,

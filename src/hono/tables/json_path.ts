@@ -2,11 +2,7 @@
 
 import { isRecord } from "../../util/json.ts";
 
-/**
- * Finds the values at a path.
- *
- * @throws {TypeError} A value has the wrong type for the path, or an index is out of bounds.
- */
+/** Finds the values at a path. */
 export type JsonPath = (value: unknown) => unknown[];
 
 /** From the values that have been found so far to those that are found next. */
@@ -17,8 +13,6 @@ type Step = (values: readonly unknown[]) => unknown[];
  * [`util/jsonpath`](https://github.com/kubernetes/client-go/tree/master/util/jsonpath) with
  * `AllowMissingKeys`: escaped dots, brackets, indices, slices, unions, wildcards, filters
  * and recursive descent.
- *
- * @throws {TypeError} The path cannot be read.
  */
 export function parseJsonPath(path: string): JsonPath {
   const run = sequence(new Parser(path).steps());

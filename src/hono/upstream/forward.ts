@@ -169,11 +169,7 @@ export interface AnswerLimit {
   readonly signal?: AbortSignal;
 }
 
-/**
- * Sends a request, and waits for the beginning of the answer. An answer that comes too late is dropped.
- *
- * @param send Receives a signal that is aborted when it is too late.
- */
+/** Sends a request, and waits for the beginning of the answer. */
 export async function answerInTime(
   send: (limit: AbortSignal) => Response | Promise<Response>,
   { timeoutMs, late, clock, signal }: AnswerLimit,

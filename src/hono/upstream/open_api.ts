@@ -78,9 +78,6 @@ export class OpenApi implements Keeper {
 
   /**
    * The answer to a request for a path that begins with `/openapi/`; `undefined` if there is no such path.
-   *
-   * @param path The path below that of the app.
-   * @param from The path of the app (`mount`): empty, or `/cluster`; and the reader.
    */
   async answer(
     c: Context,
@@ -266,10 +263,7 @@ export class OpenApi implements Keeper {
   }
 }
 
-/**
- * A document as it is read: an unread one takes the memory of a piece. Copies, as some runtimes take the
- * buffer away when it is sent.
- */
+/** A document as it is read: an unread one takes the memory of a piece. */
 function piecesOf(bytes: Uint8Array<ArrayBuffer>): BodyInit {
   if (bytes.length <= MOST_PIECE) return bytes.slice();
   let at = 0;

@@ -47,8 +47,6 @@ export class ClusterCheck {
   /**
    * Reads what identifies the cluster that responds, if the source and the server permit that and it is not
    * known yet.
-   *
-   * @throws What the request fails with, if it may succeed later.
    */
   async read(signal: AbortSignal): Promise<void> {
     if (this.#uid === undefined) await this.#ask(signal);

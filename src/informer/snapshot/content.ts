@@ -25,13 +25,7 @@ import { isPlainJson, isSameJson } from "../../util/json.ts";
 import type { StoreEvent } from "../events.ts";
 import { Backoff } from "../../util/backoff.ts";
 
-/**
- * Loads a snapshot: all of it or nothing, in turns. Objects are in the form in which the store holds them.
- *
- * @returns `undefined` if there is none.
- * @throws {SnapshotRefusedError} It cannot be used, or takes too long.
- * @throws The signal's reason.
- */
+/** Loads a snapshot: all of it or nothing, in turns. */
 export async function loadSnapshot<T>(
   storage: SnapshotStorage,
   context: SnapshotContext<T>,
@@ -237,11 +231,7 @@ export class SnapshotKeeper<T> {
     this.#options = options;
   }
 
-  /**
-   * The storage is loading: nothing is saved, and it is not closed, before that has ended.
-   *
-   * @param ended Does not reject.
-   */
+  /** The storage is loading: nothing is saved, and it is not closed, before that has ended. */
   loading(ended: Promise<void>): void {
     const saving = this.#saving = ended.then(() => {
       if (this.#saving === saving) this.#saving = undefined;

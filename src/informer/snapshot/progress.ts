@@ -13,11 +13,7 @@ export const ANSWER_MS: number = 30_000;
 /** What a question fails with that takes longer. */
 export const TOO_SLOW: Error = new Error(`no answer within ${ANSWER_MS} ms`);
 
-/**
- * Asks a question, for {@linkcode ANSWER_MS} at most.
- *
- * @throws {@linkcode TOO_SLOW}, what the question fails with, or the signal's reason.
- */
+/** Asks a question, for {@linkcode ANSWER_MS} at most. */
 export function inTime<R>(
   ask: (signal: AbortSignal) => Promise<R>,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },

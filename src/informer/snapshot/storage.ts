@@ -221,14 +221,6 @@ export type SnapshotRefusal =
 /**
  * A snapshot cannot be used. The informer reports it and lists.
  *
- * @example
- * ```ts
- * import { SnapshotRefusedError } from "@listwatch/cache/informer";
- * const error = new SnapshotRefusedError("truncated", "pods.sqlite ends after 17 of 42 records");
- * console.log(error.code, error.reason); // SnapshotRefused truncated
- * console.log(error.message); // Cannot use the snapshot: pods.sqlite ends after 17 of 42 records (truncated)
- * ```
- *
  * @category Snapshots
  */
 export class SnapshotRefusedError extends CacheError {

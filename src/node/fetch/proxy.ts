@@ -84,8 +84,6 @@ export function explainingProxy(fetch: FetchFunction, { origin, user }: Proxy): 
  * `HTTPS_PROXY` or `HTTP_PROXY`, by the scheme of the server, unless `NO_PROXY` excepts it, or it is this
  * machine; the upper-case name comes before the lower-case one. Mirrors `ProxyFromEnvironment` of Go:
  * https://pkg.go.dev/golang.org/x/net/http/httpproxy#Config
- *
- * @throws {KubeconfigError} The variable holds no URL of a proxy.
  */
 export function proxyFromEnvironment(server: string, env: Environment): string | false | undefined {
   const { protocol, hostname, port } = new URL(server);

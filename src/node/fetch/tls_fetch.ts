@@ -92,8 +92,8 @@ function directFetch(options: TlsFetchOptions): FetchFunction {
 }
 
 /**
- * Makes a `fetch` over Node's `http` and `https` whose connections come from
- * an agent: one that knows a proxy, for instance.
+ * Makes a `fetch` over Node's `http` and `https` whose connections come from an agent: one that knows a
+ * proxy, for instance.
  */
 export function createAgentFetch(agent: object): FetchFunction {
   return lateNodeFetch((module) => module.newAgentFetch(agent));

@@ -85,8 +85,8 @@ export class ExecCredentials {
   }
 
   /**
-   * Makes the next request run the plugin again, if the token is in use, and the certificate of
-   * these credentials; for a server that refused them.
+   * Makes the next request run the plugin again, if the token is in use, and the certificate of these
+   * credentials; for a server that refused them.
    */
   forget(refused: string, { clientCertificateData }: ExecStatus = this.#status ?? {}): void {
     const { token = "", clientCertificateData: cert } = this.#status ?? {};

@@ -71,17 +71,7 @@ export interface Kubeconfig {
   readonly origins?: ReadonlyMap<string, string>;
 }
 
-/**
- * A kubeconfig, token file or service account cannot be read or used.
- *
- * @example
- * ```ts
- * import { KubeconfigError, loadKubeconfig } from "@listwatch/cache/node";
- * await loadKubeconfig({ path: "/no/such/file" }).catch((error) => {
- *   console.log(error instanceof KubeconfigError, error.message);
- * });
- * ```
- */
+/** A kubeconfig, token file or service account cannot be read or used. */
 export class KubeconfigError extends CacheError {
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super("Kubeconfig", message, options);

@@ -10,9 +10,7 @@ const MOST_GATHERED = 4 * 1024;
 
 /**
  * Limits how many pieces a body in chunks may have that are tiny on average: each takes as long as a large
- * one. Tiny ones are handed over together, as one that waits takes hundreds of bytes.
- *
- * @param onTooMany Closes the connection.
+ * one.
  */
 export function limitPieces(incoming: IncomingMessage & { _dumped?: boolean }, onTooMany: () => void): void {
   let pieces = 0;

@@ -10,11 +10,7 @@ const MOST_PIECE = 256 * 1024;
 // Shorter pieces are left to the garbage collector.
 const LEAST_OWNED = 16 * 1024;
 
-/**
- * Sends a response, until its client leaves. The head goes out at once, whenever the
- * body comes; it has the length of a body that is there as a whole. Rejects with what
- * the body failed with, and closes the connection.
- */
+/** Sends a response, until its client leaves. */
 export async function sendResponse(response: Response, outgoing: ServerResponse): Promise<void> {
   const { body, status } = response;
   const pushed = pushedBodyOf(response);

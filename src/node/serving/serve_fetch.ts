@@ -67,21 +67,7 @@ export interface ServedFetch {
   setTls(tls: ServerTls): Promise<void>;
 }
 
-/**
- * A server cannot listen on its host and port.
- *
- * @example
- * ```ts
- * import { ListenError, serveFetch } from "@listwatch/cache/node";
- * const stop = new AbortController();
- * const first = await serveFetch(() => new Response("hello"), { signal: stop.signal });
- * await serveFetch(() => new Response("hello"), { port: first.port }).catch((error) => {
- *   console.log(error instanceof ListenError, error.code); // true AddressInUse
- * });
- * stop.abort();
- * await first.finished;
- * ```
- */
+/** A server cannot listen on its host and port. */
 export class ListenError extends CacheError {
   constructor(code: string, message: string, options: { readonly cause?: unknown } = {}) {
     super(code, message, options);

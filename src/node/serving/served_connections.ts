@@ -82,10 +82,7 @@ export class ServedConnections {
     server.on("request", (incoming, outgoing) => this.#accept(incoming, outgoing));
   }
 
-  /**
-   * Closes each connection after the answer to its present request. Resolves when all answers are sent, or
-   * after `limitMs`; whatever is still open then is for the caller to close.
-   */
+  /** Closes each connection after the answer to its present request. */
   async finish(limitMs: number): Promise<void> {
     this.#isClosing = true;
     for (const { current } of this.#connections.values()) {

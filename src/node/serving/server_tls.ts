@@ -15,19 +15,7 @@ export interface ServerTls {
   readonly key: string;
 }
 
-/**
- * A certificate or key cannot be read, or they do not match. The message contains neither.
- *
- * @example
- * ```ts
- * import { checkServerTls, TlsError } from "@listwatch/cache/node";
- * try {
- *   checkServerTls({ cert: "no certificate", key: "no key" });
- * } catch (error) {
- *   if (error instanceof TlsError) console.log(error.code); // Tls
- * }
- * ```
- */
+/** A certificate or key cannot be read, or they do not match. The message contains neither. */
 export class TlsError extends CacheError {
   constructor(message: string) {
     super("Tls", message);
