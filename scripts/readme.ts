@@ -1,6 +1,7 @@
 /**
- * `deno task readme`: makes README's figures from benchmarks/RESULTS.md, and with `--picture` its picture of
- * the page: by Chromium, from the embedded cluster. `--help` says more.
+ * `deno task readme`: makes README's figures, and the page of results with its pictures, from
+ * benchmarks/TABLES.md; with `--picture` also README's picture of the page of `serve`: by Chromium, from the
+ * embedded cluster. `--help` says more.
  *
  * @module
  */
@@ -8,11 +9,12 @@
 import { join } from "node:path";
 import { ROOT } from "./lib/gate.ts";
 import { withFigures } from "./lib/readme_figures.ts";
+import { resultsFiles } from "./lib/results_page.ts";
 import { taskOptions, usage } from "./lib/task_usage.ts";
 
 const USAGE = usage({
   task: "readme",
-  does: "Writes the figures of benchmarks/RESULTS.md into README.md.",
+  does: "Writes README's figures, and benchmarks/RESULTS.md with its pictures, from benchmarks/TABLES.md.",
   options: {
     "--picture": 'also make docs/pictures/page.png (needs Chromium: CHROMIUM, or "chromium" of the PATH)',
   },
@@ -25,8 +27,15 @@ const CHANGES_MS = 20_000;
 async function main(): Promise<void> {
   const { picture } = taskOptions(USAGE, { picture: { type: "boolean" } });
   const path = join(ROOT, "README.md");
-  const results = await Deno.readTextFile(join(ROOT, "benchmarks/RESULTS.md"));
-  await Deno.writeTextFile(path, withFigures(await Deno.readTextFile(path), results));
+  const tables = await Deno.readTextFile(join(ROOT, "benchmarks/TABLES.md"));
+  await Deno.writeTextFile(path, withFigures(await Deno.readTextFile(path), tables));
+  const files = resultsFiles(tables);
+  for (const [file, text] of Object.entries(files)) await Deno.writeTextFile(join(ROOT, file), text);
+  const { success } = await new Deno.Command(Deno.execPath(), {
+    args: ["fmt", "--quiet", path, ...Object.keys(files)],
+    cwd: ROOT,
+  }).output();
+  if (!success) throw new Error("Cannot write the results: deno fmt fails; run it to see why");
   if (picture) await takePicture(join(ROOT, "docs/pictures/page.png"));
 }
 

@@ -138,7 +138,7 @@ async function measureScenario(
   const pods = newCluster({ server, logger: silentLogger }).resource<Pod>("v1/pods");
   const informer: Informer = new SharedIndexInformer<Pod, string>(pods, {
     indexers: { byNode },
-    storage: storage === "encoded" ? shortTexts() : undefined,
+    storage: storage === "short texts" ? shortTexts() : undefined,
     logger: silentLogger,
     ...scenario.options,
   });

@@ -27,7 +27,7 @@ Compares readApi on Node and Deno with the kube-apiserver behind it.
   --quick       a smaller run: 200 watchers, 400 updates, 1,000 idle watchers, lists of 1,000 pods
   --pods N,N    how many pods the lists have (default: 1000,10000)
   --only WORDS  only contestants with one of these words in their names, separated by commas
-  --out FILE    the file for the section (default: benchmarks/RESULTS.md; none with --quick or --only)
+  --out FILE    the file for the section (default: benchmarks/TABLES.md; none with --quick or --only)
   --help        show this text
 `;
 
@@ -88,7 +88,7 @@ async function main(args: string[], signal: AbortSignal): Promise<number> {
     throw new UsageError(`--pods ${options.pods} is not a list of numbers`);
   }
   const out = options.out ??
-    (options.quick || options.only !== undefined ? undefined : "benchmarks/RESULTS.md");
+    (options.quick || options.only !== undefined ? undefined : "benchmarks/TABLES.md");
   const source = await sourceState();
   const dir = await Deno.makeTempDir({ prefix: "listwatch-fanout-" });
   try {

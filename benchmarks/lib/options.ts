@@ -58,13 +58,13 @@ Time, events and memory beside @kubernetes/client-node and a bare loop.
   --profile             instead: where the time is spent on Node, of ours, the bare loop and client-node
   --controllers         instead: the same controller on ours, controller-runtime and kube-rs (needs Go and Rust)
   --start               instead: what an import of each entry adds to the start of a program
-  --out FILE            where the report goes. Default: benchmarks/RESULTS.md for a run with five rounds or more in
+  --out FILE            where the report goes. Default: benchmarks/TABLES.md for a run with five rounds or more in
                         which no contestant is left out, and nowhere for less
   --help                show this text
 `;
 
 /** Where the report goes by default. */
-export const RESULTS_PATH = "benchmarks/RESULTS.md";
+export const RESULTS_PATH = "benchmarks/TABLES.md";
 
 const DEFAULT_SIZES = {
   comparison: "1k,20k,100k",

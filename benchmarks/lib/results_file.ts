@@ -38,10 +38,11 @@ const TITLES = {
   fanout: "Fan-out",
 };
 
-const HEAD = `# Results
+const HEAD = `# Tables of the benchmarks
 
-Written by \`deno task bench\`; [docs/benchmarks.md](../docs/benchmarks.md) says how each figure is measured.
-Each section names the run that it comes from; compare figures within one, not across them.
+Written by \`deno task bench\`; [docs/benchmarks.md](../docs/benchmarks.md) says how each figure is measured,
+and [RESULTS.md](RESULTS.md) has what matters on one page (\`deno task readme\` writes it). Each section names
+the run that it comes from; compare figures within one, not across them.
 `;
 
 /** The heading of a section, as Markdown. */

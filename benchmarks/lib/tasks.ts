@@ -28,7 +28,7 @@ const SCENARIOS = {
 } as const;
 
 const TIMEOUT_MS = 120_000;
-const STORAGES = ["objects", "encoded"] as const;
+const STORAGES = ["objects", "short texts"] as const;
 
 function entrantOf(scenario: string, storage: string): Entrant {
   const id = `${scenario}/${storage}`;

@@ -1,4 +1,4 @@
-/** README's figures beside client-node: a few of those in benchmarks/RESULTS.md. */
+/** README's figures beside client-node: a few of those in benchmarks/TABLES.md. */
 
 const SECTION = "comparison-20k";
 const OURS = "@listwatch/cache, Node, no managedFields";
@@ -36,7 +36,7 @@ function figures(results: string): string {
   const value = (label: string, column: string) => {
     const found = row(label)[head.indexOf(column)];
     if (found === undefined) {
-      throw new Error(`benchmarks/RESULTS.md has no ${column} of ${label}: run deno task bench`);
+      throw new Error(`benchmarks/TABLES.md has no ${column} of ${label}: run deno task bench`);
     }
     return found;
   };
@@ -57,7 +57,7 @@ function between(text: string, begin: string, end: string): string {
   const from = text.indexOf(begin);
   const to = text.indexOf(end);
   if (from < 0 || to < from) {
-    throw new Error(`benchmarks/RESULTS.md has no section ${SECTION}: run deno task bench`);
+    throw new Error(`benchmarks/TABLES.md has no section ${SECTION}: run deno task bench`);
   }
   return text.slice(from, to);
 }

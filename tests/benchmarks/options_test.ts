@@ -8,7 +8,7 @@ describe("readOptions", () => {
     assert.deepEqual(options.sizes, [1_000, 20_000, 100_000]);
     assert.equal(options.rounds, 5);
     assert.equal(options.peers, "node");
-    assert.equal(options.out, "benchmarks/RESULTS.md");
+    assert.equal(options.out, "benchmarks/TABLES.md");
   });
 
   it("takes other sizes for the growth", () => {
@@ -19,7 +19,7 @@ describe("readOptions", () => {
   it("looks where the time goes with one size", () => {
     const options = readOptions(["--profile"]);
     assert.deepEqual([options.mode, options.sizes], ["profile", [20_000]]);
-    assert.equal(options.out, "benchmarks/RESULTS.md");
+    assert.equal(options.out, "benchmarks/TABLES.md");
   });
 
   it("looks for the longest turn with 100,000 objects", () => {
@@ -30,14 +30,14 @@ describe("readOptions", () => {
 
   it("measures the start in fifteen rounds", () => {
     const options = readOptions(["--start"]);
-    assert.deepEqual([options.mode, options.rounds, options.out], ["start", 15, "benchmarks/RESULTS.md"]);
+    assert.deepEqual([options.mode, options.rounds, options.out], ["start", 15, "benchmarks/TABLES.md"]);
     assert.match(readOptions(["--start", "--rounds", "14"]).whyNotWritten ?? "", /fewer than 15 rounds/);
   });
 
   it("compares controllers in three rounds beside Go and Rust", () => {
     const options = readOptions(["--controllers"]);
     assert.deepEqual([options.mode, options.sizes, options.rounds], ["controllers", [10_000], 3]);
-    assert.deepEqual([options.peers, options.out], ["all", "benchmarks/RESULTS.md"]);
+    assert.deepEqual([options.peers, options.out], ["all", "benchmarks/TABLES.md"]);
     assert.match(
       readOptions(["--controllers", "--rounds", "2"]).whyNotWritten ?? "",
       /fewer than three rounds/,

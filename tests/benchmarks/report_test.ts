@@ -125,7 +125,7 @@ describe("sizeReport, targetTable and markdownTable", () => {
 describe("withSection", () => {
   it("begins with a head, and keeps the other sections when one is replaced", () => {
     const first = withSection("", 20_000, "old figures");
-    assert.match(first, /^# Results\n/);
+    assert.match(first, /^# Tables of the benchmarks\n/);
     assert.match(first, /^<!-- begin comparison-20k -->\n\n## 20,000 pods\n\nold figures\n/m);
     const both = withSection(first, "growth", "growth figures");
     const replaced = withSection(both, 20_000, "new figures");
@@ -152,7 +152,7 @@ describe("withSection", () => {
   });
 
   it("finds in the results that are kept the section that a run of that size replaces", () => {
-    const kept = readFileSync(new URL("../../benchmarks/RESULTS.md", import.meta.url), "utf8");
+    const kept = readFileSync(new URL("../../benchmarks/TABLES.md", import.meta.url), "utf8");
     const headings = (text: string) => text.match(/^<!-- begin .* -->$/gm);
     const replaced = withSection(withSection(kept, 20_000, "new figures"), "growth", "new figures");
     assert.ok(headings(kept)!.length >= 2);

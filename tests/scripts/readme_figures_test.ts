@@ -6,9 +6,9 @@ import { withFigures } from "../../scripts/lib/readme_figures.ts";
 const read = (path: string) => readFile(new URL(`../../${path}`, import.meta.url), "utf8");
 
 describe("README.md", () => {
-  it("has the figures of benchmarks/RESULTS.md: deno task readme writes them", async () => {
+  it("has the figures of benchmarks/TABLES.md: deno task readme writes them", async () => {
     const readme = await read("README.md");
-    assert.equal(withFigures(readme, await read("benchmarks/RESULTS.md")), readme);
+    assert.equal(withFigures(readme, await read("benchmarks/TABLES.md")), readme);
   });
 
   it("fails where the results have no such figure", async () => {

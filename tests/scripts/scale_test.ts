@@ -27,7 +27,7 @@ describe("docs/scale.md", () => {
   });
 
   it("uses figures of the benchmarks that are still in their results", () => {
-    const results = read("benchmarks/RESULTS.md");
+    const results = read("benchmarks/TABLES.md");
     const { denoWatcherBytes, nodeWatcherBytes, deliverUs } = MEASURED;
     for (const figure of [denoWatcherBytes / 1e3, nodeWatcherBytes / 1e3, deliverUs]) {
       assert.match(results, new RegExp(`\\| +${figure} \\|`), String(figure));
