@@ -8,6 +8,7 @@ import { formatResource } from "../meta/resource.ts";
 import type { IndexFunc } from "../store/index_func.ts";
 import { ownerIndex } from "../store/index_func.ts";
 import { linkedAbort } from "../util/abort.ts";
+import type { Random } from "../util/backoff.ts";
 import type { Clock } from "../util/clock.ts";
 import { catchUp, type CaughtUpInformer } from "./catch_up.ts";
 import { deferred } from "../util/deferred.ts";
@@ -20,6 +21,7 @@ export const OWNER_INDEX = "listwatch.owners";
 /** What the caches of a manager share. */
 export interface CacheSettings {
   readonly clock: Clock;
+  readonly random: Random;
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
   /** The name of its cluster; `""` if there is only one. */
@@ -56,7 +58,8 @@ export class CachedResource {
   readonly #clock: Clock;
   #description: Promise<ResourceDescription> | undefined;
 
-  constructor(client: ResourceClient<KubernetesObject>, { clock, logger, metrics, cluster }: CacheSettings) {
+  constructor(client: ResourceClient<KubernetesObject>, settings: CacheSettings) {
+    const { clock, random, logger, metrics, cluster } = settings;
     this.client = client;
     const title = `${cluster && `${cluster}: `}${formatResource(client.resource)}`;
     const where = client.namespaces ? `${client.namespaces.names.length} namespaces` : client.namespace;
@@ -67,6 +70,7 @@ export class CachedResource {
       indexers: { [OWNER_INDEX]: ownerIndex() },
       clock,
       logger,
+      reflector: { random },
       ...(metrics && { metrics }),
     });
   }

@@ -4,6 +4,7 @@ import type { ResourceClient } from "../client/resource_client.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { Indexers } from "../store/index_func.ts";
 import type { Indexer } from "../store/store.ts";
+import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { CachedClient, CachedReader } from "./cached_client.ts";
@@ -81,6 +82,8 @@ export interface ReconcileContext<T extends KubernetesObject, I extends string =
   readonly signal: AbortSignal;
   /** How many reconciles of the object have failed since the last success. */
   readonly failures: number;
+  /** The manager's clock, which tests move: what depends on the time asks this one. */
+  readonly clock: Clock;
   /** Writes lines with the controller and the key. */
   readonly log: Logger;
   /** Events about the object, which `kubectl describe` shows. */
@@ -226,7 +229,18 @@ export interface ControllerDefinition {
   readonly parts: AnyController;
 }
 
-const RESERVED = ["key", "cluster", "clusters", "self", "signal", "failures", "log", "events", "metrics"];
+const RESERVED = [
+  "key",
+  "cluster",
+  "clusters",
+  "self",
+  "signal",
+  "failures",
+  "clock",
+  "log",
+  "events",
+  "metrics",
+];
 const FINALIZER = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
 /**

@@ -191,7 +191,7 @@ export class LeaderElector {
       description: `the lease ${lease}`,
       list: (options, context) => client.list({ ...options, fieldSelector }, context),
       watch: (options, context) => client.watch({ ...options, fieldSelector }, context),
-    }, { clock: this.#clock, logger: silentLogger });
+    }, { clock: this.#clock, logger: silentLogger, reflector: { random: this.#random } });
     const wakeIfFree = ({ spec }: Lease) => {
       if (!spec?.holderIdentity) wake();
     };

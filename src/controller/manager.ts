@@ -55,7 +55,7 @@ export interface ManagerOptions {
   readonly logger?: Logger;
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
-  /** Where randomness comes from; `Math.random` by default. */
+  /** Where randomness comes from, that of the informers too; `Math.random` by default. */
   readonly random?: Random;
 }
 
@@ -142,6 +142,7 @@ export class Manager implements AsyncDisposable {
     this.#identity = leader?.identity ?? `${leader?.lease ?? names[0]}_${randomName(random)}`;
     this.#clusters = clustersOf(options, {
       clock: this.#clock,
+      random,
       logger: this.#logger,
       metrics: options.metrics,
     });

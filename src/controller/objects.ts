@@ -63,7 +63,8 @@ export interface Condition {
  *
  * Mirrors `meta.SetStatusCondition` of k8s.io/apimachinery.
  *
- * @param options.now The time for a status that has changed; that of the system by default.
+ * @param options.now The time for a status that has changed, such as `new Date(clock.now())` with the `clock`
+ *   of the reconcile; that of the system by default.
  *
  * @example
  * ```ts

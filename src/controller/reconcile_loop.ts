@@ -363,7 +363,7 @@ export class ReconcileLoop {
     access: ReconcileAccess,
     self: ReconcileClient<KubernetesObject>,
   ): AnyContext {
-    const { recorder, cluster, clusters } = this.#settings;
+    const { recorder, cluster, clusters, clock } = this.#settings;
     const clientsOf = (resources: LoopCaches["resources"]) =>
       Object.fromEntries(
         [...resources].map(([name, resource]) => [name, new ReconcileClient(resource, access)]),
@@ -382,6 +382,7 @@ export class ReconcileLoop {
       self,
       signal: access.signal,
       failures: this.#retries.of(key),
+      clock,
       log: this.#log(key),
       events: recorder.about(access.object, this.name, this.#self.client),
       metrics: this.#userMetrics(),

@@ -123,7 +123,25 @@ export function laterTurn(): Promise<void> {
 
 /** Runs every task that is ready. */
 export async function settle(): Promise<void> {
-  for (let i = 0; i < SETTLING_TURNS || (turnsAhead > 0 && i < MOST_TURNS); i++) await laterTurn();
+  for (let i = 0; i < SETTLING_TURNS || (turnsAhead > 0 && i < MOST_TURNS); i++) {
+    await laterTurn();
+    if (loading.size === 0) continue;
+    await Promise.allSettled(loading);
+    i = 0;
+  }
+}
+
+/** What {@linkcode settle} waits for. */
+const loading = new Set<Promise<unknown>>();
+
+/** Waits for what no clock moves, as the loading of a module: whoever moves one goes on when it has ended. */
+export async function inRealTime<T>(work: Promise<T>): Promise<T> {
+  loading.add(work);
+  try {
+    return await work;
+  } finally {
+    loading.delete(work);
+  }
 }
 
 /** A request over a socket of this process takes several turns on its way through the runtime. */

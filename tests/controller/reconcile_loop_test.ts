@@ -1,5 +1,5 @@
 import type { KubernetesObject } from "@listwatch/cache";
-import { defineController, TerminalError } from "@listwatch/cache/controller";
+import { type Condition, defineController, TerminalError, withCondition } from "@listwatch/cache/controller";
 import { answerStatus, configMap } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -29,6 +29,28 @@ describe("Manager.run", () => {
     await rig.clock.advance(60_000);
     assert.equal(writes().length, 6);
     assert.deepEqual(rig.lines.filter((line) => !line.startsWith("info")), []);
+  });
+
+  it("gives a reconcile the manager's clock, so that conditions have the time of a test", async () => {
+    await using rig = startRig((cluster) =>
+      defineController({
+        name: "widgets",
+        for: cluster.resource<KubernetesObject & { status?: { conditions?: Condition[] } }>(WIDGETS),
+        reconcile({ status }, { clock }) {
+          const ready = { type: "Ready", status: "True", reason: "Made", message: "" } as const;
+          const now = new Date(clock.now());
+          return { status: { conditions: withCondition(status?.conditions, ready, { now }) } };
+        },
+      })
+    );
+    await rig.clock.advance(2_000);
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.clock.advance(5_000);
+    const { status } = rig.server.get<KubernetesObject & { status?: { conditions: Condition[] } }>(
+      WIDGETS,
+      "shop/a",
+    )!;
+    assert.equal(status?.conditions[0].lastTransitionTime, "2026-01-01T00:00:02.000Z");
   });
 
   it("restores an owned object that another client deletes or changes", async () => {

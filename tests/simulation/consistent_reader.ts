@@ -13,7 +13,7 @@ import {
 import type { ClusterModel, Scope, SimObject } from "./cluster_model.ts";
 import { CountedReadApi } from "../nothing_left.ts";
 import { isWithin, keyOfObject, stateOf } from "./cluster_model.ts";
-import type { SeededRandom } from "./seeded_random.ts";
+import { SeededRandom } from "./seeded_random.ts";
 import type { VirtualTime } from "./virtual_time.ts";
 
 /** What a reader is like. */
@@ -97,6 +97,7 @@ export class ConsistentReader {
         allowAnonymous: true,
         freshness,
         clock,
+        random: new SeededRandom(config.seed ^ 0x5e4e).next,
         signal: closing.signal,
         logger,
       });

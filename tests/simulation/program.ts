@@ -263,7 +263,9 @@ export class Program {
     const { resource } = config.scope;
     const { eventWindow, watchBufferBytes } = config;
     const common = { time: this.#world.time, signal: this.#closed.signal };
-    const served = this.#served = serve(informer, { ...common, resource, eventWindow, watchBufferBytes });
+    const random = new SeededRandom(config.seed ^ 0x5e4e).next;
+    const settings = { ...common, resource, eventWindow, watchBufferBytes, random };
+    const served = this.#served = serve(informer, settings);
     return config.readers.map((reader, n) =>
       new ServedReader(reader, resource, {
         ...common,

@@ -54,10 +54,11 @@ export function serve(
     /** How many bytes a slow reader may leave waiting. */
     readonly watchBufferBytes: number;
     readonly time: VirtualTime;
+    readonly random: () => number;
     readonly signal: AbortSignal;
   },
 ): CountedReadApi {
-  const { resource, eventWindow, watchBufferBytes, time, signal } = options;
+  const { resource, eventWindow, watchBufferBytes, time, random, signal } = options;
   return new CountedReadApi({
     resources: [{ informer, resource: `v1/${resource}` }],
     allowAnonymous: true,
@@ -66,6 +67,7 @@ export function serve(
     eventWindow,
     watchBufferBytes,
     clock: time,
+    random,
     signal,
   });
 }

@@ -70,6 +70,16 @@ describe("simulateSeed", () => {
     }
   });
 
+  it("draws no random number that its seed does not decide", async () => {
+    const { random } = Math;
+    Math.random = () => assert.fail("a world has drawn a number of Math.random");
+    try {
+      for (let seed = 1; seed <= 20; seed++) await simulateSeed(seed);
+    } finally {
+      Math.random = random;
+    }
+  });
+
   it("has every kind of fault in some of the first 200 seeds", async () => {
     const seen = new Set<string>();
     for (let seed = 1; seed <= 200; seed++) {

@@ -87,8 +87,9 @@ const MOST_RUNS_TO_SHRINK = 200;
  * restarted program lists from an API server that is behind. Then everything works again, and
  * `eventually` is to hold once nothing is left to do.
  *
- * A world is the same whenever its seed is. Of one that fails,
- * the error has the shortest story that was found.
+ * A world is the same whenever its seed is, request by request, if the controllers ask no other clock than
+ * that of the reconcile, and draw no random numbers. Of one that fails, the error has the shortest story that
+ * was found.
  *
  * @param define Makes the controllers; called for each start of the program. What it keeps outside of them
  *   would survive a crash: what is to survive one is in `memory`.

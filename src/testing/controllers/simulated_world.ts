@@ -3,6 +3,7 @@
 import type { ManagerOptions } from "../../controller/manager.ts";
 import { StatusError } from "../../meta/status.ts";
 import { sleep } from "../../util/abort.ts";
+import { settle } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { FakeClock } from "../fake_clock.ts";
 import { answerStatus, connectionRefused, connectionReset } from "../faults.ts";
@@ -83,6 +84,7 @@ export async function runWorld(plan: Plan, options: WorldOptions): Promise<Outco
     return await world.run();
   } finally {
     world.close();
+    await settle(); // nothing of it runs beside the next one
   }
 }
 

@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { simulateController, SimulationError, type SimulationOptions } from "@listwatch/cache/testing";
+import type { Logger } from "@listwatch/cache";
+import {
+  type InMemoryApiServer,
+  simulateController,
+  SimulationError,
+  type SimulationOptions,
+} from "@listwatch/cache/testing";
 import { defineController } from "@listwatch/cache/controller";
 import { realClock } from "../../../src/util/clock.ts";
 import { CORRECT, FAULTY, type Subject, WIDGET_RESOURCE, WIDGETS } from "./controllers.ts";
@@ -18,6 +24,31 @@ const failureOf = async (subject: Subject, options: Partial<SimulationOptions>):
     throw error;
   }
   assert.fail(`${subject.name}: found nothing (seeds from ${options.from})`);
+};
+
+/** Everything that programs send and log in five worlds, with the times. */
+const tracesOf = async (subject: Subject): Promise<string[][]> => {
+  const traces: string[][] = [];
+  const write = (text: string) => void traces.at(-1)!.push(text);
+  const logger: Logger = { debug: write, info: write, warn: write, error: write };
+  const start = (server: InMemoryApiServer) => {
+    const lines: string[] = [];
+    traces.push(lines);
+    server.intercept(async (request, next, { clock }) => {
+      const sent = `${clock.now()} ${request.method} ${request.url}`;
+      lines.push(`${sent} ${await request.clone().text()}`);
+      const response = await next(request);
+      lines.push(`${clock.now()} ${response.status} to ${sent}`);
+      return response;
+    });
+  };
+  for (let from = FROM; from < FROM + 5; from++) {
+    await simulate(subject, { worlds: 1, from, start, manager: { logger } }).catch((error) => {
+      if (!(error instanceof SimulationError) && !/wrote nothing/.test(String(error))) throw error;
+      traces.length = from - FROM + 1; // without those of its search for a shorter story
+    });
+  }
+  return traces;
 };
 
 describe("simulateController", () => {
@@ -78,5 +109,15 @@ describe("simulateController", () => {
     await assert.rejects(simulateController(define, { ...expected, act: {} }), TypeError);
     await assert.rejects(simulateController(define, { act: expected.act }), /nothing is looked at/);
     await assert.rejects(simulateController(define, { ...expected, worlds: 0 }), RangeError);
+  });
+});
+
+describe("simulateController of one seed", () => {
+  it("makes the same requests and lines, at the same times, whenever the seed is the same", async () => {
+    for (const subject of [FAULTY[0], FAULTY.at(-1)!, ...CORRECT]) {
+      const [first, ...others] = [await tracesOf(subject), await tracesOf(subject), await tracesOf(subject)];
+      assert.equal(first.length, 5);
+      for (const other of others) assert.deepEqual(other, first, subject.name);
+    }
   });
 });
