@@ -134,7 +134,7 @@ export async function settle(): Promise<void> {
 /** What {@linkcode settle} waits for. */
 const loading = new Set<Promise<unknown>>();
 
-/** Waits for what no clock moves, as the loading of a module: whoever moves one goes on when it has ended. */
+/** Waits for what no clock moves, as the loading of a module; {@linkcode settle} waits for it, too. */
 export async function inRealTime<T>(work: Promise<T>): Promise<T> {
   loading.add(work);
   try {
