@@ -44,7 +44,7 @@ export {
 } from "./src/informer/shared_informer_factory.ts";
 export { FilteringResourceEventHandler, type ResourceEventHandler } from "./src/informer/events.ts";
 export type { HandlerOptions, HandlerRegistration } from "./src/informer/processor.ts";
-export type { Running } from "./src/informer/controller.ts";
+export type { Running } from "./src/informer/queue_drain.ts";
 export { waitForCacheSync } from "./src/informer/waits.ts";
 export type { ReflectorStatus } from "./src/reflector/status.ts";
 export { type Deleted, DeletedFinalStateUnknown, type DeletedObject } from "./src/meta/object.ts";

@@ -1414,7 +1414,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "client: a `drop` brings back what is left out by default",
-    file: "src/client/resource_client.ts",
+    file: "src/client/rest_resource.ts",
     find: 'drop: managedFields ? drop : ["metadata.managedFields", ...drop] };',
     replace: 'drop: managedFields || drop.length > 0 ? drop : ["metadata.managedFields"] };',
     test: "tests/client/projection_test.ts",
@@ -1984,8 +1984,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "merged: others see a part of a step",
-    file: "src/informer/controller.ts",
-    find: "if (!pacer.spend() || this.#applied?.isWithinStep) continue;",
+    file: "src/informer/queue_drain.ts",
+    find: "if (!pacer.spend() || applied?.isWithinStep) continue;",
     replace: "if (!pacer.spend()) continue;",
     test: "tests/informer/whole_steps_test.ts",
   },

@@ -26,7 +26,8 @@ import type {
   ResourceOptions,
   TypedResourceOptions,
 } from "./resource_options.ts";
-import { type ResourceClient, RestResource } from "./resource_client.ts";
+import type { ResourceClient } from "./resource_client.ts";
+import { RestResource } from "./rest_resource.ts";
 import { newResponseError } from "./response_error.ts";
 import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
 

@@ -18,5 +18,5 @@ export {
 export { newNamespaceKeyedIndexerAndReflector } from "./namespace_keyed_reflector.ts";
 export { type PushFunc, UndeltaStore } from "./undelta_store.ts";
 export { AsyncTracker, Lazy } from "./trackers.ts";
-export { SingleFileTracker } from "../informer/sync_tracking.ts";
+export { SingleFileTracker } from "../util/sync_tracking.ts";
 export { ErrRequeue } from "../queue/errors.ts";

@@ -1,6 +1,6 @@
 /** Trackers of what has synced, and values derived from a store. */
 
-import { SyncedLatch } from "../informer/sync_tracking.ts";
+import { SyncedLatch } from "../util/sync_tracking.ts";
 import { abortable } from "../util/abort.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
 

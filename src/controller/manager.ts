@@ -3,7 +3,7 @@
 import type { Cluster } from "../client/cluster.ts";
 import type { ClientSource } from "../client/resource_client.ts";
 import { InformerStateError } from "../informer/errors.ts";
-import type { Running } from "../informer/controller.ts";
+import type { Running } from "../informer/queue_drain.ts";
 import { linkedAbort, onAbort, sleep, sleepUnlessAborted } from "../util/abort.ts";
 import type { Random } from "../util/backoff.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";

@@ -1,34 +1,30 @@
 /** A reflector that fills a queue, and the loop that drains it. */
 
-import type { VersionProof } from "../meta/list_watch.ts";
-import type { Delta, Deltas } from "../queue/delta.ts";
-import type { Queue } from "../queue/queue.ts";
-import { RealFIFO } from "../queue/real_fifo.ts";
-import { type ListerWatcher, refuseNamespaces } from "../reflector/lister_watcher.ts";
-import { ListWatchLoop } from "../reflector/list_watch_loop.ts";
-import type { ReflectorLoop } from "../reflector/namespace_loops.ts";
-import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
-import type { ReflectorOptions } from "../reflector/reflector_options.ts";
-import type { ReflectorWiring } from "../reflector/reflector_options.ts";
-import { linkedAbort, onAbort } from "../util/abort.ts";
-import { type Clock, realClock } from "../util/clock.ts";
-import { finishInTurns, newObjectPacer, type Pace, STEP_OBJECTS, type Steps } from "../util/turns.ts";
-import { Latch, type SyncedMethod } from "../util/deferred.ts";
-import { callGuarded, errorMessage } from "../util/errors.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
-import { InformerStateError } from "./errors.ts";
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
+import type { Deltas } from "../queue/delta.ts";
 import { DeltaFIFO } from "../queue/delta_fifo.ts";
+import type { Queue } from "../queue/queue.ts";
+import { ListWatchLoop } from "../reflector/list_watch_loop.ts";
+import { type ListerWatcher, refuseNamespaces } from "../reflector/lister_watcher.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
-import type { Indexers, IndexersOption, NoIndexNames } from "../store/index_func.ts";
+import type { ReflectorOptions, ReflectorWiring } from "../reflector/reflector_options.ts";
+import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
 import { newCache } from "../store/cache.ts";
 import type { Held } from "../store/holding.ts";
+import type { Indexers, IndexersOption, NoIndexNames } from "../store/index_func.ts";
 import type { Indexer } from "../store/store.ts";
 import { type TransformFunc, transformOnce } from "../store/transform.ts";
+import { realClock } from "../util/clock.ts";
+import { Latch, type SyncedMethod } from "../util/deferred.ts";
+import { callGuarded, errorMessage } from "../util/errors.ts";
+import { consoleLogger } from "../util/logger.ts";
+import { STEP_OBJECTS, type Steps } from "../util/turns.ts";
 import { DeltaApplier, quarantiner } from "./delta_applier.ts";
+import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./events.ts";
 import type { ListNotifications, NotificationReceiver } from "./list_application.ts";
 import { newCaller } from "./processor_listener.ts";
+import { type ListDelta, paceOf, QueueDrain } from "./queue_drain.ts";
 import type { QueueContext } from "./shared_informer_options.ts";
 
 /**
@@ -65,39 +61,6 @@ export interface ControllerConfig<T> {
   readonly reflector?: ReflectorOptions;
 }
 
-type ListDelta<T> = Extract<Delta<T>, { type: "ReplacedAll" | "SyncAll" }>;
-
-/** After so much, timers and the network get a turn. */
-const PACE: Pace = { turnObjects: 1_000, turnMs: 4 };
-
-/** The pace at which so many objects are processed in a turn; the usual one by default. */
-export function paceOf(turnObjects: number = PACE.turnObjects): Pace {
-  if (!Number.isInteger(turnObjects) || turnObjects < 1) {
-    throw new RangeError(
-      `Cannot process ${turnObjects} objects in a turn: turnObjects must be a whole number from 1`,
-    );
-  }
-  return { ...PACE, turnObjects };
-}
-
-/** Makes a controller whose reflector shares `wiring` with the rest of an informer. */
-export let newWiredController: <T>(config: ControllerConfig<T>, wiring: ControllerWiring) => Controller<T>;
-
-/** What an informer sets besides. */
-interface ControllerWiring extends ReflectorWiring {
-  /** Where `process` is: whether the next item belongs to the last one, so that one turn has both. */
-  readonly applied?: { readonly isWithinStep: boolean };
-  /** What fills the queue, if that is not one loop. */
-  readonly loop?: ReflectorLoop | undefined;
-}
-
-function newLoop<T>(
-  { listerWatcher, queue, reflector = {} }: ControllerConfig<T>,
-  wiring: ReflectorWiring,
-): ListWatchLoop<T> {
-  return new ListWatchLoop(listerWatcher, queue, reflector, wiring);
-}
-
 /**
  * Runs a reflector into a queue, and drains the queue.
  *
@@ -119,31 +82,26 @@ function newLoop<T>(
  * @category Informers
  */
 export class Controller<T> {
-  readonly #config: ControllerConfig<T>;
-  #reflector: ReflectorLoop;
-  readonly #clock: Clock;
-  readonly #logger: Logger;
-  readonly #pace: Pace;
-  #applied: ControllerWiring["applied"];
+  readonly #queue: Queue<T>;
+  readonly #reflector: ListWatchLoop<T>;
+  readonly #drain: QueueDrain<T>;
   readonly #stopped = new Latch();
   #started = false;
 
-  static {
-    newWiredController = (config, wiring) => {
-      const controller = new Controller(config);
-      controller.#reflector = wiring.loop ?? newLoop(config, wiring);
-      controller.#applied = wiring.applied;
-      return controller;
-    };
-  }
-
-  /** Makes a controller that has not started. */
-  constructor(config: ControllerConfig<T>) {
-    this.#config = config;
-    this.#pace = paceOf(config.turnObjects);
-    this.#reflector = newLoop(config, {});
-    this.#clock = config.reflector?.clock ?? realClock;
-    this.#logger = config.reflector?.logger ?? consoleLogger;
+  /** Makes a controller that has not started; `wiring` is what its reflector shares with an informer. */
+  constructor(config: ControllerConfig<T>, wiring: ReflectorWiring = {}) {
+    const { listerWatcher, queue, process, reflector = {}, retryOnError } = config;
+    this.#queue = queue;
+    this.#reflector = new ListWatchLoop(listerWatcher, queue, reflector, wiring);
+    this.#drain = new QueueDrain<T>({
+      queue,
+      process: retryOnError ? puttingBack(queue, process) : process,
+      processList: config.processList,
+      pace: paceOf(config.turnObjects),
+      clock: reflector.clock ?? realClock,
+      logger: reflector.logger ?? consoleLogger,
+      name: this.#reflector.name,
+    });
   }
 
   /**
@@ -158,17 +116,7 @@ export class Controller<T> {
       );
     }
     this.#started = true;
-    const { queue } = this.#config;
-    const link = linkedAbort(signal);
-    const unlisten = onAbort(link.signal, () => queue.close());
-    try {
-      await Promise.all([this.#reflector.run(link.signal), this.#processLoop(link.signal)]);
-    } finally {
-      link.abort();
-      unlisten();
-      link.unlink();
-      this.#stopped.open();
-    }
+    await this.#drain.run(this.#reflector, signal).finally(() => this.#stopped.open());
   }
 
   /** Its name in log lines. */
@@ -178,7 +126,7 @@ export class Controller<T> {
 
   /** Whether the whole first list has been processed. */
   hasSynced(): boolean {
-    return this.#config.queue.hasSynced();
+    return this.#queue.hasSynced();
   }
 
   /**
@@ -188,7 +136,7 @@ export class Controller<T> {
    */
   readonly synced: SyncedMethod = (signal) =>
     new Promise((resolve, reject) => {
-      this.#config.queue.synced(signal).then(resolve, (error) => {
+      this.#queue.synced(signal).then(resolve, (error) => {
         // Otherwise the stop has closed the queue, which is reported below.
         if (signal?.aborted) reject(error);
       });
@@ -207,16 +155,6 @@ export class Controller<T> {
     return this.#reflector.lastSyncResourceVersion();
   }
 
-  /** As {@linkcode ListWatchLoop.proven}. */
-  proven(proof: VersionProof): boolean {
-    return this.#reflector.proven(proof);
-  }
-
-  /** As {@linkcode ListWatchLoop.confirmed}. */
-  confirmed(confirmation: { readonly isComplete: boolean }): void {
-    this.#reflector.confirmed(confirmation);
-  }
-
   /** As `Reflector.failure`. */
   failure(): FailedTry | undefined {
     return this.#reflector.failure();
@@ -227,119 +165,25 @@ export class Controller<T> {
     return this.#reflector.status();
   }
 
-  /** As {@linkcode ListWatchLoop.lagMs}. */
-  lagMs(): number | undefined {
-    return this.#reflector.lagMs();
-  }
-
-  /** As {@linkcode ListWatchLoop.consistentMs}. */
-  consistentMs(): number | undefined {
-    return this.#reflector.consistentMs();
-  }
-
   /** As `Reflector.onStatus`. */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
     return this.#reflector.onStatus(listener);
   }
+}
 
-  async #processLoop(signal: AbortSignal): Promise<void> {
-    const { queue } = this.#config;
-    while (!signal.aborted) {
-      await queue.wait(); // close() ends it
-      const pacer = newObjectPacer(this.#pace, this.#clock);
-      while (
-        !signal.aborted && (this.#isLongNext() ? await this.#processList(signal) : this.#processNext())
-      ) {
-        if (!pacer.spend() || this.#applied?.isWithinStep) continue;
-        await pacer.rest();
-        break;
-      }
-    }
-  }
-
-  #isLongNext(): boolean {
-    const { queue, processList } = this.#config;
-    if (processList === undefined || !(queue instanceof RealFIFO) || queue.listsQueued === 0) return false;
-    const delta = queue.peek();
-    if (delta?.type === "ReplacedAll") return delta.object.objects.length > this.#pace.turnObjects;
-    return delta?.type === "SyncAll";
-  }
-
-  async #processList(signal: AbortSignal): Promise<boolean> {
-    const { queue, processList } = this.#config;
+/** Puts an item back whose processing threw, where the queue can do that. */
+function puttingBack<T>(
+  queue: Queue<T> & { addIfNotPresent?(deltas: Deltas<T>): void },
+  process: ControllerConfig<T>["process"],
+): ControllerConfig<T>["process"] {
+  return (deltas, isInInitialList) => {
     try {
-      await queue.pop(
-        ([delta], isInInitialList) =>
-          finishInTurns(processList!(delta as ListDelta<T>, isInInitialList), {
-            ...this.#pace,
-            clock: this.#clock,
-            signal,
-          }),
-        { signal },
-      );
+      process(deltas, isInInitialList);
     } catch (error) {
-      this.#logger.error(`${this.#reflector.name}: could not process a list: ${errorMessage(error)}`, {
-        error,
-      });
+      queue.addIfNotPresent?.(deltas);
+      throw error;
     }
-    return true;
-  }
-
-  #processNext(): boolean {
-    const { queue, process, retryOnError } = this.#config;
-    try {
-      return retryOnError ? this.#processOrPutBack() : queue.tryPop(process);
-    } catch (error) {
-      this.#logger.error(`${this.#reflector.name}: could not process a change: ${errorMessage(error)}`, {
-        error,
-      });
-      return true;
-    }
-  }
-
-  #processOrPutBack(): boolean {
-    const { queue, process } = this.#config;
-    return queue.tryPop((deltas, isInInitialList) => {
-      try {
-        process(deltas, isInInitialList);
-      } catch (error) {
-        if (hasAddIfNotPresent(queue)) queue.addIfNotPresent(deltas);
-        throw error;
-      }
-    });
-  }
-}
-
-function hasAddIfNotPresent<T>(
-  queue: Queue<T>,
-): queue is Queue<T> & { addIfNotPresent(deltas: Deltas<T>): void } {
-  return "addIfNotPresent" in queue;
-}
-
-/**
- * A running informer: what `start` returns.
- *
- * @category Informers
- */
-export interface Running extends AsyncDisposable {
-  /** Resolves when nothing is left running, except a handler's call that is not awaited. */
-  readonly done: Promise<void>;
-  /**
-   * Stops it, and resolves when nothing is left running. A handler may await it: its own call, which
-   * continues, is not awaited then.
-   */
-  stop(): Promise<void>;
-}
-
-/** Runs in the background what runs until a signal is aborted. */
-export function startRunning(run: (signal: AbortSignal) => Promise<void>, signal?: AbortSignal): Running {
-  const link = linkedAbort(signal);
-  const done = run(link.signal).finally(() => link.unlink());
-  const stop = () => {
-    link.abort();
-    return done;
   };
-  return { done, stop, [Symbol.asyncDispose]: stop };
 }
 
 /**
@@ -421,7 +265,7 @@ export function newInformer<T, I extends string = NoIndexNames>(
     stepObjects: STEP_OBJECTS,
     quarantine,
   });
-  const controller = newWiredController<T>({
+  const controller = new Controller<T>({
     listerWatcher,
     queue,
     process: applier.apply,

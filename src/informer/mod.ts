@@ -17,10 +17,9 @@
  * @module
  */
 
-export { Controller, type ControllerConfig } from "./controller.ts";
+export { Controller, type ControllerConfig, type InformerOptions, newInformer } from "./controller.ts";
 export { type CacheSyncErrorOptions, NoIndexerError } from "./errors.ts";
 export { freezeObject } from "./intake.ts";
-export { type InformerOptions, newInformer } from "./controller.ts";
 export { listAll, listAllByNamespace } from "./lister.ts";
 export type { MailboxOptions } from "./mailbox.ts";
 export { MutationCache, type MutationCacheOptions } from "./mutation_cache.ts";

@@ -6,17 +6,18 @@ import { compareResourceVersions, type KubernetesObject, metaOf } from "../meta/
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import type { ByNamespace, ReflectorLoop } from "../reflector/namespace_loops.ts";
 import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
-import type { Indexer } from "../store/store.ts";
 import { onAbort } from "../util/abort.ts";
 import type { StoreEvent } from "./events.ts";
 
 /** The informer that a {@linkcode NamespacePart} is a part of. */
-export interface WholeInformer<T> {
-  readonly indexer: () => Indexer<T, string>;
+interface WholeInformer<T> {
+  readonly informer: {
+    readonly indexer: NamespacePart<T>["indexer"];
+    observeHeld(observer: (event: StoreEvent<unknown>) => void): () => void;
+  };
   readonly source: ListerWatcher<T>;
   /** `undefined` before it runs. */
   readonly loops: () => ByNamespace | undefined;
-  observe(observer: (event: StoreEvent<unknown>) => void): () => void;
 }
 
 const IDLE: ReflectorStatus = { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 };
@@ -48,9 +49,10 @@ export class NamespacePart<T> {
     const isHere = (object: unknown) => metaOf(object)?.namespace === name;
     this.indexer = {
       lastStoreSyncResourceVersion: () => this.#version(),
-      listKeys: () => whole.indexer().listKeys().filter((key) => isHere(whole.indexer().getByKey(key))),
+      listKeys: () =>
+        whole.informer.indexer.listKeys().filter((key) => isHere(whole.informer.indexer.getByKey(key))),
       getByKey: (key) => {
-        const object = whole.indexer().getByKey(key);
+        const object = whole.informer.indexer.getByKey(key);
         return isHere(object) ? object : undefined;
       },
     };
@@ -87,7 +89,7 @@ export class NamespacePart<T> {
 
   /** Calls an observer with what happens in the whole store. */
   observe(observer: (event: StoreEvent<never>) => void): () => void {
-    return this.#whole.observe(observer as (event: StoreEvent<unknown>) => void);
+    return this.#whole.informer.observeHeld(observer as (event: StoreEvent<unknown>) => void);
   }
 
   /** Whether the store has everything of this namespace up to a version of the server. */
@@ -122,7 +124,7 @@ export class NamespacePart<T> {
 
   /** The version of what is stored. */
   #version(): string {
-    const text = this.#whole.indexer().lastStoreSyncResourceVersion();
+    const text = this.#whole.informer.indexer.lastStoreSyncResourceVersion();
     if (this.#decoded?.text !== text) this.#decoded = { text, version: decodeMergedVersion(text) };
     const { version } = this.#decoded;
     return version === undefined ? "" : this.#whole.loops()?.partOf(this.name, version) ?? "";
@@ -156,19 +158,19 @@ export class NamespaceParts<T> {
   }
 
   /** The version of each part that a resourceVersion stands for; `undefined` if it is none of theirs. */
-  partsOf(resourceVersion: string): readonly string[] | undefined {
+  readonly partsOf = (resourceVersion: string): readonly string[] | undefined => {
     const version = decodeMergedVersion(resourceVersion);
     // All namespaces have the versions of one server: each of them can come to it.
     if (version === undefined) return this.all.map(() => resourceVersion);
     const loops = this.#whole.loops();
     if (loops === undefined || !loops.isLayout(version.layout)) return undefined;
     return this.all.map(({ name }) => loops.partOf(name, version) || "0");
-  }
+  };
 
   /** Whether the store has everything up to a version: of the server, or a merged one. */
-  hasReached(resourceVersion: string): boolean {
+  readonly hasReached = (resourceVersion: string): boolean => {
     const wanted = this.partsOf(resourceVersion);
     return wanted !== undefined &&
       this.all.every((part, i) => wanted[i] === "0" || part.hasReached(wanted[i]));
-  }
+  };
 }

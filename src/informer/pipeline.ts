@@ -12,25 +12,27 @@
 
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
+import { ListWatchLoop } from "../reflector/list_watch_loop.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import { NamespaceLoops, QuarantineOfNamespaces } from "../reflector/namespace_loops.ts";
+import { NamespaceLoops, QuarantineOfNamespaces, type ReflectorLoop } from "../reflector/namespace_loops.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
-import type { ReflectorWiring, WatchErrorHandler } from "../reflector/reflector_options.ts";
+import type { ReflectorWiring } from "../reflector/reflector_options.ts";
 import type { Cache } from "../store/cache.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/store.ts";
 import { transformer, type TransformFunc, transformOnce } from "../store/transform.ts";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
+import { callGuarded, errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
 import { type Pace, stepObjectsOf } from "../util/turns.ts";
-import { type Controller, newWiredController } from "./controller.ts";
 import { DeltaApplier, type Observation, quarantiner } from "./delta_applier.ts";
 import type { InformerWaits } from "./waits.ts";
 import type { ListApplicationOptions } from "./list_application.ts";
 import { freezeObject, Intake } from "./intake.ts";
+import { QueueDrain } from "./queue_drain.ts";
 import type { Processor } from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
-import type { SnapshotContext, SnapshotRun } from "./snapshot/storage.ts";
+import type { InformerStatus, SnapshotContext, SnapshotRun } from "./snapshot/storage.ts";
 
 /** What a pipeline is made from. */
 export interface PipelineOptions<T, I extends string> {
@@ -38,33 +40,35 @@ export interface PipelineOptions<T, I extends string> {
   readonly store: Cache<T, I>;
   readonly processor: Processor<T>;
   readonly observers: Observation<Held<T>>["observers"];
-  readonly onObserverError: (error: unknown) => void;
+  readonly statusListeners: Iterable<(status: InformerStatus) => void>;
   readonly waits: InformerWaits;
-  /** Runs once on every object. */
-  readonly transform: TransformFunc<T> | undefined;
   /** The informer's own options. */
   readonly informer: Pick<
     SharedIndexInformerOptions<T, I>,
-    "queue" | "freezeObjects" | "notifyUnchanged" | "metrics" | "reflector" | "snapshot"
+    "queue" | "transform" | "freezeObjects" | "notifyUnchanged" | "metrics" | "reflector" | "snapshot"
   >;
-  readonly watchErrorHandler: WatchErrorHandler | undefined;
   readonly pace: Pace;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly name: string;
 }
 
-/** A pipeline: its controller runs it. */
+/** A pipeline that may be run. */
 export interface Pipeline<T> {
-  readonly controller: Controller<Held<T>>;
+  /** Runs it until the signal is aborted; resolves when nothing is left running. */
+  run(signal: AbortSignal): Promise<void>;
+  /** What lists and watches. */
+  readonly reflector: ReflectorLoop;
   readonly snapshot: SnapshotRun<T> | undefined;
   /** Those of a source with a set of namespaces. */
   readonly loops: NamespaceLoops<Held<T>> | undefined;
 }
 
 export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>): Pipeline<T> {
-  const { source, store, processor, informer, watchErrorHandler, waits, pace, clock, logger, name } = options;
+  const { source, store, processor, informer, waits, pace, clock, logger, name } = options;
   const { metrics } = informer;
+  const hasThrown = (what: string) => (error: unknown) =>
+    logger.error(`${name}: ${what} threw: ${errorMessage(error)}`, { error });
   const { held, holding } = store;
   const reflector = {
     ...informer.reflector,
@@ -74,7 +78,6 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     logger,
     resyncPeriodMs: processor.resyncCheckPeriodMs,
     shouldResync: () => processor.shouldResync(),
-    ...(watchErrorHandler && { watchErrorHandler }),
     ...(metrics && { metrics }),
   };
   const { namespaces } = source;
@@ -92,7 +95,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     accept: acceptance(options, accepted),
     quarantine,
     metrics,
-    controller: () => controller,
+    reflector: () => loop,
     onConfirmed: hasSynced,
   });
   const keepsOrder = informer.queue === undefined;
@@ -112,7 +115,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     observation: {
       first: snapshot && ((event) => snapshot.observe(event)),
       observers: options.observers,
-      onError: options.onObserverError,
+      onError: hasThrown("an observer"),
       waiters: waits.versions,
     },
     measurement: metrics && { metrics, name, clock },
@@ -126,24 +129,37 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     wiring,
     quarantine: ofNamespaces!,
   });
-  const controller: Controller<Held<T>> = newWiredController<Held<T>>({
-    listerWatcher: source,
-    queue,
-    process: applier.apply,
-    processList: (delta, isInInitialList) => applier.applyList(delta, isInInitialList),
-    turnObjects: pace.turnObjects,
-    reflector,
-  }, {
+  const listed = source as ListerWatcher<Held<T>>;
+  const loop: ReflectorLoop = loops ?? new ListWatchLoop<Held<T>>(listed, queue, reflector, {
     quarantine,
-    applied: applier,
-    loop: loops,
     ...wiring(),
     ...(snapshot && { snapshot }),
   });
-  controller.synced().then(() => {
+  const drain = new QueueDrain<Held<T>>({
+    queue,
+    process: applier.apply,
+    processList: (delta, isInInitialList) => applier.applyList(delta, isInInitialList),
+    applied: applier,
+    pace,
+    clock,
+    logger,
+    name,
+  });
+  queue.synced().then(() => {
     if (!snapshot?.isPending) hasSynced();
   }, () => {}); // it stopped before: callers that wait receive that from `synced`
-  return { controller, snapshot, loops };
+  loop.onStatus((reflected) => {
+    snapshot?.entered(reflected.phase);
+    const status = { ...reflected, ...snapshot?.status() };
+    for (const listener of options.statusListeners) {
+      callGuarded(() => listener(status), hasThrown("a status listener"));
+    }
+  });
+  const startMs = monotonicNow(clock);
+  waits.synced.opened.then(() => {
+    metrics?.observe("informer_sync_duration_seconds", (monotonicNow(clock) - startMs) / 1_000, { name });
+  });
+  return { run: (signal) => drain.run(loop, signal), reflector: loop, snapshot, loops };
 }
 
 /** What a loop hands its source: the intake of its lists; or the store, beside a queue of the user's. */
@@ -165,7 +181,7 @@ interface WiredQueue<T> {
 }
 
 function newQueue<T, I extends string>(
-  { store, transform, informer, clock, logger, name }: PipelineOptions<T, I>,
+  { store, informer, clock, logger, name }: PipelineOptions<T, I>,
   quarantine: Quarantine,
   /** What was transformed. */
   accepted: WeakSet<WeakKey>,
@@ -173,7 +189,7 @@ function newQueue<T, I extends string>(
   const { held, holding } = store;
   const { keyFunc } = holding;
   const common = { keyFunc, clock, logger, name };
-  const whole = wholeTransform(transform, informer);
+  const whole = wholeTransform(informer);
   const once = whole && transformOnce(whole, accepted);
   if (informer.queue !== undefined) {
     const knownObjects: Indexer<T, I> = store;
@@ -196,7 +212,7 @@ function newQueue<T, I extends string>(
 
 /** What runs on objects that were transformed in another run of the program, if anything. */
 function acceptance<T, I extends string>(
-  { store: { holding }, transform, informer: { freezeObjects } }: PipelineOptions<T, I>,
+  { store: { holding }, informer: { transform, freezeObjects } }: PipelineOptions<T, I>,
   accepted: WeakSet<WeakKey>,
 ): SnapshotContext<T>["accept"] {
   if (transform === undefined && !freezeObjects) return undefined;
@@ -209,8 +225,7 @@ function acceptance<T, I extends string>(
 
 /** What runs on every object before it is queued. */
 function wholeTransform<T>(
-  transform: TransformFunc<T> | undefined,
-  { freezeObjects }: { readonly freezeObjects?: boolean },
+  { transform, freezeObjects }: { readonly transform?: TransformFunc<T>; readonly freezeObjects?: boolean },
 ): TransformFunc<T> | undefined {
   if (!freezeObjects) return transform;
   return (object) => freezeObject(transform === undefined ? object : transform(object));

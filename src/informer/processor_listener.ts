@@ -15,7 +15,7 @@ import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./events.ts";
 import type { ListCursor, ListNotifications } from "./list_application.ts";
 import { Mailbox, type MailboxOptions } from "./mailbox.ts";
-import { SingleFileTracker } from "./sync_tracking.ts";
+import { SingleFileTracker } from "../util/sync_tracking.ts";
 
 /** What the handlers of one informer share. */
 export interface ProcessorOptions<T> {

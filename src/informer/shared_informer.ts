@@ -1,11 +1,9 @@
 /**
  * The shared informer: one reflector, one queue, one indexed store, any number of handlers.
  *
- * How it works. The reflector fills the queue; the controller takes deltas out, and for each one the applier
- * (delta_applier.ts) writes the store and then - in the same turn, with nothing awaited in between - queues
- * one notification for every handler and calls the observers. Each handler has its own pump, so they run in
- * their own time. A handler that joins late receives everything that is in the store in the turn it
- * registers: it misses no change, and receives none twice.
+ * The applier (delta_applier.ts) writes the store and, in the same turn, queues one notification for every
+ * handler. A handler that joins late receives everything that is in the store in the turn it registers: it
+ * misses no change, and receives none twice.
  *
  * @module
  */
@@ -15,7 +13,7 @@ import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import { checkReflectorOptions, type WatchErrorHandler } from "../reflector/reflector_options.ts";
+import type { WatchErrorHandler } from "../reflector/reflector_options.ts";
 import type { FailedTry } from "../reflector/status.ts";
 import { type Cache, newCache } from "../store/cache.ts";
 import type { Held } from "../store/holding.ts";
@@ -23,13 +21,11 @@ import type { Indexers, NoIndexNames } from "../store/index_func.ts";
 import type { IndexedInSteps, Indexer } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import { onAbort } from "../util/abort.ts";
-import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
+import { type Clock, realClock } from "../util/clock.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
-import { callGuarded, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import { finishInTurns, type Pace, stepObjectsOf, type Steps } from "../util/turns.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import { type Controller, paceOf, type Running, startRunning } from "./controller.ts";
 import { InformerStateError } from "./errors.ts";
 import { newEventOpener, type ResourceEventHandler, type StoreEvent } from "./events.ts";
 import { InformerWaits } from "./waits.ts";
@@ -37,8 +33,9 @@ import { freezeObject } from "./intake.ts";
 import { type NamespacePart, NamespaceParts } from "./namespace_part.ts";
 import { newPipeline, type Pipeline } from "./pipeline.ts";
 import { type HandlerOptions, type HandlerRegistration, Processor } from "./processor.ts";
-import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
-import type { InformerStatus, SnapshotRun } from "./snapshot/storage.ts";
+import { paceOf, type Running, startRunning } from "./queue_drain.ts";
+import { checkInformerOptions, type SharedIndexInformerOptions } from "./shared_informer_options.ts";
+import type { InformerStatus } from "./snapshot/storage.ts";
 
 /**
  * Keeps an indexed copy of a resource, and notifies any number of handlers of its changes.
@@ -71,23 +68,20 @@ import type { InformerStatus, SnapshotRun } from "./snapshot/storage.ts";
  */
 export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly #source: ListerWatcher<T>;
-  readonly #options: SharedIndexInformerOptions<T, I>;
+  #options: SharedIndexInformerOptions<T, I>;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  readonly #name: string;
   readonly #processor: Processor<T>;
   readonly #observers = new Set<(event: StoreEvent<Held<T>>) => void>();
   readonly #statusListeners = new Set<(status: InformerStatus) => void>();
   readonly #waits: InformerWaits;
   readonly #store: Cache<T, I>;
   readonly #pace: Pace;
-  #transform: TransformFunc<T> | undefined;
-  #watchErrorHandler: WatchErrorHandler | undefined;
-  #controller: Controller<Held<T>> | undefined;
-  #snapshot: SnapshotRun<T> | undefined;
-  #loops: Pipeline<T>["loops"];
+  #pipeline: Pipeline<T> | undefined;
   readonly #parts: NamespaceParts<T> | undefined;
 
+  /** Its name in log lines. */
+  readonly name: string;
   /** The store, with its indices; for reading only. */
   readonly indexer: Indexer<T, I>;
   /** The resource that its source lists, if that is known. */
@@ -104,8 +98,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * Makes an informer that has not started.
    *
-   * @throws {RangeError} A number among the options is negative,
-   * `NaN`, or infinite where that has no meaning.
+   * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that is no limit.
    * @throws {TypeError} There is a snapshot, and a queue of your own, or nothing that identifies the content;
    * or the source has a set of namespaces, and there is a snapshot or a queue of your own.
    * @throws {InformerStateError} Another informer has its snapshot.
@@ -116,59 +109,37 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.projection = source.projection;
     this.#options = options;
     this.#clock = options.clock ?? realClock;
-    this.#parts = source.namespaces && new NamespaceParts<T>({
-      source,
-      loops: () => this.#loops,
-      indexer: () => this.indexer as unknown as Indexer<T, string>,
-      observe: (observer) => this.observeHeld(observer),
-    });
-    this.partsOf = this.#parts && ((version) => this.#parts!.partsOf(version));
-    this.#waits = new InformerWaits(
-      this,
-      this.#clock,
-      this.#parts && ((version) => this.#parts!.hasReached(version)),
-    );
+    this.#parts = source.namespaces &&
+      new NamespaceParts<T>({ informer: this, source, loops: () => this.#pipeline?.loops });
+    this.partsOf = this.#parts?.partsOf;
+    this.#waits = new InformerWaits(this, this.#clock, this.#parts?.hasReached);
     this.#logger = options.logger ?? consoleLogger;
-    this.#name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
-    const { resyncPeriodMs = 0, handlerStopTimeoutMs, reflector } = options;
-    requireNumbers(`make an informer of ${this.#name}`, { handlerStopTimeoutMs }, { mayBeInfinite: true });
-    checkReflectorOptions(this.#name, { ...reflector, resyncPeriodMs });
-    if (source.namespaces && (options.snapshot || options.queue)) {
-      const what = options.snapshot ? "a snapshot" : "a queue of your own";
-      const why = "its source has a set of namespaces, whose lists come one by one";
-      throw new TypeError(`Cannot make an informer of ${this.#name} with ${what}: ${why}; leave it out`);
-    }
+    this.name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
+    checkInformerOptions(this.name, source, options);
     this.#pace = paceOf(options.turnObjects);
-    this.#transform = options.transform;
-    this.#watchErrorHandler = options.reflector?.watchErrorHandler;
-    const { keyFunc = deletionHandlingMetaNamespaceKey, storage } = options;
+    const { keyFunc = deletionHandlingMetaNamespaceKey, storage, freezeObjects } = options;
     this.#store = newCache<T, I>(keyFunc, (options.indexers ?? {}) as Indexers<T, I>, {
       storage,
-      ...(options.freezeObjects && { freeze: freezeObject }),
+      ...(freezeObjects && { freeze: freezeObject }),
     });
     this.indexer = this.#store;
     this.#processor = new Processor<T>({
       holding: this.#store.holding,
       metrics: options.metrics,
       keyFunc: this.#store.holding.keyFunc,
-      resyncCheckPeriodMs: resyncPeriodMs,
-      stopTimeoutMs: handlerStopTimeoutMs,
+      resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
+      stopTimeoutMs: options.handlerStopTimeoutMs,
       clock: this.#clock,
       logger: this.#logger,
-      name: this.#name,
+      name: this.name,
       failure: () => this.failure(),
     });
     options.snapshot?.claim({
-      name: this.#name,
+      name: this.name,
       source: source.identity,
       hasQueue: options.queue !== undefined,
       hasTransform: options.transform !== undefined,
     });
-  }
-
-  /** Its name in log lines. */
-  get name(): string {
-    return this.#name;
   }
 
   /**
@@ -182,48 +153,27 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @throws {InformerStateError} It was run before.
    */
   async run(signal: AbortSignal): Promise<void> {
-    if (this.#controller !== undefined) {
-      throw new InformerStateError(`Cannot run the informer of ${this.#name} again: it has been started`);
-    }
-    const hasThrown = (what: string) => (error: unknown) =>
-      this.#logger.error(`${this.#name}: ${what} threw: ${errorMessage(error)}`, { error });
-    const { controller, snapshot, loops } = newPipeline<T, I>({
+    this.#refuseRunning("run");
+    this.#pipeline = newPipeline<T, I>({
       source: this.#source,
       store: this.#store,
       processor: this.#processor,
       observers: this.#observers,
-      onObserverError: hasThrown("an observer"),
+      statusListeners: this.#statusListeners,
       waits: this.#waits,
-      transform: this.#transform,
       informer: this.#options,
-      watchErrorHandler: this.#watchErrorHandler,
       pace: this.#pace,
       clock: this.#clock,
       logger: this.#logger,
-      name: this.#name,
-    });
-    this.#controller = controller;
-    this.#snapshot = snapshot;
-    this.#loops = loops;
-    const startMs = monotonicNow(this.#clock);
-    controller.onStatus((reflector) => {
-      snapshot?.entered(reflector.phase);
-      const status = { ...reflector, ...snapshot?.status() };
-      for (const listener of this.#statusListeners) {
-        callGuarded(() => listener(status), hasThrown("a status listener"));
-      }
-    });
-    this.#waits.synced.opened.then(() => {
-      const seconds = (monotonicNow(this.#clock) - startMs) / 1_000;
-      this.#options.metrics?.observe("informer_sync_duration_seconds", seconds, { name: this.#name });
+      name: this.name,
     });
     const unlisten = onAbort(signal, () => this.#processor.stopping());
     try {
-      await controller.run(signal);
+      await this.#pipeline.run(signal);
     } finally {
       unlisten();
       this.#waits.stop();
-      await Promise.all([this.#processor.stop(), snapshot?.stop()]);
+      await Promise.all([this.#processor.stop(), this.#pipeline.snapshot?.stop()]);
     }
   }
 
@@ -234,9 +184,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @throws {InformerStateError} It was run before.
    */
   start(signal?: AbortSignal): Running {
-    if (this.#controller !== undefined) {
-      throw new InformerStateError(`Cannot start the informer of ${this.#name} again: it has been started`);
-    }
+    this.#refuseRunning("start");
     return startRunning((linked) => this.run(linked), signal);
   }
 
@@ -251,14 +199,14 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   addEventHandler(handler: ResourceEventHandler<T>, options: HandlerOptions = {}): HandlerRegistration {
     if (this.isStopped()) {
       throw new InformerStateError(
-        `Cannot add a handler to the informer of ${this.#name}: it was not added to shared informer because it has stopped already`,
+        `Cannot add a handler to the informer of ${this.name}: it was not added to shared informer because it has stopped already`,
       );
     }
     const resyncPeriodMs = options.resyncPeriodMs ?? this.#options.resyncPeriodMs ?? 0;
     requireNumbers("add a handler", { resyncPeriodMs });
     // No await from here to the end: what the store holds now, and every later change, reach the handler
     // once.
-    const present = this.#controller === undefined ? undefined : this.#store.held.list();
+    const present = this.#pipeline === undefined ? undefined : this.#store.held.list();
     return this.#processor.add(handler, { ...options, resyncPeriodMs }, present);
   }
 
@@ -266,8 +214,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * Removes a handler: it receives nothing any more, and what waited for it is dropped. A handler that is not
    * there (any more) is fine.
    *
-   * @returns Resolves when a running call has ended, or after `handlerStopTimeoutMs`; at once if that
-   * call removes it, before its first `await`.
+   * @returns Resolves when a running call has ended, or after `handlerStopTimeoutMs`; at once if that call
+   * removes it, before its first `await`.
    */
   removeEventHandler(registration: HandlerRegistration): Promise<void> {
     return this.#processor.remove(registration);
@@ -318,9 +266,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * all indices once more.
    *
    * @returns This informer, with the new names in its type.
-   * @throws {InformerStateError} The informer has stopped, before or meanwhile; nothing was added.
-   * @throws {IndexerConflictError} A name is taken; nothing was added.
-   * @throws {IndexFuncError} An index function threw; nothing was added.
+   * @throws As {@linkcode SharedIndexInformer.addIndexers}, also where the informer stops meanwhile.
    */
   async addIndexersInTurns<J extends string>(
     indexers: Indexers<T, J>,
@@ -341,7 +287,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   #refuseStopped(): void {
     if (!this.isStopped()) return;
-    throw new InformerStateError(`Cannot add indexers to the informer of ${this.#name}: it has stopped`);
+    throw new InformerStateError(`Cannot add indexers to the informer of ${this.name}: it has stopped`);
   }
 
   /**
@@ -354,9 +300,9 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.#refuseStarted("set the transform");
     const { snapshot } = this.#options;
     if (snapshot && !snapshot.options.identity) {
-      throw new TypeError(`Cannot set the transform of ${this.#name}: its snapshot has no \`identity\``);
+      throw new TypeError(`Cannot set the transform of ${this.name}: its snapshot has no \`identity\``);
     }
-    this.#transform = transform;
+    this.#options = { ...this.#options, transform };
   }
 
   /**
@@ -366,7 +312,10 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    */
   setWatchErrorHandler(handler: WatchErrorHandler): void {
     this.#refuseStarted("set the watch error handler");
-    this.#watchErrorHandler = handler;
+    this.#options = {
+      ...this.#options,
+      reflector: { ...this.#options.reflector, watchErrorHandler: handler },
+    };
   }
 
   /**
@@ -398,9 +347,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * Resolves when the store holds the whole first list.
    *
-   * @throws {CacheSyncError} The signal was aborted first. Its message and its cause
-   * are what the requests fail with (the server refused the connection, 403, 404, ...),
-   * or the signal's reason where none has failed.
+   * @throws {CacheSyncError} The signal was aborted first. Its message and its cause are what the requests
+   * fail with (no connection, 403, 404, ...), or the signal's reason where none has failed.
    * @throws {InformerStateError} It stopped before.
    */
   readonly synced: SyncedMethod = (signal) => this.#waits.opened(this.#waits.synced, signal);
@@ -410,7 +358,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * and the server cannot be read at present. For a program that wants to give up, or to say why it waits.
    */
   failure(): FailedTry | undefined {
-    return this.#controller?.failure();
+    return this.#pipeline?.reflector.failure();
   }
 
   /**
@@ -470,7 +418,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @returns Whether the reflector is there; not between two watches.
    */
   proven(proof: VersionProof): boolean {
-    return this.#controller?.proven(proof) ?? false;
+    return this.#pipeline?.reflector.proven(proof) ?? false;
   }
 
   /**
@@ -487,7 +435,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * the first one.
    */
   lagMs(): number | undefined {
-    return this.#controller?.lagMs();
+    return this.#pipeline?.reflector.lagMs();
   }
 
   /**
@@ -497,7 +445,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @internal
    */
   consistentMs(): number | undefined {
-    return this.#controller?.consistentMs();
+    return this.#pipeline?.reflector.consistentMs();
   }
 
   /** Whether it has run and stopped. */
@@ -507,7 +455,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /** Whether it was run; stays true. */
   isStarted(): boolean {
-    return this.#controller !== undefined;
+    return this.#pipeline !== undefined;
   }
 
   /**
@@ -515,14 +463,15 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * list. The store's version is `indexer.lastStoreSyncResourceVersion()`.
    */
   lastSyncResourceVersion(): string {
-    return this.#controller?.lastSyncResourceVersion() ?? "";
+    return this.#pipeline?.reflector.lastSyncResourceVersion() ?? "";
   }
 
   /** The reflector's status, and that of its snapshot. */
   status(): InformerStatus {
     return {
-      ...(this.#controller?.status() ?? { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 }),
-      ...this.#snapshot?.status(),
+      ...(this.#pipeline?.reflector.status() ??
+        { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 }),
+      ...this.#pipeline?.snapshot?.status(),
     };
   }
 
@@ -536,10 +485,15 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     return () => this.#statusListeners.delete(listener);
   }
 
+  #refuseRunning(what: string): void {
+    if (this.#pipeline === undefined) return;
+    throw new InformerStateError(`Cannot ${what} the informer of ${this.name} again: it has been started`);
+  }
+
   #refuseStarted(what: string): void {
-    if (this.#controller === undefined) return;
+    if (this.#pipeline === undefined) return;
     throw new InformerStateError(
-      `Cannot ${what} of the informer of ${this.#name}: informer has already started`,
+      `Cannot ${what} of the informer of ${this.name}: informer has already started`,
     );
   }
 }

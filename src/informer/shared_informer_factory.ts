@@ -16,7 +16,7 @@ import type { TransformFunc } from "../store/transform.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
 import { CacheSyncError, InformerStateError } from "./errors.ts";
 import { type Lister, newLister } from "./lister.ts";
-import type { Running } from "./controller.ts";
+import type { Running } from "./queue_drain.ts";
 import type { InformerSnapshot } from "./snapshot/informer_snapshot.ts";
 import { SharedIndexInformer } from "./shared_informer.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";

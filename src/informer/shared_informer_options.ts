@@ -2,7 +2,8 @@
 
 import type { KeyFunc } from "../meta/keys.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { ReflectorOptions } from "../reflector/reflector_options.ts";
+import type { ListerWatcher } from "../reflector/lister_watcher.ts";
+import { checkReflectorOptions, type ReflectorOptions } from "../reflector/reflector_options.ts";
 import type { IndexersOption, NoIndexNames } from "../store/index_func.ts";
 import type { StoreOptions } from "../store/cache.ts";
 import type { Indexer } from "../store/store.ts";
@@ -10,6 +11,7 @@ import type { OnTransformFailure, TransformFunc } from "../store/transform.ts";
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import type { InformerSnapshot } from "./snapshot/informer_snapshot.ts";
 
 /**
@@ -100,4 +102,20 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
   >;
   readonly clock?: Clock;
   readonly logger?: Logger;
+}
+
+/** Refuses what no informer could work with, before anything is made of it. */
+export function checkInformerOptions<T, I extends string>(
+  name: string,
+  source: ListerWatcher<T>,
+  options: SharedIndexInformerOptions<T, I>,
+): void {
+  const { resyncPeriodMs = 0, handlerStopTimeoutMs, reflector, snapshot, queue } = options;
+  requireNumbers(`make an informer of ${name}`, { handlerStopTimeoutMs }, { mayBeInfinite: true });
+  checkReflectorOptions(name, { ...reflector, resyncPeriodMs });
+  if (source.namespaces && (snapshot || queue)) {
+    const what = snapshot ? "a snapshot" : "a queue of your own";
+    const why = "its source has a set of namespaces, whose lists come one by one";
+    throw new TypeError(`Cannot make an informer of ${name} with ${what}: ${why}; leave it out`);
+  }
 }

@@ -12,7 +12,7 @@
 
 import { type ReadApi, readApi } from "../hono/read_api.ts";
 import type { ReadApiOptions, ReadApiResource } from "../hono/read_api_options.ts";
-import type { Running } from "../informer/controller.ts";
+import type { Running } from "../informer/queue_drain.ts";
 import { newInformerSnapshot } from "../informer/snapshot/informer_snapshot.ts";
 import { SharedIndexInformer } from "../informer/shared_informer.ts";
 import type { SharedIndexInformerOptions } from "../informer/shared_informer_options.ts";

@@ -499,7 +499,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: background tasks still listen after the stop",
-    file: "src/informer/controller.ts",
+    file: "src/informer/queue_drain.ts",
     find: ".finally(() => link.unlink())",
     replace: "",
   },

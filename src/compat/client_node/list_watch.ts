@@ -5,7 +5,7 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import type { InformerStatus } from "../../informer/snapshot/storage.ts";
 import { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { SharedIndexInformerOptions } from "../../informer/shared_informer_options.ts";
-import type { Running } from "../../informer/controller.ts";
+import type { Running } from "../../informer/queue_drain.ts";
 import { type ListerWatcher, newListWatch } from "../../reflector/lister_watcher.ts";
 import { metaNamespaceIndex, NAMESPACE_INDEX } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/store.ts";

@@ -1,7 +1,7 @@
 /** The informers of all watchers: one for each selection of objects, however many watchers it has. */
 
 import type { Cluster } from "../../client/cluster.ts";
-import type { Running } from "../../informer/controller.ts";
+import type { Running } from "../../informer/queue_drain.ts";
 import { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { SharedIndexInformerOptions } from "../../informer/shared_informer_options.ts";
 import type { KubernetesObject } from "../../meta/object.ts";

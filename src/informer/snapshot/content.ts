@@ -365,7 +365,7 @@ export class SnapshotKeeper<T> {
 
   /** What has changed, and the version of the content, read in one turn. */
   #take(): SnapshotChange {
-    const { store, clock, quarantine, controller } = this.#context;
+    const { store, clock, quarantine, reflector } = this.#context;
     const clusterUid = this.#clusterUid();
     const { held, holding } = store;
     const puts: SnapshotPut[] = [];
@@ -379,7 +379,7 @@ export class SnapshotKeeper<T> {
     const change = {
       resourceVersion,
       ...(this.#watchedVersion !== undefined && { watchedVersion: this.#watchedVersion }),
-      savedAtMs: controller().status().lastContactTimeMs ?? clock.now(),
+      savedAtMs: reflector().status().lastContactTimeMs ?? clock.now(),
       needsList: !this.#hasPosition || isNoPosition(resourceVersion) ||
         quarantine.losses > this.#repairedLosses || quarantine.keys.size > 0,
       ...(clusterUid !== undefined && { clusterUid }),

@@ -333,7 +333,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     }
     this.#unconfirmed = undefined;
     this.#confirmed.abort();
-    this.#context.controller().confirmed({ isComplete });
+    this.#context.reflector().confirmed({ isComplete });
     this.#context.onConfirmed();
   }
 
@@ -390,7 +390,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   }
 
   async #isProven(signal: AbortSignal): Promise<boolean> {
-    const { store, waits, controller } = this.#context;
+    const { store, waits, reflector } = this.#context;
     const metadata = this.#metadata;
     if (metadata === undefined) return false;
     try {
@@ -405,7 +405,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
       const after = changes.lastChange || from;
       // The reflector may have received what is still on its way to the store.
       if (await waits.versions.wait(after, { signal, timeoutMs: ANSWER_MS }) !== "reached") return false;
-      return controller().proven({ after, through: changes.through, asked });
+      return reflector().proven({ after, through: changes.through, asked });
     } catch {
       signal.throwIfAborted();
       return false;

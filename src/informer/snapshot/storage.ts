@@ -249,7 +249,7 @@ export interface SnapshotContext<T> {
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
   /** What fills the store; there once the informer runs. */
-  controller(): Pick<ListWatchLoop<unknown>, "status" | "proven" | "confirmed">;
+  reflector(): Pick<ListWatchLoop<unknown>, "status" | "proven" | "confirmed">;
   /** The server has confirmed the content of the snapshot. */
   onConfirmed(): void;
 }

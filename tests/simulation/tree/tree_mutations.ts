@@ -13,7 +13,7 @@ export interface TreeMutation extends Mutation {
 const LOG = "src/hono/content/event_log.ts";
 const STATES = "src/hono/content/states.ts";
 const EVENTS = "src/hono/send/event_feed.ts";
-const CLIENT = "src/client/resource_client.ts";
+const CLIENT = "src/client/rest_resource.ts";
 const KEEPER = "src/informer/snapshot/content.ts";
 
 /** The defects. */

@@ -1,7 +1,7 @@
 /** Tracks whether a handler of an informer has received its first list. */
 
-import { abortable } from "../util/abort.ts";
-import { Latch, type SyncedMethod } from "../util/deferred.ts";
+import { abortable } from "./abort.ts";
+import { Latch, type SyncedMethod } from "./deferred.ts";
 
 /**
  * As `AsyncTracker`, for a consumer that handles one item after the other: items need no keys, they

@@ -1,0 +1,389 @@
+/** The requests of the client of one resource, and how their answers are read. */
+
+import { DecodeError, EACH_EVENT, NOTHING_STALE } from "../meta/request.ts";
+import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
+import type { ListWatchContext, ObjectsAsText } from "../text/object_text_reader.ts";
+import { NamespaceSet } from "../meta/namespace_set.ts";
+import { compareResourceVersions, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
+import {
+  formatGroupResource,
+  groupVersion,
+  type GroupVersionResource,
+  resourcePath,
+} from "../meta/resource.ts";
+import { newStatus, StatusError, statusErrorOf } from "../meta/status.ts";
+import { acceptsHead, checkList, eventCheck, objectCheck } from "../schema/checks.ts";
+import { decodeWatch } from "../watch/decode_watch.ts";
+import { decodeList } from "../watch/list_decoder.ts";
+import { Projection } from "../text/field_tree.ts";
+import type { ClientSource, ResourceClient, ResourceDescription } from "./resource_client.ts";
+import type {
+  ApplyOptions,
+  DeleteOptions,
+  ObjectRequestOptions,
+  RequestOptions,
+  Requests,
+  ResourceOptions,
+  TypedResourceOptions,
+} from "./resource_options.ts";
+import { acceptMetadata, metadataOf, metadataOfEvent, metadataText } from "./metadata_only.ts";
+import { loadSchemas } from "./schemas.ts";
+import { unknownResourceHint } from "./find_resource.ts";
+import { wholeSteps } from "./whole_steps.ts";
+
+/** The options of a client, and whether it keeps managed fields although it drops others. */
+type ClientOptions<T> = ResourceOptions<T> & { readonly managedFields?: boolean };
+
+/** Which fields lists and watches keep and leave out, by the options of a client. */
+function projectionOf(
+  { keep, drop = [], managedFields }: Pick<ClientOptions<never>, "keep" | "drop" | "managedFields">,
+): { readonly keep?: readonly string[]; readonly drop: readonly string[] } {
+  if (keep === "everything") return { drop };
+  if (typeof keep === "string") {
+    throw new TypeError(
+      `Cannot use keep: ${JSON.stringify(keep)}: it must be a list of paths, or "everything"`,
+    );
+  }
+  return { ...(keep && { keep }), drop: managedFields ? drop : ["metadata.managedFields", ...drop] };
+}
+
+/** An entry of the list that discovery gives for a group and version. */
+interface GroupVersionEntry {
+  readonly name?: string;
+  readonly kind?: string;
+  readonly namespaced?: boolean;
+}
+
+/** The client of a resource, as {@linkcode Cluster.resource} returns it. */
+export class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
+  readonly resource: GroupVersionResource;
+  readonly namespace: string;
+  readonly namespaces: NamespaceSet | undefined;
+  readonly description: string;
+  readonly identity: string;
+  readonly #cluster: ClientSource & Requests;
+  readonly #options: ClientOptions<T>;
+  readonly projection: Projection | undefined;
+  readonly #title: string;
+  /** Of the collection. */
+  readonly #path: string;
+
+  constructor(cluster: ClientSource & Requests, resource: GroupVersionResource, options: ClientOptions<T>) {
+    this.resource = resource;
+    const namespace = this.namespace = options.namespace ?? "";
+    this.#title = formatGroupResource(resource);
+    const namespaces = this.namespaces = namespaceSetOf(options, this.#title);
+    this.#path = resourcePath(resource, { namespace });
+    this.#cluster = cluster;
+    this.#options = options;
+    const { keep, drop } = projectionOf(options);
+    if (keep !== undefined || drop.length > 0) {
+      this.projection = new Projection({ ...(keep && { keep }), drop });
+    }
+    const { labelSelector, fieldSelector, metadataOnly } = options;
+    const { server } = cluster;
+    this.identity = JSON.stringify({
+      server,
+      namespace,
+      namespaces: namespaces?.names,
+      labelSelector,
+      fieldSelector,
+      metadataOnly,
+      keep,
+      drop,
+    });
+    const where = namespaces === undefined ? namespace : `${namespaces.names.length} namespaces`;
+    this.description = where === "" ? this.#title : `${this.#title} in ${where}`;
+  }
+
+  async clusterUid(signal?: AbortSignal): Promise<string> {
+    const answer = await this.#cluster.request("/api/v1/namespaces/kube-system", {
+      action: "read the namespace kube-system, whose uid identifies the cluster",
+      signal,
+    });
+    const uid = metaOf(answer)?.uid;
+    if (uid) return uid;
+    throw new DecodeError("Cannot identify the cluster: the namespace kube-system has no uid");
+  }
+
+  get cluster(): ClientSource {
+    return this.#cluster;
+  }
+
+  inNamespace(namespace: string): ResourceClient<T> {
+    const { namespaces: _, ...options } = this.#options;
+    return new RestResource<T>(this.#cluster, this.resource, { ...options, namespace });
+  }
+
+  on(cluster: ClientSource): ResourceClient<T> {
+    return cluster.resource<T>(this.resource, this.#options as TypedResourceOptions<T>);
+  }
+
+  managedFields(): ResourceClient<T> {
+    return new RestResource<T>(this.#cluster, this.resource, { ...this.#options, managedFields: true });
+  }
+
+  async describe(
+    options: Pick<ObjectRequestOptions, "signal" | "timeoutMs"> = {},
+  ): Promise<ResourceDescription> {
+    const { group, resource } = this.resource;
+    const apiVersion = groupVersion(this.resource);
+    const action = `discover ${this.#subject("")}`;
+    const path = group === "" ? `/api/${apiVersion}` : `/apis/${apiVersion}`;
+    const answer = await this.#cluster.request(path, { ...options, action });
+    const { resources = [] } = (answer ?? {}) as { readonly resources?: readonly GroupVersionEntry[] };
+    const found = resources.find(({ name }) => name === resource);
+    if (found?.kind) return { apiVersion, kind: found.kind, isNamespaced: found.namespaced === true };
+    const message = `Cannot ${action}: ${this.#cluster.server} serves ${apiVersion} without it`;
+    throw new StatusError(newStatus(404, "NotFound", message), { message });
+  }
+
+  metadata(): ResourceClient<KubernetesObject> {
+    const { schema: _, keep: _1, drop: _2, ...options } = this.#options;
+    return new RestResource<KubernetesObject>(this.#cluster, this.resource, {
+      ...options as ResourceOptions<KubernetesObject>,
+      headers: { ...options.headers, ...NOTHING_STALE },
+      metadataOnly: true,
+    });
+  }
+
+  list(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<ListPage<T>> {
+    if (this.namespaces !== undefined) return this.#listEach(this.namespaces, options, context);
+    const subject = this.#subject(this.namespace);
+    const action = `list ${subject}`;
+    return this.#cluster.withTimeout(action, { signal: context.signal }, async (signal) => {
+      const [response, schemas] = await Promise.all([
+        this.#open(options, false, action, signal),
+        loadSchemas(),
+      ]);
+      const { maxItemBytes, maxListBytes, metadataOnly } = this.#options;
+      const asText = this.#asText(context);
+      const validate = objectCheck<T>(schemas, this.#options);
+      const { intake = (item: unknown) => item, onBytes } = context;
+      return await decodeList<T>(response.body ?? emptyBody(), {
+        validateList: (list) => checkList(schemas, list, subject),
+        validateItem: (item, index) => validate(item, `items[${index}]`),
+        asText,
+        intake: metadataOnly && !asText ? (item) => intake(metadataOf(item as T)) : intake,
+        subject,
+        clock: this.#cluster.clock,
+        maxItemBytes,
+        maxListBytes,
+        projection: this.projection,
+        signal,
+        onBytes,
+      });
+    });
+  }
+
+  async watch(options: ListOptions = {}, context: Partial<ListWatchContext> = {}): Promise<WatchStream<T>> {
+    const { signal } = context;
+    const subject = this.#subject(this.namespace);
+    if (this.namespaces !== undefined) {
+      throw new TypeError(
+        `Cannot watch ${this.description} at once: give the client to an informer, or take inNamespace()`,
+      );
+    }
+    const [response, schemas] = await Promise.all([
+      this.#open(options, true, `watch ${subject}`, signal),
+      loadSchemas(),
+    ]);
+    const asText = this.#asText(context);
+    const validate = eventCheck<T>(schemas, this.#options);
+    const { metadataOnly, maxFrameBytes } = this.#options;
+    const stream = decodeWatch<T>(response.body ?? emptyBody(), {
+      asText,
+      validate: metadataOnly && !asText ? (frame) => metadataOfEvent(validate(frame)) : validate,
+      subject,
+      projection: this.projection,
+      maxFrameBytes,
+      signal,
+      onBytes: context.onBytes,
+    });
+    const { resourceVersion = "", sendInitialEvents } = options;
+    return sendInitialEvents || layoutOf(resourceVersion) !== ""
+      ? wholeSteps(stream, resourceVersion)
+      : stream;
+  }
+
+  get(name: string, options: ObjectRequestOptions = {}): Promise<T> {
+    return this.#send("get", name, options, {});
+  }
+
+  create(object: T, options: ObjectRequestOptions = {}): Promise<T> {
+    return this.#send("create", "", inItsNamespace(object, options), { method: "POST", body: object });
+  }
+
+  replace(object: T, options: ObjectRequestOptions = {}): Promise<T> {
+    const name = object.metadata?.name ?? "";
+    return this.#send("replace", name, inItsNamespace(object, options), { method: "PUT", body: object });
+  }
+
+  patch(name: string, patch: unknown, options: ObjectRequestOptions = {}): Promise<T> {
+    const kind = Array.isArray(patch) ? "json-patch" : "merge-patch";
+    const headers = { "Content-Type": `application/${kind}+json` };
+    return this.#send("patch", name, options, { method: "PATCH", body: patch, headers });
+  }
+
+  apply(config: T, { fieldManager, force, query, ...options }: ApplyOptions): Promise<T> {
+    const { apiVersion, kind, metadata: { name = "" } = {} } = config;
+    if (!apiVersion || !kind) {
+      const action = this.#action("apply", name, options);
+      throw new TypeError(`Cannot ${action}: a configuration has \`apiVersion\` and \`kind\``);
+    }
+    const headers = { "Content-Type": "application/apply-patch+yaml" }; // JSON is YAML
+    const asked = { ...inItsNamespace(config, options), query: { ...query, fieldManager, force } };
+    return this.#send("apply", name, asked, { method: "PATCH", body: config, headers });
+  }
+
+  async delete(name: string, options: DeleteOptions = {}): Promise<void> {
+    const { gracePeriodSeconds, propagationPolicy, preconditions } = options;
+    const type = { kind: "DeleteOptions", apiVersion: "v1" };
+    const body = { ...type, gracePeriodSeconds, propagationPolicy, preconditions };
+    await this.#request("delete", name, options, { method: "DELETE", body });
+  }
+
+  /** Lists every namespace of the set, whole. */
+  async #listEach(
+    { names }: NamespaceSet,
+    options: ListOptions,
+    context: Partial<ListWatchContext>,
+  ): Promise<ListPage<T>> {
+    const { limit: _, ...whole } = options;
+    const all = await Promise.all(names.map((name) => this.inNamespace(name).list(whole, context)));
+    // They are of one server, but of different moments: the first has what all have.
+    const versions = all.map(({ metadata }) => metadata.resourceVersion ?? "").sort(compareResourceVersions);
+    return {
+      ...all[0],
+      metadata: { resourceVersion: versions[0] ?? "" },
+      items: all.flatMap(({ items }) => items),
+      quarantined: all.flatMap(({ quarantined = [] }) => quarantined),
+    };
+  }
+
+  /** For objects that are held as text. */
+  #asText({ holdText }: Partial<ListWatchContext>): ObjectsAsText | undefined {
+    if (holdText === undefined) return undefined;
+    const { metadataOnly, schema } = this.#options;
+    return {
+      reader: holdText.reader,
+      hold: metadataOnly
+        ? (text, head) => holdText.hold(metadataText(text, head), metadataOf(head))
+        : holdText.hold,
+      ...(holdText.stored && { stored: holdText.stored }),
+      ...(schema === undefined && { acceptsHead }),
+    };
+  }
+
+  async #open(
+    options: ListOptions,
+    watch: boolean,
+    action: string,
+    signal: AbortSignal | undefined,
+  ): Promise<Response> {
+    const { labelSelector, fieldSelector, metadataOnly } = this.#options;
+    const headers = {
+      ...(metadataOnly && acceptMetadata(watch ? "" : "List")),
+      ...(watch && EACH_EVENT),
+      ...this.#options.headers,
+    };
+    const response = await this.#cluster.open(this.#path, {
+      query: {
+        ...options,
+        labelSelector: options.labelSelector ?? labelSelector,
+        fieldSelector: options.fieldSelector ?? fieldSelector,
+        limit: options.limit || undefined, // 0 is the same as none
+        timeoutSeconds: options.timeoutSeconds || undefined,
+        watch,
+      },
+      action,
+      headers,
+      signal,
+    }).catch((error) => this.#withHint(error, signal));
+    const type = response.headers.get("Content-Type") ?? "";
+    if (!type.includes("html")) return response;
+    response.body?.cancel().catch(() => {});
+    throw new DecodeError(
+      `Cannot ${action}: ${this.#cluster.server} answered with a page of HTML (${type}), which no API server does; ` +
+        "is there a login or a proxy before it?",
+    );
+  }
+
+  /**
+   * Throws the error of an unknown resource with what the server has in its place, and any other as it is.
+   */
+  async #withHint(error: unknown, signal: AbortSignal | undefined): Promise<never> {
+    const refusal = statusErrorOf(error);
+    const isUnknown = refusal?.httpStatus === 404;
+    const hint = isUnknown ? await unknownResourceHint(this.#cluster, this.resource, signal) : "";
+    if (!isUnknown || hint === "") throw error;
+    throw new StatusError(refusal.status, { message: refusal.message + hint, cause: error });
+  }
+
+  async #send(verb: string, name: string, options: ObjectRequestOptions, init: RequestOptions): Promise<T> {
+    const { metadataOnly } = this.#options;
+    if (metadataOnly && (verb === "create" || verb === "replace")) {
+      const action = this.#action(verb, name, options);
+      throw new TypeError(`Cannot ${action}: this client knows metadata only; take one without metadataOnly`);
+    }
+    const headers = { ...(metadataOnly && acceptMetadata("")), ...init.headers };
+    const object = await this.#request(verb, name, options, { ...init, headers });
+    const fault = objectCheck<T>(await loadSchemas(), this.#options)(object, "");
+    if (fault === undefined) return (metadataOnly ? metadataOf(object as T) : object) as T;
+    const action = this.#action(verb, name, options);
+    throw new DecodeError(
+      `Cannot ${action}: the answer is not accepted: ${fault.path || "it"} ${fault.reason}`,
+    );
+  }
+
+  async #request(
+    verb: string,
+    name: string,
+    options: ObjectRequestOptions,
+    init: RequestOptions,
+  ): Promise<unknown> {
+    const action = this.#action(verb, name, options);
+    const { namespace = this.namespace, subresource, query, signal, timeoutMs } = options;
+    // The path without a name is that of the whole collection: a delete there deletes everything.
+    if (name === "" && verb !== "create") throw new TypeError(`Cannot ${action}: the name is empty`);
+    const path = resourcePath(this.resource, { namespace, name }) + (subresource ? `/${subresource}` : "");
+    return await this.#cluster.request(path, {
+      ...init,
+      headers: { ...this.#options.headers, ...init.headers },
+      action,
+      query,
+      signal,
+      timeoutMs,
+    });
+  }
+
+  #action(verb: string, name: string, { namespace = this.namespace }: ObjectRequestOptions): string {
+    return `${verb} ${name === "" ? "" : `${JSON.stringify(name)} of `}${this.#subject(namespace)}`;
+  }
+
+  #subject(namespace: string): string {
+    const title = JSON.stringify(this.#title);
+    return namespace === "" ? title : `${title} in ${JSON.stringify(namespace)}`;
+  }
+}
+
+function namespaceSetOf(
+  { namespace, namespaces }: Pick<ResourceOptions<never>, "namespace" | "namespaces">,
+  title: string,
+): NamespaceSet | undefined {
+  if (namespaces === undefined) return undefined;
+  if (namespace === undefined) {
+    return namespaces instanceof NamespaceSet ? namespaces : new NamespaceSet(namespaces);
+  }
+  throw new TypeError(`Cannot make a client of ${title} with namespace and namespaces: give one of them`);
+}
+
+function inItsNamespace(object: KubernetesObject, options: ObjectRequestOptions): ObjectRequestOptions {
+  const namespace = options.namespace ?? object.metadata?.namespace;
+  return namespace ? { ...options, namespace } : options;
+}
+
+// Some fetch functions answer without a body where there is nothing in it.
+function emptyBody(): ReadableStream<Uint8Array> {
+  return new ReadableStream({ start: (controller) => controller.close() });
+}

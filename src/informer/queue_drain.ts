@@ -1,0 +1,143 @@
+/** What runs an informer: a reflector fills a queue, and a loop drains it. */
+
+import type { Delta, Deltas } from "../queue/delta.ts";
+import type { Queue } from "../queue/queue.ts";
+import { RealFIFO } from "../queue/real_fifo.ts";
+import type { ReflectorLoop } from "../reflector/namespace_loops.ts";
+import { linkedAbort, onAbort } from "../util/abort.ts";
+import type { Clock } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
+import type { Logger } from "../util/logger.ts";
+import { finishInTurns, newObjectPacer, type Pace, type Steps } from "../util/turns.ts";
+
+/** A list, or a resync, that is processed in steps. */
+export type ListDelta<T> = Extract<Delta<T>, { type: "ReplacedAll" | "SyncAll" }>;
+
+/** After so much, timers and the network get a turn. */
+const PACE: Pace = { turnObjects: 1_000, turnMs: 4 };
+
+/** The pace at which so many objects are processed in a turn; the usual one by default. */
+export function paceOf(turnObjects: number = PACE.turnObjects): Pace {
+  if (!Number.isInteger(turnObjects) || turnObjects < 1) {
+    throw new RangeError(
+      `Cannot process ${turnObjects} objects in a turn: turnObjects must be a whole number from 1`,
+    );
+  }
+  return { ...PACE, turnObjects };
+}
+
+/** What a {@linkcode QueueDrain} is made from. */
+export interface QueueDrainOptions<T> {
+  readonly queue: Queue<T>;
+  readonly process: (deltas: Deltas<T>, isInInitialList: boolean) => void;
+  /** Takes the place of `process` for long lists of a `RealFIFO`, if there is one. */
+  readonly processList: ((delta: ListDelta<T>, isInInitialList: boolean) => Steps) | undefined;
+  readonly pace: Pace;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly name: string;
+  /** Where `process` is: whether the next item belongs to the last one, so that one turn has both. */
+  readonly applied?: { readonly isWithinStep: boolean };
+}
+
+/** The loop that drains a queue while a reflector fills it. */
+export class QueueDrain<T> {
+  readonly #options: QueueDrainOptions<T>;
+
+  constructor(options: QueueDrainOptions<T>) {
+    this.#options = options;
+  }
+
+  /** Runs both until the signal is aborted, then closes the queue; resolves when nothing is left running. */
+  async run(reflector: Pick<ReflectorLoop, "run">, signal: AbortSignal): Promise<void> {
+    const { queue } = this.#options;
+    const link = linkedAbort(signal);
+    const unlisten = onAbort(link.signal, () => queue.close());
+    try {
+      await Promise.all([reflector.run(link.signal), this.#drain(link.signal)]);
+    } finally {
+      link.abort();
+      unlisten();
+      link.unlink();
+    }
+  }
+
+  async #drain(signal: AbortSignal): Promise<void> {
+    const { queue, pace, clock, applied } = this.#options;
+    while (!signal.aborted) {
+      await queue.wait(); // close() ends it
+      const pacer = newObjectPacer(pace, clock);
+      while (
+        !signal.aborted && (this.#isLongNext() ? await this.#processList(signal) : this.#processNext())
+      ) {
+        if (!pacer.spend() || applied?.isWithinStep) continue;
+        await pacer.rest();
+        break;
+      }
+    }
+  }
+
+  #isLongNext(): boolean {
+    const { queue, processList, pace } = this.#options;
+    if (processList === undefined || !(queue instanceof RealFIFO) || queue.listsQueued === 0) return false;
+    const delta = queue.peek();
+    if (delta?.type === "ReplacedAll") return delta.object.objects.length > pace.turnObjects;
+    return delta?.type === "SyncAll";
+  }
+
+  async #processList(signal: AbortSignal): Promise<boolean> {
+    const { queue, processList, pace, clock, logger, name } = this.#options;
+    try {
+      await queue.pop(
+        ([delta], isInInitialList) =>
+          finishInTurns(processList!(delta as ListDelta<T>, isInInitialList), {
+            ...pace,
+            clock,
+            signal,
+          }),
+        { signal },
+      );
+    } catch (error) {
+      logger.error(`${name}: could not process a list: ${errorMessage(error)}`, {
+        error,
+      });
+    }
+    return true;
+  }
+
+  #processNext(): boolean {
+    const { queue, process, logger, name } = this.#options;
+    try {
+      return queue.tryPop(process);
+    } catch (error) {
+      logger.error(`${name}: could not process a change: ${errorMessage(error)}`, { error });
+      return true;
+    }
+  }
+}
+
+/**
+ * A running informer: what `start` returns.
+ *
+ * @category Informers
+ */
+export interface Running extends AsyncDisposable {
+  /** Resolves when nothing is left running, except a handler's call that is not awaited. */
+  readonly done: Promise<void>;
+  /**
+   * Stops it, and resolves when nothing is left running. A handler may await it: its own call, which
+   * continues, is not awaited then.
+   */
+  stop(): Promise<void>;
+}
+
+/** Runs in the background what runs until a signal is aborted. */
+export function startRunning(run: (signal: AbortSignal) => Promise<void>, signal?: AbortSignal): Running {
+  const link = linkedAbort(signal);
+  const done = run(link.signal).finally(() => link.unlink());
+  const stop = () => {
+    link.abort();
+    return done;
+  };
+  return { done, stop, [Symbol.asyncDispose]: stop };
+}
