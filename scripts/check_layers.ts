@@ -72,6 +72,11 @@ export const ROOMS: Record<string, RoomRule> = {
     packages: [],
     why: "the fluent client's signatures over informers: no room imports it",
   },
+  "compat/gardener": {
+    rooms: ["util", "meta", "reflector", "informer"],
+    packages: [],
+    why: "the informer and store of gardener's dashboard over informers: no room imports it",
+  },
   workqueue: { rooms: ["util"], packages: [], why: "useful without Kubernetes" },
   watch: {
     rooms: ["util", "meta", "text"],

@@ -8,7 +8,8 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
-import { pod } from "@listwatch/cache/testing";
+import type { KubernetesObject } from "@listwatch/cache";
+import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { RealCluster } from "../cli/real_cluster.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -159,6 +160,32 @@ describe("docs/from_fluent_client.md", () => {
     const lines: string[] = [];
     await runProgram(found!.code, {}, (line) => !lines.push(line));
     assert.deepEqual(lines, ["ADDED web-1"]);
+  });
+});
+
+describe("docs/from_gardener.md", () => {
+  it("has a program with gardener's events and look-ups", async () => {
+    const group = "core.gardener.cloud";
+    const server = new InMemoryApiServer({
+      customResources: [
+        { group, version: "v1beta1", resource: "projects", kind: "Project", namespaced: false },
+        { group, version: "v1beta1", resource: "shoots", kind: "Shoot", namespaced: true },
+      ],
+    });
+    const create = (resource: string, metadata: KubernetesObject["metadata"], spec: object) =>
+      server.create<KubernetesObject & { spec: object }>(`${group}/v1beta1/${resource}`, { metadata, spec });
+    create("projects", { name: "shop" }, { namespace: "garden-shop" });
+    for (const name of ["test", "prod"]) create("shoots", { name, namespace: "garden-shop" }, {});
+    await using served = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, server.fetch);
+    const [{ code }] = await programs("docs/from_gardener.md");
+    const lines: string[] = [];
+    await runProgram(code, { SERVER: `http://127.0.0.1:${served.addr.port}` }, (line) => {
+      lines.push(line);
+      if (lines.length === 4) server.delete(`${group}/v1beta1/shoots`, "garden-shop/prod");
+      return line.startsWith("DELETED");
+    });
+    server.close();
+    assert.deepEqual(lines, ["ADDED prod", "ADDED test", "shop", "prod", "DELETED prod"]);
   });
 });
 
