@@ -104,7 +104,7 @@ async function checkEntries(): Promise<void> {
   for (const [name, path] of Object.entries(NPM_PACKAGE.bin)) {
     mustExist(`the command ${name}`, path);
     const source = await Deno.readTextFile(join(NPM_DIST, path)).catch(() => "");
-    if (!source.startsWith("#!/usr/bin/env node\n")) {
+    if (!/^#!\/usr\/bin\/env -S node [^\n]+\n/.test(source)) {
       problems.push(`${path}: does not start with Node's #! line`);
     }
   }

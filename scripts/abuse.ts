@@ -13,11 +13,14 @@
 
 import { join } from "node:path";
 import { buildNpm, copyTree, NPM_DIST } from "./build_npm.ts";
+import { BIN_FLAGS } from "./npm_package.ts";
 import { type Listwatch, measureAbuse, quantile } from "./lib/abuse.ts";
 import { ROOT } from "./lib/gate.ts";
 import { taskArguments, usage } from "./lib/task_usage.ts";
 import { installTools } from "./lib/tools.ts";
 
+// Those of `deno task start`: Deno's V8 lets garbage grow to three times of what is held otherwise.
+const START_FLAGS = `--v8-flags=--heap-growing-percent=50,${BIN_FLAGS}`;
 const MOST_MS = 100;
 const MOST_MEMORY = 150;
 
@@ -41,10 +44,7 @@ async function programs(): Promise<Listwatch[]> {
     all.push({
       name: "Deno",
       command: Deno.execPath(),
-      // The flags of `deno task start`: Deno's V8 lets garbage grow to three times of what is held otherwise.
-      preload: (
-        path,
-      ) => ["run", "-A", "--v8-flags=--heap-growing-percent=50", "--no-check", "--preload", path],
+      preload: (path) => ["run", "-A", START_FLAGS, "--no-check", "--preload", path],
       program: join(ROOT, "src/cli/main.ts"),
     });
   }
@@ -58,7 +58,7 @@ async function programs(): Promise<Listwatch[]> {
     all.push({
       name: "Node",
       command: node,
-      preload: (path) => ["--import", path],
+      preload: (path) => [...BIN_FLAGS, "--import", path],
       program: join(installed, "bin", "listwatch.js"),
     });
   }
