@@ -5,6 +5,7 @@
  */
 
 import { parseArgs } from "node:util";
+import { simulateControllers } from "./lib/controller_worlds.ts";
 import { type Fault, FAULTS } from "../tests/simulation/scenario.ts";
 import { describeFailure, simulateSeed } from "../tests/simulation/simulate.ts";
 import { describeShardsFailure, simulateShards } from "../tests/simulation/shards/simulate_shards.ts";
@@ -21,6 +22,8 @@ Simulates worlds, one per seed, and prints "N passed, N failed".
   --without FAULT,FAULT   all kinds of faults but these
   --tree                  trees of caches in place of single informers; not with --only or --without
   --shards                shards and clusters that are served as one; not with --only or --without
+  --controllers           the Widget controller of examples/, in a worker for each core; with --seeds, --from,
+                          --summary and --fail-fast only
   --trace                 print everything that happened in a failing world
   --summary               print one line for each failing seed instead of its script
   --fail-fast             stop at the first failing seed
@@ -41,6 +44,7 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(USAGE);
     return 0;
   }
+  if (options.isControllers) return await simulateWidgets(options);
   const { seeds, from, failFast, summary } = options;
   const startMs = performance.now();
   let passed = 0;
@@ -69,6 +73,20 @@ async function main(args: readonly string[]): Promise<number> {
   return failed > 0 ? 1 : 0;
 }
 
+async function simulateWidgets({ seeds, from, failFast, summary }: Options): Promise<number> {
+  const startMs = performance.now();
+  const { worlds, writes, failures } = await simulateControllers({ from, count: seeds, failFast });
+  const seconds = (performance.now() - startMs) / 1_000;
+  for (const failure of failures.slice(0, summary ? Infinity : SHOWN)) {
+    console.log(summary ? failure.slice(0, failure.indexOf("\n")) : `${failure}\n`);
+  }
+  console.log(
+    `${worlds} worlds, ${writes} writes in ${seconds.toFixed(1)} s: ${Math.round(worlds / seconds)} worlds/s`,
+  );
+  console.log(`${worlds - failures.length} passed, ${failures.length} failed`);
+  return failures.length > 0 ? 1 : 0;
+}
+
 async function simulate(seed: number, { faults, trace, isTree, isShards }: Options) {
   if (isShards) {
     const result = await simulateShards(seed, { trace });
@@ -93,6 +111,7 @@ interface Options {
   readonly summary: boolean;
   readonly isTree: boolean;
   readonly isShards: boolean;
+  readonly isControllers: boolean;
 }
 
 /** The options of a command line; `undefined` if it asks for help. Throws if it makes no sense. */
@@ -106,6 +125,7 @@ function parse(args: readonly string[]): Options | undefined {
       without: { type: "string" },
       tree: { type: "boolean", default: false },
       shards: { type: "boolean", default: false },
+      controllers: { type: "boolean", default: false },
       trace: { type: "boolean", default: false },
       summary: { type: "boolean", default: false },
       "fail-fast": { type: "boolean", default: false },
@@ -113,11 +133,14 @@ function parse(args: readonly string[]): Options | undefined {
     },
   });
   if (values.help) return undefined;
-  const { only, without, tree, shards, trace, summary } = values;
-  if ((tree || shards) && (only ?? without) !== undefined) {
-    throw new Error(
-      `--${tree ? "tree" : "shards"} has faults of its own: it takes no --only and no --without`,
-    );
+  const { only, without, tree, shards, controllers, trace, summary } = values;
+  const worlds = Object.entries({ tree, shards, controllers }).filter(([, isGiven]) => isGiven);
+  if (worlds.length > 1) throw new Error(`--${worlds[0][0]} and --${worlds[1][0]}: give one of them`);
+  if (worlds.length > 0 && (only ?? without) !== undefined) {
+    throw new Error(`--${worlds[0][0]} has faults of its own: it takes no --only and no --without`);
+  }
+  if (controllers && trace) {
+    throw new Error("--controllers prints the story of a failing world: leave out --trace");
   }
   const kept = only === undefined ? FAULTS : faultsOf("--only", only);
   const left = without === undefined ? [] : faultsOf("--without", without);
@@ -132,6 +155,7 @@ function parse(args: readonly string[]): Options | undefined {
     summary,
     isTree: tree,
     isShards: shards,
+    isControllers: controllers,
   };
 }
 

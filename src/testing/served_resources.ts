@@ -65,16 +65,17 @@ function custom(resource: CustomResource): ServedResource {
   };
 }
 
+// The same for every server; a simulation makes thousands.
+let builtins: readonly ServedResource[] | undefined;
+
 /** The resources of a server, by name; they can be added and removed. */
 export class ResourceTable {
   readonly #byName = new Map<string, ServedResource>();
   #all: readonly ServedResource[] | undefined;
 
   constructor(customResources: readonly CustomResource[] = []) {
-    for (const resource of builtinResources()) {
-      const served = builtin(resource);
-      this.#byName.set(served.id, served);
-    }
+    builtins ??= builtinResources().map(builtin);
+    for (const served of builtins) this.#byName.set(served.id, served);
     for (const resource of customResources) this.addCustom(resource);
   }
 
