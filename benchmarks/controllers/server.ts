@@ -8,6 +8,7 @@
 import { join } from "node:path";
 import { startCluster, type TestCluster } from "../../scripts/lib/cluster.ts";
 import { run } from "../../scripts/lib/process.ts";
+import { widgetDefinition } from "../../tests/widgets.ts";
 import { request } from "../fanout/objects.ts";
 import { AUDIT_POLICY } from "./audit.ts";
 
@@ -17,39 +18,28 @@ const COLORS = ["red", "green", "blue", "black"];
 // How many Widgets are created at a time.
 const CONNECTIONS = 8;
 
-const DEFINITION = {
-  metadata: { name: "widgets.example.com" },
+// The types that the peers' definitions have.
+const PROPERTIES = {
   spec: {
-    group: "example.com",
-    scope: "Namespaced",
-    names: { plural: "widgets", singular: "widget", kind: "Widget", listKind: "WidgetList" },
-    versions: [{
-      name: "v1",
-      served: true,
-      storage: true,
-      subresources: { status: {} },
-      schema: {
-        openAPIV3Schema: {
-          type: "object",
-          properties: {
-            spec: {
-              type: "object",
-              properties: { color: { type: "string" }, size: { type: "integer", format: "int64" } },
-            },
-            status: {
-              type: "object",
-              properties: {
-                ready: { type: "boolean" },
-                observedGeneration: { type: "integer", format: "int64" },
-                message: { type: "string" },
-              },
-            },
-          },
-        },
-      },
-    }],
+    type: "object",
+    properties: { color: { type: "string" }, size: { type: "integer", format: "int64" } },
+  },
+  status: {
+    type: "object",
+    properties: {
+      ready: { type: "boolean" },
+      observedGeneration: { type: "integer", format: "int64" },
+      message: { type: "string" },
+    },
   },
 };
+
+const DEFINITION = widgetDefinition({
+  version: {
+    subresources: { status: {} },
+    schema: { openAPIV3Schema: { type: "object", properties: PROPERTIES } },
+  },
+});
 
 /** Fills a folder with the data of an API server that has new Widgets. */
 export async function createWidgets(

@@ -1,7 +1,8 @@
 /** Simulated worlds of the Widget controller, in as many workers as there are cores. */
 
 import { simulateController, SimulationError } from "@listwatch/cache/testing";
-import { CORRECT, WIDGET_RESOURCE } from "../../tests/testing/controllers/controllers.ts";
+import { CORRECT } from "../../tests/testing/controllers/controllers.ts";
+import { WIDGET_RESOURCE } from "../../tests/widgets.ts";
 
 /** Consecutive seeds. */
 interface Seeds {

@@ -4,6 +4,7 @@ import { isForbidden, newCluster, SharedIndexInformer } from "@listwatch/cache";
 import { type ApiResource, readApi } from "@listwatch/cache/hono";
 import { answerStatus, InMemoryApiServer, type Interceptor } from "@listwatch/cache/testing";
 import { discover, type Discovery } from "../../src/client/discovery.ts";
+import { WIDGET_RESOURCE } from "../widgets.ts";
 
 function ask(server: InMemoryApiServer): Promise<Discovery> {
   return discover(newCluster({ server: "http://in-memory", fetch: server.fetch }));
@@ -63,11 +64,7 @@ describe("discover", () => {
 
   it("takes from a cache what definitions say of custom resources, which it has not", async () => {
     const widgets: ApiResource = {
-      group: "example.com",
-      version: "v1",
-      resource: "widgets",
-      kind: "Widget",
-      namespaced: true,
+      ...WIDGET_RESOURCE,
       printerColumns: [{ name: "Color", type: "string", jsonPath: ".spec.color" }],
       fieldSelectors: ["metadata.name", "spec.color"],
       subresources: { status: true, scale: { specReplicasPath: ".spec.n", statusReplicasPath: ".status.n" } },

@@ -4,6 +4,7 @@ import { isNotFound, newCluster, SharedIndexInformer, StatusError } from "@listw
 import { findResource, formatResource } from "@listwatch/cache/client";
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import { LogRecorder } from "../log_recorder.ts";
+import { widgetDefinition } from "../widgets.ts";
 
 const HINTS = [
   ["v1/pod", `did you mean "v1/pods"?`],
@@ -95,15 +96,7 @@ describe("SharedIndexInformer.status", () => {
     const warnings = log.of("warn");
     assert.equal(warnings.length, 1);
     assert.match(warnings[0], /but waiting will not mend it$/);
-    server.create("apiextensions.k8s.io/v1/customresourcedefinitions", {
-      metadata: { name: "widgets.example.com" },
-      spec: {
-        group: "example.com",
-        scope: "Namespaced",
-        names: { plural: "widgets", kind: "Widget" },
-        versions: [{ name: "v1", served: true, storage: true }],
-      },
-    } as never);
+    server.create("apiextensions.k8s.io/v1/customresourcedefinitions", widgetDefinition());
     await clock.advance(60_000);
     assert.equal(widgets.hasSynced(), true);
     assert.equal(widgets.status().outage, undefined);

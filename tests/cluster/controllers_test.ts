@@ -7,6 +7,7 @@ import { type OwnConnection, skipWithoutOwnServer, startOwn } from "./connection
 import { eventually, pause } from "./eventually.ts";
 import { startProgram } from "./hosts/host.ts";
 import { newSeed } from "./writers.ts";
+import { widgetDefinition } from "../widgets.ts";
 
 const LEASE = "widget-controller";
 const COPIES = ["deno", "node", "bun"] as const;
@@ -22,23 +23,7 @@ type Lease = KubernetesObject & { readonly spec?: { readonly holderIdentity?: st
 
 const WIDGET = { apiVersion: "example.com/v1", kind: "Widget" };
 
-const DEFINITION = {
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  metadata: { name: "widgets.example.com" },
-  spec: {
-    group: "example.com",
-    scope: "Namespaced",
-    names: { plural: "widgets", singular: "widget", kind: "Widget", listKind: "WidgetList" },
-    versions: [{
-      name: "v1",
-      served: true,
-      storage: true,
-      subresources: { status: {} },
-      schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-    }],
-  },
-};
+const DEFINITION = widgetDefinition({ version: { subresources: { status: {} } } });
 
 /** Copies of the program, each started again when it has ended. */
 class Copies implements AsyncDisposable {

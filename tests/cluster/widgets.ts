@@ -6,6 +6,7 @@
 import { type KubernetesObject, parseResource, type ResourceClient } from "@listwatch/cache";
 import type { TestConnection } from "./connection.ts";
 import { eventually } from "./eventually.ts";
+import { widgetDefinition } from "../widgets.ts";
 
 /** The definition takes anything for a spec; a schema on this side may not. */
 export interface Widget extends KubernetesObject {
@@ -27,25 +28,10 @@ export async function defineWidgets(
   connection: TestConnection,
   group: string,
 ): Promise<ResourceClient<Widget>> {
-  const definitions = connection.cluster.resource<KubernetesObject & { readonly spec: unknown }>(
-    "apiextensions.k8s.io/v1/customresourcedefinitions",
-  );
-  const name = `widgets.${group}`;
-  await definitions.create({
-    metadata: { name },
-    spec: {
-      group,
-      scope: "Namespaced",
-      names: { plural: "widgets", singular: "widget", kind: "Widget", listKind: "WidgetList" },
-      versions: [{
-        name: "v1",
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-      }],
-    },
-  });
-  connection.onClose(() => definitions.delete(name));
+  const definitions = connection.cluster.resource("apiextensions.k8s.io/v1/customresourcedefinitions");
+  const definition = widgetDefinition({ group });
+  await definitions.create(definition);
+  connection.onClose(() => definitions.delete(definition.metadata.name));
   const widgets = connection.cluster.resource<Widget>(parseResource(`${group}/v1/widgets`));
   const trial = newWidget(group, "trial", { namespace: "default", size: 0 });
   await eventually(() => widgets.create(trial, { query: { dryRun: "All" } }));

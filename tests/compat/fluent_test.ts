@@ -12,6 +12,7 @@ import {
 } from "@listwatch/cache/compat/fluent";
 import { answerStatus, FakeClock, InMemoryApiServer, pod, refuseConnection } from "@listwatch/cache/testing";
 import { LogRecorder } from "../log_recorder.ts";
+import { WIDGET_RESOURCE } from "../widgets.ts";
 
 class V1Pod {
   metadata?: { name?: string; namespace?: string; uid?: string; labels?: Record<string, string> };
@@ -22,13 +23,7 @@ class World {
   readonly clock = new FakeClock(1_000_000);
   readonly server = new InMemoryApiServer({
     clock: this.clock,
-    customResources: [{
-      group: "example.com",
-      version: "v1",
-      resource: "widgets",
-      kind: "Widget",
-      namespaced: true,
-    }],
+    customResources: [WIDGET_RESOURCE],
   });
   readonly logger = new LogRecorder();
   readonly calls: string[] = [];

@@ -8,7 +8,8 @@ import { defineController, Manager } from "@listwatch/cache/controller";
 import { FakeClock, InMemoryApiServer, refuseConnection } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type ConfigMap, type Widget, widget, WIDGET_RESOURCE, widgetController, WIDGETS } from "./rig.ts";
+import { type ConfigMap, type Widget, widget, widgetController } from "./rig.ts";
+import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
 
 class Clusters implements AsyncDisposable {
   readonly clock = new FakeClock(Date.UTC(2026, 0, 1));

@@ -8,7 +8,8 @@ import { defineController, ownedBy } from "@listwatch/cache/controller";
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type ConfigMap, startRig, type Widget, widget, WIDGET_RESOURCE, WIDGETS } from "./rig.ts";
+import { type ConfigMap, startRig, type Widget, widget } from "./rig.ts";
+import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
 
 function newServer() {
   const clock = new FakeClock(Date.UTC(2026, 0, 1));

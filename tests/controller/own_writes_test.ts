@@ -3,7 +3,8 @@ import { type ControllerDefinition, defineController, ownedBy } from "@listwatch
 import { answerStatus, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Rig, SlowWatches, startRig, type Widget, widget, WIDGET_RESOURCE, WIDGETS } from "./rig.ts";
+import { type Rig, SlowWatches, startRig, type Widget, widget } from "./rig.ts";
+import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
 
 /** Makes a Secret with a name that the server chooses, unless the Widget has one; as many controllers do. */
 function tokens(cluster: Cluster): ControllerDefinition {

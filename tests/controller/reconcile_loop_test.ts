@@ -3,7 +3,8 @@ import { type Condition, defineController, TerminalError, withCondition } from "
 import { answerStatus, configMap } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { startRig, widget, widgetController, WIDGETS } from "./rig.ts";
+import { startRig, widget, widgetController } from "./rig.ts";
+import { WIDGETS } from "../widgets.ts";
 
 describe("Manager.run", () => {
   it("reconciles what is there and what comes, writes the status, and then nothing more", async () => {

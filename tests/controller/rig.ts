@@ -11,6 +11,7 @@ import {
 import type { FetchFunction } from "@listwatch/cache/client";
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
+import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
 
 export interface Widget extends KubernetesObject {
   readonly spec?: { readonly color?: string };
@@ -20,16 +21,6 @@ export interface Widget extends KubernetesObject {
 export interface ConfigMap extends KubernetesObject {
   readonly data?: Readonly<Record<string, string>>;
 }
-
-export const WIDGETS = "example.com/v1/widgets";
-
-export const WIDGET_RESOURCE = {
-  group: "example.com",
-  version: "v1",
-  resource: "widgets",
-  kind: "Widget",
-  namespaced: true,
-};
 
 export function widget(name: string, color: string, meta: KubernetesObject["metadata"] = {}): Widget {
   return { metadata: { namespace: "shop", name, ...meta }, spec: { color } };

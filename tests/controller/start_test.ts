@@ -4,7 +4,8 @@ import type { ControllerDefinition } from "@listwatch/cache/controller";
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Rig, startRig, widget, WIDGET_RESOURCE, widgetController, WIDGETS } from "./rig.ts";
+import { type Rig, startRig, widget, widgetController } from "./rig.ts";
+import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
 
 const SERVICES = "v1/services";
 

@@ -3,17 +3,15 @@ import { describe, it } from "node:test";
 import { FakeInformer } from "./fake_informer.ts";
 import { get, type Json } from "./reading.ts";
 import { readApi } from "./read_api.ts";
+import { WIDGET_RESOURCE } from "../widgets.ts";
 
 const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const KUBECTL =
   `${AGGREGATED},application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json`;
 
 const widgets = (version: string) => ({
-  group: "example.com",
+  ...WIDGET_RESOURCE,
   version,
-  resource: "widgets",
-  kind: "Widget",
-  namespaced: true,
   shortNames: ["wd"],
   categories: ["all"],
 });

@@ -15,6 +15,7 @@ import { settle } from "../../src/util/clock.ts";
 import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { FakeInformer, object } from "./fake_informer.ts";
 import { readApi } from "./read_api.ts";
+import { WIDGET_RESOURCE } from "../widgets.ts";
 
 const REQUESTS = 24_000;
 const NAMESPACES = ["shop", "shop-2", "shopping", "sho", "kube-system", "constructor"];
@@ -50,13 +51,7 @@ function newFuzzedApi(clock: FakeClock) {
       { informer: nodes, resource: "v1/nodes" },
       {
         informer: pods,
-        resource: {
-          group: "example.com",
-          version: "v1",
-          resource: "widgets",
-          kind: "Widget",
-          namespaced: true,
-        },
+        resource: WIDGET_RESOURCE,
       },
       { informer: late, resource: "apps/v1/deployments" },
     ],

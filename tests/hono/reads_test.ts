@@ -7,6 +7,7 @@ import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
 import { get, type Json, names } from "./reading.ts";
 import { describe, it } from "./storages.ts";
 import { readApi } from "./read_api.ts";
+import { WIDGET_RESOURCE } from "../widgets.ts";
 
 function apiOf(
   objects: readonly TestObject[],
@@ -29,11 +30,7 @@ describe("readApi, for a deprecated resource", () => {
   it("is answered with a warning, whatever the answer is", async () => {
     const informer = FakeInformer.with([], 10);
     const deprecated = {
-      group: "example.com",
-      version: "v1",
-      resource: "widgets",
-      kind: "Widget",
-      namespaced: true,
+      ...WIDGET_RESOURCE,
       deprecationWarning: 'use "gadgets", naïve',
     };
     const api = readApi({
@@ -147,13 +144,7 @@ describe("list", () => {
 
   it("has kind and apiVersion in the items of custom resources", async () => {
     const informer = FakeInformer.with([object("shop/w", 5)], 10);
-    const resource = {
-      group: "example.com",
-      version: "v1",
-      resource: "widgets",
-      kind: "Widget",
-      namespaced: true,
-    };
+    const resource = WIDGET_RESOURCE;
     const api = readApi({ resources: [{ informer, resource }], allowAnonymous: true });
     const list = await get(api, "/apis/example.com/v1/widgets");
     assert.equal(list.kind, "WidgetList");

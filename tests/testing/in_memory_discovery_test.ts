@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { call, type Json, patch, summary, watch, withServer } from "./helpers.ts";
+import { widgetDefinition } from "../widgets.ts";
 
 const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -71,27 +72,10 @@ describe("InMemoryApiServer: discovery", () => {
     }));
 });
 
-const DEFINITION = {
-  metadata: { name: "widgets.example.com" },
-  spec: {
-    group: "example.com",
-    scope: "Namespaced",
-    names: {
-      plural: "widgets",
-      singular: "widget",
-      kind: "Widget",
-      shortNames: ["wd"],
-      categories: ["gear"],
-    },
-    versions: [{
-      name: "v1",
-      served: true,
-      storage: true,
-      subresources: { status: {} },
-      selectableFields: [{ jsonPath: ".spec.color" }],
-    }],
-  },
-};
+const DEFINITION = widgetDefinition({
+  names: { shortNames: ["wd"], categories: ["gear"] },
+  version: { subresources: { status: {} }, selectableFields: [{ jsonPath: ".spec.color" }] },
+});
 const DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS = "/apis/example.com/v1/namespaces/shop/widgets";
 

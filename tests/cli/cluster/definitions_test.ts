@@ -6,6 +6,7 @@ import { readDefinitions } from "../../../src/cli/cluster/definitions.ts";
 import type { ApiResource } from "../../../src/protocol/api_resource.ts";
 import { realClock } from "../../../src/util/clock.ts";
 import { LogRecorder } from "../../log_recorder.ts";
+import { WIDGET_RESOURCE, widgetDefinition } from "../../widgets.ts";
 
 const CRDS = "apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -18,29 +19,12 @@ function definition(columns: string[]) {
   const schema = { openAPIV3Schema: { type: "object" } };
   const old = { name: "v1beta1", served: true, storage: false, schema };
   const selectableFields = [{ jsonPath: ".spec.color" }];
-  return {
-    metadata: { name: "widgets.example.com" },
-    spec: {
-      group: "example.com",
-      scope: "Namespaced",
-      names: {
-        plural: "widgets",
-        singular: "widget",
-        kind: "Widget",
-        shortNames: ["wd"],
-        categories: ["all"],
-      },
-      versions: [old, {
-        name: "v1",
-        served: true,
-        storage: true,
-        schema,
-        additionalPrinterColumns,
-        selectableFields,
-        subresources: { status: {}, scale: SCALE },
-      }],
-    },
-  };
+  const subresources = { status: {}, scale: SCALE };
+  return widgetDefinition({
+    names: { shortNames: ["wd"], categories: ["all"] },
+    version: { schema, additionalPrinterColumns, selectableFields, subresources },
+    olderVersions: [old],
+  });
 }
 
 const SCALE = { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status.replicas" };
@@ -48,13 +32,7 @@ const SCALE = { specReplicasPath: ".spec.replicas", statusReplicasPath: ".status
 function setUp() {
   const server = new InMemoryApiServer();
   const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
-  const resource: ApiResource = {
-    group: "example.com",
-    version: "v1",
-    resource: "widgets",
-    kind: "Widget",
-    namespaced: true,
-  };
+  const resource: ApiResource = { ...WIDGET_RESOURCE };
   const logger = new LogRecorder();
   const options = { clock: realClock, logger, signal: new AbortController().signal };
   return { server, cluster, resource, logger, options };
@@ -101,11 +79,7 @@ describe("readDefinitions", () => {
     };
     const definitions = await readDefinitions(cluster, [builtin, resource], options);
     assert.deepEqual(resource, {
-      group: "example.com",
-      version: "v1",
-      resource: "widgets",
-      kind: "Widget",
-      namespaced: true,
+      ...WIDGET_RESOURCE,
       printerColumns: [{ name: "color", type: "string", jsonPath: ".spec.color" }],
       fieldSelectors: ["metadata.name", "metadata.namespace", "spec.color"],
       subresources: { status: true, scale: SCALE },

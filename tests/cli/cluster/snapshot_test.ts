@@ -20,29 +20,12 @@ import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { silentLogger } from "@listwatch/cache";
 import { seededRandom } from "../../../src/testing/seeded_random.ts";
 import { kubeconfigText } from "../real_cluster.ts";
+import { widgetDefinition, WIDGETS } from "../../widgets.ts";
 
-const WIDGETS = "example.com/v1/widgets";
-const DEFINITION = {
-  metadata: { name: "widgets.example.com" },
-  spec: {
-    group: "example.com",
-    scope: "Namespaced",
-    names: {
-      plural: "widgets",
-      singular: "widget",
-      kind: "Widget",
-      listKind: "WidgetList",
-      shortNames: ["wd"],
-    },
-    versions: [{
-      name: "v1",
-      served: true,
-      storage: true,
-      schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-      additionalPrinterColumns: [{ name: "Color", type: "string", jsonPath: ".spec.color" }],
-    }],
-  },
-};
+const DEFINITION = widgetDefinition({
+  names: { shortNames: ["wd"] },
+  version: { additionalPrinterColumns: [{ name: "Color", type: "string", jsonPath: ".spec.color" }] },
+});
 
 /** An API server that can be away, at one address. */
 class Upstream {

@@ -7,6 +7,7 @@ import { FakeInformer, object } from "../fake_informer.ts";
 // that it was the answer to, and out of messages.
 import recorded from "../recorded/accept.json" with { type: "json" };
 import { readApi } from "../read_api.ts";
+import { WIDGET_RESOURCE } from "../../widgets.ts";
 
 const CORE = "/api/v1/namespaces/shop/configmaps";
 const CUSTOM = "/apis/readapi.example.com/v1/namespaces/shop/widgets";
@@ -34,13 +35,7 @@ const PATHS: Readonly<Record<string, string>> = {
 
 function api() {
   const informer = () => FakeInformer.with([object("shop/a", 1)], 1);
-  const widgets = {
-    group: "readapi.example.com",
-    version: "v1",
-    resource: "widgets",
-    kind: "Widget",
-    namespaced: true,
-  };
+  const widgets = { ...WIDGET_RESOURCE, group: "readapi.example.com" };
   return readApi({
     resources: [
       { informer: informer(), resource: "v1/configmaps" },

@@ -5,16 +5,14 @@ import { FakeInformer, object } from "../fake_informer.ts";
 // kind, and the message of a Status or the text.
 import recorded from "../recorded/paths.json" with { type: "json" };
 import { readApi } from "../read_api.ts";
+import { WIDGET_RESOURCE } from "../../widgets.ts";
 
 type Recording = [string, string, number, string, string | null, string | null];
 
 function api() {
   const widgets = {
+    ...WIDGET_RESOURCE,
     group: "readapi.example.com",
-    version: "v1",
-    resource: "widgets",
-    kind: "Widget",
-    namespaced: true,
     subresources: { status: true },
   };
   const informer = (...names: string[]) => FakeInformer.with(names.map((name) => object(name, 1)), 1);

@@ -4,6 +4,7 @@ import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, WatchReader } from "../reading.ts";
 import { describe, it } from "../storages.ts";
 import { readApi } from "../read_api.ts";
+import { WIDGET_RESOURCE } from "../../widgets.ts";
 
 const TABLE =
   "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
@@ -71,13 +72,7 @@ describe("newTableView", () => {
 
   it("of custom resources has name and age", async () => {
     const informer = FakeInformer.with([aged("shop/w", 3_600 * 30)], 10);
-    const resource = {
-      group: "example.com",
-      version: "v1",
-      resource: "widgets",
-      kind: "Widget",
-      namespaced: true,
-    };
+    const resource = WIDGET_RESOURCE;
     const api = readApi({
       resources: [{ informer, resource }],
       allowAnonymous: true,

@@ -5,6 +5,7 @@ import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { get, type Json, WatchReader } from "../reading.ts";
 import { readApi } from "../read_api.ts";
+import { WIDGET_RESOURCE } from "../../widgets.ts";
 
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
 const NOW = Date.parse("2026-11-21T12:00:00Z");
@@ -12,14 +13,7 @@ const PATH = "/apis/example.com/v1/widgets";
 
 function apiOf(more: Partial<ApiResource>, objects = [object("shop/w", 5, { spec: { color: "red" } })]) {
   const informer = FakeInformer.with(objects, 10);
-  const resource: ApiResource = {
-    group: "example.com",
-    version: "v1",
-    resource: "widgets",
-    kind: "Widget",
-    namespaced: true,
-    ...more,
-  };
+  const resource: ApiResource = { ...WIDGET_RESOURCE, ...more };
   const clock = new FakeClock(NOW);
   return {
     informer,

@@ -9,6 +9,7 @@ import { printerOf } from "../../../src/hono/tables/printers.ts";
 import { describedResource } from "../../../src/protocol/builtin_resources.ts";
 import { get, type Json, WatchReader } from "../reading.ts";
 import { readApi } from "../read_api.ts";
+import { WIDGET_RESOURCE } from "../../widgets.ts";
 
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
@@ -171,11 +172,7 @@ describe("heldPrinter", () => {
 
   it("finds out which fields the columns of custom resources read", () => {
     const widgets: ApiResource = {
-      group: "example.com",
-      version: "v1",
-      resource: "widgets",
-      kind: "Widget",
-      namespaced: true,
+      ...WIDGET_RESOURCE,
       printerColumns: [
         { name: "Size", type: "integer", jsonPath: ".spec.size" },
         { name: "Ready", type: "string", jsonPath: ".status.conditions[0].status" },

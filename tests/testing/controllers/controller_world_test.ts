@@ -4,7 +4,7 @@ import type { KubernetesObject } from "@listwatch/cache";
 import { defineController, ownedBy } from "@listwatch/cache/controller";
 import { type DefineControllers, testController } from "@listwatch/cache/testing";
 import { type Widget, widgetController } from "../../../examples/widget_controller.ts";
-import { WIDGET_RESOURCE, WIDGETS } from "./controllers.ts";
+import { WIDGET_RESOURCE, WIDGETS } from "../../widgets.ts";
 
 type ConfigMap = KubernetesObject & { readonly data?: Readonly<Record<string, string>> };
 

@@ -8,18 +8,10 @@ import type { Cluster, KubernetesObject } from "@listwatch/cache";
 import { type ControllerDefinition, defineController, ownedBy } from "@listwatch/cache/controller";
 import type { Act, Check, SimulationOptions } from "@listwatch/cache/testing";
 import { type Widget as ExampleWidget, widgetController } from "../../../examples/widget_controller.ts";
+import { WIDGETS } from "../../widgets.ts";
 
-export const WIDGETS = "example.com/v1/widgets";
 const CONFIG_MAPS = "v1/configmaps";
 const SECRETS = "v1/secrets";
-
-export const WIDGET_RESOURCE = {
-  group: "example.com",
-  version: "v1",
-  resource: "widgets",
-  kind: "Widget",
-  namespaced: true,
-};
 
 type Widget = ExampleWidget & { status?: { port?: number; bucket?: string } };
 type ConfigMap = KubernetesObject & { data?: Record<string, string> };

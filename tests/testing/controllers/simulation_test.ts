@@ -9,7 +9,8 @@ import {
 } from "@listwatch/cache/testing";
 import { defineController } from "@listwatch/cache/controller";
 import { realClock } from "../../../src/util/clock.ts";
-import { CORRECT, FAULTY, type Subject, WIDGET_RESOURCE, WIDGETS } from "./controllers.ts";
+import { CORRECT, FAULTY, type Subject } from "./controllers.ts";
+import { WIDGET_RESOURCE, WIDGETS } from "../../widgets.ts";
 
 const FROM = 1 + Math.floor(realClock.now() % 1_000_000_000);
 
