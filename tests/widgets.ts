@@ -15,6 +15,11 @@ export const WIDGET_RESOURCE = {
 
 type Fields = Readonly<Record<string, unknown>>;
 
+interface WidgetDefinition extends KubernetesObject {
+  readonly metadata: { readonly name: string };
+  readonly spec: Fields & { readonly versions: readonly Fields[] };
+}
+
 /** Its definition; takes anything for a spec. */
 export function widgetDefinition(
   { group = "example.com", names = {}, version = {}, olderVersions = [] }: {
@@ -25,7 +30,7 @@ export function widgetDefinition(
     readonly version?: Fields;
     readonly olderVersions?: readonly Fields[];
   } = {},
-): KubernetesObject & { readonly metadata: { readonly name: string }; readonly spec: Fields } {
+): WidgetDefinition {
   return {
     apiVersion: "apiextensions.k8s.io/v1",
     kind: "CustomResourceDefinition",
