@@ -72,6 +72,16 @@ export function firstIn({ blocks, starts }: Blocks<unknown>, bound: string): num
   return (starts[place] ?? 0) + lowerBound(keys, bound);
 }
 
+/** Whether two versions share the values from one index up to another: then they are the same. */
+export function sharesValues(a: Blocks<unknown>, b: Blocks<unknown>, from: number, to: number): boolean {
+  if (to > a.length || to > b.length) return false;
+  let i = firstOf(a.starts.length, (i) => a.starts[i] > from) - 1;
+  for (let j = firstOf(b.starts.length, (j) => b.starts[j] > from) - 1; a.starts[i] < to; i++, j++) {
+    if (a.blocks[i] !== b.blocks[j] || a.starts[i] !== b.starts[j]) return false;
+  }
+  return true;
+}
+
 /** A reader of its own for each walk. */
 export function readerOf<V>({ blocks, starts, length }: Blocks<V>): BlocksReader<V> {
   let current = 0;

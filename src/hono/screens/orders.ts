@@ -2,7 +2,7 @@
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Held } from "../../store/holding.ts";
-import { type Blocks, firstIn, NO_BLOCKS, readerOf, withChanges } from "../content/blocks.ts";
+import { type Blocks, firstIn, NO_BLOCKS, readerOf, sharesValues, withChanges } from "../content/blocks.ts";
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
 import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
@@ -13,6 +13,8 @@ export interface OrderState<T> {
   readonly resourceVersion: string;
   readonly length: number;
   readonly object: (index: number) => Held<T>;
+  /** Whether it shares the objects from one index up to another with an earlier state of the order. */
+  sharesWith(before: OrderState<T>, from: number, to: number): boolean;
 }
 
 /**
@@ -23,7 +25,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
   #blocks: Blocks<Held<T>> = NO_BLOCKS;
   /** Where each object is: the text that it is sorted by, then its key. */
   #places = new Map<string, string>();
-  #state: (OrderState<T> & { readonly blocks: Blocks<Held<T>> }) | undefined;
+  #state: BlocksState<T> | undefined;
 
   constructor(content: Content<T>, { spec, selection }: OrderOptions) {
     super(content, selection);
@@ -39,7 +41,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
     this.catchUp();
     const { resourceVersion } = this.content.log.window;
     if (this.#state?.blocks !== this.#blocks || this.#state.resourceVersion !== resourceVersion) {
-      this.#state = { ...stateOf(this.#blocks, resourceVersion), blocks: this.#blocks };
+      this.#state = new BlocksState(this.#blocks, resourceVersion);
     }
     return this.#state;
   }
@@ -57,7 +59,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
       if (now !== undefined && now !== place) values.set(now, undefined);
       if (place !== undefined) values.set(place, held);
     }
-    return stateOf(changed(this.#blocks, values), resourceVersion);
+    return new BlocksState(changed(this.#blocks, values), resourceVersion);
   }
 
   /** The index of an object in the present state; `undefined` if it is not there. */
@@ -98,7 +100,22 @@ function changed<V>(blocks: Blocks<V>, values: ReadonlyMap<string, V | undefined
   return values.size === 0 ? blocks : withChanges(blocks, values.keys(), (place) => values.get(place));
 }
 
-function stateOf<T>(blocks: Blocks<Held<T>>, resourceVersion: string): OrderState<T> {
-  const { value: object } = readerOf(blocks);
-  return { resourceVersion, length: blocks.length, object };
+class BlocksState<T> implements OrderState<T> {
+  readonly blocks: Blocks<Held<T>>;
+  readonly resourceVersion: string;
+  readonly object: (index: number) => Held<T>;
+
+  constructor(blocks: Blocks<Held<T>>, resourceVersion: string) {
+    this.blocks = blocks;
+    this.resourceVersion = resourceVersion;
+    this.object = readerOf(blocks).value;
+  }
+
+  get length(): number {
+    return this.blocks.length;
+  }
+
+  sharesWith(before: OrderState<T>, from: number, to: number): boolean {
+    return before instanceof BlocksState && sharesValues(this.blocks, before.blocks, from, to);
+  }
 }

@@ -20,7 +20,8 @@ import type { View } from "../request/requested_read.ts";
 import type { FollowedObjects, KeptFollowers } from "../screens/followed_objects.ts";
 import { groupList, Groups } from "../screens/groups.ts";
 import { orderSpecOf } from "../screens/order_spec.ts";
-import { Order } from "../screens/orders.ts";
+import { Order, type OrderState } from "../screens/orders.ts";
+import type { WindowRow } from "../screens/row_changes.ts";
 import { cutSortedPage, notAround, offsetOf } from "../screens/sorted_page.ts";
 import { printerOf } from "../tables/printers.ts";
 import { itemJson } from "./list_text.ts";
@@ -153,19 +154,7 @@ class ObjectRows extends FollowedRows {
   }
 
   present(): Rows {
-    const { holding, view, place } = this.#options;
-    const { resourceVersion, length, object } = this.#order.present();
-    return {
-      resourceVersion,
-      length,
-      state: object,
-      row: (index) => {
-        const held = object(index);
-        return { id: holding.head(held).key, json: itemJson(held, { view, holding }) };
-      },
-      // It stays where it was while the object that it is around is not there.
-      offset: (before) => offsetOf(this.#order, place) ?? Math.min(before, length),
-    };
+    return new OrderRows(this.#order, this.#options);
   }
 
   list(metadata: ListMeta): Record<string, unknown> {
@@ -174,6 +163,46 @@ class ObjectRows extends FollowedRows {
 
   bookmark(metadata: ObjectMeta): unknown {
     return this.#options.view.bookmark(metadata);
+  }
+}
+
+/** The rows of one state of an order. */
+class OrderRows implements Rows {
+  readonly #order: Order<KubernetesObject>;
+  readonly #present: OrderState<KubernetesObject>;
+  readonly #options: ObjectRowsOptions;
+
+  constructor(order: Order<KubernetesObject>, options: ObjectRowsOptions) {
+    this.#order = order;
+    this.#present = order.present();
+    this.#options = options;
+  }
+
+  get resourceVersion(): string {
+    return this.#present.resourceVersion;
+  }
+
+  get length(): number {
+    return this.#present.length;
+  }
+
+  state(index: number): unknown {
+    return this.#present.object(index);
+  }
+
+  row(index: number): WindowRow {
+    const { holding, view } = this.#options;
+    const held = this.#present.object(index);
+    return { id: holding.head(held).key, json: itemJson(held, { view, holding }) };
+  }
+
+  sharesWith(before: Rows, from: number, to: number): boolean {
+    return #present in before && this.#present.sharesWith(before.#present, from, to);
+  }
+
+  /** It stays where it was while the object that it is around is not there. */
+  offset(before: number): number {
+    return offsetOf(this.#order, this.#options.place) ?? Math.min(before, this.length);
   }
 }
 
@@ -196,6 +225,7 @@ class GroupRows extends FollowedRows {
         const one = group(index);
         return { id: JSON.stringify(one.group), json: JSON.stringify(one) };
       },
+      sharesWith: () => false,
       offset: () => 0,
     };
   }

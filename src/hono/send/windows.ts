@@ -48,6 +48,8 @@ export interface Rows {
   /** What differs if the row does. */
   state(index: number): unknown;
   row(index: number): WindowRow;
+  /** Whether rows from one index up to another are known to be the same as before. */
+  sharesWith(before: Rows, from: number, to: number): boolean;
   /** Where the window begins. */
   offset(before: number): number;
 }
@@ -159,6 +161,8 @@ export class Window {
   readonly #feeds = new Set<WindowFeed>();
   #rows: readonly WindowRow[] = [];
   #states: readonly unknown[] = [];
+  /** All rows, as they were at its last step. */
+  #before: Rows | undefined;
   #place: WindowPlace = { total: 0, offset: 0 };
   #resourceVersion = "";
   /** The entry of the log that it has not seen. */
@@ -260,16 +264,17 @@ export class Window {
     this.#nextMs = monotonicNow(clock) + STEP_MS;
     const offset = rows.offset(this.#place.offset);
     const end = Math.min(rows.length, offset + limit);
+    const isPlaced = rows.length === this.#place.total && offset === this.#place.offset;
+    const before = this.#before;
+    this.#before = rows;
+    if (isPlaced && before !== undefined && rows.sharesWith(before, offset, end)) return;
     const states = Array.from({ length: end - offset }, (_, i) => rows.state(offset + i));
     const isSame = this.#number > 0 && states.length === this.#states.length &&
       states.every((state, i) => state === this.#states[i]);
     this.#units += ROW_UNITS * states.length;
-    const place = { total: rows.length, offset };
-    const isPlaced = place.total === this.#place.total && offset === this.#place.offset;
     if (isSame && isPlaced) return;
-    const before = this.#rows;
     let length = 0;
-    const now = isSame ? before : rowsOf(states, { states: this.#states, rows: before }, (i) => {
+    const now = isSame ? this.#rows : rowsOf(states, { states: this.#states, rows: this.#rows }, (i) => {
       if (length > MOST_LENGTH) return NO_ROW;
       const row = rows.row(offset + i);
       length += row.json.length;
@@ -279,14 +284,14 @@ export class Window {
       this.#failure = newStatus(413, "RequestEntityTooLarge", TOO_LARGE);
       return;
     }
+    const changes = isSame ? [] : rowChanges(this.#rows, now);
     this.#states = states;
     this.#rows = now;
-    this.#place = place;
+    const place = this.#place = { total: rows.length, offset };
     this.#whole = undefined;
     this.#number++;
     this.#units += WRITE_UNITS;
     if (this.#number === 1) return this.#count();
-    const changes = isSame ? [] : rowChanges(before, now);
     const texts = changes.map((change) => {
       if (!("row" in change)) return JSON.stringify(change);
       const { op, at, row } = change;
