@@ -134,7 +134,6 @@ export function explainError(error: unknown): { readonly line: string; readonly 
   return { line: oneLine(errorMessage(error)) || "unknown error", exitCode };
 }
 
-/** A name in quotes, with control characters escaped. */
 export function quote(text: string): string {
   return visibleText(JSON.stringify(text), LONGEST_LINE);
 }

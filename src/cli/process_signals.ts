@@ -8,7 +8,6 @@ const STOP_LIMIT_MS = 900;
 /** The exit code that shells give to a program ended by SIGINT. */
 const EXIT_FORCED = 130;
 
-/** How a program ends that answers requests. */
 export interface GracefulStop {
   readonly stop: () => unknown;
   readonly graceMs: number;
@@ -19,7 +18,6 @@ export interface ProcessSignals {
   readonly signal: AbortSignal;
   /** What the first SIGTERM does. */
   onTerminate(graceful: GracefulStop): void;
-  /** Restores the default behaviour of the signals. */
   release(): void;
 }
 

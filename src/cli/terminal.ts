@@ -4,7 +4,6 @@ import { styleText } from "node:util";
 import { consoleLogger, LineLimit, type LogFields, type Logger } from "../util/logger.ts";
 import { oneLine } from "./errors.ts";
 
-/** A writable stream, such as `process.stdout`. */
 export interface OutputStream {
   write(text: string): unknown;
   readonly isTTY?: boolean;

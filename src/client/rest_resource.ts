@@ -65,7 +65,6 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   readonly #options: ClientOptions<T>;
   readonly projection: Projection | undefined;
   readonly #title: string;
-  /** Of the collection. */
   readonly #path: string;
 
   constructor(cluster: ClientSource & Requests, resource: GroupVersionResource, options: ClientOptions<T>) {

@@ -5,7 +5,6 @@ import { inRealTime } from "../util/clock.ts";
 
 let loading: Promise<KubernetesSchemas> | undefined;
 
-/** Loads the schemas once. */
 export function loadSchemas(): Promise<KubernetesSchemas> {
   return loading ??= inRealTime(import("../schema/kubernetes_schemas.ts")).catch((error) => {
     loading = undefined;

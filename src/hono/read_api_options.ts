@@ -94,10 +94,8 @@ export interface VersionInfo {
  */
 export type Freshness = "consistent" | "stale-if-error" | "as-is";
 
-/** All of them. */
 export const FRESHNESSES: readonly Freshness[] = ["consistent", "stale-if-error", "as-is"];
 
-/** Whether it is one of them. */
 export function isFreshness(value: unknown): value is Freshness {
   return (FRESHNESSES as readonly unknown[]).includes(value);
 }

@@ -28,7 +28,6 @@ import type { ForwardedResource } from "./upstream/forward.ts";
 import { OpenApi } from "./upstream/open_api.ts";
 import { PassThrough } from "./upstream/pass_through.ts";
 
-/** What all requests of a read API share. */
 export interface ReadApiState {
   readonly served: readonly ServedResource[];
   readonly forwarded: readonly ForwardedResource[];
@@ -111,7 +110,6 @@ export function isForwarded(target: { readonly resource: ApiResource }): target 
   return "fetch" in target;
 }
 
-/** Starts to follow the informers, once all options are checked. */
 export function newServedResources(
   options: ReadApiOptions,
   settings: ReadSettings,

@@ -32,7 +32,6 @@ type NumberOption = Exclude<
   "maxLagMs"
 >;
 
-/** The options that requests are answered by, with their defaults. */
 export interface ReadSettings
   extends
     Readonly<Record<NumberOption, number>>,
@@ -42,7 +41,6 @@ export interface ReadSettings
   watchLimitMs(): number;
 }
 
-/** Checks the options, and reads them. */
 export function readSettings(options: ReadApiOptions): ReadSettings {
   checkAccess(options);
   const { clock = realClock, random = Math.random, clientOf = clientOfRequest } = options;

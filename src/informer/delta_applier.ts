@@ -52,7 +52,6 @@ import { type Change, EventHistory, type Standing } from "./event_history.ts";
 import { ListApplication, type ListApplicationOptions } from "./list_application.ts";
 import type { StoreEvent } from "./events.ts";
 
-/** What a {@linkcode DeltaApplier} needs. */
 export interface DeltaApplierOptions<T> extends ListApplicationOptions<T> {
   /** Receives every object that could not be stored, and every loss of a change. */
   readonly quarantine: Quarantine;
@@ -79,7 +78,6 @@ export interface Observation<T> {
   readonly waiters: VersionWaiters;
 }
 
-/** Where a {@linkcode DeltaApplier} reports its measurements. */
 export interface ApplierMeasurement {
   readonly metrics: Metrics;
   /** The informer's name, a label. */

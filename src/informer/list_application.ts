@@ -19,7 +19,6 @@ import { finish, type Steps } from "../util/turns.ts";
 import type { EventHistory } from "./event_history.ts";
 import type { Notification, StoreChange, StoreEvent } from "./events.ts";
 
-/** What a {@linkcode ListApplication} needs. */
 export interface ListApplicationOptions<T> {
   /** The store, with its objects in their held form. */
   readonly store: KeyedStore<T>;
@@ -244,7 +243,6 @@ export interface NotificationReceiver<T> {
   distributeList(list: ListNotifications<T>): void;
 }
 
-/** Which notifications of a list are not made. */
 export interface ListNotificationsOptions {
   /** Whether the objects are those that a handler begins with. */
   readonly isInInitialList: boolean;

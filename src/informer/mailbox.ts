@@ -49,7 +49,6 @@ export interface MailboxOptions {
 
 const DEFAULT_LIMIT = 1_000;
 
-/** Called when a mailbox merges or overflows. */
 export interface MailboxCallbacks {
   /** An object of the initial list will not be delivered as one: it was merged, or deleted again. */
   onInitialMerged(): void;

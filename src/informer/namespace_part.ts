@@ -9,7 +9,6 @@ import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
 import { onAbort } from "../util/abort.ts";
 import type { StoreEvent } from "./events.ts";
 
-/** The informer that a {@linkcode NamespacePart} is a part of. */
 interface WholeInformer<T> {
   readonly informer: {
     readonly indexer: NamespacePart<T>["indexer"];
@@ -29,7 +28,6 @@ const IDLE: ReflectorStatus = { phase: "idle", resourceVersion: "", attempt: 0, 
  * @internal
  */
 export class NamespacePart<T> {
-  /** The namespace. */
   readonly name: string;
   /** What is stored of it. */
   readonly indexer: {
@@ -58,7 +56,6 @@ export class NamespacePart<T> {
     };
   }
 
-  /** Whether its list is in the store. */
   hasSynced(): boolean {
     return this.#whole.loops()?.hasListed(this.name) === true && this.#version() !== "";
   }
@@ -152,7 +149,6 @@ export class NamespaceParts<T> {
     return this.#parts;
   }
 
-  /** They, as what a read API reads. */
   get sources(): readonly { readonly name: string; readonly informer: NamespacePart<T> }[] {
     return this.all.map((informer) => ({ name: informer.name, informer }));
   }

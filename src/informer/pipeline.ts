@@ -34,7 +34,6 @@ import type { Processor } from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import type { InformerStatus, SnapshotContext, SnapshotRun } from "./snapshot/storage.ts";
 
-/** What a pipeline is made from. */
 export interface PipelineOptions<T, I extends string> {
   readonly source: ListerWatcher<T>;
   readonly store: Cache<T, I>;
@@ -53,7 +52,6 @@ export interface PipelineOptions<T, I extends string> {
   readonly name: string;
 }
 
-/** A pipeline that may be run. */
 export interface Pipeline<T> {
   /** Runs it until the signal is aborted; resolves when nothing is left running. */
   run(signal: AbortSignal): Promise<void>;

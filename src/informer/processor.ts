@@ -82,7 +82,6 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     return this.#resyncCheckPeriodMs;
   }
 
-  /** Adds a listener. */
   add(
     handler: ResourceEventHandler<T>,
     options: ListenerOptions,

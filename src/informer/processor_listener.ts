@@ -17,7 +17,6 @@ import type { ListCursor, ListNotifications } from "./list_application.ts";
 import { Mailbox, type MailboxOptions } from "./mailbox.ts";
 import { SingleFileTracker } from "../util/sync_tracking.ts";
 
-/** What the handlers of one informer share. */
 export interface ProcessorOptions<T> {
   /** Opens the objects of notifications. */
   readonly holding: Pick<Holding<T>, "open" | "convert">;
@@ -37,7 +36,6 @@ export interface ProcessorOptions<T> {
   readonly name: string;
 }
 
-/** What each of them has. */
 export interface ListenerOptions<T> {
   readonly handler: ResourceEventHandler<T>;
   /** Opens the objects of notifications. */

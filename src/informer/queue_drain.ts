@@ -26,7 +26,6 @@ export function paceOf(turnObjects: number = PACE.turnObjects): Pace {
   return { ...PACE, turnObjects };
 }
 
-/** What a {@linkcode QueueDrain} is made from. */
 export interface QueueDrainOptions<T> {
   readonly queue: Queue<T>;
   readonly process: (deltas: Deltas<T>, isInInitialList: boolean) => void;

@@ -14,7 +14,6 @@ import { CacheSyncError, InformerStateError, NotFreshError } from "./errors.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 
-/** The informer that callers wait for. */
 export interface AwaitedInformer {
   readonly name: string;
   readonly indexer: { lastStoreSyncResourceVersion(): string };

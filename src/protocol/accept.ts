@@ -141,7 +141,6 @@ export type MetaVersion = "meta.k8s.io/v1" | "meta.k8s.io/v1beta1";
 
 const META_VERSIONS: ReadonlySet<string> = new Set<MetaVersion>(["meta.k8s.io/v1", "meta.k8s.io/v1beta1"]);
 
-/** A request for {@linkcode negotiateShape}. */
 export interface ShapeRequest {
   readonly accept: string | null | undefined;
   readonly verb: "get" | "list" | "watch";

@@ -6,7 +6,6 @@ import { fromBase64, toBase64 } from "../util/bytes.ts";
 import { errorMessage } from "../util/errors.ts";
 import { textHash } from "../util/hash.ts";
 
-/** The content of a token. */
 export interface ContinueToken {
   /** The resourceVersion of the list, or {@linkcode LATEST}. */
   readonly resourceVersion: string;

@@ -9,14 +9,12 @@ import { matchesTag } from "./responses.ts";
 import { SCALE, subresourcesOf } from "./subresources.ts";
 import { methodNotAllowed, noRouteProduces, notAcceptable } from "./statuses.ts";
 
-/** A request for {@linkcode answerDiscovery}. */
 export interface DiscoveryRequest {
   readonly method: string;
   /** Whether the aggregated document says what definitions do: a cache has no definitions to read. */
   readonly definesCustom?: boolean;
   /** The parameters that lists of a resource take beyond an API server's. */
   readonly parametersOf?: (resource: ApiResource) => readonly string[] | undefined;
-  /** The path, without a query. Slashes at its end are ignored. */
   readonly path: string;
   readonly accept?: string | null;
   readonly ifNoneMatch?: string | null;

@@ -9,7 +9,6 @@ import { isMergedVersion } from "../meta/merged_version.ts";
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 import { defined } from "../util/json.ts";
 
-/** A valid query. */
 export interface ListQuery {
   readonly ok: true;
   readonly watch: boolean;
@@ -21,7 +20,6 @@ export interface ListQuery {
   readonly fields: FieldSelector | undefined;
 }
 
-/** A refused query; the status is the answer. */
 export interface ListQueryRefusal {
   readonly ok: false;
   readonly status: Status;

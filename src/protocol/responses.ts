@@ -8,7 +8,6 @@ const JSON_HEADERS: Readonly<Record<string, string>> = {
   "Cache-Control": "no-cache, private",
 };
 
-/** Options of {@linkcode jsonResponse} and {@linkcode statusResponse}. */
 export interface ResponseOptions {
   /** Whether to indent the document, as `wantsPretty` (accept.ts) says. Default: false. */
   readonly pretty?: boolean;

@@ -45,14 +45,12 @@ export interface ScreenQuery {
   readonly sum?: readonly ScreenPath[];
 }
 
-/** A key of an order. */
 export interface SortKey {
   readonly by:
     | { readonly type: "field" | "sum" | "count" | "min" | "max"; readonly path: ScreenPath }
     /** A column of the resource's Table; the name in lower case. */
     | { readonly type: "column"; readonly name: string };
   readonly isDescending: boolean;
-  /** The canonical text. */
   readonly text: string;
 }
 

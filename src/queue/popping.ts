@@ -47,7 +47,6 @@ const SLOW_DEPTH = 10;
 const SLOW_MS = 100;
 const SLOW_MAX_MS = 1_000;
 
-/** An error to be reported: wrapped, since anything can be thrown. */
 export interface Failure {
   readonly error: unknown;
 }

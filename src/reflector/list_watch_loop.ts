@@ -52,7 +52,6 @@ import { readInitialEvents } from "./watch_list.ts";
  * what the methods do; informers hand it a wiring.
  */
 export class ListWatchLoop<T> {
-  /** Its name in log lines. */
   readonly name: string;
   readonly #source: ListerWatcher<T>;
   readonly #store: ReflectorStore<T>;
@@ -180,14 +179,12 @@ export class ListWatchLoop<T> {
     return this.#record.state;
   }
 
-  /** Asks the state machine for the next step. */
   #next(outcome: Outcome): Step {
     const next = transition(this.#state, outcome, momentOf(this.#clock));
     this.#change(next);
     return next.step;
   }
 
-  /** Notes what happens within a step. */
   #note(incident: Incident): void {
     this.#change(noted(this.#state, incident, momentOf(this.#clock)));
   }
@@ -416,7 +413,6 @@ export class ListWatchLoop<T> {
     if (resourceVersion === "" && !isOld) this.#consistentMs = requestedMs;
   }
 
-  /** Writes a whole list. */
   #replace(items: T[], quarantined: readonly Quarantined[], resourceVersion: string): void {
     this.#writer.replace(items, quarantined, resourceVersion);
     this.#settings.quarantine.recovered();

@@ -43,7 +43,6 @@ export type ReflectorLoop = Pick<
 /** What an informer asks {@linkcode NamespaceLoops}. */
 export type ByNamespace = Pick<NamespaceLoops<unknown>, "partOf" | "isLayout" | "loopOf" | "hasListed">;
 
-/** What {@linkcode NamespaceLoops} are made of. */
 export interface NamespaceLoopsOptions<T> {
   readonly source: ListerWatcher<T>;
   readonly namespaces: NamespaceSet;
@@ -286,7 +285,6 @@ export class NamespaceLoops<T> implements ReflectorLoop {
   }
 }
 
-/** What a {@linkcode NamespaceStore} has of the others. */
 interface NamespaceStoreOptions {
   /** The version of all, with the present one of this. */
   readonly merged: () => string;

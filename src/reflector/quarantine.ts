@@ -54,7 +54,6 @@ export class Quarantine {
     return this.#count;
   }
 
-  /** Counts and reports an object that could not be accepted. */
   add(quarantined: Quarantined, { isLost = false }: { readonly isLost?: boolean } = {}): void {
     const { name, metrics } = this.#options;
     this.#count++;

@@ -113,7 +113,6 @@ export function checkReflectorOptions(name: string, options: ReflectorOptions): 
   });
 }
 
-/** The content of a snapshot. */
 export interface RestoredContent {
   /** As the store holds them. */
   readonly items: readonly unknown[];
@@ -199,7 +198,6 @@ const DEFAULTS: Required<Omit<Given, Optional | Private | "name" | "quarantine">
   neverGoesBack: false,
 };
 
-/** The options and the wiring of a reflector, with defaults: what its parts share. */
 export interface ReflectorSettings extends Required<Omit<Given, Optional | Private>>, Pick<Given, Optional> {}
 
 /** Checks options, and adds what they leave out. */

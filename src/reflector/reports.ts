@@ -40,7 +40,6 @@ export function statusOf(state: ReflectorState, quarantined: number, clock: Cloc
 /** More causes of failed watches than one server has. */
 const MOST_CAUSES = 100;
 
-/** Calls the user's callbacks, and writes to the log. What callbacks throw is logged. */
 export class ReflectorReports {
   readonly #name: string;
   readonly #watchErrorHandler: ReflectorOptions["watchErrorHandler"];
@@ -91,7 +90,6 @@ export class ReflectorReports {
   }
 }
 
-/** Reports a reflector's measurements. */
 export class ReflectorMetrics {
   readonly #metrics: Metrics;
   readonly #clock: Clock;

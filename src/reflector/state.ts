@@ -192,7 +192,6 @@ export interface Transition extends Change {
   readonly step: Step;
 }
 
-/** The state before the first cycle. */
 export function initialState(settings: DecidingSettings): ReflectorState {
   return {
     settings,

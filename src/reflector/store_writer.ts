@@ -61,7 +61,6 @@ export class StoreWriter<T> {
     return this.#options.record.state.position;
   }
 
-  /** Writes a whole list; of quarantined objects, the last accepted state stays. */
   replace(items: T[], quarantined: readonly Quarantined[], resourceVersion: string): void {
     const keys = this.#quarantinedKeys(items, quarantined);
     try {
@@ -73,7 +72,6 @@ export class StoreWriter<T> {
     }
   }
 
-  /** Writes a batch of a watch. */
   write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void {
     this.#arrived(oldestNewsOf(batch), watch.received);
     if (batch.length > 1 && this.#isPassed(batch[batch.length - 1])) return this.#options.quarantine.lost();
@@ -198,7 +196,6 @@ export class StoreWriter<T> {
     return [...quarantine.keys.keys()];
   }
 
-  /** The last accepted states. */
   #known(keys: readonly string[]): T[] {
     return keys.map((key) => this.#knownObjects?.getByKey(key) as T | undefined).filter((one) =>
       one !== undefined

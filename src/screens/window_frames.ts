@@ -31,7 +31,6 @@ export interface WindowRows<Row> {
   readonly columns: readonly WindowColumn[];
 }
 
-/** What a frame says. */
 export interface FrameResult<Row> {
   readonly shown: WindowRows<Row>;
   /** How long ago the server had its last contact with its own, if it says so, in milliseconds. */

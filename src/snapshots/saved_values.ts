@@ -31,7 +31,6 @@ export function savedHead({ apiVersion, kind, metadata }: ObjectHead): ObjectHea
   return { apiVersion, kind, metadata: { name, namespace, uid, resourceVersion, labels } } as ObjectHead;
 }
 
-/** The value of a JSON text. */
 export function parsed(json: string): unknown {
   try {
     return JSON.parse(json);
@@ -72,7 +71,6 @@ function newTables(): Uint32Array[] {
   return tables;
 }
 
-/** What is wrong with saved bytes. The storage adds where they are: {@linkcode refusalOf}. */
 export class SnapshotFault extends Error {
   readonly reason: SnapshotRefusal;
 

@@ -166,7 +166,6 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
     holding.indexersAdded(held);
   }
 
-  /** What is below the key function: objects in their held form. */
   get keyed(): ThreadSafeStore<Held<T>, I> {
     return this.#storage;
   }

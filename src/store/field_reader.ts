@@ -39,13 +39,11 @@ export class HeldFields<H extends object> {
     return this.#reader.fields;
   }
 
-  /** Adds the path of an index; returns its place. */
   add(path: string): number {
     this.#held = undefined;
     return this.#reader.add(path);
   }
 
-  /** The values of an object in one of the indices. */
   values(held: H, place: number, text: (held: H) => string): readonly string[] {
     if (this.#held !== held) {
       this.#values = this.#reader.read(text(held));

@@ -40,7 +40,6 @@ export interface KeyedHead {
   };
 }
 
-/** An object as a store holds it. */
 export type Held<T> = T | HeldObject;
 
 /**
@@ -94,10 +93,8 @@ export interface Holding<T> {
   indexersAdded(held: Indexers<Held<T>>): void;
 }
 
-/** What {@linkcode Holding.heldTransform} returns: takes an object in, and returns its held form. */
 export type HeldTransform<T> = (object: Held<T>, key?: string) => Held<T>;
 
-/** Options of {@linkcode NewHolding}. */
 export interface HoldingOptions {
   /** Freezes what is parsed, and everything in it, before anyone has it. */
   readonly freeze?: (<V>(value: V) => V) | undefined;

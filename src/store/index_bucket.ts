@@ -19,7 +19,6 @@ export type Place<T> = IndexBucket<T> | readonly IndexBucket<T>[];
 /** Where each index has an entry, in the order of the indices. Never changed, only replaced. */
 export type Places<T> = readonly Place<T>[];
 
-/** An entry that is in no index yet. */
 export function newEntry<T>(key: string, object: T): Entry<T> {
   return { key, object, places: NOWHERE };
 }
@@ -80,7 +79,6 @@ export class IndexBucket<T> {
     return this.#list === list;
   }
 
-  /** Puts an entry in; returns whether it was not here before. */
   add(entry: Entry<T>): boolean {
     const set = this.#set;
     if (set !== undefined) {

@@ -127,7 +127,6 @@ const MOST_KNOWN = 1 << 16;
 const FEW = 1 << 10;
 const MANY = 1 << 14;
 
-/** The string of a field; `undefined` if there is none. */
 function textAt(fields: FieldTexts, place: number): string | undefined {
   const values = place < fields.length ? fields[place] : undefined;
   return values?.length === 1 ? values[0] : undefined;

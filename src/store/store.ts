@@ -131,17 +131,14 @@ export interface Replacement {
   commit(): boolean;
 }
 
-/** A store that can be replaced in steps. */
 export interface ReplacedInSteps<T> {
   newReplacement(objects: readonly T[], resourceVersion: string, options?: ReplaceOptions<T>): Replacement;
 }
 
-/** Prepares and commits, in this turn. */
 export function replaceNow(replacement: Replacement): void {
   do finish(replacement.prepare()); while (!replacement.commit());
 }
 
-/** An indexer that can be given more indices in steps. */
 export interface IndexedInSteps<T> {
   addIndexersSteps(indexers: Indexers<T>, options?: { readonly stepObjects?: number }): Steps;
 }

@@ -98,7 +98,6 @@ function isReady({ status }: Pod): boolean {
   return ready?.status === "True";
 }
 
-/** Whether it is this resource of the core group. */
 export function isCore(reflected: Pick<ReflectedResource, "resource">, plural: string): boolean {
   return reflected.resource.group === "" && reflected.resource.resource === plural;
 }

@@ -92,7 +92,6 @@ export interface SavedSelection extends Selection {
 
 const FORMAT = 2;
 
-/** The file `cluster.json` in the folder of the snapshots. */
 export class SavedCluster {
   readonly #path: string;
   readonly #logger: Logger;

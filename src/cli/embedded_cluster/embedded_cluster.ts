@@ -169,7 +169,6 @@ export class EmbeddedCluster {
     this.#simulation.record(node, "kubelet", [reason, `Node ${node.metadata.name} status is now: ${reason}`]);
   }
 
-  /** Writes the heartbeat of each node in turn. */
   #heartbeat(index: number): void {
     this.#simulation.after(HEARTBEAT_INTERVAL_MS, HEARTBEAT_INTERVAL_MS, () => {
       const nodes = this.#nodes();

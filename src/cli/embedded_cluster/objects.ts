@@ -14,7 +14,6 @@ export function imageOf(namespace: string, app: string, revision: number): strin
   return `registry.example/${namespace}/${app}:1.${revision}.0`;
 }
 
-/** A service in front of an app's pods. */
 export function serviceObject(app: string, clusterIP: string, meta: BuilderMeta): BuiltSpecObject {
   const built = service(app, meta);
   const ports = [{ name: "http", port: 80, targetPort: 8080, protocol: "TCP" }];
@@ -24,7 +23,6 @@ export function serviceObject(app: string, clusterIP: string, meta: BuilderMeta)
   };
 }
 
-/** A deployment or replica set of pods of this image. */
 export function workloadObject(
   kind: "Deployment" | "ReplicaSet",
   name: string,
@@ -124,7 +122,6 @@ export function nodeConditions(bornAt: string, heartbeatAt: string): unknown[] {
   ));
 }
 
-/** The stages of a pod's life before its deletion. */
 export type PodStage = "pending" | "creating" | "starting" | "ready" | "crashed";
 
 export function stageOf({ spec, status }: BuiltSpecObject): PodStage {

@@ -10,7 +10,6 @@ import { seededRandom } from "../../testing/seeded_random.ts";
 // An API server deletes Events after an hour; here the oldest is deleted when there are more.
 const MAX_EVENTS = 75;
 
-/** Makes random choices, runs actions after random times, and records Events. */
 export class Simulation {
   readonly server: InMemoryApiServer;
   readonly #clock: Clock;

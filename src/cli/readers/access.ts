@@ -28,7 +28,6 @@ export interface AccessOptions {
   readonly readerNamespaces?: readonly string[];
   /** The only resources that may be read, by their display names; all by default. */
   readonly readerResources?: readonly string[];
-  /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
   /** Wraps the hook that authenticates readers, such as for a log. */
   readonly noting?: (authenticate: Authenticate) => Authenticate;
@@ -73,7 +72,6 @@ function authenticateHook({ token, reviewedBy, clock }: AccessOptions): Authenti
   return (c) => review(withBearer(c));
 }
 
-/** The request with the presented token as bearer token. */
 function withBearer(c: Context): Context {
   const token = presentedToken(c);
   const header = (name: string) =>
@@ -192,7 +190,6 @@ function isAddress(host: string): boolean {
   return /^[0-9]{1,3}(\.[0-9]{1,3}){3}$/.test(host) || /^\[[0-9a-f:.]+\]$/i.test(host);
 }
 
-/** The host name in the request, without the port. */
 function hostOf(c: Context): string {
   const header = c.req.header("Host");
   try {
@@ -202,10 +199,8 @@ function hostOf(c: Context): string {
   }
 }
 
-/** A token, or a function that returns the present one. */
 export type ReaderToken = string | (() => Promise<string>);
 
-/** Checks that a token can be sent and cannot be guessed. */
 export function checkToken(token: string, name: string = "The token"): void {
   if (!/^[\x21-\x7e]+$/.test(token)) {
     throw new UsageError(`${name} must consist of printable ASCII characters without spaces`);
@@ -218,7 +213,6 @@ export function checkToken(token: string, name: string = "The token"): void {
   }
 }
 
-/** The token of the options, `undefined` if they have none. */
 export async function readerToken(
   given: { readonly token?: string; readonly tokenFile?: string },
   options: { readonly clock: Clock; readonly logger: Logger },

@@ -193,7 +193,6 @@ function checkReaderResources({ readerResources }: ServeOptions, names: readonly
   );
 }
 
-/** Waits for all tasks. */
 async function allSettled(
   tasks: readonly Promise<void>[],
   onFailure: (error: unknown) => void,

@@ -152,7 +152,6 @@ export interface ServeOptions
   readonly logger?: Logger;
 }
 
-/** The options of a `serve` that runs. */
 export type ServeSettings =
   & ServeOptions
   & Required<Pick<ServeOptions, "clock" | "logger" | "signal" | "onStep">>;
@@ -191,7 +190,6 @@ export interface SyncProgress {
   readonly remaining?: number;
 }
 
-/** Checks what can be checked without files and without the cluster. */
 export function checkServeOptions(options: ServeOptions): void {
   for (
     const name of [

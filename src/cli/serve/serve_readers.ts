@@ -48,13 +48,11 @@ export interface ServedReaders {
   close(): void;
 }
 
-/** The token of readers, and the certificate of the server with the files it was read from. */
 export interface ReaderCredentials {
   readonly token: ReaderToken | undefined;
   readonly certificate: { readonly files: ServerTlsFiles; readonly tls: ServerTls } | undefined;
 }
 
-/** Reads the files that the options name. */
 export async function readCredentials(
   options: Omit<ServeSettings, "signal" | "onStep">,
 ): Promise<ReaderCredentials> {
@@ -65,7 +63,6 @@ export async function readCredentials(
   return { token, certificate: { files, tls: await readServerTls(files) } };
 }
 
-/** Listens, until the signal is aborted. */
 export async function serveReaders(content: ServedContent, options: ReadersSettings): Promise<ServedReaders> {
   const { resources, inDiscoveryOrder, connection: { cluster, name, server }, version } = content;
   const { host = DEFAULT_HOST, credentials: { token }, namespace, clock, logger } = options;

@@ -62,7 +62,6 @@ export function withChanges<V>(
   return joined(result);
 }
 
-/** Nothing. */
 export const NO_BLOCKS: Blocks<never> = { length: 0, blocks: [], starts: [] };
 
 /** The index of the first key from a bound on. */

@@ -48,7 +48,6 @@ export class Content<T extends KubernetesObject> {
     return Number.isFinite(lagMs) ? lagMs : 0;
   }
 
-  /** The object of a key, as the store holds it. */
   held(key: string): Held<T> | undefined {
     return this.#held.getByKey(key);
   }

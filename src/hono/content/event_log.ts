@@ -93,7 +93,6 @@ export class EventLog<T extends KubernetesObject> {
   /** The keys of what has changed since the follower of keys cleared them. */
   readonly changedKeys: Set<string> = new Set();
 
-  /** Starts to follow the informer. */
   constructor(
     informer: ServedInformer<T>,
     store: { readonly holding: Holding<T>; readonly held: ServedStore<Held<T>> },

@@ -78,10 +78,8 @@ export interface LogWindow<T> {
   readonly rewrites: number;
 }
 
-/** An entry of the log of one resource, as it is kept. */
 export type KeptEntry<T> = Omit<LogEntry<T>, "bytes" | "atMs" | "isPlaced" | "views">;
 
-/** What was kept of a log. */
 export interface KeptLog<T> {
   /** The sequence number of the first entry; they follow each other. */
   readonly tail: number;
@@ -94,7 +92,6 @@ export interface KeptLog<T> {
   readonly resumeFrom: LogStart;
 }
 
-/** Where a log begins, for watches. */
 export interface LogStart {
   readonly position: string;
   readonly sequence: number;

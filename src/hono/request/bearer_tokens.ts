@@ -82,7 +82,6 @@ export function bearerTokenOf(c: Context): string | undefined {
   return isPrintable(token) ? token : undefined;
 }
 
-/** The SHA-256 digest of a text. */
 export async function digestOf(text: string): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
 }

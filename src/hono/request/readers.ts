@@ -8,7 +8,6 @@ export const MOST_PIECE: number = 64 * 1024;
 const MOST_SHARED_PIECE = 256 * 1024;
 const LEAST_PIECE = 8 * 1024;
 
-/** Options of {@linkcode Readers}. */
 export interface ReadersOptions {
   readonly maxRequests: number;
   readonly maxWatches: number;
@@ -100,10 +99,8 @@ export class Readers {
   #heldBytes = 0;
   #keptBytes = 0;
   #isDraining = false;
-  /** The open watches. */
   readonly watches: Set<OpenWatch> = new Set();
 
-  /** Makes the counters. */
   constructor({ maxRequests, maxWatches, maxWatchesPerClient, maxReaderBytes }: ReadersOptions) {
     this.#requestPlaces = new Places(maxRequests);
     this.#watchPlaces = new Places(maxWatches, maxWatchesPerClient);
@@ -130,7 +127,6 @@ export class Readers {
     return this.#heldBytes < this.#maxBytes * MOST_BUFFERED;
   }
 
-  /** Adds what drops something when there is no room. */
   addKeeper(keeper: Keeper): void {
     this.#keepers.push(keeper);
   }
@@ -277,7 +273,6 @@ export class Reader {
   /** Breaks its answer off, for the sake of others: all bytes are spent. */
   onSpent: () => void = () => {};
 
-  /** Made by {@linkcode Readers.enter}. */
   constructor(
     client: string | undefined,
     { readers, places, watchPlaces }: {

@@ -192,7 +192,6 @@ export interface View {
   bookmark(metadata: ObjectMeta): unknown;
 }
 
-/** Serves objects as they are. */
 export function newObjectView(resource: ApiResource): View {
   const typed = (object: KubernetesObject) => withType(resource, object);
   const typedText = (json: string) => withTypeText(resource, json);

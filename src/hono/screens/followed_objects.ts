@@ -8,7 +8,6 @@ import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
 import type { Keeper, Readers } from "../request/readers.ts";
 
-/** One object as it is now. */
 export interface FollowedObject<T> {
   readonly key: string;
   readonly held: Held<T> | undefined;

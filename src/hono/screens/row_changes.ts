@@ -2,7 +2,6 @@
 
 import { lowerBound } from "../../util/collections.ts";
 
-/** A row of a window. */
 export interface WindowRow {
   /** What makes it the same row in another state. */
   readonly id: string;

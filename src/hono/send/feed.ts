@@ -28,7 +28,6 @@ export interface NextOptions {
   readonly length: number;
 }
 
-/** The next bytes of a watch. */
 export interface Piece {
   /** `undefined` if there is nothing to send after all. */
   readonly bytes: Uint8Array | undefined;

@@ -304,7 +304,6 @@ async function readText({ body }: Response): Promise<string> {
   return new TextDecoder().decode(bytes);
 }
 
-/** The index at `/openapi/v3`. */
 export interface OpenApiIndex {
   readonly paths: Readonly<Record<string, { readonly serverRelativeURL: string }>>;
 }

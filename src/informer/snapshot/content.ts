@@ -170,7 +170,6 @@ function newHold<T>({ store, accept }: SnapshotContext<T>): (entry: SnapshotEntr
   };
 }
 
-/** Options of {@linkcode SnapshotKeeper}. */
 export interface SnapshotKeeperOptions {
   readonly intervalMs: number;
   /** How long the last save may take. */

@@ -55,7 +55,6 @@ export interface SnapshotOptions {
   readonly identity?: string;
 }
 
-/** What is looked at of an informer that has a snapshot. */
 export interface SnapshotOwner {
   readonly name: string;
   /** The identity of its source. */

@@ -234,7 +234,6 @@ export class SnapshotRefusedError extends CacheError {
   }
 }
 
-/** What a {@linkcode SnapshotRun} needs of its informer. */
 export interface SnapshotContext<T> {
   /** For log lines. */
   readonly name: string;
@@ -300,7 +299,6 @@ export interface InformerStatus extends ReflectorStatus {
   readonly snapshot?: SnapshotStatus;
 }
 
-/** The snapshot of a running informer. */
 export interface SnapshotRun<T> extends ReflectedSnapshot {
   /** Whether a list or a confirmation by the server is still due before the informer has synced. */
   readonly isPending: boolean;

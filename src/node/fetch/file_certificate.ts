@@ -9,7 +9,6 @@ import { readServerTls, type ServerTlsFiles } from "../serving/server_tls.ts";
 
 const FRESH_MS = 60_000;
 
-/** Options of {@linkcode createFileCertificateFetch}. */
 export interface FileCertificateOptions {
   /** With the certificate that was read first. */
   readonly tls: TlsFetchOptions;

@@ -5,7 +5,6 @@ import type { FetchFunction } from "../../client/rest_config.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { KubeconfigError } from "../kubeconfig/kubeconfig.ts";
 
-/** Environment variables. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A proxy, taken apart. */
