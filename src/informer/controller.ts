@@ -256,7 +256,7 @@ export function newInformer<T, I extends string = NoIndexNames>(
     name,
   });
   const applier = new DeltaApplier<Held<T>>({
-    store: store.held,
+    store,
     receiver: new OneHandler(
       newCaller(handler, store.holding),
       (error) => logger.error(`${name}: the handler threw: ${errorMessage(error)}`, { error }),

@@ -41,7 +41,7 @@ import {
 import type { VersionWaiters } from "../meta/version_waiters.ts";
 import type { BookmarkInfo, Delta, Deltas } from "../queue/delta.ts";
 import type { Quarantine } from "../reflector/quarantine.ts";
-import type { KeyedStore } from "../store/cache.ts";
+import type { HeldStore } from "../store/cache.ts";
 import { IndexFuncError } from "../store/errors.ts";
 import type { OnTransformFailure } from "../store/transform.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
@@ -88,8 +88,8 @@ export interface ApplierMeasurement {
 /** Applies deltas to a store, oldest first, and passes them on. See the module's description. */
 export class DeltaApplier<T> {
   readonly #options: DeltaApplierOptions<T>;
-  readonly #store: KeyedStore<T>["keyed"];
-  readonly #holding: KeyedStore<T>["holding"];
+  readonly #store: HeldStore<T>["held"];
+  readonly #holding: HeldStore<T>["holding"];
   readonly #receiver: DeltaApplierOptions<T>["receiver"];
   readonly #observers: ReadonlySet<(event: StoreEvent<T>) => void>;
   readonly #first: Observation<T>["first"];
@@ -115,7 +115,7 @@ export class DeltaApplier<T> {
   constructor(options: DeltaApplierOptions<T>) {
     const { store, receiver, onUnordered, observation, measurement } = options;
     this.#options = options;
-    this.#store = store.keyed;
+    this.#store = store.held;
     this.#holding = store.holding;
     this.#quarantine = options.quarantine;
     this.#receiver = receiver;
@@ -271,7 +271,7 @@ export class DeltaApplier<T> {
 
   #deleteTombstone(deleted: DeletedFinalStateUnknown<T>, resourceVersion: string | undefined): void {
     this.#hasPosition = true;
-    const oldObject = this.#options.store.delete(deleted);
+    const oldObject = this.#store.deleteWithObject(deleted.key, deleted);
     if (resourceVersion && isOlder(this.#store.lastStoreSyncResourceVersion(), resourceVersion)) {
       this.#store.bookmark(resourceVersion);
     }

@@ -10,9 +10,9 @@
 import { keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown, metaOf } from "../meta/object.ts";
 import type { ReplacedAllInfo } from "../queue/delta.ts";
-import type { KeyedStore } from "../store/cache.ts";
+import type { HeldStore } from "../store/cache.ts";
 import { isSameState } from "../store/holding.ts";
-import type { OnIndexFailure, ReplacedInSteps, Replacement, ReplaceOptions, Store } from "../store/store.ts";
+import type { OnIndexFailure } from "../store/store.ts";
 import type { Taken } from "../store/transform.ts";
 import { toError } from "../util/errors.ts";
 import { finish, type Steps } from "../util/turns.ts";
@@ -20,8 +20,7 @@ import type { EventHistory } from "./event_history.ts";
 import type { Notification, StoreChange, StoreEvent } from "./events.ts";
 
 export interface ListApplicationOptions<T> {
-  /** The store, with its objects in their held form. */
-  readonly store: KeyedStore<T>;
+  readonly store: HeldStore<T>;
   readonly receiver: NotificationReceiver<T>;
   /** Whether handlers receive no update for a state that is stored already, unless by a resync. */
   readonly skipsUnchanged: boolean;
@@ -62,7 +61,7 @@ export class ListApplication<T> {
     const { resourceVersion } = info;
     const { store, receiver, skipsUnchanged, stepObjects } = this.#options;
     const { history, quarantine, isObserved, observe } = this.#context;
-    history?.listBegins(resourceVersion, store.lastStoreSyncResourceVersion());
+    history?.listBegins(resourceVersion, store.held.lastStoreSyncResourceVersion());
     const options = { isInInitialList, skipsUnchanged };
     const list = new ListNotifications<T>(options);
     yield* this.#compare(info, list);
@@ -71,9 +70,12 @@ export class ListApplication<T> {
     const onIndexFailure: OnIndexFailure<T> = (error, object) => {
       notIndexed.add(error.key);
       quarantine(error, object);
-      return store.getByKey(error.key); // still the state before: a replace takes effect as a whole
+      return store.held.get(error.key); // still the state before: a replace takes effect as a whole
     };
-    const replacement = replacementOf(store, list.objects, resourceVersion, { stepObjects, onIndexFailure });
+    const replacement = store.newHeldReplacement(list.objects, resourceVersion, {
+      stepObjects,
+      onIndexFailure,
+    });
     let accepted = list;
     let changes: StoreChange<T>[] | undefined;
     try {
@@ -102,7 +104,7 @@ export class ListApplication<T> {
     const { store, receiver, stepObjects } = this.#options;
     const list = new ListNotifications<T>({ isInInitialList: false });
     let step = 0;
-    for (const object of store.list()) {
+    for (const object of store.held.list()) {
       list.push(object, object);
       if (++step % stepObjects === 0) yield;
     }
@@ -122,7 +124,7 @@ export class ListApplication<T> {
     const { store, takeIn, stepObjects } = this.#options;
     const { holding } = store;
     const { history, quarantine } = this.#context;
-    const known = store.listKeys();
+    const known = store.held.listKeys();
     const keys = new Set<string>();
     let step = 0;
     for (const given of objects) {
@@ -141,7 +143,7 @@ export class ListApplication<T> {
         continue;
       }
       if (known.length > 0) keys.add(key);
-      const oldObject = store.getByKey(key);
+      const oldObject = store.held.get(key);
       if (oldObject !== undefined && isSameState(holding, oldObject, object)) {
         list.push(oldObject, oldObject);
       } else {
@@ -150,17 +152,17 @@ export class ListApplication<T> {
       }
     }
     for (const key of keptKeys) {
-      const object = store.getByKey(key);
+      const object = store.held.get(key);
       if (object === undefined || keys.size === keys.add(key).size) continue;
       list.push(object, object);
       if (++step % stepObjects === 0) yield;
     }
     const beside: T[] = [];
     for (const key of known) {
-      const stored = namespace === undefined ? undefined : store.getByKey(key);
+      const stored = namespace === undefined ? undefined : store.held.get(key);
       if (stored !== undefined && metaOf(stored)?.namespace !== namespace) beside.push(stored);
       else if (!keys.has(key)) {
-        list.pushDeleted(new DeletedFinalStateUnknown(key, store.getByKey(key)));
+        list.pushDeleted(new DeletedFinalStateUnknown(key, store.held.get(key)));
         history?.listed(key, undefined);
       }
       if (++step % stepObjects === 0) yield;
@@ -205,25 +207,6 @@ export class ListApplication<T> {
       else changes.push({ type: "updated", key, object, oldObject });
     }
   }
-}
-
-/** A replace in steps; of a store that has none, in one. */
-function replacementOf<T>(
-  store: Store<T>,
-  objects: readonly T[],
-  resourceVersion: string,
-  options: ReplaceOptions<T>,
-): Replacement {
-  if ("newReplacement" in store) {
-    return (store as ReplacedInSteps<T>).newReplacement(objects, resourceVersion, options);
-  }
-  return {
-    *prepare() {
-      store.replace(objects, resourceVersion, options.onIndexFailure);
-      yield;
-    },
-    commit: () => true,
-  };
 }
 
 /**

@@ -67,7 +67,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   const { metrics } = informer;
   const hasThrown = (what: string) => (error: unknown) =>
     logger.error(`${name}: ${what} threw: ${errorMessage(error)}`, { error });
-  const { held, holding } = store;
+  const { holding } = store;
   const reflector = {
     ...informer.reflector,
     name,
@@ -98,7 +98,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   });
   const keepsOrder = informer.queue === undefined;
   const applier = new DeltaApplier<Held<T>>({
-    store: held,
+    store,
     receiver: processor,
     skipsUnchanged: informer.notifyUnchanged === false,
     takeIn,

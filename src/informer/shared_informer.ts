@@ -18,7 +18,7 @@ import type { FailedTry } from "../reflector/status.ts";
 import { type Cache, newCache } from "../store/cache.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexers, NoIndexNames } from "../store/index_func.ts";
-import type { IndexedInSteps, Indexer } from "../store/store.ts";
+import type { Indexer } from "../store/store.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import { onAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
@@ -272,8 +272,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     indexers: Indexers<T, J>,
   ): Promise<SharedIndexInformer<T, I | J>> {
     this.#refuseStopped();
-    const steps = (this.indexer as unknown as IndexedInSteps<T>)
-      .addIndexersSteps(indexers, { stepObjects: stepObjectsOf(this.#pace) });
+    const steps = this.#store.addIndexersSteps(indexers, { stepObjects: stepObjectsOf(this.#pace) });
     await finishInTurns(this.#unlessStopped(steps), { ...this.#pace, clock: this.#clock });
     return this as unknown as SharedIndexInformer<T, I | J>;
   }

@@ -13,27 +13,18 @@ import {
   readsLiveMetadata,
 } from "./index_func.ts";
 import {
-  type IndexedInSteps,
   type Indexer,
   type Keyed,
   type KeyedTransaction,
   keyedWrites,
   type OnIndexFailure,
-  type ReplacedInSteps,
   type Replacement,
   replaceNow,
   type ReplaceOptions,
   type Store,
   type Transaction,
 } from "./store.ts";
-import {
-  type Held,
-  type HeldTransform,
-  type Holding,
-  type HoldingOptions,
-  type NewHolding,
-  UnopenedHolding,
-} from "./holding.ts";
+import type { Held, HeldTransform, Holding, HoldingOptions, NewHolding } from "./holding.ts";
 import { TextHolding } from "./text_holding.ts";
 import { ThreadSafeStore } from "./thread_safe_store.ts";
 import { transformed, type TransformFunc } from "./transform.ts";
@@ -120,101 +111,89 @@ export function newCache<T, I extends string>(
   );
 }
 
-/** A store whose objects can be written by key, for a writer that knows the keys. */
-export interface KeyedStore<T> extends Store<T> {
-  /** What is below the key function: objects in their held form. */
-  readonly keyed: Pick<
-    ThreadSafeStore<T>,
-    "size" | "get" | "update" | "deleteWithObject" | "bookmark" | "lastStoreSyncResourceVersion"
+/** A store that is written in the held form of its objects, by a writer that knows their keys. */
+export interface HeldStore<H> {
+  readonly held: Pick<
+    ThreadSafeStore<H>,
+    | "size"
+    | "list"
+    | "listKeys"
+    | "get"
+    | "update"
+    | "deleteWithObject"
+    | "bookmark"
+    | "lastStoreSyncResourceVersion"
   >;
-  readonly holding: Pick<Holding<T>, "keyFunc" | "isSameContent" | "listStored"> & {
-    /** The held form of an object of this key. */
-    hold(object: T, key: string): T;
+  readonly holding: Pick<Holding<unknown>, "keyFunc" | "listStored"> & {
+    hold(object: H, key: string): H;
+    isSameContent(a: H, b: H): boolean;
   };
+  newHeldReplacement(objects: readonly H[], resourceVersion: string, options: ReplaceOptions<H>): Replacement;
 }
 
 /** A key function and a holding over a {@linkcode ThreadSafeStore}: client-go's `cache`. */
-export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInSteps<T>, IndexedInSteps<T> {
+export class Cache<T, I extends string> implements Indexer<T, I> {
   readonly #keyFunc: KeyFunc;
-  readonly #storage: ThreadSafeStore<Held<T>, I>;
   /** What objects pass through before they are stored, if anything. */
   readonly #take: HeldTransform<T> | undefined;
   /** The index functions as they were added, by those for the held form. */
   readonly #added = new WeakMap<IndexFunc<Held<T>>, IndexFunc<T>>();
   readonly holding: Holding<T>;
-  #held: Cache<Held<T>, I> | undefined;
+  /** What is below the key function: objects in their held form. */
+  readonly held: ThreadSafeStore<Held<T>, I>;
   readonly #listed = (held: Held<T>): T => this.holding.openListed(held);
   readonly #listedAll = (held: Held<T>[]): T[] => held.map(this.#listed);
   readonly #listedEach = (held: IterableIterator<Held<T>>): IterableIterator<T> => each(held, this.#listed);
 
-  /** Makes an empty store, or one more view of the storage of another. */
-  constructor(
-    holding: Holding<T>,
-    indexers: Indexers<T, I>,
-    transform?: TransformFunc<T>,
-    storage?: ThreadSafeStore<Held<T>, I>,
-  ) {
+  constructor(holding: Holding<T>, indexers: Indexers<T, I>, transform?: TransformFunc<T>) {
     this.holding = holding;
     this.#keyFunc = holding.keyFunc;
     this.#take = holding.heldTransform(transform && ((object) => transformed(transform, object)));
-    if (storage !== undefined) {
-      this.#storage = storage;
-      return;
-    }
     const held = this.#heldIndexers(indexers);
-    this.#storage = new ThreadSafeStore<Held<T>, I>(held);
+    this.held = new ThreadSafeStore<Held<T>, I>(held);
     holding.indexersAdded(held);
   }
 
-  get keyed(): ThreadSafeStore<Held<T>, I> {
-    return this.#storage;
-  }
-
-  /** The same store with its objects in their held form. */
-  get held(): Cache<Held<T>, I> {
-    return this.#held ??= this.holding.convert<Cache<T, I>, Cache<Held<T>, I>>(this, newHeldView);
-  }
-
   get size(): number {
-    return this.#storage.size;
+    return this.held.size;
   }
 
   add(object: T): T | undefined {
     const key = keyOf(this.#keyFunc, object, "add");
-    return this.#opened(this.#storage.add(key, this.#taken(object, key)));
+    return this.#opened(this.held.add(key, this.#taken(object, key)));
   }
 
   update(object: T): T | undefined {
     const key = keyOf(this.#keyFunc, object, "update");
-    return this.#opened(this.#storage.update(key, this.#taken(object, key)));
+    return this.#opened(this.held.update(key, this.#taken(object, key)));
   }
 
   delete(object: Keyed<T>): T | undefined {
-    return this.#opened(this.#storage.deleteWithObject(keyOf(this.#keyFunc, object, "delete"), object));
+    return this.#opened(this.held.deleteWithObject(keyOf(this.#keyFunc, object, "delete"), object));
   }
 
   list(): T[] {
-    return this.holding.convert(this.#storage.list(), this.#listedAll);
+    return this.holding.convert(this.held.list(), this.#listedAll);
   }
 
   listKeys(): string[] {
-    return this.#storage.listKeys();
+    return this.held.listKeys();
   }
 
   values(): IterableIterator<T> {
-    return this.holding.convert(this.#storage.values(), this.#listedEach);
+    return this.holding.convert(this.held.values(), this.#listedEach);
   }
 
   get(object: Keyed<T>): T | undefined {
-    return this.#opened(this.#storage.get(keyOf(this.#keyFunc, object, "get")));
+    return this.#opened(this.held.get(keyOf(this.#keyFunc, object, "get")));
   }
 
   getByKey(key: string): T | undefined {
-    return this.#opened(this.#storage.get(key));
+    return this.#opened(this.held.get(key));
   }
 
   has(key: string): boolean {
-    return this.#storage.has(key);
+    return this.held.has(key);
   }
 
   replace(objects: readonly T[], resourceVersion: string, onIndexFailure?: OnIndexFailure<T>): void {
@@ -226,23 +205,41 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
   newReplacement(
     objects: readonly T[],
     resourceVersion: string,
-    { onIndexFailure, stepObjects = STEP_OBJECTS }: ReplaceOptions<T> = {},
+    { onIndexFailure, ...options }: ReplaceOptions<T> = {},
+  ): Replacement {
+    return this.#newReplacement(this.#take, objects, resourceVersion, {
+      ...options,
+      ...(onIndexFailure && {
+        onIndexFailure: (error, held) => {
+          const instead = onIndexFailure(error, this.#opened(held) as T);
+          return instead === undefined ? undefined : this.holding.hold(instead, error.key);
+        },
+      }),
+    });
+  }
+
+  /** As {@linkcode Cache.newReplacement}, of objects that may be in their held form. */
+  newHeldReplacement(
+    objects: readonly Held<T>[],
+    resourceVersion: string,
+    options: ReplaceOptions<Held<T>>,
+  ): Replacement {
+    return this.#newReplacement(this.holding.heldTransform(undefined), objects, resourceVersion, options);
+  }
+
+  #newReplacement(
+    take: HeldTransform<T> | undefined,
+    objects: readonly Held<T>[],
+    resourceVersion: string,
+    { stepObjects = STEP_OBJECTS, ...options }: ReplaceOptions<Held<T>>,
   ): Replacement {
     let replacement: Replacement | undefined;
     const begin = (held: readonly Held<T>[], keys: readonly string[] | undefined) =>
-      this.#storage.newReplacement(
+      this.held.newReplacement(
         { objects: { [Symbol.iterator]: () => this.#keyed(held, keys) }, resourceVersion },
-        {
-          stepObjects,
-          ...(onIndexFailure && {
-            onIndexFailure: (error, held) => {
-              const instead = onIndexFailure(error, this.#opened(held) as T);
-              return instead === undefined ? undefined : this.holding.hold(instead, error.key);
-            },
-          }),
-        },
+        { ...options, stepObjects },
       );
-    const heldSteps = () => this.#heldSteps(objects, stepObjects);
+    const heldSteps = () => this.#heldSteps(take, objects, stepObjects);
     return {
       *prepare() {
         if (replacement === undefined) {
@@ -257,15 +254,16 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
 
   /** Objects as they will be held; with the keys that they had, if anything was done to them. */
   *#heldSteps(
-    objects: readonly T[],
+    take: HeldTransform<T> | undefined,
+    objects: readonly Held<T>[],
     stepObjects: number,
   ): Generator<undefined, { held: readonly Held<T>[]; keys: readonly string[] | undefined }, undefined> {
-    if (this.#take === undefined) return { held: objects, keys: undefined };
+    if (take === undefined) return { held: objects, keys: undefined };
     const held: Held<T>[] = [];
     const keys: string[] = [];
     for (const object of objects) {
       const key = keyOf(this.#keyFunc, object, "replace");
-      held.push(this.#take(object, key));
+      held.push(take(object, key));
       if (keys.push(key) % stepObjects === 0) yield;
     }
     return { held, keys };
@@ -290,68 +288,68 @@ export class Cache<T, I extends string> implements Indexer<T, I>, ReplacedInStep
       const object = this.holding.hold(write.object, write.key);
       if (object !== write.object) held[i] = { ...write, object };
     }
-    this.#storage.transaction(held);
+    this.held.transaction(held);
     if (keyed.error !== undefined) throw keyed.error;
   }
 
   resync(): void {
-    this.#storage.resync();
+    this.held.resync();
   }
 
   bookmark(resourceVersion: string): void {
-    this.#storage.bookmark(resourceVersion);
+    this.held.bookmark(resourceVersion);
   }
 
   lastStoreSyncResourceVersion(): string {
-    return this.#storage.lastStoreSyncResourceVersion();
+    return this.held.lastStoreSyncResourceVersion();
   }
 
   index(indexName: I, object: T): T[] {
-    return this.holding.convert(this.#storage.index(indexName, object), this.#listedAll);
+    return this.holding.convert(this.held.index(indexName, object), this.#listedAll);
   }
 
   indexKeys(indexName: I, value: string): string[] {
-    return this.#storage.indexKeys(indexName, value);
+    return this.held.indexKeys(indexName, value);
   }
 
   listIndexFuncValues(indexName: I): string[] {
-    return this.#storage.listIndexFuncValues(indexName);
+    return this.held.listIndexFuncValues(indexName);
   }
 
   byIndex(indexName: I, value: string): T[] {
-    return this.holding.convert(this.#storage.byIndex(indexName, value), this.#listedAll);
+    return this.holding.convert(this.held.byIndex(indexName, value), this.#listedAll);
   }
 
   eachByIndex(indexName: I, value: string): IterableIterator<T> {
-    return this.holding.convert(this.#storage.eachByIndex(indexName, value), this.#listedEach);
+    return this.holding.convert(this.held.eachByIndex(indexName, value), this.#listedEach);
   }
 
   countByIndex(indexName: I, value: string): number {
-    return this.#storage.countByIndex(indexName, value);
+    return this.held.countByIndex(indexName, value);
   }
 
   indexValueCounts(indexName: I): Map<string, number> {
-    return this.#storage.indexValueCounts(indexName);
+    return this.held.indexValueCounts(indexName);
   }
 
   byIndices(values: IndexValues<I>): T[] {
-    return this.holding.convert(this.#storage.byIndices(values), this.#listedAll);
+    return this.holding.convert(this.held.byIndices(values), this.#listedAll);
   }
 
   getIndexers(): Record<I, IndexFunc<T>> {
-    return mapped(this.#storage.getIndexers(), (held) => this.#added.get(held) ?? held as IndexFunc<T>);
+    return mapped(this.held.getIndexers(), (held) => this.#added.get(held) ?? held as IndexFunc<T>);
   }
 
   addIndexers<J extends string>(indexers: Indexers<T, J>): Indexer<T, I | J> {
     const held = this.#heldIndexers(indexers);
-    this.#storage.addIndexers(held);
+    this.held.addIndexers(held);
     this.holding.indexersAdded(held);
     return this as unknown as Indexer<T, I | J>;
   }
 
   *addIndexersSteps(indexers: Indexers<T>, options?: { readonly stepObjects?: number }): Steps {
     const held = this.#heldIndexers(indexers);
-    yield* this.#storage.addIndexersSteps(held, options);
+    yield* this.held.addIndexersSteps(held, options);
     this.holding.indexersAdded(held);
   }
 
@@ -382,13 +380,4 @@ function* each<T, U>(values: Iterable<T>, map: (value: T) => U): IterableIterato
 function mapped<I extends string, F, G>(byName: Readonly<Record<I, F>>, map: (value: F) => G): Record<I, G> {
   const entries = Object.entries<F>(byName).map(([name, value]) => [name, map(value)]);
   return Object.fromEntries(entries) as Record<I, G>;
-}
-
-function newHeldView<T, I extends string>({ holding, keyed }: Cache<T, I>): Cache<Held<T>, I> {
-  return new Cache<Held<T>, I>(
-    new UnopenedHolding(holding),
-    {} as Indexers<Held<T>, I>,
-    undefined,
-    keyed as ThreadSafeStore<Held<Held<T>>, I>,
-  );
 }

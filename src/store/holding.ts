@@ -166,36 +166,6 @@ export class ObjectHolding<T> implements Holding<T> {
   indexersAdded(_held: Indexers<Held<T>>): void {}
 }
 
-/** The objects of a store in their held form: put in as another holding holds them, and not opened. */
-export class UnopenedHolding<T> extends ObjectHolding<Held<T>> {
-  readonly #holding: Holding<T>;
-
-  constructor(holding: Holding<T>) {
-    super(holding.keyFunc);
-    this.#holding = holding;
-  }
-
-  override hold(object: Held<Held<T>>, key?: string): Held<T> {
-    return this.#holding.hold(object as Held<T>, key);
-  }
-
-  override head(object: Held<Held<T>>): KeyedHead {
-    return this.#holding.head(object as Held<T>);
-  }
-
-  override isSameContent(a: Held<Held<T>>, b: Held<Held<T>>): boolean {
-    return this.#holding.isSameContent(a as Held<T>, b as Held<T>);
-  }
-
-  override heldTransform(): HeldTransform<Held<T>> | undefined {
-    return this.#holding.heldTransform(undefined) as HeldTransform<Held<T>> | undefined;
-  }
-
-  override listStored(): void {
-    this.#holding.listStored();
-  }
-}
-
 /**
  * Whether two states of one object are the same state, by their content. The same uid and resourceVersion do
  * not prove it: a server that was restored from a backup gives versions twice, and one that makes its objects
@@ -225,8 +195,8 @@ export function newHead(
 }
 
 /**
- * A store with its objects in their held form: as `newStore` and `newIndexer` make it, or any other, which
- * holds objects as they are.
+ * A store with its objects in their held form, to be read: as `newStore` and `newIndexer` make it, or any
+ * other, which holds objects as they are.
  */
 export function heldStoreOf<T, S extends object>(
   store: S,

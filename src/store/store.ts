@@ -131,16 +131,8 @@ export interface Replacement {
   commit(): boolean;
 }
 
-export interface ReplacedInSteps<T> {
-  newReplacement(objects: readonly T[], resourceVersion: string, options?: ReplaceOptions<T>): Replacement;
-}
-
 export function replaceNow(replacement: Replacement): void {
   do finish(replacement.prepare()); while (!replacement.commit());
-}
-
-export interface IndexedInSteps<T> {
-  addIndexersSteps(indexers: Indexers<T>, options?: { readonly stepObjects?: number }): Steps;
 }
 
 /**

@@ -89,6 +89,11 @@ export class ThreadSafeStore<T, I extends string = string> {
     return this.#content.entries.get(key)?.object;
   }
 
+  /** As {@linkcode ThreadSafeStore.get}: the name that stores have for it. */
+  getByKey(key: string): T | undefined {
+    return this.get(key);
+  }
+
   /** Whether a key is there: an absent object differs from a stored `undefined`. */
   has(key: string): boolean {
     return this.#content.entries.has(key);

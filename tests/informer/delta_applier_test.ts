@@ -9,7 +9,7 @@ import {
 import { type Delta, RealFIFO } from "@listwatch/cache/queue";
 import type { Store } from "@listwatch/cache/store";
 import { DeltaApplier } from "../../src/informer/delta_applier.ts";
-import { type KeyedStore, newCache } from "../../src/store/cache.ts";
+import { type Cache, newCache } from "../../src/store/cache.ts";
 import type { Notification } from "../../src/informer/events.ts";
 import type { ListNotifications, NotificationReceiver } from "../../src/informer/list_application.ts";
 import { Quarantine } from "../../src/reflector/quarantine.ts";
@@ -65,7 +65,7 @@ class Lines implements NotificationReceiver<KubernetesObject> {
 }
 
 function newApplier(
-  store: KeyedStore<KubernetesObject> = newCache(deletionHandlingMetaNamespaceKey, {}, {}),
+  store: Cache<KubernetesObject, string> = newCache(deletionHandlingMetaNamespaceKey, {}, {}),
 ) {
   const receiver = new Lines(store);
   const quarantined: string[] = [];

@@ -10,7 +10,7 @@ import {
 import { type ListerWatcher, type ListPage, realClock } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 import { nextTurn } from "../../src/util/clock.ts";
-import type { ReplacedInSteps } from "../../src/store/store.ts";
+import type { Cache } from "../../src/store/cache.ts";
 import { finish, finishInTurns, type Steps } from "../../src/util/turns.ts";
 
 const MANY = 5_000;
@@ -138,7 +138,7 @@ describe("SharedIndexInformer with a list of many objects", () => {
     const informer = new SharedIndexInformer<Item, "byNode">(sourceOf([]), {
       indexers: { byNode: (item) => [item.node] },
     });
-    const store = informer.indexer as unknown as ReplacedInSteps<Item>;
+    const store = informer.indexer as unknown as Cache<Item, never>;
     const replacement = store.newReplacement(items(1, 1_000), "7");
     const steps = replacement.prepare();
     for (let i = 0; i < 10; i++) steps.next();

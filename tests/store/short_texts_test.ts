@@ -10,7 +10,6 @@ import {
 } from "@listwatch/cache";
 import { pod } from "@listwatch/cache/testing";
 import { newCache } from "../../src/store/cache.ts";
-import type { IndexedInSteps } from "../../src/store/store.ts";
 import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { finish } from "../../src/util/turns.ts";
 import { TextCodec } from "../../src/store/text_codec.ts";
@@ -182,17 +181,23 @@ describe("TextHolding, its index functions,", () => {
     assert.throws(
       () =>
         finish(
-          (held as unknown as IndexedInSteps<unknown>).addIndexersSteps({ throwing: throwing as never }),
+          held.addIndexersSteps({ throwing: throwing as never }),
         ),
       {
         code: "IndexFunc",
       },
     );
     asked = 0;
-    held.update(holding.holdEarly({ metadata: { namespace: "shop", name: "late" }, node: "node-1" }));
+    held.update(
+      "shop/late",
+      holding.holdEarly({ metadata: { namespace: "shop", name: "late" }, node: "node-1" }),
+    );
     assert.equal(asked, 0);
     const wider = indexer.addIndexers({ byNode: (pod) => [pod.node] });
-    held.update(holding.holdEarly({ metadata: { namespace: "shop", name: "later" }, node: "node-9" }));
+    held.update(
+      "shop/later",
+      holding.holdEarly({ metadata: { namespace: "shop", name: "later" }, node: "node-9" }),
+    );
     assert.deepEqual(wider.indexKeys("byNode", "node-9"), ["shop/later"]);
     assert.equal(indexer.countByIndex("byNode" as never, "node-0"), 100);
   });

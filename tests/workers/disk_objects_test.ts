@@ -81,9 +81,9 @@ describe("DiskObjects", () => {
     assert.equal(snapshot?.count, 2_499);
     assert.equal(entries?.length, 2_499);
     assert.ok(sql.count - statements < 20, `${sql.count - statements} statements`);
-    const again = newStore<KubernetesObject>(metaNamespaceKey, { storage: next.texts });
-    const { held } = heldStoreOf<KubernetesObject, typeof again>(again);
-    for (const entry of entries!) held.add(entry.held as KubernetesObject);
+    const again = newCache<KubernetesObject, never>(metaNamespaceKey, {}, { storage: next.texts });
+    const { held } = again;
+    for (const entry of entries!) held.add(entry.key, entry.held as KubernetesObject);
     assert.deepEqual(again.getByKey("shop/web-8"), store.getByKey("shop/web-8"));
     const one = held.getByKey("shop/web-9")!.metadata!;
     const other = held.getByKey("shop/web-10")!.metadata!;
@@ -140,13 +140,13 @@ describe("DiskObjects", () => {
       const loaded = disk.load(IDENTITY);
       const entries = Array.from((loaded?.entries() ?? []) as Iterable<SnapshotEntry[]>).flat();
       const before = sql.count;
-      for (const { held } of entries) store.held.add(held as KubernetesObject);
+      for (const { key, held } of entries) store.held.add(key, held as KubernetesObject);
       const statements = sql.count - before;
       const { holdText } = store.holding;
       const puts = (saved ?? []).map((object) => {
         const read = holdText!.reader.read(JSON.stringify(object)) as ObjectText;
         const held = holdText!.hold(read.text, object, read) as KubernetesObject;
-        store.held.add(held);
+        store.held.add(metaNamespaceKey(object), held);
         return { key: metaNamespaceKey(object), held, head: {}, json: () => read.text };
       });
       if (saved) {

@@ -36,7 +36,10 @@ function counting(objects: readonly TestObject[], resourceVersion: number) {
     freeze: (value) => (count.decoded++, value),
   });
   const { held, holding } = indexer;
-  held.replace(objects.map((one) => holding.holdEarly(one)), String(resourceVersion));
+  held.replace(
+    objects.map((one) => [metaNamespaceKey(one), holding.holdEarly(one)]),
+    String(resourceVersion),
+  );
   const observers = new Set<(event: StoreEvent<Held<TestObject>>) => void>();
   const informer = {
     indexer,
@@ -53,7 +56,7 @@ function counting(objects: readonly TestObject[], resourceVersion: number) {
   const put = (next: TestObject) => {
     const key = metaNamespaceKey(next);
     const oldObject = held.getByKey(key);
-    held.update(holding.holdEarly(next));
+    held.update(key, holding.holdEarly(next));
     const object = held.getByKey(key) as Held<TestObject>;
     const event: StoreEvent<Held<TestObject>> = oldObject === undefined
       ? { type: "added", key, object }
