@@ -274,7 +274,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a relist notifies of no deletes",
     file: "src/informer/list_application.ts",
-    find: "        list.pushDeleted(new DeletedFinalStateUnknown(key, store.getByKey(key)));",
+    find: "        list.pushDeleted(new DeletedFinalStateUnknown(key, store.held.get(key)));",
     replace: "",
   },
   {
