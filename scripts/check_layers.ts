@@ -143,6 +143,7 @@ export const ROOMS: Record<string, RoomRule> = {
       "hono",
       "testing",
       "node",
+      "screens",
     ],
     packages: ["node:", "hono", "@hono/node-server", "yaml"],
     why: "a program: no room imports it",

@@ -64,7 +64,7 @@ const UNREAD = [
   "/api/v1/pods?limit=500",
   "/api/v1/pods?pretty=1&limit=5000",
   "/apis",
-  "/dashboard/events",
+  "/dashboard/state",
 ];
 
 /** Reads nothing of the answer. */
@@ -86,11 +86,14 @@ function tokens(socket: Socket, i: number): void {
   next();
 }
 
-/** Searches of the page for many letters. */
+/** Searches as those of the page, each for other letters. */
 function search(socket: Socket): void {
   const next = () => {
     count("searches");
-    socket.write(head(`/dashboard/search?q=${"a ".repeat(125).replaceAll(" ", "%20")}`, KNOWN));
+    const letters = Math.random().toString(36).slice(2, 10);
+    const filter = encodeURIComponent(Array.from(letters, (letter) => `metadata.name~${letter}`).join(","));
+    const query = `sortBy=metadata.name&limit=100&fields=metadata.name&filter=${filter}`;
+    socket.write(head(`/api/v1/pods?${query}`, KNOWN));
   };
   socket.on("data", (chunk) => String(chunk).startsWith("HTTP/1.1 ") && setTimeout(next, 10));
   next();
@@ -131,7 +134,7 @@ const selectors = oneByOne(
   "distinct selectors",
   (n) => head(`/api/v1/pods?labelSelector=app%21%3D${n}%2Cx%3Dy`, KNOWN),
 );
-const HEADS = ["/dashboard/events", "/apis", "/api/v1/pods", "/api/v1/pods?watch=1"];
+const HEADS = ["/dashboard/state", "/apis", "/api/v1/pods", "/api/v1/pods?watch=1"];
 let headCount = 0;
 const heads = oneByOne("HEAD requests", () => head(pick(HEADS, headCount++), KNOWN).replace("GET", "HEAD"));
 

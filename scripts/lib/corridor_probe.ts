@@ -43,12 +43,9 @@ const freshness = road === "serve" ? { freshness: "stale-if-error" as const } : 
 const cluster = newCluster({ server: "http://upstream.example", fetch });
 const nodeOf = (object: unknown) => (object as ReturnType<typeof pod>).spec.nodeName;
 const indexers = { byNode: (object: unknown) => [nodeOf(object)] };
-// As `listwatch serve` does: nothing is dropped, and the indices of its page.
-const informer = road === "serve"
-  ? new SharedIndexInformer(cluster.resource("v1/pods", { keep: "everything" }), {
-    indexers: { ...indexers, readyByNode: (object: unknown) => [nodeOf(object)] },
-  })
-  : new SharedIndexInformer(cluster.resource("v1/pods"), { indexers });
+// As `listwatch serve` does: nothing is dropped.
+const kept = road === "serve" ? { keep: "everything" as const } : {};
+const informer = new SharedIndexInformer(cluster.resource("v1/pods", kept), { indexers });
 const received = Promise.withResolvers<void>();
 if (way === "handler") informer.addEventHandler({ onUpdate: () => received.resolve() });
 const running = informer.start();

@@ -275,7 +275,7 @@ function runDeno(
 }
 
 describe("main.ts", { skip: "deno" in process.versions ? false : "the test starts it with Deno" }, () => {
-  it("exits with 0 on SIGINT and SIGTERM, with open watches and pages", async () => {
+  it("exits with 0 on SIGINT and SIGTERM, with open watches and windows", async () => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) {
       const { child, stdout, ended } = runDeno([MAIN, "serve", "--port", "0"]);
       const [, url] = await stdout.shows(/Serving +(http:\S+)/);
@@ -285,8 +285,8 @@ describe("main.ts", { skip: "deno" in process.versions ? false : "the test start
         const path of [
           "/api/v1/pods?watch=1",
           "/api/v1/events?watch=1",
-          "/dashboard/events",
-          "/dashboard/events",
+          "/api/v1/pods?watch=1&sortBy=metadata.name&limit=50",
+          "/api/v1/pods?watch=1&groupBy=status.phase",
         ]
       ) {
         open.push((await fetch(url + path)).text().catch(() => "cut off"));

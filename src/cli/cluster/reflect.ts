@@ -6,7 +6,7 @@ import { formatGroupResource } from "../../meta/resource.ts";
 import { sqliteSnapshot } from "../../node/sqlite_snapshot.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { NewHolding } from "../../store/holding.ts";
-import { type Indexers, labelIndexFunc, metaNamespaceIndex } from "../../store/index_func.ts";
+import { fieldIndex, type Indexers, labelIndexFunc, metaNamespaceIndex } from "../../store/index_func.ts";
 import { shortTexts } from "../../store/texts.ts";
 import type { Metrics } from "../../util/metrics.ts";
 import type { ServeSettings, StorageName } from "../serve/serve_options.ts";
@@ -27,7 +27,7 @@ interface Kept {
   readonly metrics: Metrics | undefined;
 }
 
-/** Makes the informer of a resource, with the indices that the page reads. It is not run yet. */
+/** Makes the informer of a resource, with its indices. It is not run yet. */
 export function reflect(
   resource: DiscoveredResource,
   { cluster }: Pick<Connection, "cluster">,
@@ -50,8 +50,8 @@ export function reflect(
   return { name, resource: served, informer };
 }
 
-/** The indices that the page reads: `namespace` for every resource, the others for pods only. */
-export type ReflectedIndex = "namespace" | "byNode" | "readyByNode";
+/** The indices of every resource; `byNode` has values of pods only. */
+export type ReflectedIndex = "namespace" | "byNode";
 
 /** A resource and the informer that reflects it. */
 export interface ReflectedResource {
@@ -61,43 +61,13 @@ export interface ReflectedResource {
   readonly informer: SharedIndexInformer<KubernetesObject, ReflectedIndex>;
 }
 
-/**
- * The index functions that the page needs, so that it does not look at every object: with storage of texts it
- * would be parsed.
- */
+/** The index functions: reads by namespace, and of the pods on a node, do not look at every object. */
 export function reflectedIndexers(
-  reflected: Pick<ReflectedResource, "resource">,
+  { resource: { group, resource } }: Pick<ReflectedResource, "resource">,
 ): Indexers<KubernetesObject, ReflectedIndex> {
-  const isPods = isCore(reflected, "pods");
-  return {
-    namespace: metaNamespaceIndex,
-    byNode: isPods ? (pod) => [nodeOf(pod)] : NO_VALUES,
-    readyByNode: isPods ? (pod) => isReady(pod) ? [nodeOf(pod)] : [] : NO_VALUES,
-  };
+  const isPods = group === "" && resource === "pods";
+  return { namespace: metaNamespaceIndex, byNode: isPods ? fieldIndex("spec.nodeName") : NO_VALUES };
 }
 
 /** An index of no labels: it reads nothing of an object. */
 const NO_VALUES = labelIndexFunc([]);
-
-// The fields may have any type: the body of an object is not validated.
-interface Pod extends KubernetesObject {
-  readonly spec?: { readonly nodeName?: unknown } | null;
-  readonly status?: { readonly conditions?: unknown } | null;
-}
-
-/** The node of a pod, "" for a pod that is not scheduled. */
-function nodeOf({ spec }: Pod): string {
-  const nodeName = spec?.nodeName;
-  return typeof nodeName === "string" ? nodeName : "";
-}
-
-function isReady({ status }: Pod): boolean {
-  const conditions = status?.conditions;
-  if (!Array.isArray(conditions)) return false;
-  const ready = conditions.find((condition) => condition?.type === "Ready");
-  return ready?.status === "True";
-}
-
-export function isCore(reflected: Pick<ReflectedResource, "resource">, plural: string): boolean {
-  return reflected.resource.group === "" && reflected.resource.resource === plural;
-}

@@ -99,7 +99,6 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     for (const { informer } of resources) tasks.push(informer.run(signal));
     const finished = allSettled(tasks, (error) => link.abort(error)).finally(() => {
       stopSteps();
-      readers.close();
       link.unlink();
       return saved();
     });

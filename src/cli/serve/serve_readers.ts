@@ -2,7 +2,7 @@
 
 import { Hono } from "hono";
 import type { ServedMetrics } from "../../metrics/prometheus.ts";
-import { type ReadApi, readApiOf } from "../../hono/read_api.ts";
+import { readApiOf } from "../../hono/read_api.ts";
 import { newReadApiState } from "../../hono/read_api_state.ts";
 import type { PassThroughOptions } from "../../hono/upstream/pass_through.ts";
 import { StatusError } from "../../meta/status.ts";
@@ -18,8 +18,9 @@ import { type Access, newAccess, type ReaderToken, readerToken } from "../reader
 import { newAccessLog } from "../readers/access_log.ts";
 import type { Connection } from "../cluster/connect.ts";
 import type { Selection } from "../cluster/select_resources.ts";
-import { Dashboard, dashboardRoutes } from "../dashboard/dashboard.ts";
-import { shownName } from "../dashboard/dashboard_state.ts";
+import { dashboardRoutes } from "../dashboard/dashboard.ts";
+import type { DashboardState } from "../dashboard/dashboard_message.ts";
+import { resourceState, shownName } from "../dashboard/dashboard_state.ts";
 import type { ReflectedResource } from "../cluster/reflect.ts";
 import { explainListenError, UsageError } from "../errors.ts";
 import type { ServeOptions, ServeSettings } from "./serve_options.ts";
@@ -43,9 +44,8 @@ export interface ServedReaders {
   /** Who may read, as text for people. */
   readonly access: string;
   readonly finished: Promise<void>;
-  /** Stops to listen, and ends watches and pages; other answers may end within a time. */
+  /** Stops to listen, and ends watches; other answers may end within a time. */
   stop(graceMs: number): Promise<void>;
-  close(): void;
 }
 
 export interface ReaderCredentials {
@@ -75,46 +75,44 @@ export async function serveReaders(content: ServedContent, options: ReadersSetti
     served: resources,
     reviewedBy: options.clusterRbac ? cluster : undefined,
   });
-  const api: { current?: ReadApi } = {};
-  const dashboard = new Dashboard(resources, {
-    cluster: {
-      name: shownName(name),
-      server: shownName(server),
-      ...(version && { version: shownName(version.gitVersion) }),
-      ...(namespace !== undefined && { namespace: [namespace].flat().join(", ") }),
-      readers: access.description,
-    },
-    watches: (resource) => api.current?.openWatches()[inDiscoveryOrder.indexOf(resource)] ?? 0,
-    clock,
-    logger,
-  });
-  try {
-    const state = newState(content, options, access);
-    api.current = readApiOf(state);
-    const app = new Hono();
-    if (accessLog !== undefined) app.use("*", accessLog.middleware);
-    app.use("*", access.hostGuard);
-    app.route("/", dashboardRoutes(state, { dashboard, asked: access.pageAsked, paths: pathsOf(resources) }));
-    app.route("/", api.current);
-    app.onError((error, c) => {
-      logger.error(`${c.req.method} ${c.req.path} failed: ${error.message}`, { error });
-      return c.text("Internal error\n", 500);
-    });
-    const served = await listen(app.fetch, host, options);
+  const state = newState(content, options, access);
+  const api = readApiOf(state);
+  const pageState = (): DashboardState => {
+    const watches = api.openWatches();
     return {
-      url: served.url,
-      access: access.description,
-      finished: served.finished,
-      stop: (graceMs) => {
-        api.current?.drain();
-        return served.stop(graceMs);
+      nowMs: clock.now(),
+      cluster: {
+        name: shownName(name),
+        server: shownName(server),
+        ...(version && { version: shownName(version.gitVersion) }),
+        ...(namespace !== undefined && { namespaces: [namespace].flat() }),
+        readers: access.description,
       },
-      close: () => dashboard.close(),
+      resources: resources.map((resource) =>
+        resourceState(resource, watches[inDiscoveryOrder.indexOf(resource)] ?? 0)
+      ),
     };
-  } catch (error) {
-    dashboard.close();
-    throw error;
-  }
+  };
+  const app = new Hono();
+  if (accessLog !== undefined) app.use("*", accessLog.middleware);
+  app.use("*", access.hostGuard);
+  const paths = pathsOf(resources);
+  app.route("/", dashboardRoutes(state, { state: pageState, asked: access.pageAsked, paths }));
+  app.route("/", api);
+  app.onError((error, c) => {
+    logger.error(`${c.req.method} ${c.req.path} failed: ${error.message}`, { error });
+    return c.text("Internal error\n", 500);
+  });
+  const served = await listen(app.fetch, host, options);
+  return {
+    url: served.url,
+    access: access.description,
+    finished: served.finished,
+    stop: (graceMs) => {
+      api.drain();
+      return served.stop(graceMs);
+    },
+  };
 }
 
 const DEFAULT_HOST = "127.0.0.1";
@@ -177,7 +175,7 @@ function pathsOf(resources: readonly ReflectedResource[]): string[] {
       group === "" ? `/api/${version}` : `/apis/${group}/${version}`
     ),
   );
-  return ["/api", "/apis", ...groupVersions, "/dashboard/events", "/healthz", "/livez", "/readyz", "/version"]
+  return ["/api", "/apis", ...groupVersions, "/dashboard/state", "/healthz", "/livez", "/readyz", "/version"]
     .sort();
 }
 

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Hono } from "hono";
-import { silentLogger } from "@listwatch/cache";
-import { FakeClock } from "@listwatch/cache/testing";
 import { type AccessOptions, isLoopback, newAccess } from "../../../src/cli/readers/access.ts";
 import { checkServeOptions, type ServeOptions } from "../../../src/cli/serve/serve_options.ts";
-import { Dashboard, dashboardRoutes } from "../../../src/cli/dashboard/dashboard.ts";
+import { dashboardRoutes } from "../../../src/cli/dashboard/dashboard.ts";
 import { UsageError } from "../../../src/cli/errors.ts";
 import { newReadApiState } from "../../../src/hono/read_api_state.ts";
 
@@ -16,10 +14,9 @@ function newApp(options: AccessOptions): Hono {
   const app = new Hono();
   app.use("*", access.hostGuard);
   const state = newReadApiState({ resources: [], ...access.readApi });
-  const common = { clock: new FakeClock(), logger: silentLogger };
   const cluster = { name: "test", server: "https://10.0.0.1" };
-  const dashboard = new Dashboard([], { cluster, watches: () => 0, ...common });
-  app.route("/", dashboardRoutes(state, { dashboard, asked: access.pageAsked, paths: [] }));
+  const pageState = () => ({ nowMs: 1, cluster, resources: [] });
+  app.route("/", dashboardRoutes(state, { state: pageState, asked: access.pageAsked, paths: [] }));
   return app;
 }
 

@@ -9,9 +9,19 @@ import {
   UsageError,
 } from "@listwatch/cache/cli";
 import { answerStatus, configMap, FakeClock, hang, pod, secret } from "@listwatch/cache/testing";
+import { stateCountsOf } from "../../../src/cli/dashboard/browser/kinds.ts";
+import { parseSearch, wantedOf } from "../../../src/cli/dashboard/browser/search.ts";
+import type { DashboardState } from "../../../src/cli/dashboard/dashboard_message.ts";
 import { SCRIPT, STYLE } from "../../../src/cli/dashboard/page_bundle.ts";
 import { parsePrometheusText } from "../../hono/prometheus_text.ts";
 import { RealCluster } from "../real_cluster.ts";
+
+const RESOURCES = [
+  { name: "pods", namespaced: true, path: "/api/v1/pods" },
+  { name: "nodes", namespaced: false, path: "/api/v1/nodes" },
+  { name: "events", namespaced: true, path: "/api/v1/events" },
+  { name: "deployments.apps", namespaced: true, path: "/apis/apps/v1/deployments" },
+];
 
 interface List {
   readonly items: readonly { readonly metadata: { readonly name: string; readonly namespace?: string } }[];
@@ -127,13 +137,13 @@ describe("`serve` of the embedded cluster", () => {
     await refused.body?.cancel();
   });
 
-  it("serves a page with a strict content security policy that updates itself", async () => {
+  it("serves a page with a strict content security policy, and its state", async () => {
     await using served = await serve({ port: 0 });
     await served.synced();
     const page = await fetch(`${served.url}/`, { headers: { Accept: "text/html,*/*;q=0.8" } });
     assert.equal(page.headers.get("Content-Type"), "text/html; charset=utf-8");
     assert.match(page.headers.get("Content-Security-Policy") ?? "", /default-src 'none'/);
-    assert.match(await page.text(), /<h1>listwatch<\/h1>/);
+    assert.ok((await page.text()).includes('<h1><a href="#">listwatch</a></h1>'));
     for (const [file, type, text] of [["style.css", "css", STYLE], ["script.js", "javascript", SCRIPT]]) {
       const response = await fetch(`${served.url}/dashboard/${file}`);
       assert.equal(response.headers.get("Content-Type"), `text/${type}; charset=utf-8`);
@@ -141,42 +151,41 @@ describe("`serve` of the embedded cluster", () => {
       assert.equal(await response.text(), text);
     }
 
-    const events = await fetch(`${served.url}/dashboard/events`);
-    assert.equal(events.headers.get("Content-Type"), "text/event-stream; charset=utf-8");
-    const reader = (events.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream())
-      .getReader();
-    let text = "";
-    while (!/data: .*\n\n/.test(text)) text += (await reader.read()).value;
-    const state = JSON.parse(/data: (.*)\n\n/.exec(text)?.[1] ?? "");
-    assert.equal(state.cluster.name, "embedded cluster");
-    assert.equal(state.nodes.rows.length, 6);
-    assert.ok(state.namespaces.rows.some((row: { name: string }) => row.name === "shop"));
-    assert.ok(state.resources.every((resource: { synced: boolean }) => resource.synced));
-    // It updates itself.
-    text = "";
-    while (!/data: .*\n\n/.test(text)) text += (await reader.read()).value;
-    await reader.cancel();
+    const state = await fetch(`${served.url}/dashboard/state`);
+    assert.equal(state.headers.get("Content-Type"), "application/json");
+    assert.match(state.headers.get("Content-Security-Policy") ?? "", /default-src 'none'/);
+    const { cluster, resources } = await state.json() as DashboardState;
+    assert.equal(cluster.name, "embedded cluster");
+    assert.ok(resources.every(({ synced }) => synced));
+    const pods = resources.find(({ name }) => name === "pods");
+    assert.deepEqual([pods?.path, pods?.kind, pods?.namespaced], ["/api/v1/pods", "Pod", true]);
+    assert.ok(pods?.shortNames.includes("po"));
   });
 
-  it("finds objects for the page by names, and shows an object as YAML", async () => {
+  it("answers what the page asks of the read API", async () => {
     await using served = await serve({ port: 0 });
     await served.synced();
-    const response = await fetch(`${served.url}/dashboard/search?q=services%20web`);
-    assert.match(response.headers.get("Content-Security-Policy") ?? "", /default-src 'none'/);
-    const { objects: [found] } = await response.json();
-    assert.deepEqual(found, {
-      resource: "services",
-      path: "/api/v1/services",
-      namespace: "shop",
-      name: "web",
-    });
+    const read = async (path: string, query: Record<string, string>) =>
+      await (await fetch(`${served.url}${path}?${new URLSearchParams(query)}`)).json();
+    for (const { name, namespaced, path } of RESOURCES) {
+      for (const groupBy of stateCountsOf(name)?.groupBy ?? []) {
+        assert.equal((await read(path, { groupBy: groupBy.join() })).kind, "GroupList", name);
+      }
+      for (
+        const text of ["not ready", "crash web", "node=worker-1 app=web", "owner=x warning", "terminating"]
+      ) {
+        const wanted = wantedOf(parseSearch(text), { name, namespaced });
+        if (wanted === undefined) continue;
+        const { filter = "", labelSelector = "" } = wanted;
+        const { window } = await read(path, { sortBy: "metadata.name", limit: "1", filter, labelSelector });
+        assert.equal(typeof window?.total, "number", `${name}: ${text}`);
+      }
+    }
     const yaml = await fetch(`${served.url}/api/v1/namespaces/shop/services/web`, {
       headers: { Accept: "application/yaml, application/json;q=0.5" },
     });
     assert.match(yaml.headers.get("Content-Type") ?? "", /yaml/);
     assert.match(await yaml.text(), /^kind: Service$/m);
-    const nothing = await fetch(`${served.url}/dashboard/search`);
-    assert.deepEqual(await nothing.json(), { objects: [], total: 0 });
   });
 
   it("has the groups in the API server's order in discovery, whatever the order of the names", async () => {
@@ -207,8 +216,8 @@ describe("`serve` of the embedded cluster", () => {
     const served = await serve({ port: 0, signal: stop.signal });
     await served.synced();
     const watch = await fetch(`${served.url}/api/v1/pods?watch=1`);
-    const events = await fetch(`${served.url}/dashboard/events`);
-    const ended = Promise.allSettled([watch.text(), events.text()]);
+    const window = await fetch(`${served.url}/api/v1/pods?watch=1&sortBy=metadata.name&limit=5`);
+    const ended = Promise.allSettled([watch.text(), window.text()]);
     stop.abort();
     await served.finished;
     await ended;
@@ -234,9 +243,8 @@ describe("`serve` of the embedded cluster", () => {
         "/",
         "/api",
         "/api/v1/pods",
-        "/dashboard/events",
         "/dashboard/script.js",
-        "/dashboard/search?q=a",
+        "/dashboard/state",
       ]
     ) {
       assert.equal(await status(served, path), 401, path);

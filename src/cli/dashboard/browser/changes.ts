@@ -1,63 +1,76 @@
-/** The feed of changes. */
+/** What is different between two states of an object. */
 
-import type { DashboardMessage, FeedEntry } from "../dashboard_message.ts";
-import { byId, duration, make, setText } from "./dom.ts";
-import { objectPath } from "./object_path.ts";
-
-const MAX_LINES = 100;
-
-let lastSeq = 0;
-
-/** Forgets the lines of a server that was started again. */
-export function clearChanges(): void {
-  lastSeq = 0;
-  byId("changes").replaceChildren();
+export interface FieldChange {
+  /** `status.conditions[type=Ready].status`. */
+  readonly path: string;
+  /** As JSON; `undefined` where the field is not there. */
+  readonly before: string | undefined;
+  readonly after: string | undefined;
 }
 
-export function addChanges(state: DashboardMessage, { isFirst }: { readonly isFirst: boolean }): void {
-  const list = byId("changes");
-  if (lastSeq === 0 && state.changes.length === 0 && list.firstChild === null) {
-    list.append(make("li", "empty", "No changes yet."));
-  }
-  for (const change of state.changes) {
-    if (change.seq <= lastSeq) continue;
-    if (lastSeq === 0) list.replaceChildren();
-    lastSeq = change.seq;
-    list.prepend(lineOf(change, state, isFirst));
-  }
-  while (list.childNodes.length > MAX_LINES) list.lastChild?.remove();
+/** More are not shown. */
+const MOST = 50;
+/** They change with every write, or say who wrote. */
+const SKIPPED: ReadonlySet<string> = new Set(["metadata.resourceVersion", "metadata.managedFields"]);
+/** Members by which elements of an array are known in both states. */
+const IDENTITIES = ["uid", "name", "type", "key", "ip"];
+
+type Members = Readonly<Record<string, unknown>>;
+
+export function changesBetween(before: unknown, after: unknown): readonly FieldChange[] {
+  const changes: FieldChange[] = [];
+  compare(before, after, "", changes);
+  return changes;
 }
 
-function lineOf(change: FeedEntry, state: DashboardMessage, isFirst: boolean): HTMLLIElement {
-  const { type, resource, key, note, timeMs } = change;
-  const line = make("li", isFirst ? "" : "new");
-  const what = make("span", "what");
-  const how = resource + (note === undefined ? "" : ` · ${note}`);
-  what.append(keyOf(change, state), make("span", "how", how));
-  what.title = `${key}\n${how}`;
-  const time = make("time");
-  time.dateTime = new Date(timeMs).toISOString();
-  time.dataset["ms"] = String(timeMs);
-  line.append(make("span", `verb ${type}`, type), what, time);
-  return line;
+function compare(before: unknown, after: unknown, path: string, changes: FieldChange[]): void {
+  if (changes.length >= MOST || before === after || SKIPPED.has(path)) return;
+  if (isMembers(before) && isMembers(after)) {
+    for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
+      compare(before[name], after[name], below(path, name), changes);
+    }
+    return;
+  }
+  if (Array.isArray(before) && Array.isArray(after)) return compareElements(before, after, path, changes);
+  const [old, now] = [textOf(before), textOf(after)];
+  if (old !== now) changes.push({ path, before: old, after: now });
 }
 
-/** The key of an object, as a link to it while it is there. */
-function keyOf({ type, resource, key }: FeedEntry, { resources }: DashboardMessage): HTMLElement {
-  const isThere = type === "added" || type === "updated";
-  const list = isThere ? resources.find(({ name }) => name === resource) : undefined;
-  // A key that was shortened or escaped names no object.
-  if (list === undefined || !/^[\w.:/-]+$/.test(key)) {
-    return make("span", "key", key);
+function compareElements(
+  before: readonly unknown[],
+  after: readonly unknown[],
+  path: string,
+  changes: FieldChange[],
+): void {
+  const identity = IDENTITIES.find((name) => isIdentity(before, name) && isIdentity(after, name));
+  const keyed = (elements: readonly unknown[]) =>
+    new Map(
+      elements.map((element, i) =>
+        identity === undefined
+          ? [`${path}[${i}]`, element]
+          : [`${path}[${identity}=${(element as Members)[identity]}]`, element]
+      ),
+    );
+  const [old, now] = [keyed(before), keyed(after)];
+  for (const key of new Set([...old.keys(), ...now.keys()])) {
+    compare(old.get(key), now.get(key), key, changes);
   }
-  const [namespace, name] = key.includes("/") ? key.split("/") : [undefined, key];
-  const link = make("a", "key", key);
-  link.href = `#${objectPath({ path: list.path, namespace, name })}`;
-  return link;
 }
 
-export function showAges(nowMs: number): void {
-  for (const time of byId("changes").getElementsByTagName("time")) {
-    setText(time, duration(nowMs - Number(time.dataset["ms"])));
-  }
+function isIdentity(elements: readonly unknown[], name: string): boolean {
+  const values = elements.map((element) => isMembers(element) ? element[name] : undefined);
+  return values.every((value) => typeof value === "string") && new Set(values).size === values.length;
+}
+
+function isMembers(value: unknown): value is Members {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function below(path: string, name: string): string {
+  if (!/^[A-Za-z_$][\w$-]*$/.test(name)) return `${path}[${JSON.stringify(name)}]`;
+  return path === "" ? name : `${path}.${name}`;
+}
+
+function textOf(value: unknown): string | undefined {
+  return value === undefined ? undefined : typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -1,4 +1,4 @@
-/** The elements of the page, and texts in them. Text of the server becomes text nodes, never markup. */
+/** The elements of the page. Text of the server becomes text nodes, never markup. */
 
 export function byId<E extends HTMLElement = HTMLElement>(id: string): E {
   const element = document.getElementById(id);
@@ -65,54 +65,22 @@ export function keyed<T, E extends HTMLElement>(parent: Element, options: KeyedI
   childrenOf.set(parent, now);
 }
 
+/** A link within the page. */
+export function makeLink(href: string, text: string, className?: string): HTMLAnchorElement {
+  const link = make("a", className, text);
+  link.href = href;
+  return link;
+}
+
+/** Makes a text a link, or a plain text again. Only differences are written. */
+export function setLink(link: HTMLAnchorElement, href: string | undefined, text: string): void {
+  setText(link, text);
+  if (href === undefined) link.removeAttribute("href");
+  else if (link.getAttribute("href") !== href) link.setAttribute("href", href);
+}
+
 export function makeRow(...cells: readonly string[]): HTMLTableRowElement {
   const row = make("tr");
   row.append(...cells.map((className) => make("td", className)));
   return row;
-}
-
-/** A row with one cell, over all columns, that says why there are no others. */
-export function makeEmptyRow(text: string, columns: number): HTMLTableRowElement {
-  const row = make("tr");
-  const cell = make("td", "empty", text);
-  cell.colSpan = columns;
-  row.append(cell);
-  return row;
-}
-
-/** A space that keeps the height of a line without text. */
-export const NO_TEXT = "\u00a0";
-
-/** `12,000`. */
-export function number(value: number): string {
-  return value.toLocaleString("en");
-}
-
-/** `1 pod`, `2 pods`. */
-export function plural(count: number, one: string, many: string): string {
-  return `${number(count)} ${count === 1 ? one : many}`;
-}
-
-/** `now`, `3 s`, `2 min`. */
-export function duration(ms: number): string {
-  const s = Math.max(0, Math.round(ms / 1_000));
-  if (s < 1) return "now";
-  if (s < 60) return `${s} s`;
-  if (s < 3_600) return `${Math.floor(s / 60)} min`;
-  if (s < 86_400) return `${Math.floor(s / 3_600)} h`;
-  return `${Math.floor(s / 86_400)} d`;
-}
-
-/** `just now`, `3 s ago`. */
-export function ago(ms: number): string {
-  const text = duration(ms);
-  return text === "now" ? "just now" : `${text} ago`;
-}
-
-/** A text with its invisible characters escaped. */
-export function visible(text: string): string {
-  return text.replace(
-    /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu,
-    (c) => `\\u{${c.codePointAt(0)?.toString(16)}}`,
-  );
 }

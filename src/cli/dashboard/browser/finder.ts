@@ -1,199 +1,207 @@
-/** The search: by names through `/dashboard/search`, by labels through the read API. */
+/** The search of all resources: by names, labels, nodes, namespaces, and states. */
 
-import type { FoundObject, SearchedList, SearchResult } from "../dashboard_message.ts";
-import { byId, make, number, visible } from "./dom.ts";
-import { objectPath } from "./object_path.ts";
+import type { ResourceState } from "../dashboard_message.ts";
+import { byId, make } from "./dom.ts";
+import { readObjects, scopesOf, type View } from "./reading.ts";
+import { listPath, objectLink, tableLink } from "./route.ts";
+import { chooseResources, parseSearch, rankOf, type Term, wantedOf } from "./search.ts";
+import { number, visible } from "./texts.ts";
 
-const DELAY_MS = 120;
-/** The objects of each list that a search by labels reads. */
-const PAGE = 100;
-const MAX_FOUND = 200;
-const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+const DELAY_MS = 150;
+/** Of each resource so many are read, and fewer shown. */
+const READ = 100;
+const SHOWN = 6;
+const AT_ONCE = 3;
 
-const input = byId<HTMLInputElement>("search");
-const list = byId("results");
-const note = byId("results-note");
-const panel = byId("results-panel");
-
-let running = new AbortController();
-let timer = 0;
-let selected = -1;
-
-export function leaveFinder(): void {
-  input.focus({ preventScroll: true });
-  open(false);
+/** A line of the results. */
+interface Found {
+  readonly href: string;
+  readonly namespace?: string | undefined;
+  readonly text: string;
+  readonly what: string;
+  readonly rank: number;
 }
 
-export function startFinder({ isBlocked }: { readonly isBlocked: () => boolean }): void {
-  input.addEventListener("input", () => {
-    clearTimeout(timer);
-    const query = input.value.trim();
-    if (query !== "") {
-      timer = setTimeout(() => find(query), DELAY_MS);
+export class Finder {
+  readonly #viewOf: () => View;
+  readonly #input = byId<HTMLInputElement>("search");
+  readonly #list = byId("results");
+  readonly #note = byId("results-note");
+  readonly #panel = byId("results-panel");
+  #running = new AbortController();
+  #timer = 0;
+  #selected = -1;
+
+  constructor({ viewOf }: { readonly viewOf: () => View }) {
+    this.#viewOf = viewOf;
+    this.#input.addEventListener("input", () => {
+      clearTimeout(this.#timer);
+      this.#running.abort();
+      if (this.#input.value.trim() === "") return this.#open(false);
+      this.#timer = setTimeout(() => this.#find(), DELAY_MS);
+    });
+    this.#input.addEventListener("focus", () => {
+      if (this.#input.value.trim() !== "") this.#find();
+    });
+    this.#input.addEventListener("keydown", (event) => this.#onKey(event));
+    this.#list.addEventListener("click", () => this.#open(false));
+    document.addEventListener("pointerdown", ({ target }) => {
+      if (!byId("finder").contains(target as Node)) this.#open(false);
+    });
+  }
+
+  focus(): void {
+    this.#input.focus();
+    this.#input.select();
+  }
+
+  #onKey(event: KeyboardEvent): void {
+    const { key } = event;
+    const count = this.#list.children.length;
+    if (key === "Escape") {
+      event.preventDefault();
+      event.stopPropagation();
+      if (!this.#panel.hidden) return this.#open(false);
+      this.#input.value = "";
+      this.#input.blur();
+    } else if (this.#panel.hidden || count === 0) {
       return;
+    } else if (key === "ArrowDown" || key === "ArrowUp") {
+      event.preventDefault();
+      this.#select((this.#selected + (key === "ArrowDown" ? 1 : count - 1)) % count);
+    } else if (key === "Enter") {
+      event.preventDefault();
+      this.#input.blur();
+      this.#list.children[this.#selected].querySelector("a")?.click();
     }
-    running.abort();
-    open(false);
-  });
-  input.addEventListener("focus", () => {
-    if (input.value.trim() !== "") find(input.value.trim());
-  });
-  input.addEventListener("keydown", onKey);
-  list.addEventListener("click", () => open(false));
-  document.addEventListener("pointerdown", ({ target }) => {
-    if (!panel.hidden && !byId("finder").contains(target as Node)) open(false);
-  });
-  document.addEventListener("keydown", (event) => {
-    const { key, ctrlKey, metaKey, altKey } = event;
-    const target = event.target as HTMLElement;
-    if (key !== "/" || ctrlKey || metaKey || altKey || isBlocked() || target.isContentEditable) return;
-    if (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return;
-    event.preventDefault();
-    input.focus();
-    input.select();
-  });
-}
-
-function onKey(event: KeyboardEvent): void {
-  const { key } = event;
-  const count = list.children.length;
-  if (key === "Escape") {
-    event.preventDefault();
-    if (!panel.hidden) return open(false);
-    input.value = "";
-    input.blur();
-  } else if (panel.hidden || count === 0) {
-    return;
-  } else if (key === "ArrowDown" || key === "ArrowUp") {
-    event.preventDefault();
-    select((selected + (key === "ArrowDown" ? 1 : count - 1)) % count);
-  } else if (key === "Enter") {
-    event.preventDefault();
-    list.children[selected].querySelector("a")?.click();
   }
-}
 
-async function find(query: string): Promise<void> {
-  running.abort();
-  running = new AbortController();
-  const { signal } = running;
-  panel.setAttribute("aria-busy", "true");
-  try {
-    const url = `/dashboard/search?q=${encodeURIComponent(query)}`;
-    const { objects, total, byLabels } = await readJson<SearchResult>(url, { signal });
-    if (byLabels !== undefined) await findByLabels(byLabels, signal);
-    else showFound(objects, total, "");
-  } catch (error) {
-    if (!signal.aborted) showFound([], 0, messageOf(error));
-  }
-  if (!signal.aborted) panel.setAttribute("aria-busy", "false");
-}
-
-/** The part of a list of metadata that is read. */
-interface MetadataList {
-  readonly metadata: { readonly continue?: string };
-  readonly items: readonly {
-    readonly metadata: { readonly namespace?: string; readonly name: string };
-  }[];
-}
-
-async function findByLabels(
-  { labelSelector, lists }: {
-    readonly labelSelector: string;
-    readonly lists: readonly SearchedList[];
-  },
-  signal: AbortSignal,
-): Promise<void> {
-  const objects: FoundObject[] = [];
-  let isWhole = true;
-  let failure = "";
-  for (const { resource, path, words } of lists) {
-    if (objects.length >= MAX_FOUND) {
-      isWhole = false;
-      break;
-    }
-    const url = `${path}?limit=${PAGE}&labelSelector=${encodeURIComponent(labelSelector)}`;
-    try {
-      const { items, metadata } = await readJson<MetadataList>(url, {
-        signal,
-        headers: { Accept: METADATA_LIST },
-      });
-      if (metadata.continue) isWhole = false;
-      for (const { metadata: { namespace, name } } of items) {
-        const key = `${namespace ?? ""}/${name}`;
-        if (!words.every((word) => key.includes(word))) continue;
-        objects.push({ resource, path, name, ...(namespace !== undefined && { namespace }) });
+  async #find(): Promise<void> {
+    this.#running.abort();
+    this.#running = new AbortController();
+    const { signal } = this.#running;
+    const text = this.#input.value.trim();
+    const { state } = this.#viewOf();
+    const { resources, terms } = chooseResources(parseSearch(text), state.resources);
+    const isNamed = resources.length < state.resources.length;
+    const tables: Found[] = [];
+    const objects: Found[] = [];
+    let failure = "";
+    this.#panel.setAttribute("aria-busy", "true");
+    const queue = [...resources];
+    const work = async () => {
+      for (let resource = queue.shift(); resource !== undefined; resource = queue.shift()) {
+        try {
+          const found = await this.#findIn(resource, terms, signal);
+          tables.push(...found.tables);
+          objects.push(...found.objects);
+        } catch (error) {
+          failure = error instanceof Error ? error.message : String(error);
+        }
       }
-    } catch (error) {
-      if (signal.aborted) throw error;
-      failure = messageOf(error);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    if (signal.aborted) return;
+    this.#panel.setAttribute("aria-busy", "false");
+    objects.sort((a, b) => a.rank - b.rank);
+    // Who names a resource or a state wants the table of it; who names an object, the object.
+    const isOfNames = !isNamed && terms.every(({ type }) => type === "word" || type === "ns") &&
+      objects.some(({ rank }) => rank < 3);
+    const found = isOfNames ? [...objects, ...tables] : [...tables, ...objects];
+    this.#show(found, found.length === 0 ? failure || "Nothing found." : "");
+  }
+
+  async #findIn(
+    resource: ResourceState,
+    terms: readonly Term[],
+    signal: AbortSignal,
+  ): Promise<{ readonly tables: readonly Found[]; readonly objects: readonly Found[] }> {
+    const wanted = wantedOf(terms, resource);
+    if (wanted === undefined) return { tables: [], objects: [] };
+    const { filter, labelSelector } = wanted;
+    const scopes = wanted.namespace === undefined || !resource.namespaced
+      ? scopesOf(resource, this.#viewOf().state)
+      : [wanted.namespace];
+    const objects: Found[] = [];
+    let total = 0;
+    for (const scope of scopes) {
+      const list = await readObjects(listPath(resource, scope), {
+        filter,
+        labelSelector,
+        limit: READ,
+        signal,
+      });
+      total += list.total;
+      for (const { metadata } of list.items) {
+        const { namespace, name } = metadata;
+        const href = objectLink(resource, metadata);
+        objects.push({ href, namespace, text: name, what: resource.name, rank: rankOf(name, terms) });
+      }
     }
+    const search = terms.filter(({ type }) => type !== "ns").map(textOf).join(" ");
+    const table = {
+      href: tableLink(resource, { namespace: resource.namespaced ? wanted.namespace : undefined, search }),
+      text: `${number(total)} ${resource.name}`,
+      what: search === "" ? "all" : search,
+      rank: 0,
+    };
+    objects.sort((a, b) => a.rank - b.rank);
+    return { tables: total > 0 ? [table] : [], objects: objects.slice(0, SHOWN) };
   }
-  const rest = isWhole ? "" : "Only the first objects of each resource are shown.";
-  showFound(objects, objects.length, objects.length === 0 ? failure : rest);
-}
 
-async function readJson<T>(url: string, init: RequestInit): Promise<T> {
-  const response = await fetch(url, init);
-  if (response.ok) return await response.json();
-  const text = await response.text();
-  let message = text;
-  try {
-    message = JSON.parse(text).message || text;
-  } catch {
-    // It is text for people.
+  #show(found: readonly Found[], note: string): void {
+    this.#list.replaceChildren(...found.map(rowOf));
+    this.#note.textContent = note;
+    this.#note.hidden = note === "";
+    this.#select(found.length > 0 ? 0 : -1);
+    this.#open(true);
   }
-  throw new Error(message.slice(0, 300) || `The server answered ${response.status}.`);
+
+  #open(isOpen: boolean): void {
+    if (!isOpen) {
+      clearTimeout(this.#timer);
+      this.#running.abort();
+    }
+    this.#panel.hidden = !isOpen;
+    this.#input.setAttribute("aria-expanded", String(isOpen));
+    if (!isOpen) this.#input.removeAttribute("aria-activedescendant");
+  }
+
+  #select(index: number): void {
+    this.#list.children[this.#selected]?.setAttribute("aria-selected", "false");
+    this.#selected = index;
+    const row = this.#list.children[index];
+    if (row === undefined) return this.#input.removeAttribute("aria-activedescendant");
+    row.setAttribute("aria-selected", "true");
+    row.scrollIntoView({ block: "nearest" });
+    this.#input.setAttribute("aria-activedescendant", row.id);
+  }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+function textOf(term: Term): string {
+  switch (term.type) {
+    case "word":
+      return term.word;
+    case "label":
+      return term.requirement;
+    case "not ready":
+      return "not ready";
+    default:
+      return `${term.type}=${term.value}`;
+  }
 }
 
-function showFound(objects: readonly FoundObject[], total: number, text: string): void {
-  list.replaceChildren(...objects.map(rowOf));
-  const more = total - objects.length;
-  note.textContent = text !== ""
-    ? text
-    : total === 0
-    ? "Nothing found."
-    : more > 0
-    ? `${number(more)} more. Add words to see fewer.`
-    : "";
-  note.hidden = note.textContent === "";
-  select(objects.length > 0 ? 0 : -1);
-  open(true);
-}
-
-function rowOf(object: FoundObject, i: number): HTMLLIElement {
+function rowOf({ href, namespace, text, what }: Found, i: number): HTMLLIElement {
   const row = make("li");
   row.id = `result-${i}`;
   row.setAttribute("role", "option");
   const link = make("a");
-  link.href = `#${objectPath(object)}`;
+  link.href = href;
   link.tabIndex = -1;
   const name = make("span", "key");
-  if (object.namespace !== undefined) {
-    name.append(make("span", "muted", `${visible(object.namespace)} / `));
-  }
-  name.append(visible(object.name));
-  link.append(name, make("span", "what muted", object.resource));
+  if (namespace !== undefined) name.append(make("span", "muted", `${visible(namespace)} / `));
+  name.append(visible(text));
+  link.append(name, make("span", "what muted", visible(what)));
   row.append(link);
   return row;
-}
-
-function open(isOpen: boolean): void {
-  panel.hidden = !isOpen;
-  input.setAttribute("aria-expanded", String(isOpen));
-  if (!isOpen) input.removeAttribute("aria-activedescendant");
-}
-
-function select(index: number): void {
-  list.children[selected]?.setAttribute("aria-selected", "false");
-  selected = index;
-  const row = list.children[index];
-  if (row === undefined) return input.removeAttribute("aria-activedescendant");
-  row.setAttribute("aria-selected", "true");
-  row.scrollIntoView({ block: "nearest" });
-  input.setAttribute("aria-activedescendant", row.id);
 }

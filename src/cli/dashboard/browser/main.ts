@@ -1,84 +1,177 @@
-/** The script of the page: shows the state in the document, then every state that the server sends. */
+/** The script of the page: asks the server how it is doing, and shows what the URL's fragment names. */
 
-import type { DashboardMessage } from "../dashboard_message.ts";
-import { addChanges, clearChanges, showAges } from "./changes.ts";
-import { showIndices, showNamespaces, showNodes, showResources } from "./tables.ts";
-import { byId, setClass, setText } from "./dom.ts";
-import { leaveFinder, startFinder } from "./finder.ts";
-import { isObjectOpen, startObjectView } from "./object_view.ts";
-import { showSummary, showTiles } from "./overview.ts";
-import { SILENCE_MS, type View } from "./view.ts";
+import type { DashboardState, ResourceState } from "../dashboard_message.ts";
+import { byId, keyed, make, makeLink, setClass, setText } from "./dom.ts";
+import { Finder } from "./finder.ts";
+import { freshnessOf } from "./freshness.ts";
+import { Home } from "./home.ts";
+import { ObjectView } from "./object_view.ts";
+import { readJson, type View } from "./reading.ts";
+import { isShown } from "./resources_card.ts";
+import { parseRoute, type Route, tableLink } from "./route.ts";
+import { TableView } from "./table_view.ts";
+import { number, visible } from "./texts.ts";
 
-const RETRY_MS = 2_000;
+const ASK_MS = 2_000;
+const ANSWER_MS = 8_000;
+/** A page that is not seen holds no connections after this time. */
+const HIDDEN_MS = 30_000;
 
-let state: DashboardMessage = JSON.parse(byId("state").textContent ?? "");
+let state: DashboardState = JSON.parse(byId("state").textContent ?? "");
 let arrivedMs = Date.now();
 let isLost = false;
-let source: EventSource | undefined;
+let route: Route<ResourceState> | undefined;
+let hiding = 0;
+/** How many times another place of this page was opened: there is one to go back to. */
+let steps = 0;
 
-function view(): View {
+function viewOf(): View {
   const ageMs = Date.now() - arrivedMs;
   return { state, nowMs: state.nowMs + ageMs, ageMs, isLost };
 }
 
-function receive(message: DashboardMessage, { isFirst }: { readonly isFirst: boolean }): void {
-  if (state.startedMs !== message.startedMs) clearChanges();
-  state = message;
-  arrivedMs = Date.now();
-  const { name, server, version, readers } = message.cluster;
-  setText(byId("cluster"), [name, server, version].filter(Boolean).join(" · "));
-  setText(byId("readers"), readers ?? "");
-  addChanges(message, { isFirst });
+const onChange = () => showFreshness();
+const home = new Home({ viewOf, onChange });
+const table = new TableView({ viewOf, onChange });
+const object = new ObjectView({ viewOf, onChange });
+const finder = new Finder({ viewOf });
+const views = { home, table, object };
+
+async function ask(): Promise<void> {
+  try {
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    const names = state.resources.map(({ path }) => path).join();
+    state = await readJson<DashboardState>("/dashboard/state", { signal, cache: "no-store" });
+    arrivedMs = Date.now();
+    isLost = false;
+    if (names !== state.resources.map(({ path }) => path).join()) follow({ isForced: true });
+  } catch {
+    isLost = true;
+  }
   show();
+  setTimeout(ask, ASK_MS);
+}
+
+/** Shows what the fragment names. */
+function follow({ isForced = false } = {}): void {
+  const next = parseRoute(location.hash, state.resources);
+  if (route !== undefined && (isForced || route.view !== next.view)) views[route.view].close();
+  const isOther = route?.view !== next.view;
+  route = next;
+  for (const name of ["home", "table", "object"] as const) byId(name).hidden = name !== next.view;
+  setClass(document.body, `view-${next.view}`);
+  if (next.view === "table") table.open(next);
+  else if (next.view === "object") object.open(next);
+  else if (isOther || isForced) home.open();
+  if (isOther) {
+    scrollTo(0, 0);
+    if (document.activeElement === document.body || document.activeElement instanceof HTMLAnchorElement) {
+      focus();
+    }
+  }
+  show();
+}
+
+function focus(): void {
+  if (route?.view === "table") table.focus();
+  else if (route?.view === "object") object.focus();
 }
 
 function show(): void {
-  const now = view();
-  showSummary(now);
-  showTiles(now);
-  showResources(now);
-  showNodes(now);
-  showNamespaces(now);
-  showIndices(now);
-  showAges(now.nowMs);
+  const { name, server, version, readers } = state.cluster;
+  setText(byId("cluster"), [name, server, version].filter(Boolean).join(" · "));
+  setText(byId("readers"), readers ?? "");
+  showResources();
+  if (route !== undefined) views[route.view].tick();
+  showFreshness();
 }
 
-function setConnection(status: "live" | "lost"): void {
-  isLost = status === "lost";
-  setClass(byId("connection"), `pill ${status}`);
-  setText(byId("connection-text"), isLost ? "Connection lost" : "Live");
-  setClass(byId("main"), isLost ? "stale" : "");
-  document.title = isLost ? "(connection lost) listwatch" : "listwatch";
-  showSummary(view());
+function showResources(): void {
+  const chosen = route === undefined || route.view === "home" ? undefined : route.resource.name;
+  keyed(byId("menu"), {
+    items: [undefined, ...state.resources],
+    keyOf: (resource) => resource?.path ?? "",
+    create: (resource) => {
+      const item = make("li");
+      const link = makeLink(resource === undefined ? "#" : tableLink(resource), "");
+      link.append(make("span", "", resource?.name ?? "Overview"), make("b"));
+      item.append(link);
+      return item;
+    },
+    update: ({ children: [link] }, resource) => {
+      const isChosen = chosen === resource?.name;
+      if (!isChosen) link.removeAttribute("aria-current");
+      else if (!link.hasAttribute("aria-current")) {
+        link.setAttribute("aria-current", "page");
+        link.scrollIntoView({ block: "nearest", inline: "center" });
+      }
+      setText(link.children[1], resource === undefined || !isShown(resource) ? "" : number(resource.objects));
+    },
+  });
 }
 
-function connect(): void {
-  source?.close();
-  const mine = new EventSource("/dashboard/events");
-  source = mine;
-  mine.onmessage = ({ data }) => {
-    receive(JSON.parse(data), { isFirst: false });
-    setConnection("live");
-  };
-  mine.onerror = () => {
-    setConnection("lost");
-    // The browser reconnects by itself unless the server refused.
-    if (mine.readyState !== EventSource.CLOSED || mine !== source) return;
-    source = undefined;
-    setTimeout(connect, RETRY_MS);
-  };
+function showFreshness(): void {
+  if (route === undefined) return;
+  const { resources } = state;
+  const shown = route.view === "home"
+    ? resources
+    : resources.filter(({ path }) => route?.view !== "home" && path === route?.resource.path);
+  const { level, text } = freshnessOf({
+    ...viewOf(),
+    resources: shown,
+    windows: views[route.view].windows.map((store) => store.getSnapshot().state),
+  });
+  setClass(byId("badge"), `pill ${level}`);
+  setText(byId("badge-text"), text);
+  setClass(byId("main"), level === "live" || level === "loading" ? "" : "stale");
+  const title = route.view === "home"
+    ? ""
+    : route.view === "table"
+    ? route.resource.name
+    : visible(route.name);
+  document.title = [...(level === "lost" ? ["(connection lost)"] : []), title, "listwatch"].filter(Boolean)
+    .join(" ");
 }
 
-setText(byId("origin"), location.origin);
-receive(state, { isFirst: true });
-setClass(byId("main"), "");
-connect();
-setInterval(() => {
-  if (!isLost && Date.now() - arrivedMs > SILENCE_MS) {
-    setConnection("lost");
-    connect();
+document.addEventListener("keydown", (event) => {
+  const { key, ctrlKey, metaKey, altKey, target } = event;
+  if (ctrlKey || metaKey || altKey || event.defaultPrevented) return;
+  const isTyping = target instanceof HTMLElement &&
+    (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  if (key === "/" && !isTyping) {
+    event.preventDefault();
+    finder.focus();
+  } else if (key === "Escape") {
+    if (isTyping) {
+      target.blur();
+      focus();
+    } else if (route?.view === "object") {
+      const { resource, namespace } = route;
+      if (steps > 0) history.back();
+      else location.hash = tableLink(resource, { namespace });
+    } else if (route?.view === "table") {
+      location.hash = route.search === "" ? "" : tableLink(route.resource, { ...route, search: "" });
+    }
   }
-  show();
-}, 1_000);
-startFinder({ isBlocked: isObjectOpen });
-startObjectView({ onClose: leaveFinder });
+});
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(hiding);
+  if (!document.hidden) {
+    if (hiding < 0) follow({ isForced: true });
+    hiding = 0;
+    return;
+  }
+  hiding = setTimeout(() => {
+    if (route !== undefined) views[route.view].close();
+    hiding = -1;
+  }, HIDDEN_MS);
+});
+addEventListener("hashchange", () => {
+  steps++;
+  follow();
+});
+setText(byId("origin"), location.origin);
+follow();
+setTimeout(ask, ASK_MS);
+setInterval(show, 1_000);
+byId("main").classList.remove("waiting");

@@ -1,155 +1,299 @@
-/** The dialog with an object as YAML, and again after each of its changes. */
+/** The view of one object: its text, what belongs to it, its events, and what has changed. */
 
-import { byId, make, visible } from "./dom.ts";
-import { objectOfPath, pathOfFragment } from "./object_path.ts";
+import type { KubernetesObject } from "../../../meta/object.ts";
+import { openWindow, type WindowStore } from "../../../screens/mod.ts";
+import type { ResourceState } from "../dashboard_message.ts";
+import { changesBetween, type FieldChange } from "./changes.ts";
+import { byId, keyed, make, setClass, setLink, setText } from "./dom.ts";
+import { EVENT_FIELDS, type EventObject, eventTimeMs } from "./events.ts";
+import { showText } from "./object_text.ts";
+import { refusalOf, repeat, type View } from "./reading.ts";
+import { factsOf, type Owned, ownedBy, ownersOf, type Relation } from "./relations.ts";
+import { listPath, objectPath, type ObjectRoute, tableLink } from "./route.ts";
+import { age, ago, visible } from "./texts.ts";
 
-const RETRY_MS = 2_000;
-/** Longer texts are shown without colors. */
-const MAX_MARKED_LINES = 5_000;
+const OWNED_MS = 5_000;
+const MOST_EVENTS = 50;
+const MOST_CHANGES = 20;
+const COPIED_MS = 1_500;
 
-const dialog = byId<HTMLDialogElement>("object");
-const pre = byId("object-text");
-const withManagedFields = byId<HTMLInputElement>("object-managed");
-
-let viewing = new AbortController();
-let text = "";
-let path = "";
-/** What is shown, if it is of `path`. */
-let shown:
-  | { readonly path: string; readonly lines: ReadonlySet<string> }
-  | undefined;
-
-export function isObjectOpen(): boolean {
-  return dialog.open;
+interface SeenChange {
+  readonly atMs: number;
+  readonly fields: readonly FieldChange[];
 }
 
-export function startObjectView({ onClose }: { readonly onClose: () => void }): void {
-  withManagedFields.addEventListener("change", () => showText(text));
-  byId("object-close").addEventListener("click", () => dialog.close());
-  dialog.addEventListener("click", (event) => {
-    if (event.target === dialog) dialog.close(); // The backdrop.
-  });
-  dialog.addEventListener("close", () => {
-    viewing.abort();
-    // Without a jump to the top, and without an entry in the history.
-    if (location.hash !== "") {
-      history.replaceState(undefined, "", location.pathname + location.search);
-    }
-    onClose();
-  });
-  addEventListener("hashchange", follow);
-  follow();
-}
+/** What is shown of one object. */
+export class ObjectView {
+  readonly #viewOf: () => View;
+  readonly #onChange: () => void;
+  #route: ObjectRoute<ResourceState> | undefined;
+  #object: KubernetesObject | undefined;
+  #store: WindowStore<KubernetesObject> | undefined;
+  #events: WindowStore<EventObject> | undefined;
+  #stop = new AbortController();
+  #stopOwned = () => {};
+  #text = "";
+  #lines: ReadonlySet<string> | undefined;
+  #isReading = false;
+  #changes: SeenChange[] = [];
 
-function follow(): void {
-  viewing.abort();
-  path = pathOfFragment(location.hash);
-  if (path === "") {
-    if (dialog.open) dialog.close();
-    return;
+  constructor({ viewOf, onChange }: { readonly viewOf: () => View; readonly onChange: () => void }) {
+    this.#viewOf = viewOf;
+    this.#onChange = onChange;
+    byId("object-managed").addEventListener("change", () => this.#writeText(undefined));
+    byId("object-copy").addEventListener("click", () => this.#copy());
   }
-  viewing = new AbortController();
-  const { name, resource, namespace } = objectOfPath(path);
-  byId("object-name").textContent = visible(name);
-  byId("object-where").textContent = visible(resource) +
-    (namespace === undefined ? "" : ` in ${visible(namespace)}`);
-  byId<HTMLAnchorElement>("object-json").href = path;
-  showText("");
-  setState("waiting", "Loading");
-  if (!dialog.open) dialog.showModal();
-  pre.focus();
-  view(name, viewing.signal);
-}
 
-async function view(name: string, signal: AbortSignal): Promise<void> {
-  const object = path;
-  const selector = encodeURIComponent(`metadata.name=${name}`);
-  const url = `${object.slice(0, object.lastIndexOf("/"))}?watch=true&fieldSelector=${selector}`;
-  while (!signal.aborted) {
+  get windows(): readonly WindowStore<unknown>[] {
+    return [this.#store, this.#events].filter((store) => store !== undefined);
+  }
+
+  open(route: ObjectRoute<ResourceState>): void {
+    this.close();
+    this.#route = route;
+    this.#stop = new AbortController();
+    const { resource, namespace, name } = route;
+    byId("object-name").textContent = visible(name);
+    const all = byId<HTMLAnchorElement>("object-resource");
+    setLink(all, tableLink(resource, { namespace }), resource.name);
+    byId<HTMLAnchorElement>("object-json").href = objectPath(resource, { namespace, name });
+    this.#showState("Loading");
+    byId("object-text").replaceChildren();
+    for (const id of ["object-facts", "object-owners", "object-owned", "object-events", "object-changes"]) {
+      keyed(byId(id), { items: [], keyOf: String, create: () => make("li") });
+    }
+    for (const id of ["card-owners", "card-owned", "card-events"]) byId(id).hidden = true;
+    this.#showChanges();
+    const store = openWindow<KubernetesObject>({
+      url: listPath(resource, namespace),
+      fieldSelector: `metadata.name=${name.replace(/[\\,=]/g, "\\$&")}`,
+      sortBy: "metadata.name",
+      limit: 1,
+    });
+    this.#store = store;
+    store.subscribe(() => this.#receive(store));
+    this.#openEvents(route);
+  }
+
+  close(): void {
+    this.#stop.abort();
+    this.#stopOwned();
+    this.#store?.close();
+    this.#events?.close();
+    this.#store =
+      this.#events =
+      this.#object =
+      this.#route =
+      this.#lines =
+        undefined;
+    this.#text = "";
+    this.#changes = [];
+  }
+
+  tick(): void {
+    this.#showEvents();
+    this.#showChanges();
+  }
+
+  focus(): void {
+    byId("object-text").focus({ preventScroll: true });
+  }
+
+  #receive(store: WindowStore<KubernetesObject>): void {
+    if (store !== this.#store) return;
+    const { state, rows: [object], error } = store.getSnapshot();
+    const before = this.#object;
+    if (state === "refused") this.#showState(error?.message ?? "Refused", "lost");
+    else if (object === undefined && state === "live") {
+      this.#showState(before === undefined ? "It does not exist" : "Deleted", "lost");
+    } else if (object !== undefined && object !== before) {
+      this.#object = object;
+      this.#showState("");
+      if (before !== undefined) this.#compare(before, object);
+      this.#read();
+      if (before?.metadata?.uid !== object.metadata?.uid) this.#showRelations(object);
+    }
+    this.#onChange();
+  }
+
+  #compare(before: KubernetesObject, object: KubernetesObject): void {
+    const fields = changesBetween(before, object);
+    if (fields.length === 0) return;
+    this.#changes = [{ atMs: this.#viewOf().nowMs, fields }, ...this.#changes].slice(0, MOST_CHANGES);
+    this.#showChanges();
+  }
+
+  /** Reads the text of the object; once more if it has changed meanwhile. */
+  async #read(): Promise<void> {
+    if (this.#isReading || this.#route === undefined) return;
+    this.#isReading = true;
+    const { signal } = this.#stop;
+    const object = this.#object;
     try {
-      await refresh(object, signal);
-      const { ok, status, body } = await fetch(url, { signal });
-      if (!ok || body === null) {
-        throw new Error(`The server answered ${status}.`);
-      }
-      // The first event is the present state.
-      for await (const line of linesOf(body)) {
-        if (line !== "") await refresh(object, signal);
-      }
+      const response = await fetch(objectPath(this.#route.resource, this.#route), {
+        signal,
+        headers: { Accept: "application/yaml, application/json;q=0.5" },
+        cache: "no-store",
+      });
+      if (!response.ok) throw await refusalOf(response);
+      const body = await response.text();
+      const isYaml = (response.headers.get("Content-Type") ?? "").includes("yaml");
+      this.#text = isYaml ? body : JSON.stringify(JSON.parse(body), undefined, 2);
+      this.#writeText(this.#lines);
     } catch (error) {
-      if (signal.aborted) return;
-      const reason = error instanceof Error ? error.message : String(error);
-      setState("lost", text === "" ? reason : "Connection lost");
+      if (!signal.aborted && this.#text === "") this.#showState(String(error), "lost");
+    } finally {
+      this.#isReading = false;
     }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    if (this.#object !== undefined && (signal.aborted || object !== this.#object)) this.#read();
+  }
+
+  #writeText(before: ReadonlySet<string> | undefined): void {
+    const hasManagedFields = byId<HTMLInputElement>("object-managed").checked;
+    this.#lines = showText(byId("object-text"), this.#text, { before, hasManagedFields });
+  }
+
+  #showState(text: string, level = "loading"): void {
+    const state = byId("object-state");
+    state.hidden = text === "";
+    setClass(state, `object-state ${level}`);
+    setText(state, text);
+  }
+
+  #showRelations(object: KubernetesObject): void {
+    const route = this.#route!;
+    const { signal } = this.#stop;
+    const { resources } = this.#viewOf().state;
+    keyed(byId("object-facts"), {
+      items: factsOf(object, route, resources),
+      keyOf: ({ label, values }) => `${label} ${values.map(({ text }) => text).join()}`,
+      create: ({ label, values }) => {
+        const item = make("li");
+        const links = make("span", "values");
+        links.append(...values.map((value) => linkOf(value, label === "Labels" ? "chip" : "")));
+        item.append(make("span", "label", label), links);
+        return item;
+      },
+    });
+    ownersOf(object, { resources, signal }).then((owners) => {
+      byId("card-owners").hidden = owners.length === 0;
+      showLinks(byId("object-owners"), owners);
+    }).catch(() => {});
+    this.#stopOwned();
+    this.#stopOwned = repeat(async (stopped) => {
+      const owned = await ownedBy(object, route, { view: this.#viewOf(), signal: stopped });
+      if (!stopped.aborted && route === this.#route) showOwned(owned);
+    }, OWNED_MS);
+  }
+
+  #openEvents({ resource, namespace, name }: ObjectRoute<ResourceState>): void {
+    const { state: { resources, cluster } } = this.#viewOf();
+    const events = resources.find((resource) => resource.name === "events");
+    if (events === undefined || resource.name === "events") return;
+    // Those of objects without a namespace are in any one.
+    const scope = namespace ?? cluster.namespaces?.[0];
+    this.#events = openWindow<EventObject>({
+      url: listPath(events, scope),
+      filter: `involvedObject.name=${JSON.stringify(name)},involvedObject.kind=${
+        JSON.stringify(resource.kind)
+      }`,
+      sortBy: "lastTimestamp:desc,metadata.creationTimestamp:desc",
+      fields: EVENT_FIELDS,
+      limit: MOST_EVENTS,
+    });
+    this.#events.subscribe(() => {
+      this.#showEvents();
+      this.#onChange();
+    });
+  }
+
+  #showEvents(): void {
+    if (this.#events === undefined) return;
+    const { rows, total, state } = this.#events.getSnapshot();
+    byId("card-events").hidden = state === "connecting";
+    setText(byId("object-events-count"), total === 0 ? "none" : String(total));
+    const { nowMs } = this.#viewOf();
+    keyed(byId("object-events"), {
+      items: rows,
+      keyOf: ({ metadata: { uid = "", name } = {} }) => uid || String(name),
+      create: () => {
+        const line = make("li");
+        const what = make("span", "what");
+        what.append(make("span", "key"), make("span", "how"));
+        line.append(make("span", "verb"), what, make("time"));
+        return line;
+      },
+      update: ({ children: [verb, what, time] }, event) => {
+        const { type, reason = "", message = "", count = 1 } = event;
+        setText(verb, count > 1 ? `${count}×` : type ?? "");
+        setClass(verb, `verb ${type === "Warning" ? "warn" : "plain"}`);
+        setText(what.children[0], visible(reason));
+        setText(what.children[1], visible(message));
+        setText(time, age(nowMs - eventTimeMs(event)));
+      },
+    });
+  }
+
+  #showChanges(): void {
+    const { nowMs } = this.#viewOf();
+    byId("object-unchanged").hidden = this.#changes.length > 0;
+    keyed(byId("object-changes"), {
+      items: this.#changes,
+      keyOf: ({ atMs, fields }) => `${atMs} ${fields.length} ${fields[0].path}`,
+      create: ({ fields }) => {
+        const item = make("li");
+        item.append(make("time"), ...fields.map(newChange));
+        return item;
+      },
+      update: ({ children: [time] }, { atMs }) => setText(time, ago(nowMs - atMs)),
+    });
+  }
+
+  async #copy(): Promise<void> {
+    const button = byId("object-copy");
+    try {
+      await navigator.clipboard.writeText(this.#text);
+      setText(button, "Copied");
+    } catch {
+      // Over http no page may write to the clipboard: what is selected can be copied by hand.
+      getSelection()?.selectAllChildren(byId("object-text"));
+      setText(button, "Selected");
+    }
+    setTimeout(() => setText(button, "Copy"), COPIED_MS);
   }
 }
 
-/** The last line of each chunk: the latest state is read, once for all events of a chunk. */
-async function* linesOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop() ?? "";
-    const last = lines.at(-1);
-    if (last !== undefined) yield last;
-  }
+function newChange({ path, before, after }: FieldChange): HTMLElement {
+  const line = make("p");
+  line.append(make("span", "path", visible(path)));
+  if (before !== undefined) line.append(make("del", "", visible(before)));
+  if (after !== undefined) line.append(make("ins", "", visible(after)));
+  return line;
 }
 
-async function refresh(object: string, signal: AbortSignal): Promise<void> {
-  const response = await fetch(object, {
-    signal,
-    headers: { Accept: "application/yaml, application/json;q=0.5" },
-    cache: "no-store",
-  });
-  const body = await response.text();
-  if (response.status === 404) return setState("deleted", text === "" ? "It does not exist" : "Deleted");
-  if (!response.ok) throw new Error(`The server answered ${response.status}.`);
-  const isYaml = (response.headers.get("Content-Type") ?? "").includes("yaml");
-  showText(isYaml ? body : JSON.stringify(JSON.parse(body), undefined, 2));
-  setState("live", "Live");
+function linkOf({ text, href }: Relation, className = ""): HTMLAnchorElement {
+  const link = make("a", className);
+  setLink(link, href, visible(text));
+  return link;
 }
 
-function setState(className: string, words: string): void {
-  byId("object-state").className = `pill ${className}`;
-  byId("object-state-text").textContent = words;
-}
-
-/** Shows YAML with its keys colored, and the lines marked that the text before did not have. */
-function showText(next: string): void {
-  text = next;
-  const all = text.trimEnd().split("\n");
-  const lines = withManagedFields.checked ? all : withoutManagedFields(all);
-  const before = shown?.path === path ? shown.lines : undefined;
-  shown = undefined;
-  if (lines.length > MAX_MARKED_LINES) {
-    return pre.replaceChildren(lines.join("\n"));
-  }
-  pre.replaceChildren(...lines.map((line) => {
-    const row = make("span", before === undefined || before.has(line) ? "line" : "line changed");
-    const [start, end] = keyIn(line);
-    row.append(visible(line.slice(0, start)), make("span", "yaml-key", line.slice(start, end)));
-    row.append(visible(line.slice(end)), "\n");
-    return row;
+function showLinks(list: HTMLElement, relations: readonly Relation[]): void {
+  list.replaceChildren(...relations.map((relation) => {
+    const item = make("li");
+    item.append(linkOf(relation));
+    return item;
   }));
-  if (text !== "") shown = { path, lines: new Set(lines) };
 }
 
-/** Where a line of YAML has its key, with the colon; nowhere if it has none. */
-function keyIn(line: string): [start: number, end: number] {
-  const start = /^[ -]*/.exec(line)?.[0].length ?? 0;
-  const colon = line.indexOf(":", start);
-  const isKey = /^"?[\w./-]+"?$/.test(line.slice(start, colon)) && /^(?: |$)/.test(line.slice(colon + 1));
-  return colon >= 0 && isKey ? [start, colon + 1] : [0, 0];
-}
-
-/** The lines without managedFields, if they are YAML as the read API writes it. */
-function withoutManagedFields(lines: readonly string[]): readonly string[] {
-  const begin = lines.indexOf("  managedFields:");
-  if (begin < 0) return lines;
-  const length = lines.slice(begin + 1).findIndex((line) => !/^ {2}(?:- | )/.test(line));
-  return [...lines.slice(0, begin), ...(length < 0 ? [] : lines.slice(begin + 1 + length))];
+function showOwned(owned: readonly Owned[]): void {
+  byId("card-owned").hidden = owned.length === 0;
+  keyed(byId("object-owned"), {
+    items: owned,
+    keyOf: ({ text, objects }) => `${text} ${objects.map((object) => object.text).join()}`,
+    create: (group) => {
+      const item = make("li");
+      item.append(linkOf(group, "count"), ...group.objects.map((object) => linkOf(object)));
+      return item;
+    },
+  });
 }

@@ -1,0 +1,49 @@
+/** Whether what is shown can be trusted: the one badge of the page. */
+
+import type { WindowSnapshot } from "../../../screens/mod.ts";
+import type { ResourceState } from "../dashboard_message.ts";
+import { duration } from "./texts.ts";
+
+export interface Freshness {
+  readonly level: "live" | "loading" | "stale" | "lost";
+  readonly text: string;
+}
+
+/** What is known of what is shown. */
+export interface Shown {
+  /** The time since the server last answered how it is doing. */
+  readonly ageMs: number;
+  /** Whether the last question to the server failed. */
+  readonly isLost: boolean;
+  /** The resources whose objects are shown. */
+  readonly resources: readonly ResourceState[];
+  /** The windows that show them. */
+  readonly windows: readonly WindowSnapshot<unknown>["state"][];
+  readonly nowMs: number;
+}
+
+/** The page asks the server every two seconds. */
+const SILENT_MS = 10_000;
+/** As `/readyz` of the server, which fails after this time without contact. */
+const MOST_LAG_MS = 120_000;
+
+/** Never `live` while anything that is shown may be old. */
+export function freshnessOf({ ageMs, isLost, resources, windows, nowMs }: Shown): Freshness {
+  if (isLost || ageMs > SILENT_MS) return { level: "lost", text: `Connection lost · ${duration(ageMs)}` };
+  if (windows.includes("refused")) return { level: "lost", text: "Refused" };
+  const saved = resources.flatMap(({ restored }) =>
+    restored === undefined ? [] : [nowMs - restored.savedAtMs]
+  );
+  if (saved.length > 0) return { level: "stale", text: `Snapshot · ${duration(Math.max(...saved))} old` };
+  const lags = resources.flatMap(({ lagMs = 0, attempt, synced }) =>
+    synced && (attempt > 0 || lagMs + ageMs > MOST_LAG_MS) ? [lagMs + ageMs] : []
+  );
+  if (lags.length > 0) return { level: "stale", text: `Stale · ${duration(Math.max(...lags))} old` };
+  if (resources.some(({ synced }) => !synced)) {
+    const isFailing = resources.some(({ attempt }) => attempt > 0);
+    return isFailing ? { level: "stale", text: "No contact" } : { level: "loading", text: "Syncing" };
+  }
+  if (windows.includes("stale") || windows.includes("closed")) return { level: "stale", text: "Stale" };
+  if (windows.includes("connecting")) return { level: "loading", text: "Loading" };
+  return { level: "live", text: "Live" };
+}

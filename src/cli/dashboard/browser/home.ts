@@ -1,0 +1,397 @@
+/** The beginning: how the cache is doing, and what is in it, with a link on each name and count. */
+
+import { openWindow, type WindowStore } from "../../../screens/mod.ts";
+import type { ResourceState } from "../dashboard_message.ts";
+import { byId, keyed, make, makeLink, makeRow, setClass, setLink, setText } from "./dom.ts";
+import { EVENT_FIELDS, type EventObject, eventTimeMs, objectOfEvent } from "./events.ts";
+import { type StateCount, stateCountsOf } from "./kinds.ts";
+import { type FoundObject, readGroups, readObjects, repeat, scopesOf, type View } from "./reading.ts";
+import { isShown, showResources, showSummary } from "./resources_card.ts";
+import { listPath, objectLink, tableLink } from "./route.ts";
+import { age, NO_TEXT, number, plural, visible } from "./texts.ts";
+
+const COUNT_MS = 4_000;
+const MOST_TILES = 4;
+const MOST_COLUMNS = 7;
+const MOST_BARS = 40;
+const MOST_NAMESPACES = 40;
+const NEWEST = 30;
+/** The resources that come first among the tiles. */
+const FIRST = ["pods", "nodes", "deployments.apps", "events", "jobs.batch", "namespaces"];
+
+const READY = "status.conditions[type=Ready].status";
+
+/** The view that the page begins with. */
+export class Home {
+  readonly #viewOf: () => View;
+  readonly #onChange: () => void;
+  #stop = () => {};
+  #newest: WindowStore<EventObject> | undefined;
+  readonly #states = new Map<string, readonly StateCount[]>();
+
+  constructor({ viewOf, onChange }: { readonly viewOf: () => View; readonly onChange: () => void }) {
+    this.#viewOf = viewOf;
+    this.#onChange = onChange;
+  }
+
+  get windows(): readonly WindowStore<unknown>[] {
+    return this.#newest === undefined ? [] : [this.#newest];
+  }
+
+  open(): void {
+    const { resources } = this.#viewOf().state;
+    const of = (name: string) => resources.find((resource) => resource.name === name);
+    this.#stop();
+    this.#openNewest(of("events"));
+    this.#stop = repeat(async (signal) => {
+      const tiles = tilesOf(this.#viewOf().state.resources).map((tile) => this.#countStates(tile, signal));
+      await Promise.all([
+        ...tiles,
+        this.#countNamespaces(signal),
+        this.#countNodes(of("pods"), of("nodes"), signal),
+      ]);
+      this.tick();
+    }, COUNT_MS);
+    this.tick();
+  }
+
+  close(): void {
+    this.#stop();
+    this.#newest?.close();
+    this.#newest = undefined;
+  }
+
+  tick(): void {
+    const view = this.#viewOf();
+    showSummary(view);
+    showResources(view);
+    this.#showTiles(view);
+    this.#showNewest();
+  }
+
+  async #countStates(resource: ResourceState, signal: AbortSignal): Promise<void> {
+    const counts = stateCountsOf(resource.name);
+    if (counts === undefined || !isShown(resource)) return;
+    const namespaces = scopesOf(resource, this.#viewOf().state);
+    const answers = counts.groupBy.map((groupBy) => readGroups(resource, { namespaces, groupBy, signal }));
+    this.#states.set(resource.name, counts.states(await Promise.all(answers)));
+  }
+
+  #showTiles({ state: { resources } }: View): void {
+    keyed(byId("tiles"), {
+      items: tilesOf(resources),
+      keyOf: ({ name }) => name,
+      create: (resource) => {
+        const tile = make("div", "tile");
+        const href = tableLink(resource);
+        tile.append(
+          makeLink(href, resource.name, "label"),
+          makeLink(href, "", "figure"),
+          make("ul", "detail"),
+        );
+        return tile;
+      },
+      update: ({ children: [, figure, detail] }, resource) => {
+        setText(figure, isShown(resource) ? number(resource.objects) : "–");
+        const of = (tone: string) =>
+          (this.#states.get(resource.name) ?? []).filter((state) => state.count > 0 && state.tone === tone);
+        const bad = [...of("bad"), ...of("warn")];
+        const isKnown = this.#states.get(resource.name)?.some(({ tone }) => tone === "bad") === true;
+        const items: readonly (StateCount | undefined)[] = bad.length > 0 ? bad.slice(0, 3) : [undefined];
+        keyed(detail, {
+          items,
+          keyOf: (state) => state?.label ?? "",
+          create: () => {
+            const item = make("li");
+            item.append(make("a"));
+            return item;
+          },
+          update: (item, state) => {
+            const link = item.children[0] as HTMLAnchorElement;
+            if (state === undefined) {
+              return setLink(link, undefined, isKnown && resource.objects > 0 ? "all ready" : NO_TEXT);
+            }
+            setClass(link, `tone ${state.tone}`);
+            const href = tableLink(resource, { search: state.search });
+            setLink(link, href, `${number(state.count)} ${wordsOf(state.label)}`);
+          },
+        });
+      },
+    });
+  }
+
+  async #countNamespaces(signal: AbortSignal): Promise<void> {
+    const { state } = this.#viewOf();
+    const columns = state.resources
+      .filter((resource) => resource.namespaced && resource.objects > 0 && isShown(resource))
+      .slice(0, MOST_COLUMNS);
+    byId("card-namespaces").hidden = columns.length === 0;
+    const groups = await Promise.all(
+      columns.map((resource) =>
+        readGroups(resource, {
+          namespaces: scopesOf(resource, state),
+          groupBy: ["metadata.namespace"],
+          signal,
+        })
+      ),
+    );
+    if (signal.aborted) return;
+    const counts = groups.map((of) =>
+      new Map(of.map(({ group, count }) => [String(group["metadata.namespace"]), count]))
+    );
+    const sums = new Map<string, number>();
+    for (const column of counts) {
+      for (const [name, count] of column) sums.set(name, (sums.get(name) ?? 0) + count);
+    }
+    const names = fullest(sums, MOST_NAMESPACES);
+    showNamespaces(
+      columns,
+      names.map((name) => ({ name, counts: counts.map((column) => column.get(name) ?? 0) })),
+      {
+        others: sums.size - names.length,
+        namespaces: state.resources.find(({ name }) => name === "namespaces"),
+      },
+    );
+  }
+
+  async #countNodes(
+    pods: ResourceState | undefined,
+    nodes: ResourceState | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    byId("card-nodes").hidden = pods === undefined;
+    if (pods === undefined) return;
+    const namespaces = scopesOf(pods, this.#viewOf().state);
+    const groups = await readGroups(pods, { namespaces, groupBy: ["spec.nodeName", READY], signal });
+    const bars = new Map<string, Bar>();
+    const without = { pods: 0, ready: 0 };
+    for (const { group: { "spec.nodeName": node, [READY]: ready }, count } of groups) {
+      const name = node === null ? undefined : String(node);
+      const bar = name === undefined ? without : bars.get(name) ?? { name, pods: 0, ready: 0 };
+      bar.pods += count;
+      if (ready === "True") bar.ready += count;
+      if (name !== undefined) bars.set(name, bar as Bar);
+    }
+    const names = fullest(new Map(Array.from(bars, ([name, bar]) => [name, bar.pods])), MOST_BARS);
+    const found = nodes === undefined || names.length === 0 ? [] : await readRooms(nodes, names, signal);
+    for (const { metadata: { name }, status, spec } of found) {
+      const room = Number(status?.allocatable?.pods ?? NaN);
+      Object.assign(bars.get(name) ?? {}, { room, isCordoned: spec?.unschedulable === true });
+    }
+    if (signal.aborted) return;
+    showNodes(names.map((name) => bars.get(name)!), {
+      pods,
+      nodes,
+      others: bars.size - names.length,
+      without,
+    });
+  }
+
+  /** The latest events; of a cache without events, the newest objects. */
+  #openNewest(events: ResourceState | undefined): void {
+    const { state } = this.#viewOf();
+    const resource = events ?? tilesOf(state.resources)[0];
+    this.#newest?.close();
+    this.#newest = undefined;
+    byId("card-newest").hidden = resource === undefined;
+    if (resource === undefined) return;
+    setText(byId("heading-newest"), events === undefined ? `Newest ${resource.name}` : "Latest events");
+    const created = "metadata.creationTimestamp:desc";
+    const [namespace] = scopesOf(resource, state);
+    this.#newest = openWindow<EventObject>({
+      url: listPath(resource, namespace),
+      sortBy: events === undefined ? created : `lastTimestamp:desc,${created}`,
+      fields: events === undefined ? ["metadata.creationTimestamp"] : EVENT_FIELDS,
+      limit: NEWEST,
+    });
+    this.#newest.subscribe(() => {
+      this.#showNewest();
+      this.#onChange();
+    });
+    this.#showNewest();
+  }
+
+  #showNewest(): void {
+    if (this.#newest === undefined) return;
+    const { state: { resources }, nowMs } = this.#viewOf();
+    const events = resources.find(({ name }) => name === "events");
+    const resource = events ?? tilesOf(resources)[0];
+    keyed(byId("newest"), {
+      items: this.#newest.getSnapshot().rows,
+      keyOf: ({ metadata: { uid, namespace, name } = {} }) => uid ?? `${namespace}/${name}`,
+      create: (object) => newLine(object, resource, events !== undefined, resources),
+      update: (line, object) => updateLine(line, object, events !== undefined, nowMs),
+    });
+  }
+}
+
+/** The resources that have a tile: what is cached decides. */
+function tilesOf(resources: readonly ResourceState[]): readonly ResourceState[] {
+  const rank = ({ name }: ResourceState) => {
+    const at = FIRST.indexOf(name);
+    return at >= 0 ? at : stateCountsOf(name) !== undefined ? FIRST.length : FIRST.length + 1;
+  };
+  return [...resources].sort((a, b) => rank(a) - rank(b)).slice(0, MOST_TILES);
+}
+
+function wordsOf(label: string): string {
+  return /^[A-Z][a-z]+(?: [a-z]+)*$/.test(label) ? label.toLowerCase() : visible(label);
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+/** The names with the highest counts, sorted by name. */
+function fullest(counts: ReadonlyMap<string, number>, most: number): string[] {
+  const names = Array.from(counts.keys()).sort((a, b) =>
+    counts.get(b)! - counts.get(a)! || collator.compare(a, b)
+  );
+  return names.slice(0, most).sort(collator.compare);
+}
+
+/** Shows the objects of each namespace, in one column for each resource that has any. */
+function showNamespaces(
+  columns: readonly ResourceState[],
+  rows: readonly { readonly name: string; readonly counts: readonly number[] }[],
+  { others, namespaces }: { readonly others: number; readonly namespaces: ResourceState | undefined },
+): void {
+  keyed(byId("namespaces-head"), {
+    items: ["Namespace", ...columns.map(({ name }) => name)],
+    keyOf: (name) => name,
+    create: (name) => {
+      const cell = make("th", name === "Namespace" ? "" : "number", name.split(".")[0]);
+      cell.scope = "col";
+      cell.title = name;
+      return cell;
+    },
+  });
+  // Other columns need other rows.
+  const shape = columns.map(({ name }) => name).join(",");
+  keyed(byId("namespaces"), {
+    items: rows,
+    keyOf: ({ name }) => `${shape}:${name}`,
+    create: ({ name }) => {
+      const row = makeRow("", ...columns.map(() => "number"));
+      const href = namespaces === undefined ? undefined : objectLink(namespaces, { name });
+      const link = make("a");
+      setLink(link, href, visible(name));
+      row.cells[0].append(link);
+      columns.forEach((resource, i) => {
+        row.cells[i + 1].dataset["label"] = resource.name.split(".")[0];
+        row.cells[i + 1].append(makeLink(tableLink(resource, { namespace: name }), ""));
+      });
+      return row;
+    },
+    update: ({ cells }, { counts }) =>
+      counts.forEach((count, i) => {
+        setText(cells[i + 1].children[0], count === 0 ? "·" : number(count));
+        setClass(cells[i + 1], count === 0 ? "number none" : "number");
+      }),
+  });
+  const note = byId("namespaces-note");
+  note.hidden = others <= 0;
+  setText(note, `${plural(others, "namespace has", "namespaces have")} fewer objects.`);
+}
+
+interface Bar {
+  readonly name: string;
+  pods: number;
+  ready: number;
+  /** The number of pods it has room for. */
+  room?: number;
+  isCordoned?: boolean;
+}
+
+interface NodeRoom extends FoundObject {
+  readonly spec?: { readonly unschedulable?: boolean };
+  readonly status?: { readonly allocatable?: { readonly pods?: string | number } };
+}
+
+async function readRooms(
+  nodes: ResourceState,
+  names: readonly string[],
+  signal: AbortSignal,
+): Promise<readonly NodeRoom[]> {
+  const filter = `metadata.name in (${names.map((name) => JSON.stringify(name)).join(",")})`;
+  const fields = "spec.unschedulable,status.allocatable.pods";
+  return (await readObjects<NodeRoom>(nodes.path, { filter, fields, limit: MOST_BARS, signal })).items;
+}
+
+function showNodes(
+  bars: readonly Bar[],
+  { pods, nodes, others, without }: {
+    readonly pods: ResourceState;
+    readonly nodes: ResourceState | undefined;
+    readonly others: number;
+    readonly without: { readonly pods: number };
+  },
+): void {
+  const most = Math.max(...bars.map((bar) => bar.pods), 1);
+  keyed(byId("nodes"), {
+    items: bars,
+    keyOf: ({ name }) => name,
+    create: ({ name }) => {
+      const bar = make("li");
+      const [label, value, track] = [make("span", "name"), make("span", "value"), make("span", "track")];
+      const link = make("a");
+      setLink(link, nodes && objectLink(nodes, { name }), visible(name));
+      label.append(link, make("span", "tag", "cordoned"));
+      const onNode = `node=${name}`;
+      value.append(
+        makeLink(tableLink(pods, { search: `${onNode} not ready` }), "", "tone warn"),
+        makeLink(tableLink(pods, { search: onNode }), ""),
+      );
+      track.append(make("span", "ready"), make("span", "unready"));
+      bar.append(label, value, track);
+      return bar;
+    },
+    update: ({ children: [label, value, track] }, bar) => {
+      (label.children[1] as HTMLElement).hidden = bar.isCordoned !== true;
+      const isRoomKnown = Number.isFinite(bar.room ?? NaN);
+      const whole = isRoomKnown ? Math.max(bar.room!, bar.pods) : most;
+      const unready = bar.pods - bar.ready;
+      setText(value.children[0], unready === 0 ? "" : `${number(unready)} not ready`);
+      setText(value.children[1], number(bar.pods) + (isRoomKnown ? ` of ${number(bar.room!)}` : ""));
+      const [ready, rest] = Array.from(track.children, (part) => (part as HTMLElement).style);
+      ready.width = `${100 * bar.ready / whole}%`;
+      rest.width = `${100 * unready / whole}%`;
+    },
+  });
+  const notes = [
+    ...(others > 0 ? [`${plural(others, "node has", "nodes have")} fewer pods.`] : []),
+    ...(without.pods > 0 ? [`${plural(without.pods, "pod is", "pods are")} on no node.`] : []),
+    ...(bars.length === 0 ? ["No pods on nodes."] : []),
+  ];
+  setText(byId("nodes-note"), notes.join(" ") || NO_TEXT);
+}
+
+function newLine(
+  object: EventObject,
+  resource: ResourceState,
+  isEvent: boolean,
+  resources: readonly ResourceState[],
+): HTMLLIElement {
+  const line = make("li");
+  const { namespace, name = "" } = object.metadata ?? {};
+  const what = make("span", "what");
+  const link = make("a", "key");
+  if (isEvent) {
+    const regarding = objectOfEvent(object, resources);
+    setLink(link, regarding.href, visible(regarding.text));
+  } else {
+    const text = namespace === undefined ? name : `${namespace}/${name}`;
+    setLink(link, objectLink(resource, { namespace, name }), visible(text));
+  }
+  what.append(link, make("span", "how"));
+  line.append(makeLink(objectLink(resource, { namespace, name }), "", "verb"), what, make("time"));
+  return line;
+}
+
+function updateLine({ children }: HTMLLIElement, object: EventObject, isEvent: boolean, nowMs: number): void {
+  const [verb, what, time] = children;
+  const { reason = "", message = "", type } = object;
+  setText(verb, isEvent ? visible(reason) : "created");
+  setClass(verb, `verb ${type === "Warning" ? "warn" : "plain"}`);
+  setText(what.children[1], isEvent ? visible(message) : "");
+  (what as HTMLElement).title = visible(message);
+  setText(time, age(nowMs - eventTimeMs(object)));
+}

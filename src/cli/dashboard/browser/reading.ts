@@ -1,0 +1,109 @@
+/** Reads the read API, as every reader does. */
+
+import type { DashboardState, ResourceState } from "../dashboard_message.ts";
+import type { CountedGroup } from "./kinds.ts";
+import { listPath } from "./route.ts";
+
+/** The state of the server, as the page knows it. */
+export interface View {
+  readonly state: DashboardState;
+  /** The time now, by the server's clock. */
+  readonly nowMs: number;
+  /** The time since the state arrived. */
+  readonly ageMs: number;
+  /** Whether the last question to the server failed. */
+  readonly isLost: boolean;
+}
+
+export async function readJson<T>(url: string, init: RequestInit): Promise<T> {
+  const response = await fetch(url, { cache: "no-cache", ...init });
+  if (response.ok) return await response.json();
+  throw await refusalOf(response);
+}
+
+export async function refusalOf(response: Response): Promise<Error> {
+  const text = await response.text();
+  let message = text;
+  try {
+    message = JSON.parse(text).message || text;
+  } catch {
+    // It is text for people.
+  }
+  return new Error(message.slice(0, 300) || `The server answered ${response.status}.`);
+}
+
+/** The namespaces in which objects are to be read one by one; `undefined` is all at once. */
+export function scopesOf(
+  { namespaced }: Pick<ResourceState, "namespaced">,
+  { cluster: { namespaces } }: DashboardState,
+): readonly (string | undefined)[] {
+  return namespaced && namespaces !== undefined ? namespaces : [undefined];
+}
+
+/** Counts objects by the values of fields. */
+export async function readGroups(
+  resource: Pick<ResourceState, "path">,
+  { namespaces, groupBy, signal }: {
+    readonly namespaces: readonly (string | undefined)[];
+    readonly groupBy: readonly string[];
+    readonly signal: AbortSignal;
+  },
+): Promise<readonly CountedGroup[]> {
+  const lists = await Promise.all(namespaces.map((namespace) => {
+    const query = new URLSearchParams({ groupBy: groupBy.join(",") });
+    return readJson<{ items: readonly CountedGroup[] }>(`${listPath(resource, namespace)}?${query}`, {
+      signal,
+    });
+  }));
+  return lists.flatMap(({ items }) => items);
+}
+
+/** An object of a list, with the fields that were requested. */
+export interface FoundObject {
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+  };
+  readonly [member: string]: unknown;
+}
+
+export interface FoundObjects<T> {
+  readonly items: readonly T[];
+  /** Also those beyond the limit. */
+  readonly total: number;
+}
+
+/** Reads the first objects of a list, by name. */
+export async function readObjects<T extends FoundObject = FoundObject>(
+  path: string,
+  { filter, labelSelector, fields = "metadata.name", limit, signal }: {
+    readonly filter?: string | undefined;
+    readonly labelSelector?: string | undefined;
+    readonly fields?: string;
+    readonly limit: number;
+    readonly signal: AbortSignal;
+  },
+): Promise<FoundObjects<T>> {
+  const query = new URLSearchParams({ sortBy: "metadata.name", limit: String(limit), fields });
+  if (filter !== undefined) query.set("filter", filter);
+  if (labelSelector !== undefined) query.set("labelSelector", labelSelector);
+  const list = await readJson<{ items: readonly T[]; window: { total: number } }>(`${path}?${query}`, {
+    signal,
+  });
+  return { items: list.items, total: list.window.total };
+}
+
+/** Runs a task now and again a time after its end, while the page is visible; returns what ends it. */
+export function repeat(task: (signal: AbortSignal) => Promise<void>, everyMs: number): () => void {
+  const stop = new AbortController();
+  let timer = 0;
+  const run = async () => {
+    if (!document.hidden) await task(stop.signal).catch(() => {});
+    if (!stop.signal.aborted) timer = setTimeout(run, everyMs);
+  };
+  run();
+  return () => {
+    stop.abort();
+    clearTimeout(timer);
+  };
+}

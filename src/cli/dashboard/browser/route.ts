@@ -1,0 +1,114 @@
+/** Where the page is: the fragment of its URL, which is a path of the read API. */
+
+import type { ResourceState } from "../dashboard_message.ts";
+
+export type RoutedResource = Pick<ResourceState, "name" | "path" | "namespaced">;
+
+/** The objects of a resource, of one namespace or of all. */
+export interface TableRoute<R extends RoutedResource = RoutedResource> {
+  readonly view: "table";
+  readonly resource: R;
+  readonly namespace: string | undefined;
+  /** What is searched for; see `parseSearch`. */
+  readonly search: string;
+  /** A column, and `:desc` to turn it round; `""` for the usual order. */
+  readonly sort: string;
+  /** Whether the columns are shown that need much room. */
+  readonly isWide: boolean;
+}
+
+export interface ObjectRoute<R extends RoutedResource = RoutedResource> {
+  readonly view: "object";
+  readonly resource: R;
+  readonly namespace: string | undefined;
+  readonly name: string;
+}
+
+export type Route<R extends RoutedResource = RoutedResource> =
+  | { readonly view: "home" }
+  | TableRoute<R>
+  | ObjectRoute<R>;
+
+const HOME = { view: "home" } as const;
+
+/** The route in the fragment of a URL; the beginning for one that names nothing that is cached. */
+export function parseRoute<R extends RoutedResource>(hash: string, resources: readonly R[]): Route<R> {
+  const [path, query = ""] = hash.slice(1).split("?", 2);
+  for (const resource of resources) {
+    const found = placeIn(path, resource);
+    if (found === undefined) continue;
+    const { namespace, name } = found;
+    if (name !== undefined) return { view: "object", resource, namespace, name };
+    const parameters = new URLSearchParams(query);
+    return {
+      view: "table",
+      resource,
+      namespace,
+      search: parameters.get("q") ?? "",
+      sort: parameters.get("sort") ?? "",
+      isWide: parameters.has("wide"),
+    };
+  }
+  return HOME;
+}
+
+/** Which objects of a resource a path is of; `undefined` if of none. */
+function placeIn(
+  path: string,
+  { path: list, namespaced }: RoutedResource,
+): { readonly namespace: string | undefined; readonly name: string | undefined } | undefined {
+  const slash = list.lastIndexOf("/") + 1;
+  if (!path.startsWith(list.slice(0, slash))) return undefined;
+  const segments = path.slice(slash).split("/").map(decoded);
+  if (segments.some((segment) => segment === undefined || ["", ".", ".."].includes(segment))) {
+    return undefined;
+  }
+  const isInNamespace = namespaced && segments.length > 2 && segments[0] === "namespaces";
+  const namespace = isInNamespace ? segments[1] : undefined;
+  const [resource, name, ...more] = isInNamespace ? segments.slice(2) : segments;
+  if (resource !== list.slice(slash) || more.length > 0) return undefined;
+  // An object with a namespace has it in its path.
+  if (name !== undefined && namespaced !== isInNamespace) return undefined;
+  return { namespace, name };
+}
+
+function decoded(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The path of a list in the read API. */
+export function listPath({ path }: Pick<RoutedResource, "path">, namespace: string | undefined): string {
+  if (namespace === undefined) return path;
+  const slash = path.lastIndexOf("/");
+  return `${path.slice(0, slash)}/namespaces/${encodeURIComponent(namespace)}${path.slice(slash)}`;
+}
+
+/** The path of an object in the read API. */
+export function objectPath(
+  resource: Pick<RoutedResource, "path">,
+  { namespace, name }: { readonly namespace?: string | undefined; readonly name: string },
+): string {
+  return `${listPath(resource, namespace)}/${encodeURIComponent(name)}`;
+}
+
+/** The fragment that leads to an object. */
+export function objectLink(...of: Parameters<typeof objectPath>): string {
+  return `#${objectPath(...of)}`;
+}
+
+/** The fragment that leads to the objects of a resource. */
+export function tableLink(
+  resource: Pick<RoutedResource, "path">,
+  { namespace, search = "", sort = "", isWide = false }: Partial<Omit<TableRoute, "view" | "resource">> = {},
+): string {
+  const parameters = new URLSearchParams();
+  if (search !== "") parameters.set("q", search);
+  if (sort !== "") parameters.set("sort", sort);
+  if (isWide) parameters.set("wide", "1");
+  const query = parameters.size === 0 ? "" : `?${parameters}`;
+  return `#${listPath(resource, namespace)}${query}`;
+}

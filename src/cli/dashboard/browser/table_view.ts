@@ -1,0 +1,386 @@
+/** The view of a resource: its rows in an order, filtered, live. */
+
+import { openWindow, type TableRow, type WindowColumn, type WindowStore } from "../../../screens/mod.ts";
+import type { ResourceState } from "../dashboard_message.ts";
+import { byId, keyed, make, makeLink, setClass, setText } from "./dom.ts";
+import { type CountedGroup, type StateCount, stateCountsOf, toneOf } from "./kinds.ts";
+import { readGroups, repeat, scopesOf, type View } from "./reading.ts";
+import { listPath, objectLink, tableLink, type TableRoute } from "./route.ts";
+import { type RowCell, type RowColumn, Rows } from "./rows.ts";
+import { parseSearch, type Term, wantedOf } from "./search.ts";
+import { age, number, visible } from "./texts.ts";
+
+const COUNT_MS = 3_000;
+const SCROLL_MS = 80;
+const TYPING_MS = 200;
+const LEAST_ROWS = 60;
+const MOST_ROWS = 400;
+
+type Place = Rows<TableRow>["place"];
+
+/** The table, and what is above it. */
+export class TableView {
+  readonly #rows: Rows<TableRow>;
+  readonly #viewOf: () => View;
+  readonly #onChange: () => void;
+  /** Where the tables of this session were scrolled to, by their fragments. */
+  readonly #places = new Map<string, Place>();
+  #route: TableRoute<ResourceState> | undefined;
+  #store: WindowStore<TableRow> | undefined;
+  #asked = { offset: 0, limit: LEAST_ROWS };
+  #scrolling = 0;
+  #typing = 0;
+  #stopCounting = () => {};
+  /** When rows arrived whose cells have durations. */
+  readonly #arrivals = new WeakMap<TableRow, number>();
+
+  constructor({ viewOf, onChange }: { readonly viewOf: () => View; readonly onChange: () => void }) {
+    this.#viewOf = viewOf;
+    this.#onChange = onChange;
+    this.#rows = new Rows(byId("rows"), {
+      onSort: (column) => this.#sortBy(column),
+      onRange: (first, end) => this.#want(first, end),
+      hrefOf: (row) => this.#hrefOf(row),
+    });
+    const input = byId<HTMLInputElement>("filter");
+    input.addEventListener("input", () => {
+      clearTimeout(this.#typing);
+      this.#typing = setTimeout(() => this.#go({ search: input.value.trim() }, { isTyped: true }), TYPING_MS);
+    });
+    input.addEventListener("keydown", (event) => {
+      if (event.key !== "ArrowDown" && event.key !== "Enter") return;
+      event.preventDefault();
+      byId("rows").focus();
+    });
+    byId<HTMLSelectElement>("namespace").addEventListener("change", ({ target }) => {
+      const { value } = target as HTMLSelectElement;
+      this.#go({ namespace: value === "" ? undefined : value });
+    });
+    byId("wide").addEventListener("click", () => this.#go({ isWide: !this.#route?.isWide }));
+  }
+
+  /** The windows that are shown. */
+  get windows(): readonly WindowStore<unknown>[] {
+    return this.#store === undefined ? [] : [this.#store];
+  }
+
+  open(route: TableRoute<ResourceState>): void {
+    const before = this.#route;
+    const isSameList = before !== undefined && this.#store !== undefined &&
+      before.resource.name === route.resource.name && before.namespace === route.namespace;
+    this.#route = route;
+    byId("table-name").textContent = route.resource.name;
+    const input = byId<HTMLInputElement>("filter");
+    if (document.activeElement !== input) input.value = route.search;
+    byId("wide").setAttribute("aria-pressed", String(route.isWide));
+    if (!isSameList) {
+      this.#showStates([]);
+      this.#showNamespaces([]);
+    }
+    if (isSameList && before.search === route.search && before.sort === route.sort) return this.#show();
+    const place = this.#places.get(hashOf(route));
+    this.#rows.reset(place);
+    this.#openWindow(route, isSameList, place);
+    if (!isSameList) this.#count(route);
+    this.#show();
+  }
+
+  close(): void {
+    if (this.#route !== undefined) this.#places.set(hashOf(this.#route), this.#rows.place);
+    clearTimeout(this.#typing);
+    this.#stopCounting();
+    this.#store?.close();
+    this.#store = undefined;
+    this.#route = undefined;
+  }
+
+  /** Writes what changes with time. */
+  tick(): void {
+    this.#rows.renew();
+  }
+
+  focus(): void {
+    byId("rows").focus({ preventScroll: true });
+  }
+
+  #openWindow(route: TableRoute<ResourceState>, isSameList: boolean, place: Place | undefined): void {
+    const { resource, sort } = route;
+    const terms = parseSearch(route.search);
+    const wanted = wantedOf(terms, resource);
+    const namespace = this.#namespaceOf(route, terms);
+    if (
+      wanted === undefined || wanted.namespace !== undefined && route.namespace !== undefined &&
+        wanted.namespace !== route.namespace
+    ) {
+      this.#store?.close();
+      this.#store = undefined;
+      this.#message(`Of ${resource.name} this cannot be searched.`, route);
+      return;
+    }
+    const limit = Math.min(MOST_ROWS, Math.max(LEAST_ROWS, this.#rows.capacity * 3));
+    const top = place === undefined ? 0 : Math.floor(place.top / 34);
+    this.#asked = { offset: Math.max(0, top - limit / 3 | 0), limit };
+    const query = {
+      sortBy: sortByOf(resource, sort),
+      ...this.#asked,
+      filter: wanted.filter,
+      labelSelector: wanted.labelSelector,
+    };
+    // Another namespace has another path.
+    if (isSameList && this.#store !== undefined && wanted.namespace === undefined) {
+      return this.#store.show(query);
+    }
+    this.#store?.close();
+    const store = openWindow({ url: listPath(resource, namespace), table: true, ...query });
+    this.#store = store;
+    store.subscribe(() => {
+      if (store === this.#store) this.#show();
+    });
+  }
+
+  #namespaceOf(route: TableRoute<ResourceState>, terms: readonly Term[]): string | undefined {
+    if (!route.resource.namespaced) return undefined;
+    const term = terms.find(({ type }) => type === "ns") as { readonly value: string } | undefined;
+    return route.namespace ?? term?.value ?? scopesOf(route.resource, this.#viewOf().state)[0];
+  }
+
+  /** Moves the window to the rows that are seen. */
+  #want(first: number, end: number): void {
+    const { offset, limit } = this.#asked;
+    if (this.#store === undefined || first >= offset && end <= offset + limit) return;
+    clearTimeout(this.#scrolling);
+    this.#scrolling = setTimeout(() => {
+      const next = Math.max(0, Math.round(first - (limit - (end - first)) / 2));
+      this.#asked = { offset: next, limit };
+      this.#store?.show({ offset: next });
+    }, SCROLL_MS);
+  }
+
+  #show(): void {
+    const route = this.#route;
+    if (route === undefined || this.#store === undefined) return this.#onChange();
+    const { state, rows, columns, total, offset, error } = this.#store.getSnapshot();
+    const nowMs = this.#viewOf().nowMs;
+    for (const row of rows) if (!this.#arrivals.has(row)) this.#arrivals.set(row, nowMs);
+    if (columns.length > 0) {
+      const sort = sortOf(route);
+      this.#rows.show({ columns: this.#columnsOf(route, columns), rows, offset, total, sort });
+    }
+    const isFiltered = route.search !== "";
+    setText(
+      byId("table-total"),
+      state === "connecting"
+        ? "…"
+        : isFiltered
+        ? `${number(total)} of ${number(route.resource.objects)}`
+        : number(total),
+    );
+    if (state === "refused") this.#message(error?.message ?? "The server refuses this.", route);
+    else if (state !== "connecting" && total === 0) this.#message(emptyText(route), route);
+    else byId("table-message").hidden = true;
+    this.#onChange();
+  }
+
+  #message(text: string, { resource, namespace, search }: TableRoute<ResourceState>): void {
+    const message = byId("table-message");
+    message.hidden = false;
+    message.replaceChildren(make("p", "", text));
+    if (search !== "") message.append(makeLink(tableLink(resource, { namespace }), "Remove the filter"));
+    if (namespace !== undefined) message.append(makeLink(tableLink(resource, { search }), "All namespaces"));
+    if (this.#store === undefined) setText(byId("table-total"), "");
+  }
+
+  #columnsOf(
+    { resource, namespace, isWide }: TableRoute<ResourceState>,
+    columns: readonly WindowColumn[],
+  ): readonly RowColumn<TableRow>[] {
+    const shown = columns.flatMap((column, i): RowColumn<TableRow>[] => {
+      const { name, description, type, priority } = column;
+      if (priority > 0 && !isWide && !(name === "Node" && resource.name === "pods")) return [];
+      const isNumber = type === "integer" || type === "number" || name === "Ready" || name === "Age";
+      return [{ name, description, isNumber, cellOf: (row) => this.#cellOf(column, i, row) }];
+    });
+    if (!resource.namespaced || namespace !== undefined) return shown;
+    const ofNamespace: RowColumn<TableRow> = {
+      name: "Namespace",
+      description: "The namespace of the object.",
+      isNumber: false,
+      cellOf: ({ object: { metadata } }) => ({
+        text: visible(metadata.namespace ?? ""),
+        href: this.#linkTo({ namespace: metadata.namespace }),
+      }),
+    };
+    return [shown[0], ofNamespace, ...shown.slice(1)];
+  }
+
+  #cellOf({ name, format }: WindowColumn, i: number, row: TableRow): RowCell {
+    const value = row.cells[i];
+    const text = visible(value === null || value === undefined ? "" : String(value));
+    const { nowMs, state: { resources } } = this.#viewOf();
+    if (format === "name" || i === 0 && name === "Name") return { text, href: this.#hrefOf(row) };
+    if (name === "Age") {
+      const { creationTimestamp } = row.object.metadata;
+      return {
+        text: creationTimestamp === undefined || creationTimestamp === null
+          ? text
+          : age(nowMs - Date.parse(String(creationTimestamp))),
+      };
+    }
+    if (name === "Last Seen" || name === "First Seen") {
+      return { text: later(text, nowMs - (this.#arrivals.get(row) ?? nowMs)) };
+    }
+    if (name === "Node" && text !== "" && text !== "<none>") {
+      const nodes = resources.find((resource) => resource.name === "nodes");
+      return { text, href: nodes && objectLink(nodes, { name: text }) };
+    }
+    if (name === "Ready" && /^[0-9]+\/[0-9]+$/.test(text)) {
+      const [ready, all] = text.split("/");
+      const isDone = row.cells.includes("Completed");
+      return { text, tone: ready === all || isDone ? "plain" : "warn" };
+    }
+    if (
+      name === "Status" || name === "Phase" || name === "Type" && this.#route?.resource.name === "events" ||
+      name === "Ready"
+    ) {
+      return { text, tone: toneOf(text) };
+    }
+    return { text };
+  }
+
+  #hrefOf({ object: { metadata: { namespace, name = "" } } }: TableRow): string {
+    return objectLink(this.#route!.resource, { namespace, name });
+  }
+
+  #linkTo(change: Partial<TableRoute>): string | undefined {
+    const route = this.#route;
+    return route && tableLink(route.resource, { ...route, ...change });
+  }
+
+  #go(change: Partial<TableRoute>, { isTyped = false } = {}): void {
+    const href = this.#linkTo(change);
+    if (href === undefined || href === location.hash) return;
+    // What is typed makes no entries of the history.
+    if (!isTyped) location.hash = href;
+    else {
+      history.replaceState(undefined, "", href);
+      dispatchEvent(new HashChangeEvent("hashchange"));
+    }
+  }
+
+  #sortBy(column: string): void {
+    const { column: before, isDescending } = sortOf(this.#route!);
+    this.#go({ sort: column === before && !isDescending ? `${column}:desc` : column });
+  }
+
+  /** Counts the objects of each namespace and state, again and again. */
+  #count(route: TableRoute<ResourceState>): void {
+    const { resource } = route;
+    this.#stopCounting();
+    const { state } = this.#viewOf();
+    const scopes = scopesOf(resource, state);
+    const counts = stateCountsOf(resource.name);
+    this.#stopCounting = repeat(async (signal) => {
+      const ofNamespaces = resource.namespaced
+        ? readGroups(resource, { namespaces: scopes, groupBy: ["metadata.namespace"], signal })
+        : [];
+      const namespaces = route.namespace === undefined ? scopes : [route.namespace];
+      const ofStates = (counts?.groupBy ?? []).map((groupBy) =>
+        readGroups(resource, { namespaces, groupBy, signal })
+      );
+      this.#showNamespaces(await ofNamespaces);
+      const answers = await Promise.all(ofStates);
+      if (!signal.aborted && counts !== undefined) this.#showStates(counts.states(answers));
+    }, COUNT_MS);
+  }
+
+  #showNamespaces(groups: readonly CountedGroup[]): void {
+    const route = this.#route;
+    const select = byId<HTMLSelectElement>("namespace");
+    if (route === undefined) return;
+    select.parentElement!.hidden = !route.resource.namespaced;
+    const { cluster } = this.#viewOf().state;
+    const counts = new Map<string, number>();
+    for (const { group, count } of groups) counts.set(String(group["metadata.namespace"]), count);
+    // The one that is chosen stays to be seen, also if it has no objects.
+    if (route.namespace !== undefined && !counts.has(route.namespace)) counts.set(route.namespace, 0);
+    const items = Array.from(counts, ([name, count]) => ({ name, count }));
+    const all = cluster.namespaces === undefined ? [{ name: "", count: -1 }] : [];
+    keyed(select, {
+      items: [...all, ...items],
+      keyOf: ({ name }) => `namespace:${name}`,
+      create: ({ name }) => {
+        const option = make("option");
+        option.value = name;
+        return option;
+      },
+      update: (option, { name, count }) =>
+        setText(option, name === "" ? "All namespaces" : `${visible(name)} (${number(count)})`),
+    });
+    const chosen = route.namespace ?? (cluster.namespaces === undefined ? "" : cluster.namespaces[0]);
+    if (document.activeElement !== select || select.value === "") select.value = chosen;
+  }
+
+  #showStates(states: readonly StateCount[]): void {
+    const route = this.#route;
+    if (route === undefined) return;
+    const shown = states.filter(({ count, search }) => count > 0 || search === route.search);
+    keyed(byId("states"), {
+      items: shown.slice(0, 12),
+      keyOf: ({ label }) => label,
+      create: () => {
+        const item = make("li");
+        const link = make("a", "chip");
+        link.append(make("span"), make("b"));
+        item.append(link);
+        return item;
+      },
+      update: (item, { label, count, search, tone }) => {
+        const link = item.children[0] as HTMLAnchorElement;
+        const isChosen = search === this.#route?.search;
+        // A chosen one is left by the same link.
+        link.href = this.#linkTo({ search: isChosen ? "" : search }) ?? "";
+        link.setAttribute("aria-current", String(isChosen));
+        setClass(link, `chip ${tone}`);
+        setText(link.children[0], visible(label));
+        setText(link.children[1], number(count));
+      },
+    });
+  }
+}
+
+function hashOf(route: TableRoute): string {
+  return tableLink(route.resource, route);
+}
+
+function emptyText({ resource, namespace, search }: TableRoute): string {
+  const where = namespace === undefined ? "" : ` in namespace ${visible(namespace)}`;
+  return search === "" ? `There are no ${resource.name}${where}.` : `No ${resource.name}${where} match.`;
+}
+
+function sortOf({ sort }: TableRoute): { readonly column: string; readonly isDescending: boolean } {
+  return { column: sort.replace(/:desc$/, ""), isDescending: sort.endsWith(":desc") };
+}
+
+/** The order, as the server names it. */
+function sortByOf({ name }: Pick<ResourceState, "name">, sort: string): string {
+  const column = sort.replace(/:desc$/, "");
+  const direction = sort.endsWith(":desc") ? ":desc" : "";
+  if (column === "") {
+    return name === "events" ? "lastTimestamp:desc,metadata.creationTimestamp:desc" : "metadata.name";
+  }
+  if (column === "Namespace") return `metadata.namespace${direction},metadata.name`;
+  return `column(${JSON.stringify(column)})${direction}`;
+}
+
+const SECONDS: Readonly<Record<string, number>> = { y: 31_536_000, d: 86_400, h: 3_600, m: 60, s: 1 };
+
+/** A duration as kubectl prints it, so much later. */
+function later(text: string, ms: number): string {
+  if (text.length > 20 || !/^[0-9]+[ydhms][0-9ydhms]*$/.test(text)) return text;
+  let [seconds, count] = [0, 0];
+  for (const character of text) {
+    if (Object.hasOwn(SECONDS, character)) [seconds, count] = [seconds + count * SECONDS[character], 0];
+    else count = count * 10 + Number(character);
+  }
+  return ms < 1_000 ? text : age(seconds * 1_000 + ms);
+}
