@@ -162,7 +162,7 @@ export type StoreEvent<T> =
  * memory.
  */
 export function newEventOpener<T>(holding: Holding<T>): (event: StoreEvent<Held<T>>) => StoreEvent<T> {
-  const opened = (event: StoreEvent<Held<T>>): StoreEvent<T> => {
+  return (event) => {
     switch (event.type) {
       case "bookmark":
         return event;
@@ -172,7 +172,6 @@ export function newEventOpener<T>(holding: Holding<T>): (event: StoreEvent<Held<
         return openedChange(event, holding);
     }
   };
-  return (event) => holding.convert(event, opened);
 }
 
 function openedReplace<T>(

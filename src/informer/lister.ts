@@ -191,7 +191,7 @@ function select<T>(
     if (!isIndexed && metadata.namespace !== namespace) continue;
     if (selector === undefined || selector.matches(metadata.labels)) found.push(held);
   }
-  return holding.convert(found, (found) => found.map((held) => holding.openListed(held)));
+  return found.map((held) => holding.openListed(held));
 }
 
 function isNamespaceIndexed<T, I extends string>(indexer: Indexer<T, I>): boolean {

@@ -124,7 +124,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     { resyncPeriodMs: requestedMs, name: own, mailbox = {} }: ListenerOptions,
     { started }: { readonly started: boolean },
   ): ProcessorListener<T> {
-    const { holding, logger, name } = this.#options;
+    const { logger, name } = this.#options;
     let periodMs = requestedMs;
     if (periodMs > 0) {
       if (periodMs < MINIMUM_RESYNC_PERIOD_MS) {
@@ -150,7 +150,6 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
     }
     const listener: ProcessorListener<T> = new ProcessorListener<T>(this.#options, {
       handler,
-      opener: holding,
       mailbox,
       onOverflow: () => {
         logger.error(

@@ -19,7 +19,7 @@ import { SingleFileTracker } from "../util/sync_tracking.ts";
 
 export interface ProcessorOptions<T> {
   /** Opens the objects of notifications. */
-  readonly holding: Pick<Holding<T>, "open" | "convert">;
+  readonly holding: Pick<Holding<T>, "open">;
   /** How often the informer looks whether a resync is due, in milliseconds; 0 for never. */
   readonly resyncCheckPeriodMs: number;
   /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */
@@ -38,8 +38,6 @@ export interface ProcessorOptions<T> {
 
 export interface ListenerOptions<T> {
   readonly handler: ResourceEventHandler<T>;
-  /** Opens the objects of notifications. */
-  readonly opener: Opener<T>;
   /** For log lines. */
   readonly name: string;
   readonly mailbox: MailboxOptions;
@@ -93,7 +91,7 @@ export class ProcessorListener<T> {
   constructor(informer: ProcessorOptions<T>, own: ListenerOptions<T>) {
     this.#informer = informer;
     this.#turns = own.turns;
-    this.#callHandler = newCaller(own.handler, own.opener);
+    this.#callHandler = newCaller(own.handler, informer.holding);
     const keyFunc = informer.keyFunc ?? deletionHandlingMetaNamespaceKey;
     this.#pending = new Mailbox<Held<T>>(own.mailbox, keyFunc, {
       onInitialMerged: () => this.#tracker.finished(),
@@ -263,16 +261,12 @@ export class ProcessorListener<T> {
   }
 }
 
-/** Opens objects for a handler. */
-export type Opener<T> = Pick<Holding<T>, "open" | "convert">;
-
 /** Makes what calls a handler's method for a notification, if it has one, with the objects opened. */
 export function newCaller<T>(
   handler: ResourceEventHandler<T>,
-  opener: Opener<T>,
+  holding: Pick<Holding<T>, "open">,
 ): (notification: Notification<Held<T>>) => unknown {
-  // Objects that are held as they are cost no call of the holding.
-  const open = opener.convert((held: Held<T>) => held as T, () => (held: Held<T>) => opener.open(held));
+  const open = (held: Held<T>) => holding.open(held);
   return (notification) => {
     switch (notification.type) {
       case "add":

@@ -142,8 +142,6 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
   /** What is below the key function: objects in their held form. */
   readonly held: ThreadSafeStore<Held<T>, I>;
   readonly #listed = (held: Held<T>): T => this.holding.openListed(held);
-  readonly #listedAll = (held: Held<T>[]): T[] => held.map(this.#listed);
-  readonly #listedEach = (held: IterableIterator<Held<T>>): IterableIterator<T> => each(held, this.#listed);
 
   constructor(holding: Holding<T>, indexers: Indexers<T, I>, transform?: TransformFunc<T>) {
     this.holding = holding;
@@ -173,7 +171,7 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   list(): T[] {
-    return this.holding.convert(this.held.list(), this.#listedAll);
+    return this.held.list().map(this.#listed);
   }
 
   listKeys(): string[] {
@@ -181,7 +179,7 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   values(): IterableIterator<T> {
-    return this.holding.convert(this.held.values(), this.#listedEach);
+    return each(this.held.values(), this.#listed);
   }
 
   get(object: Keyed<T>): T | undefined {
@@ -305,7 +303,7 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   index(indexName: I, object: T): T[] {
-    return this.holding.convert(this.held.index(indexName, object), this.#listedAll);
+    return this.held.index(indexName, object).map(this.#listed);
   }
 
   indexKeys(indexName: I, value: string): string[] {
@@ -317,11 +315,11 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   byIndex(indexName: I, value: string): T[] {
-    return this.holding.convert(this.held.byIndex(indexName, value), this.#listedAll);
+    return this.held.byIndex(indexName, value).map(this.#listed);
   }
 
   eachByIndex(indexName: I, value: string): IterableIterator<T> {
-    return this.holding.convert(this.held.eachByIndex(indexName, value), this.#listedEach);
+    return each(this.held.eachByIndex(indexName, value), this.#listed);
   }
 
   countByIndex(indexName: I, value: string): number {
@@ -333,7 +331,7 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   byIndices(values: IndexValues<I>): T[] {
-    return this.holding.convert(this.held.byIndices(values), this.#listedAll);
+    return this.held.byIndices(values).map(this.#listed);
   }
 
   getIndexers(): Record<I, IndexFunc<T>> {

@@ -73,11 +73,6 @@ export interface Holding<T> {
   peek(held: Held<T>): T;
   /** From now on the texts of objects are served: they stay as they came, whatever is read of the objects. */
   keepTexts(): void;
-  /**
-   * Converts something with objects in it (an array, an event) from one form of the objects to the other:
-   * returns what `conversion` makes of it; that thing itself if objects are held as they are.
-   */
-  convert<From, To>(whole: From, conversion: (whole: From) => To): To;
   /** The object's JSON text as it came, or cut to some fields, if it is there; otherwise `undefined`. */
   json(held: Held<T>, fields?: FieldCut): string | undefined;
   /** Whether two objects have the same content. */
@@ -142,10 +137,6 @@ export class ObjectHolding<T> implements Holding<T> {
   }
 
   keepTexts(): void {}
-
-  convert<From, To>(whole: From, _conversion: (whole: From) => To): To {
-    return whole as unknown as To;
-  }
 
   json(_held: Held<T>, _fields?: FieldCut): string | undefined {
     return undefined;

@@ -331,10 +331,6 @@ export class TextHolding<T> implements Holding<T> {
     return held instanceof LazyText ? held.content : this.peek(held as Held<T>);
   }
 
-  convert<From, To>(whole: From, conversion: (whole: From) => To): To {
-    return conversion(whole);
-  }
-
   heldTransform(transform: TransformFunc<T> | undefined): HeldTransform<T> | undefined {
     if (this.#form === undefined && transform === undefined) return undefined;
     return (object, key) =>

@@ -286,10 +286,6 @@ class SourcesHolding extends ObjectHolding<KubernetesObject> {
     return held instanceof SourceObject ? held.opened("peek") : held as KubernetesObject;
   }
 
-  override convert<From, To>(whole: From, conversion: (whole: From) => To): To {
-    return conversion(whole);
-  }
-
   override json(held: Held<KubernetesObject>, fields?: FieldCut): string | undefined {
     return held instanceof SourceObject ? held.json(fields) : undefined;
   }
