@@ -10,7 +10,27 @@
  */
 
 import type { KubernetesObject } from "../meta/object.ts";
-import { isSameJson } from "../util/json.ts";
+import { isRecord, isSameJson } from "../util/json.ts";
+
+/** What each controller has applied last, by key of the object, while the object is there. */
+export class AppliedConfigs {
+  readonly #byManager = new Map<string, Map<string, string>>();
+
+  get(manager: string, key: string): string | undefined {
+    return this.#byManager.get(manager)?.get(key);
+  }
+
+  /** Remembers a configuration and what the server made of it. */
+  set(manager: string, key: string, applied: string): void {
+    let byKey = this.#byManager.get(manager);
+    if (byKey === undefined) this.#byManager.set(manager, byKey = new Map());
+    byKey.set(key, applied);
+  }
+
+  forget(key: string): void {
+    for (const byKey of this.#byManager.values()) byKey.delete(key);
+  }
+}
 
 /** What is remembered of an apply: the configuration, and what the answer had in its place. */
 export function appliedConfig(config: KubernetesObject, answer: KubernetesObject): string {
@@ -100,8 +120,4 @@ function isElement(element: unknown, name: string): boolean {
 // An element that is named by its value has no fields.
 function withoutKey(fields: Fields, name: string): Fields {
   return name.startsWith("v:") ? {} : fields;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -72,8 +72,8 @@ export interface CachedClient<T extends KubernetesObject, I extends string = str
    */
   apply(config: T, options?: { readonly force?: boolean }): Promise<Applied<T>>;
   /**
-   * Makes an object as `change` says: `change` gets the present one, or one with the name only, and returns
-   * another. It is created, or changed by a patch that the server refuses if the object has changed since;
+   * Makes an object as `change` says: `change` gets a copy of the present one, or one with the name only, and
+   * returns it changed, or another. It is created, or changed by a patch that the server refuses if the object has changed since;
    * nothing is sent if nothing differs. Mirrors controller-runtime's `CreateOrUpdate`.
    */
   createOrUpdate(name: string, change: (present: T) => T, options?: InNamespace): Promise<Applied<T>>;
@@ -180,8 +180,8 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     const { applied } = this.#resource;
     const key = formatObjectName({ namespace, name });
     const live = await this.get(name, { namespace });
-    if (live !== undefined && isApplied(complete, live, { manager, remembered: applied.get(key) })) {
-      applied.set(key, appliedConfig(complete, live));
+    if (live !== undefined && isApplied(complete, live, { manager, remembered: applied.get(manager, key) })) {
+      applied.set(manager, key, appliedConfig(complete, live));
       return { object: live, changed: false };
     }
     const { force = true } = options;
@@ -193,7 +193,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
         signal,
       })
     );
-    applied.set(key, appliedConfig(complete, object));
+    applied.set(manager, key, appliedConfig(complete, object));
     const { resourceVersion } = object.metadata ?? {};
     return { object, changed: resourceVersion !== live?.metadata?.resourceVersion };
   }
@@ -210,7 +210,8 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
       const bare = { apiVersion, kind, metadata: { name, ...inOne(namespace) } };
       return { object: await this.create(change(bare as unknown as T)), changed: true };
     }
-    const patch = mergePatch(present, change(present));
+    const copy = JSON.parse(JSON.stringify(present)) as T; // the cache's is shared
+    const patch = mergePatch(present, change(copy));
     if (patch === undefined) return { object: present, changed: false };
     return { object: await this.#patchVersion(present, patch as object, {}), changed: true };
   }
@@ -245,6 +246,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     );
     const { writes } = this.#access;
     if (uid) writes.deleted(this.#resource, formatObjectName({ namespace, name }), uid);
+    else writes.unseen(this.#resource);
   }
 
   async deleteIfExists(name: string, options: DeleteOptions = {}): Promise<boolean> {

@@ -10,6 +10,7 @@ import { ownerIndex } from "../store/index_func.ts";
 import { linkedAbort } from "../util/abort.ts";
 import type { Random } from "../util/backoff.ts";
 import type { Clock } from "../util/clock.ts";
+import { AppliedConfigs } from "./applied_config.ts";
 import { catchUp, type CaughtUpInformer } from "./catch_up.ts";
 import { deferred } from "../util/deferred.ts";
 import type { Logger } from "../util/logger.ts";
@@ -24,6 +25,8 @@ export interface CacheSettings {
   readonly random: Random;
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
+  /** How often handlers that ask for it may be notified of all objects, in milliseconds; 0: never. */
+  readonly resyncPeriodMs: number;
   /** The name of its cluster; `""` if there is only one. */
   readonly cluster: string;
 }
@@ -51,15 +54,15 @@ export class CachedResource {
   readonly informer: SharedIndexInformer<KubernetesObject, string>;
   /** `v1/configmaps in shop`, for texts. */
   readonly name: string;
-  /** What was applied last, by key of the object; see `applied_config.ts`. */
-  readonly applied: Map<string, string> = new Map();
+  /** What was applied last. */
+  readonly applied: AppliedConfigs = new AppliedConfigs();
   /** Whether it has everything that was written before this process reconciles; until then it is not read. */
   isCaughtUp = false;
   readonly #clock: Clock;
   #description: Promise<ResourceDescription> | undefined;
 
   constructor(client: ResourceClient<KubernetesObject>, settings: CacheSettings) {
-    const { clock, random, logger, metrics, cluster } = settings;
+    const { clock, random, logger, metrics, cluster, resyncPeriodMs } = settings;
     this.client = client;
     const title = `${cluster && `${cluster}: `}${formatResource(client.resource)}`;
     const where = client.namespaces ? `${client.namespaces.names.length} namespaces` : client.namespace;
@@ -71,7 +74,14 @@ export class CachedResource {
       clock,
       logger,
       reflector: { random },
+      // Handlers come when it runs, and cannot be notified more often than it was told before.
+      resyncPeriodMs,
       ...(metrics && { metrics }),
+    });
+    this.informer.observeHeld((event) => {
+      for (const change of "changes" in event ? event.changes : [event]) {
+        if (change.type === "deleted") this.applied.forget(change.key);
+      }
     });
   }
 

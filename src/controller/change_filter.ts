@@ -1,7 +1,9 @@
 /** Which changes of an object cause a reconcile. */
 
+import type { ResourceEventHandler } from "../informer/events.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { isSameJson } from "../util/json.ts";
+import type { Urgency } from "./work_order.ts";
 
 /**
  * Which changes of an object count: those of its generation (the spec, not the status), of
@@ -64,4 +66,35 @@ export function changeFilter<T extends KubernetesObject>(
     before.metadata?.uid !== after.metadata?.uid ||
     (before.metadata?.deletionTimestamp ?? null) !== (after.metadata?.deletionTimestamp ?? null) ||
     decide(before, after);
+}
+
+/**
+ * A handler of objects that others are reconciled for. Of a change it asks for the keys of both states, as
+ * an object may move from one owner to another; each key is enqueued once.
+ */
+export function byBothStates(
+  { keysOf, enqueue, isChange = () => true }: {
+    readonly keysOf: (object: KubernetesObject) => readonly string[];
+    readonly enqueue: (key: string, urgency: Urgency) => void;
+    readonly isChange?: (before: KubernetesObject, after: KubernetesObject) => boolean;
+  },
+): ResourceEventHandler<KubernetesObject> {
+  const enqueueAll = (keys: readonly string[], urgency: Urgency) => {
+    for (const key of new Set(keys)) enqueue(key, urgency);
+  };
+  return {
+    onAdd: (object, isInInitialList) => enqueueAll(keysOf(object), isInInitialList ? "resync" : "change"),
+    onUpdate: (before, after) => {
+      if (!isChange(before, after)) return;
+      enqueueAll([...keysOf(before), ...keysOf(after)], urgencyOf(before, after));
+    },
+    onDelete: ({ object }) => {
+      if (object !== undefined) enqueueAll(keysOf(object), "change");
+    },
+  };
+}
+
+/** How urgent the change is: of one that changed nothing as little as of a resync. */
+export function urgencyOf(before: KubernetesObject, after: KubernetesObject): Urgency {
+  return before.metadata?.resourceVersion === after.metadata?.resourceVersion ? "resync" : "change";
 }

@@ -115,7 +115,7 @@ export interface Watched<T extends KubernetesObject, I extends string = string> 
    * it names another one: `eu-1:shop/web`.
    */
   readonly keys: (object: T, caches: Caches) => readonly string[];
-  /** Which changes count; all by default. */
+  /** Which changes count, as of the controller's own objects; all by default. */
   readonly when?: ChangeFilter<T>;
 }
 
@@ -204,7 +204,13 @@ export interface AnyController {
   readonly for: Indexed<KubernetesObject, string>;
   readonly owns: Readonly<Record<string, Indexed<KubernetesObject, string>>>;
   readonly watches: Readonly<
-    Record<string, Watched<KubernetesObject> & { readonly resource: Indexed<KubernetesObject, string> }>
+    Record<
+      string,
+      Omit<Watched<KubernetesObject>, "when"> & {
+        readonly resource: Indexed<KubernetesObject, string>;
+        readonly isChange: AnyController["isChange"];
+      }
+    >
   >;
   readonly isChange: (before: KubernetesObject, after: KubernetesObject) => boolean;
   readonly reconcile: (object: KubernetesObject, context: AnyContext) => unknown;
@@ -241,6 +247,8 @@ const RESERVED = [
   "events",
   "metrics",
 ];
+// As the API server takes it for the reporter of events.
+const NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const FINALIZER = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
 /**
@@ -287,10 +295,13 @@ export function defineController<
   const { name, owns = {}, watches = {}, reconcile, finalizer, finalize } = options;
   const { workers = 1, timeoutMs = 60_000, resyncPeriodMs = 0 } = options;
   const text = `Cannot define the controller ${JSON.stringify(name)}`;
-  if (!/^[A-Za-z0-9][-A-Za-z0-9_.@]{0,62}$/.test(name)) {
-    throw new TypeError(`${text}: a name has up to 63 letters, digits, "-", "_", "." and "@"`);
+  if (!NAME.test(name)) {
+    throw new TypeError(
+      `${text}: a name has up to 63 letters, digits, "-", "_" and ".", and ends with a letter or digit`,
+    );
   }
-  requireNumbers(text.replace("Cannot ", ""), { timeoutMs, resyncPeriodMs }, { mayBeInfinite: true });
+  requireNumbers(text.replace("Cannot ", ""), { timeoutMs }, { mayBeInfinite: true });
+  requireNumbers(text.replace("Cannot ", ""), { resyncPeriodMs });
   requireNumbers(text.replace("Cannot ", ""), { workers }, { least: 1 });
   if ((finalizer === undefined) !== (finalize === undefined)) {
     throw new TypeError(`${text}: \`finalizer\` and \`finalize\` go together; give both or neither`);
@@ -316,10 +327,9 @@ export function defineController<
       Object.entries<AnySource>(owns).map(([key, source]) => [key, withIndexers(source)]),
     ),
     watches: Object.fromEntries(
-      Object.entries(watches as Record<string, Watched<KubernetesObject>>).map(([key, watched]) => [key, {
-        ...watched,
-        resource: withIndexers(watched.resource),
-      }]),
+      Object.entries(watches as Record<string, Watched<KubernetesObject>>).map((
+        [key, { when, keys, resource }],
+      ) => [key, { keys, resource: withIndexers(resource), isChange: changeFilter(when) }]),
     ),
     isChange: changeFilter(options.when) as AnyController["isChange"],
     reconcile: reconcile as unknown as AnyController["reconcile"],

@@ -2,7 +2,7 @@
 
 import type { ResourceClient } from "../client/resource_client.ts";
 import type { KubernetesObject } from "../meta/object.ts";
-import { parseResource } from "../meta/resource.ts";
+import { DNS_SUBDOMAIN, parseResource } from "../meta/resource.ts";
 import { isAlreadyExists, isNotFound, isTooManyRequests, statusErrorOf } from "../meta/status.ts";
 import { onAbort, sleep } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
@@ -200,7 +200,7 @@ export class EventRecorder {
       } catch (error) {
         const isFinal = statusErrorOf(error) !== undefined && !isTooManyRequests(error) &&
           (statusErrorOf(error)?.httpStatus ?? 0) < 500;
-        if (isAlreadyExists(error) || this.#signal.aborted) return;
+        if (this.#signal.aborted) return;
         if (isFinal || left <= 1) return this.#dropped(series, errorMessage(error));
         await sleep(RETRY_MS, { clock: this.#clock, signal: this.#signal }).catch(() => {});
       }
@@ -212,12 +212,15 @@ export class EventRecorder {
     const options = { signal: this.#signal };
     const isSeries = count > 1;
     const observed = { series: { count, lastObservedTime } };
+    const create = () => client.create(isSeries ? { ...event, ...observed } : event, options);
+    const update = () => client.patch(event.metadata?.name ?? "", observed, options);
     try {
-      if (written === 0) await client.create(isSeries ? { ...event, ...observed } : event, options);
-      else if (isSeries) await client.patch(event.metadata?.name ?? "", observed, options);
+      if (written === 0) await create();
+      else if (isSeries) await update();
     } catch (error) {
-      if (written === 0 || !isNotFound(error)) throw error;
-      await client.create({ ...event, ...observed }, options); // the server has forgotten it
+      if (written > 0 && isNotFound(error)) await create(); // the server has forgotten it
+      else if (written > 0 || !isAlreadyExists(error)) throw error;
+      else if (isSeries) await update(); // it was created, and the answer was lost
     }
     series.written = count;
     if (series.count > 1 && count === 1) await this.#send(series);
@@ -239,14 +242,14 @@ export class EventRecorder {
       readonly controller: string;
     },
   ): RecordedEvent {
-    const { name = "", namespace } = object.metadata ?? {};
+    const { namespace } = object.metadata ?? {};
     this.#number = (this.#number + 1) % 1_000_000;
     // The name has the time in nanoseconds, as client-go's, of which the last digits are a number here.
     const suffix = (BigInt(Math.floor(this.#clock.now())) * 1_000_000n + BigInt(this.#number)).toString(16);
     return {
       apiVersion: "events.k8s.io/v1",
       kind: "Event",
-      metadata: { name: `${name.slice(0, 230)}.${suffix}`, namespace: namespace ?? "default" },
+      metadata: { name: eventName(object, suffix), namespace: namespace ?? "default" },
       eventTime: microTime(this.#clock),
       reportingController: controller,
       reportingInstance: this.#instance.slice(0, 128),
@@ -258,6 +261,15 @@ export class EventRecorder {
       type,
     };
   }
+}
+
+// Names of roles, say, may have characters that those of events may not.
+function eventName(
+  { metadata: { name = "", uid = "event" } = {} }: KubernetesObject,
+  suffix: string,
+): string {
+  const named = `${name.slice(0, 230)}.${suffix}`;
+  return DNS_SUBDOMAIN.test(named) ? named : `${uid.toLowerCase()}.${suffix}`;
 }
 
 function referenceOf({ apiVersion, kind, metadata = {} }: KubernetesObject): RecordedEvent["regarding"] {

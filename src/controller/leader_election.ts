@@ -211,11 +211,14 @@ export class LeaderElector {
       return await this.#tryToHold(signal);
     } catch (error) {
       signal.throwIfAborted();
-      if (isConflict(error) || isAlreadyExists(error)) this.#observed = undefined; // another was faster
-      else {this.#logger.warn(
+      const isOvertaken = isConflict(error) || isAlreadyExists(error);
+      if (isOvertaken || isNotFound(error)) this.#observed = undefined; // it is read again before the next try
+      if (!isOvertaken) {
+        this.#logger.warn(
           `Cannot take or renew the lease ${this.#options.lease}: ${errorMessage(error)}`,
           { error },
-        );}
+        );
+      }
       return false;
     }
   }

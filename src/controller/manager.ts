@@ -140,7 +140,9 @@ export class Manager implements AsyncDisposable {
     }
     if (names.length === 0) throw new TypeError("Cannot make a manager: it has no controllers");
     this.#identity = leader?.identity ?? `${leader?.lease ?? names[0]}_${randomName(random)}`;
+    const periods = options.controllers.map(({ parts }) => parts.resyncPeriodMs).filter((ms) => ms > 0);
     this.#clusters = clustersOf(options, {
+      resyncPeriodMs: periods.length === 0 ? 0 : Math.min(...periods),
       clock: this.#clock,
       random,
       logger: this.#logger,

@@ -4,7 +4,7 @@ import type { KubernetesObject, OwnerReference } from "../meta/object.ts";
 import { isConflict } from "../meta/status.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { sleep } from "../util/abort.ts";
-import { isSameJson } from "../util/json.ts";
+import { isRecord, isSameJson } from "../util/json.ts";
 
 /**
  * The part of an object's metadata that makes another object its controlling owner: the server deletes the
@@ -145,8 +145,4 @@ export function isPatched(patch: unknown, value: unknown): boolean {
   return Object.entries(patch).every(([name, part]) =>
     part === undefined || isPatched(part, Object.hasOwn(value, name) ? value[name] : undefined)
   );
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -34,10 +34,15 @@ export class OwnWrites {
     this.#of(resource).deleted.set(key, uid);
   }
 
+  /** Something was written that the cache may show later: the next reconcile finds out up to where it counts. */
+  unseen(resource: CachedResource): void {
+    this.#of(resource).isUnknown = true;
+  }
+
   /** A write failed; it was not made if the server says so. */
   failed(resource: CachedResource, error: unknown): void {
     const code = statusErrorOf(error)?.status.code ?? 0;
-    if (code < 400 || code >= 500 || code === 408) this.#of(resource).isUnknown = true;
+    if (code < 400 || code >= 500 || code === 408) this.unseen(resource);
   }
 
   /** Whether the reconcile reads this resource from the server. */

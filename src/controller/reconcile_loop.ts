@@ -18,8 +18,10 @@ import { type Clock, monotonicNow } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import type { LogFields, Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import type { MetricsProvider } from "../workqueue/metrics.ts";
 import { DelayingQueue } from "../workqueue/delaying_queue.ts";
+import { byBothStates, urgencyOf } from "./change_filter.ts";
 import { type ReconcileAccess, ReconcileClient } from "./cached_client.ts";
 import type { CachedResource } from "./cached_resource.ts";
 import type { AnyContext, AnyController, Caches, ReconcileMetrics, Result } from "./definition.ts";
@@ -165,23 +167,19 @@ export class ReconcileLoop {
       onDelete: ({ key }) => this.#enqueue(key, "change"),
     }, resyncPeriodMs);
     for (const name of Object.keys(owns)) {
-      const enqueue = (object: KubernetesObject, urgency: Urgency) => {
-        const key = this.#keyOfOwner(object);
-        if (key !== undefined) this.#enqueue(key, urgency);
-      };
-      this.#add(this.#resources.get(name)!, byBothStates(enqueue, () => true));
+      const keysOf = (object: KubernetesObject) => this.#keysOfOwner(object);
+      const enqueue = (key: string, urgency: Urgency) => this.#enqueue(key, urgency);
+      this.#add(this.#resources.get(name)!, byBothStates({ keysOf, enqueue }));
     }
     const caches: Caches = Object.fromEntries(
       [["self", this.#self] as const, ...this.#resources].map((
         [name, { informer }],
       ) => [name, informer.indexer]),
     );
-    for (const [name, { keys, when }] of Object.entries(watches)) {
-      const counts = when ?? (() => true);
-      const enqueue = (object: KubernetesObject, urgency: Urgency) => {
-        for (const key of keys(object, caches)) this.#enqueueAnywhere(key, urgency);
-      };
-      this.#add(this.#resources.get(name)!, byBothStates(enqueue, counts as typeof isChange));
+    for (const [name, { keys, isChange }] of Object.entries(watches)) {
+      const keysOf = (object: KubernetesObject) => keys(object, caches);
+      const enqueue = (key: string, urgency: Urgency) => this.#enqueueAnywhere(key, urgency);
+      this.#add(this.#resources.get(name)!, byBothStates({ keysOf, enqueue, isChange }));
     }
   }
 
@@ -205,16 +203,16 @@ export class ReconcileLoop {
   }
 
   /** The key of the controlling owner, if that is one of the objects here. */
-  #keyOfOwner(object: KubernetesObject): string | undefined {
+  #keysOfOwner(object: KubernetesObject): readonly string[] {
     const owner = controllerOf(object);
-    if (owner === undefined) return undefined;
+    if (owner === undefined) return [];
     const { indexer } = this.#self.informer;
     const { namespace = "" } = object.metadata ?? {};
     // An owner that is not there yet is enqueued when it comes.
     for (const key of new Set([formatObjectName({ namespace, name: owner.name }), owner.name])) {
-      if (indexer.getByKey(key)?.metadata?.uid === owner.uid) return key;
+      if (indexer.getByKey(key)?.metadata?.uid === owner.uid) return [key];
     }
-    return undefined;
+    return [];
   }
 
   async #work(abandon: AbortSignal): Promise<void> {
@@ -323,9 +321,7 @@ export class ReconcileLoop {
         return "success";
       }
       result = asResult(await finalize!(object, this.#context(key, access, self)));
-      if (result.requeueAfterMs === undefined) {
-        await self.setFinalizers(object, finalizers.filter((name) => name !== finalizer));
-      }
+      await this.#finalized(object, self, result);
     } else {
       const marked = finalizer === undefined || isFinalized
         ? object
@@ -338,6 +334,24 @@ export class ReconcileLoop {
     if (result.requeueAfterMs === undefined) return "success";
     this.#queue.addAfter(key, result.requeueAfterMs);
     return "requeue_after";
+  }
+
+  /** Writes what `finalize` has returned, and removes the finalizer if its work is done. */
+  async #finalized(
+    object: KubernetesObject,
+    self: ReconcileClient<KubernetesObject>,
+    { status, requeueAfterMs }: Result,
+  ): Promise<void> {
+    try {
+      if (status !== undefined) await self.patchStatusOf(self.lastWritten(object), status);
+      if (requeueAfterMs !== undefined) return;
+      const last = self.lastWritten(object);
+      const { finalizers = [] } = last.metadata ?? {};
+      const left = finalizers.filter((name) => name !== this.#controller.finalizer);
+      if (left.length < finalizers.length) await self.setFinalizers(last, left);
+    } catch (error) {
+      if (!isNotFound(error)) throw error; // nothing is left to do
+    }
   }
 
   async #present(key: string, signal: AbortSignal): Promise<KubernetesObject | undefined> {
@@ -468,28 +482,9 @@ export class ReconcileLoop {
   }
 }
 
-/** A handler that asks for both states of a change: an object may move from one owner to another. */
-function byBothStates(
-  enqueue: (object: KubernetesObject, urgency: Urgency) => void,
-  counts: (before: KubernetesObject, after: KubernetesObject) => boolean,
-): ResourceEventHandler<KubernetesObject> {
-  return {
-    onAdd: (object, isInInitialList) => enqueue(object, isInInitialList ? "resync" : "change"),
-    onUpdate: (before, after) => {
-      if (!counts(before, after)) return;
-      enqueue(before, "change");
-      enqueue(after, "change");
-    },
-    onDelete: ({ object }) => {
-      if (object !== undefined) enqueue(object, "change");
-    },
-  };
-}
-
-function urgencyOf(before: KubernetesObject, after: KubernetesObject): Urgency {
-  return before.metadata?.resourceVersion === after.metadata?.resourceVersion ? "resync" : "change";
-}
-
 function asResult(value: unknown): Result {
-  return value === undefined || value === null ? {} : value as Result;
+  if (value === undefined || value === null) return {};
+  const { status, requeueAfterMs } = value as Result;
+  requireNumbers("reconcile again", { requeueAfterMs }, { mayBeInfinite: true });
+  return { status, ...(requeueAfterMs !== undefined && { requeueAfterMs }) };
 }

@@ -135,6 +135,32 @@ describe("CachedClient: the reads of a reconcile", () => {
     assert.deepEqual(rig.lines.filter((line) => !line.startsWith("info")), []);
   });
 
+  it("see a delete of an object that the cache does not have yet", async () => {
+    const seen: number[] = [];
+    const deleting = (cluster: Cluster) =>
+      defineController({
+        name: "deleting",
+        for: cluster.resource<Widget>(WIDGETS),
+        owns: { secrets: cluster.resource<KubernetesObject>("v1/secrets") },
+        async reconcile(object, { secrets }) {
+          if (object.metadata?.labels?.value === undefined) return;
+          await secrets.deleteIfExists("token");
+          seen.push((await secrets.list()).length);
+        },
+      });
+    const { rig, watches, touch } = await startSlow(deleting);
+    await using _ = rig;
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.clock.advance(1_000);
+    watches.hold();
+    rig.server.create("v1/secrets", { metadata: { namespace: "shop", name: "token" } });
+    touch("1");
+    await rig.clock.advance(100);
+    watches.release();
+    await rig.until(() => rig.manager.pending === 0 && seen.length > 0);
+    assert.deepEqual(seen, [0]);
+  });
+
   it("are those of a new leader only when its caches have all that the old one wrote", async () => {
     const clock = new FakeClock(Date.UTC(2026, 0, 1));
     const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });

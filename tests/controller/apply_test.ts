@@ -1,0 +1,135 @@
+import type { Cluster } from "@listwatch/cache";
+import { type CachedClient, type ControllerDefinition, defineController } from "@listwatch/cache/controller";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type ConfigMap, type Rig, startRig, type Widget, widget } from "./rig.ts";
+import { WIDGETS } from "../widgets.ts";
+
+const MAPS = "v1/configmaps";
+
+type Write = (maps: CachedClient<ConfigMap, never>, object: Widget) => Promise<unknown>;
+
+const writing = (name: string, write: Write) => (cluster: Cluster): ControllerDefinition =>
+  defineController({
+    name,
+    for: cluster.resource<Widget>(WIDGETS),
+    owns: { maps: cluster.resource<ConfigMap>(MAPS) },
+    when: (before, after) =>
+      before.metadata?.annotations?.again !== after.metadata?.annotations?.again ||
+      before.spec?.color !== after.spec?.color,
+    async reconcile(object, { maps }) {
+      await write(maps, object);
+    },
+  });
+
+const applying = (name: string, data: (object: Widget) => Record<string, string>) =>
+  writing(name, (maps, object) => maps.apply({ metadata: { name: "m" }, data: data(object) }));
+
+let count = 0;
+
+/** The writes of reconciles for which nothing has changed. */
+async function writesOfAnother(rig: Rig): Promise<string[]> {
+  await rig.clock.advance(5_000);
+  const before = rig.writes().length;
+  rig.server.patch(WIDGETS, "shop/a", { metadata: { annotations: { again: String(count++) } } });
+  await rig.clock.advance(5_000);
+  return rig.writes().slice(before);
+}
+
+const dataOf = (rig: Rig) => rig.server.get<ConfigMap>(MAPS, "shop/m")?.data;
+
+describe("CachedClient.apply", () => {
+  it("sends nothing while the object is so, and takes away what is left out", async () => {
+    await using rig = startRig(
+      applying("x", ({ spec }) => ({ a: "1", ...(spec?.color === "red" && { b: "2" }) })),
+    );
+    rig.server.create(WIDGETS, widget("a", "red"));
+    assert.deepEqual(await writesOfAnother(rig), []);
+    assert.deepEqual(dataOf(rig), { a: "1", b: "2" });
+    rig.server.patch(WIDGETS, "shop/a", { spec: { color: "blue" } });
+    assert.deepEqual(await writesOfAnother(rig), []);
+    assert.deepEqual(dataOf(rig), { a: "1" });
+  });
+
+  it("sends nothing for what a program before it has applied, and leaves other clients' fields", async () => {
+    const define = applying("x", () => ({ a: "1" }));
+    await using first = startRig(define);
+    first.server.create(WIDGETS, widget("a", "red"));
+    await first.clock.advance(1_000);
+    first.server.patch(MAPS, "shop/m", { data: { theirs: "2" } });
+    const { server, clock } = first;
+    await first.manager.stop();
+    server.clearRequests();
+    await using second = startRig(define, {}, { server, clock });
+    assert.deepEqual(await writesOfAnother(second), []);
+    assert.deepEqual(dataOf(second), { a: "1", theirs: "2" });
+    server.patch(MAPS, "shop/m", { data: { a: "changed" } });
+    await writesOfAnother(second);
+    assert.deepEqual(dataOf(second), { a: "1", theirs: "2" });
+  });
+
+  it("sends nothing when two controllers apply different fields of one object", async () => {
+    await using rig = startRig((cluster) => [
+      applying("x", () => ({ x: "1" }))(cluster),
+      applying("y", () => ({ y: "1" }))(cluster),
+    ]);
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.clock.advance(1_000);
+    await writesOfAnother(rig);
+    assert.deepEqual(await writesOfAnother(rig), []);
+    assert.deepEqual(dataOf(rig), { x: "1", y: "1" });
+  });
+
+  it("makes an object again that was deleted", async () => {
+    await using rig = startRig(applying("x", () => ({ a: "1" })));
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await writesOfAnother(rig);
+    rig.server.delete(MAPS, "shop/m");
+    await writesOfAnother(rig);
+    assert.deepEqual(dataOf(rig), { a: "1" });
+  });
+
+  it("remembers nothing of objects that are gone", async () => {
+    await using rig = startRig(writing("x", async (maps, { spec: { color = "" } = {} }) => {
+      await maps.apply({ metadata: { name: color }, data: { color } });
+      for (const { metadata } of await maps.list()) {
+        // deno-lint-ignore no-await-in-loop -- one after the other
+        if (metadata?.name !== color) await maps.deleteIfExists(metadata?.name ?? "");
+      }
+    }));
+    rig.server.create(WIDGETS, widget("a", "c0"));
+    for (let i = 1; i <= 5; i++) {
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.clock.advance(1_000);
+      rig.server.patch(WIDGETS, "shop/a", { spec: { color: `c${i}` } });
+    }
+    await rig.clock.advance(1_000);
+    assert.deepEqual(rig.server.list(MAPS).items.map(({ metadata }) => metadata?.name), ["c5"]);
+    const [cache] = rig.manager.caches.filter(({ name }) => name === MAPS);
+    assert.deepEqual(["c0", "c4", "c5"].map((name) => cache.applied.get("x", `shop/${name}`) !== undefined), [
+      false,
+      false,
+      true,
+    ]);
+  });
+});
+
+describe("CachedClient.createOrUpdate", () => {
+  const changes: Readonly<Record<string, (map: ConfigMap, color: string) => ConfigMap>> = {
+    "returns another": (map, color) => ({ ...map, data: { ...map.data, color } }),
+    "changes it in place": (map, color) => Object.assign(map, { data: { ...map.data, color } }),
+  };
+  for (const [title, change] of Object.entries(changes)) {
+    it(`writes what differs, and nothing otherwise, where the function ${title}`, async () => {
+      await using rig = startRig(
+        writing("x", (maps, { spec }) => maps.createOrUpdate("m", (map) => change(map, spec?.color ?? ""))),
+      );
+      rig.server.create(WIDGETS, widget("a", "red"));
+      assert.deepEqual(await writesOfAnother(rig), []);
+      rig.server.patch(MAPS, "shop/m", { data: { theirs: "2" } });
+      rig.server.patch(WIDGETS, "shop/a", { spec: { color: "blue" } });
+      assert.deepEqual(await writesOfAnother(rig), []);
+      assert.deepEqual(dataOf(rig), { color: "blue", theirs: "2" });
+    });
+  }
+});

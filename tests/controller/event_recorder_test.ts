@@ -1,0 +1,157 @@
+import type { KubernetesObject } from "@listwatch/cache";
+import { defineController, type ObjectEvents } from "@listwatch/cache/controller";
+import { answerStatus, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type Rig, startRig, type Widget, widget } from "./rig.ts";
+import { WIDGETS } from "../widgets.ts";
+
+const EVENTS = "events.k8s.io/v1/events";
+
+interface Event extends KubernetesObject {
+  readonly reason?: string;
+  readonly note?: string;
+  readonly series?: { readonly count: number; readonly lastObservedTime: string };
+}
+
+const customResources = [
+  { group: "example.com", version: "v1", resource: "widgets", kind: "Widget", namespaced: true },
+  { group: "events.k8s.io", version: "v1", resource: "events", kind: "Event", namespaced: true },
+];
+
+/** Starts a program whose reconciles of `a` hand out their recorder. */
+async function startRecording(): Promise<{ rig: Rig; events: ObjectEvents; stored: () => readonly Event[] }> {
+  const clock = new FakeClock(Date.UTC(2026, 0, 1));
+  const server = new InMemoryApiServer({ clock, customResources });
+  let events: ObjectEvents | undefined;
+  const rig = startRig(
+    (cluster) =>
+      defineController({
+        name: "widgets",
+        for: cluster.resource<Widget>(WIDGETS),
+        reconcile: (_, context) => void (events = context.events),
+      }),
+    {},
+    { server, clock },
+  );
+  server.create(WIDGETS, widget("a", "red"));
+  await clock.advance(1_000);
+  return { rig, events: events!, stored: () => server.list<Event>(EVENTS).items };
+}
+
+const writesOf = (rig: Rig) => rig.writes().map((line) => line.split(" ")[0]);
+
+describe("ObjectEvents", () => {
+  it("are one series while they differ in the note only, as client-go's are", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    events.normal("Painted", "red");
+    await rig.clock.advance(1_000);
+    assert.equal(stored()[0].series, undefined);
+    events.normal("Painted", "green");
+    await rig.clock.advance(1_000);
+    assert.deepEqual(stored()[0].series, { count: 2, lastObservedTime: "2026-01-01T00:00:02.000000Z" });
+    for (let i = 0; i < 5; i++) events.normal("Painted", "blue");
+    await rig.clock.advance(5 * 60_000);
+    assert.equal(stored()[0].series?.count, 2);
+    await rig.clock.advance(2 * 60_000); // six minutes after the last one the series ends
+    assert.equal(stored()[0].series?.count, 7);
+    assert.deepEqual([stored().length, stored()[0].note], [1, "red"]);
+    assert.deepEqual(writesOf(rig), ["POST", "PATCH", "PATCH"]);
+    events.normal("Painted", "red");
+    await rig.clock.advance(1_000);
+    assert.equal(stored().length, 2);
+  });
+
+  it("are several series of different types, reasons, actions and related objects", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    events.normal("Painted", "");
+    events.warning("Painted", "");
+    events.normal("Sold", "");
+    events.normal("Painted", "", { action: "Spray" });
+    events.normal("Painted", "", { related: { metadata: { name: "b", uid: "u-b" } } });
+    await rig.clock.advance(1_000);
+    assert.equal(stored().length, 5);
+  });
+
+  it("are written again when the server has forgotten the series", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    events.normal("Painted", "red");
+    await rig.clock.advance(1_000);
+    rig.server.delete(EVENTS, stored()[0]);
+    events.normal("Painted", "red");
+    await rig.clock.advance(1_000);
+    assert.equal(stored()[0].series?.count, 2);
+  });
+
+  it("are counted further when the answer to the first one was lost", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    rig.server.intercept(async (request, next) => {
+      await next(request);
+      throw new TypeError("connection reset");
+    }, { times: 1, match: ({ method }) => method === "POST" });
+    events.normal("Painted", "red");
+    await rig.clock.advance(20_000);
+    assert.equal(stored().length, 1);
+    events.normal("Painted", "red");
+    await rig.clock.advance(1_000);
+    assert.deepEqual(stored().map(({ series }) => series?.count), [2]);
+    assert.deepEqual(rig.lines, []);
+  });
+
+  it("are tried again while the server is away, and dropped with a line when it refuses them", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    const isEvent = ({ method, path }: { method: string; path: string }) =>
+      method === "POST" && path.endsWith("/events");
+    rig.server.intercept(answerStatus(503), { times: 2, match: isEvent });
+    events.normal("Painted", "red");
+    await rig.clock.advance(25_000);
+    assert.equal(stored().length, 1);
+    rig.server.intercept(answerStatus(403), { times: 1, match: isEvent });
+    events.normal("Sold", "red");
+    await rig.clock.advance(25_000);
+    assert.equal(stored().length, 1);
+    assert.match(
+      rig.lines.join("\n"),
+      /^warn Cannot write the event Sold about Widget a: .*403.*it is dropped$/,
+    );
+  });
+
+  it("have a name that the server takes, whatever the object's is", async () => {
+    const names: string[] = [];
+    const clock = new FakeClock(Date.UTC(2026, 0, 1));
+    const server = new InMemoryApiServer({ clock, customResources });
+    await using _rig = startRig(
+      (cluster) =>
+        defineController({
+          name: "roles",
+          for: cluster.resource("rbac.authorization.k8s.io/v1/clusterroles"),
+          reconcile: (_, { events }) => events.normal("Seen", ""),
+        }),
+      {},
+      { server, clock },
+    );
+    for (const name of ["system:node", "Admin", `${"x".repeat(229)}.y`]) {
+      server.create("rbac.authorization.k8s.io/v1/clusterroles", { metadata: { name } });
+    }
+    await clock.advance(1_000);
+    for (const { metadata } of server.list(EVENTS).items) names.push(metadata!.name!);
+    assert.equal(names.length, 3);
+    for (const name of names) {
+      assert.match(name, /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/);
+    }
+  });
+
+  it("are from a controller whose name the server takes", () => {
+    for (const name of ["widgets@eu", "widgets-", "-widgets", ""]) {
+      assert.throws(
+        () => defineController({ name, for: {} as never, reconcile: () => {} }),
+        /Cannot define the controller ".*": a name has up to 63 letters/,
+      );
+    }
+  });
+});
