@@ -218,6 +218,20 @@ describe("Leadership.check", () => {
     assert.deepEqual(leaders(), ["b"]);
   });
 
+  it("makes the Lease again when it was deleted while it is held, as client-go does", async () => {
+    await using election = newElection();
+    election.add("a");
+    await election.until(() => election.leaders().join() === "a", 5_000);
+    election.server.delete(LEASES, "default/controller");
+    for (let ms = 0; ms < 30_000; ms += 1_000) {
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await election.clock.advance(1_000);
+      assert.deepEqual(election.leaders(), ["a"]);
+    }
+    const { spec } = election.server.get<Lease>(LEASES, "default/controller")!;
+    assert.equal(spec?.holderIdentity, "a");
+  });
+
   it("refuses to write in the turn in which a frozen process wakes up, before its timers have run", async () => {
     await using election = newElection();
     const { clock, until, leaders } = election;
@@ -233,20 +247,6 @@ describe("Leadership.check", () => {
 });
 
 describe("LeaderOptions", () => {
-  it("makes the Lease again when it was deleted while it is held, as client-go does", async () => {
-    await using election = newElection();
-    election.add("a");
-    await election.until(() => election.leaders().join() === "a", 5_000);
-    election.server.delete(LEASES, "default/controller");
-    for (let ms = 0; ms < 30_000; ms += 1_000) {
-      // deno-lint-ignore no-await-in-loop -- one after the other
-      await election.clock.advance(1_000);
-      assert.deepEqual(election.leaders(), ["a"]);
-    }
-    const { spec } = election.server.get<Lease>(LEASES, "default/controller")!;
-    assert.equal(spec?.holderIdentity, "a");
-  });
-
   it("must leave time between the deadline and the duration", () => {
     const computer = new Computer("a", new FakeClock(), { speed: 1, random: () => 0 });
     using server = new InMemoryApiServer();
