@@ -74,7 +74,7 @@ export class CachedResource {
       clock,
       logger,
       reflector: { random },
-      // Handlers come when it runs, and cannot be notified more often than it was told before.
+      // Handlers come when it runs, and are then notified no more often than this.
       resyncPeriodMs,
       ...(metrics && { metrics }),
     });

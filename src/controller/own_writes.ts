@@ -34,7 +34,7 @@ export class OwnWrites {
     this.#of(resource).deleted.set(key, uid);
   }
 
-  /** Something was written that the cache may show later: the next reconcile finds out up to where it counts. */
+  /** Something was written at an unknown version; the next reconcile asks the server for one after it. */
   unseen(resource: CachedResource): void {
     this.#of(resource).isUnknown = true;
   }

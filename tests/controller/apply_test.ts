@@ -89,7 +89,7 @@ describe("CachedClient.apply", () => {
     assert.deepEqual(dataOf(rig), { a: "1" });
   });
 
-  it("remembers nothing of objects that are gone", async () => {
+  it("remembers nothing of objects that were deleted", async () => {
     await using rig = startRig(writing("x", async (maps, { spec: { color = "" } = {} }) => {
       await maps.apply({ metadata: { name: color }, data: { color } });
       for (const { metadata } of await maps.list()) {

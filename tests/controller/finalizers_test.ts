@@ -42,11 +42,11 @@ describe("ControllerOptions.finalize", () => {
     assert.equal(present(rig), undefined);
   });
 
-  it("may return a status with its end, for those who have finalizers, too", async () => {
-    await using rig = startWith(() => ({ status: { color: "gone" } }));
+  it("may return a status with its end, where other finalizers remain", async () => {
+    await using rig = startWith(() => ({ status: { color: "none" } }));
     await startDeletion(rig, ["example.com/other"]);
     await rig.clock.advance(1_000);
-    assert.equal(present(rig)?.status?.color, "gone");
+    assert.equal(present(rig)?.status?.color, "none");
     assert.deepEqual(present(rig)?.metadata?.finalizers, ["example.com/other"]);
   });
 
@@ -61,7 +61,7 @@ describe("ControllerOptions.finalize", () => {
     assert.equal(count, 1);
   });
 
-  it("is done when the object is gone although the finalizer was to be removed", async () => {
+  it("is done when the object is no longer there although the finalizer was to be removed", async () => {
     await using rig = startWith((_, { key }) => {
       rig.server.patch(WIDGETS, key, { metadata: { finalizers: null } });
     });
