@@ -72,9 +72,10 @@ export interface CachedClient<T extends KubernetesObject, I extends string = str
    */
   apply(config: T, options?: { readonly force?: boolean }): Promise<Applied<T>>;
   /**
-   * Makes an object as `change` says: `change` gets a copy of the present one, or one with the name only, and
-   * returns it changed, or another. It is created, or changed by a patch that the server refuses if the object has changed since;
-   * nothing is sent if nothing differs. Mirrors controller-runtime's `CreateOrUpdate`.
+   * Makes an object as `change` says: `change` gets a copy of the present one, or one with the name only,
+   * and returns it changed, or another. It is created, or changed by a patch that the server refuses if the
+   * object has changed since; nothing is sent if nothing differs. Mirrors controller-runtime's
+   * `CreateOrUpdate`.
    */
   createOrUpdate(name: string, change: (present: T) => T, options?: InNamespace): Promise<Applied<T>>;
   /** Writes fields of the status, if they differ, by a merge patch as `Result.status` says. */
