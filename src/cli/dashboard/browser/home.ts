@@ -20,6 +20,7 @@ const NEWEST = 30;
 const FIRST = ["pods", "nodes", "deployments.apps", "events", "jobs.batch", "namespaces"];
 
 const READY = "status.conditions[type=Ready].status";
+const PHASE = "status.phase";
 
 /** The view that the page begins with. */
 export class Home {
@@ -162,14 +163,15 @@ export class Home {
     byId("card-nodes").hidden = pods === undefined;
     if (pods === undefined) return;
     const namespaces = scopesOf(pods, this.#viewOf().state);
-    const groups = await readGroups(pods, { namespaces, groupBy: ["spec.nodeName", READY], signal });
+    const groups = await readGroups(pods, { namespaces, groupBy: ["spec.nodeName", PHASE, READY], signal });
     const bars = new Map<string, Bar>();
-    const without = { pods: 0, ready: 0 };
-    for (const { group: { "spec.nodeName": node, [READY]: ready }, count } of groups) {
+    const without = { pods: 0, ready: 0, unready: 0 };
+    for (const { group: { "spec.nodeName": node, [PHASE]: phase, [READY]: ready }, count } of groups) {
       const name = node === null ? undefined : String(node);
-      const bar = name === undefined ? without : bars.get(name) ?? { name, pods: 0, ready: 0 };
+      const bar = name === undefined ? without : bars.get(name) ?? { name, pods: 0, ready: 0, unready: 0 };
       bar.pods += count;
       if (ready === "True") bar.ready += count;
+      else if (phase !== "Succeeded") bar.unready += count;
       if (name !== undefined) bars.set(name, bar as Bar);
     }
     const names = fullest(new Map(Array.from(bars, ([name, bar]) => [name, bar.pods])), MOST_BARS);
@@ -296,6 +298,8 @@ interface Bar {
   readonly name: string;
   pods: number;
   ready: number;
+  /** Without those that have completed. */
+  unready: number;
   /** The number of pods it has room for. */
   room?: number;
   isCordoned?: boolean;
@@ -348,12 +352,11 @@ function showNodes(
       (label.children[1] as HTMLElement).hidden = bar.isCordoned !== true;
       const isRoomKnown = Number.isFinite(bar.room ?? NaN);
       const whole = isRoomKnown ? Math.max(bar.room!, bar.pods) : most;
-      const unready = bar.pods - bar.ready;
-      setText(value.children[0], unready === 0 ? "" : `${number(unready)} not ready`);
+      setText(value.children[0], bar.unready === 0 ? "" : `${number(bar.unready)} not ready`);
       setText(value.children[1], number(bar.pods) + (isRoomKnown ? ` of ${number(bar.room!)}` : ""));
       const [ready, rest] = Array.from(track.children, (part) => (part as HTMLElement).style);
       ready.width = `${100 * bar.ready / whole}%`;
-      rest.width = `${100 * unready / whole}%`;
+      rest.width = `${100 * bar.unready / whole}%`;
     },
   });
   const notes = [

@@ -152,7 +152,9 @@ export function factsOf(
   const [nodes, namespaces] = [of("nodes"), of("namespaces")];
   const node = resource.name === "pods" && typeof spec?.nodeName === "string" ? spec.nodeName : undefined;
   const labels = Object.entries(metadata?.labels ?? {});
+  const created = typeof metadata?.creationTimestamp === "string" ? metadata.creationTimestamp : "unknown";
   return [
+    { label: "Created", values: [{ text: created.replace("T", " "), href: undefined }] },
     ...(namespace === undefined ? [] : [{
       label: "Namespace",
       values: [{

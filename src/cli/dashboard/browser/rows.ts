@@ -34,12 +34,19 @@ interface Place<Row> {
 /** Browsers draw nothing that is further down. */
 const MOST_HEIGHT = 12_000_000;
 const MARGIN = 6;
+/** Columns of longer texts become narrower, down to this, before rows scroll sideways. */
 const WIDEST = 60;
-/** The first column stays where rows scroll sideways: it leaves room for others. */
-const WIDEST_FIRST = 20;
-const NARROW = "(max-width: 800px)";
+const LEAST_WIDE = 22;
+/** The first column stays where rows scroll sideways: on a narrow page it leaves room for others. */
+const LEAST_NARROW = 17;
+const narrow = matchMedia("(max-width: 800px)");
 /** Room for the padding of a cell and the arrow of an order, in characters. */
 const PADDING = 3;
+
+/** Whether rows have room for little more than names. */
+export function isNarrow(): boolean {
+  return narrow.matches;
+}
 
 /** A grid in a scrolling element: a header that stays, and rows of one height. */
 export class Rows<Row> {
@@ -74,6 +81,7 @@ export class Rows<Row> {
       if (place !== undefined) this.#activate(place.index, { isSeen: true });
     });
     new ResizeObserver(() => this.#draw()).observe(scroller);
+    narrow.addEventListener("change", () => this.#resize());
   }
 
   /** How many rows fit. */
@@ -162,22 +170,29 @@ export class Rows<Row> {
 
   /** Columns are as wide as the widest text that was seen, and never become narrower. */
   #measure(): void {
-    const isNarrow = matchMedia(NARROW).matches;
-    const widest = this.#columns.map((_, i) => isNarrow && i === 0 ? WIDEST_FIRST : WIDEST);
     const widths = this.#columns.map(({ name }, i) => Math.max(this.#widths[i] ?? 0, name.length));
     for (const row of this.#rows) {
       this.#columns.forEach((column, i) => {
-        if (widths[i] < widest[i]) {
-          widths[i] = Math.max(widths[i], Math.min(widest[i], column.cellOf(row).text.length));
+        if (widths[i] < WIDEST) {
+          widths[i] = Math.max(widths[i], Math.min(WIDEST, column.cellOf(row).text.length));
         }
       });
     }
     if (widths.every((width, i) => width === this.#widths[i])) return;
     this.#widths = widths;
-    const tracks = widths.map((width) => `minmax(${width + PADDING}ch, ${width + PADDING}fr)`);
+    this.#resize();
+  }
+
+  #resize(): void {
+    const least = this.#widths.map((width) =>
+      Math.min(width, isNarrow() ? LEAST_NARROW : LEAST_WIDE) + PADDING
+    );
+    const tracks = this.#widths.map((width, i) => {
+      const most = isNarrow() && i === 0 ? least[i] : width + PADDING;
+      return `minmax(${least[i]}ch, ${most}fr)`;
+    });
     this.#scroller.style.setProperty("--columns", tracks.join(" "));
-    const all = widths.reduce((sum, width) => sum + width + PADDING, 0);
-    this.#scroller.style.setProperty("--least", `${all}ch`);
+    this.#scroller.style.setProperty("--least", `${least.reduce((sum, width) => sum + width, 0)}ch`);
   }
 
   #draw(): void {

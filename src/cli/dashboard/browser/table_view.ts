@@ -6,7 +6,7 @@ import { byId, keyed, make, makeLink, setClass, setText } from "./dom.ts";
 import { type CountedGroup, type StateCount, stateCountsOf, toneOf } from "./kinds.ts";
 import { readGroups, repeat, scopesOf, type View } from "./reading.ts";
 import { listPath, objectLink, tableLink, type TableRoute } from "./route.ts";
-import { type RowCell, type RowColumn, Rows } from "./rows.ts";
+import { isNarrow, type RowCell, type RowColumn, Rows } from "./rows.ts";
 import { parseSearch, type Term, wantedOf } from "./search.ts";
 import { age, number, visible } from "./texts.ts";
 
@@ -31,6 +31,7 @@ export class TableView {
   #scrolling = 0;
   #typing = 0;
   #stopCounting = () => {};
+  #isCounting = false;
   /** When rows arrived whose cells have durations. */
   readonly #arrivals = new WeakMap<TableRow, number>();
 
@@ -81,7 +82,10 @@ export class TableView {
     const place = this.#places.get(hashOf(route));
     this.#rows.reset(place);
     this.#openWindow(route, isSameList, place);
-    if (!isSameList) this.#count(route);
+    if (!isSameList) {
+      this.#stopCounting();
+      this.#isCounting = false;
+    }
     this.#show();
   }
 
@@ -92,6 +96,7 @@ export class TableView {
     this.#store?.close();
     this.#store = undefined;
     this.#route = undefined;
+    this.#isCounting = false;
   }
 
   /** Writes what changes with time. */
@@ -160,6 +165,11 @@ export class TableView {
     const route = this.#route;
     if (route === undefined || this.#store === undefined) return this.#onChange();
     const { state, rows, columns, total, offset, error } = this.#store.getSnapshot();
+    // The rows come first.
+    if (state !== "connecting" && !this.#isCounting) {
+      this.#isCounting = true;
+      this.#count(route);
+    }
     const nowMs = this.#viewOf().nowMs;
     for (const row of rows) if (!this.#arrivals.has(row)) this.#arrivals.set(row, nowMs);
     if (columns.length > 0) {
@@ -210,7 +220,11 @@ export class TableView {
         href: this.#linkTo({ namespace: metadata.namespace }),
       }),
     };
-    return [shown[0], ofNamespace, ...shown.slice(1)];
+    const [first, ...others] = shown;
+    if (!isNarrow()) return [first, ofNamespace, ...others];
+    // Beside the name there is room for one more.
+    const status = others.filter(({ name }) => name === "Status");
+    return [first, ...status, ...others.filter(({ name }) => name !== "Status"), ofNamespace];
   }
 
   #cellOf({ name, format }: WindowColumn, i: number, row: TableRow): RowCell {
@@ -227,7 +241,12 @@ export class TableView {
       };
     }
     if (name === "Last Seen" || name === "First Seen") {
-      return { text: later(text, nowMs - (this.#arrivals.get(row) ?? nowMs)) };
+      // An event has no column of its name: the first one leads to it.
+      const href = i === 0 ? this.#hrefOf(row) : undefined;
+      return { text: later(text, nowMs - (this.#arrivals.get(row) ?? nowMs)), href };
+    }
+    if (name === "Object" && this.#route?.resource.name === "events") {
+      return { text, href: regardingLink(text, row, resources) };
     }
     if (name === "Node" && text !== "" && text !== "<none>") {
       const nodes = resources.find((resource) => resource.name === "nodes");
@@ -346,6 +365,18 @@ export class TableView {
       },
     });
   }
+}
+
+/** The link to what an event is about, by the words for it: `pod/web-1`. */
+function regardingLink(
+  text: string,
+  { object: { metadata: { namespace } } }: TableRow,
+  resources: readonly ResourceState[],
+): string | undefined {
+  const [kind, name, ...more] = text.split("/");
+  const resource = resources.find((resource) => resource.kind.toLowerCase() === kind);
+  if (resource === undefined || name === undefined || more.length > 0) return undefined;
+  return objectLink(resource, { namespace: resource.namespaced ? namespace : undefined, name });
 }
 
 function hashOf(route: TableRoute): string {
