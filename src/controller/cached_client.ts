@@ -155,7 +155,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
 
   async create(object: T): Promise<T> {
     const namespace = await this.#namespace(object.metadata?.namespace);
-    const complete = await this.#withKind(object);
+    const complete = await this.#withKind(object, namespace);
     return await this.#write((signal) =>
       this.#resource.client.create(complete, { ...inOne(namespace), signal })
     );
@@ -163,7 +163,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
 
   async replace(object: T): Promise<T> {
     const namespace = await this.#namespace(object.metadata?.namespace);
-    const complete = await this.#withKind(object);
+    const complete = await this.#withKind(object, namespace);
     return await this.#write((signal) =>
       this.#resource.client.replace(complete, { ...inOne(namespace), signal })
     );
@@ -176,7 +176,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
   async apply(config: T, options: { readonly force?: boolean } = {}): Promise<Applied<T>> {
     const { name = "" } = config.metadata ?? {};
     const namespace = await this.#namespace(config.metadata?.namespace);
-    const complete = await this.#withKind(config);
+    const complete = await this.#withKind(config, namespace);
     const { manager } = this.#access;
     const { applied } = this.#resource;
     const key = formatObjectName({ namespace, name });
@@ -337,7 +337,16 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     return given ?? this.#access.object.metadata?.namespace ?? this.#resource.client.namespace;
   }
 
-  async #withKind(object: T): Promise<T> {
+  async #withKind(object: T, namespace: string): Promise<T> {
+    const { name = "", namespace: of, uid } = this.#access.object.metadata ?? {};
+    if (of && of !== namespace && object.metadata?.ownerReferences?.some((owner) => owner.uid === uid)) {
+      const owner = JSON.stringify(formatObjectName({ namespace: of, name }));
+      const owned = JSON.stringify(formatObjectName({ namespace, name: object.metadata.name ?? "" }));
+      throw new TypeError(
+        `Cannot make ${owner} the owner of ${owned}: an owner is of the same namespace, or of none; the ` +
+          "server would delete the object, so find it by a label",
+      );
+    }
     const { apiVersion, kind } = await this.#resource.description(this.#access.signal);
     return { ...object, apiVersion, kind };
   }

@@ -112,6 +112,7 @@ export class InMemoryApiServer {
     this.#registry = new ObjectRegistry(this.#state, this.#resources, this.#settings);
     const reader = new ObjectReader(this.#state, this.#settings);
     this.#watches = new WatchHub(this.#state, reader, this.#settings);
+    this.#resources.onRemoval((resource) => this.#watches.endOf(resource));
     this.#routes = newApiRoutes({
       resources: this.#resources,
       reader,

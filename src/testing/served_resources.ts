@@ -71,6 +71,7 @@ let builtins: readonly ServedResource[] | undefined;
 /** The resources of a server, by name; they can be added and removed. */
 export class ResourceTable {
   readonly #byName = new Map<string, ServedResource>();
+  readonly #onRemoval = new Set<(resource: ServedResource) => void>();
   #all: readonly ServedResource[] | undefined;
 
   constructor(customResources: readonly CustomResource[] = []) {
@@ -115,7 +116,15 @@ export class ResourceTable {
   }
 
   remove(gvr: GroupVersionResource): void {
-    this.#byName.delete(formatResource(gvr));
+    const removed = this.find(gvr);
+    if (removed === undefined) return;
+    this.#byName.delete(removed.id);
     this.#all = undefined;
+    for (const notify of this.#onRemoval) notify(removed);
+  }
+
+  /** Calls a function for each resource that is not served any more. */
+  onRemoval(notify: (resource: ServedResource) => void): void {
+    this.#onRemoval.add(notify);
   }
 }

@@ -19,6 +19,7 @@ import {
   type Selection,
   shaped,
 } from "./object_reader.ts";
+import type { ServedResource } from "./served_resources.ts";
 import type { ServerSettings } from "./server_settings.ts";
 
 export interface WatchRequest {
@@ -68,6 +69,11 @@ export class WatchHub {
     return watch.stream.body;
   }
 
+  /** Ends the watches of a resource that is not served any more. */
+  endOf({ id }: ServedResource): void {
+    for (const watch of this.#watches) if (watch.resource.id === id) watch.end();
+  }
+
   forget(watch: Watch): void {
     this.#watches.delete(watch);
   }
@@ -108,6 +114,10 @@ class Watch {
       maxBufferBytes: hub.settings.maxWatchBufferBytes,
       onClose: () => this.#close(),
     });
+  }
+
+  get resource(): ServedResource {
+    return this.#request.selection.resource;
   }
 
   start(): void {

@@ -1,5 +1,10 @@
 import type { Cluster } from "@listwatch/cache";
-import { type CachedClient, type ControllerDefinition, defineController } from "@listwatch/cache/controller";
+import {
+  type CachedClient,
+  type ControllerDefinition,
+  defineController,
+  ownedBy,
+} from "@listwatch/cache/controller";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type ConfigMap, type Rig, startRig, type Widget, widget } from "./rig.ts";
@@ -111,6 +116,24 @@ describe("CachedClient.apply", () => {
       false,
       true,
     ]);
+  });
+});
+
+describe("CachedClient.create", () => {
+  it("refuses an owner of another namespace, whose object the server would delete", async () => {
+    await using rig = startRig(
+      writing(
+        "x",
+        (maps, object) => maps.create({ metadata: { name: "m", namespace: "other", ...ownedBy(object) } }),
+      ),
+    );
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.clock.advance(10);
+    assert.match(
+      rig.lines[0],
+      /Cannot make "shop\/a" the owner of "other\/m": an owner is of the same namespace/,
+    );
+    assert.deepEqual(rig.server.list(MAPS).items, []);
   });
 });
 

@@ -1,11 +1,11 @@
 import type { Cluster, KubernetesObject } from "@listwatch/cache";
 import type { FetchFunction } from "@listwatch/cache/client";
-import type { ControllerDefinition } from "@listwatch/cache/controller";
+import { type ControllerDefinition, defineController } from "@listwatch/cache/controller";
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Rig, startRig, widget, widgetController } from "./rig.ts";
-import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
+import { WIDGET_RESOURCE, widgetDefinition, WIDGETS } from "../widgets.ts";
 
 const SERVICES = "v1/services";
 
@@ -122,5 +122,37 @@ describe("Manager.run: the start", () => {
     for (let i = 0; i < 600; i++) shared.server.create(WIDGETS, widget(`w${i}`, "red"));
     const tookMs = await takeOver(shared, widgetController);
     assert.ok(tookMs <= 4_000, `${tookMs} ms`);
+  });
+
+  it("waits for a resource that comes with its definition, and again when that was deleted", async () => {
+    const clock = new FakeClock(Date.UTC(2026, 0, 1));
+    const server = new InMemoryApiServer({ clock });
+    const keys: string[] = [];
+    await using rig = startRig(
+      (cluster) =>
+        defineController({
+          name: "widgets",
+          for: cluster.resource(WIDGETS),
+          reconcile: (_, { key }) => void keys.push(key),
+        }),
+      {},
+      { server, clock },
+    );
+    await clock.advance(5_000);
+    assert.match(
+      rig.manager.status().problems[0],
+      /no API group "example.com": is its definition \(CRD\) installed\?/,
+    );
+    for (const name of ["a", "b"]) {
+      server.create("apiextensions.k8s.io/v1/customresourcedefinitions", widgetDefinition());
+      server.create(WIDGETS, widget(name, "red"));
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.until(() => keys.at(-1) === `shop/${name}`, 60_000);
+      server.delete("apiextensions.k8s.io/v1/customresourcedefinitions", "widgets.example.com");
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(20_000);
+      assert.deepEqual(rig.manager.caches[0].informer.indexer.listKeys(), []);
+    }
+    assert.deepEqual(keys, ["shop/a", "shop/b"]);
   });
 });

@@ -104,13 +104,14 @@ describe("InMemoryApiServer: a CustomResourceDefinition", () => {
       );
     }));
 
-  it("deletes its objects with itself", () =>
+  it("deletes its objects with itself, and ends their watches", () =>
     withServer({}, async (server) => {
       server.create("apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION);
       server.create("example.com/v1/widgets", { metadata: { name: "w", namespace: "shop" } });
       const reader = await watch(server, `${WIDGETS}?watch=1&resourceVersion=3`);
       assert.equal((await call(server, "DELETE", `${DEFINITIONS}/widgets.example.com`)).status, 200);
-      assert.deepEqual(summary(await reader.take(1)), ["DELETED shop/w 4"]);
+      assert.deepEqual(summary(await reader.take(2)), ["DELETED shop/w 4"]);
+      assert.equal(server.openWatches, 0);
       assert.equal((await call(server, "GET", WIDGETS)).status, 404);
     }));
 
