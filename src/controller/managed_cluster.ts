@@ -16,6 +16,8 @@ import type { AnyController, Indexed } from "./definition.ts";
 import type { EventRecorder } from "./event_recorder.ts";
 import { type LoopCaches, type LoopSettings, ReconcileLoop } from "./reconcile_loop.ts";
 
+type Source = Indexed<KubernetesObject, string>;
+
 /** What the loops need besides what the cluster has. */
 export interface BegunSettings extends Omit<LoopSettings, "recorder" | "cluster" | "clusters" | "loopOf"> {
   readonly newRecorder: () => EventRecorder;
@@ -68,18 +70,27 @@ export class ManagedCluster {
     return sum;
   }
 
-  /** Finds or makes the informers of a controller. */
-  prepare(controller: AnyController): void {
-    const self = this.#cached(controller.for, this.#here(controller.for.resource));
-    const resources = new Map<string, CachedResource>();
+  /** Makes the informers of all controllers, one for each resource. */
+  prepare(controllers: readonly AnyController[]): void {
     // Managed fields show what a controller has applied before it was started.
-    for (const [name, source] of Object.entries(controller.owns)) {
-      resources.set(name, this.#cached(source, this.#here(source.resource).managedFields()));
+    const withFields = (source: Source) => this.#here(source.resource).managedFields();
+    const owned = new Set(
+      controllers.flatMap(({ owns }) => Object.values(owns).map((source) => this.#keyOf(withFields(source)))),
+    );
+    const cached = (source: Source) => {
+      const isOwned = owned.has(this.#keyOf(withFields(source)));
+      return this.#cached(source, isOwned ? withFields(source) : this.#here(source.resource));
+    };
+    for (const controller of controllers) {
+      const self = cached(controller.for);
+      const watched = Object.entries(controller.watches).map(([name, { resource }]) =>
+        [name, resource] as const
+      );
+      const resources = new Map(
+        [...Object.entries(controller.owns), ...watched].map(([name, source]) => [name, cached(source)]),
+      );
+      this.#controllers.set(controller, { self, resources });
     }
-    for (const [name, { resource }] of Object.entries(controller.watches)) {
-      resources.set(name, this.#cached(resource, this.#here(resource.resource)));
-    }
-    this.#controllers.set(controller, { self, resources });
   }
 
   /** What is wrong with its caches. */
@@ -136,21 +147,25 @@ export class ManagedCluster {
   }
 
   #cached(
-    source: Indexed<KubernetesObject, string>,
+    source: Source,
     client: ResourceClient<KubernetesObject>,
   ): CachedResource {
-    const key = JSON.stringify([
-      formatResource(client.resource),
-      client.identity,
-      this.#numberOf(client.cluster),
-      client.namespaces === undefined ? "" : this.#numberOf(client.namespaces),
-    ]);
+    const key = this.#keyOf(client);
     let resource = this.#resources.get(key);
     if (resource === undefined) {
       this.#resources.set(key, resource = new CachedResource(client, this.#settings));
     }
     resource.addIndexers(source.indexers);
     return resource;
+  }
+
+  #keyOf(client: ResourceClient<KubernetesObject>): string {
+    return JSON.stringify([
+      formatResource(client.resource),
+      client.identity,
+      this.#numberOf(client.cluster),
+      client.namespaces === undefined ? "" : this.#numberOf(client.namespaces),
+    ]);
   }
 
   /** Distinguishes clusters, and sets of namespaces. */

@@ -148,7 +148,8 @@ export class Manager implements AsyncDisposable {
       logger: this.#logger,
       metrics: options.metrics,
     });
-    for (const managed of this.#clusters) for (const { parts } of options.controllers) managed.prepare(parts);
+    const controllers = options.controllers.map(({ parts }) => parts);
+    for (const managed of this.#clusters) managed.prepare(controllers);
     if (leader !== undefined) {
       const namespace = leader.namespace ?? cluster.namespace;
       this.#elector = new LeaderElector(cluster.resource("coordination.k8s.io/v1/leases", { namespace }), {

@@ -124,6 +124,24 @@ describe("Manager.run: the start", () => {
     assert.ok(tookMs <= 4_000, `${tookMs} ms`);
   });
 
+  it("has one informer of a resource that one controller reconciles and others own or watch", async () => {
+    const shared = newServer();
+    const maps = "v1/configmaps";
+    const define = (cluster: Cluster) => [
+      defineController({ name: "maps", for: cluster.resource(maps), reconcile: () => {} }),
+      widgetController(cluster),
+      defineController({
+        name: "secrets",
+        for: cluster.resource("v1/secrets"),
+        watches: { maps: { resource: cluster.resource(maps), keys: () => [] } },
+        reconcile: () => {},
+      }),
+    ];
+    await using _rig = startRig(define, {}, shared);
+    await shared.clock.advance(1_000);
+    assert.deepEqual(reads(shared.server), ["watch configmaps", "watch secrets", "watch widgets"]);
+  });
+
   it("waits for a resource that comes with its definition, and again when that was deleted", async () => {
     const clock = new FakeClock(Date.UTC(2026, 0, 1));
     const server = new InMemoryApiServer({ clock });

@@ -114,6 +114,15 @@ describe("InMemoryApiServer: server-side apply", () => {
     server.close();
   });
 
+  it("refuses a configuration with managed fields, such as an object that was read", async () => {
+    const { apply, configMaps } = setUp();
+    const object = await apply({ a: "1" });
+    await assert.rejects(configMaps.apply(object, { fieldManager: "me" }), (error: StatusError) => {
+      assert.deepEqual([error.httpStatus, error.status.message], [400, "metadata.managedFields must be nil"]);
+      return true;
+    });
+  });
+
   it("needs the name of a manager", async () => {
     const { apply } = setUp();
     await assert.rejects(apply({}, ""), /fieldManager: Required value: is required for apply patch/);

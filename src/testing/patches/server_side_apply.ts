@@ -10,9 +10,9 @@
  */
 
 import { isRecord, isSameJson } from "../../util/json.ts";
-import { failure } from "../api_errors.ts";
+import { badRequest, failure } from "../api_errors.ts";
 import type { JsonObject } from "../json.ts";
-import { SERVER_FIELDS } from "../object_checks.ts";
+import { metadataOf, SERVER_FIELDS } from "../object_checks.ts";
 import { MERGE_KEYS } from "./patches.ts";
 import type { ServedResource } from "../served_resources.ts";
 
@@ -52,6 +52,7 @@ export function appliedTo(
   config: JsonObject,
   { force, ...writer }: Writer & { readonly force: boolean },
 ): JsonObject {
+  if (metadataOf(config).managedFields !== undefined) throw badRequest("metadata.managedFields must be nil");
   const applied = managedPart(resource, config, writer.subresource);
   const set = fieldsOf(applied, resource, "");
   const entries = managedFieldsOf(existing);
