@@ -7,6 +7,7 @@
  */
 
 import { join } from "node:path";
+import { ChromiumPage } from "./lib/chromium_page.ts";
 import { ROOT } from "./lib/gate.ts";
 import { withFigures } from "./lib/readme_figures.ts";
 import { resultsFiles } from "./lib/results_page.ts";
@@ -52,17 +53,11 @@ async function takePicture(path: string): Promise<void> {
       if (tries === 120) throw new Error(`Cannot make a picture: ${url} is not ready after a minute`);
       await pause(500);
     }
+    await using page = await ChromiumPage.start(Deno.env.get("CHROMIUM") || "chromium");
+    await page.resize(1280, 860);
+    await page.open(url);
     await pause(CHANGES_MS);
-    const chromium = Deno.env.get("CHROMIUM") || "chromium";
-    const { success } = await new Deno.Command(chromium, {
-      ...command,
-      args: [
-        ...["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1280,860"],
-        // The page has an event stream, which never ends.
-        ...["--timeout=15000", `--screenshot=${path}`, url],
-      ],
-    }).output();
-    if (!success) throw new Error(`Cannot make a picture: ${chromium} failed; name another one by CHROMIUM`);
+    await Deno.writeFile(path, await page.picture());
   } finally {
     serve.kill("SIGTERM");
     await serve.status;

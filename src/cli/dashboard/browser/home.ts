@@ -364,7 +364,8 @@ function showNodes(
     ...(without.pods > 0 ? [`${plural(without.pods, "pod is", "pods are")} on no node.`] : []),
     ...(bars.length === 0 ? ["No pods on nodes."] : []),
   ];
-  setText(byId("nodes-note"), notes.join(" ") || NO_TEXT);
+  byId("nodes-note").hidden = notes.length === 0;
+  setText(byId("nodes-note"), notes.join(" "));
 }
 
 function newLine(

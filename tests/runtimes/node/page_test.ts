@@ -1,0 +1,189 @@
+/**
+ * The page of `serve` in headless Chromium, over an API server in memory.
+ * @module
+ */
+
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { after, before, describe, it } from "node:test";
+import { serve, type Served } from "@listwatch/cache/cli";
+import { serveFetch } from "@listwatch/cache/node";
+import { answerStatus, InMemoryApiServer } from "@listwatch/cache/testing";
+import { ChromiumPage } from "../../../scripts/lib/chromium_page.ts";
+
+/** That of CHROMIUM, or the one of npm; Deno does not know it, so it is imported by a variable. */
+async function chromium(): Promise<string> {
+  if (process.env.CHROMIUM) return process.env.CHROMIUM;
+  const name = "@sparticuz/chromium";
+  return await (await import(name)).default.executablePath();
+}
+
+const isHere = process.env.CHROMIUM !== undefined || process.platform === "linux" && process.arch === "x64";
+
+const PODS = 5_000;
+
+function pod(i: number, state: "ready" | "waiting" | "completed", restartCount = 0) {
+  const ready = state === "ready";
+  return {
+    metadata: {
+      name: `web-${i}`,
+      namespace: i % 2 === 0 ? "shop" : "blog",
+      labels: { app: "web" },
+      ownerReferences: [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "uid-of-web" }],
+    },
+    spec: { nodeName: `worker-${i % 3}`, containers: [{ name: "main" }] },
+    status: {
+      phase: state === "completed" ? "Succeeded" : "Running",
+      conditions: [{ type: "Ready", status: ready ? "True" : "False" }],
+      containerStatuses: [{
+        name: "main",
+        ready,
+        restartCount,
+        state: state === "waiting" ? { waiting: { reason: "CrashLoopBackOff" } } : { running: {} },
+      }],
+    },
+  };
+}
+
+describe("serve() has a page in Chromium that", {
+  skip: isHere ? false : "npm has a Chromium for Linux on x64 only; name one by CHROMIUM",
+}, () => {
+  const server = new InMemoryApiServer();
+  const stop = new AbortController();
+  let folder: string;
+  let served: Served;
+  let page: ChromiumPage;
+
+  before(async () => {
+    for (let i = 0; i < PODS; i++) {
+      const state = i === 7 || i === 8 ? "waiting" : i === 9 ? "completed" : "ready";
+      server.create("v1/pods", pod(i, state, i === 4_321 ? 9 : 0));
+    }
+    for (let i = 0; i < 3; i++) server.create("v1/nodes", { metadata: { name: `worker-${i}` } });
+    folder = await mkdtemp(join(tmpdir(), "listwatch-page-"));
+    const api = await serveFetch(server.fetch, { signal: stop.signal });
+    const config = {
+      "current-context": "test",
+      contexts: [{ name: "test", context: { cluster: "test", user: "test" } }],
+      clusters: [{ name: "test", cluster: { server: api.url } }],
+      users: [{ name: "test", user: {} }],
+    };
+    const path = join(folder, "config");
+    await writeFile(path, JSON.stringify(config));
+    const source = { kind: "kubeconfig", path } as const;
+    served = await serve({ source, resources: ["pods", "nodes"], port: 0, signal: stop.signal });
+    await served.synced();
+    page = await ChromiumPage.start(await chromium());
+    await page.resize(1280, 860);
+  });
+
+  after(async () => {
+    await page?.[Symbol.asyncDispose]();
+    stop.abort();
+    await served?.finished;
+    server.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  /** Waits until an expression has a value; says what it had otherwise. */
+  async function until(expression: string, expected: unknown): Promise<void> {
+    const last = await page.evaluate<unknown>(`(async () => {
+      const wanted = ${JSON.stringify(JSON.stringify(expected))};
+      for (let i = 0; i < 400; i++) {
+        const value = (() => ${expression})();
+        if (JSON.stringify(value) === wanted) return value;
+        await new Promise((resolve) => setTimeout(resolve, 25));
+      }
+      return (() => ${expression})();
+    })()`);
+    assert.deepEqual(last, expected);
+  }
+
+  const text = (id: string) => `document.getElementById("${id}")?.textContent.trim()`;
+  const SEEN = `[...document.querySelectorAll(".grid-row:not([hidden])")]
+    .sort((a, b) => a.ariaRowIndex - b.ariaRowIndex)`;
+  const firstName = `${SEEN}[0]?.querySelector("a").textContent`;
+
+  async function open(fragment: string): Promise<void> {
+    await page.open("about:blank");
+    await page.open(`${served.url}/${fragment}`);
+  }
+
+  it("shows what is cached, with links on counts and names, and no card of what is not", async () => {
+    await open("");
+    await until(text("badge-text"), "Live");
+    const tile = `[...document.querySelectorAll(".tile")]`;
+    await until(`${tile}.map((tile) => tile.querySelector(".figure").textContent)`, ["5,000", "3"]);
+    const details =
+      `[...document.querySelectorAll(".tile:first-child .detail a")].map((link) => link.textContent)`;
+    await until(details, ["2 not ready", "2 CrashLoopBackOff"]);
+    await until(`document.getElementById("heading-newest").textContent`, "Newest pods");
+    await page.evaluate(`document.querySelector(".tile .detail a").click()`);
+    await until(`location.hash`, "#/api/v1/pods?q=not+ready");
+    await until(text("table-total"), "2 of 5,000");
+    await until(`${SEEN}.map((row) => row.querySelector("a").textContent)`, ["web-7", "web-8"]);
+  });
+
+  it("sorts by a column, scrolls to any row, and follows changes", async () => {
+    await open("#/api/v1/pods");
+    await until(firstName, "web-0");
+    const restarts =
+      `[...document.querySelectorAll(".grid-head button")].find((b) => b.textContent === "Restarts")`;
+    await page.evaluate(`${restarts}.click()`);
+    await until(`location.hash`, "#/api/v1/pods?sort=Restarts");
+    await page.evaluate(`${restarts}.click()`);
+    await until(firstName, "web-4321");
+    server.update("v1/pods", pod(1_234, "ready", 12));
+    await until(firstName, "web-1234");
+    await page.evaluate(`history.go(-2)`);
+    await until(firstName, "web-0");
+    await page.evaluate(`document.getElementById("rows").scrollTop = 1e9`);
+    await until(`${SEEN}.at(-1).querySelector("a").textContent`, "web-4999");
+    assert.ok(await page.evaluate<number>(`document.querySelectorAll(".grid-row").length`) < 100);
+    await until(text("badge-text"), "Live");
+  });
+
+  it("is used by the keyboard: search, rows, an object, and back", async () => {
+    await open("#/api/v1/pods");
+    await until(firstName, "web-0");
+    await page.press("/");
+    await page.type("ns:shop crash");
+    await until(`document.querySelector("#results [aria-selected=true] .key")?.textContent`, "1 pods");
+    await page.press("Enter");
+    await until(`location.hash`, "#/api/v1/namespaces/shop/pods?q=crash");
+    await until(firstName, "web-8");
+    await page.evaluate(`document.getElementById("rows").focus()`);
+    await page.press("ArrowDown");
+    await page.press("Enter");
+    await until(text("object-name"), "web-8");
+    await until(`document.getElementById("object-text").textContent.includes("CrashLoopBackOff")`, true);
+    server.update("v1/pods", pod(8, "ready", 1));
+    const changed = `[...document.querySelectorAll("#object-changes .path")].map((path) => path.textContent)`;
+    await until(changed, [
+      "status.conditions[type=Ready].status",
+      "status.containerStatuses[name=main].ready",
+      "status.containerStatuses[name=main].restartCount",
+      "status.containerStatuses[name=main].state.waiting",
+      "status.containerStatuses[name=main].state.running",
+    ]);
+    await page.press("Escape");
+    await until(`location.hash`, "#/api/v1/namespaces/shop/pods?q=crash");
+    await until(
+      `document.getElementById("table-message").textContent.startsWith("No pods in namespace shop")`,
+      true,
+    );
+  });
+
+  it("says that it is not live while the API server is away", async () => {
+    await open("#/api/v1/pods");
+    await until(text("badge-text"), "Live");
+    const end = server.intercept(answerStatus(503));
+    server.closeWatches();
+    await until(`${text("badge-text")}?.split(" · ")[0]`, "Stale");
+    end();
+    await until(text("badge-text"), "Live");
+  });
+});
