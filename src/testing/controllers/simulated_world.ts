@@ -179,7 +179,7 @@ class SimulatedWorld {
       return;
     }
     for (const [name, check] of Object.entries(this.#options.eventually)) {
-      this.#hold(`eventually ${JSON.stringify(name)}`, () => check(this.#server, this.#memory) !== false);
+      this.#hold(`eventually ${JSON.stringify(name)}`, check, (result) => result !== false);
     }
   }
 
@@ -257,11 +257,12 @@ class SimulatedWorld {
     const random = seededRandom(seed);
     const note = this.#noteLater(name);
     try {
-      this.#options.act[name](this.#server, {
+      const result: unknown = this.#options.act[name](this.#server, {
         random,
         pick: (from) => from[Math.floor(random() * from.length)],
         memory: this.#memory,
       });
+      requireNoPromise(`act ${JSON.stringify(name)}`, result);
       note("");
     } catch (error) {
       if (!(error instanceof StatusError)) throw error;
@@ -369,18 +370,23 @@ class SimulatedWorld {
   #check(): void {
     this.#versions.push({ ms: this.#clock.monotonicNow(), version: this.#server.resourceVersion });
     for (const [name, check] of Object.entries(this.#options.never)) {
-      this.#hold(`never ${JSON.stringify(name)}`, () => check(this.#server, this.#memory) !== true);
+      this.#hold(`never ${JSON.stringify(name)}`, check, (result) => result !== true);
     }
   }
 
-  #hold(what: string, check: () => boolean): void {
+  #hold(what: string, check: Check, isWell: (result: unknown) => boolean): void {
     if (this.#violation !== undefined) return;
     let message = what.startsWith("never") ? "it has happened" : "it does not hold";
+    let result: unknown;
+    let isThrown = false;
     try {
-      if (check()) return;
+      result = check(this.#server, this.#memory);
     } catch (error) {
+      isThrown = true;
       message = errorMessage(error);
     }
+    requireNoPromise(what, result);
+    if (!isThrown && isWell(result)) return;
     this.#violation = { what, message };
     this.#note(`${what}: ${message}`);
   }
@@ -395,4 +401,11 @@ class SimulatedWorld {
     const at = this.#story.push(`${seconds.toFixed(3).padStart(9)} s  ${text}`) - 1;
     return (end) => this.#story[at] += end;
   }
+}
+
+// A promise is neither true nor false, and what comes after it would happen at any time.
+function requireNoPromise(what: string, result: unknown): void {
+  if (!(result instanceof Promise)) return;
+  result.catch(() => {});
+  throw new TypeError(`Cannot simulate ${what}: the function returns a promise; let it do all at once`);
 }

@@ -110,6 +110,14 @@ describe("simulateController", () => {
     await assert.rejects(simulateController(define, { ...expected, act: {} }), TypeError);
     await assert.rejects(simulateController(define, { act: expected.act }), /nothing is looked at/);
     await assert.rejects(simulateController(define, { ...expected, worlds: 0 }), RangeError);
+    const later = (() => Promise.resolve(false)) as never;
+    for (const wrong of [{ act: { later } }, { eventually: { later } }, { never: { later } }]) {
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await assert.rejects(
+        simulateController(define, { ...expected, customResources, worlds: 2, ...wrong }),
+        /Cannot simulate (act|eventually|never) "later": the function returns a promise/,
+      );
+    }
   });
 });
 
