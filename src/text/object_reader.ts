@@ -85,7 +85,10 @@ export interface ItemSource {
 export abstract class ObjectReader<O> {
   /** The object that was walked last. */
   protected readonly walk: ObjectWalk = new ObjectWalk();
-  protected readonly decoder: TextDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  // The type of one method: Node's types have no type TextDecoder.
+  protected readonly decoder: { decode(input: Uint8Array): string } = new TextDecoder("utf-8", {
+    ignoreBOM: true,
+  });
   /** The fields whose values are read. */
   protected readonly fields: TextFields;
   readonly #encoder = new TextEncoder();

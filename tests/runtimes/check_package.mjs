@@ -34,18 +34,34 @@ const entries = Object.keys(manifest.exports)
   .map((subpath) => manifest.name + subpath.slice(1));
 const build = join(import.meta.dirname, "build", "consumer");
 mkdirSync(build, { recursive: true });
-writeFileSync(
-  join(build, "consumer.ts"),
-  entries.map((entry, index) => `import * as entry${index} from "${entry}";\nvoid entry${index};\n`).join(""),
+const importsOf = (imported) =>
+  imported.map((entry, index) => `import * as entry${index} from "${entry}";\nvoid entry${index};\n`).join(
+    "",
+  );
+writeFileSync(join(build, "consumer.ts"), importsOf(entries));
+// What pages and Workers import: without the types of Node.
+const nodes = ["/node", "/cli", "/compat/client-node", "/compat/fluent"].map((subpath) =>
+  manifest.name + subpath
 );
-for (const [module, moduleResolution] of [["nodenext", "nodenext"], ["esnext", "bundler"]]) {
-  const config = join(build, `tsconfig.${module}.json`);
+writeFileSync(join(build, "page.ts"), importsOf(entries.filter((entry) => !nodes.includes(entry))));
+const dom = ["dom", "dom.iterable", "dom.asynciterable"];
+for (
+  const [module, moduleResolution, libs, types, file] of [
+    ["nodenext", "nodenext", dom, ["node"], "consumer.ts"],
+    ["esnext", "bundler", dom, ["node"], "consumer.ts"],
+    // Either types of a page, of a worker, or of Node are enough: they have `fetch`.
+    ["nodenext", "nodenext", [], ["node"], "consumer.ts"],
+    ["esnext", "bundler", dom, [], "page.ts"],
+    ["esnext", "bundler", ["webworker"], [], "page.ts"],
+  ]
+) {
+  const config = join(build, `tsconfig.${[module, ...libs, ...types].join("-")}.json`);
   const compilerOptions = {
     module,
     moduleResolution,
     target: "es2024",
-    lib: ["esnext", "dom", "dom.iterable", "dom.asynciterable"],
-    types: ["node"],
+    lib: ["es2024", "esnext.disposable", ...libs],
+    types,
     strict: true,
     exactOptionalPropertyTypes: true,
     noUncheckedIndexedAccess: true,
@@ -53,7 +69,7 @@ for (const [module, moduleResolution] of [["nodenext", "nodenext"], ["esnext", "
     skipLibCheck: false,
     noEmit: true,
   };
-  writeFileSync(config, JSON.stringify({ compilerOptions, files: ["consumer.ts"] }));
+  writeFileSync(config, JSON.stringify({ compilerOptions, files: [file] }));
   try {
     const tsc = join(import.meta.dirname, "node_modules", "typescript", "bin", "tsc");
     execFileSync(process.execPath, [tsc, "--pretty", "false", "-p", config], {
@@ -62,7 +78,9 @@ for (const [module, moduleResolution] of [["nodenext", "nodenext"], ["esnext", "
     });
   } catch (error) {
     const lines = `${error.stdout ?? ""}${error.stderr ?? ""}`.trim().split("\n");
-    for (const line of lines) problems.push(`TypeScript (${moduleResolution}): ${line}`);
+    for (const line of lines) {
+      problems.push(`TypeScript (${moduleResolution}, ${[...libs, ...types]}): ${line}`);
+    }
   }
 }
 
