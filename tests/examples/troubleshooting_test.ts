@@ -20,7 +20,7 @@ const MADE_BEFORE: Readonly<Record<string, readonly string[]>> = {
   "src/compat/client_node/list_watch.ts": [],
   "src/compat/fluent/watcher.ts": ["the callback of a watcher of"],
   "src/controller/reconcile_loop.ts": [],
-  "src/informer/shared_informer.ts": [" threw: "],
+  "src/informer/pipeline.ts": [" threw: "],
   "src/informer/snapshot/content.ts": ["could not save the snapshot"],
   "src/node/serving/serve_fetch.ts": ["failed: "],
   "src/node/serving/server_tls.ts": ["the last certificate stays in use"],
