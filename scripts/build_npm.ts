@@ -133,7 +133,7 @@ export function packageExports(
 const DOC_COMMENT = /\/\*\*[\s\S]*?\*\//g;
 /** The line for the documentation's table of contents, and the empty line before it. */
 const CATEGORY = /^[ \t]*\*\n[ \t]*\* @category .*\n/gm;
-/** The example of a declaration, which the documentation shows: they are a tenth of the declarations. */
+/** An example, which the documentation shows: all of them together would be a tenth of the declarations. */
 const EXAMPLE = /^[ \t]*\*\n[ \t]*\* @example\n(?:[ \t]*\*(?!\/| @).*\n)*/gm;
 /** What begins a further line of a doc comment, but not its last one. */
 const MARGIN = /^[ \t]*\*(?!\/) ?/gm;
@@ -146,20 +146,21 @@ function shortened(source: string): string {
   const indented = source.replace(/^(?: {2})+/gm, (spaces) => "\t".repeat(spaces.length / 2));
   return indented.replace(
     DOC_COMMENT,
-    (comment) => comment.replace(CATEGORY, "").replace(EXAMPLE, "").replace(MARGIN, ""),
+    (comment) => comment.replace(CATEGORY, "").replace(MARGIN, ""),
   );
 }
 
 /** Copies the declarations that the entries reach. */
 async function copyDeclarations(packed: string, outdir: string, entries: string[]): Promise<void> {
   const documented = await documentedNames(entries.map((path) => declarationOf(join(packed, path))));
+  const shown = await documentedNames([declarationOf(join(packed, entries[0]))]);
   const waiting = entries.map((path) => declarationOf(join(packed, path)));
   const found = new Set(waiting);
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
     const source = await Deno.readTextFile(path);
     const output = join(outdir, path.slice(packed.length));
     await Deno.mkdir(dirname(output), { recursive: true });
-    await Deno.writeTextFile(output, shortened(withoutInternalDocs(source, documented)));
+    await Deno.writeTextFile(output, shortened(withoutDocsOfOthers(source, { documented, shown })));
     for (const specifier of specifiersOf(source)) {
       if (!specifier.startsWith(".")) continue;
       const next = declarationOf(join(dirname(path), specifier));
@@ -185,12 +186,28 @@ async function documentedNames(entries: readonly string[]): Promise<ReadonlySet<
 const DECLARATION =
   /(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/ )?export (?:declare )?(?:abstract )?(?:const|enum|function|class|interface|type|let) ([\w$]+)[\s\S]*?(?=^(?:\/\*\*|export |declare |interface |type |import )|(?![\s\S]))/gm;
 
-/** A file of declarations without the documentation of what entries do not export. */
-function withoutInternalDocs(source: string, documented: ReadonlySet<string>): string {
-  return source.replace(
-    DECLARATION,
-    (declaration, name: string) => documented.has(name) ? declaration : withoutDocComments(declaration),
-  );
+/**
+ * A file of declarations with the documentation of what entries export, and with the examples of what the
+ * main one exports.
+ */
+export function withoutDocsOfOthers(
+  source: string,
+  names: { readonly documented: ReadonlySet<string>; readonly shown: ReadonlySet<string> },
+): string {
+  let result = "";
+  let end = 0;
+  for (const { 0: declaration, 1: name, index } of source.matchAll(DECLARATION)) {
+    result += withoutExamples(source.slice(end, index));
+    if (names.shown.has(name)) result += declaration;
+    else if (names.documented.has(name)) result += withoutExamples(declaration);
+    else result += withoutDocComments(declaration);
+    end = index + declaration.length;
+  }
+  return result + withoutExamples(source.slice(end));
+}
+
+function withoutExamples(source: string): string {
+  return source.replace(DOC_COMMENT, (comment) => comment.replace(EXAMPLE, ""));
 }
 
 function withoutDocComments(source: string): string {
