@@ -66,13 +66,6 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/text/json_walk_test.ts",
   },
   {
-    name: "informer: the stored texts are believed of a list that is no proof of them, and listed once more",
-    file: "src/informer/intake.ts",
-    find: "const isProof = compareResourceVersions(listVersion, held.lastStoreSyncResourceVersion()) > 0;",
-    replace: "const isProof = listVersion !== undefined && held !== undefined;",
-    test: "tests/informer/snapshot_restart_test.ts",
-  },
-  {
     name: "reflector: the delay after losses does not grow",
     file: "src/reflector/position.ts",
     find: "delayMs: Math.min(delayMs * 2, LAST_RELIST_MS)",
@@ -1242,13 +1235,6 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     replace:
       "const monotonicNow = (clock: Clock) => clock.now();\nimport { type Clock, realClock, type TimerHandle } from",
     test: "tests/util/clock_test.ts",
-  },
-  {
-    name: "informer: objects of a list that went back are believed to be the stored ones",
-    file: "src/informer/intake.ts",
-    find: "const accepted = hasAdvanced || !this.#believed;",
-    replace: "const accepted = true;",
-    test: "tests/informer/same_versions_test.ts",
   },
   {
     name: "hono: the restarts of sidecars are counted twice",

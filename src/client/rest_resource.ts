@@ -269,7 +269,6 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       hold: metadataOnly
         ? (text, head) => holdText.hold(metadataText(text, head), metadataOf(head))
         : holdText.hold,
-      ...(holdText.stored && { stored: holdText.stored }),
       ...(schema === undefined && { acceptsHead }),
     };
   }

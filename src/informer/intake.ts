@@ -1,12 +1,6 @@
 /** The intake of an informer: encoding, transform and quarantine of decoded objects. */
 
 import type { HoldText } from "../text/object_text_reader.ts";
-import {
-  compareResourceVersions,
-  isComparableResourceVersion,
-  metaOf,
-  resourceVersionOf,
-} from "../meta/object.ts";
 import type { Cache } from "../store/cache.ts";
 import { type Held, isSameState } from "../store/holding.ts";
 import type { TransformFunc } from "../store/transform.ts";
@@ -21,19 +15,10 @@ import type { TransformFunc } from "../store/transform.ts";
 export class Intake<T> {
   readonly #store: Pick<Cache<T, never>, "held" | "holding">;
   readonly #transform: TransformFunc<T> | undefined;
-  readonly #belief = new Belief();
-  /** What the source may put in an item's place. */
-  #offered: Held<T> | undefined;
   /** How objects are held of which the source has the text: a transform needs the objects. */
   readonly holdText: HoldText | undefined;
   /** The queue's transform, if it has anything to do. */
   readonly queue: TransformFunc<Held<T>> | undefined;
-  /**
-   * Whether the results for a list's objects count, now that it is known how far the list has come. If not,
-   * list again: nothing is believed then.
-   */
-  readonly accepts: (list: { readonly hasAdvanced: boolean }) => boolean = this.#belief.accepts;
-
   /**
    * @param transform Runs on every object that is new, or may have changed, before it is held; returns what
    * it has returned before as it is.
@@ -42,9 +27,7 @@ export class Intake<T> {
     this.#store = store;
     this.#transform = transform;
     const { holding } = store;
-    this.holdText = transform === undefined && holding.holdText
-      ? { ...holding.holdText, stored: this.#offer }
-      : undefined;
+    this.holdText = transform === undefined ? holding.holdText : undefined;
     const take = holding.heldTransform(transform);
     if (take === undefined) return;
     this.queue = transform === undefined
@@ -57,16 +40,11 @@ export class Intake<T> {
     const { holding } = this.#store;
     const transform = this.#transform;
     const object = item as T;
-    if (this.#offered !== undefined && this.#offered === object) {
-      this.#belief.believed();
-      return object;
-    }
     const known = this.#stored(object);
     if (known === object) return object;
     if (holding.isHeld(object)) {
       return known !== undefined && isSameState(holding, known, object) ? known : holding.holdEarly(object);
     }
-    if (transform !== undefined && known !== undefined && this.#belief.isSame(known, object)) return known;
     try {
       const taken = transform === undefined ? object : transform(object);
       if (known !== undefined && isSameState(holding, known, taken)) return known;
@@ -78,14 +56,6 @@ export class Intake<T> {
     return object;
   };
 
-  readonly #offer = (key: string, listVersion: string): Held<T> | undefined => {
-    const { held } = this.#store;
-    // A list that has not advanced would be no proof: it would have to be listed again.
-    const isProof = compareResourceVersions(listVersion, held.lastStoreSyncResourceVersion()) > 0;
-    const known = isProof && this.#belief.allows ? held.getByKey(key) : undefined;
-    return this.#offered = isComparableResourceVersion(resourceVersionOf(known) ?? "") ? known : undefined;
-  };
-
   #stored(object: Held<T>): Held<T> | undefined {
     try {
       return this.#store.held.getByKey(this.#store.holding.keyFunc(object));
@@ -93,50 +63,6 @@ export class Intake<T> {
       return undefined; // It has no key: the store reports that.
     }
   }
-}
-
-/**
- * Whether an object of a list is the stored one without a look at its content, which would cost a transform,
- * or a text of its own: where the version says so, and it means something. That it does shows at the end of
- * the list, whose own version must have advanced: a server that was restored from a backup, or that makes its
- * objects up, gives a version twice.
- */
-class Belief {
-  #mayBelieve = true;
-  #believed = false;
-
-  get allows(): boolean {
-    return this.#mayBelieve;
-  }
-
-  /** An object was believed to be the same. */
-  believed(): void {
-    this.#believed = true;
-  }
-
-  /** Whether it is believed to be the same. */
-  isSame(known: unknown, object: unknown): boolean {
-    if (!this.#mayBelieve || !isSameVersion(known, object)) return false;
-    const left = metaOf(known);
-    const right = metaOf(object);
-    if (!left?.uid || left.uid !== right?.uid || !isComparableResourceVersion(left.resourceVersion ?? "")) {
-      return false;
-    }
-    return this.#believed = true;
-  }
-
-  readonly accepts = ({ hasAdvanced }: { readonly hasAdvanced: boolean }): boolean => {
-    const accepted = hasAdvanced || !this.#believed;
-    this.#believed = false;
-    if (hasAdvanced) this.#mayBelieve = true;
-    else if (!accepted) this.#mayBelieve = false;
-    return accepted;
-  };
-}
-
-/** Whether both have the same resourceVersion, if any: only then they may be the same state. */
-function isSameVersion(a: unknown, b: unknown): boolean {
-  return resourceVersionOf(a) === resourceVersionOf(b);
 }
 
 /**

@@ -82,7 +82,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   const ofNamespaces = namespaces && new QuarantineOfNamespaces(reflector);
   const quarantine = ofNamespaces ?? new Quarantine(reflector);
   const accepted = new WeakSet<WeakKey>();
-  const { queue, newIntake, takeIn } = newQueue(options, quarantine, accepted);
+  const { queue, intake, takeIn } = newQueue(options, quarantine, accepted);
   const hasSynced = () => {
     waits.synced.open();
     waits.restored.open();
@@ -118,7 +118,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     },
     measurement: metrics && { metrics, name, clock },
   });
-  const wiring = (): ReflectorWiring => ({ neverGoesBack: keepsOrder, ...wiringOf(newIntake?.(), store) });
+  const wiring = (): ReflectorWiring => ({ neverGoesBack: keepsOrder, ...wiringOf(intake, store) });
   const loops = namespaces && new NamespaceLoops<Held<T>>({
     source: source as ListerWatcher<Held<T>>,
     namespaces,
@@ -166,15 +166,14 @@ function wiringOf<T>(
   knownObjects: { getByKey(key: string): unknown },
 ): ReflectorWiring {
   if (intake === undefined) return { knownObjects };
-  const { list, accepts, holdText } = intake;
-  return { intake: list, acceptIntake: accepts, ...(holdText && { holdText }) };
+  const { list, holdText } = intake;
+  return { intake: list, ...(holdText && { holdText }) };
 }
 
 /** A queue, and what takes in the objects of lists for it; nothing does for a queue of the user's own. */
 interface WiredQueue<T> {
   readonly queue: Queue<Held<T>>;
-  /** One for each loop: what it believes is of one history. */
-  readonly newIntake: (() => Intake<T>) | undefined;
+  readonly intake: Intake<T> | undefined;
   readonly takeIn: ListApplicationOptions<Held<T>>["takeIn"];
 }
 
@@ -193,10 +192,9 @@ function newQueue<T, I extends string>(
     const knownObjects: Indexer<T, I> = store;
     const onTransformFailure = quarantiner(keyFunc, store, quarantine);
     const queue = informer.queue({ ...common, knownObjects, transform: once, onTransformFailure });
-    return { queue: queue as Queue<Held<T>>, newIntake: undefined, takeIn: undefined };
+    return { queue: queue as Queue<Held<T>>, intake: undefined, takeIn: undefined };
   }
-  const newIntake = () => new Intake<T>(store, once);
-  const intake = newIntake();
+  const intake = new Intake<T>(store, once);
   const queue = new RealFIFO<Held<T>>({
     ...common,
     ...(intake.queue === undefined ? {} : { transform: intake.queue }),
@@ -205,7 +203,7 @@ function newQueue<T, I extends string>(
     emitDeltaTypeBookmark: true,
   });
   const takeIn = intake.queue && transformer(intake.queue, quarantiner(keyFunc, held, quarantine));
-  return { queue, newIntake, takeIn };
+  return { queue, intake, takeIn };
 }
 
 /** What runs on objects that were transformed in another run of the program, if anything. */

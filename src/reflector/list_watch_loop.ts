@@ -330,7 +330,6 @@ export class ListWatchLoop<T> {
         return this.#next({ of: "stream", closed: closed.text, cause: closed.cause, lastedMs: lastedMs() });
       }
       const { items, quarantined, resourceVersion } = initial;
-      if (!this.#acceptsIntake(resourceVersion)) return this.#next({ of: "stream", unproven: true });
       this.#replace(items, quarantined, resourceVersion);
       stored?.(items.length);
       const { received } = watch;
@@ -378,11 +377,7 @@ export class ListWatchLoop<T> {
         onPage: (items, remaining) =>
           this.#enter("listing", remaining === undefined ? { items } : { items, remaining }),
       };
-      let list = await listAllPages(pages, options, pager);
-      if (!this.#acceptsIntake(list.metadata.resourceVersion)) {
-        startMs = monotonicNow(this.#clock);
-        list = await listAllPages(pages, options, pager);
-      }
+      const list = await listAllPages(pages, options, pager);
       const { items, quarantined, paginated, metadata: { resourceVersion = "" } } = list;
       for (const one of quarantined) this.#settings.quarantine.add(one);
       this.#replace(items, quarantined, resourceVersion);
@@ -392,15 +387,6 @@ export class ListWatchLoop<T> {
     } catch (error) {
       return signal.aborted ? step : this.#next({ of: "list", error, attempt, again });
     }
-  }
-
-  /**
-   * Whether what the intake made of the objects of a list is valid, now that its version is known. A list
-   * continues the history where both versions are numbers, and its is the greater one.
-   */
-  #acceptsIntake(resourceVersion = ""): boolean {
-    const hasAdvanced = isOlder(this.#state.position.resourceVersion, resourceVersion);
-    return this.#wiring.acceptIntake?.({ hasAdvanced }) ?? true;
   }
 
   /**

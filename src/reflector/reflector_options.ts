@@ -166,12 +166,6 @@ export interface ReflectorWiring {
   readonly snapshot?: ReflectedSnapshot;
   /** Handed to the source: how the store holds objects of which the source has the text. */
   readonly holdText?: HoldText;
-  /**
-   * Decides when a list is complete, before it is stored, whether what `intake` made of its objects is valid;
-   * if not, everything is listed once more. `hasAdvanced`: the list's resourceVersion is newer than the one
-   * reached before, so that it can be of the same history. Always valid by default.
-   */
-  readonly acceptIntake?: (list: { readonly hasAdvanced: boolean }) => boolean;
 }
 
 type Given = ReflectorOptions & ReflectorWiring;
@@ -179,7 +173,7 @@ type Optional = "expectedKind" | "shouldResync" | "intake" | "holdText";
 /** Used by one part alone. */
 type Private =
   | keyof Pick<ReflectorOptions, "watchErrorHandler" | "onQuarantined" | "backoff" | "metrics" | "logger">
-  | keyof Pick<ReflectorWiring, "knownObjects" | "snapshot" | "acceptIntake">;
+  | keyof Pick<ReflectorWiring, "knownObjects" | "snapshot">;
 
 const DEFAULTS: Required<Omit<Given, Optional | Private | "name" | "quarantine">> = {
   resyncPeriodMs: 0,

@@ -212,12 +212,11 @@ class Sieve {
     return metaOf(item) === undefined || this.#test(item);
   }
 
-  #holdText({ reader, hold, stored }: HoldText): HoldText {
+  #holdText({ reader, hold }: HoldText): HoldText {
     return {
       reader,
       hold: (text, head, read) =>
         this.#test(head) ? this.#remembered(hold(text, head, read)) : new Skipped(head),
-      ...(stored && { stored: (key, listVersion) => this.#remembered(stored(key, listVersion)) }),
     };
   }
 

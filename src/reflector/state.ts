@@ -120,8 +120,6 @@ export type Outcome =
   | { readonly of: "stream"; readonly error: unknown; readonly lastedMs: number }
   /** The stream was closed before its end bookmark, in these words; its connection broke for this cause. */
   | { readonly of: "stream"; readonly closed: string; readonly cause?: unknown; readonly lastedMs: number }
-  /** The version of the end bookmark does not prove what the intake assumed of its objects: list again. */
-  | { readonly of: "stream"; readonly unproven: true }
   /** The list was written. */
   | {
     readonly of: "list";

@@ -170,7 +170,6 @@ function afterStream(
     const finished = { ...state, trial: NEW_TRIAL, streamPause: undefined };
     return go(listed(finished, resourceVersion, { byBookmark: true, received }), { do: "watch" });
   }
-  if ("unproven" in outcome) return begin(state, nowMs);
   const { lastedMs } = outcome;
   // client-go asks again at once, which is a hot loop where a proxy closes streams.
   if ("closed" in outcome) {

@@ -46,15 +46,6 @@ export interface ItemType {
   readonly kind: string;
 }
 
-/** An item of a list that was stored before; it was not read. */
-export class StoredItem {
-  readonly held: unknown;
-
-  constructor(held: unknown) {
-    this.held = held;
-  }
-}
-
 /** An event of a watch that has an object. */
 export interface ObjectEvent<O> {
   readonly type: "ADDED" | "MODIFIED" | "DELETED";
@@ -65,14 +56,6 @@ export interface ObjectEvent<O> {
 export interface EventReader<O> extends LineReader<ObjectEvent<O>> {
   /** Reads one event from its text: an {@linkcode ObjectEvent} if it is one; any other value is parsed. */
   readEvent(frame: string): unknown;
-}
-
-/** What is known of the items of a list. */
-export interface ItemSource {
-  /** What the items are, where they do not say so themselves; it is written into their texts. */
-  readonly typeOf: () => ItemType | undefined;
-  /** As `HoldText.stored`, for this list; of items without a type it is not used. */
-  readonly stored?: ((key: string) => unknown) | undefined;
 }
 
 /**
@@ -118,11 +101,6 @@ export abstract class ObjectReader<O> {
    */
   protected abstract makeParsed(text: string, type?: ItemType): unknown;
 
-  /** What is stored of the object that was walked last, if uid and resourceVersion are the same. */
-  protected storedAs(_bytes: Uint8Array, _stored: (key: string) => unknown): unknown {
-    return undefined;
-  }
-
   /** Reads one object; a value that is no object is parsed. */
   read(text: string, type?: ItemType): unknown {
     return this.#read(text, type, this.#tree);
@@ -162,8 +140,12 @@ export abstract class ObjectReader<O> {
     return reader;
   }
 
-  /** A reader of the items of a list. */
-  items({ typeOf, stored }: ItemSource, projection?: Projection): ItemReader {
+  /**
+   * A reader of the items of a list.
+   *
+   * @param typeOf What the items are, where they do not say so themselves; it is written into their texts.
+   */
+  items(typeOf: () => ItemType | undefined, projection?: Projection): ItemReader {
     const tree = new FieldTree(this.fields, projection);
     const reader = {
       room: ROOM,
@@ -173,8 +155,7 @@ export abstract class ObjectReader<O> {
         const type = typeOf();
         const end = reader.itemEnd = this.walk.object(bytes, start, tree.root);
         if (end < 0) return undefined;
-        const known = stored && type && this.storedAs(bytes, stored);
-        return known === undefined ? this.make(bytes, start, end, type) : new StoredItem(known);
+        return this.make(bytes, start, end, type);
       },
       readItem: (text: string) => this.#read(text, typeOf(), tree),
     };
@@ -265,8 +246,8 @@ export class ObjectParser extends ObjectReader<unknown> {
     };
   }
 
-  override items(source: ItemSource, projection?: Projection): ItemReader {
-    if (projection !== undefined) return super.items(source, projection);
+  override items(typeOf: () => ItemType | undefined, projection?: Projection): ItemReader {
+    if (projection !== undefined) return super.items(typeOf, projection);
     const buffer = (length: number) => this.buffer(length);
     return { room: 0, itemEnd: 0, buffer, readItem: (text: string) => JSON.parse(text) };
   }

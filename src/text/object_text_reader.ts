@@ -140,17 +140,6 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     return new ObjectText(whole, { kind, apiVersion, metadata }, undefined, fields, null);
   }
 
-  protected override storedAs(bytes: Uint8Array, stored: (key: string) => unknown): unknown {
-    const { uidStart, uidEnd, versionStart, versionEnd } = this.walk;
-    if (!this.#hasUsualName() || uidStart === 0 || versionStart === 0) return undefined;
-    this.#bytes = bytes;
-    const held = stored(this.#keyText());
-    const metadata = metaOf(held);
-    const isSame = metadata?.uid && isTextAt(bytes, uidStart + 1, uidEnd - 1, metadata.uid) &&
-      isTextAt(bytes, versionStart + 1, versionEnd - 1, metadata.resourceVersion ?? "");
-    return isSame ? held : undefined;
-  }
-
   #hasUsualName(): boolean {
     return this.walk.isUsual && this.walk.nameStart > 0;
   }
@@ -385,12 +374,6 @@ export interface HoldText {
    * one), and was checked: it can be parsed, and its head was accepted.
    */
   readonly hold: (text: string, head: ObjectHead, read?: ReadAlong) => unknown;
-  /**
-   * What is stored for a key, if an item that has the same uid and resourceVersion, of a list at this
-   * resourceVersion, may be taken for the same object. Then the list has the stored one in its place, and its
-   * text is not read.
-   */
-  readonly stored?: (key: string, listVersion: string) => unknown;
 }
 
 /** How a list or a watch hands out objects that are not parsed. */

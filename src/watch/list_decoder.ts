@@ -11,7 +11,7 @@ import { Pacer } from "../util/turns.ts";
 import { Utf8Stream } from "../util/bytes.ts";
 import type { Projection } from "../text/field_tree.ts";
 import { ItemTooLargeError, ListCutter } from "../text/list_cutter.ts";
-import { type ItemType, type ObjectHead, ObjectParser, StoredItem } from "../text/object_reader.ts";
+import { type ItemType, type ObjectHead, ObjectParser } from "../text/object_reader.ts";
 import { type ObjectsAsText, ObjectText } from "../text/object_text_reader.ts";
 import { newNetworkError } from "./network_failure.ts";
 
@@ -96,12 +96,8 @@ export async function decodeList<T>(
   const notJson = (error: unknown) =>
     failure(`the answer is not JSON: ${jsonFault(error)}; it begins with ${quote(head)}`);
   const { asText, projection } = options;
-  const stored = asText?.stored;
-  const source = {
-    typeOf: () => asText && collector.knownType,
-    stored: stored && ((key: string) => stored(key, collector.version)),
-  };
-  const reader = (asText?.reader ?? new ObjectParser()).items(source, projection);
+  const typeOf = () => asText && collector.knownType;
+  const reader = (asText?.reader ?? new ObjectParser()).items(typeOf, projection);
   const cutter = new ListCutter(reader, {
     maxItemBytes,
     onItem: (item) => collector.add(item),
@@ -156,8 +152,6 @@ class ItemCollector<T> {
   readonly #quarantined: Quarantined[] = [];
   /** Of the list, if that was known before its items. */
   #type: ItemType | "unknown" = "unknown";
-  /** The list's resourceVersion, if that was known before its items; otherwise empty. */
-  version = "";
   #count = 0;
 
   constructor(options: DecodeListOptions) {
@@ -178,9 +172,7 @@ class ItemCollector<T> {
     let text = prefix.trimEnd();
     if (text.endsWith(",")) text = text.slice(0, -1);
     try {
-      const list = JSON.parse(`${text}}`);
-      this.#type = itemTypeOf(list) ?? "unknown";
-      this.version = String(list.metadata?.resourceVersion ?? "");
+      this.#type = itemTypeOf(JSON.parse(`${text}}`)) ?? "unknown";
     } catch {
       // whatever is wrong with it shows at the end
     }
@@ -209,10 +201,6 @@ class ItemCollector<T> {
   }
 
   #validate(item: unknown, type: ItemType | undefined): void {
-    if (item instanceof StoredItem) {
-      this.#count++;
-      return this.#pushHeld(item.held);
-    }
     const { asText } = this.#options;
     if (asText !== undefined && item instanceof ObjectText) return this.#validateText(item, type, asText);
     if (type !== undefined) fillType(item, type);

@@ -223,9 +223,9 @@ describe("SharedIndexInformer with a list of many objects", () => {
     };
     await relisted("200000");
     assert.deepEqual(informer.indexer.list().map((item, i) => item === first[i]), first.map(() => true));
-    assert.deepEqual([transformed, updates], [[], []]);
+    assert.deepEqual([transformed.splice(0).length, updates], [MANY, []]);
     await relisted("300000");
-    assert.deepEqual([transformed, updates], [["item-3"], ["item-3"]]);
+    assert.deepEqual([transformed.splice(0).length, updates], [MANY, ["item-3"]]);
   });
 });
 

@@ -155,7 +155,6 @@ export class Program {
   #mayGoBack = false;
   #isOfLostHistory = false;
   #hadBookmark = false;
-  #believesVersions = false;
   // The history of the server at the last list.
   #listEpoch = 0;
   #end: (() => Promise<void>) | undefined;
@@ -249,7 +248,7 @@ export class Program {
       scope: config.scope,
       cluster: world.cluster,
       random: new SeededRandom(consistentReader.seed),
-      isInDoubt: () => this.#isOfLostHistory || this.#believesVersions,
+      isInDoubt: () => this.#isOfLostHistory,
       mayLack: (object) => this.#mayLack(object, false),
       time,
       log: world.log,
@@ -622,7 +621,7 @@ export class Program {
 
   /** Whether a stored object is what the informer must keep of a server's object. */
   #isStored(stored: SimObject, object: SimObject): boolean {
-    if (this.#believesVersions || this.#verified.get(stored) === object) return true;
+    if (this.#verified.get(stored) === object) return true;
     if (!isSameValue(stored, VIEWS[this.config.view].of(object))) return false;
     this.#verified.set(stored, object);
     return true;
@@ -677,10 +676,6 @@ export class Program {
           this.#listEpoch === this.#world.cluster.epoch
         ) {
           this.#isOfLostHistory = false;
-          // A list that looks like a later one of the same history: with a transform, and where its items are
-          // held as text, as all storages but "plain" do, its versions are trusted (docs/fidelity.md, D71).
-          this.#believesVersions = (this.config.refuses === "transform" || this.config.storage !== "plain") &&
-            Number(event.resourceVersion) > this.#expectedRevision;
           this.#expectedRevision = 0;
           this.#expected.clear();
         }

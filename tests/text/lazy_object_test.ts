@@ -153,14 +153,14 @@ describe("LazyText", () => {
     const { kind: _kind, apiVersion: _apiVersion, ...item } = more;
     const holding = newHolding();
     const { reader } = holding.holdText;
-    const source = { typeOf: () => ({ kind: "Pod", apiVersion: "v1" }) };
+    const typeOf = () => ({ kind: "Pod", apiVersion: "v1" });
     const event = reader.events(projection).readEvent(JSON.stringify({ type: "ADDED", object: more }));
     const expected = { first: "ü", ...POD, spec: { nodeName: "node-1", containers: [{ name: "c" }] } };
     for (
       const [read, like] of [
         [(event as { object: ObjectText }).object, expected],
         [
-          reader.items(source, projection).readItem(JSON.stringify(item)) as ObjectText,
+          reader.items(typeOf, projection).readItem(JSON.stringify(item)) as ObjectText,
           Object.assign({ kind: "Pod", apiVersion: "v1" }, expected),
         ],
       ] as const

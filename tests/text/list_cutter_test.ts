@@ -2,7 +2,7 @@ import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { ItemTooLargeError, ListCutter } from "../../src/text/list_cutter.ts";
-import { ObjectParser, type StoredItem } from "../../src/text/object_reader.ts";
+import { ObjectParser } from "../../src/text/object_reader.ts";
 import { ObjectText, ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { propertyOptions } from "../property.ts";
 
@@ -13,20 +13,19 @@ const TYPE = { apiVersion: "v1", kind: "Pod" };
 interface CutOptions {
   readonly splits?: readonly number[];
   readonly maxItemBytes?: number;
-  readonly stored?: (key: string) => unknown;
   /** Whether the items are parsed, and not read as text. */
   readonly parses?: boolean;
 }
 
 /** The items as they were read, and the list without them. */
 function cut(list: string | Uint8Array, options: CutOptions = {}) {
-  const { splits = [], maxItemBytes = 1e9, stored, parses = false } = options;
+  const { splits = [], maxItemBytes = 1e9, parses = false } = options;
   const bytes = typeof list === "string" ? new TextEncoder().encode(list) : list;
   const items: unknown[] = [];
   const prefixes: string[] = [];
   const reader = parses
-    ? parser.items({ typeOf: () => undefined })
-    : texts.items({ typeOf: () => TYPE, stored });
+    ? parser.items(() => undefined)
+    : texts.items(() => TYPE);
   const cutter = new ListCutter(reader, {
     maxItemBytes,
     onItems: (prefix) => prefixes.push(prefix),
@@ -235,30 +234,5 @@ describe("ListCutter", () => {
       assert.equal(cut(text, { maxItemBytes: 58, splits }).items.length, 2);
     }
     assert.throws(() => cut(text.slice(0, 70), { maxItemBytes: 40 }), ItemTooLargeError);
-  });
-
-  it("hands out what is stored for an item of the same uid and resourceVersion, and reads any other", () => {
-    const item = (metadata: object) => ({
-      ...TYPE,
-      metadata: { name: "web-1", namespace: "shop", ...metadata },
-    });
-    const held = { metadata: { uid: "u1", resourceVersion: "7" } };
-    const stored = (key: string) => key === "shop/web-1" ? held : undefined;
-    const read = (metadata: object) =>
-      cut(JSON.stringify({ items: [item(metadata)] }), { stored }).items[0] as StoredItem;
-    assert.equal(read({ uid: "u1", resourceVersion: "7" }).held, held);
-    for (
-      const other of [
-        { uid: "u2", resourceVersion: "7" },
-        { uid: "u1", resourceVersion: "70" },
-        { uid: "u1", resourceVersion: "8" },
-        { uid: "u1" },
-        { resourceVersion: "7" },
-        { uid: "u1", resourceVersion: "7", name: "web-2" },
-        { uid: "u1", resourceVersion: "7", labels: "not labels" },
-      ]
-    ) {
-      assert.deepEqual(read(other), item(other));
-    }
   });
 });

@@ -13,10 +13,9 @@ const encoder = new TextEncoder();
 /** Reads a text in each way in which a list or a watch reads it, which must all give the same. */
 // deno-lint-ignore no-explicit-any -- of any shape
 function parse(text: string, projection: Projection): any {
-  const source = { typeOf: () => undefined };
   const values: unknown[] = [];
   for (const reader of [parser, texts]) {
-    const items = reader.items(source, projection);
+    const items = reader.items(() => undefined, projection);
     values.push(items.readItem(text));
     // Inside of a longer text, as the items of a list are.
     const bytes = encoder.encode(`${" ".repeat(items.room)}${text.trim()},{\0`);

@@ -266,7 +266,6 @@ const PROGRAMS: readonly Program[] = [
     title: "SharedIndexInformer refuses what the informer itself gives its reflector",
     code: `new SharedIndexInformer(pods, { reflector: { knownObjects: undefined } });
            new SharedIndexInformer(pods, { reflector: { intake: undefined } });
-           new SharedIndexInformer(pods, { reflector: { acceptIntake: undefined } });
            new SharedIndexInformer(pods, { reflector: { neverGoesBack: true } });
            new SharedIndexInformer(pods, { reflector: { keyFunc: () => "" } });
            new SharedIndexInformer(pods, { reflector: { resyncPeriodMs: 1_000 } });
@@ -274,7 +273,6 @@ const PROGRAMS: readonly Program[] = [
     errors: [
       /'knownObjects' does not exist/,
       /'intake' does not exist/,
-      /'acceptIntake' does not exist/,
       /'neverGoesBack' does not exist/,
       /'keyFunc' does not exist/,
       /'resyncPeriodMs' does not exist/,

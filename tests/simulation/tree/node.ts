@@ -212,11 +212,6 @@ export class TreeNode implements Target {
     this.#disk?.suffer("lost");
   }
 
-  /** Whether it may have objects of a lost history under the versions that others have now. */
-  get believesVersions(): boolean {
-    return this.#life?.believesVersions ?? false;
-  }
-
   /** Answers a reader, or a node that reflects it. */
   async fetch(path: string, init: RequestInit): Promise<Response> {
     if (this.#life === undefined) throw new TypeError("connection refused");
@@ -263,11 +258,6 @@ class Life {
   #position = 0;
   /** Up to here each event has come; a proof by state moves the position alone. */
   #eventsUpTo = 0;
-  /**
-   * Whether its content is that of a list which looked like a later
-   * one of a lost history (docs/fidelity.md, D71).
-   */
-  believesVersions = false;
   #isDirty = false;
   #isDead = false;
 
@@ -314,10 +304,6 @@ class Life {
       }
       const through = Number(event.resourceVersion);
       if (through < this.#position) options.onBack();
-      if (!event.isGap) {
-        const isLater = this.#position > 0 && through > this.#position;
-        this.believesVersions = isLater && options.world.cluster.epoch > 0;
-      }
       // It may be an event that a proof had passed.
       if (this.#position > 0 && through > this.#eventsUpTo) {
         options.onGap({ from: this.#eventsUpTo, through });
@@ -387,7 +373,6 @@ class Life {
     const found = differenceAt(cluster, this.#content(), {
       version: cluster.revision,
       matches: (object) => isWithin(scope, object),
-      believesVersions: this.believesVersions,
     });
     return found && `${name}: ${found}`;
   }

@@ -36,8 +36,6 @@ export function differenceAt(
   at: {
     readonly version: number;
     readonly matches: Matches;
-    /** Whether an object is the one that has its uid and its version. */
-    readonly believesVersions?: boolean;
   },
 ): string | undefined {
   const state = selectionAt(cluster, at.version, at.matches);
@@ -46,7 +44,7 @@ export function differenceAt(
     if (stateOf(found) !== stateOf(object)) {
       return `at ${at.version} it has ${key} as ${stateOf(found)}, not ${stateOf(object)}`;
     }
-    if (!at.believesVersions && !isSameObject(found!, object)) {
+    if (!isSameObject(found!, object)) {
       return `${key} ${stateOf(object)} is ${JSON.stringify(found)}`;
     }
   }

@@ -175,8 +175,6 @@ export class TreeReader {
     const found = differenceAt(cluster, this.#known, {
       version: cluster.revision,
       matches: this.#matches,
-      // It may have read from any of them.
-      believesVersions: this.#world.nodes.some((node) => node.believesVersions),
     });
     return found && `${name} at ${this.#node.name}: ${found}`;
   }

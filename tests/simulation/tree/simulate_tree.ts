@@ -176,13 +176,6 @@ class TreeWorld {
     if (await this.#advance(calmMs)) return;
     this.#calmDown();
     if (await this.#converge("after faults stopped", this.#isInDoubt ? RESTORE_MS : CONVERGENCE_MS)) return;
-    if (this.#nodes.some((node) => node.believesVersions)) {
-      // No cache can know that; those above may have it from there.
-      for (const node of this.#nodes) node.forget();
-      for (const node of this.#nodes) node.start();
-      for (const reader of this.#readers) reader.helpAfterRestore();
-      if (await this.#converge("after all began again", RESTORE_MS)) return;
-    }
     // What is on its way is of the time before.
     if (this.#isInDoubt && await this.#advance(10_000)) return;
     this.#isInDoubt = false;
