@@ -280,7 +280,8 @@ export class DeltaApplier<T> {
     if (object === undefined) return; // it was never stored
     const tombstone = deleted.object === undefined ? new DeletedFinalStateUnknown(key, object) : deleted;
     this.#receiver.distribute({ type: "delete", deleted: tombstone, oldObject }, false);
-    if (this.#isObserved) this.#observe({ type: "deleted", key, object, oldObject });
+    if (!this.#isObserved) return;
+    this.#observe({ type: "deleted", key, object, oldObject, ...(resourceVersion && { resourceVersion }) });
   }
 
   #bookmark(bookmark: BookmarkInfo): void {

@@ -132,6 +132,8 @@ export type StoreChange<T> =
     readonly object: T;
     /** What the store held. */
     readonly oldObject: T | undefined;
+    /** The delete's resourceVersion where `object` is the last known state, and the watch said it. */
+    readonly resourceVersion?: string;
   };
 
 /**

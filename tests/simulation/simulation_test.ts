@@ -35,6 +35,8 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 276461376 },
   { seed: 276462810 },
   { seed: 276463096 },
+  { seed: 906994097 },
+  { seed: 555002404 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {

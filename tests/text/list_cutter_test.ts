@@ -23,9 +23,7 @@ function cut(list: string | Uint8Array, options: CutOptions = {}) {
   const bytes = typeof list === "string" ? new TextEncoder().encode(list) : list;
   const items: unknown[] = [];
   const prefixes: string[] = [];
-  const reader = parses
-    ? parser.items(() => undefined)
-    : texts.items(() => TYPE);
+  const reader = parses ? parser.items(() => undefined) : texts.items(() => TYPE);
   const cutter = new ListCutter(reader, {
     maxItemBytes,
     onItems: (prefix) => prefixes.push(prefix),

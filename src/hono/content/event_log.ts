@@ -308,7 +308,8 @@ export class EventLog<T extends KubernetesObject> {
 
   #changed(change: StoreChange<Held<T>>): void {
     const { object } = change;
-    const version = resourceVersionOf(object) ?? "";
+    const deletedAt = change.type === "deleted" ? change.resourceVersion : undefined;
+    const version = deletedAt ?? resourceVersionOf(object) ?? "";
     // Whether it is the same state: of two versions the content differs.
     const isUnchanged = change.type === "updated" &&
       (resourceVersionOf(change.oldObject) ?? "") === version &&

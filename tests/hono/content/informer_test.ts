@@ -8,14 +8,18 @@ import { describe, it, storage } from "../storages.ts";
 import { readApi } from "../read_api.ts";
 
 /** An API server in memory, an informer of its pods, and the informer served. */
-function chain(clock = new FakeClock()) {
+function chain(clock = new FakeClock(), transform?: (object: KubernetesObject) => KubernetesObject) {
   const server = new InMemoryApiServer({ clock });
-  const informer = informerOf(server.fetch, clock);
+  const informer = informerOf(server.fetch, clock, transform);
   const api = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true, clock });
   return { clock, server, informer, api };
 }
 
-function informerOf(fetch: (input: Request) => Promise<Response>, clock: FakeClock) {
+function informerOf(
+  fetch: (input: Request) => Promise<Response>,
+  clock: FakeClock,
+  transform?: (object: KubernetesObject) => KubernetesObject,
+) {
   const cluster = newCluster({
     server: "http://in-memory",
     fetch: (input, init) => fetch(new Request(input, init)),
@@ -24,6 +28,7 @@ function informerOf(fetch: (input: Request) => Promise<Response>, clock: FakeClo
     clock,
     logger: silentLogger,
     storage: storage(),
+    ...(transform && { transform }),
   });
 }
 
@@ -123,6 +128,36 @@ describe("SharedIndexInformer behind readApi", () => {
     seen.push(`DELETED shop/p-2 ${server.resourceVersion}`);
     await clock.advance(0);
     assert.deepEqual(await watch.lines(6), seen);
+    await watch.cancel();
+    server.close();
+  });
+
+  it("has a delete whose object the transform refuses at the delete's resourceVersion, and no earlier", async () => {
+    let refused = "";
+    const { server, informer, api, clock } = chain(new FakeClock(), (object) => {
+      if (object.metadata?.resourceVersion === refused) throw new Error("refused");
+      return object;
+    });
+    await using _running = informer.start();
+    server.create("v1/pods", pod("a", { namespace: "shop" }));
+    await informer.synced();
+    await clock.advance(0);
+    const watch = await WatchReader.open(api, "/api/v1/pods?watch=1&resourceVersion=0");
+    await watch.lines(1);
+    const lists: Promise<string>[] = [];
+    informer.observe(() => {
+      lists.push(get(api, "/api/v1/pods").then((list) => `${names(list)} ${list.metadata.resourceVersion}`));
+    });
+    refused = String(Number(server.resourceVersion) + 2);
+    server.create("v1/pods", pod("b", { namespace: "shop" }));
+    const created = server.resourceVersion;
+    server.delete("v1/pods", "shop/a");
+    assert.equal(server.resourceVersion, refused);
+    await clock.advance(0);
+    assert.deepEqual(await watch.lines(2), [`ADDED shop/b ${created}`, `DELETED shop/a ${refused}`]);
+    const before = `shop/a,shop/b ${created}`;
+    const after = `shop/b ${refused}`;
+    for (const list of await Promise.all(lists)) assert.ok(list === before || list === after, list);
     await watch.cancel();
     server.close();
   });
