@@ -7,7 +7,7 @@
 
 import type { ListOptions, Quarantined, VersionProof } from "../meta/list_watch.ts";
 import { networkErrorOf } from "../meta/request.ts";
-import { compareResourceVersions, isOlder } from "../meta/object.ts";
+import { compareResourceVersions } from "../meta/object.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
@@ -349,7 +349,7 @@ export class ListWatchLoop<T> {
     const again = step.again !== undefined;
     const options = again ? { resourceVersion: "", limit: attempt.limit } : attempt;
     this.#enter("listing", { items: 0 });
-    let startMs = monotonicNow(this.#clock);
+    const startMs = monotonicNow(this.#clock);
     let received: Moment | undefined;
     let last = momentOf(this.#clock);
     let isLate = false;

@@ -10,7 +10,6 @@
  * @module
  */
 
-import { metaOf } from "../meta/object.ts";
 import { fieldText, type FieldTexts, NO_VALUES, type TextFields } from "./field_tree.ts";
 import { afterPlainString, QUOTE } from "./json_walk.ts";
 import { type Members, packedPlaces, Shapes } from "./object_shape.ts";

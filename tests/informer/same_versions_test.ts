@@ -97,7 +97,7 @@ for (const [setting, options] of Object.entries(settings)) {
       assert.deepEqual(received, ["update a@1>1"]);
     });
 
-    it("is another state in a list that advances: the server was restored, and has gone past it since", async () => {
+    it("is another state in a list that advances: the server was restored, and has passed it since", async () => {
       const { values, received } = await relisted(
         { list: listOf(metric("95", 1, "u"), "100") },
         [{ list: listOf(metric("95", 2, "u"), "120") }],

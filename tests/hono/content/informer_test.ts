@@ -8,7 +8,11 @@ import { describe, it, storage } from "../storages.ts";
 import { readApi } from "../read_api.ts";
 
 /** An API server in memory, an informer of its pods, and the informer served. */
-function chain(clock = new FakeClock(), transform?: (object: KubernetesObject) => KubernetesObject) {
+function chain(
+  clock?: FakeClock,
+  transform?: (object: KubernetesObject) => KubernetesObject,
+) {
+  clock ??= new FakeClock();
   const server = new InMemoryApiServer({ clock });
   const informer = informerOf(server.fetch, clock, transform);
   const api = readApi({ resources: [{ informer, resource: "v1/pods" }], allowAnonymous: true, clock });
@@ -134,7 +138,7 @@ describe("SharedIndexInformer behind readApi", () => {
 
   it("has a delete whose object the transform refuses at the delete's resourceVersion, and no earlier", async () => {
     let refused = "";
-    const { server, informer, api, clock } = chain(new FakeClock(), (object) => {
+    const { server, informer, api, clock } = chain(undefined, (object) => {
       if (object.metadata?.resourceVersion === refused) throw new Error("refused");
       return object;
     });
@@ -145,7 +149,7 @@ describe("SharedIndexInformer behind readApi", () => {
     const watch = await WatchReader.open(api, "/api/v1/pods?watch=1&resourceVersion=0");
     await watch.lines(1);
     const lists: Promise<string>[] = [];
-    informer.observe(() => {
+    const unobserve = informer.observe(() => {
       lists.push(get(api, "/api/v1/pods").then((list) => `${names(list)} ${list.metadata.resourceVersion}`));
     });
     refused = String(Number(server.resourceVersion) + 2);
@@ -158,6 +162,7 @@ describe("SharedIndexInformer behind readApi", () => {
     const before = `shop/a,shop/b ${created}`;
     const after = `shop/b ${refused}`;
     for (const list of await Promise.all(lists)) assert.ok(list === before || list === after, list);
+    unobserve();
     await watch.cancel();
     server.close();
   });
