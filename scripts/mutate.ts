@@ -16,44 +16,15 @@ import { MUTATIONS } from "../tests/simulation/mutations.ts";
 import { TREE_MUTATIONS, type TreeMutation } from "../tests/simulation/tree/tree_mutations.ts";
 import { SUITE_MUTATIONS, type SuiteMutation } from "../tests/suite_mutations.ts";
 import { ROOT } from "./lib/gate.ts";
+import { run } from "./lib/process.ts";
 import { usage } from "./lib/task_usage.ts";
 
 const LONGEST_TEST_MS = 600_000;
-const COPIED = ["deno.json", "deno.lock", "mod.ts", "src", "scripts/simulate.ts"];
-// What suites share, and the suites of the rooms.
-const COPIED_TESTS = [
-  "counting_signal.ts",
-  "in_background.ts",
-  "log_recorder.ts",
-  "nothing_left.ts",
-  "property.ts",
-  "storages.ts",
-  "simulation",
-  "cli",
-  "client",
-  "files",
-  "hono",
-  "informer",
-  "meta",
-  "node",
-  "queue",
-  "reflector",
-  "snapshots",
-  "sockets",
-  "store",
-  "text",
-  "util",
-  "watch",
-  "screens",
-  "workers",
-  "workqueue",
-  "controller",
-];
 
 const USAGE = usage({
   task: "mutate",
   does:
-    "Makes mutants, one at a time, and checks that the tests catch them. Prints a table and `N caught, N survived`;\n" +
+    "Makes mutants, one on each core, and checks that the tests catch them. Prints a table and `N caught, N survived`;\n" +
     "the exit code is 1 if one survived.",
   options: {
     "--seeds N": "how many simulated worlds a mutant may survive (default: 2000)",
@@ -83,46 +54,73 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(`Cannot mutate: no mutant has ${JSON.stringify(only)} in its name`);
     return 2;
   }
-  const copy = await Deno.makeTempDir({ prefix: "listwatch-mutate-" });
+  const copies = await Promise.all(Array.from({ length: navigator.hardwareConcurrency }, copyProject));
   try {
-    for (const path of COPIED) await copyAll(`${ROOT}${path}`, `${copy}/${path}`);
-    for (const path of COPIED_TESTS) await copyAll(`${ROOT}tests/${path}`, `${copy}/tests/${path}`);
-    const unsound = await findUnsound(copy, chosen, seeds);
+    const unsound = await findUnsound(copies, chosen, seeds);
     if (unsound !== undefined) {
       console.error(`Cannot mutate: ${unsound.caughtBy ?? "a test"} fails without a mutant: ${unsound.text}`);
       return 2;
     }
     let caught = 0;
-    for (const mutation of chosen) {
+    await shareOut(copies, chosen, async (copy, mutation) => {
       const verdict = await tryMutation(copy, mutation, seeds);
       if (verdict.caughtBy !== undefined) caught++;
       const outcome = verdict.caughtBy ?? "**survived**";
       console.log(`| ${verdict.name} | ${outcome} | ${verdict.text.replaceAll("|", "\\|")} |`);
-    }
+    });
     console.log(`${caught} caught, ${chosen.length - caught} survived`);
     return caught === chosen.length ? 0 : 1;
   } finally {
-    await Deno.remove(copy, { recursive: true });
+    await Promise.all(copies.map((copy) => Deno.remove(copy, { recursive: true })));
   }
+}
+
+/** A folder with the project's own files: what git tracks, or would. */
+async function copyProject(): Promise<string> {
+  const copy = await Deno.makeTempDir({ prefix: "listwatch-mutate-" });
+  const { stdout, stderr, code } = await run("git", ["ls-files", "-co", "--exclude-standard", "-z"]);
+  if (code !== 0) throw new Error(`Cannot list the project's files: ${stderr}`);
+  for (const path of stdout.split("\0")) {
+    if (path === "") continue;
+    const folder = path.lastIndexOf("/");
+    if (folder > 0) await Deno.mkdir(`${copy}/${path.slice(0, folder)}`, { recursive: true });
+    await Deno.copyFile(`${ROOT}${path}`, `${copy}/${path}`);
+  }
+  return copy;
+}
+
+/** Does the work of each item, one at a time in each copy. */
+async function shareOut<T>(
+  copies: readonly string[],
+  items: Iterable<T>,
+  work: (copy: string, item: T) => Promise<void>,
+): Promise<void> {
+  const left = items[Symbol.iterator]();
+  await Promise.all(copies.map(async (copy) => {
+    for (let next = left.next(); !next.done; next = left.next()) await work(copy, next.value);
+  }));
 }
 
 /** The first test that fails without a mutant. */
 async function findUnsound(
-  copy: string,
+  copies: readonly string[],
   mutations: readonly AnyMutation[],
   seeds: string,
 ): Promise<Verdict | undefined> {
   const tests = new Set(mutations.flatMap((mutation) => "test" in mutation ? [mutation.test] : []));
-  for (const test of tests) {
+  const unsound: Verdict[] = [];
+  await shareOut(copies, tests, async (copy, test) => {
     const verdict = await runTest(copy, "no mutant", test);
-    if (verdict.text !== "") return verdict;
-  }
-  for (const isTree of [false, true]) {
-    if (!mutations.some((mutation) => !("test" in mutation) && "tree" in mutation === isTree)) continue;
+    if (verdict.text !== "") unsound.push(verdict);
+  });
+  const kinds = [false, true].filter((isTree) =>
+    mutations.some((mutation) => !("test" in mutation) && "tree" in mutation === isTree)
+  );
+  await shareOut(copies, kinds, async (copy, isTree) => {
     const verdict = await simulate(copy, { name: "no mutant", isTree }, seeds);
-    if (verdict.caughtBy !== undefined) return verdict;
-  }
-  return undefined;
+    if (verdict.caughtBy !== undefined) unsound.push(verdict);
+  });
+  return unsound[0];
 }
 
 async function tryMutation(
@@ -191,16 +189,6 @@ async function simulate(
 function shortened(text: string): string {
   const first = text.replace(/^[0-9.]+s /, "").split("; {")[0];
   return first.length > 140 ? `${first.slice(0, 140)}...` : first;
-}
-
-async function copyAll(from: string, to: string): Promise<void> {
-  const { isDirectory } = await Deno.stat(from);
-  if (!isDirectory) {
-    await Deno.mkdir(to.slice(0, to.lastIndexOf("/")), { recursive: true });
-    return await Deno.copyFile(from, to);
-  }
-  await Deno.mkdir(to, { recursive: true });
-  for await (const { name } of Deno.readDir(from)) await copyAll(`${from}/${name}`, `${to}/${name}`);
 }
 
 /** The options, or the exit code where there is nothing to do. */
