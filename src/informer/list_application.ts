@@ -12,7 +12,7 @@ import { DeletedFinalStateUnknown, metaOf } from "../meta/object.ts";
 import type { ReplacedAllInfo } from "../queue/delta.ts";
 import type { HeldStore } from "../store/cache.ts";
 import { isSameState } from "../store/holding.ts";
-import type { OnIndexFailure } from "../store/store.ts";
+import { keyedObjects, type OnIndexFailure } from "../store/store.ts";
 import type { Taken } from "../store/transform.ts";
 import { toError } from "../util/errors.ts";
 import { finish, type Steps } from "../util/turns.ts";
@@ -72,10 +72,8 @@ export class ListApplication<T> {
       quarantine(error, object);
       return store.held.get(error.key); // still the state before: a replace takes effect as a whole
     };
-    const replacement = store.newHeldReplacement(list.objects, resourceVersion, {
-      stepObjects,
-      onIndexFailure,
-    });
+    const content = { objects: keyedObjects(list.keys, list.objects), resourceVersion };
+    const replacement = store.held.newReplacement(content, { stepObjects, onIndexFailure });
     let accepted = list;
     let changes: StoreChange<T>[] | undefined;
     try {
@@ -145,29 +143,29 @@ export class ListApplication<T> {
       if (known.length > 0) keys.add(key);
       const oldObject = store.held.get(key);
       if (oldObject !== undefined && isSameState(holding, oldObject, object)) {
-        list.push(oldObject, oldObject);
+        list.push(oldObject, oldObject, key);
       } else {
-        list.push(object, oldObject);
+        list.push(object, oldObject, key);
         history?.listed(key, object);
       }
     }
     for (const key of keptKeys) {
       const object = store.held.get(key);
       if (object === undefined || keys.size === keys.add(key).size) continue;
-      list.push(object, object);
+      list.push(object, object, key);
       if (++step % stepObjects === 0) yield;
     }
-    const beside: T[] = [];
+    const beside: [key: string, stored: T][] = [];
     for (const key of known) {
       const stored = namespace === undefined ? undefined : store.held.get(key);
-      if (stored !== undefined && metaOf(stored)?.namespace !== namespace) beside.push(stored);
+      if (stored !== undefined && metaOf(stored)?.namespace !== namespace) beside.push([key, stored]);
       else if (!keys.has(key)) {
         list.pushDeleted(new DeletedFinalStateUnknown(key, store.held.get(key)));
         history?.listed(key, undefined);
       }
       if (++step % stepObjects === 0) yield;
     }
-    for (const object of beside) list.pushBeside(object);
+    for (const [key, stored] of beside) list.pushBeside(stored, key);
   }
 
   /** What of a list is stored: for an object that could not be indexed, the state before. */
@@ -176,22 +174,19 @@ export class ListApplication<T> {
     notIndexed: ReadonlySet<string>,
     accepted: ListNotifications<T>,
   ): Steps {
-    const { store, stepObjects } = this.#options;
     for (const deleted of list.deleted) accepted.pushDeleted(deleted);
-    for (let i = 0; i < list.objects.length; i++) {
-      const object = list.objects[i];
+    for (const [i, key] of list.keys.entries()) {
       const oldObject = list.oldObjects[i];
-      if (list.isBeside(i)) accepted.pushBeside(object);
-      else if (!notIndexed.has(keyOf(store.holding.keyFunc, object, "replace"))) {
-        accepted.push(object, oldObject);
-      } else if (oldObject !== undefined) accepted.push(oldObject, oldObject);
-      if ((i + 1) % stepObjects === 0) yield;
+      if (list.isBeside(i)) accepted.pushBeside(list.objects[i], key);
+      else if (!notIndexed.has(key)) accepted.push(list.objects[i], oldObject, key);
+      else if (oldObject !== undefined) accepted.push(oldObject, oldObject, key);
+      if ((i + 1) % this.#options.stepObjects === 0) yield;
     }
   }
 
   /** What observers receive of a list. */
   *#collectChanges(list: ListNotifications<T>, changes: StoreChange<T>[]): Steps {
-    const { store, stepObjects } = this.#options;
+    const { stepObjects } = this.#options;
     let step = 0;
     for (const { key, object } of list.deleted) {
       changes.push({ type: "deleted", key, object: object as T, oldObject: object });
@@ -202,7 +197,7 @@ export class ListApplication<T> {
       const object = list.objects[i];
       const oldObject = list.oldObjects[i];
       if (object === oldObject) continue;
-      const key = keyOf(store.holding.keyFunc, object, "replace");
+      const key = list.keys[i];
       if (oldObject === undefined) changes.push({ type: "added", key, object });
       else changes.push({ type: "updated", key, object, oldObject });
     }
@@ -235,6 +230,8 @@ export interface ListNotificationsOptions {
 
 /** One notification for each object that a list lacks, then one for each that it has. */
 export class ListNotifications<T> {
+  /** The keys of {@linkcode ListNotifications.objects}. */
+  readonly keys: string[] = [];
   readonly #options: ListNotificationsOptions;
   readonly #deleted: DeletedFinalStateUnknown<T>[] = [];
   readonly #objects: T[];
@@ -274,9 +271,10 @@ export class ListNotifications<T> {
     return this.#options.isInInitialList ? this.#adds : 0;
   }
 
-  /** Adds what the list brought; the stored object itself, if it is unchanged. */
-  push(object: T, oldObject: T | undefined): void {
+  /** Adds what the list brought; the stored object itself, if it is unchanged. A resync needs no keys. */
+  push(object: T, oldObject: T | undefined, key?: string): void {
     const i = this.#objects.push(object) - 1;
+    if (key !== undefined) this.keys.push(key);
     this.#oldObjects.push(oldObject);
     if (oldObject === undefined) this.#adds++;
     else if (oldObject === object) {
@@ -285,7 +283,8 @@ export class ListNotifications<T> {
   }
 
   /** Adds, at the end, an object that is stored and that the list is not about: no handler is notified. */
-  pushBeside(object: T): void {
+  pushBeside(object: T, key: string): void {
+    this.keys.push(key);
     this.#skipped.add(this.#objects.push(object) - 1);
     this.#oldObjects.push(object);
     this.#beside++;

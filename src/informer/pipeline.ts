@@ -118,7 +118,10 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     },
     measurement: metrics && { metrics, name, clock },
   });
-  const wiring = (): ReflectorWiring => ({ neverGoesBack: keepsOrder, ...wiringOf(intake, store) });
+  // What a loop hands its source: the intake of its lists; or the store, beside a queue of the user's.
+  const wiring: ReflectorWiring = intake === undefined
+    ? { knownObjects: store }
+    : { neverGoesBack: true, intake: intake.list, ...(intake.holdText && { holdText: intake.holdText }) };
   const loops = namespaces && new NamespaceLoops<Held<T>>({
     source: source as ListerWatcher<Held<T>>,
     namespaces,
@@ -130,7 +133,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   const listed = source as ListerWatcher<Held<T>>;
   const loop: ReflectorLoop = loops ?? new ListWatchLoop<Held<T>>(listed, queue, reflector, {
     quarantine,
-    ...wiring(),
+    ...wiring,
     ...(snapshot && { snapshot }),
   });
   const drain = new QueueDrain<Held<T>>({
@@ -160,16 +163,6 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   return { run: (signal) => drain.run(loop, signal), reflector: loop, snapshot, loops };
 }
 
-/** What a loop hands its source: the intake of its lists; or the store, beside a queue of the user's. */
-function wiringOf<T>(
-  intake: Intake<T> | undefined,
-  knownObjects: { getByKey(key: string): unknown },
-): ReflectorWiring {
-  if (intake === undefined) return { knownObjects };
-  const { list, holdText } = intake;
-  return { intake: list, ...(holdText && { holdText }) };
-}
-
 /** A queue, and what takes in the objects of lists for it; nothing does for a queue of the user's own. */
 interface WiredQueue<T> {
   readonly queue: Queue<Held<T>>;
@@ -192,7 +185,9 @@ function newQueue<T, I extends string>(
     const knownObjects: Indexer<T, I> = store;
     const onTransformFailure = quarantiner(keyFunc, store, quarantine);
     const queue = informer.queue({ ...common, knownObjects, transform: once, onTransformFailure });
-    return { queue: queue as Queue<Held<T>>, intake: undefined, takeIn: undefined };
+    const take = holding.heldTransform(undefined);
+    const takeIn = take && ((object: Held<T>) => ({ object: take(object) }));
+    return { queue: queue as Queue<Held<T>>, intake: undefined, takeIn };
   }
   const intake = new Intake<T>(store, once);
   const queue = new RealFIFO<Held<T>>({

@@ -49,7 +49,7 @@ export interface NamespaceLoopsOptions<T> {
   readonly queue: RealFIFO<T>;
   readonly reflector: ReflectorOptions & { readonly name: string };
   /** What each loop shares with the rest of the pipeline, besides its quarantine. */
-  readonly wiring: () => ReflectorWiring;
+  readonly wiring: ReflectorWiring;
   /** Of what is applied; its losses are losses of every namespace. */
   readonly quarantine: QuarantineOfNamespaces;
 }
@@ -235,7 +235,7 @@ export class NamespaceLoops<T> implements ReflectorLoop {
       ...reflector,
       name: ofNamespace.description ?? `${this.name} in ${name}`,
       shouldResync: () => this.#firstWatching() === name && shouldResync(),
-    }, { ...wiring(), quarantine: own });
+    }, { ...wiring, quarantine: own });
     loop.onStatus(() => {
       if (!store.isClosed) this.#notify();
     });

@@ -4,7 +4,7 @@
  */
 
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
-import { STEP_OBJECTS, type Steps } from "../util/turns.ts";
+import type { Steps } from "../util/turns.ts";
 import {
   type FieldIndexFunc,
   type Indexers,
@@ -15,12 +15,11 @@ import {
 import {
   type Indexer,
   type Keyed,
+  keyedObjects,
   type KeyedTransaction,
   keyedWrites,
   type OnIndexFailure,
-  type Replacement,
   replaceNow,
-  type ReplaceOptions,
   type Store,
   type Transaction,
 } from "./store.ts";
@@ -113,22 +112,11 @@ export function newCache<T, I extends string>(
 
 /** A store that is written in the held form of its objects, by a writer that knows their keys. */
 export interface HeldStore<H> {
-  readonly held: Pick<
-    ThreadSafeStore<H>,
-    | "size"
-    | "list"
-    | "listKeys"
-    | "get"
-    | "update"
-    | "deleteWithObject"
-    | "bookmark"
-    | "lastStoreSyncResourceVersion"
-  >;
+  readonly held: Omit<ThreadSafeStore<H>, "addIndexers">;
   readonly holding: Pick<Holding<unknown>, "keyFunc" | "listStored"> & {
     hold(object: H, key: string): H;
     isSameContent(a: H, b: H): boolean;
   };
-  newHeldReplacement(objects: readonly H[], resourceVersion: string, options: ReplaceOptions<H>): Replacement;
 }
 
 /** A key function and a holding over a {@linkcode ThreadSafeStore}: client-go's `cache`. */
@@ -195,86 +183,16 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   replace(objects: readonly T[], resourceVersion: string, onIndexFailure?: OnIndexFailure<T>): void {
-    replaceNow(
-      this.newReplacement(objects, resourceVersion, onIndexFailure === undefined ? {} : { onIndexFailure }),
-    );
-  }
-
-  newReplacement(
-    objects: readonly T[],
-    resourceVersion: string,
-    { onIndexFailure, ...options }: ReplaceOptions<T> = {},
-  ): Replacement {
-    return this.#newReplacement(this.#take, objects, resourceVersion, {
-      ...options,
-      ...(onIndexFailure && {
-        onIndexFailure: (error, held) => {
-          const instead = onIndexFailure(error, this.#opened(held) as T);
-          return instead === undefined ? undefined : this.holding.hold(instead, error.key);
-        },
+    const keys = objects.map((object) => keyOf(this.#keyFunc, object, "replace"));
+    const held = this.#take === undefined
+      ? objects
+      : objects.map((object, i) => this.#taken(object, keys[i]));
+    replaceNow(this.held.newReplacement({ objects: keyedObjects(keys, held), resourceVersion }, {
+      onIndexFailure: onIndexFailure && ((error, held) => {
+        const instead = onIndexFailure(error, this.#opened(held) as T);
+        return instead === undefined ? undefined : this.holding.hold(instead, error.key);
       }),
-    });
-  }
-
-  /** As {@linkcode Cache.newReplacement}, of objects that may be in their held form. */
-  newHeldReplacement(
-    objects: readonly Held<T>[],
-    resourceVersion: string,
-    options: ReplaceOptions<Held<T>>,
-  ): Replacement {
-    return this.#newReplacement(this.holding.heldTransform(undefined), objects, resourceVersion, options);
-  }
-
-  #newReplacement(
-    take: HeldTransform<T> | undefined,
-    objects: readonly Held<T>[],
-    resourceVersion: string,
-    { stepObjects = STEP_OBJECTS, ...options }: ReplaceOptions<Held<T>>,
-  ): Replacement {
-    let replacement: Replacement | undefined;
-    const begin = (held: readonly Held<T>[], keys: readonly string[] | undefined) =>
-      this.held.newReplacement(
-        { objects: { [Symbol.iterator]: () => this.#keyed(held, keys) }, resourceVersion },
-        { ...options, stepObjects },
-      );
-    const heldSteps = () => this.#heldSteps(take, objects, stepObjects);
-    return {
-      *prepare() {
-        if (replacement === undefined) {
-          const { held, keys } = yield* heldSteps();
-          replacement = begin(held, keys);
-        }
-        yield* replacement.prepare();
-      },
-      commit: () => replacement?.commit() ?? false,
-    };
-  }
-
-  /** Objects as they will be held; with the keys that they had, if anything was done to them. */
-  *#heldSteps(
-    take: HeldTransform<T> | undefined,
-    objects: readonly Held<T>[],
-    stepObjects: number,
-  ): Generator<undefined, { held: readonly Held<T>[]; keys: readonly string[] | undefined }, undefined> {
-    if (take === undefined) return { held: objects, keys: undefined };
-    const held: Held<T>[] = [];
-    const keys: string[] = [];
-    for (const object of objects) {
-      const key = keyOf(this.#keyFunc, object, "replace");
-      held.push(take(object, key));
-      if (keys.push(key) % stepObjects === 0) yield;
-    }
-    return { held, keys };
-  }
-
-  /** Pairs are made one by one: a long list of them would be the most memory that a `replace` needs. */
-  *#keyed(
-    held: readonly Held<T>[],
-    keys: readonly string[] | undefined,
-  ): IterableIterator<[key: string, held: Held<T>]> {
-    for (let i = 0; i < held.length; i++) {
-      yield [keys?.[i] ?? keyOf(this.#keyFunc, held[i], "replace"), held[i]];
-    }
+    }));
   }
 
   transaction(writes: readonly Transaction<T>[]): void {

@@ -118,7 +118,7 @@ export interface Store<T> {
 /** How a store is replaced in steps. */
 export interface ReplaceOptions<T> {
   /** As of {@linkcode Store.replace}; asked at most once about an object. */
-  readonly onIndexFailure?: OnIndexFailure<T>;
+  readonly onIndexFailure?: OnIndexFailure<T> | undefined;
   /** How many objects there are to a step. */
   readonly stepObjects?: number;
 }
@@ -133,6 +133,18 @@ export interface Replacement {
 
 export function replaceNow(replacement: Replacement): void {
   do finish(replacement.prepare()); while (!replacement.commit());
+}
+
+/** Objects with their keys: each pair is made when it is read, as a long list of them would take much memory. */
+export function keyedObjects<T>(
+  keys: readonly string[],
+  objects: readonly T[],
+): Iterable<readonly [key: string, object: T]> {
+  return {
+    *[Symbol.iterator]() {
+      for (let i = 0; i < keys.length; i++) yield [keys[i], objects[i]];
+    },
+  };
 }
 
 /**

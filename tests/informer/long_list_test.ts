@@ -139,7 +139,8 @@ describe("SharedIndexInformer with a list of many objects", () => {
       indexers: { byNode: (item) => [item.node] },
     });
     const store = informer.indexer as unknown as Cache<Item, never>;
-    const replacement = store.newReplacement(items(1, 1_000), "7");
+    const objects = items(1, 1_000).map((item) => [item.metadata!.name!, item] as const);
+    const replacement = store.held.newReplacement({ objects, resourceVersion: "7" });
     const steps = replacement.prepare();
     for (let i = 0; i < 10; i++) steps.next();
     informer.indexer.add({ metadata: { name: "other" }, node: "node-0" });
