@@ -558,7 +558,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: a proof moves the position between two watches",
-    file: "src/reflector/list_watch_loop.ts",
+    file: "src/reflector/reflector.ts",
     within: "proven",
     find: "if (this.#followed === undefined) return false;",
     replace: "",
@@ -858,7 +858,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: a proof from the end of one by state is one by a watch",
-    file: "src/reflector/list_watch_loop.ts",
+    file: "src/reflector/reflector.ts",
     find: 'const byState = isState || position.watchedVersion !== "";',
     replace: "const byState = isState;",
     test: "tests/reflector/proven_version_test.ts",

@@ -1,8 +1,6 @@
 /** Trackers of what has synced, and values derived from a store. */
 
-import { SyncedLatch } from "../util/sync_tracking.ts";
-import { abortable } from "../util/abort.ts";
-import type { SyncedMethod } from "../util/deferred.ts";
+import { SyncTracker } from "../util/sync_tracking.ts";
 
 /**
  * Tracks whether an asynchronous consumer of an informer has synced: the informer has, and every item of the
@@ -25,14 +23,12 @@ import type { SyncedMethod } from "../util/deferred.ts";
  * console.log(tracker.hasSynced()); // true
  * ```
  */
-export class AsyncTracker<K> {
-  /** For log lines. */
-  readonly name: string;
+export class AsyncTracker<K> extends SyncTracker {
   readonly #waiting = new Set<K>();
-  readonly #synced = new SyncedLatch(() => this.#waiting.size);
 
-  constructor(name = "") {
-    this.name = name;
+  /** @internal */
+  protected override get outstanding(): number {
+    return this.#waiting.size;
   }
 
   /** An item is being handled; again before it is finished changes nothing. */
@@ -43,21 +39,8 @@ export class AsyncTracker<K> {
   /** An item was handled; one that was not started is fine. */
   finished(key: K): void {
     this.#waiting.delete(key);
-    this.#synced.check();
+    this.check();
   }
-
-  /** The informer has synced, and every item of its initial list was started. */
-  upstreamHasSynced(): void {
-    this.#synced.upstreamHasSynced();
-  }
-
-  /** Whether the informer has synced and nothing was outstanding since, at least once. */
-  hasSynced(): boolean {
-    return this.#synced.isOpen;
-  }
-
-  /** Resolves when {@linkcode AsyncTracker.hasSynced} becomes true; rejects with the signal's reason. */
-  readonly synced: SyncedMethod = (signal) => abortable(this.#synced.opened, signal);
 }
 
 /**

@@ -4,8 +4,8 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts"
 import type { Deltas } from "../queue/delta.ts";
 import { DeltaFIFO } from "../queue/delta_fifo.ts";
 import type { Queue } from "../queue/queue.ts";
-import { ListWatchLoop } from "../reflector/list_watch_loop.ts";
-import { type ListerWatcher, refuseNamespaces } from "../reflector/lister_watcher.ts";
+import { Reflector } from "../reflector/reflector.ts";
+import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
 import type { ReflectorOptions, ReflectorWiring } from "../reflector/reflector_options.ts";
 import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
@@ -83,7 +83,7 @@ export interface ControllerConfig<T> {
  */
 export class Controller<T> {
   readonly #queue: Queue<T>;
-  readonly #reflector: ListWatchLoop<T>;
+  readonly #reflector: Reflector<T>;
   readonly #drain: QueueDrain<T>;
   readonly #stopped = new Latch();
   #started = false;
@@ -92,7 +92,7 @@ export class Controller<T> {
   constructor(config: ControllerConfig<T>, wiring: ReflectorWiring = {}) {
     const { listerWatcher, queue, process, reflector = {}, retryOnError } = config;
     this.#queue = queue;
-    this.#reflector = new ListWatchLoop(listerWatcher, queue, reflector, wiring);
+    this.#reflector = new Reflector(listerWatcher, queue, reflector, wiring);
     this.#drain = new QueueDrain<T>({
       queue,
       process: retryOnError ? puttingBack(queue, process) : process,
@@ -238,7 +238,6 @@ export function newInformer<T, I extends string = NoIndexNames>(
   options: InformerOptions<T, I>,
 ): [store: Indexer<T, I>, controller: Controller<T>] {
   const { listerWatcher, handler, keyFunc = deletionHandlingMetaNamespaceKey } = options;
-  refuseNamespaces(listerWatcher);
   const clock = options.reflector?.clock ?? realClock;
   const logger = options.reflector?.logger ?? consoleLogger;
   const name = options.reflector?.name ?? listerWatcher.description ?? "objects";

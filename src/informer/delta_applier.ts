@@ -22,8 +22,7 @@
  *
  * Mirrors client-go's `processDeltas`, with differences: a list that brings an object unchanged leaves the
  * stored one in its place, so that references of readers stay good; and events that were sent again are
- * skipped.
- * https://github.com/kubernetes/client-go/blob/master/tools/cache/controller.go
+ * skipped. https://github.com/kubernetes/client-go/blob/master/tools/cache/controller.go
  *
  * @module
  */

@@ -67,8 +67,8 @@ const DEFAULT_MAX_SIZE = 100;
  * world by itself; registering {@linkcode MutationCache.handler} keeps it small and informs it of deletes.
  *
  * Mirrors client-go's
- * [`MutationCache`](https://github.com/kubernetes/client-go/blob/master/tools/cache/mutation_cache.go)
- * with integer resourceVersions.
+ * [`MutationCache`](https://github.com/kubernetes/client-go/blob/master/tools/cache/mutation_cache.go) with
+ * integer resourceVersions.
  *
  * @example
  * ```ts

@@ -12,7 +12,7 @@
 
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
-import { ListWatchLoop } from "../reflector/list_watch_loop.ts";
+import { Reflector } from "../reflector/reflector.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { NamespaceLoops, QuarantineOfNamespaces, type ReflectorLoop } from "../reflector/namespace_loops.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
@@ -131,7 +131,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     quarantine: ofNamespaces!,
   });
   const listed = source as ListerWatcher<Held<T>>;
-  const loop: ReflectorLoop = loops ?? new ListWatchLoop<Held<T>>(listed, queue, reflector, {
+  const loop: ReflectorLoop = loops ?? new Reflector<Held<T>>(listed, queue, reflector, {
     quarantine,
     ...wiring,
     ...(snapshot && { snapshot }),

@@ -327,8 +327,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /**
    * Whether the store holds the content of a snapshot that the server has not confirmed yet: as old as
-   * `status().restored` says, or older if the server was restored from a backup; or that of some namespaces of
-   * a set. False again once it has synced.
+   * `status().restored` says, or older if the server was restored from a backup; or that of some namespaces
+   * of a set. False again once it has synced.
    */
   isRestored(): boolean {
     if (this.hasSynced()) return false;

@@ -1,11 +1,11 @@
 /**
  * The loops of a source with a set of namespaces: one for each, all into one queue.
  *
- * Each namespace has a {@linkcode ListWatchLoop}: it is listed, watched, and tried again by itself, and one
- * that is refused holds up no other. Their versions together are one merged resourceVersion
- * (merged_version.ts), so that everything behind the queue reads it as what an informer of merged caches
- * brings: objects keep the versions of their server, and a bookmark says where a batch of them leads. A
- * namespace's list replaces the objects of this namespace; of one that leaves, an empty list does.
+ * Each namespace has a {@linkcode Reflector}: it is listed, watched, and tried again by itself, and one that
+ * is refused holds up no other. Their versions together are one merged resourceVersion (merged_version.ts),
+ * so that everything behind the queue reads it as what an informer of merged caches brings: objects keep the
+ * versions of their server, and a bookmark says where a batch of them leads. A namespace's list replaces the
+ * objects of this namespace; of one that leaves, an empty list does.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import type { ReflectorStore } from "../queue/queue.ts";
 import type { RealFIFO } from "../queue/real_fifo.ts";
 import { linkedAbort, onAbort } from "../util/abort.ts";
 import { textHash } from "../util/hash.ts";
-import { ListWatchLoop } from "./list_watch_loop.ts";
+import { Reflector } from "./reflector.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import { Quarantine } from "./quarantine.ts";
 import type { ReflectorOptions, ReflectorWiring } from "./reflector_options.ts";
@@ -27,7 +27,7 @@ import type { FailedTry, ReflectorStatus } from "./status.ts";
 
 /** What a controller runs: the loop of one source, or those of its namespaces. */
 export type ReflectorLoop = Pick<
-  ListWatchLoop<unknown>,
+  Reflector<unknown>,
   | "name"
   | "run"
   | "lastSyncResourceVersion"
@@ -74,7 +74,7 @@ export class QuarantineOfNamespaces extends Quarantine {
 
 /** One namespace: its loop, and what that writes to. */
 interface Followed<T> {
-  readonly loop: ListWatchLoop<T>;
+  readonly loop: Reflector<T>;
   readonly store: NamespaceStore<T>;
   readonly signal: AbortSignal;
   readonly end: () => void;
@@ -231,7 +231,7 @@ export class NamespaceLoops<T> implements ReflectorLoop {
     });
     const { shouldResync = () => true } = reflector;
     const ofNamespace = source.inNamespace!(name);
-    const loop = new ListWatchLoop<T>(ofNamespace, store, {
+    const loop = new Reflector<T>(ofNamespace, store, {
       ...reflector,
       name: ofNamespace.description ?? `${this.name} in ${name}`,
       shouldResync: () => this.#firstWatching() === name && shouldResync(),

@@ -6,12 +6,14 @@ import { NetworkError } from "../meta/request.ts";
 import { isResourceExpired } from "../meta/status.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
+import { ageMs, type Moment, momentOf } from "../util/clock.ts";
 import { Wakeup } from "../util/deferred.ts";
 import { Deque } from "../util/collections.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import type { ReflectorSettings } from "./reflector_options.ts";
 import type { ListAttempt, ReflectorState } from "./state.ts";
-import { inTime, Watchdog } from "./timers.ts";
+import { refuseTable } from "./store_writer.ts";
+import { inTime, STALL_MS, Watchdog } from "./timers.ts";
 
 /**
  * A list put together from its pages.
@@ -33,7 +35,7 @@ export interface PagedList<T> {
  */
 export interface PagerOptions extends ListWatchContext {
   /** Called after each page with the number of items so far, and to come, where the server says it. */
-  readonly onPage?: (items: number, remaining: number | undefined) => void;
+  readonly onPage?: ((items: number, remaining: number | undefined) => void) | undefined;
   /** Whether a continue token that ran out is answered by one list without a limit; true by default. */
   readonly fullListIfExpired?: boolean;
 }
@@ -193,12 +195,46 @@ export async function* eachListItem<T>(
 /** How many times longer than its longest silence a page may take as a whole. */
 const LONGEST_LIST = 10;
 
-/** Requests one page of a list. */
+/** Requests all of a list; `received`: when its last bytes arrived, where its source counts them. */
 export async function requestList<T>(
   source: ListerWatcher<T>,
+  options: ListOptions,
+  settings: PageSettings,
+  { signal, onPage, onBytes }: PagerOptions,
+): Promise<PagedList<T> & { readonly received: Moment | undefined }> {
+  const { clock } = settings;
+  let received: Moment | undefined;
+  let last = momentOf(clock);
+  let isLate = false;
+  const counted = (bytes: number) => {
+    if (bytes > 0 && !isLate) {
+      // What is read after a long silence may have waited for a program that was suspended: then the list is
+      // no news of a later moment than the one before.
+      isLate = ageMs(last, clock) > STALL_MS;
+      if (!isLate) last = momentOf(clock);
+      received = last;
+    }
+    onBytes?.(bytes);
+  };
+  const pages = {
+    list: async (page: ListOptions) => {
+      const answer = await requestPage(source, { ...page, signal }, settings, counted);
+      refuseTable(answer);
+      return answer;
+    },
+  };
+  const list = await listAllPages(pages, options, { signal, onPage });
+  return { ...list, received };
+}
+
+type PageSettings = Pick<ReflectorSettings, "name" | "clock" | "listTimeoutMs" | "intake" | "holdText">;
+
+/** Requests one page of a list. */
+async function requestPage<T>(
+  source: ListerWatcher<T>,
   request: ListOptions & { readonly signal: AbortSignal },
-  settings: Pick<ReflectorSettings, "name" | "clock" | "listTimeoutMs" | "intake" | "holdText">,
-  onBytes?: (bytes: number) => void,
+  settings: PageSettings,
+  onBytes: (bytes: number) => void,
 ): Promise<ListPage<T>> {
   const { name, clock, listTimeoutMs, intake, holdText } = settings;
   const { signal, ...listOptions } = request;
@@ -213,7 +249,7 @@ export async function requestList<T>(
     onBytes: (more) => {
       bytes += more;
       if (more > 0) silence.feed();
-      onBytes?.(more);
+      onBytes(more);
     },
     ...(holdText && { holdText }),
     ...(intake && {

@@ -1,15 +1,57 @@
-/** The reflector: keeps a store equal to what a server holds. */
+/**
+ * The reflector, which keeps a store equal to what a server holds; the owner of its state and its I/O.
+ * `transition` decides on each step (the chart is in state.ts); the reflector does it, and passes the outcome
+ * back.
+ *
+ * @module
+ */
 
+import type { ListOptions, VersionProof } from "../meta/list_watch.ts";
+import { networkErrorOf } from "../meta/request.ts";
+import { compareResourceVersions } from "../meta/object.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
-import { ListWatchLoop } from "./list_watch_loop.ts";
+import { sleepUnlessAborted } from "../util/abort.ts";
+import { newReflectorBackoff } from "../util/backoff.ts";
+import { ageMs, type Clock, type Moment, momentOf, monotonicNow } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
+import {
+  delayAfter,
+  lastTryOf,
+  type RetryBackoff,
+  VERY_SHORT_WATCH_MS,
+  VeryShortWatchError,
+} from "./failures.ts";
 import { type ListerWatcher, refuseNamespaces } from "./lister_watcher.ts";
-import type { FailedTry, ReflectorStatus } from "./status.ts";
-import type { ReflectorOptions } from "./reflector_options.ts";
+import { type OpenWatch, openWatch } from "./open_watch.ts";
+import { listAttempt, requestList } from "./pager.ts";
+import { hasReceived, watchVersion } from "./position.ts";
+import {
+  type ReflectorOptions,
+  type ReflectorSettings,
+  type ReflectorWiring,
+  settingsOf,
+} from "./reflector_options.ts";
+import { ReflectorMetrics, ReflectorReports, statusOf } from "./reports.ts";
+import {
+  type Change,
+  type Effect,
+  type Incident,
+  initialState,
+  noted,
+  type Outcome,
+  type ReflectorState,
+  type Step,
+} from "./state.ts";
+import type { FailedTry, ReflectorPhase, ReflectorStatus } from "./status.ts";
+import { StoreWriter } from "./store_writer.ts";
+import { every } from "./timers.ts";
+import { transition } from "./transition.ts";
+import { readInitialEvents } from "./watch_list.ts";
 
 /**
- * Lists a resource into a store, then watches it until its signal is aborted. After a failure
- * it waits, and continues from the last resourceVersion. The store is written to
- * synchronously, in the order of the server's events.
+ * Lists a resource into a store, then watches it until its signal is aborted. After a failure it waits, and
+ * continues from the last resourceVersion. The store is written to synchronously, in the order of the
+ * server's events.
  *
  * Mirrors client-go's
  * [`Reflector`](https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go), but does not
@@ -31,24 +73,55 @@ import type { ReflectorOptions } from "./reflector_options.ts";
  * @category Reflector
  */
 export class Reflector<T> {
-  readonly #loop: ListWatchLoop<T>;
+  /** Its name in log lines. */
+  readonly name: string;
+  readonly #source: ListerWatcher<T>;
+  readonly #store: ReflectorStore<T>;
+  readonly #settings: ReflectorSettings;
+  readonly #wiring: ReflectorWiring;
+  readonly #clock: Clock;
+  readonly #backoff: RetryBackoff;
+  readonly #reports: ReflectorReports;
+  readonly #metrics: ReflectorMetrics | undefined;
+  readonly #writer: StoreWriter<T>;
+  readonly #record: { state: ReflectorState };
+  /** The watch that a streamed list has opened, until it is followed. */
+  #streamed: OpenWatch<T> | undefined;
+  /** The watch that is read at present. */
+  #followed: OpenWatch<T> | undefined;
+  #running = false;
+  #consistentMs: number | undefined;
 
   /**
-   * Where the store is a `Store`, a quarantined object of a list leaves
-   * the state before it; in a queue it is a delete.
+   * Where the store is a `Store`, a quarantined object of a list leaves the state before it; in a queue it is
+   * a delete.
    *
-   * @throws {RangeError} A number among the options is negative,
-   * `NaN`, or infinite where that has no meaning.
+   * @param wiring What it shares with an informer.
+   * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that has no
+   * meaning.
    * @throws {TypeError} The source has a set of namespaces.
    */
-  constructor(source: ListerWatcher<T>, store: ReflectorStore<T>, options: ReflectorOptions = {}) {
+  constructor(
+    source: ListerWatcher<T>,
+    store: ReflectorStore<T>,
+    options: ReflectorOptions = {},
+    wiring: ReflectorWiring = {},
+  ) {
     refuseNamespaces(source);
-    this.#loop = new ListWatchLoop(source, store, options);
-  }
-
-  /** Its name in log lines. */
-  get name(): string {
-    return this.#loop.name;
+    this.#source = source;
+    this.#store = store;
+    this.#wiring = wiring;
+    const name = this.name = options.name ?? source.description ?? "objects";
+    const settings = this.#settings = settingsOf(name, options, wiring);
+    const { clock, random, quarantine } = settings;
+    const { knownObjects } = wiring;
+    this.#clock = clock;
+    this.#backoff = options.backoff ?? newReflectorBackoff({ clock, random, resetMs: Infinity });
+    const reports = this.#reports = new ReflectorReports(name, options);
+    const metrics = this.#metrics = options.metrics && new ReflectorMetrics(options.metrics, name, clock);
+    const record = this.#record = { state: initialState(settings) };
+    this.#writer = new StoreWriter(store, { ...settings, knownObjects, record, metrics, reports });
+    quarantine.onLoss((loss) => this.#note({ of: "lost", ...loss }));
   }
 
   /**
@@ -57,8 +130,14 @@ export class Reflector<T> {
    *
    * @throws {TypeError} It is running already.
    */
-  run(signal: AbortSignal): Promise<void> {
-    return this.#loop.run(signal);
+  async run(signal: AbortSignal): Promise<void> {
+    this.#start();
+    try {
+      await this.#restore(signal);
+      while (!signal.aborted) await this.#cycle(signal, { onEnd: "backOff" });
+    } finally {
+      this.#stop();
+    }
   }
 
   /**
@@ -68,28 +147,55 @@ export class Reflector<T> {
    * @returns When the cycle is over; at once if the signal is aborted.
    * @throws The error that ended the cycle, if it was a failed list or a refused watch.
    */
-  listAndWatch(signal: AbortSignal): Promise<void> {
-    return this.#loop.listAndWatch(signal);
+  async listAndWatch(signal: AbortSignal): Promise<void> {
+    this.#start();
+    try {
+      const error = await this.#cycle(signal, { onEnd: "return" });
+      if (error !== undefined) throw error;
+    } finally {
+      this.#stop();
+    }
   }
 
   /** The last resourceVersion seen, in a list, an event or a bookmark; `""` before the first list. */
   lastSyncResourceVersion(): string {
-    return this.#loop.lastSyncResourceVersion();
+    const { olderVersion, resourceVersion } = this.#state.position;
+    return olderVersion ?? resourceVersion;
   }
 
   /** Whether the server last refused that resourceVersion, as too old or not reached yet. */
   isLastSyncResourceVersionUnavailable(): boolean {
-    return this.#loop.isLastSyncResourceVersionUnavailable();
+    return this.#state.isResourceVersionUnavailable;
   }
 
   /** What it does now. */
   status(): ReflectorStatus {
-    return this.#loop.status();
+    return statusOf(this.#state, this.#settings.quarantine.count, this.#clock);
+  }
+
+  /**
+   * The status' `lagMs`, and nothing else of it.
+   *
+   * @internal
+   */
+  lagMs(): number | undefined {
+    const { contact } = this.#state.position;
+    return contact && ageMs(contact, this.#clock);
+  }
+
+  /**
+   * When the last list was requested that had everything which was written before the request, by the
+   * monotonic clock; `undefined` if there was none: a list may be answered from an older state.
+   *
+   * @internal
+   */
+  consistentMs(): number | undefined {
+    return this.#consistentMs;
   }
 
   /** The last failed request of the present outage; `undefined` unless it runs and there is one. */
   failure(): FailedTry | undefined {
-    return this.#loop.failure();
+    return this.#running ? lastTryOf(this.#state.failures) : undefined;
   }
 
   /**
@@ -99,6 +205,294 @@ export class Reflector<T> {
    * @returns A function that removes the listener.
    */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
-    return this.#loop.onStatus(listener);
+    return this.#reports.listen(listener);
+  }
+
+  /**
+   * Moves the position to a version up to which nothing is missing, as a bookmark would. With a proof by
+   * state the next watch begins where it would have, and so brings every event.
+   *
+   * @returns Whether it is there: not between two watches, as a list may have started at an earlier version.
+   *
+   * @internal
+   */
+  proven({ after, through, asked, byState: isState = false }: VersionProof): boolean {
+    const { position } = this.#state;
+    if (position.resourceVersion === "" || !hasReceived(position, after)) return false;
+    if (compareResourceVersions(position.resourceVersion, through) >= 0) return true;
+    if (this.#followed === undefined) return false;
+    // What follows a proof by state cannot be more.
+    const byState = isState || position.watchedVersion !== "";
+    this.#store.bookmark?.(through, byState ? { byState } : undefined);
+    this.#note({ of: "proven", through, ageMs: ageMs(asked, this.#clock), byState });
+    return true;
+  }
+
+  /**
+   * The server has confirmed the content of the snapshot.
+   *
+   * @param options `isComplete`: bookmarks are not needed as a proof that the server has reached its version.
+   *
+   * @internal
+   */
+  confirmed({ isComplete }: { readonly isComplete: boolean }): void {
+    this.#note({ of: "confirmed", isComplete, received: this.#followed?.received });
+  }
+
+  get #state(): ReflectorState {
+    return this.#record.state;
+  }
+
+  #next(outcome: Outcome): Step {
+    const next = transition(this.#state, outcome, momentOf(this.#clock));
+    this.#change(next);
+    return next.step;
+  }
+
+  #note(incident: Incident): void {
+    this.#change(noted(this.#state, incident, momentOf(this.#clock)));
+  }
+
+  #change({ state, effects }: Change): void {
+    const { contact: before } = this.#state.position;
+    this.#record.state = state;
+    const { contact, isConfirmed } = state.position;
+    if (contact !== undefined && contact !== before && isConfirmed) this.#metrics?.contact(contact.wallMs);
+    for (const effect of effects) this.#perform(effect);
+  }
+
+  #perform(effect: Effect): void {
+    switch (effect.do) {
+      case "log":
+        return this.#reports.log(effect);
+      case "report":
+        return this.#reports.report(effect.error);
+      case "notify":
+        return this.#reports.notify(() => this.status());
+      case "measureWatch":
+        return this.#metrics?.watchEnds(effect.lastedMs, effect.events, effect.isVeryShort);
+      case "forgetWarnings":
+        this.#reports.forgetWarnings();
+        return this.#settings.quarantine.watchWasWell();
+      case "relistAt":
+        return this.#followed?.relistAt(effect.dueMs);
+    }
+  }
+
+  #enter(phase: ReflectorPhase, progress?: ReflectorStatus["progress"]): void {
+    this.#note({ of: "enters", phase, progress });
+  }
+
+  #start(): void {
+    if (this.#running) throw new TypeError(`Cannot run the reflector of ${this.name} twice at the same time`);
+    this.#running = true;
+  }
+
+  #stop(): void {
+    this.#running = false;
+    this.#enter("stopped");
+  }
+
+  /** Puts the content of a snapshot into the store, if there is one. */
+  async #restore(signal: AbortSignal): Promise<void> {
+    const { snapshot } = this.#wiring;
+    if (snapshot === undefined || signal.aborted) return;
+    this.#enter("resuming");
+    const content = await snapshot.load(signal);
+    if (content === undefined || signal.aborted) return;
+    const { items, resourceVersion, watchedVersion = resourceVersion } = content;
+    this.#writer.replace(items as T[], [], watchedVersion);
+    if (watchedVersion !== resourceVersion) this.#store.bookmark?.(resourceVersion, { byState: true });
+    this.#note({ ...content, of: "restored" });
+  }
+
+  /** From one "start" to the next. Returns the error it ended with, if that is one to report. */
+  async #cycle(
+    signal: AbortSignal,
+    { onEnd }: { readonly onEnd: "backOff" | "return" },
+  ): Promise<Error | undefined> {
+    let stopResyncs: (() => void) | undefined;
+    this.#metrics?.cycleBegins(this.#state.failures.lastEnd);
+    let step = this.#next({ of: "start" });
+    try {
+      while (!signal.aborted) {
+        switch (step.do) {
+          case "probe":
+            step = await this.#probe(signal, step);
+            break;
+          case "stream":
+            step = await this.#stream(signal, step);
+            break;
+          case "list":
+            step = await this.#list(signal, step);
+            break;
+          case "watch":
+            stopResyncs ??= every(this.#settings.resyncPeriodMs, this.#clock, () => this.#resync());
+            step = await this.#watch(signal, step);
+            break;
+          case "backOff":
+            if (step.then === "start") {
+              stopResyncs?.();
+              if (onEnd === "backOff") await this.#sleep(signal);
+              else this.#note({ of: "waits", delayMs: undefined });
+              return step.error;
+            }
+            await this.#sleep(signal);
+            step = { do: step.then };
+        }
+      }
+      return undefined;
+    } finally {
+      this.#streamed?.close();
+      this.#streamed = undefined;
+      stopResyncs?.();
+    }
+  }
+
+  async #probe(signal: AbortSignal, step: Step): Promise<Step> {
+    this.#enter("resuming");
+    let outcome: Outcome;
+    try {
+      outcome = { of: "probe", ...await this.#wiring.snapshot!.probe(signal) };
+    } catch (error) {
+      if (signal.aborted) return step; // a request that the caller aborted has not failed
+      outcome = { of: "probe", error };
+    }
+    return this.#next(outcome);
+  }
+
+  async #stream(signal: AbortSignal, step: Step): Promise<Step> {
+    this.#enter("streaming", { items: 0 });
+    const { isResourceVersionUnavailable, position } = this.#state;
+    const from = isResourceVersionUnavailable ? "" : position.resourceVersion;
+    const startMs = monotonicNow(this.#clock);
+    let watch: OpenWatch<T> | undefined;
+    let isProgressing = false;
+    const closed: { text: string; cause?: unknown } = { text: "it was closed before its end bookmark" };
+    const lastedMs = () => monotonicNow(this.#clock) - startMs;
+    const stored = this.#metrics?.listBegins();
+    try {
+      watch = await this.#openWatch({
+        resourceVersion: from,
+        allowWatchBookmarks: true,
+        sendInitialEvents: true,
+        resourceVersionMatch: "NotOlderThan",
+        signal,
+      });
+      const initial = await readInitialEvents(watch, this.#settings, (items) => {
+        isProgressing = true;
+        this.#enter("streaming", { items });
+      }).catch((cause) => {
+        // A connection that broke is a watch that ended.
+        if (networkErrorOf(cause) === undefined) throw cause;
+        Object.assign(closed, { text: errorMessage(cause), cause });
+      });
+      if (initial === undefined) {
+        if (!isProgressing && lastedMs() < VERY_SHORT_WATCH_MS) throw new VeryShortWatchError(this.name);
+        return this.#next({ of: "stream", closed: closed.text, cause: closed.cause, lastedMs: lastedMs() });
+      }
+      const { items, quarantined, resourceVersion } = initial;
+      this.#writer.replace(items, quarantined, resourceVersion);
+      stored?.(items.length);
+      const { received } = watch;
+      this.#wasConsistent(from, startMs, received);
+      this.#streamed = watch;
+      watch = undefined;
+      return this.#next({ of: "stream", resourceVersion, received });
+    } catch (error) {
+      return signal.aborted ? step : this.#next({ of: "stream", error, lastedMs: lastedMs() });
+    } finally {
+      watch?.close();
+    }
+  }
+
+  async #list(signal: AbortSignal, step: Extract<Step, { do: "list" }>): Promise<Step> {
+    const attempt = step.again ?? listAttempt(this.#state, this.#settings.watchListPageSize);
+    const again = step.again !== undefined;
+    const options = again ? { resourceVersion: "", limit: attempt.limit } : attempt;
+    this.#enter("listing", { items: 0 });
+    const startMs = monotonicNow(this.#clock);
+    const stored = this.#metrics?.listBegins();
+    try {
+      const list = await requestList(this.#source, options, this.#settings, {
+        signal,
+        onBytes: this.#metrics?.onListBytes,
+        onPage: (items, remaining) =>
+          this.#enter("listing", remaining === undefined ? { items } : { items, remaining }),
+      });
+      const { items, quarantined, paginated, received, metadata: { resourceVersion = "" } } = list;
+      for (const one of quarantined) this.#settings.quarantine.add(one);
+      this.#writer.replace(items, quarantined, resourceVersion);
+      stored?.(items.length);
+      this.#wasConsistent(options.resourceVersion, startMs, received);
+      return this.#next({ of: "list", resourceVersion, received, paginated, attempt });
+    } catch (error) {
+      return signal.aborted ? step : this.#next({ of: "list", error, attempt, again });
+    }
+  }
+
+  /**
+   * A list was written that was requested from this version then. Without one the server reads its storage,
+   * or a cache that has caught up with it; what a cache between answers may be older, and says so.
+   */
+  #wasConsistent(resourceVersion: string, requestedMs: number, received: Moment | undefined): void {
+    const isOld = received !== undefined && received.monotonicMs < requestedMs;
+    if (resourceVersion === "" && !isOld) this.#consistentMs = requestedMs;
+  }
+
+  /** Follows a watch, opened by a streamed list or here. */
+  async #watch(signal: AbortSignal, step: Step): Promise<Step> {
+    const startMs = monotonicNow(this.#clock);
+    let watch = this.#streamed;
+    this.#streamed = undefined;
+    const isFollowing = watch !== undefined;
+    if (watch === undefined) {
+      const { watchesSinceList, failures, position } = this.#state;
+      if (watchesSinceList > 0) this.#metrics?.reconnects(failures.lastEnd);
+      this.#note({ of: "rewatches" });
+      try {
+        const resourceVersion = watchVersion(position);
+        watch = await this.#openWatch({ resourceVersion, allowWatchBookmarks: true, signal });
+      } catch (error) {
+        return signal.aborted ? step : this.#next({ of: "watch", refused: error });
+      }
+    }
+    this.#metrics?.watchBegins();
+    this.#note({ of: "opened", isFollowing });
+    const { settings: { bookmarkSilenceMs }, rhythm, losses } = this.#state;
+    this.#followed = watch;
+    const ended = await watch.follow(this.#writer, {
+      bookmarkSilenceMs,
+      expectsBookmarks: rhythm.isExpected,
+      relistDueMs: losses.relistDueMs,
+    });
+    this.#followed = undefined;
+    if (signal.aborted) return step;
+    return this.#next({ of: "watch", ended, lastedMs: monotonicNow(this.#clock) - startMs });
+  }
+
+  /** What a resync throws ends the watch; between two watches, the next period has to do. */
+  #resync(): void {
+    const { shouldResync } = this.#settings;
+    try {
+      if (shouldResync === undefined || shouldResync()) this.#store.resync();
+    } catch (error) {
+      this.#followed?.end(error);
+    }
+  }
+
+  #openWatch(request: ListOptions & { readonly signal: AbortSignal }): Promise<OpenWatch<T>> {
+    return openWatch(this.#source, request, this.#settings, this.#metrics?.onWatchBytes);
+  }
+
+  async #sleep(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    const { failures, delayMs } = delayAfter(this.#state.failures, monotonicNow(this.#clock), {
+      backoff: this.#backoff,
+      random: this.#settings.random,
+    });
+    this.#record.state = { ...this.#state, failures };
+    this.#note({ of: "waits", delayMs });
+    await sleepUnlessAborted(delayMs, { clock: this.#clock, signal });
   }
 }

@@ -61,10 +61,10 @@ export interface ReflectorOptions {
    */
   readonly listTimeoutMs?: number;
   /**
-   * How long a watch may be silent before it is taken for dead; 90,000 by default. Servers send
-   * about one bookmark a minute. One that sends none is watched again once; after that its
-   * silence means nothing, until a bookmark comes. Where bookmarks stop, as of a server that was
-   * restored from a backup, everything is listed once.
+   * How long a watch may be silent before it is taken for dead; 90,000 by default. Servers send about one
+   * bookmark a minute. One that sends none is watched again once; after that its silence means nothing, until
+   * a bookmark comes. Where bookmarks stop, as of a server that was restored from a backup, everything is
+   * listed once.
    */
   readonly bookmarkSilenceMs?: number;
   /** How long ERROR events of code 500 lead to a watch, not to a list, in milliseconds; 0 by default. */

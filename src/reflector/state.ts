@@ -21,8 +21,8 @@
  *
  * An {@linkcode Outcome} ends a step and leads to the next (`transition`); an {@linkcode Incident} happens
  * within one ({@linkcode noted}). Only the position moves without either, in place: the writer
- * (store_writer.ts) moves it with each event, after its write. The loop (list_watch_loop.ts) does the steps
- * and the {@linkcode Effect}s.
+ * (store_writer.ts) moves it with each event, after its write. The loop (reflector.ts) does the steps and the
+ * {@linkcode Effect}s.
  *
  * @module
  */

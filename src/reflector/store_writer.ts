@@ -70,6 +70,7 @@ export class StoreWriter<T> {
     } catch (error) {
       throw new Error(`unable to sync list result: ${errorMessage(error)}`, { cause: error });
     }
+    this.#options.quarantine.recovered();
   }
 
   write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void {

@@ -7,10 +7,10 @@
  * Linux or macOS), timers notice nothing, but the wall clock has leapt forward against it. A wall clock that
  * is set forward looks the same; one that is set back has no effect.
  *
- * So an age (`ageMs` in status.ts) is the larger of what both clocks say, worked out on
- * request; a silence ({@linkcode Watchdog}) that is found too long after it was due starts
- * again; and an open watch (`OpenWatch`), whose connection has probably died without a
- * sign, is opened again at once from where it was.
+ * So an age (`ageMs` in status.ts) is the larger of what both clocks say, worked out on request; a silence
+ * ({@linkcode Watchdog}) that is found too long after it was due starts again; and an open watch
+ * (`OpenWatch`), whose connection has probably died without a sign, is opened again at once from where it
+ * was.
  *
  * @module
  */

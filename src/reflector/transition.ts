@@ -142,9 +142,9 @@ function afterProbe(
 }
 
 /**
- * A server that is away is tried again: a list would fail as well. If it is busy or
- * broken, everything is listed after some tries; if it does not permit the request, or
- * that breaks, the watch may still be possible.
+ * A server that is away is tried again: a list would fail as well. If it is busy or broken, everything is
+ * listed after some tries; if it does not permit the request, or that breaks, the watch may still be
+ * possible.
  */
 function afterFailedProbe(state: ReflectorState, error: unknown, nowMs: number): Transition {
   if (isConnectionRefused(error)) return go(state, { do: "backOff", then: "start" });

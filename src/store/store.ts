@@ -135,7 +135,9 @@ export function replaceNow(replacement: Replacement): void {
   do finish(replacement.prepare()); while (!replacement.commit());
 }
 
-/** Objects with their keys: each pair is made when it is read, as a long list of them would take much memory. */
+/**
+ * Objects with their keys: each pair is made when it is read, as a long list of them would take much memory.
+ */
 export function keyedObjects<T>(
   keys: readonly string[],
   objects: readonly T[],

@@ -3,9 +3,52 @@
 import { abortable } from "./abort.ts";
 import { Latch, type SyncedMethod } from "./deferred.ts";
 
+/** What trackers have in common: they have synced once the informer has, and nothing is outstanding. */
+export abstract class SyncTracker {
+  /** For log lines. */
+  readonly name: string;
+  readonly #latch = new Latch();
+  #upstreamSynced = false;
+
+  /** Makes a tracker without items. */
+  constructor(name = "") {
+    this.name = name;
+  }
+
+  /**
+   * How many items were started and not finished.
+   *
+   * @internal
+   */
+  protected abstract get outstanding(): number;
+
+  /**
+   * An item was finished.
+   *
+   * @internal
+   */
+  protected check(): void {
+    if (this.#upstreamSynced && this.outstanding === 0) this.#latch.open();
+  }
+
+  /** The informer has synced, and every item of its initial list was started. */
+  upstreamHasSynced(): void {
+    this.#upstreamSynced = true;
+    this.check();
+  }
+
+  /** Whether the informer has synced and nothing was outstanding since, at least once. */
+  hasSynced(): boolean {
+    return this.#latch.isOpen;
+  }
+
+  /** Resolves when {@linkcode SyncTracker.hasSynced} becomes true; rejects with the signal's reason. */
+  readonly synced: SyncedMethod = (signal) => abortable(this.#latch.opened, signal);
+}
+
 /**
- * As `AsyncTracker`, for a consumer that handles one item after the other: items need no keys, they
- * are counted.
+ * As `AsyncTracker`, for a consumer that handles one item after the other: items need no keys, they are
+ * counted.
  *
  * Mirrors client-go's `synctrack.SingleFileTracker`.
  *
@@ -19,15 +62,12 @@ import { Latch, type SyncedMethod } from "./deferred.ts";
  * console.log(tracker.hasSynced()); // true
  * ```
  */
-export class SingleFileTracker {
-  /** For log lines. */
-  readonly name: string;
-  readonly #synced = new SyncedLatch(() => this.#count);
+export class SingleFileTracker extends SyncTracker {
   #count = 0;
 
-  /** Makes a tracker without items. */
-  constructor(name = "") {
-    this.name = name;
+  /** @internal */
+  protected override get outstanding(): number {
+    return this.#count;
   }
 
   /** An item is on its way, or so many. */
@@ -46,47 +86,6 @@ export class SingleFileTracker {
       throw new RangeError(`Cannot finish an item${which}: every item that was started is finished already`);
     }
     this.#count--;
-    this.#synced.check();
-  }
-
-  /** The informer has synced, and every item of its initial list was started. */
-  upstreamHasSynced(): void {
-    this.#synced.upstreamHasSynced();
-  }
-
-  /** Whether the informer has synced and nothing was outstanding since, at least once. */
-  hasSynced(): boolean {
-    return this.#synced.isOpen;
-  }
-
-  /** Resolves when {@linkcode SingleFileTracker.hasSynced} becomes true; rejects with the signal's reason. */
-  readonly synced: SyncedMethod = (signal) => abortable(this.#synced.opened, signal);
-}
-
-/** Opens once the informer has synced and nothing is outstanding, and stays open. */
-export class SyncedLatch {
-  readonly #latch = new Latch();
-  readonly #outstanding: () => number;
-  #upstreamSynced = false;
-
-  constructor(outstanding: () => number) {
-    this.#outstanding = outstanding;
-  }
-
-  get isOpen(): boolean {
-    return this.#latch.isOpen;
-  }
-
-  get opened(): Promise<void> {
-    return this.#latch.opened;
-  }
-
-  upstreamHasSynced(): void {
-    this.#upstreamSynced = true;
     this.check();
-  }
-
-  check(): void {
-    if (this.#upstreamSynced && this.#outstanding() === 0) this.#latch.open();
   }
 }

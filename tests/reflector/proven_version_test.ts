@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { newStatus } from "@listwatch/cache/client";
 import { momentOf } from "../../src/util/clock.ts";
-import { ListWatchLoop } from "../../src/reflector/list_watch_loop.ts";
-import { newRun, openWatch, page, type Run } from "./scripted_source.ts";
+import { newRun, openWatch, page } from "./scripted_source.ts";
 
 const odd = {
   reason: "labels: expected a string",
@@ -12,12 +11,7 @@ const odd = {
   resourceVersion: "120",
 };
 
-function loopOf({ reflector }: Run): ListWatchLoop<unknown> {
-  assert.ok(reflector instanceof ListWatchLoop);
-  return reflector;
-}
-
-describe("ListWatchLoop.proven", () => {
+describe("Reflector.proven", () => {
   it("counts a quarantined change as received, until a list starts another history", async () => {
     const [before, after] = [openWatch(), openWatch()];
     const script = [{ list: page("a@90", "100") }, { watch: before }];
@@ -25,22 +19,22 @@ describe("ListWatchLoop.proven", () => {
     await run.start();
     before.send({ type: "QUARANTINED", quarantined: odd });
     await run.clock.advance(0);
-    assert.equal(loopOf(run).proven({ after: "120", through: "130", asked: momentOf(run.clock) }), true);
-    assert.equal(loopOf(run).status().resourceVersion, "130");
+    assert.equal(run.reflector.proven({ after: "120", through: "130", asked: momentOf(run.clock) }), true);
+    assert.equal(run.reflector.status().resourceVersion, "130");
     // The server was restored from a backup.
     run.source.then({ list: page("a@30", "40") }, { watch: after });
     before.error(newStatus(410, "Expired", "too old resource version"));
     await run.clock.advance(60_000);
-    assert.equal(loopOf(run).status().resourceVersion, "40");
-    assert.equal(loopOf(run).proven({ after: "50", through: "60", asked: momentOf(run.clock) }), false);
-    assert.equal(loopOf(run).status().resourceVersion, "40");
+    assert.equal(run.reflector.status().resourceVersion, "40");
+    assert.equal(run.reflector.proven({ after: "50", through: "60", asked: momentOf(run.clock) }), false);
+    assert.equal(run.reflector.status().resourceVersion, "40");
   });
 
   it("by state leaves the watch where it is: its next bookmark is no loss, the next watch brings every event", async () => {
     const [before, after] = [openWatch(), openWatch()];
     await using run = newRun([{ list: page("a@90", "100") }, { watch: before }, { watch: after }], {}, {});
     await run.start();
-    const loop = loopOf(run);
+    const loop = run.reflector;
     const asked = momentOf(run.clock);
     assert.equal(loop.proven({ after: "100", through: "130", byState: true, asked }), true);
     assert.equal(loop.status().resourceVersion, "130");
@@ -73,9 +67,9 @@ describe("ListWatchLoop.proven", () => {
     await run.start();
     watch.error(newStatus(410, "Expired", "too old resource version"));
     await run.clock.advance(0);
-    assert.equal(loopOf(run).status().phase, "backingOff");
-    assert.equal(loopOf(run).proven({ after: "100", through: "130", asked: momentOf(run.clock) }), false);
-    assert.equal(loopOf(run).status().resourceVersion, "100");
+    assert.equal(run.reflector.status().phase, "backingOff");
+    assert.equal(run.reflector.proven({ after: "100", through: "130", asked: momentOf(run.clock) }), false);
+    assert.equal(run.reflector.status().resourceVersion, "100");
     assert.deepEqual(run.store.operations, ["replace 100: a@90"]);
   });
 });

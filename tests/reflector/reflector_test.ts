@@ -636,7 +636,7 @@ describe("Reflector: watches", () => {
   });
 });
 
-describe("ListWatchLoop: resyncs", () => {
+describe("Reflector: resyncs", () => {
   it("asks the store to resync again and again, while it watches", async () => {
     const watcher = openWatch();
     await using run = newRun([{ list: "hang" }], { resyncPeriodMs: 10_000 });

@@ -6,18 +6,17 @@
 import { type KubernetesObject, type Status, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
 import type { ReflectorStore } from "@listwatch/cache/queue";
-import {
-  type ListerWatcher,
-  type ListOptions,
-  type ListPage,
-  type ListWatchContext,
-  type Quarantined,
-  Reflector,
-  type ReflectorOptions,
-  type WatchStream,
+import type {
+  ListerWatcher,
+  ListOptions,
+  ListPage,
+  ListWatchContext,
+  Quarantined,
+  ReflectorOptions,
+  WatchStream,
 } from "@listwatch/cache/reflector";
 import { FakeClock, FakeWatcher } from "@listwatch/cache/testing";
-import { ListWatchLoop } from "../../src/reflector/list_watch_loop.ts";
+import { Reflector } from "../../src/reflector/reflector.ts";
 import type { ReflectorWiring } from "../../src/reflector/reflector_options.ts";
 import { onAbort } from "../../src/util/abort.ts";
 import { inBackground } from "../in_background.ts";
@@ -208,7 +207,7 @@ export interface Run extends AsyncDisposable {
   readonly errors: Error[];
   /** The quarantined objects. */
   readonly quarantined: Quarantined[];
-  readonly reflector: Reflector<KubernetesObject> | ListWatchLoop<KubernetesObject>;
+  readonly reflector: Reflector<KubernetesObject>;
   /** Runs it, and lets everything happen that can without time passing. */
   start(): Promise<void>;
   /** Stops it and waits until it has. */
@@ -239,9 +238,7 @@ export function newRun(
     onQuarantined: (one) => quarantined.push(one),
     ...options,
   };
-  const reflector = wiring === undefined
-    ? new Reflector<KubernetesObject>(source, store, all)
-    : new ListWatchLoop<KubernetesObject>(source, store, all, wiring);
+  const reflector = new Reflector<KubernetesObject>(source, store, all, wiring);
   return {
     source,
     store,

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { type KubernetesObject, silentLogger } from "@listwatch/cache";
 import type { ListWatchContext } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
-import { ListWatchLoop } from "../../src/reflector/list_watch_loop.ts";
+import { Reflector } from "../../src/reflector/reflector.ts";
 import { onAbort } from "../../src/util/abort.ts";
 import { at, page, StoreRecorder } from "./scripted_source.ts";
 
@@ -18,7 +18,7 @@ async function listing(
   let lists = 0;
   const hang = (signal: AbortSignal) =>
     new Promise<never>((_, reject) => onAbort(signal, () => reject(signal.reason)));
-  const reflector = new ListWatchLoop<KubernetesObject>(
+  const reflector = new Reflector<KubernetesObject>(
     {
       description: "pods",
       list: async (_, context) => {

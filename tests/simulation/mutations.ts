@@ -5,7 +5,7 @@
 
 import type { Mutation } from "../mutant.ts";
 
-const REFLECTOR = "src/reflector/list_watch_loop.ts";
+const REFLECTOR = "src/reflector/reflector.ts";
 const WRITER = "src/reflector/store_writer.ts";
 const WATCH_LIST = "src/reflector/watch_list.ts";
 const STATE = "src/reflector/state.ts";

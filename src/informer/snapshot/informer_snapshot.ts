@@ -321,7 +321,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   }
 
   /**
-   * @param isComplete As for `ListWatchLoop.confirmed`.
+   * @param isComplete As for `Reflector.confirmed`.
    * @param options `byList`: whichever cluster it is, this is its content.
    */
   #confirm(isComplete: boolean, { byList = false }: { readonly byList?: boolean } = {}): void {

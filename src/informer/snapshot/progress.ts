@@ -50,8 +50,7 @@ export interface ChangesSince {
 /**
  * The server's resourceVersion now: everything that was written before the call has this version or an
  * earlier one. A list without a resourceVersion is read from storage, or from a cache that has caught up with
- * it:
- * https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
+ * it: https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
  */
 export async function currentVersion(source: MetadataSource, signal: AbortSignal): Promise<string> {
   const { metadata } = await source.list({ limit: 1 }, { signal });

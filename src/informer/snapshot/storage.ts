@@ -1,15 +1,15 @@
 /**
  * Snapshots: the content of an informer, saved as it changes and loaded at the next start.
  *
- * These are the types between an informer, the code that loads and saves its snapshot (which only
- * programs that have one carry), and what stores it.
+ * These are the types between an informer, the code that loads and saves its snapshot (which only programs
+ * that have one carry), and what stores it.
  *
  * @module
  */
 
 import type { ObjectHead } from "../../text/object_reader.ts";
 import { CacheError } from "../../util/errors.ts";
-import type { ListWatchLoop } from "../../reflector/list_watch_loop.ts";
+import type { Reflector } from "../../reflector/reflector.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import type { Quarantine } from "../../reflector/quarantine.ts";
 import type { ReflectedSnapshot } from "../../reflector/reflector_options.ts";
@@ -100,8 +100,8 @@ export interface SnapshotPut {
   /**
    * Its JSON text; that of the server, if the informer holds texts.
    *
-   * @throws {TypeError} The object cannot be written as JSON and read
-   * again, as after a transform to dates or maps.
+   * @throws {TypeError} The object cannot be written as JSON and read again, as after a transform to dates or
+   * maps.
    */
   json(): string;
 }
@@ -175,8 +175,8 @@ export interface SnapshotStorage {
    *
    * @param signal The informer no longer waits: it has stopped, or the load takes too long. Nothing is saved
    * before the load has settled, so a storage that may wait for long should then reject.
-   * @throws {SnapshotRefusedError} What is there cannot be used. The
-   * informer reports that, lists, and saves everything.
+   * @throws {SnapshotRefusedError} What is there cannot be used. The informer reports that, lists, and saves
+   * everything.
    */
   load(
     identity: SnapshotIdentity,
@@ -248,7 +248,7 @@ export interface SnapshotContext<T> {
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
   /** What fills the store; there once the informer runs. */
-  reflector(): Pick<ListWatchLoop<unknown>, "status" | "proven" | "confirmed">;
+  reflector(): Pick<Reflector<unknown>, "status" | "proven" | "confirmed">;
   /** The server has confirmed the content of the snapshot. */
   onConfirmed(): void;
 }
@@ -260,8 +260,8 @@ export interface SnapshotContext<T> {
  */
 export interface SnapshotStatus {
   /**
-   * What came of the load: `none` was there; `refused`: it could not be used, as
-   * {@linkcode SnapshotStatus.refusal} says. In both cases everything is listed.
+   * What came of the load: `none` was there; `refused`: it could not be used, as {@linkcode
+   * SnapshotStatus.refusal} says. In both cases everything is listed.
    */
   readonly load: "loading" | "restored" | "none" | "refused";
   /** Why the snapshot was refused. */

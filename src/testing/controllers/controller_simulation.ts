@@ -81,18 +81,18 @@ const MOST_RUNS_TO_SHRINK = 200;
 
 /**
  * Runs controllers in worlds that their seeds decide, and looks whether what should hold does. In a world
- * users change objects, often several at once, while the program is killed in the middle of a reconcile
- * and started again, is frozen, has a second copy (one leads at a time); while answers are lost, writes
- * meet conflicts, refusals and delays, watches break, come late or from a compacted history, and a
- * restarted program lists from an API server that is behind. Then everything works again, and
- * `eventually` is to hold once nothing is left to do.
+ * users change objects, often several at once, while the program is killed in the middle of a reconcile and
+ * started again, is frozen, has a second copy (one leads at a time); while answers are lost, writes meet
+ * conflicts, refusals and delays, watches break, come late or from a compacted history, and a restarted
+ * program lists from an API server that is behind. Then everything works again, and `eventually` is to hold
+ * once nothing is left to do.
  *
  * A world is the same whenever its seed is, request by request, if the controllers ask no other clock than
  * that of the reconcile, and draw no random numbers. Of one that fails, the error has the shortest story that
  * was found.
  *
  * @param define Makes the controllers; called for each start of the program. What it keeps outside of them
- *   would survive a crash: what is to survive one is in `memory`.
+ * would survive a crash: what is to survive one is in `memory`.
  * @throws {SimulationError} Something was wrong in a world.
  * @throws {Error} The controllers wrote nothing in any world, so that nothing was tested.
  * @throws {TypeError} There is nothing to do, or nothing to look at.
@@ -154,8 +154,8 @@ export async function simulateController(
 }
 
 /**
- * What users do with the objects of one resource: create them, change them, delete them,
- * under a few names so that a name comes again.
+ * What users do with the objects of one resource: create them, change them, delete them, under a few names so
+ * that a name comes again.
  *
  * @param make Makes an object of a name; of a changed one all but the metadata is taken, as a merge patch.
  * @param names The names; three by default.
