@@ -183,10 +183,12 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   replace(objects: readonly T[], resourceVersion: string, onIndexFailure?: OnIndexFailure<T>): void {
-    const keys = objects.map((object) => keyOf(this.#keyFunc, object, "replace"));
-    const held = this.#take === undefined
-      ? objects
-      : objects.map((object, i) => this.#taken(object, keys[i]));
+    const keys: string[] = [];
+    const held = objects.map((object) => {
+      const key = keyOf(this.#keyFunc, object, "replace");
+      keys.push(key);
+      return this.#taken(object, key);
+    });
     replaceNow(this.held.newReplacement({ objects: keyedObjects(keys, held), resourceVersion }, {
       onIndexFailure: onIndexFailure && ((error, held) => {
         const instead = onIndexFailure(error, this.#opened(held) as T);
