@@ -121,33 +121,10 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
 
   #newListener(
     handler: ResourceEventHandler<T>,
-    { resyncPeriodMs: requestedMs, name: own, mailbox = {} }: ListenerOptions,
+    { resyncPeriodMs, name: own, mailbox = {} }: ListenerOptions,
     { started }: { readonly started: boolean },
   ): ProcessorListener<T> {
     const { logger, name } = this.#options;
-    let periodMs = requestedMs;
-    if (periodMs > 0) {
-      if (periodMs < MINIMUM_RESYNC_PERIOD_MS) {
-        logger.warn(
-          `${name}: a resync period of ${periodMs} ms is too short; it is ${MINIMUM_RESYNC_PERIOD_MS} ms instead`,
-        );
-        periodMs = MINIMUM_RESYNC_PERIOD_MS;
-      }
-      if (periodMs < this.#resyncCheckPeriodMs) {
-        if (started) {
-          const checkMs = this.#resyncCheckPeriodMs;
-          logger.warn(
-            `${name}: a resync period of ${periodMs} ms is shorter than the running informer's ${checkMs} ms`,
-          );
-          periodMs = checkMs;
-        } else {
-          this.#resyncCheckPeriodMs = periodMs;
-          for (const listener of this.#listeners) {
-            listener.resyncPeriodMs = determineResyncPeriod(listener.requestedResyncPeriodMs, periodMs);
-          }
-        }
-      }
-    }
     const listener: ProcessorListener<T> = new ProcessorListener<T>(this.#options, {
       handler,
       mailbox,
@@ -158,13 +135,30 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
         );
         this.#remove(listener);
       },
-      requestedResyncPeriodMs: periodMs,
-      resyncPeriodMs: determineResyncPeriod(periodMs, this.#resyncCheckPeriodMs),
+      resyncPeriodMs: this.#resyncPeriodOf(resyncPeriodMs, started),
       turns: this.#turns,
       name: `${name}: ${own ?? `handler ${++this.#count}`}`,
     });
     this.#listeners.add(listener);
     return listener;
+  }
+
+  /** The period of a handler that wants this one; it may shorten the informer's before that has started. */
+  #resyncPeriodOf(wantedMs: number, started: boolean): number {
+    const { logger, name } = this.#options;
+    const checkMs = this.#resyncCheckPeriodMs;
+    if (wantedMs > 0 && wantedMs < MINIMUM_RESYNC_PERIOD_MS) {
+      logger.warn(
+        `${name}: a resync period of ${wantedMs} ms is too short; it is ${MINIMUM_RESYNC_PERIOD_MS} ms instead`,
+      );
+    }
+    const periodMs = wantedMs > 0 ? Math.max(wantedMs, MINIMUM_RESYNC_PERIOD_MS) : 0;
+    if (periodMs === 0 || periodMs >= checkMs) return periodMs;
+    if (!started) return this.#resyncCheckPeriodMs = periodMs;
+    logger.warn(
+      `${name}: a resync period of ${periodMs} ms is shorter than the running informer's ${checkMs} ms`,
+    );
+    return checkMs;
   }
 
   /**
@@ -234,17 +228,7 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
   shouldResync(): boolean {
     const nowMs = monotonicNow(this.#options.clock);
     let due = false;
-    for (const listener of this.#listeners) {
-      listener.isSyncing = listener.shouldResync(nowMs);
-      if (!listener.isSyncing) continue;
-      due = true;
-      listener.determineNextResync(nowMs);
-    }
+    for (const listener of this.#listeners) due = listener.beginsResync(nowMs) || due;
     return due;
   }
-}
-
-/** The period a listener gets: none if it or the informer wants none, and never less than the informer's. */
-function determineResyncPeriod(desiredMs: number, checkMs: number): number {
-  return desiredMs === 0 || checkMs === 0 ? 0 : Math.max(desiredMs, checkMs);
 }

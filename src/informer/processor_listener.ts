@@ -43,8 +43,7 @@ export interface ListenerOptions<T> {
   readonly mailbox: MailboxOptions;
   /** Called when too many notifications wait, and the handler is to be removed. */
   readonly onOverflow: () => void;
-  /** The resync period that was requested, and the one that it gets, in milliseconds; 0 for none. */
-  readonly requestedResyncPeriodMs: number;
+  /** Its resync period, in milliseconds; 0 for none. */
   readonly resyncPeriodMs: number;
   /** Where pumps that have called handlers for a while wait for their next turn. */
   readonly turns: Turns;
@@ -75,8 +74,7 @@ export class ProcessorListener<T> {
   readonly #labels: MetricLabels;
   /** For log lines. */
   readonly name: string;
-  readonly requestedResyncPeriodMs: number;
-  resyncPeriodMs: number;
+  readonly #resyncPeriodMs: number;
   /** Whether the next resync's updates are for this listener. */
   isSyncing = true;
   #nextResyncMs: number;
@@ -99,8 +97,7 @@ export class ProcessorListener<T> {
     });
     this.name = own.name;
     this.#labels = { name: informer.name, handler: own.name };
-    this.requestedResyncPeriodMs = own.requestedResyncPeriodMs;
-    this.resyncPeriodMs = own.resyncPeriodMs;
+    this.#resyncPeriodMs = own.resyncPeriodMs;
     this.#nextResyncMs = monotonicNow(informer.clock) + own.resyncPeriodMs;
   }
 
@@ -187,13 +184,11 @@ export class ProcessorListener<T> {
     return this.#pump === undefined || this.#stopsItself ? Promise.resolve() : this.#ended(this.#pump);
   }
 
-  shouldResync(nowMs: number): boolean {
-    return this.resyncPeriodMs > 0 && nowMs >= this.#nextResyncMs;
-  }
-
-  /** Counts the resync period from now. */
-  determineNextResync(nowMs: number): void {
-    this.#nextResyncMs = nowMs + this.resyncPeriodMs;
+  /** Whether its resync is due; if so, the period counts from now. */
+  beginsResync(nowMs: number): boolean {
+    this.isSyncing = this.#resyncPeriodMs > 0 && nowMs >= this.#nextResyncMs;
+    if (this.isSyncing) this.#nextResyncMs = nowMs + this.#resyncPeriodMs;
+    return this.isSyncing;
   }
 
   #queued(): void {

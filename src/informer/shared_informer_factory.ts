@@ -172,19 +172,6 @@ export class SharedInformerFactory implements AsyncDisposable {
    *
    * @throws {TypeError} The resource is no such text.
    * @throws {InformerStateError} The factory was shut down.
-   *
-   * @example
-   * ```ts
-   * import { newCluster, SharedInformerFactory } from "@listwatch/cache";
-   * await using factory = new SharedInformerFactory(newCluster({ server: "http://127.0.0.1:8001" }));
-   * const pods = factory.use("v1/pods");
-   * const same = factory.use("v1/pods");
-   * console.log(pods.informer === same.informer); // true
-   * await pods.release();
-   * console.log(same.informer.isStopped()); // false
-   * await same.release();
-   * console.log(same.informer.isStopped()); // true
-   * ```
    */
   use<T extends KubernetesObject = KubernetesObject>(
     resource: ResourceName | GroupVersionResource,

@@ -187,8 +187,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   /** The version that the server had at the start. */
   #serverVersion: string | undefined;
   #isWatching = false;
-  #isProving = false;
-  #isRecognising = false;
+  #isAsking = false;
   /** A watch would have confirmed it, and may be another cluster's. */
   #isHeldBack = false;
 
@@ -314,10 +313,10 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   /** The store may have the content, and a watch from its version, or from a later one, may be open. */
   #followed(): void {
     if (!this.#isWatching || this.#needsList || this.#unconfirmed === undefined) return;
-    if (this.#cluster.isUndecided) return void this.#recognise(this.#confirmed.signal);
+    if (this.#cluster.isUndecided) return void this.#recognise();
     if (this.#serverVersion === undefined) return;
     if (this.#hasReached(this.#serverVersion)) this.#confirm(true);
-    else void this.#prove(this.#confirmed.signal);
+    else void this.#prove();
   }
 
   /**
@@ -340,20 +339,30 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
    * Asks which cluster it is while a watch is open: the question broke before, and the watch may be another
    * cluster's. Without an answer after some tries, everything is listed.
    */
-  async #recognise(signal: AbortSignal): Promise<void> {
-    if (this.#isRecognising || signal.aborted) return;
-    this.#isRecognising = true;
+  async #recognise(): Promise<void> {
+    const isKnown = await this.#asking(async (signal) => {
+      await this.probe(signal).catch(() => signal.throwIfAborted());
+      return !this.#cluster.isUndecided;
+    });
+    if (isKnown !== undefined) this.#recognised();
+  }
+
+  /** Asks at growing intervals until it is so; `undefined`: no watch is open, or it was stopped, or listed. */
+  async #asking(isSo: (signal: AbortSignal) => Promise<boolean>): Promise<boolean | undefined> {
+    const { signal } = this.#confirmed;
+    if (this.#isAsking || signal.aborted) return undefined;
+    this.#isAsking = true;
     try {
-      for (let tries = 0; this.#cluster.isUndecided && tries < MOST_PROOFS; tries++) {
+      for (let tries = 0; tries < MOST_PROOFS; tries++) {
         await sleep(GRACE_MS * 4 ** tries, { clock: this.#context.clock, signal });
-        if (!this.#isWatching) return;
-        await this.probe(signal).catch(() => signal.throwIfAborted());
+        if (!this.#isWatching) return undefined;
+        if (await isSo(signal)) return true;
       }
-      this.#recognised();
+      return false;
     } catch {
-      // it was stopped, or listed
+      return undefined;
     } finally {
-      this.#isRecognising = false;
+      this.#isAsking = false;
     }
   }
 
@@ -369,23 +378,8 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   }
 
   /** Asks for a proof until there is one. If none comes, an event or a bookmark has to do. */
-  async #prove(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#context;
-    if (this.#isProving || signal.aborted) return;
-    this.#isProving = true;
-    try {
-      for (let tries = 0; tries < MOST_PROOFS; tries++) {
-        await sleep(GRACE_MS * 4 ** tries, { clock, signal });
-        if (!this.#isWatching) return;
-        if (!await this.#isProven(signal)) continue;
-        if (!this.#needsList) this.#confirm(true);
-        return;
-      }
-    } catch {
-      // it was stopped
-    } finally {
-      this.#isProving = false;
-    }
+  async #prove(): Promise<void> {
+    if (await this.#asking((signal) => this.#isProven(signal)) && !this.#needsList) this.#confirm(true);
   }
 
   async #isProven(signal: AbortSignal): Promise<boolean> {
