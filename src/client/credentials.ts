@@ -3,11 +3,7 @@
 import { CacheError } from "../util/errors.ts";
 import { fromBase64 } from "../util/bytes.ts";
 
-/**
- * The credentials of a request cannot be sent. The text never holds them.
- *
- * @category Objects and errors
- */
+/** The credentials of a request cannot be sent. The text never holds them. */
 export class CredentialsError extends CacheError {
   constructor(message: string) {
     super("Credentials", message);

@@ -3,11 +3,7 @@
 import type { Requests } from "./resource_options.ts";
 import type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";
 
-/**
- * One resource in one version, from the discovery documents.
- *
- * @category Cluster
- */
+/** One resource in one version, from the discovery documents. */
 export interface DiscoveredResource extends ApiResource {
   readonly singularName: string;
   readonly shortNames: readonly string[];
@@ -15,11 +11,7 @@ export interface DiscoveredResource extends ApiResource {
   readonly verbs: readonly string[];
 }
 
-/**
- * What a server serves.
- *
- * @category Cluster
- */
+/** What a server serves. */
 export interface Discovery {
   /**
    * The core group first, then the groups in the server's order; in a group, the preferred version first.
@@ -50,8 +42,6 @@ const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
  * console.log(resources.find(({ kind }) => kind === "Pod")?.shortNames); // [ "po" ]
  * server.close();
  * ```
- *
- * @category Cluster
  */
 export async function discover(cluster: Pick<Requests, "request">, signal?: AbortSignal): Promise<Discovery> {
   const get = (path: string): Promise<unknown> =>

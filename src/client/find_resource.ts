@@ -28,8 +28,6 @@ import { discover, type DiscoveredResource } from "./discovery.ts";
  * console.log(informer.name); // apps/v1/deployments
  * server.close();
  * ```
- *
- * @category Cluster
  */
 export async function findResource(
   cluster: Pick<Requests, "request" | "server">,

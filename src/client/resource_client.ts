@@ -114,11 +114,7 @@ export interface ResourceClient<T extends KubernetesObject> {
   delete(name: string, options?: DeleteOptions): Promise<void>;
 }
 
-/**
- * What makes clients: a `Cluster`.
- *
- * @category Cluster
- */
+/** What makes clients: a `Cluster`. */
 export interface ClientSource {
   /** The server's URL. */
   readonly server: string;
@@ -129,11 +125,7 @@ export interface ClientSource {
   ): ResourceClient<T>;
 }
 
-/**
- * What a server says about a resource.
- *
- * @category Cluster
- */
+/** What a server says about a resource. */
 export interface ResourceDescription {
   readonly apiVersion: string;
   readonly kind: string;

@@ -65,8 +65,6 @@ export interface ResourceOptions<T> {
  * Options of {@linkcode Cluster.resource} where the type of the objects is given by itself
  * (`resource<Pod>("v1/pods")`). That type cannot follow `keep` and `drop`, so they name no fields but of
  * metadata; {@linkcode resourceOf} has no such limit.
- *
- * @category Cluster
  */
 export type TypedResourceOptions<T> =
   & ResourceOptions<T>
@@ -77,11 +75,7 @@ export type TypedResourceOptions<T> =
     readonly drop?: readonly `metadata.${string}`[];
   });
 
-/**
- * Options of the verbs that go to one object.
- *
- * @category Cluster
- */
+/** Options of the verbs that go to one object. */
 export interface ObjectRequestOptions {
   /** The object's namespace; the client's by default. */
   readonly namespace?: string;
@@ -97,11 +91,7 @@ export interface ObjectRequestOptions {
   readonly timeoutMs?: number;
 }
 
-/**
- * Options of {@linkcode ResourceClient.delete}.
- *
- * @category Cluster
- */
+/** Options of {@linkcode ResourceClient.delete}. */
 export interface DeleteOptions extends ObjectRequestOptions {
   /** How long the object may take to go. */
   readonly gracePeriodSeconds?: number;
@@ -110,11 +100,7 @@ export interface DeleteOptions extends ObjectRequestOptions {
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
 }
 
-/**
- * Options of {@linkcode ResourceClient.apply}.
- *
- * @category Cluster
- */
+/** Options of {@linkcode ResourceClient.apply}. */
 export interface ApplyOptions extends ObjectRequestOptions {
   /** In whose name the fields are set: that of the program. */
   readonly fieldManager: string;
@@ -125,16 +111,10 @@ export interface ApplyOptions extends ObjectRequestOptions {
 /**
  * The parameters of a query. Those that are `undefined`, `""` or `false` are not sent; `true` is sent as
  * `true`.
- *
- * @category Cluster
  */
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/**
- * Options of {@linkcode Cluster.request} and {@linkcode Cluster.open}.
- *
- * @category Cluster
- */
+/** Options of {@linkcode Cluster.request} and {@linkcode Cluster.open}. */
 export interface RequestOptions {
   /** `GET` by default. */
   readonly method?: string;

@@ -6,8 +6,6 @@ import type { Logger } from "../util/logger.ts";
 /**
  * What the client needs of `fetch`: the runtime's own, a service binding's, one of `@listwatch/cache/node`
  * with its own TLS settings, or an in-memory API server's.
- *
- * @category Cluster
  */
 export type FetchFunction = (url: string, init?: RequestInit) => Promise<Response> | Response;
 
@@ -15,16 +13,10 @@ export type FetchFunction = (url: string, init?: RequestInit) => Promise<Respons
  * A bearer token: fixed, or read again before each request, so that a token that rotates
  * is never stale, and after a 401 response: the request is sent once more if the token
  * is another one then. An empty one is not sent.
- *
- * @category Cluster
  */
 export type TokenSource = string | (() => string | Promise<string>);
 
-/**
- * Whom requests are made in the name of.
- *
- * @category Cluster
- */
+/** Whom requests are made in the name of. */
 export interface Impersonation {
   readonly user: string;
   /**

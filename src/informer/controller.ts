@@ -27,11 +27,7 @@ import { newCaller } from "./processor_listener.ts";
 import { type ListDelta, paceOf, QueueDrain } from "./queue_drain.ts";
 import type { QueueContext } from "./shared_informer_options.ts";
 
-/**
- * What a {@linkcode Controller} is made of.
- *
- * @category Informers
- */
+/** What a {@linkcode Controller} is made of. */
 export interface ControllerConfig<T> {
   /** Where objects come from. */
   readonly listerWatcher: ListerWatcher<T>;
@@ -78,8 +74,6 @@ export interface ControllerConfig<T> {
  * });
  * await controller.run(AbortSignal.abort());
  * ```
- *
- * @category Informers
  */
 export class Controller<T> {
   readonly #queue: Queue<T>;
@@ -186,11 +180,7 @@ function puttingBack<T>(
   };
 }
 
-/**
- * Options of {@linkcode newInformer}.
- *
- * @category Informers
- */
+/** Options of {@linkcode newInformer}. */
 export interface InformerOptions<T, I extends string = NoIndexNames> {
   readonly listerWatcher: ListerWatcher<T>;
   /** Called in the turn of each store write; its promises are not awaited. What it throws is logged. */
@@ -231,8 +221,6 @@ export interface InformerOptions<T, I extends string = NoIndexNames> {
  * await controller.run(AbortSignal.abort());
  * console.log(store.size);
  * ```
- *
- * @category Informers
  */
 export function newInformer<T, I extends string = NoIndexNames>(
   options: InformerOptions<T, I>,

@@ -17,11 +17,7 @@ export class InformerStateError extends CacheError {
   }
 }
 
-/**
- * A `MutationCache` without an indexer was queried by index.
- *
- * @category Objects and errors
- */
+/** A `MutationCache` without an indexer was queried by index. */
 export class NoIndexerError extends CacheError {
   /** Makes the error; `indexName` is the index that was queried. */
   constructor(indexName: string) {
@@ -34,11 +30,7 @@ export class NoIndexerError extends CacheError {
   }
 }
 
-/**
- * Options of {@linkcode CacheSyncError}.
- *
- * @category Objects and errors
- */
+/** Options of {@linkcode CacheSyncError}. */
 export interface CacheSyncErrorOptions {
   /** What the tries of those that have not synced fail with, by name, where they do. */
   readonly failures?: ReadonlyMap<string, FailedTry | undefined>;

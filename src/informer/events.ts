@@ -117,11 +117,7 @@ export class FilteringResourceEventHandler<T> implements ResourceEventHandler<T>
   }
 }
 
-/**
- * One object that changed.
- *
- * @category Informers
- */
+/** One object that changed. */
 export type StoreChange<T> =
   | { readonly type: "added"; readonly key: string; readonly object: T }
   | { readonly type: "updated"; readonly key: string; readonly object: T; readonly oldObject: T }
@@ -145,8 +141,6 @@ export type StoreChange<T> =
  *
  * In `replaced`, the deletes come first, then what was added or changed in the order of the list; what did
  * not change is not there.
- *
- * @category Informers
  */
 export type StoreEvent<T> =
   | StoreChange<T>

@@ -81,8 +81,6 @@ export class Intake<T> {
  *   console.log(error instanceof TypeError); // true
  * }
  * ```
- *
- * @category Informers
  */
 export function freezeObject<T>(object: T): T {
   // What is frozen already is walked as well: it may be frozen on its surface only. A set, as there may be

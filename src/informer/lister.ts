@@ -127,8 +127,6 @@ export function newLister<T, I extends string>(
  * store.add({ metadata: { name: "a", labels: { app: "web" } } });
  * console.log(listAll(store, parseLabelSelector("app in (web, api)")).length); // 1
  * ```
- *
- * @category Keys, indices, listers
  */
 export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
   if (selector?.selectable === false) return [];
@@ -154,8 +152,6 @@ export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
  * indexer.add({ metadata: { namespace: "shop", name: "web-1" } });
  * console.log(listAllByNamespace(indexer, "shop").length, listAllByNamespace(indexer, "other").length); // 1 0
  * ```
- *
- * @category Keys, indices, listers
  */
 export function listAllByNamespace<T, I extends string>(
   indexer: Indexer<T, I>,

@@ -24,11 +24,7 @@ import type { Notification } from "./events.ts";
 import { ListCursor } from "./list_application.ts";
 import { DeletedFinalStateUnknown, type DeletedObject, metaOf } from "../meta/object.ts";
 
-/**
- * How many notifications may wait for a handler, and what happens when more do.
- *
- * @category Informers
- */
+/** How many notifications may wait for a handler, and what happens when more do. */
 export interface MailboxOptions {
   /**
    * How many may wait; 1,000 by default. A list may be longer, as long as nothing waits with it; with

@@ -11,11 +11,7 @@ import { requireNumbers } from "../util/require_number.ts";
 import { NoIndexerError } from "./errors.ts";
 import type { ResourceEventHandler } from "./events.ts";
 
-/**
- * Options of {@linkcode MutationCache}. All may be left out.
- *
- * @category Informers
- */
+/** Options of {@linkcode MutationCache}. All may be left out. */
 export interface MutationCacheOptions<
   T,
   I extends string = NoIndexNames<"give `indexer` in the options, and no type arguments">,
@@ -82,8 +78,6 @@ const DEFAULT_MAX_SIZE = 100;
  * cache.mutation(await configMaps.create({ metadata: { namespace: "shop", name: "settings" } }));
  * console.log(cache.getByKey("shop/settings")?.metadata?.resourceVersion); // 7
  * ```
- *
- * @category Informers
  */
 export class MutationCache<
   T,

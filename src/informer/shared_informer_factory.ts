@@ -25,8 +25,6 @@ import { waitFor } from "./waits.ts";
 /**
  * Where a {@linkcode SharedInformerFactory} gets its sources from: a `Cluster`, or anything with such a
  * method.
- *
- * @category Informers
  */
 export interface ResourceSource {
   /** The source of a resource's objects, of one namespace, of a set of them, or of all. */

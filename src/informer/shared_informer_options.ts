@@ -14,11 +14,7 @@ import type { Metrics } from "../util/metrics.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { InformerSnapshot } from "./snapshot/informer_snapshot.ts";
 
-/**
- * What an informer's queue is made from.
- *
- * @category Informers
- */
+/** What an informer's queue is made from. */
 export interface QueueContext<T> {
   readonly keyFunc: KeyFunc;
   /** The informer's store: what the consumer knows. */

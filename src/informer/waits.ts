@@ -81,8 +81,6 @@ export class InformerWaits {
  * Something that syncs: an informer, a controller, a handler's registration, a tracker.
  *
  * Mirrors client-go's `DoneChecker`, with a promise for its channel.
- *
- * @category Informers
  */
 export interface HasSynced {
   /** For log lines and errors. */
@@ -95,11 +93,7 @@ export interface HasSynced {
   failure?(): FailedTry | undefined;
 }
 
-/**
- * Options of {@linkcode waitFor}.
- *
- * @category Informers
- */
+/** Options of {@linkcode waitFor}. */
 export interface WaitForOptions {
   /**
    * What is waited for, in words, such as `caches of the endpoints controller`. Nothing is logged without it.
@@ -161,8 +155,6 @@ export async function waitForCacheSync(what: readonly HasSynced[], signal?: Abor
  * await waitFor(trackers, { what: "the caches", signal: AbortSignal.abort(new Error("shutting down")) });
  * // warns: stopped waiting for the caches: nodes, pods have not synced: shutting down
  * ```
- *
- * @category Informers
  */
 export async function waitFor(what: readonly HasSynced[], options: WaitForOptions = {}): Promise<boolean> {
   const { signal, logger = consoleLogger } = options;

@@ -12,11 +12,7 @@ import { DeletedFinalStateUnknown, metaOf } from "./object.ts";
  */
 export type KeyFunc = (value: unknown) => string;
 
-/**
- * A key function was called with a value that has no metadata.
- *
- * @category Keys, indices, listers
- */
+/** A key function was called with a value that has no metadata. */
 export class NoMetaError extends CacheError {
   constructor(value: unknown) {
     super("NoMeta", `object has no meta: ${describeValue(value)} is not a Kubernetes object with metadata`);
@@ -26,8 +22,6 @@ export class NoMetaError extends CacheError {
 /**
  * A store or queue could not compute the key of an object; `cause` is what the key function threw. The call
  * that threw it changed nothing. Mirrors client-go's `KeyError`.
- *
- * @category Keys, indices, listers
  */
 export class KeyError extends CacheError {
   readonly object: unknown;
@@ -42,11 +36,7 @@ export class KeyError extends CacheError {
   }
 }
 
-/**
- * A key has more than one slash.
- *
- * @category Keys, indices, listers
- */
+/** A key has more than one slash. */
 export class UnexpectedKeyFormatError extends CacheError {
   readonly key: string;
 
@@ -67,8 +57,6 @@ export class UnexpectedKeyFormatError extends CacheError {
  * import { ExplicitKey } from "@listwatch/cache/store";
  * console.log(metaNamespaceKey(new ExplicitKey("shop/web-1"))); // shop/web-1
  * ```
- *
- * @category Keys, indices, listers
  */
 export class ExplicitKey {
   readonly key: string;
@@ -146,8 +134,6 @@ export interface ObjectName {
  * import { formatObjectName } from "@listwatch/cache/store";
  * console.log(formatObjectName({ namespace: "shop", name: "web-1" })); // shop/web-1
  * ```
- *
- * @category Keys, indices, listers
  */
 export function formatObjectName(objectName: ObjectName): string {
   return objectName.namespace === "" ? objectName.name : `${objectName.namespace}/${objectName.name}`;
@@ -187,8 +173,6 @@ export function splitMetaNamespaceKey(key: string): ObjectName {
  * import { formatObjectName, parseObjectName } from "@listwatch/cache/store";
  * console.log(formatObjectName(parseObjectName("shop/web-1"))); // shop/web-1
  * ```
- *
- * @category Keys, indices, listers
  */
 export function parseObjectName(key: string): ObjectName {
   return splitMetaNamespaceKey(key);
@@ -206,8 +190,6 @@ export function parseObjectName(key: string): ObjectName {
  * import { objectToName } from "@listwatch/cache/store";
  * console.log(objectToName({ metadata: { namespace: "shop", name: "web-1" } }).name); // web-1
  * ```
- *
- * @category Keys, indices, listers
  */
 export function objectToName(value: unknown): ObjectName {
   const metadata = metaOf(value);
@@ -229,8 +211,6 @@ export function objectToName(value: unknown): ObjectName {
  * import { deletionHandlingObjectToName } from "@listwatch/cache/store";
  * console.log(deletionHandlingObjectToName(new DeletedFinalStateUnknown("shop/web-1", undefined)).namespace); // shop
  * ```
- *
- * @category Keys, indices, listers
  */
 export function deletionHandlingObjectToName(value: unknown): ObjectName {
   return value instanceof DeletedFinalStateUnknown ? parseObjectName(value.key) : objectToName(value);

@@ -13,20 +13,12 @@ export const INITIAL_EVENTS_END_ANNOTATION = "k8s.io/initial-events-end";
  */
 export const AGE_ANNOTATION = "listwatch.cache/age-ms";
 
-/**
- * The object of a bookmark: of the watched kind, with metadata only.
- *
- * @category Reflector
- */
+/** The object of a bookmark: of the watched kind, with metadata only. */
 export interface BookmarkObject extends KubernetesObject {
   readonly metadata: ObjectMeta;
 }
 
-/**
- * One event of a watch, as the API server sends it.
- *
- * @category Reflector
- */
+/** One event of a watch, as the API server sends it. */
 export type WatchEvent<T> =
   | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: T }
   | { readonly type: "BOOKMARK"; readonly object: BookmarkObject }
@@ -43,11 +35,7 @@ export function ageMsOf(bookmark: BookmarkObject): number {
   return ageMs > 0 && ageMs < Infinity ? ageMs : 0;
 }
 
-/**
- * The options of a list or a watch, as Kubernetes names them; an absent or empty one is not sent.
- *
- * @category Reflector
- */
+/** The options of a list or a watch, as Kubernetes names them; an absent or empty one is not sent. */
 export interface ListOptions {
   readonly resourceVersion?: string;
   readonly resourceVersionMatch?: "NotOlderThan" | "Exact";
@@ -66,11 +54,7 @@ export interface ListOptions {
   readonly shardSelector?: string;
 }
 
-/**
- * An object that could not be accepted, and why. It is skipped and reported; the others continue.
- *
- * @category Reflector
- */
+/** An object that could not be accepted, and why. It is skipped and reported; the others continue. */
 export interface Quarantined {
   readonly reason: string;
   /** The place of the fault: `object.metadata.name`, `items[3].spec.replicas` in a list; may be empty. */
@@ -83,11 +67,7 @@ export interface Quarantined {
   readonly eventType?: string;
 }
 
-/**
- * One page of a list.
- *
- * @category Reflector
- */
+/** One page of a list. */
 export interface ListPage<T> {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -97,11 +77,7 @@ export interface ListPage<T> {
   readonly quarantined?: readonly Quarantined[];
 }
 
-/**
- * One item of a watch: an event, or the report of an event that could not be accepted.
- *
- * @category Reflector
- */
+/** One item of a watch: an event, or the report of an event that could not be accepted. */
 export type WatchItem<T> = WatchEvent<T> | {
   readonly type: "QUARANTINED";
   readonly quarantined: Quarantined;
@@ -111,8 +87,6 @@ export type WatchItem<T> = WatchEvent<T> | {
  * An open watch: batches of events in the order of arrival, one batch per chunk of
  * bytes. The stream ends when the server ends the watch, and throws when the connection
  * breaks. Leaving the loop closes the connection.
- *
- * @category Reflector
  */
 export type WatchStream<T> = AsyncIterable<readonly WatchItem<T>[]>;
 

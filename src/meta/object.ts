@@ -52,11 +52,7 @@ export interface KubernetesObject {
   readonly metadata?: ObjectMeta;
 }
 
-/**
- * A list's metadata.
- *
- * @category Objects and errors
- */
+/** A list's metadata. */
 export interface ListMeta {
   readonly resourceVersion?: string;
   /** Where the next page begins; absent or empty on the last page. */
@@ -109,8 +105,6 @@ export function compareResourceVersions(a: string, b: string): -1 | 0 | 1 {
  * import { isComparableResourceVersion } from "@listwatch/cache/store";
  * console.log(isComparableResourceVersion("42"), isComparableResourceVersion("abc")); // true false
  * ```
- *
- * @category Objects and errors
  */
 export function isComparableResourceVersion(text: string): boolean {
   return /^[1-9][0-9]*$/.test(text);

@@ -63,8 +63,6 @@ export class NetworkError extends CacheError {
  * How a connection failed. `DeadPeer`: it is open, but an expected answer does not arrive.
  * `UntrustedCertificate`: the authority that signed the server's certificate is not known.
  * `Unreachable`: every other failure before an answer.
- *
- * @category Objects and errors
  */
 export type NetworkFailure =
   | "ConnectionRefused"
@@ -74,11 +72,7 @@ export type NetworkFailure =
   | "UntrustedCertificate"
   | "Unreachable";
 
-/**
- * A server's answer cannot be decoded: it is not JSON, or JSON of another shape.
- *
- * @category Objects and errors
- */
+/** A server's answer cannot be decoded: it is not JSON, or JSON of another shape. */
 export class DecodeError extends CacheError {
   constructor(message: string, options: { readonly cause?: unknown } = {}) {
     super("Decode", message, options);

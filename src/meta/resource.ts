@@ -1,10 +1,6 @@
 /** Resources of the API: their names and paths. */
 
-/**
- * A resource of the API: `group` is `""` for the core group.
- *
- * @category Cluster
- */
+/** A resource of the API: `group` is `""` for the core group. */
 export interface GroupVersionResource {
   readonly group: string;
   readonly version: string;
@@ -12,11 +8,7 @@ export interface GroupVersionResource {
   readonly resource: string;
 }
 
-/**
- * A kind of object: `group` is `""` for the core group.
- *
- * @category Cluster
- */
+/** A kind of object: `group` is `""` for the core group. */
 export interface GroupVersionKind {
   readonly group: string;
   readonly version: string;
@@ -27,8 +19,6 @@ export interface GroupVersionKind {
  * A resource as text: `version/resource` for the core group, otherwise `group/version/resource`. The resource
  * is the lower-case plural, not the kind. A text that is known only at run time is read by {@linkcode
  * parseResource}.
- *
- * @category Cluster
  */
 export type ResourceName = `${Lowercase<string>}/${Lowercase<string>}`;
 
@@ -66,11 +56,7 @@ export function parseResource(text: string): GroupVersionResource {
   return { group, version, resource };
 }
 
-/**
- * A resource whose objects have type `T`.
- *
- * @category Cluster
- */
+/** A resource whose objects have type `T`. */
 export interface ResourceOf<T> extends GroupVersionResource {
   /** For the type checker only; the property does not exist at run time. */
   readonly objectType: T;
@@ -106,8 +92,6 @@ export function resourceOf<T>(text: ResourceName): ResourceOf<T> {
  * import { formatResource } from "@listwatch/cache/client";
  * console.log(formatResource({ group: "apps", version: "v1", resource: "deployments" })); // apps/v1/deployments
  * ```
- *
- * @category Cluster
  */
 export function formatResource(gvr: GroupVersionResource): string {
   return `${groupVersion(gvr)}/${gvr.resource}`;
@@ -128,8 +112,6 @@ export function formatGroupResource(of: { readonly group: string; readonly resou
  * import { groupVersion } from "@listwatch/cache/client";
  * console.log(groupVersion({ group: "apps", version: "v1" })); // apps/v1
  * ```
- *
- * @category Cluster
  */
 export function groupVersion(of: { readonly group: string; readonly version: string }): string {
   return of.group === "" ? of.version : `${of.group}/${of.version}`;
@@ -153,8 +135,6 @@ export function groupVersion(of: { readonly group: string; readonly version: str
  * console.log(resourcePath(parseResource("apps/v1/deployments"), { namespace: "shop", name: "web" }));
  * // /apis/apps/v1/namespaces/shop/deployments/web
  * ```
- *
- * @category Cluster
  */
 export function resourcePath(
   gvr: GroupVersionResource,

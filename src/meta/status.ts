@@ -2,22 +2,14 @@
 
 import { CacheError, findCause } from "../util/errors.ts";
 
-/**
- * One cause of a refusal.
- *
- * @category Objects and errors
- */
+/** One cause of a refusal. */
 export interface StatusCause {
   readonly reason?: string;
   readonly message?: string;
   readonly field?: string;
 }
 
-/**
- * More about a refusal.
- *
- * @category Objects and errors
- */
+/** More about a refusal. */
 export interface StatusDetails {
   readonly name?: string;
   readonly group?: string;
@@ -57,8 +49,6 @@ export interface Status {
  * import { newStatus } from "@listwatch/cache/client";
  * throw new StatusError(newStatus(410, "Expired", "too old resource version: 1 (310)"));
  * ```
- *
- * @category Objects and errors
  */
 export function newStatus(code: number, reason: string, message: string, details?: StatusDetails): Status {
   return {
@@ -126,8 +116,6 @@ export class StatusError extends CacheError {
  * const cause = new StatusError({ code: 410, reason: "Expired" });
  * console.log(statusErrorOf(new Error("failed to list pods", { cause })) === cause); // true
  * ```
- *
- * @category Objects and errors
  */
 export function statusErrorOf(error: unknown): StatusError | undefined {
   return findCause(error, StatusError);
@@ -180,8 +168,6 @@ const TOO_LARGE = "Too large resource version";
  * const details = { causes: [{ reason: "ResourceVersionTooLarge" }] };
  * console.log(isResourceVersionTooLarge(new StatusError({ code: 504, reason: "Timeout", details }))); // true
  * ```
- *
- * @category Objects and errors
  */
 export function isResourceVersionTooLarge(error: unknown): boolean {
   // Servers of every generation send details; a text alone may come from a proxy.
@@ -217,8 +203,6 @@ export function isTooManyRequests(error: unknown): boolean {
  * import { isInternalError } from "@listwatch/cache/client";
  * console.log(isInternalError(new StatusError({ code: 500, reason: "InternalError" }))); // true
  * ```
- *
- * @category Objects and errors
  */
 export function isInternalError(error: unknown): boolean {
   return hasReason(error, "InternalError", 500);
@@ -233,8 +217,6 @@ export function isInternalError(error: unknown): boolean {
  * import { isServiceUnavailable } from "@listwatch/cache/client";
  * console.log(isServiceUnavailable(new StatusError({ code: 503, reason: "ServiceUnavailable" }))); // true
  * ```
- *
- * @category Objects and errors
  */
 export function isServiceUnavailable(error: unknown): boolean {
   return hasReason(error, "ServiceUnavailable", 503);
@@ -249,8 +231,6 @@ export function isServiceUnavailable(error: unknown): boolean {
  * import { isTimeout } from "@listwatch/cache/client";
  * console.log(isTimeout(new StatusError({ code: 504, reason: "Timeout" }))); // true
  * ```
- *
- * @category Objects and errors
  */
 export function isTimeout(error: unknown): boolean {
   return hasReason(error, "Timeout", 504);
@@ -355,8 +335,6 @@ export function isInvalid(error: unknown): boolean {
  * import { isBadRequest } from "@listwatch/cache/client";
  * console.log(isBadRequest(new StatusError({ code: 400, reason: "BadRequest" }))); // true
  * ```
- *
- * @category Objects and errors
  */
 export function isBadRequest(error: unknown): boolean {
   return hasReason(error, "BadRequest", 400);

@@ -2,11 +2,7 @@
 
 import type { MetricLabels, Metrics } from "../util/metrics.ts";
 
-/**
- * Metrics that can be served as a page: what `readApi` takes as `metrics`.
- *
- * @category Tools
- */
+/** Metrics that can be served as a page: what `readApi` takes as `metrics`. */
 export interface ServedMetrics extends Metrics {
   /** The Content-Type of the text. */
   readonly contentType: string;
@@ -60,8 +56,6 @@ const MOST_SERIES = 2_000;
  * const api = readApi({ resources: [{ informer: pods, resource: "v1/pods" }], allowAnonymous: true, metrics });
  * console.log((await api.request("/metrics")).status); // 200
  * ```
- *
- * @category Tools
  */
 export class PrometheusMetrics implements ServedMetrics {
   readonly #families = new Map<string, Family>();

@@ -14,8 +14,6 @@ import type { FailedTry, ReflectorError, ReflectorOutage, StreamPause } from "./
  * A watch was closed less than a second after its request, without a single event.
  *
  * Mirrors client-go's `VeryShortWatchError`.
- *
- * @category Reflector
  */
 export class VeryShortWatchError extends CacheError {
   constructor(name: string) {
@@ -200,11 +198,7 @@ function inSeconds(ms: number): string {
   return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 }
 
-/**
- * Delays that grow.
- *
- * @category Reflector
- */
+/** Delays that grow. */
 export interface RetryBackoff {
   /** The delay before the next try, in milliseconds. */
   nextDelayMs(): number;

@@ -11,8 +11,6 @@ import type { GroupVersionResource } from "../meta/resource.ts";
  * A source that can be listed and watched: an API server's resource, or anything that behaves like one.
  *
  * Mirrors client-go's `ListerWatcherWithContext`, with an `AbortSignal` for the context.
- *
- * @category Reflector
  */
 export interface ListerWatcher<T> {
   /**
@@ -68,8 +66,6 @@ export interface ListerWatcher<T> {
  * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
  * const web = newListWatch(pods, (options) => ({ ...options, labelSelector: "app=web" }));
  * ```
- *
- * @category Reflector
  */
 export function newListWatch<T>(
   source: ListerWatcher<T>,

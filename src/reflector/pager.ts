@@ -15,11 +15,7 @@ import type { ListAttempt, ReflectorState } from "./state.ts";
 import { refuseTable } from "./store_writer.ts";
 import { inTime, STALL_MS, Watchdog } from "./timers.ts";
 
-/**
- * A list put together from its pages.
- *
- * @category Reflector
- */
+/** A list put together from its pages. */
 export interface PagedList<T> {
   readonly items: T[];
   /** The metadata of the first page: its resourceVersion is that of the whole list. */
@@ -28,11 +24,7 @@ export interface PagedList<T> {
   readonly paginated: boolean;
 }
 
-/**
- * Options of {@linkcode listAllPages}.
- *
- * @category Reflector
- */
+/** Options of {@linkcode listAllPages}. */
 export interface PagerOptions extends ListWatchContext {
   /** Called after each page with the number of items so far, and to come, where the server says it. */
   readonly onPage?: ((items: number, remaining: number | undefined) => void) | undefined;
@@ -61,8 +53,6 @@ export interface PagerOptions extends ListWatchContext {
  * ```
  *
  * @throws Whatever the source throws.
- *
- * @category Reflector
  */
 export async function listAllPages<T>(
   source: Pick<ListerWatcher<T>, "list">,
@@ -99,11 +89,7 @@ export async function listAllPages<T>(
   return { items, metadata: first.metadata, quarantined, paginated: true };
 }
 
-/**
- * Options of {@linkcode eachListItem}. All may be left out.
- *
- * @category Reflector
- */
+/** Options of {@linkcode eachListItem}. All may be left out. */
 export interface EachListItemOptions extends Partial<ListWatchContext> {
   /** How many pages may wait to be read; 5 by default, 1 for as little memory as can be. */
   readonly pageBufferSize?: number;
@@ -140,8 +126,6 @@ const DEFAULT_PAGE_BUFFER_SIZE = 5;
  *   console.log(pod.metadata?.name); // web-1
  * }
  * ```
- *
- * @category Reflector
  */
 export async function* eachListItem<T>(
   source: Pick<ListerWatcher<T>, "list">,

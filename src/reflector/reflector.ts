@@ -69,8 +69,6 @@ import { readInitialEvents } from "./watch_list.ts";
  * stop.abort();
  * await done;
  * ```
- *
- * @category Reflector
  */
 export class Reflector<T> {
   /** Its name in log lines. */

@@ -16,16 +16,10 @@ import { Quarantine } from "./quarantine.ts";
  * Receives the error of each failed try: a list, and a watch or streamed list that the server refused or that
  * did not reach it. As in client-go, a watch that is answered 429 is repeated silently, and so is a
  * resourceVersion that expired during a watch.
- *
- * @category Reflector
  */
 export type WatchErrorHandler = (error: Error) => void;
 
-/**
- * Options of {@linkcode Reflector}. All may be left out.
- *
- * @category Reflector
- */
+/** Options of {@linkcode Reflector}. All may be left out. */
 export interface ReflectorOptions {
   /** For log lines and errors; the source's description by default. */
   readonly name?: string;

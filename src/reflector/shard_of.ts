@@ -14,11 +14,7 @@ import { fnv64, hashRanges, shardIndexOf } from "../meta/shard_hash.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 
-/**
- * Options of {@linkcode shardOf}.
- *
- * @category Reflector
- */
+/** Options of {@linkcode shardOf}. */
 export interface ShardOptions {
   /** Which shard, from 0. */
   readonly index: number;
@@ -54,8 +50,6 @@ export interface ShardOptions {
  * const second = new SharedIndexInformer(shardOf(pods, { index: 1, of: 4 }));
  * console.log(second.hasSynced()); // false
  * ```
- *
- * @category Reflector
  */
 export function shardOf<T extends KubernetesObject>(
   source: ListerWatcher<T>,

@@ -10,8 +10,6 @@
  * - `watching`: the store follows the server.
  * - `backingOff`: something failed; the next try comes at `nextRetryTimeMs`.
  * - `stopped`: its signal was aborted.
- *
- * @category Reflector
  */
 export type ReflectorPhase =
   | "idle"
@@ -22,11 +20,7 @@ export type ReflectorPhase =
   | "backingOff"
   | "stopped";
 
-/**
- * What went wrong last.
- *
- * @category Reflector
- */
+/** What went wrong last. */
 export interface ReflectorError {
   readonly message: string;
   /**
@@ -40,8 +34,6 @@ export interface ReflectorError {
 /**
  * Why lists take the place of streamed ones: for an hour at first, and twice as long, at most a day, each
  * time that the one stream which is tried after that does not finish either.
- *
- * @category Reflector
  */
 export interface StreamPause {
   /**
@@ -58,11 +50,7 @@ export interface StreamPause {
   readonly untilTimeMs: number;
 }
 
-/**
- * A time in which a server cannot be read.
- *
- * @category Reflector
- */
+/** A time in which a server cannot be read. */
 export interface ReflectorOutage {
   /** When the first request failed, in milliseconds since the epoch. */
   readonly sinceTimeMs: number;
@@ -76,11 +64,7 @@ export interface ReflectorOutage {
   readonly permanent?: string;
 }
 
-/**
- * A request that failed.
- *
- * @category Reflector
- */
+/** A request that failed. */
 export interface FailedTry {
   /** What it failed with: a `StatusError` or a `NetworkError`, or an error that has one among its causes. */
   readonly error: Error;

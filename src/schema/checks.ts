@@ -11,11 +11,7 @@ import { formatPath, issuesOf, joinPath, type Schema, type SchemaIssue } from ".
 /** The module `kubernetes_schemas.ts`, and zod with it. */
 export type KubernetesSchemas = typeof import("./kubernetes_schemas.ts");
 
-/**
- * Options of {@linkcode newEventValidator} and {@linkcode newObjectValidator}.
- *
- * @category Decoding
- */
+/** Options of {@linkcode newEventValidator} and {@linkcode newObjectValidator}. */
 export interface ValidatorOptions<T> {
   /** What objects of the kind must look like, beyond the metadata that every kind has. */
   readonly schema?: Schema<T>;

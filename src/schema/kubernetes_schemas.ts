@@ -10,11 +10,7 @@ import type { KubernetesObject, ListMeta } from "../meta/object.ts";
 import type { Status } from "../meta/status.ts";
 import type { Schema } from "./schema.ts";
 
-/**
- * A list, with or without its items.
- *
- * @category Decoding
- */
+/** A list, with or without its items. */
 export interface LooseList {
   readonly apiVersion?: string;
   readonly kind?: string;

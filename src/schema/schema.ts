@@ -7,19 +7,13 @@
  * It only gives a verdict. The value itself is passed on, never what the schema made of it, so `T` is what
  * the schema takes in: defaults are not filled in, unknown fields are kept. It must answer at once, without a
  * promise.
- *
- * @category Decoding
  */
 export interface Schema<T> {
   /** The properties that Standard Schema asks for. */
   readonly "~standard": SchemaProperties<T>;
 }
 
-/**
- * The properties of a {@linkcode Schema}.
- *
- * @category Decoding
- */
+/** The properties of a {@linkcode Schema}. */
 export interface SchemaProperties<T> {
   readonly version: 1;
   readonly vendor: string;
@@ -29,20 +23,12 @@ export interface SchemaProperties<T> {
   readonly types?: { readonly input: T; readonly output: unknown } | undefined;
 }
 
-/**
- * A schema's verdict: without issues, the value is accepted.
- *
- * @category Decoding
- */
+/** A schema's verdict: without issues, the value is accepted. */
 export type SchemaResult =
   | { readonly value: unknown; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] };
 
-/**
- * One thing that is wrong with a value.
- *
- * @category Decoding
- */
+/** One thing that is wrong with a value. */
 export interface SchemaIssue {
   readonly message: string;
   /** Where: the properties on the way, from the outside in. */

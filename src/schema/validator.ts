@@ -24,8 +24,6 @@ import * as schemas from "./kubernetes_schemas.ts";
  * ```
  *
  * @throws {TypeError} (by the validator) The schema is asynchronous.
- *
- * @category Decoding
  */
 export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame: unknown) => WatchItem<T> {
   return eventCheck(schemas, options);
@@ -44,8 +42,6 @@ export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame:
  * ```
  *
  * @throws {TypeError} (by the validator) The schema is asynchronous.
- *
- * @category Decoding
  */
 export function newObjectValidator<T>(
   options: ValidatorOptions<T> = {},
@@ -67,8 +63,6 @@ export function newObjectValidator<T>(
  *
  * @throws {StatusError} It is a Status that says Failure.
  * @throws {DecodeError} It is a Table, or no list.
- *
- * @category Decoding
  */
 export function validateList(
   list: Readonly<Record<string, unknown>>,

@@ -28,11 +28,7 @@ import { TextHolding } from "./text_holding.ts";
 import { ThreadSafeStore } from "./thread_safe_store.ts";
 import { transformed, type TransformFunc } from "./transform.ts";
 
-/**
- * Options of {@linkcode newStore} and {@linkcode newIndexer}.
- *
- * @category Stores
- */
+/** Options of {@linkcode newStore} and {@linkcode newIndexer}. */
 export interface StoreOptions<T> {
   /** Runs on every object of `add`, `update` and `replace`, after its key was computed. None by default. */
   readonly transform?: TransformFunc<T>;
@@ -56,8 +52,6 @@ export interface StoreOptions<T> {
  * store.add({ metadata: { name: "a" } });
  * console.log(store.listKeys()); // ["a"]
  * ```
- *
- * @category Stores
  */
 export function newStore<T>(keyFunc: KeyFunc, options: StoreOptions<T> = {}): Store<T> {
   return newIndexer<T, never>(keyFunc, {}, options);
@@ -80,8 +74,6 @@ export function newStore<T>(keyFunc: KeyFunc, options: StoreOptions<T> = {}): St
  * pods.add({ metadata: { name: "web-1" }, spec: { nodeName: "node-1" } });
  * console.log(pods.listIndexFuncValues("byNode")); // ["node-1"]
  * ```
- *
- * @category Stores
  */
 export function newIndexer<T, I extends string = string>(
   keyFunc: KeyFunc,

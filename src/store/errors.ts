@@ -3,11 +3,7 @@
 import { describeValue } from "../meta/keys.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 
-/**
- * A lookup named an index that the store does not have.
- *
- * @category Stores
- */
+/** A lookup named an index that the store does not have. */
 export class IndexNotFoundError extends CacheError {
   /** The name that was looked up. */
   readonly indexName: string;
@@ -20,11 +16,7 @@ export class IndexNotFoundError extends CacheError {
   }
 }
 
-/**
- * Indices were added under names that are taken; none of them was added.
- *
- * @category Stores
- */
+/** Indices were added under names that are taken; none of them was added. */
 export class IndexerConflictError extends CacheError {
   /** The names that are taken. */
   readonly indexNames: readonly string[];
@@ -43,8 +35,6 @@ export class IndexerConflictError extends CacheError {
  * An index function threw, or did not return an array of strings. The write that called it changed nothing.
  *
  * client-go panics here; this is an error that names the object instead.
- *
- * @category Stores
  */
 export class IndexFuncError extends CacheError {
   /** The index whose function failed. */
@@ -68,11 +58,7 @@ export class IndexFuncError extends CacheError {
   }
 }
 
-/**
- * A transform function threw. The object was not stored.
- *
- * @category Stores
- */
+/** A transform function threw. The object was not stored. */
 export class TransformError extends CacheError {
   /** The object that the transform was given. */
   readonly object: unknown;
@@ -88,8 +74,6 @@ export class TransformError extends CacheError {
  * Some entries of a transaction had no key. The others were applied.
  *
  * Mirrors client-go's `TransactionError`.
- *
- * @category Stores
  */
 export class TransactionError extends CacheError {
   /** Which entries were applied: indices into the transaction, ascending. */

@@ -29,8 +29,6 @@ export type Indexers<T, I extends string = string> = Readonly<Record<I, IndexFun
 /**
  * The index names of an informer without `indexers`: no text is one of them, and the compiler's error says
  * what to do.
- *
- * @category Stores
  */
 export type NoIndexNames<Text extends string = "name an index in `indexers`"> = string & Advice<Text>;
 
@@ -38,8 +36,6 @@ export type NoIndexNames<Text extends string = "name an index in `indexers`"> = 
  * The `indexers` of an option. Where the type of the objects is given by itself (`new
  * SharedIndexInformer<Pod>(...)`), the compiler does not infer the names, so it refuses the functions and
  * says what to write.
- *
- * @category Stores
  */
 export type IndexersOption<T, I extends string> =
   | Indexers<T, I>
@@ -51,11 +47,7 @@ export type IndexersOption<T, I extends string> =
     >
     : never);
 
-/**
- * A value of each of several indices, or several values of one: what an object must be under all of.
- *
- * @category Stores
- */
+/** A value of each of several indices, or several values of one: what an object must be under all of. */
 export type IndexValues<I extends string = string> = { readonly [K in I]?: string | readonly string[] };
 
 /**
@@ -110,11 +102,7 @@ export function readsLiveMetadata(indexFunc: IndexFunc<never>): boolean {
   return liveMetadataReaders.has(indexFunc);
 }
 
-/**
- * An index function that must give exactly one value gave none, or several.
- *
- * @category Stores
- */
+/** An index function that must give exactly one value gave none, or several. */
 export class IndexKeyError extends CacheError {
   /** Makes the error for the values that the index function returned. */
   constructor(values: readonly string[]) {
@@ -138,8 +126,6 @@ export class IndexKeyError extends CacheError {
  * const byUid = indexFuncToKeyFunc<{ metadata: { uid: string } }>((object) => [object.metadata.uid]);
  * console.log(byUid({ metadata: { uid: "u-1" } })); // u-1
  * ```
- *
- * @category Stores
  */
 export function indexFuncToKeyFunc<T>(indexFunc: IndexFunc<T>): KeyFunc {
   return (value) => {
@@ -152,8 +138,6 @@ export function indexFuncToKeyFunc<T>(indexFunc: IndexFunc<T>): KeyFunc {
 /**
  * An index function made by {@linkcode fieldIndex}: the path that it carries is all it depends on, so a
  * holding can compute its values from an object's JSON text, without opening the object.
- *
- * @category Stores
  */
 export interface FieldIndexFunc<T> extends IndexFunc<T> {
   /** The path of the field. */

@@ -7,25 +7,13 @@ import { finish, type Steps } from "../util/turns.ts";
 import { type IndexFuncError, TransactionError } from "./errors.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 
-/**
- * Decides what is stored in place of an object of a `replace` that cannot be indexed.
- *
- * @category Stores
- */
+/** Decides what is stored in place of an object of a `replace` that cannot be indexed. */
 export type OnIndexFailure<T> = (error: IndexFuncError, object: T) => T | undefined;
 
-/**
- * What may stand for an object where only its key matters.
- *
- * @category Stores
- */
+/** What may stand for an object where only its key matters. */
 export type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
 
-/**
- * One write of a transaction.
- *
- * @category Stores
- */
+/** One write of a transaction. */
 export type Transaction<T> =
   | { readonly type: "Add" | "Update"; readonly object: T }
   | { readonly type: "Delete"; readonly object: Keyed<T> };
@@ -35,8 +23,6 @@ export type Transaction<T> =
  *
  * The object of a delete is the state that the delete came with, as in {@linkcode
  * ThreadSafeStore.deleteWithObject}.
- *
- * @category Stores
  */
 export type KeyedTransaction<T> =
   | { readonly type: "Add" | "Update"; readonly key: string; readonly object: T }
@@ -50,8 +36,6 @@ export type KeyedTransaction<T> =
  *
  * Mirrors client-go's `Store`, with errors thrown instead of returned, and the old object returned by a
  * write.
- *
- * @category Stores
  */
 export interface Store<T> {
   /** How many objects are stored. */

@@ -43,11 +43,7 @@ import {
 } from "./holding.ts";
 import type { TransformFunc } from "./transform.ts";
 
-/**
- * Options of `shortTexts`.
- *
- * @category Stores
- */
+/** Options of `shortTexts`. */
 export interface TextsOptions {
   /** How many objects are kept decoded; 128 by default. */
   readonly hotObjects?: number;

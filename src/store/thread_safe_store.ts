@@ -34,8 +34,6 @@ import { StoreIndex, type Values } from "./store_index.ts";
  * store.add("two", { user: "bert" });
  * console.log(store.indexKeys("byUser", "bert")); // ["two"]
  * ```
- *
- * @category Stores
  */
 export class ThreadSafeStore<T, I extends string = string> {
   readonly #content: Content<T>;

@@ -11,11 +11,7 @@ import { TransformError } from "./errors.ts";
  */
 export type TransformFunc<T> = (object: T) => T;
 
-/**
- * Decides what takes the place of an object that a transform throws for, if anything.
- *
- * @category Stores
- */
+/** Decides what takes the place of an object that a transform throws for, if anything. */
 export type OnTransformFailure<T> = (error: TransformError, object: T) => T | undefined;
 
 /** Runs a transform. */

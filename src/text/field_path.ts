@@ -8,16 +8,10 @@ import type { KubernetesObject } from "../meta/object.ts";
  *
  * What is below a field of type `unknown`, or below a field with any keys, is not checked; neither is a path
  * that is known only at run time.
- *
- * @category Decoding
  */
 export type FieldPath<T, Path extends string> = PathBelow<T, Path, "">;
 
-/**
- * Checks every path of `keep` or `drop`; see {@linkcode FieldPath}.
- *
- * @category Decoding
- */
+/** Checks every path of `keep` or `drop`; see {@linkcode FieldPath}. */
 export type FieldPaths<T, Paths extends readonly string[]> = {
   readonly [I in keyof Paths]: FieldPath<T, Paths[I]>;
 };
@@ -26,8 +20,6 @@ export type FieldPaths<T, Paths extends readonly string[]> = {
  * Checks the path of a `fieldIndex` as `FieldPath` does; it may also end in `[]`, which means the elements of
  * an array. Of a type that has no fields besides those of `KubernetesObject`, only what is below `metadata`
  * is checked.
- *
- * @category Keys, indices, listers
  */
 export type IndexedPath<T, Path extends string> = string extends Path ? Path
   : IsUntyped<T, Path> extends true ? Path
@@ -114,8 +106,6 @@ type HasAnyKey<T> = unknown extends T ? true
  * A type without the fields at these paths: what a client with `drop` hands out. To read such a field is a
  * compile error. A key in brackets (`metadata.annotations["example.com/notes"]`) leaves the type as it is,
  * and so do paths that are known at run time only.
- *
- * @category Decoding
  */
 export type Dropped<T, Path extends string> = [Path] extends [never] ? T : string extends Path ? T : {
   [K in keyof T as K extends Path ? never : K]: Elsewhere<T[K], Below<K, Path>, "drop">;
@@ -124,8 +114,6 @@ export type Dropped<T, Path extends string> = [Path] extends [never] ? T : strin
 /**
  * A type with nothing but the fields at these paths, its type and its metadata: what a client with `keep`
  * hands out. To read another field is a compile error.
- *
- * @category Decoding
  */
 export type Kept<T, Path extends string> = string extends Path ? T
   : KeptFields<T, Path | "apiVersion" | "kind" | "metadata">;
@@ -157,11 +145,7 @@ type Beginning<Path extends string> = Path extends `${infer Head}.${string}`
   : Path extends `${infer Key}[${string}` ? Key
   : never;
 
-/**
- * What is left of a type, by the `keep` and the `drop` of a client.
- *
- * @category Decoding
- */
+/** What is left of a type, by the `keep` and the `drop` of a client. */
 export type Projected<
   T,
   Keep extends readonly string[] | "everything" | undefined,

@@ -132,8 +132,6 @@ function readNode(node: FieldNode, segment: FieldPathSegment): FieldNode | undef
  *
  * Where anything is left out, so is kubectl's annotation of the last applied configuration: it has the whole
  * object in it.
- *
- * @category Decoding
  */
 export interface ProjectionOptions {
   /** The only fields that are kept, besides `apiVersion`, `kind` and `metadata`; everything by default. */
@@ -156,8 +154,6 @@ export interface ProjectionOptions {
  *   console.log(event); // { type: "ADDED", object: { metadata: { name: "web-1" } } }
  * }
  * ```
- *
- * @category Decoding
  */
 export class Projection {
   readonly #keep: readonly FieldPathSegment[][] | undefined;

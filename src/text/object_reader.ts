@@ -11,8 +11,6 @@ import { ObjectWalk } from "./object_walk.ts";
 /**
  * What is read of an object that is held as text: its type, and of its metadata at least name, namespace,
  * uid, resourceVersion and labels. Labels may be those of another object that has the same.
- *
- * @category Reflector
  */
 export interface ObjectHead {
   readonly apiVersion?: string;

@@ -341,11 +341,7 @@ function hashOf(bytes: Uint8Array, start: number, end: number): number {
 const SLOTS = 8192;
 const MAX_LENGTH = 512;
 
-/**
- * Arguments of a list or a watch that are not sent.
- *
- * @category Reflector
- */
+/** Arguments of a list or a watch that are not sent. */
 export interface ListWatchContext {
   /** Ends the request, and a watch's stream, at once. */
   readonly signal: AbortSignal;

@@ -3,11 +3,7 @@
 import { type Clock, monotonicNow } from "./clock.ts";
 import { requireNumbers } from "./require_number.ts";
 
-/**
- * How delays grow. Mirrors apimachinery's `wait.Backoff`.
- *
- * @category Tools
- */
+/** How delays grow. Mirrors apimachinery's `wait.Backoff`. */
 export interface BackoffParameters {
   /** The first delay, in milliseconds, before jitter. */
   readonly durationMs: number;
@@ -21,11 +17,7 @@ export interface BackoffParameters {
   readonly capMs?: number;
 }
 
-/**
- * A source of random numbers from 0 (included) to 1 (excluded), such as `Math.random`.
- *
- * @category Tools
- */
+/** A source of random numbers from 0 (included) to 1 (excluded), such as `Math.random`. */
 export type Random = () => number;
 
 // Keeps an uncapped backoff from becoming infinite, and a jittered one from NaN.
@@ -40,8 +32,6 @@ const LONGEST_MS = Number.MAX_SAFE_INTEGER;
  * const backoff = new Backoff({ durationMs: 100, factor: 2, capMs: 300 }, { random: Math.random });
  * console.log(backoff.step(), backoff.step(), backoff.step(), backoff.step()); // 100 200 300 300
  * ```
- *
- * @category Tools
  */
 export class Backoff {
   readonly #parameters: Required<BackoffParameters>;
@@ -86,11 +76,7 @@ export class Backoff {
   }
 }
 
-/**
- * Options of {@linkcode BackoffManager}.
- *
- * @category Tools
- */
+/** Options of {@linkcode BackoffManager}. */
 export interface BackoffManagerOptions {
   /** Measures the time until the reset. */
   readonly clock: Clock;
@@ -120,8 +106,6 @@ export interface BackoffManagerOptions {
  * await clock.advance(60_001);
  * console.log(manager.nextDelayMs()); // 100
  * ```
- *
- * @category Tools
  */
 export class BackoffManager {
   readonly #backoff: Backoff;
@@ -157,11 +141,7 @@ export class BackoffManager {
   }
 }
 
-/**
- * Options of {@linkcode newReflectorBackoff}.
- *
- * @category Tools
- */
+/** Options of {@linkcode newReflectorBackoff}. */
 export interface ReflectorBackoffOptions {
   /** Measures the time until the reset. */
   readonly clock: Clock;
@@ -191,8 +171,6 @@ const REFLECTOR_RESET_MS = 120_000;
  * const backoff = newReflectorBackoff({ clock: realClock, random: () => 0.5 });
  * console.log(backoff.nextDelayMs(), backoff.nextDelayMs()); // 1200 2400
  * ```
- *
- * @category Tools
  */
 export function newReflectorBackoff(options: ReflectorBackoffOptions): BackoffManager {
   const { clock, random, backoff = REFLECTOR_BACKOFF, resetMs = REFLECTOR_RESET_MS } = options;
@@ -204,11 +182,7 @@ export function jittered(durationMs: number, jitter: number, random: Random): nu
   return jitter > 0 ? durationMs + random() * jitter * durationMs : durationMs;
 }
 
-/**
- * Options of {@linkcode KeyedBackoff}.
- *
- * @category Tools
- */
+/** Options of {@linkcode KeyedBackoff}. */
 export interface KeyedBackoffOptions {
   /** The delay after the first failure, in milliseconds. */
   readonly initialMs: number;
@@ -247,8 +221,6 @@ interface Entry {
  * backoff.next("web-1", nowMs);
  * console.log(backoff.get("web-1"), backoff.get("web-2")); // 200 0
  * ```
- *
- * @category Tools
  */
 export class KeyedBackoff {
   readonly #options: KeyedBackoffOptions;
@@ -332,11 +304,7 @@ export class KeyedBackoff {
   }
 }
 
-/**
- * Options of {@linkcode RetryWithDeadline}.
- *
- * @category Tools
- */
+/** Options of {@linkcode RetryWithDeadline}. */
 export interface RetryWithDeadlineOptions {
   /** How long after the first error of a series to retry, in milliseconds; 0 or less = never. */
   readonly maxRetryMs: number;
@@ -363,8 +331,6 @@ export interface RetryWithDeadlineOptions {
  * await clock.advance(1_001);
  * console.log(retry.shouldRetry()); // false
  * ```
- *
- * @category Tools
  */
 export class RetryWithDeadline {
   readonly #options: RetryWithDeadlineOptions;

@@ -1,10 +1,6 @@
 /** Clocks: the only file of the library that uses timers and the system clock. */
 
-/**
- * What {@linkcode Clock.setTimeout} returns; opaque, an argument of {@linkcode Clock.clearTimeout}.
- *
- * @category Tools
- */
+/** What {@linkcode Clock.setTimeout} returns; opaque, an argument of {@linkcode Clock.clearTimeout}. */
 export type TimerHandle = unknown;
 
 /**
@@ -32,11 +28,7 @@ export interface Clock {
 // Longer delays overflow the 32-bit timers of every runtime and would fire at once.
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/**
- * The system's clock and timers.
- *
- * @category Tools
- */
+/** The system's clock and timers. */
 export const realClock: Clock = {
   now: () => Date.now(),
   monotonicNow: () => performance.now(),

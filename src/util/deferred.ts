@@ -84,8 +84,6 @@ export class Wakeup {
 /**
  * A method that waits until something has synced: call it. Awaiting the method itself, `await
  * informer.synced`, would wait for nothing, and so the compiler refuses that.
- *
- * @category Tools
  */
 export interface SyncedMethod {
   /** Resolves when it has synced; rejects when the signal is aborted first. */

@@ -1,10 +1,6 @@
 /** Loggers. */
 
-/**
- * Structured fields of a log line.
- *
- * @category Tools
- */
+/** Structured fields of a log line. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /**

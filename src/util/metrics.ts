@@ -1,10 +1,6 @@
 /** Metrics. */
 
-/**
- * The labels of a measurement: names and values, as in Prometheus.
- *
- * @category Tools
- */
+/** The labels of a measurement: names and values, as in Prometheus. */
 export type MetricLabels = Readonly<Record<string, string>>;
 
 /**

@@ -15,16 +15,10 @@ import { newNetworkError } from "./network_failure.ts";
 /**
  * Validates one decoded frame: returns the event it holds, or the report of what is wrong with it. It is
  * called once per frame, in order, in the turn the frame arrived. What it throws ends the watch.
- *
- * @category Decoding
  */
 export type ValidateFrame<T> = (frame: unknown) => WatchItem<T>;
 
-/**
- * Options of {@linkcode decodeWatch}.
- *
- * @category Decoding
- */
+/** Options of {@linkcode decodeWatch}. */
 export interface DecodeWatchOptions<T> {
   readonly validate: ValidateFrame<T>;
   /** The longest frame accepted, in bytes; 16 MiB by default. */
@@ -41,11 +35,7 @@ export interface DecodeWatchOptions<T> {
   readonly asText?: ObjectsAsText;
 }
 
-/**
- * The longest frame that a watch accepts by default, in bytes: 16 MiB, as client-go.
- *
- * @category Decoding
- */
+/** The longest frame that a watch accepts by default, in bytes: 16 MiB, as client-go. */
 export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
 
 /**
@@ -76,8 +66,6 @@ export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
  *
  * @throws {TypeError} The body has another reader.
  * @throws {RangeError} `maxFrameBytes` is no positive number.
- *
- * @category Decoding
  */
 export function decodeWatch<T>(
   body: ReadableStream<Uint8Array>,

@@ -15,18 +15,10 @@ import { type ItemType, type ObjectHead, ObjectParser } from "../text/object_rea
 import { type ObjectsAsText, ObjectText } from "../text/object_text_reader.ts";
 import { newNetworkError } from "./network_failure.ts";
 
-/**
- * A list without its items.
- *
- * @category Decoding
- */
+/** A list without its items. */
 export type ListEnvelope = Omit<ListPage<never>, "items" | "quarantined">;
 
-/**
- * Options of {@linkcode decodeList}.
- *
- * @category Decoding
- */
+/** Options of {@linkcode decodeList}. */
 export interface DecodeListOptions {
   /** Validates the list, whose items are an empty array: returns its envelope, or throws. */
   readonly validateList: (list: Readonly<Record<string, unknown>>) => ListEnvelope;
@@ -79,8 +71,6 @@ export interface DecodeListOptions {
  * @throws {DecodeError} The body is no JSON, or no list, or it or one of its items is longer than it may be.
  * @throws {NetworkError} The connection broke before the body's end.
  * @throws {RangeError} `maxItemBytes` or `maxListBytes` is no number of 1 or more.
- *
- * @category Decoding
  */
 export async function decodeList<T>(
   body: ReadableStream<Uint8Array>,

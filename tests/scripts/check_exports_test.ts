@@ -53,6 +53,7 @@ describe("checkExports", () => {
   it("refuses a name that two entries export", async () => {
     assert.deepEqual(await violationsOf(`${DOC}${NAME}`, `${DOC}export { addOne } from "./mod.ts";\n`), [
       "second.ts:1 twice addOne is exported by . too",
+      "mod.ts:17 category addOne needs no @category: its entry is on one topic",
     ]);
   });
 

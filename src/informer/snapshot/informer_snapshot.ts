@@ -28,11 +28,7 @@ import { momentOf } from "../../util/clock.ts";
 import { ClusterCheck } from "./cluster_check.ts";
 import { ANSWER_MS, changesSince, currentVersion, inTime, TOO_SLOW } from "./progress.ts";
 
-/**
- * Options of a snapshot, whatever it is stored in. All may be left out.
- *
- * @category Snapshots
- */
+/** Options of a snapshot, whatever it is stored in. All may be left out. */
 export interface SnapshotOptions {
   /**
    * How long changes are gathered before they are saved, in milliseconds; 1,000 by default. What happens in
@@ -63,11 +59,7 @@ export interface SnapshotOwner {
   readonly hasTransform: boolean;
 }
 
-/**
- * What an informer's option `snapshot` takes: a storage and its options. For one informer.
- *
- * @category Snapshots
- */
+/** What an informer's option `snapshot` takes: a storage and its options. For one informer. */
 export interface InformerSnapshot {
   readonly storage: SnapshotStorage;
   readonly options: SnapshotOptions;
@@ -101,8 +93,6 @@ export interface InformerSnapshot {
  * const snapshot = newInformerSnapshot(nothingSaved, { intervalMs: 5_000 });
  * console.log(snapshot.options.intervalMs); // 5000
  * ```
- *
- * @category Snapshots
  */
 export function newInformerSnapshot(
   storage: SnapshotStorage,

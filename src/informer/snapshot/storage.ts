@@ -25,8 +25,6 @@ import type { InformerWaits } from "../waits.ts";
 
 /**
  * Whose content a snapshot has. Content of another identity is refused: it may lack objects, or have others.
- *
- * @category Snapshots
  */
 export interface SnapshotIdentity {
   /** The resource, such as `apps/v1/deployments`; the informer's name where the resource is not known. */
@@ -38,11 +36,7 @@ export interface SnapshotIdentity {
   readonly source: string;
 }
 
-/**
- * One object of a snapshot that was loaded.
- *
- * @category Snapshots
- */
+/** One object of a snapshot that was loaded. */
 export interface SnapshotEntry {
   readonly key: string;
   /**
@@ -59,11 +53,7 @@ export interface SnapshotEntry {
   readonly held?: unknown;
 }
 
-/**
- * A snapshot that is there.
- *
- * @category Snapshots
- */
+/** A snapshot that is there. */
 export interface LoadedSnapshot {
   /** The version of the content. */
   readonly resourceVersion: string;
@@ -88,8 +78,6 @@ export interface LoadedSnapshot {
 /**
  * One object to save. It does not change: {@linkcode SnapshotPut.json} may be called at any time until the
  * save has settled, and returns the state at the save's version.
- *
- * @category Snapshots
  */
 export interface SnapshotPut {
   readonly key: string;
@@ -109,8 +97,6 @@ export interface SnapshotPut {
 /**
  * What a save writes: the content at {@linkcode SnapshotChange.resourceVersion} differs in exactly this from
  * the content of the save before.
- *
- * @category Snapshots
  */
 export interface SnapshotChange {
   readonly resourceVersion: string;
@@ -165,8 +151,6 @@ export function versionOf(version: SavedVersion): SavedVersion {
  * Its methods are called one after the other: the load first, which ends when {@linkcode
  * LoadedSnapshot.entries} was read to its end; then saves; then, once, `close`. Each is called when the one
  * before it has settled, however long that takes.
- *
- * @category Snapshots
  */
 export interface SnapshotStorage {
   /**
@@ -204,8 +188,6 @@ export interface SnapshotStorage {
  * - `foreign`: it is no snapshot. `newer-format`: a later version of the library wrote it.
  * - `other-identity`: it is of another resource or source. `in-use`: another informer has it. `unreadable`:
  *   the storage failed. `timeout`: it took too long.
- *
- * @category Snapshots
  */
 export type SnapshotRefusal =
   | "torn"
@@ -218,11 +200,7 @@ export type SnapshotRefusal =
   | "unreadable"
   | "timeout";
 
-/**
- * A snapshot cannot be used. The informer reports it and lists.
- *
- * @category Snapshots
- */
+/** A snapshot cannot be used. The informer reports it and lists. */
 export class SnapshotRefusedError extends CacheError {
   /** Why, in a word. */
   readonly reason: SnapshotRefusal;
@@ -253,11 +231,7 @@ export interface SnapshotContext<T> {
   onConfirmed(): void;
 }
 
-/**
- * How a snapshot is doing.
- *
- * @category Snapshots
- */
+/** How a snapshot is doing. */
 export interface SnapshotStatus {
   /**
    * What came of the load: `none` was there; `refused`: it could not be used, as {@linkcode
@@ -283,11 +257,7 @@ export interface SnapshotStatus {
   readonly lastError?: string;
 }
 
-/**
- * How an informer is doing: its reflector, and its snapshot.
- *
- * @category Snapshots
- */
+/** How an informer is doing: its reflector, and its snapshot. */
 export interface InformerStatus extends ReflectorStatus {
   /** The snapshot whose content the store has, while the server has not confirmed it; `lagMs` is its age. */
   readonly restored?: {
