@@ -337,7 +337,9 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     if (isKnown !== undefined) this.#recognised();
   }
 
-  /** Asks at growing intervals until it is so; `undefined`: no watch is open, or it was stopped, or listed. */
+  /**
+   * Asks at growing intervals until it is so; `undefined`: no watch is open, or it was stopped, or listed.
+   */
   async #asking(isSo: (signal: AbortSignal) => Promise<boolean>): Promise<boolean | undefined> {
     const { signal } = this.#confirmed;
     if (this.#isAsking || signal.aborted) return undefined;
