@@ -3,12 +3,13 @@
  *
  * - `missing`: its file exists;
  * - `module-doc`: the entry has a `@module` doc;
- * - `doc`: every public name has a doc comment, and so has every method of a public
- *   interface, and of a public class unless it inherits or implements something
- *   (editors then show the doc of what it implements);
- * - `example`: every public function and class shows an `@example`, but errors, which are caught only;
- * - `category`: every public name has one `@category` of {@linkcode CATEGORIES}, and none where the
- *   entry is on one topic, which its own name says;
+ * - `doc`: every public name has a doc comment, and so has every method of a public interface, and of a
+ *   public class unless it inherits or implements something (editors then show the doc of what it
+ *   implements);
+ * - `example`: every public function and class is in an `@example` of its entry (its own, the module's, or
+ *   that of a name that is used with it), but errors, which are caught only;
+ * - `category`: every public name has one `@category` of {@linkcode CATEGORIES}, and none where the entry is
+ *   on one topic, which its own name says;
  * - `twice`: no name is exported by two entries;
  * - `front-door`: `.` has at most {@linkcode MAX_FRONT_DOOR_NAMES} names;
  * - `side-effect`: importing the entry calls no timer, clock, fetch or console, asks for no permission,
@@ -99,6 +100,10 @@ export async function checkDocs(
   }
   const files = Object.entries((JSON.parse(doc.stdout) as { nodes: Record<string, DocFile> }).nodes);
   const names: string[] = [];
+  const examples = files.flatMap(([, { module_doc, symbols = [] }]) => [
+    ...examplesOf(module_doc),
+    ...symbols.flatMap(({ declarations }) => declarations.flatMap(({ jsDoc }) => examplesOf(jsDoc))),
+  ]).join("\n");
   for (const [filename, { module_doc, symbols }] of files) {
     if (!module_doc?.tags?.some((tag) => tag.kind === "module")) {
       refuse({ filename, line: 0 }, "module-doc", "the entry has no doc comment with @module");
@@ -114,9 +119,10 @@ export async function checkDocs(
         refuse(first.location, "doc", `${symbol.name} has no doc comment`);
       } else if (
         declarations.some(({ kind }) => NEEDS_EXAMPLE.has(kind)) && !symbol.name.endsWith("Error") &&
-        !declarations.some(({ jsDoc }) => jsDoc?.tags?.some((tag) => tag.kind === "example"))
+        !declarations.some(({ jsDoc }) => examplesOf(jsDoc).length > 0) &&
+        !new RegExp(`\\b${symbol.name}\\b`).test(examples)
       ) {
-        refuse(first.location, "example", `${symbol.name} has no @example`);
+        refuse(first.location, "example", `${symbol.name} is in no @example`);
       }
       const problem = categoryProblem(declarations, file);
       if (problem !== undefined && declarations.some(({ jsDoc }) => hasText(jsDoc))) {
@@ -130,6 +136,10 @@ export async function checkDocs(
     }
   }
   return { violations, names };
+}
+
+function examplesOf(jsDoc: JsDoc | undefined): string[] {
+  return jsDoc?.tags?.filter(({ kind }) => kind === "example").map(({ doc }) => doc ?? "") ?? [];
 }
 
 function hasText(jsDoc: JsDoc | undefined): boolean {

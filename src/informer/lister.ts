@@ -119,13 +119,14 @@ export function newLister<T, I extends string>(
  *
  * @example
  * ```ts
- * import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
- * import { listAll } from "@listwatch/cache/informer";
+ * import { type KubernetesObject, metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
+ * import { listAll, listAllByNamespace } from "@listwatch/cache/informer";
  * import { parseLabelSelector } from "@listwatch/cache/selectors";
- * import { newStore } from "@listwatch/cache/store";
- * const store = newStore<KubernetesObject>(metaNamespaceKey);
- * store.add({ metadata: { name: "a", labels: { app: "web" } } });
- * console.log(listAll(store, parseLabelSelector("app in (web, api)")).length); // 1
+ * import { newIndexer } from "@listwatch/cache/store";
+ * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, { namespace: metaNamespaceIndex });
+ * indexer.add({ metadata: { namespace: "shop", name: "a", labels: { app: "web" } } });
+ * console.log(listAll(indexer, parseLabelSelector("app in (web, api)")).length); // 1
+ * console.log(listAllByNamespace(indexer, "other").length); // 0
  * ```
  */
 export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
@@ -142,16 +143,6 @@ export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
  * Mirrors client-go's `ListAllByNamespace`.
  *
  * @throws {NoMetaError} An object has no metadata, and the call needs it.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
- * import { listAllByNamespace } from "@listwatch/cache/informer";
- * import { newIndexer } from "@listwatch/cache/store";
- * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, { namespace: metaNamespaceIndex });
- * indexer.add({ metadata: { namespace: "shop", name: "web-1" } });
- * console.log(listAllByNamespace(indexer, "shop").length, listAllByNamespace(indexer, "other").length); // 1 0
- * ```
  */
 export function listAllByNamespace<T, I extends string>(
   indexer: Indexer<T, I>,

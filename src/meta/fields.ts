@@ -21,13 +21,6 @@ export type FieldSet = Readonly<Record<string, string>>;
 /**
  * A condition on an object's fields: all of its requirements must hold. Immutable. The server decides
  * which fields can be selected. Mirrors apimachinery's `fields.Selector`.
- *
- * @example
- * ```ts
- * import { type FieldSelector, parseFieldSelector } from "@listwatch/cache/selectors";
- * const selector: FieldSelector = parseFieldSelector("spec.nodeName=n1,status.phase!=Failed");
- * console.log(selector.matches({ "spec.nodeName": "n1" })); // true
- * ```
  */
 export class FieldSelector {
   /** In the order of the canonical text. */
@@ -80,9 +73,11 @@ export class FieldSelector {
  *
  * @example
  * ```ts
- * import { parseFieldSelector } from "@listwatch/cache/selectors";
- * const selector = parseFieldSelector("metadata.name==web-1");
+ * import * as selectors from "@listwatch/cache/selectors";
+ * const selector: selectors.FieldSelector = selectors.parseFieldSelector("metadata.name==web-1");
  * console.log(`${selector}`, selector.requiresExactMatch("metadata.name")); // metadata.name=web-1 web-1
+ * console.log(selector.matches({ "metadata.name": "web-1" })); // true
+ * console.log(selectors.escapeFieldValue("a=b,c"), selectors.unescapeFieldValue("a\\=b")); // a\=b\,c a=b
  * ```
  */
 export function parseFieldSelector(selector: string): FieldSelector {
@@ -110,12 +105,6 @@ export function parseFieldSelector(selector: string): FieldSelector {
  * Escapes a value for the text of a field selector.
  *
  * Mirrors apimachinery's `fields.EscapeValue`.
- *
- * @example
- * ```ts
- * import { escapeFieldValue } from "@listwatch/cache/selectors";
- * console.log(escapeFieldValue("a=b,c")); // a\=b\,c
- * ```
  */
 export function escapeFieldValue(value: string): string {
   return value.replace(/[\\,=]/g, "\\$&");
@@ -128,12 +117,6 @@ export function escapeFieldValue(value: string): string {
  *
  * @throws {SelectorParseError} A comma or equals sign has no backslash before it, or a backslash is before
  * anything but `\`, `,` or `=`.
- *
- * @example
- * ```ts
- * import { unescapeFieldValue } from "@listwatch/cache/selectors";
- * console.log(unescapeFieldValue("a\\=b")); // a=b
- * ```
  */
 export function unescapeFieldValue(value: string): string {
   return unescapeValue(value, value);

@@ -50,13 +50,6 @@ export class UnexpectedKeyFormatError extends CacheError {
 /**
  * A value whose key is the given text: for methods of a store that accept an object, when only its key is
  * known. Mirrors client-go's `ExplicitKey`.
- *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { ExplicitKey } from "@listwatch/cache/store";
- * console.log(metaNamespaceKey(new ExplicitKey("shop/web-1"))); // shop/web-1
- * ```
  */
 export class ExplicitKey {
   readonly key: string;
@@ -76,9 +69,11 @@ export class ExplicitKey {
  *
  * @example
  * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * console.log(metaNamespaceKey({ metadata: { namespace: "shop", name: "web-1" } })); // shop/web-1
- * console.log(metaNamespaceKey({ metadata: { name: "node-1" } })); // node-1
+ * import * as cache from "@listwatch/cache";
+ * console.log(cache.metaNamespaceKey({ metadata: { namespace: "shop", name: "web-1" } })); // shop/web-1
+ * console.log(cache.metaNamespaceKey({ metadata: { name: "node-1" } })); // node-1
+ * const tombstone = new cache.DeletedFinalStateUnknown("shop/web-1", undefined);
+ * console.log(cache.splitMetaNamespaceKey(cache.deletionHandlingMetaNamespaceKey(tombstone)).name); // web-1
  * ```
  *
  * @category Keys, indices, listers
@@ -101,12 +96,6 @@ export function metaNamespaceKey(value: unknown): string {
  *
  * @throws {NoMetaError} The value is no tombstone and has no metadata.
  *
- * @example
- * ```ts
- * import { DeletedFinalStateUnknown, deletionHandlingMetaNamespaceKey } from "@listwatch/cache";
- * console.log(deletionHandlingMetaNamespaceKey(new DeletedFinalStateUnknown("shop/web-1", undefined))); // shop/web-1
- * ```
- *
  * @category Keys, indices, listers
  */
 export function deletionHandlingMetaNamespaceKey(value: unknown): string {
@@ -126,15 +115,7 @@ export interface ObjectName {
   readonly name: string;
 }
 
-/**
- * The key of an object name, in the format of {@linkcode metaNamespaceKey}.
- *
- * @example
- * ```ts
- * import { formatObjectName } from "@listwatch/cache/store";
- * console.log(formatObjectName({ namespace: "shop", name: "web-1" })); // shop/web-1
- * ```
- */
+/** The key of an object name, in the format of {@linkcode metaNamespaceKey}. */
 export function formatObjectName(objectName: ObjectName): string {
   return objectName.namespace === "" ? objectName.name : `${objectName.namespace}/${objectName.name}`;
 }
@@ -146,13 +127,6 @@ export function formatObjectName(objectName: ObjectName): string {
  * name.
  *
  * @throws {UnexpectedKeyFormatError} There is more than one slash.
- *
- * @example
- * ```ts
- * import { splitMetaNamespaceKey } from "@listwatch/cache";
- * const { namespace, name } = splitMetaNamespaceKey("shop/web-1");
- * console.log(namespace, name); // shop web-1
- * ```
  *
  * @category Keys, indices, listers
  */
@@ -167,12 +141,6 @@ export function splitMetaNamespaceKey(key: string): ObjectName {
  * Parses a key into an object name; the same as {@linkcode splitMetaNamespaceKey}, by client-go's newer name.
  *
  * @throws {UnexpectedKeyFormatError} There is more than one slash.
- *
- * @example
- * ```ts
- * import { formatObjectName, parseObjectName } from "@listwatch/cache/store";
- * console.log(formatObjectName(parseObjectName("shop/web-1"))); // shop/web-1
- * ```
  */
 export function parseObjectName(key: string): ObjectName {
   return splitMetaNamespaceKey(key);
@@ -187,8 +155,13 @@ export function parseObjectName(key: string): ObjectName {
  *
  * @example
  * ```ts
- * import { objectToName } from "@listwatch/cache/store";
- * console.log(objectToName({ metadata: { namespace: "shop", name: "web-1" } }).name); // web-1
+ * import { DeletedFinalStateUnknown, metaNamespaceKey } from "@listwatch/cache";
+ * import * as store from "@listwatch/cache/store";
+ * console.log(store.objectToName({ metadata: { namespace: "shop", name: "web-1" } }).name); // web-1
+ * const tombstone = new DeletedFinalStateUnknown("shop/web-1", undefined);
+ * console.log(store.deletionHandlingObjectToName(tombstone).namespace); // shop
+ * console.log(store.formatObjectName(store.parseObjectName("shop/web-1"))); // shop/web-1
+ * console.log(metaNamespaceKey(new store.ExplicitKey("shop/web-1"))); // shop/web-1
  * ```
  */
 export function objectToName(value: unknown): ObjectName {
@@ -204,13 +177,6 @@ export function objectToName(value: unknown): ObjectName {
  *
  * @throws {NoMetaError} The value is no tombstone and has no metadata.
  * @throws {UnexpectedKeyFormatError} The tombstone's key does not parse.
- *
- * @example
- * ```ts
- * import { DeletedFinalStateUnknown } from "@listwatch/cache";
- * import { deletionHandlingObjectToName } from "@listwatch/cache/store";
- * console.log(deletionHandlingObjectToName(new DeletedFinalStateUnknown("shop/web-1", undefined)).namespace); // shop
- * ```
  */
 export function deletionHandlingObjectToName(value: unknown): ObjectName {
   return value instanceof DeletedFinalStateUnknown ? parseObjectName(value.key) : objectToName(value);

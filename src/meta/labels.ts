@@ -8,13 +8,6 @@ import { LabelRequirement, SelectorParseError } from "./label_requirement.ts";
  * A condition on labels: all of its requirements must hold. Immutable.
  *
  * Mirrors apimachinery's `labels.Selector`.
- *
- * @example
- * ```ts
- * import { type LabelSelector, parseLabelSelector } from "@listwatch/cache/selectors";
- * const selector: LabelSelector = parseLabelSelector("app=web,tier notin (db)");
- * console.log(selector.matches({ app: "web" }), selector.empty); // true false
- * ```
  */
 export class LabelSelector {
   /** Sorted by key, those of one key as they were given; none for a selector of everything or nothing. */
@@ -69,10 +62,14 @@ export class LabelSelector {
  *
  * @example
  * ```ts
- * import { parseLabelSelector } from "@listwatch/cache/selectors";
- * const selector = parseLabelSelector("tier in (web, api), !canary");
+ * import * as selectors from "@listwatch/cache/selectors";
+ * const selector: selectors.LabelSelector = selectors.parseLabelSelector("tier in (web, api), !canary");
  * console.log(`${selector}`); // !canary,tier in (api,web)
- * console.log(selector.matches({ tier: "api" })); // true
+ * console.log(selector.matches({ tier: "api" }), selector.empty); // true false
+ * console.log(`${selectors.labelSelectorFromSet({ tier: "db", app: "shop" })}`); // app=shop,tier=db
+ * const spec = { matchLabels: { app: "web" } };
+ * console.log(selectors.labelSelectorFromSpec(spec).matches({ app: "web" })); // true
+ * console.log(selectors.labelsEverything().matches(undefined), selectors.labelsNothing().selectable); // true false
  * ```
  */
 export function parseLabelSelector(selector: string): LabelSelector {
@@ -85,12 +82,6 @@ export function parseLabelSelector(selector: string): LabelSelector {
  * Mirrors apimachinery's `labels.ValidatedSelectorFromSet`.
  *
  * @throws {SelectorParseError} A key or value is not a valid label key or value.
- *
- * @example
- * ```ts
- * import { labelSelectorFromSet } from "@listwatch/cache/selectors";
- * console.log(`${labelSelectorFromSet({ tier: "db", app: "shop" })}`); // app=shop,tier=db
- * ```
  */
 export function labelSelectorFromSet(labels: LabelSet): LabelSelector {
   return new LabelSelector(requirementsOfSet(labels));
@@ -124,13 +115,6 @@ const SPEC_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map<string, Label
  * Mirrors apimachinery's `metav1.LabelSelectorAsSelector`.
  *
  * @throws {SelectorParseError} A key, value or operator is not valid.
- *
- * @example
- * ```ts
- * import { labelSelectorFromSpec } from "@listwatch/cache/selectors";
- * const deployment = { spec: { selector: { matchLabels: { app: "web" } } } };
- * console.log(labelSelectorFromSpec(deployment.spec.selector).matches({ app: "web" })); // true
- * ```
  */
 export function labelSelectorFromSpec(spec: LabelSelectorSpec | null | undefined): LabelSelector {
   if (spec === null || spec === undefined) return labelsNothing();
@@ -148,28 +132,12 @@ export function labelSelectorFromSpec(spec: LabelSelectorSpec | null | undefined
   return new LabelSelector(requirements);
 }
 
-/**
- * The selector that matches every object.
- *
- * @example
- * ```ts
- * import { labelsEverything } from "@listwatch/cache/selectors";
- * console.log(labelsEverything().matches(undefined)); // true
- * ```
- */
+/** The selector that matches every object. */
 export function labelsEverything(): LabelSelector {
   return new LabelSelector([]);
 }
 
-/**
- * The selector that matches no object.
- *
- * @example
- * ```ts
- * import { labelsNothing } from "@listwatch/cache/selectors";
- * console.log(labelsNothing().matches({ app: "web" }), labelsNothing().selectable); // false false
- * ```
- */
+/** The selector that matches no object. */
 export function labelsNothing(): LabelSelector {
   return new LabelSelector([], { selectable: false });
 }

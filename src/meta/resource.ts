@@ -84,15 +84,7 @@ export function resourceOf<T>(text: ResourceName): ResourceOf<T> {
   return parseResource(text) as ResourceOf<T>;
 }
 
-/**
- * A resource as text: what {@linkcode parseResource} reads.
- *
- * @example
- * ```ts
- * import { formatResource } from "@listwatch/cache/client";
- * console.log(formatResource({ group: "apps", version: "v1", resource: "deployments" })); // apps/v1/deployments
- * ```
- */
+/** A resource as text: what {@linkcode parseResource} reads. */
 export function formatResource(gvr: GroupVersionResource): string {
   return `${groupVersion(gvr)}/${gvr.resource}`;
 }
@@ -104,15 +96,7 @@ export function formatGroupResource(of: { readonly group: string; readonly resou
   return of.group === "" ? of.resource : `${of.resource}.${of.group}`;
 }
 
-/**
- * The `apiVersion` of a group and version: `v1`, `apps/v1`.
- *
- * @example
- * ```ts
- * import { groupVersion } from "@listwatch/cache/client";
- * console.log(groupVersion({ group: "apps", version: "v1" })); // apps/v1
- * ```
- */
+/** The `apiVersion` of a group and version: `v1`, `apps/v1`. */
 export function groupVersion(of: { readonly group: string; readonly version: string }): string {
   return of.group === "" ? of.version : `${of.group}/${of.version}`;
 }
@@ -130,9 +114,10 @@ export function groupVersion(of: { readonly group: string; readonly version: str
  * @example
  * ```ts
  * import { parseResource } from "@listwatch/cache";
- * import { resourcePath } from "@listwatch/cache/client";
- * console.log(resourcePath(parseResource("v1/pods"))); // /api/v1/pods
- * console.log(resourcePath(parseResource("apps/v1/deployments"), { namespace: "shop", name: "web" }));
+ * import { formatResource, groupVersion, resourcePath } from "@listwatch/cache/client";
+ * const deployments = parseResource("apps/v1/deployments");
+ * console.log(groupVersion(deployments), formatResource(deployments)); // apps/v1 apps/v1/deployments
+ * console.log(resourcePath(deployments, { namespace: "shop", name: "web" }));
  * // /apis/apps/v1/namespaces/shop/deployments/web
  * ```
  */

@@ -42,13 +42,6 @@ export interface Status {
  * @param code The HTTP status code.
  * @param reason One word for programs: `NotFound`, `Expired`, `TooManyRequests`; left out where it is `""`.
  * @param message The text for people.
- *
- * @example
- * ```ts
- * import { StatusError } from "@listwatch/cache";
- * import { newStatus } from "@listwatch/cache/client";
- * throw new StatusError(newStatus(410, "Expired", "too old resource version: 1 (310)"));
- * ```
  */
 export function newStatus(code: number, reason: string, message: string, details?: StatusDetails): Status {
   return {
@@ -68,9 +61,12 @@ export function newStatus(code: number, reason: string, message: string, details
  *
  * @example
  * ```ts
- * import { StatusError } from "@listwatch/cache";
- * const error = new StatusError({ code: 404, reason: "NotFound", message: 'pods "web-1" not found' });
+ * import * as cache from "@listwatch/cache";
+ * const error = new cache.StatusError({ code: 404, reason: "NotFound", message: 'pods "web-1" not found' });
  * console.log(error.httpStatus, error.message); // 404 pods "web-1" not found
+ * console.log(cache.isNotFound(error), cache.isConflict(error), cache.isAlreadyExists(error)); // true false false
+ * console.log(cache.isForbidden(error), cache.isUnauthorized(error), cache.isInvalid(error)); // false false false
+ * console.log(cache.isExpired(error), cache.isTooManyRequests(error)); // false false
  * ```
  *
  * @category Objects and errors
@@ -112,9 +108,12 @@ export class StatusError extends CacheError {
  * @example
  * ```ts
  * import { StatusError } from "@listwatch/cache";
- * import { statusErrorOf } from "@listwatch/cache/client";
- * const cause = new StatusError({ code: 410, reason: "Expired" });
- * console.log(statusErrorOf(new Error("failed to list pods", { cause })) === cause); // true
+ * import * as client from "@listwatch/cache/client";
+ * const cause = new StatusError(client.newStatus(504, "Timeout", "it took too long"));
+ * console.log(client.statusErrorOf(new Error("failed to list pods", { cause })) === cause); // true
+ * console.log(client.isTimeout(cause), client.isServiceUnavailable(cause)); // true false
+ * console.log(client.isInternalError(cause), client.isBadRequest(cause)); // false false
+ * console.log(client.isResourceVersionTooLarge(cause)); // false
  * ```
  */
 export function statusErrorOf(error: unknown): StatusError | undefined {
@@ -138,12 +137,6 @@ const KNOWN_REASONS: ReadonlySet<string> = /* @__PURE__ */ new Set(
  * The resourceVersion or the continue token is too old: the reason is Expired or Gone, or the answer was an
  * HTTP 410. A new list is due.
  *
- * @example
- * ```ts
- * import { isExpired, StatusError } from "@listwatch/cache";
- * console.log(isExpired(new StatusError({ code: 410, reason: "Expired" }))); // true
- * ```
- *
  * @category Objects and errors
  */
 export function isExpired(error: unknown): boolean {
@@ -160,14 +153,6 @@ const TOO_LARGE = "Too large resource version";
 /**
  * The server has not reached the requested resourceVersion yet. Recognizes the answers of three generations
  * of API servers; all of them have `details`. Mirrors client-go's reflector.
- *
- * @example
- * ```ts
- * import { StatusError } from "@listwatch/cache";
- * import { isResourceVersionTooLarge } from "@listwatch/cache/client";
- * const details = { causes: [{ reason: "ResourceVersionTooLarge" }] };
- * console.log(isResourceVersionTooLarge(new StatusError({ code: 504, reason: "Timeout", details }))); // true
- * ```
  */
 export function isResourceVersionTooLarge(error: unknown): boolean {
   // Servers of every generation send details; a text alone may come from a proxy.
@@ -182,68 +167,29 @@ export function isResourceVersionTooLarge(error: unknown): boolean {
 /**
  * 429: the server asks for fewer requests.
  *
- * @example
- * ```ts
- * import { isTooManyRequests, StatusError } from "@listwatch/cache";
- * console.log(isTooManyRequests(new StatusError({ code: 429, reason: "TooManyRequests" }))); // true
- * ```
- *
  * @category Objects and errors
  */
 export function isTooManyRequests(error: unknown): boolean {
   return hasReason(error, "TooManyRequests", 429);
 }
 
-/**
- * 500.
- *
- * @example
- * ```ts
- * import { StatusError } from "@listwatch/cache";
- * import { isInternalError } from "@listwatch/cache/client";
- * console.log(isInternalError(new StatusError({ code: 500, reason: "InternalError" }))); // true
- * ```
- */
+/** 500. */
 export function isInternalError(error: unknown): boolean {
   return hasReason(error, "InternalError", 500);
 }
 
-/**
- * 503.
- *
- * @example
- * ```ts
- * import { StatusError } from "@listwatch/cache";
- * import { isServiceUnavailable } from "@listwatch/cache/client";
- * console.log(isServiceUnavailable(new StatusError({ code: 503, reason: "ServiceUnavailable" }))); // true
- * ```
- */
+/** 503. */
 export function isServiceUnavailable(error: unknown): boolean {
   return hasReason(error, "ServiceUnavailable", 503);
 }
 
-/**
- * 504, or the reason Timeout.
- *
- * @example
- * ```ts
- * import { StatusError } from "@listwatch/cache";
- * import { isTimeout } from "@listwatch/cache/client";
- * console.log(isTimeout(new StatusError({ code: 504, reason: "Timeout" }))); // true
- * ```
- */
+/** 504, or the reason Timeout. */
 export function isTimeout(error: unknown): boolean {
   return hasReason(error, "Timeout", 504);
 }
 
 /**
  * 401: the server does not know the caller.
- *
- * @example
- * ```ts
- * import { isUnauthorized, StatusError } from "@listwatch/cache";
- * console.log(isUnauthorized(new StatusError({ code: 401, reason: "Unauthorized" }))); // true
- * ```
  *
  * @category Objects and errors
  */
@@ -254,12 +200,6 @@ export function isUnauthorized(error: unknown): boolean {
 /**
  * 403: the server knows the caller, and refuses.
  *
- * @example
- * ```ts
- * import { isForbidden, StatusError } from "@listwatch/cache";
- * console.log(isForbidden(new StatusError({ code: 403, reason: "Forbidden" }))); // true
- * ```
- *
  * @category Objects and errors
  */
 export function isForbidden(error: unknown): boolean {
@@ -268,12 +208,6 @@ export function isForbidden(error: unknown): boolean {
 
 /**
  * 404.
- *
- * @example
- * ```ts
- * import { isNotFound, StatusError } from "@listwatch/cache";
- * console.log(isNotFound(new StatusError({ code: 404, reason: "NotFound" }))); // true
- * ```
  *
  * @category Objects and errors
  */
@@ -284,12 +218,6 @@ export function isNotFound(error: unknown): boolean {
 /**
  * 409: the object changed since it was read.
  *
- * @example
- * ```ts
- * import { isConflict, StatusError } from "@listwatch/cache";
- * console.log(isConflict(new StatusError({ code: 409, reason: "Conflict" }))); // true
- * ```
- *
  * @category Objects and errors
  */
 export function isConflict(error: unknown): boolean {
@@ -298,12 +226,6 @@ export function isConflict(error: unknown): boolean {
 
 /**
  * 409: an object of that name exists.
- *
- * @example
- * ```ts
- * import { isAlreadyExists, StatusError } from "@listwatch/cache";
- * console.log(isAlreadyExists(new StatusError({ code: 409, reason: "AlreadyExists" }))); // true
- * ```
  *
  * @category Objects and errors
  */
@@ -314,28 +236,13 @@ export function isAlreadyExists(error: unknown): boolean {
 /**
  * 422: the request contradicts itself, or has values that the server does not know.
  *
- * @example
- * ```ts
- * import { isInvalid, StatusError } from "@listwatch/cache";
- * console.log(isInvalid(new StatusError({ code: 422, reason: "Invalid" }))); // true
- * ```
- *
  * @category Objects and errors
  */
 export function isInvalid(error: unknown): boolean {
   return hasReason(error, "Invalid", 422);
 }
 
-/**
- * 400.
- *
- * @example
- * ```ts
- * import { StatusError } from "@listwatch/cache";
- * import { isBadRequest } from "@listwatch/cache/client";
- * console.log(isBadRequest(new StatusError({ code: 400, reason: "BadRequest" }))); // true
- * ```
- */
+/** 400. */
 export function isBadRequest(error: unknown): boolean {
   return hasReason(error, "BadRequest", 400);
 }

@@ -64,15 +64,7 @@ export type ObjectDelta<T> = Extract<
 /** Changes, oldest first. Never empty when a queue hands them out. */
 export type Deltas<T> = readonly Delta<T>[];
 
-/**
- * The oldest of some deltas; `undefined` when there are none.
- *
- * @example
- * ```ts
- * import { oldest } from "@listwatch/cache/queue";
- * console.log(oldest([{ type: "Added", object: "a1" }])?.type); // Added
- * ```
- */
+/** The oldest of some deltas; `undefined` when there are none. */
 export function oldest<D>(deltas: readonly D[]): D | undefined {
   return deltas[0];
 }
@@ -82,8 +74,9 @@ export function oldest<D>(deltas: readonly D[]): D | undefined {
  *
  * @example
  * ```ts
- * import { newest } from "@listwatch/cache/queue";
- * console.log(newest([{ type: "Added", object: "a1" }, { type: "Updated", object: "a2" }])?.type); // Updated
+ * import { newest, oldest } from "@listwatch/cache/queue";
+ * const deltas = [{ type: "Added", object: "a1" }, { type: "Updated", object: "a2" }] as const;
+ * console.log(oldest(deltas)?.type, newest(deltas)?.type); // Added Updated
  * ```
  */
 export function newest<D>(deltas: readonly D[]): D | undefined {

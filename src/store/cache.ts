@@ -43,15 +43,6 @@ export interface StoreOptions<T> {
  * Makes an empty store.
  *
  * Mirrors client-go's `NewStore`.
- *
- * @example
- * ```ts
- * import { metaNamespaceKey } from "@listwatch/cache";
- * import { newStore } from "@listwatch/cache/store";
- * const store = newStore<{ metadata: { name: string } }>(metaNamespaceKey);
- * store.add({ metadata: { name: "a" } });
- * console.log(store.listKeys()); // ["a"]
- * ```
  */
 export function newStore<T>(keyFunc: KeyFunc, options: StoreOptions<T> = {}): Store<T> {
   return newIndexer<T, never>(keyFunc, {}, options);
@@ -65,7 +56,7 @@ export function newStore<T>(keyFunc: KeyFunc, options: StoreOptions<T> = {}): St
  * @example
  * ```ts
  * import { metaNamespaceKey } from "@listwatch/cache";
- * import { newIndexer } from "@listwatch/cache/store";
+ * import { newIndexer, newStore } from "@listwatch/cache/store";
  * interface Pod {
  *   metadata: { name: string };
  *   spec: { nodeName: string };
@@ -73,6 +64,7 @@ export function newStore<T>(keyFunc: KeyFunc, options: StoreOptions<T> = {}): St
  * const pods = newIndexer<Pod, "byNode">(metaNamespaceKey, { byNode: (pod) => [pod.spec.nodeName] });
  * pods.add({ metadata: { name: "web-1" }, spec: { nodeName: "node-1" } });
  * console.log(pods.listIndexFuncValues("byNode")); // ["node-1"]
+ * console.log(newStore<Pod>(metaNamespaceKey).listKeys()); // []
  * ```
  */
 export function newIndexer<T, I extends string = string>(

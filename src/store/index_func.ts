@@ -53,14 +53,6 @@ export type IndexValues<I extends string = string> = { readonly [K in I]?: strin
 /**
  * The name by which informers index objects by namespace; see {@linkcode metaNamespaceIndex}.
  *
- * @example
- * ```ts
- * import { metaNamespaceIndex, metaNamespaceKey, NAMESPACE_INDEX } from "@listwatch/cache";
- * import { newIndexer } from "@listwatch/cache/store";
- * const indexer = newIndexer<unknown, "namespace">(metaNamespaceKey, { [NAMESPACE_INDEX]: metaNamespaceIndex });
- * console.log(indexer.byIndex(NAMESPACE_INDEX, "shop").length); // 0
- * ```
- *
  * @category Keys, indices, listers
  */
 export const NAMESPACE_INDEX = "namespace";
@@ -71,12 +63,6 @@ export const NAMESPACE_INDEX = "namespace";
  * Mirrors client-go's `MetaNamespaceIndexFunc`.
  *
  * @throws {NoMetaError} The value has no metadata.
- *
- * @example
- * ```ts
- * import { metaNamespaceIndex } from "@listwatch/cache";
- * console.log(metaNamespaceIndex({ metadata: { namespace: "shop", name: "web-1" } })); // ["shop"]
- * ```
  *
  * @category Keys, indices, listers
  */
@@ -163,16 +149,18 @@ export interface FieldIndexFunc<T> extends IndexFunc<T> {
  *
  * @example
  * ```ts
- * import { fieldIndex, type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+ * import * as cache from "@listwatch/cache";
  * import { newIndexer } from "@listwatch/cache/store";
- * interface Pod extends KubernetesObject {
+ * interface Pod extends cache.KubernetesObject {
  *   spec?: { nodeName?: string; containers: { image: string }[] };
  * }
- * const pods = newIndexer<Pod, "byNode" | "byImage">(metaNamespaceKey, {
- *   byNode: fieldIndex("spec.nodeName"),
- *   byImage: fieldIndex("spec.containers[].image"),
+ * const pods = newIndexer<Pod, "byNode" | "byImage" | "byOwner" | "namespace">(cache.metaNamespaceKey, {
+ *   byNode: cache.fieldIndex("spec.nodeName"),
+ *   byImage: cache.fieldIndex("spec.containers[].image"),
+ *   byOwner: cache.ownerIndex(),
+ *   [cache.NAMESPACE_INDEX]: cache.metaNamespaceIndex,
  * });
- * pods.add({ metadata: { name: "web-1" }, spec: { nodeName: "n1", containers: [{ image: "web:1" }, { image: "web:1" }] } });
+ * pods.add({ metadata: { name: "web-1" }, spec: { nodeName: "n1", containers: [{ image: "web:1" }] } });
  * console.log(pods.countByIndex("byNode", "n1"), pods.countByIndex("byImage", "web:1")); // 1 1
  * ```
  *
@@ -188,16 +176,6 @@ export function fieldIndex<T, const Path extends string = string>(
 /**
  * Makes an index function over owners: an object is under the `uid` of each of its
  * `metadata.ownerReferences`.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, metaNamespaceKey, ownerIndex } from "@listwatch/cache";
- * import { newIndexer } from "@listwatch/cache/store";
- * const pods = newIndexer<KubernetesObject, "byOwner">(metaNamespaceKey, { byOwner: ownerIndex() });
- * const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "u-1" };
- * pods.add({ metadata: { name: "web-1", ownerReferences: [owner] } });
- * console.log(pods.indexKeys("byOwner", "u-1")); // ["web-1"]
- * ```
  *
  * @category Keys, indices, listers
  */
@@ -234,14 +212,6 @@ export function withFieldPath<T>(indexFunc: IndexFunc<T>, fieldPath: string): Fi
 /**
  * A name for an index by labels, as `NAMESPACE_INDEX` is one for that by namespace; see {@linkcode
  * labelIndexFunc}.
- *
- * @example
- * ```ts
- * import { LABEL_INDEX, labelIndexFunc, metaNamespaceKey } from "@listwatch/cache";
- * import { newIndexer } from "@listwatch/cache/store";
- * const indexer = newIndexer<unknown, "labels">(metaNamespaceKey, { [LABEL_INDEX]: labelIndexFunc() });
- * console.log(indexer.countByIndex(LABEL_INDEX, "app=web")); // 0
- * ```
  *
  * @category Keys, indices, listers
  */

@@ -52,9 +52,20 @@ export interface PodOptions extends BuilderMeta {
  *
  * @example
  * ```ts
- * import { pod } from "@listwatch/cache/testing";
- * const web = pod("web-1", { namespace: "shop", labels: { app: "web" }, nodeName: "node-1" });
+ * import * as make from "@listwatch/cache/testing";
+ * const web = make.pod("web-1", { namespace: "shop", labels: { app: "web" }, nodeName: "node-1" });
  * console.log(web.spec.nodeName, web.status.phase); // node-1 Running
+ * console.log(make.node("n1", { ready: false }).status.conditions[0].status); // False
+ * console.log(make.namespace("shop", { labels: { team: "blue" } }).metadata.labels); // { team: "blue" }
+ * console.log(make.configMap("settings", { data: { mode: "fast" } }).data.mode); // fast
+ * console.log(make.secret("login", { data: { user: "me" } }).data.user); // bWU=
+ * console.log(make.service("web", { port: 8080 }).spec.selector); // { app: "web" }
+ * console.log(make.deployment("web", { replicas: 3, readyReplicas: 1 }).status.readyReplicas); // 1
+ * console.log(make.replicaSet("web-5d9c7b").spec.replicas); // 1
+ * const killed = make.event("e-1", { type: "Warning", reason: "OOMKilled", involvedObject: web });
+ * console.log(killed.involvedObject.name); // web-1
+ * const type = { apiVersion: "example.com/v1", kind: "Widget" };
+ * console.log(make.customObject(type, { name: "w-1", fields: { spec: { color: "red" } } }).spec.color); // red
  * ```
  */
 export function pod(name: string, options: PodOptions = {}): BuiltSpecObject {
@@ -81,15 +92,7 @@ export interface NodeOptions extends Omit<BuilderMeta, "namespace"> {
   readonly unschedulable?: boolean;
 }
 
-/**
- * A node with the capacity of a small machine.
- *
- * @example
- * ```ts
- * import { node } from "@listwatch/cache/testing";
- * console.log(node("n1", { ready: false }).status.conditions[0].status); // False
- * ```
- */
+/** A node with the capacity of a small machine. */
 export function node(name: string, options: NodeOptions = {}): BuiltSpecObject {
   const { ready = true, unschedulable } = options;
   const capacity = { cpu: "4", memory: "8Gi", pods: "110" };
@@ -106,15 +109,7 @@ export function node(name: string, options: NodeOptions = {}): BuiltSpecObject {
   };
 }
 
-/**
- * A namespace.
- *
- * @example
- * ```ts
- * import { namespace } from "@listwatch/cache/testing";
- * console.log(namespace("shop", { labels: { team: "blue" } }).metadata.labels); // { team: "blue" }
- * ```
- */
+/** A namespace. */
 export function namespace(name: string, options: Omit<BuilderMeta, "namespace"> = {}): BuiltSpecObject {
   return {
     apiVersion: "v1",
@@ -130,15 +125,7 @@ export interface DataOptions extends BuilderMeta {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-/**
- * A ConfigMap.
- *
- * @example
- * ```ts
- * import { configMap } from "@listwatch/cache/testing";
- * console.log(configMap("settings", { data: { mode: "fast" } }).data.mode); // fast
- * ```
- */
+/** A ConfigMap. */
 export function configMap(name: string, options: DataOptions = {}): BuiltDataObject {
   return {
     apiVersion: "v1",
@@ -148,15 +135,7 @@ export function configMap(name: string, options: DataOptions = {}): BuiltDataObj
   };
 }
 
-/**
- * A Secret of type Opaque; its data is plain text here and base64 in the object.
- *
- * @example
- * ```ts
- * import { secret } from "@listwatch/cache/testing";
- * console.log(secret("login", { data: { user: "me" } }).data.user); // bWU=
- * ```
- */
+/** A Secret of type Opaque; its data is plain text here and base64 in the object. */
 export function secret(name: string, options: DataOptions = {}): BuiltDataObject & { readonly type: string } {
   const data: Record<string, string> = {};
   for (const [key, text] of Object.entries(options.data ?? {})) {
@@ -179,15 +158,7 @@ export interface ServiceOptions extends BuilderMeta {
   readonly port?: number;
 }
 
-/**
- * A Service with one port.
- *
- * @example
- * ```ts
- * import { service } from "@listwatch/cache/testing";
- * console.log(service("web", { port: 8080 }).spec.selector); // { app: "web" }
- * ```
- */
+/** A Service with one port. */
 export function service(name: string, options: ServiceOptions = {}): BuiltSpecObject {
   const { selector = { app: name }, port = 80 } = options;
   return {
@@ -208,28 +179,12 @@ export interface WorkloadOptions extends BuilderMeta {
   readonly image?: string;
 }
 
-/**
- * A Deployment of pods that carry the label `app` with its name.
- *
- * @example
- * ```ts
- * import { deployment } from "@listwatch/cache/testing";
- * console.log(deployment("web", { replicas: 3, readyReplicas: 1 }).status.readyReplicas); // 1
- * ```
- */
+/** A Deployment of pods that carry the label `app` with its name. */
 export function deployment(name: string, options: WorkloadOptions = {}): BuiltSpecObject {
   return workload("Deployment", name, options);
 }
 
-/**
- * A ReplicaSet of pods that carry the label `app` with its name.
- *
- * @example
- * ```ts
- * import { replicaSet } from "@listwatch/cache/testing";
- * console.log(replicaSet("web-5d9c7b").spec.replicas); // 1
- * ```
- */
+/** A ReplicaSet of pods that carry the label `app` with its name. */
 export function replicaSet(name: string, options: WorkloadOptions = {}): BuiltSpecObject {
   return workload("ReplicaSet", name, options);
 }
@@ -268,16 +223,7 @@ export interface BuiltEvent extends BuiltObject {
   readonly message: string;
 }
 
-/**
- * An Event about an object.
- *
- * @example
- * ```ts
- * import { event, pod } from "@listwatch/cache/testing";
- * const killed = event("e-1", { type: "Warning", reason: "OOMKilled", involvedObject: pod("web-1") });
- * console.log(killed.involvedObject.name); // web-1
- * ```
- */
+/** An Event about an object. */
 export function event(name: string, options: EventOptions = {}): BuiltEvent {
   const { type = "Normal", reason = "Tested", message = "", involvedObject: about } = options;
   const place = about?.metadata?.namespace ?? "default";
@@ -298,17 +244,7 @@ export function event(name: string, options: EventOptions = {}): BuiltEvent {
   };
 }
 
-/**
- * An object of any kind, such as a custom resource.
- *
- * @example
- * ```ts
- * import { customObject } from "@listwatch/cache/testing";
- * const type = { apiVersion: "example.com/v1", kind: "Widget" };
- * const widget = customObject(type, { name: "w-1", namespace: "shop", fields: { spec: { color: "red" } } });
- * console.log(widget.spec.color); // red
- * ```
- */
+/** An object of any kind, such as a custom resource. */
 export function customObject<Fields extends object>(
   type: { readonly apiVersion: string; readonly kind: string },
   options: BuilderMeta & { readonly name: string; readonly fields?: Fields },

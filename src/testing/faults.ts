@@ -127,11 +127,22 @@ const REASONS: ReadonlyMap<number, string> = new Map([
  *
  * @example
  * ```ts
- * import { answerStatus, InMemoryApiServer } from "@listwatch/cache/testing";
- * const server = new InMemoryApiServer();
- * server.intercept(answerStatus(503), { times: 2 });
+ * import * as faults from "@listwatch/cache/testing";
+ * const clock = new faults.FakeClock();
+ * const server = new faults.InMemoryApiServer({ clock });
+ * server.intercept(faults.answerStatus(429, { retryAfterSeconds: 1 }), { times: 1 });
  * const response = await server.fetch("http://in-memory/api/v1/pods");
- * console.log((await response.json()).reason); // ServiceUnavailable
+ * console.log(response.status, response.headers.get("Retry-After")); // 429 1
+ * server.intercept(faults.refuseConnection(), { times: 1 });
+ * await server.fetch("http://in-memory/version").catch((error) => console.log(error.message)); // fetch failed
+ * server.intercept(faults.delayRequest(5_000), { times: 1 });
+ * server.intercept(faults.cutBody(10), { times: 1 });
+ * const cut = server.fetch("http://in-memory/version");
+ * await clock.advance(5_000);
+ * console.log((await (await cut).text()).length); // 10
+ * server.intercept(faults.splitBody([1, 2, 7])); // chunks of these sizes
+ * server.intercept(faults.stallBody(0), { match: (request) => request.isWatch }); // watches without any event
+ * server.intercept(faults.hang(), { match: (request) => request.path === "/api/v1/secrets" });
  * server.close();
  * ```
  */
@@ -142,55 +153,18 @@ export function answerStatus(code: number, options: AnswerStatusOptions = {}): I
   return () => statusResponse(newStatus(code, reason, message, details));
 }
 
-/**
- * Never answers: the request ends when the client aborts it or the server is closed.
- *
- * @example
- * ```ts
- * import { hang, InMemoryApiServer } from "@listwatch/cache/testing";
- * const server = new InMemoryApiServer();
- * server.intercept(hang());
- * const answer = server.fetch("http://in-memory/version", { signal: AbortSignal.timeout(10) });
- * await answer.catch((error) => console.log(error.name)); // TimeoutError
- * server.close();
- * ```
- */
+/** Never answers: the request ends when the client aborts it or the server is closed. */
 export function hang(): Interceptor {
   return (_request, _next, { signal }) =>
     new Promise((_resolve, reject) => void onAbort(signal, () => reject(signal.reason)));
 }
 
-/**
- * Fails as if nothing listened at the address.
- *
- * @example
- * ```ts
- * import { InMemoryApiServer, refuseConnection } from "@listwatch/cache/testing";
- * const server = new InMemoryApiServer();
- * server.intercept(refuseConnection(), { times: 1 });
- * await server.fetch("http://in-memory/version").catch((error) => console.log(error.message)); // fetch failed
- * server.close();
- * ```
- */
+/** Fails as if nothing listened at the address. */
 export function refuseConnection(): Interceptor {
   return (request) => Promise.reject(connectionRefused(request.url));
 }
 
-/**
- * Waits, by the server's clock, before the server sees the request.
- *
- * @example
- * ```ts
- * import { delayRequest, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
- * const clock = new FakeClock();
- * const server = new InMemoryApiServer({ clock });
- * server.intercept(delayRequest(5_000));
- * const answer = server.fetch("http://in-memory/version");
- * await clock.advance(5_000);
- * console.log((await answer).status); // 200
- * server.close();
- * ```
- */
+/** Waits, by the server's clock, before the server sees the request. */
 export function delayRequest(delayMs: number): Interceptor {
   return async (request, next, { signal, clock }) => {
     await sleep(delayMs, { signal, clock });
@@ -204,19 +178,7 @@ export interface CutBodyOptions {
   readonly how?: "end" | "reset";
 }
 
-/**
- * Ends an answer's body after this many bytes; the cut may be within a character.
- *
- * @example
- * ```ts
- * import { cutBody, InMemoryApiServer } from "@listwatch/cache/testing";
- * const server = new InMemoryApiServer();
- * server.intercept(cutBody(10));
- * const response = await server.fetch("http://in-memory/version");
- * console.log((await response.text()).length); // 10
- * server.close();
- * ```
- */
+/** Ends an answer's body after this many bytes; the cut may be within a character. */
 export function cutBody(afterBytes: number, options: CutBodyOptions = {}): Interceptor {
   const { how = "end" } = options;
   return rewriteBody(() => {
@@ -232,17 +194,7 @@ export function cutBody(afterBytes: number, options: CutBodyOptions = {}): Inter
   });
 }
 
-/**
- * Passes this many bytes of an answer's body and then nothing more, with the connection open.
- *
- * @example
- * ```ts
- * import { InMemoryApiServer, stallBody } from "@listwatch/cache/testing";
- * const server = new InMemoryApiServer();
- * server.intercept(stallBody(0), { match: (request) => request.isWatch }); // watches without any event
- * server.close();
- * ```
- */
+/** Passes this many bytes of an answer's body and then nothing more, with the connection open. */
 export function stallBody(afterBytes: number): Interceptor {
   return rewriteBody(() => {
     let remaining = afterBytes;
@@ -258,17 +210,6 @@ export function stallBody(afterBytes: number): Interceptor {
  * character.
  *
  * @throws {RangeError} There is no size, or one below 1.
- *
- * @example
- * ```ts
- * import { InMemoryApiServer, splitBody } from "@listwatch/cache/testing";
- * const server = new InMemoryApiServer();
- * server.intercept(splitBody([1, 2, 7]));
- * const { body } = await server.fetch("http://in-memory/version");
- * const { value } = await body!.getReader().read();
- * console.log(value!.byteLength); // 1
- * server.close();
- * ```
  */
 export function splitBody(sizes: readonly number[]): Interceptor {
   if (sizes.length === 0 || sizes.some((size) => !(size >= 1))) {

@@ -245,16 +245,6 @@ export class InMemoryApiServer {
    * the first to see a request.
    *
    * @returns A function that removes it.
-   *
-   * @example
-   * ```ts
-   * import { answerStatus, InMemoryApiServer } from "@listwatch/cache/testing";
-   * const server = new InMemoryApiServer();
-   * server.intercept(answerStatus(429, { retryAfterSeconds: 1 }), { times: 1, match: (request) => request.isWatch });
-   * const response = await server.fetch("http://in-memory/api/v1/pods?watch=1");
-   * console.log(response.status, response.headers.get("Retry-After")); // 429 1
-   * server.close();
-   * ```
    */
   intercept(interceptor: Interceptor, options: InterceptOptions = {}): () => void {
     return this.#interceptors.add(interceptor, options);

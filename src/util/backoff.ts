@@ -23,16 +23,7 @@ export type Random = () => number;
 // Keeps an uncapped backoff from becoming infinite, and a jittered one from NaN.
 const LONGEST_MS = Number.MAX_SAFE_INTEGER;
 
-/**
- * A sequence of growing delays. Mirrors apimachinery's `wait.Backoff.Step`.
- *
- * @example
- * ```ts
- * import { Backoff } from "@listwatch/cache/reflector";
- * const backoff = new Backoff({ durationMs: 100, factor: 2, capMs: 300 }, { random: Math.random });
- * console.log(backoff.step(), backoff.step(), backoff.step(), backoff.step()); // 100 200 300 300
- * ```
- */
+/** A sequence of growing delays. Mirrors apimachinery's `wait.Backoff.Step`. */
 export class Backoff {
   readonly #parameters: Required<BackoffParameters>;
   readonly #random: Random;
@@ -98,13 +89,16 @@ export interface BackoffManagerOptions {
  *
  * @example
  * ```ts
- * import { BackoffManager } from "@listwatch/cache/reflector";
+ * import { Backoff, BackoffManager, newReflectorBackoff } from "@listwatch/cache/reflector";
  * import { FakeClock } from "@listwatch/cache/testing";
+ * const growing = new Backoff({ durationMs: 100, factor: 2, capMs: 300 });
+ * console.log(growing.step(), growing.step(), growing.step(), growing.step()); // 100 200 300 300
  * const clock = new FakeClock();
  * const manager = new BackoffManager({ durationMs: 100, factor: 2 }, { clock, random: () => 0, resetMs: 60_000 });
  * console.log(manager.nextDelayMs(), manager.nextDelayMs()); // 100 200
  * await clock.advance(60_001);
  * console.log(manager.nextDelayMs()); // 100
+ * console.log(newReflectorBackoff({ clock, random: () => 0.5 }).nextDelayMs()); // 1200
  * ```
  */
 export class BackoffManager {
@@ -164,13 +158,6 @@ const REFLECTOR_RESET_MS = 120_000;
  * stretched, and since v0.36 start again every two minutes even while failures continue.
  *
  * @throws {RangeError} A parameter of `backoff` is negative or not a number.
- *
- * @example
- * ```ts
- * import { newReflectorBackoff, realClock } from "@listwatch/cache/reflector";
- * const backoff = newReflectorBackoff({ clock: realClock, random: () => 0.5 });
- * console.log(backoff.nextDelayMs(), backoff.nextDelayMs()); // 1200 2400
- * ```
  */
 export function newReflectorBackoff(options: ReflectorBackoffOptions): BackoffManager {
   const { clock, random, backoff = REFLECTOR_BACKOFF, resetMs = REFLECTOR_RESET_MS } = options;

@@ -37,13 +37,6 @@ export interface ExponentialFailureOptions<T> extends KeyOfOption<T> {
  * Mirrors client-go's `NewTypedItemExponentialFailureRateLimiter`.
  *
  * @throws {RangeError} A number is negative or `NaN`.
- *
- * @example
- * ```ts
- * import { itemExponentialFailureRateLimiter } from "@listwatch/cache/workqueue";
- * const limiter = itemExponentialFailureRateLimiter<string>({ baseDelayMs: 1, maxDelayMs: 1_000 });
- * console.log(limiter.when("a"), limiter.when("a"), limiter.when("b")); // 1 2 1
- * ```
  */
 export function itemExponentialFailureRateLimiter<T = string>(
   options: ExponentialFailureOptions<T>,
@@ -73,13 +66,6 @@ export interface FastSlowOptions<T> extends KeyOfOption<T> {
  * Mirrors client-go's `NewTypedItemFastSlowRateLimiter`.
  *
  * @throws {RangeError} A number is negative or `NaN`.
- *
- * @example
- * ```ts
- * import { itemFastSlowRateLimiter } from "@listwatch/cache/workqueue";
- * const limiter = itemFastSlowRateLimiter<string>({ fastDelayMs: 5, slowDelayMs: 1_000, maxFastAttempts: 2 });
- * console.log(limiter.when("a"), limiter.when("a"), limiter.when("a")); // 5 5 1000
- * ```
  */
 export function itemFastSlowRateLimiter<T = string>(options: FastSlowOptions<T>): RateLimiter<T> {
   const { fastDelayMs, slowDelayMs, maxFastAttempts, keyOf } = options;
@@ -104,13 +90,6 @@ export interface BucketOptions {
  * Mirrors client-go's `TypedBucketRateLimiter` over `golang.org/x/time/rate`.
  *
  * @throws {RangeError} A number is negative or `NaN`.
- *
- * @example
- * ```ts
- * import { bucketRateLimiter } from "@listwatch/cache/workqueue";
- * const limiter = bucketRateLimiter<string>({ qps: 10, burst: 2 });
- * console.log(limiter.when("a"), limiter.when("b")); // 0 0; the next would wait for 100 ms
- * ```
  */
 export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimiter<T> {
   const { qps, burst, clock = realClock } = options;
@@ -141,12 +120,18 @@ export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimit
  *
  * @example
  * ```ts
- * import { bucketRateLimiter, itemFastSlowRateLimiter, maxOfRateLimiter } from "@listwatch/cache/workqueue";
- * const limiter = maxOfRateLimiter<string>([
- *   itemFastSlowRateLimiter({ fastDelayMs: 5, slowDelayMs: 1_000, maxFastAttempts: 2 }),
- *   bucketRateLimiter({ qps: 10, burst: 100 }),
+ * import * as limiters from "@listwatch/cache/workqueue";
+ * const growing = limiters.itemExponentialFailureRateLimiter<string>({ baseDelayMs: 1, maxDelayMs: 1_000 });
+ * console.log(growing.when("a"), growing.when("a"), growing.when("b")); // 1 2 1
+ * const bucket = limiters.bucketRateLimiter<string>({ qps: 1, burst: 1 });
+ * const both = limiters.maxOfRateLimiter<string>([
+ *   limiters.itemFastSlowRateLimiter({ fastDelayMs: 5, slowDelayMs: 1_000, maxFastAttempts: 2 }),
+ *   limiters.withMaxWaitRateLimiter(bucket, 500),
  * ]);
- * console.log(limiter.when("a")); // 5
+ * console.log(both.when("a"), both.when("b")); // 5 500
+ * const queue = new limiters.RateLimitingQueue<string>(limiters.defaultControllerRateLimiter());
+ * const ofItems = new limiters.RateLimitingQueue<string>(limiters.defaultItemBasedRateLimiter());
+ * console.log(queue.length + ofItems.length); // 0
  * ```
  */
 export function maxOfRateLimiter<T = string>(limiters: readonly RateLimiter<T>[]): RateLimiter<T> {
@@ -165,13 +150,6 @@ export function maxOfRateLimiter<T = string>(limiters: readonly RateLimiter<T>[]
  * Mirrors client-go's `NewTypedWithMaxWaitRateLimiter`.
  *
  * @throws {RangeError} A number is negative or `NaN`.
- *
- * @example
- * ```ts
- * import { bucketRateLimiter, withMaxWaitRateLimiter } from "@listwatch/cache/workqueue";
- * const limiter = withMaxWaitRateLimiter(bucketRateLimiter<string>({ qps: 1, burst: 1 }), 500);
- * console.log(limiter.when("a"), limiter.when("b")); // 0 500
- * ```
  */
 export function withMaxWaitRateLimiter<T = string>(
   limiter: RateLimiter<T>,
@@ -196,12 +174,6 @@ export interface ControllerRateLimiterOptions<T> extends KeyOfOption<T> {
  * second after a burst of 100.
  *
  * Mirrors client-go's `DefaultTypedControllerRateLimiter`.
- *
- * @example
- * ```ts
- * import { defaultControllerRateLimiter, RateLimitingQueue } from "@listwatch/cache/workqueue";
- * const queue = new RateLimitingQueue<string>(defaultControllerRateLimiter());
- * ```
  */
 export function defaultControllerRateLimiter<T = string>(
   options: ControllerRateLimiterOptions<T> = {},
@@ -217,12 +189,6 @@ export function defaultControllerRateLimiter<T = string>(
  * Each item doubles from 1 ms to 1000 s; no limit on all together.
  *
  * Mirrors client-go's `DefaultTypedItemBasedRateLimiter`.
- *
- * @example
- * ```ts
- * import { defaultItemBasedRateLimiter, RateLimitingQueue } from "@listwatch/cache/workqueue";
- * const queue = new RateLimitingQueue<string>(defaultItemBasedRateLimiter());
- * ```
  */
 export function defaultItemBasedRateLimiter<T = string>(options: KeyOfOption<T> = {}): RateLimiter<T> {
   return itemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 1_000_000, keyOf: options.keyOf });

@@ -64,7 +64,7 @@ describe("checkExports", () => {
     [
       "a function without an example",
       `${DOC}/**\n * Two.\n * @category Tools\n */\nexport function two(): number {\n  return 2;\n}\n`,
-      /^mod\.ts:10 example two has no @example$/,
+      /^mod\.ts:10 example two is in no @example$/,
     ],
     [
       "an interface method without a doc",

@@ -49,12 +49,6 @@ export interface SimulationReport {
 
 /**
  * A world in which something was wrong. Its message is the story of the shortest such world that was found.
- *
- * @example
- * ```ts
- * import { SimulationError } from "@listwatch/cache/testing";
- * console.log(new SimulationError('never "two of one name"', "it has happened", 7, []).seed); // 7
- * ```
  */
 export class SimulationError extends Error {
   override readonly name: string = "SimulationError";
@@ -159,13 +153,6 @@ export async function simulateController(
  *
  * @param make Makes an object of a name; of a changed one all but the metadata is taken, as a merge patch.
  * @param names The names; three by default.
- *
- * @example
- * ```ts
- * import { usersOf } from "@listwatch/cache/testing";
- * const act = usersOf("v1/configmaps", (name, { pick }) => ({ metadata: { name }, data: { color: pick(["red", "blue"]) } }));
- * console.log(Object.keys(act).length); // 3
- * ```
  */
 export function usersOf<T extends KubernetesObject>(
   resource: string,

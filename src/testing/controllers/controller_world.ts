@@ -67,10 +67,10 @@ const LEASES = "coordination.k8s.io/v1/leases";
  * ```ts
  * import { type KubernetesObject } from "@listwatch/cache";
  * import { defineController, ownedBy } from "@listwatch/cache/controller";
- * import { testController } from "@listwatch/cache/testing";
+ * import { type ControllerWorld, testController } from "@listwatch/cache/testing";
  *
  * const shops = { group: "example.com", version: "v1", resource: "shops", kind: "Shop", namespaced: true };
- * await using world = await testController((cluster) =>
+ * await using world: ControllerWorld = await testController((cluster) =>
  *   defineController({
  *     name: "shops",
  *     for: cluster.resource("example.com/v1/shops"),
@@ -85,6 +85,8 @@ const LEASES = "coordination.k8s.io/v1/leases";
  * await world.idle();
  * console.log(world.get("v1/configmaps", "shop-tea") !== undefined); // true
  * console.log(world.writes.length); // 2
+ * world.crash();
+ * await world.restart();
  * ```
  */
 export async function testController(
@@ -99,20 +101,6 @@ export async function testController(
 /**
  * A program with controllers, and the cluster in memory that it works on; made by {@linkcode testController}.
  * Objects whose owners are deleted are deleted, too, as by the garbage collector of a cluster.
- *
- * @example
- * ```ts
- * import { defineController } from "@listwatch/cache/controller";
- * import { type ControllerWorld, testController } from "@listwatch/cache/testing";
- * const world: ControllerWorld = await testController((cluster) =>
- *   defineController({ name: "nodes", for: cluster.resource("v1/nodes"), reconcile: () => {} })
- * );
- * world.create("v1/nodes", { metadata: { name: "a" } });
- * await world.idle();
- * world.crash();
- * await world.restart();
- * await world[Symbol.asyncDispose]();
- * ```
  */
 export class ControllerWorld implements AsyncDisposable {
   /** The cluster. */
