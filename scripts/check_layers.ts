@@ -155,7 +155,7 @@ export const INNER_ROOMS: Record<string, Record<string, Omit<RoomRule, "packages
   hono: {
     request: { rooms: [], why: "what is requested, and by whom" },
     tables: { rooms: ["request"], why: "what rows of Tables say" },
-    content: { rooms: ["request"], why: "what can be answered: the history of changes, states, hashes" },
+    content: { rooms: ["request"], why: "what can be answered: the history of changes, states, versions" },
     screens: { rooms: ["request", "content", "tables"], why: "what screens show: orders, windows, groups" },
     send: { rooms: ["request", "content", "screens", "tables"], why: "the bytes that readers get" },
     upstream: { rooms: ["request", "send"], why: "what other servers answer: it knows no content" },

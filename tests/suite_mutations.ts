@@ -1435,8 +1435,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "etag: a list has another tag when only its resourceVersion moves",
     file: "src/hono/content/states.ts",
-    find: "if (this.#log.resume(scope.since) === undefined) scope.since",
-    replace: "scope.since",
+    find: "if (this.#log.resume(last.since) === undefined) last.since",
+    replace: "last.since",
     test: "tests/hono/send/kept_lists_test.ts",
   },
   {
@@ -1456,9 +1456,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "etag: the tag of a list is that of a list of other objects",
     file: "src/hono/content/states.ts",
-    find: 'if (type !== "ADDED") hash.delete(nameOf(key, oldObject));',
-    replace:
-      'if (type === "DELETED") hash.delete(nameOf(key, oldObject));\n          else if (type === "MODIFIED") continue;',
+    find: 'if (type === "BOOKMARK") continue;\n      const slash',
+    replace: 'if (type === "BOOKMARK" || type === "MODIFIED") continue;\n      const slash',
     test: "tests/hono/send/kept_lists_test.ts",
   },
   {

@@ -19,7 +19,7 @@ import {
   type FreshReadsOptions,
 } from "./fresh_reads.ts";
 import { type NamedInformer, type ServedInformer, type ServedStore, sourcesOf } from "./served_informer.ts";
-import { ContentHashes, ContentStates } from "./states.ts";
+import { ContentStates, ContentVersions } from "./states.ts";
 
 export class Content<T extends KubernetesObject> {
   readonly #informer: ServedInformer<T>;
@@ -29,7 +29,7 @@ export class Content<T extends KubernetesObject> {
   readonly holding: Holding<T>;
   readonly log: EventLog<T>;
   readonly states: ContentStates<T>;
-  readonly hashes: ContentHashes<T>;
+  readonly versions: ContentVersions;
 
   constructor(informer: ServedInformer<T>, options: EventLogOptions) {
     this.#informer = informer;
@@ -39,7 +39,7 @@ export class Content<T extends KubernetesObject> {
     store.holding.keepTexts(); // readers receive what the API server sent
     this.log = new EventLog(informer, store, options);
     this.states = new ContentStates(this.log, store.held, options.clock);
-    this.hashes = new ContentHashes(this.log, this.states);
+    this.versions = new ContentVersions(this.log);
   }
 
   /** How many milliseconds ago the informer had the last contact with its server; 0 if it does not say. */

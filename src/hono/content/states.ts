@@ -1,17 +1,15 @@
 /**
  * The states of the content of an event log: the present one, parts of it, those of the past, and
- * hashes, which show whether two of them are the same.
+ * versions, which show whether two of them are the same.
  * @module
  */
 
 import type { FieldRequirement } from "../../meta/fields.ts";
-import { compareResourceVersions, type KubernetesObject, metaOf } from "../../meta/object.ts";
+import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import { candidateKeysOf, type CandidateQuery } from "../../store/candidates.ts";
 import type { Held } from "../../store/holding.ts";
 import type { Indexer } from "../../store/store.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import { TextSetHash } from "../../util/hash.ts";
-import type { Pacer } from "../../util/turns.ts";
 import { type Blocks, blocksOf, readerOf, withChanges } from "./blocks.ts";
 import type { ServedStore } from "./served_informer.ts";
 import type { EventLog } from "./event_log.ts";
@@ -175,7 +173,7 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower {
     return before;
   }
 
-  /** About how many units of a {@linkcode Pacer} a state at a resourceVersion takes. */
+  /** About how many units of a `Pacer` a state at a resourceVersion takes. */
   unitsOf(resourceVersion: string): number {
     return ENTRY_UNITS * (this.#log.head - this.#log.firstAfter(resourceVersion));
   }
@@ -239,146 +237,71 @@ function snapshotOf<T>(blocks: Blocks<Held<T>>, resourceVersion: string): Snapsh
 
 /** The version of the content of a namespace. */
 export interface ContentVersion {
-  /**
-   * Two copies of one source have the same hash if their objects are the same: by name, uid and
-   * resourceVersion.
-   */
-  readonly hash: string;
+  /** The entry of the log behind its last change: lists with the same have the same objects. */
+  readonly changes: number;
   /** How often the content has changed in a way that resourceVersions do not show. */
   readonly rewrites: number;
-  /** A watch may start here, and from any later list with the same hash; it misses nothing. */
+  /** A watch may start here, and from any later list of the same version; it misses nothing. */
   readonly since: string;
 }
 
-interface Scope {
-  readonly hash: TextSetHash;
+/** When a namespace changed last. */
+interface LastChange {
+  readonly changes: number;
   since: string;
 }
 
-const ALL = "";
-
 /**
- * Keeps a hash of the objects of each namespace, and of all. It reads the entries of the log when a hash is
- * requested, so that a change costs nothing while there are no lists. The first request costs a walk over all
- * objects, and so does one before which the entries since the last one were dropped.
+ * Finds the version of each namespace, and of all. It reads the entries of the log when a version is requested,
+ * so that a change costs nothing while there are no lists. Where entries were dropped unread, all have changed.
  */
-export class ContentHashes<T extends KubernetesObject> {
-  readonly #log: EventLog<T>;
-  readonly #states: ContentStates<T>;
-  /** The namespaces with objects, and all together. */
-  #scopes = new Map<string, Scope>();
-  #empty: Scope = { hash: new TextSetHash(), since: "" };
-  /** The next entry to read; `undefined` before the first request. */
-  #next: number | undefined;
+export class ContentVersions {
+  readonly #log: Pick<EventLog<KubernetesObject>, "window" | "head" | "resume">;
+  /** Those that have changed lately; the last one comes last. */
+  readonly #namespaces = new Map<string, LastChange>();
+  /** All the others. */
+  #others: LastChange = { changes: 0, since: "" };
+  /** The next entry to read. */
+  #next = -1;
   #rewrites = 0;
-  #reading: Promise<void> | undefined;
 
-  constructor(log: EventLog<T>, states: ContentStates<T>) {
+  constructor(log: Pick<EventLog<KubernetesObject>, "window" | "head" | "resume">) {
     this.#log = log;
-    this.#states = states;
   }
 
   /** The version of the objects of a namespace; of all objects where it is empty. */
   versionOf(namespace: string): ContentVersion {
     this.#catchUp();
-    const scope = this.#scopes.get(namespace) ?? this.#empty;
+    const last = this.#namespaces.get(namespace) ?? this.#others;
     // Otherwise readers of this version, whose watches are refused, would receive 304 again and again.
-    if (this.#log.resume(scope.since) === undefined) scope.since = this.#log.window.resourceVersion;
-    const hash = scope.hash.text;
-    return { hash, rewrites: this.#rewrites, since: scope.since };
-  }
-
-  /** Whether all objects must be read for the next version. */
-  get isBehind(): boolean {
-    return this.#next === undefined || this.#next < this.#log.window.tail ||
-      this.#rewrites !== this.#log.window.rewrites;
-  }
-
-  /**
-   * Reads all objects, where it must, and gives others turns meanwhile; `undefined` if it is done in this
-   * one.
-   */
-  catchUp(pacer: Pacer): Promise<void> | undefined {
-    if (this.#reading !== undefined || !this.isBehind) return this.#reading;
-    const steps = this.#readAll();
-    while (!steps.next().done) {
-      if (!pacer.spend(STEP * OBJECT_UNITS)) continue;
-      this.#reading = this.#readInTurns(steps, pacer).finally(() => this.#reading = undefined);
-      break;
-    }
-    return this.#reading;
-  }
-
-  async #readInTurns(steps: Iterator<undefined>, pacer: Pacer): Promise<void> {
-    for (let tries = 1;; tries++) {
-      await pacer.rest();
-      while (!steps.next().done) if (pacer.spend(STEP * OBJECT_UNITS)) await pacer.rest();
-      if (!this.isBehind || tries === MOST_TRIES) return;
-      steps = this.#readAll();
-    }
+    if (this.#log.resume(last.since) === undefined) last.since = this.#log.window.resourceVersion;
+    return { ...last, rewrites: this.#rewrites };
   }
 
   #catchUp(): void {
-    const { tail, entries } = this.#log.window;
-    if (this.isBehind) { for (const _ of this.#readAll()); }
-    for (let i = this.#next! - tail; i < entries.length; i++) {
-      const { type, key, object, oldObject, position } = entries.at(i)!;
+    const { head, window: { tail, entries, rewrites, resourceVersion } } = this.#log;
+    if (this.#next < tail || this.#rewrites !== rewrites) {
+      this.#namespaces.clear();
+      this.#others = { changes: head, since: resourceVersion };
+      this.#next = head;
+      this.#rewrites = rewrites;
+    }
+    for (; this.#next < head; this.#next++) {
+      const { type, key, position } = entries.at(this.#next - tail)!;
       if (type === "BOOKMARK") continue;
-      for (const name of scopesOf(key)) {
-        const { hash } = scopeOf(this.#scopes, name, position);
-        if (type !== "ADDED") hash.delete(nameOf(key, oldObject));
-        if (type !== "DELETED") hash.add(nameOf(key, object));
-        if (hash.size === 0) this.#scopes.delete(name);
+      const slash = key.indexOf("/");
+      for (const namespace of slash < 0 ? [""] : ["", key.slice(0, slash)]) {
+        this.#namespaces.delete(namespace);
+        this.#namespaces.set(namespace, { changes: this.#next + 1, since: position });
       }
     }
-    this.#next = tail + entries.length;
-  }
-
-  /** Reads what is there when it begins, in steps. */
-  *#readAll(): Generator<undefined, void> {
-    const { head: next, oldestResourceVersion, window: { rewrites } } = this.#log;
-    const now = this.#states.snapshot();
-    const scopes = new Map<string, Scope>();
-    for (let i = 0; i < now.length; i++) {
-      const key = now.key(i);
-      for (const name of scopesOf(key)) {
-        scopeOf(scopes, name, oldestResourceVersion).hash.add(nameOf(key, now.object(i)));
-      }
-      if (i % STEP === STEP - 1) yield;
+    for (const [namespace, last] of this.#namespaces) {
+      if (this.#namespaces.size <= MOST_NAMESPACES) return;
+      this.#namespaces.delete(namespace);
+      this.#others = last;
     }
-    // As if it had read them one by one: so copies of one source that began at the same time agree.
-    const { tail, entries } = this.#log.window;
-    for (let i = 0; i < next - tail; i++) {
-      const { type, key, position } = entries.at(i)!;
-      if (type === "BOOKMARK") continue;
-      for (const name of scopesOf(key)) if (scopes.has(name)) scopeOf(scopes, name, position);
-    }
-    this.#scopes = scopes;
-    this.#empty.since = oldestResourceVersion;
-    this.#next = next;
-    this.#rewrites = rewrites;
   }
 }
 
-// Objects that are read in one step, and what one takes: a hash for its namespace and one for all.
-const STEP = 128;
-const OBJECT_UNITS = 80;
-// After that, content that changes as fast as it is read is read in one turn.
-const MOST_TRIES = 3;
-
-function scopeOf(scopes: Map<string, Scope>, name: string, since: string): Scope {
-  let scope = scopes.get(name);
-  if (scope === undefined) scopes.set(name, scope = { hash: new TextSetHash(), since });
-  scope.since = since;
-  return scope;
-}
-
-function scopesOf(key: string): readonly string[] {
-  const slash = key.indexOf("/");
-  return slash < 0 ? [ALL] : [ALL, key.slice(0, slash)];
-}
-
-function nameOf(key: string, held: unknown): string {
-  const { uid = "", resourceVersion = "" } = metaOf(held) ?? {};
-  return `${key} ${uid} ${resourceVersion}`;
-}
+// Those of namespaces that are long gone are among them.
+const MOST_NAMESPACES = 4_096;

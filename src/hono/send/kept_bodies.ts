@@ -225,9 +225,9 @@ export class ListBody {
   get isCurrent(): boolean {
     if (this.of === undefined) return false;
     const { content, namespace, version } = this.of;
-    const { log: { window: { revision, resourceVersion } }, hashes } = content;
+    const { log: { window: { revision, resourceVersion } }, versions } = content;
     if (revision !== this.#revision) {
-      if (hashes.isBehind || !isSameVersion(hashes.versionOf(namespace), version)) return false;
+      if (!isSameVersion(versions.versionOf(namespace), version)) return false;
       this.#revision = revision;
     }
     return this.#text.isLasting || this.#text.resourceVersion === resourceVersion;
@@ -425,7 +425,7 @@ export class ListBody {
 
 /** Whether all lists of a namespace are the same at two versions, but for their heads. */
 function isSameVersion(a: ContentVersion, b: ContentVersion): boolean {
-  return a.hash === b.hash && a.rewrites === b.rewrites;
+  return a.changes === b.changes && a.rewrites === b.rewrites;
 }
 
 /** What comes before the chunks of a body, at a version of its content. */

@@ -71,9 +71,6 @@ export async function answerList(
   }
   const placed = presentPlace(request) ?? await placePage(content, request);
   if (!("limit" in placed)) return placed;
-  const { hashes } = content;
-  const reading = placed.past === undefined && view.sharedAs !== undefined && hashes.catchUp(pacer);
-  if (reading) await reading;
   // Others had a turn.
   const place = placed.at === undefined ? placed : stillPlaced(content, request, placed);
   if (!("limit" in place)) return place;
@@ -84,7 +81,7 @@ export async function answerList(
   };
   if (place.past !== undefined || view.sharedAs === undefined) return await answerAlone(place);
   const name = bodyName(request, place);
-  const version = hashes.versionOf(namespace);
+  const version = content.versions.versionOf(namespace);
   const tag = tags.ofList(content.log, version, name);
   const matching = ifNoneMatch && tag.matching(ifNoneMatch);
   if (matching) return notModified(matching);

@@ -195,15 +195,14 @@ export class EntityTags {
   /**
    * Of the present list of a form and selection. It is the same while only the list's resourceVersion moves:
    * the body that a reader has says an earlier version of the same content, from which it can watch. So does
-   * every tag of the same content that is not older than the log's history: copies of one source have come to
-   * the content at different versions.
+   * every tag of the same content that is not older than the log's history.
    */
   ofList(
     log: Pick<EventLog<KubernetesObject>, "resume">,
-    { hash, rewrites, since }: ContentVersion,
+    { changes, rewrites, since }: ContentVersion,
     name: string,
   ): ListTag {
-    const opaque = `${this.epochOf(rewrites)}-${hash}-${textHash(name)}-`;
+    const opaque = `${this.epochOf(rewrites)}-${changes}-${textHash(name)}-`;
     const text = `W/"${opaque}${since}"`;
     return {
       text,
