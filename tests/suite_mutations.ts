@@ -15,18 +15,10 @@ export interface SuiteMutation extends Mutation {
 /** The faults, in the order the data walks. */
 export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
-    name: "text: the limit of a frame is counted in characters",
+    name: "text: a frame that came in one chunk may have any length",
     file: "src/text/line_cutter.ts",
-    find:
-      "(line.length > this.#maxFrameBytes || new TextEncoder().encode(line).length > this.#maxFrameBytes)",
-    replace: "line.length > this.#maxFrameBytes",
-    test: "tests/watch/decode_watch_test.ts",
-  },
-  {
-    name: "text: a frame is not measured that has fewer characters than it may have bytes",
-    file: "src/text/line_cutter.ts",
-    find: "return line.length * 3 > this.#maxFrameBytes &&",
-    replace: "return line.length > this.#maxFrameBytes &&",
+    find: "if (end - start > this.#maxFrameBytes) throw",
+    replace: "if (end - start === Infinity) throw",
     test: "tests/watch/decode_watch_test.ts",
   },
   {

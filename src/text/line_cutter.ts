@@ -63,18 +63,16 @@ export interface LineReader<E> {
  * Cuts bytes into frames at newlines, wherever the chunks were split: {@linkcode LineCutter.feed} a chunk,
  * then ask for {@linkcode LineCutter.next} until there is none, in the same turn.
  *
- * How it works. Reading a line finds its end, so that mostly no newline is searched; where all lines are
- * texts, they are decoded and split together. A frame that continues in the next chunk is read when its
- * newline is there: a frame of any size in any number of chunks costs time in proportion to its length. Lines
- * of nothing but white space (heartbeats, the `\r` of a CRLF) are skipped.
+ * How it works. Reading a line finds its end, so that mostly no newline is searched. A frame that continues in
+ * the next chunk is read when its newline is there: a frame of any size in any number of chunks costs time in
+ * proportion to its length. Lines of nothing but white space (heartbeats, the `\r` of a CRLF) are skipped.
  */
 export class LineCutter<E> {
   readonly #maxFrameBytes: number;
   readonly #reader: LineReader<E>;
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  /** The whole lines of the chunk, from `#start` to `#end`, where a 0 is; or their texts from `#start` on. */
+  /** The whole lines of the chunk, from `#start` to `#end`, where a 0 is. */
   #bytes: Uint8Array = NOTHING;
-  #texts: readonly string[] = [];
   #start = 0;
   #end = 0;
   /** The beginning of a frame that the chunks so far did not finish, and what this chunk has of it. */
@@ -99,22 +97,11 @@ export class LineCutter<E> {
     bytes.set(chunk.subarray(0, length), before);
     bytes[this.#end] = 0;
     this.#newRest = chunk.subarray(length);
-    if (this.#reader.readLineAt !== undefined) this.#bytes = bytes;
-    else this.#texts = this.#decoder.decode(bytes.subarray(0, this.#end - 1)).split("\n");
+    this.#bytes = bytes;
   }
 
   /** What the next line says; its text where that is not understood; `undefined` when there is no more. */
   next(): E | string | undefined {
-    const next = this.#reader.readLineAt === undefined ? this.#nextText() : this.#nextLine();
-    if (next !== undefined) return next;
-    const rest = this.#newRest;
-    this.#bytes = this.#newRest = NOTHING;
-    this.#texts = [];
-    if (rest.length > 0) this.#keep(rest);
-    return undefined;
-  }
-
-  #nextLine(): E | string | undefined {
     const bytes = this.#bytes;
     while (this.#start < this.#end) {
       const start = this.#start;
@@ -128,22 +115,10 @@ export class LineCutter<E> {
       const line = this.#decoder.decode(bytes.subarray(start, end));
       if (!isBlank(line)) return line;
     }
+    const rest = this.#newRest;
+    this.#bytes = this.#newRest = NOTHING;
+    if (rest.length > 0) this.#keep(rest);
     return undefined;
-  }
-
-  #nextText(): string | undefined {
-    while (this.#start < this.#texts.length) {
-      const line = this.#texts[this.#start++];
-      if (this.#isTooLarge(line)) throw new FrameTooLargeError(this.#maxFrameBytes);
-      if (!isBlank(line)) return line;
-    }
-    return undefined;
-  }
-
-  // A character is one to three bytes (one of a surrogate pair: two); they are only counted where it matters.
-  #isTooLarge(line: string): boolean {
-    return line.length * 3 > this.#maxFrameBytes &&
-      (line.length > this.#maxFrameBytes || new TextEncoder().encode(line).length > this.#maxFrameBytes);
   }
 
   /**

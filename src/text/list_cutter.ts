@@ -30,11 +30,8 @@ export interface ItemReader {
   readonly itemEnd: number;
   /** A buffer of at least so many bytes. Its content is valid until the next call. */
   buffer(length: number): Uint8Array;
-  /**
-   * Reads the object that begins at `start`; `undefined` if there is none that it understands. Absent: it
-   * understands none, and takes texts, which it parses.
-   */
-  readItemAt?(bytes: Uint8Array, start: number): unknown;
+  /** Reads the object that begins at `start`; `undefined` if there is none that it understands. */
+  readItemAt(bytes: Uint8Array, start: number): unknown;
   /** Reads the item of which this is the text. */
   readItem(text: string): unknown;
 }
@@ -74,8 +71,6 @@ export class ListCutter {
   #stringStart = 0;
   #isItemsKey = false;
   #items = 0;
-  /** What is between two items, as far as the guess goes; `""` if there is nothing to go by. */
-  #separator: string | undefined;
   #expected: "itemOrEnd" | "item" | "commaOrEnd" = "itemOrEnd";
   /** The beginning of an item that the chunks so far did not finish. */
   readonly #rest = new PiecedBytes();
@@ -158,7 +153,6 @@ export class ListCutter {
     bytes.set(chunk, start + before);
     bytes[end] = 0;
     let i = start;
-    let isGuessing = this.#reader.readItemAt === undefined;
     while (i < end) {
       const code = bytes[i];
       if (isSpace(code)) {
@@ -178,46 +172,16 @@ export class ListCutter {
         const [character] = this.#decoder.decode(bytes.subarray(i, Math.min(i + 4, end)));
         throw new SyntaxError(`unexpected ${JSON.stringify(character)} between items`);
       } else {
-        const many = isGuessing ? this.#parseMany(bytes, i, end) : i;
-        isGuessing = false;
-        i = many > i ? many : this.#item(bytes, i, end);
+        i = this.#item(bytes, i, end);
       }
     }
     return chunk.length;
   }
 
-  /**
-   * Parses items, each up to where another one seems to begin: API servers write the items of a list alike,
-   * so that what the first one begins with (`{"metadata":{`) all of them begin with. The guess is right just
-   * if the JSON parser takes what is before it for one value. Returns where the last one ends; `start` if
-   * there is nothing to go by.
-   */
-  #parseMany(bytes: Uint8Array, start: number, end: number): number {
-    const text = this.#decoder.decode(bytes.subarray(start, end));
-    const separator = this.#separator ??= separatorAfter(text);
-    if (separator === "" || text.length !== end - start) return start;
-    let from = 0;
-    for (;;) {
-      const to = text.indexOf(separator, from) + 1;
-      if (to === 0 || to - from > this.#options.maxItemBytes) break;
-      let item: unknown;
-      try {
-        item = JSON.parse(text.slice(from, to));
-      } catch {
-        break; // the walk says what is wrong
-      }
-      this.#items++;
-      this.#expected = "commaOrEnd";
-      this.#options.onItem(item);
-      from = to + 1; // behind the comma
-    }
-    return from === 0 ? start : start + from - 1;
-  }
-
   /** Reads the item that begins here. Returns where it ends, or `end` if it continues. */
   #item(bytes: Uint8Array, start: number, end: number): number {
     const reader = this.#reader;
-    let item = bytes[start] === OPEN_BRACE ? reader.readItemAt?.(bytes, start) : undefined;
+    let item = bytes[start] === OPEN_BRACE ? reader.readItemAt(bytes, start) : undefined;
     let itemEnd = reader.itemEnd;
     if (item === undefined) {
       this.#depth = 0;
@@ -300,13 +264,3 @@ function unescaped(key: string): string {
     return key; // the parser of the envelope will complain
   }
 }
-
-/** What is probably between items that begin as this one does; `""` if it is nothing to go by. */
-function separatorAfter(text: string): string {
-  const metadata = text.slice(0, BEGINNING).indexOf('"metadata":{');
-  // Copied letter by letter: a slice would keep the whole text.
-  return metadata < 0 ? "" : `},${[...text.slice(0, metadata + 12)].join("")}`;
-}
-
-/** How far into the first item to look for what all items begin with. */
-const BEGINNING = 400;

@@ -244,12 +244,6 @@ export class ObjectParser extends ObjectReader<unknown> {
     };
   }
 
-  override items(typeOf: () => ItemType | undefined, projection?: Projection): ItemReader {
-    if (projection !== undefined) return super.items(typeOf, projection);
-    const buffer = (length: number) => this.buffer(length);
-    return { room: 0, itemEnd: 0, buffer, readItem: (text: string) => JSON.parse(text) };
-  }
-
   protected override make(bytes: Uint8Array, start: number, end: number): unknown {
     return JSON.parse(this.decoder.decode(bytes.subarray(start, this.compact(bytes, end))));
   }
