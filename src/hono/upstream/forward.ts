@@ -9,7 +9,6 @@ import { newStatus, type Status } from "../../meta/status.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { isStatus, resourceDetails } from "../../protocol/statuses.ts";
-import { abortable, withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
@@ -17,7 +16,7 @@ import type { Permission } from "../request/gate.ts";
 import type { Reader, Readers } from "../request/readers.ts";
 import type { RequestedRead } from "../request/requested_read.ts";
 import { watchResponse } from "../send/watch_answer.ts";
-import { WatchLife } from "../send/watch_life.ts";
+import { answerInTime, passedBody } from "./passed_answer.ts";
 
 export interface ForwardedResource {
   readonly resource: ApiResource;
@@ -58,7 +57,10 @@ export async function answerForwarded(
   const answer = await send(c, request, { ...read, limitMs });
   if (!(answer instanceof Response) || answer.status !== 200 || answer.body === null) return answer;
   if (read.verb !== "watch") return answer;
-  const body = permitted(answer.body, request, { permission: read.permission, limitMs });
+  const { reader, state: { readers, settings: { clock, watchRecheckMs: recheckMs } } } = request;
+  const { permission } = read;
+  const life = { clock, permission, limitMs: limitMs + GRACE_MS, recheckMs };
+  const body = passedBody(answer.body, { ...life, reader, readers, onEnd: () => {} });
   const response = watchResponse(body, answer.headers.get("Content-Type") ?? undefined);
   for (const [name, value] of answer.headers) {
     if (!response.headers.has(name)) response.headers.set(name, value);
@@ -68,34 +70,6 @@ export async function answerForwarded(
 
 // The other server, which has the same limit, ends the watch first, and in good order.
 const GRACE_MS = 2_000;
-
-/** The events of a watch while its reader may see them. */
-function permitted(
-  body: ReadableStream<Uint8Array>,
-  { state: { settings: { clock, watchRecheckMs: recheckMs }, readers }, reader }: ForwardRequest,
-  { permission, limitMs }: { readonly permission: Permission; readonly limitMs: number },
-): ReadableStream<Uint8Array> {
-  const ended = new AbortController();
-  const stop = () => ended.abort(new Error("the watch has ended with its permission"));
-  const watch = { wantsHeartbeat: false, heartbeat: () => {}, end: stop, stop };
-  const life = new WatchLife(watch, { clock, permission, limitMs: limitMs + GRACE_MS, recheckMs });
-  const open = {
-    get user() {
-      return life.user;
-    },
-    stop,
-  };
-  readers.watches.add(open);
-  reader.keep();
-  const onEnd = () => {
-    life.close();
-    readers.watches.delete(open);
-    reader.release();
-  };
-  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
-  body.pipeTo(writable, { signal: ended.signal }).then(onEnd, onEnd);
-  return readable;
-}
 
 // Only the path and the query count: the other server is reached by its `fetch`.
 const ORIGIN = "http://forwarded.invalid";
@@ -159,26 +133,4 @@ function unreachable({ resource, logger }: ForwardedResource, code: 503 | 504, w
     : `the server that holds ${what} cannot be reached`;
   const reason = code === 504 ? "Timeout" : "ServiceUnavailable";
   return newStatus(code, reason, message, { ...resourceDetails(resource), retryAfterSeconds: 1 });
-}
-
-export interface AnswerLimit {
-  readonly timeoutMs: number;
-  /** The reason of the abort when it is too late. */
-  readonly late: Error;
-  readonly clock: Clock;
-  readonly signal?: AbortSignal;
-}
-
-/** Sends a request, and waits for the beginning of the answer. */
-export async function answerInTime(
-  send: (limit: AbortSignal) => Response | Promise<Response>,
-  { timeoutMs, late, clock, signal }: AnswerLimit,
-): Promise<Response> {
-  return await withTimeLimit(async (limit) => {
-    const answer = (async () => await send(limit))();
-    answer.then((response) => {
-      if (limit.aborted) response.body?.cancel().catch(() => {});
-    }, () => {});
-    return await abortable(answer, limit);
-  }, { ms: timeoutMs, newError: () => late, clock, signal });
 }

@@ -12,13 +12,13 @@ import { errorMessage } from "../../util/errors.ts";
 import { limitedLogger, type Logger } from "../../util/logger.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { wholeBody } from "../../util/bytes.ts";
-import { unauthorized, type UserInfo } from "../request/gate.ts";
+import { type Permission, unauthorized, type UserInfo } from "../request/gate.ts";
 import { bearerTokenOf } from "../request/bearer_tokens.ts";
 import { uniqueTag } from "../send/watch_answer.ts";
-import { newSpentError, type OpenWatch, type Reader, type Readers } from "../request/readers.ts";
+import type { Reader, Readers } from "../request/readers.ts";
 import { noTunnel, tooManyRequests } from "../request/refusals.ts";
 import { GUARD_HEADERS, malformedPath } from "../send/responses.ts";
-import { answerInTime } from "./forward.ts";
+import { answerInTime, passedBody } from "./passed_answer.ts";
 
 /**
  * Which API server requests are sent on to, and how.
@@ -250,103 +250,24 @@ export class PassThrough {
       link.unlink();
       return new Response(null, { status, headers });
     }
-    const end = () => {
-      stopTimer();
-      request.readers.watches.delete(open);
-      link.unlink();
-      release();
-    };
-    const stopTimer = afterLimit(request, () => stop());
-    const release = request.reader.hold();
-    const { stream, stop, breakOff } = passedBody(response.body, {
-      end,
-      abort: () => link.abort(),
-      reader: request.reader,
+    const { user, reader, readers, settings } = request;
+    // The API server decides, and again for the next request.
+    const permission: Permission = { user, renew: () => Promise.resolve(permission) };
+    const stream = passedBody(response.body, {
+      clock: settings.clock,
+      permission,
+      limitMs: settings.watchLimitMs(),
+      recheckMs: Infinity,
+      reader,
+      readers,
+      onEnd: (isBrokenOff) => {
+        if (isBrokenOff) link.abort();
+        link.unlink();
+      },
     });
-    request.reader.onSpent = breakOff;
-    const open: OpenWatch = { user: request.user, stop };
-    request.readers.watches.add(open);
     if (!headers.has("ETag")) headers.set("ETag", uniqueTag());
     return new Response(stream, { status, headers });
   }
-}
-
-/** Calls `stop` when a watch of this request would have to end. Returns how to prevent it. */
-function afterLimit({ settings, user }: PassThroughRequest, stop: () => void): () => void {
-  const { clock } = settings;
-  const ofCredential = user?.expiresAtMs === undefined ? Infinity : user.expiresAtMs - clock.now();
-  const timer = clock.setTimeout(
-    stop,
-    Math.max(0, Math.min(settings.watchLimitMs(), ofCredential, MAX_TIMER_MS)),
-  );
-  return () => clock.clearTimeout(timer);
-}
-
-// The longest delay of a timer.
-const MAX_TIMER_MS = 2 ** 31 - 1;
-
-/** A body as it arrives; where one side ends it, the other side's connection ends too. */
-function passedBody(
-  body: ReadableStream<Uint8Array>,
-  { end, abort, reader: holder }: {
-    readonly end: () => void;
-    readonly abort: () => void;
-    readonly reader: Reader;
-  },
-): {
-  readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
-  readonly stop: () => void;
-  /** The same, so that its reader sees that something is missing. */
-  readonly breakOff: () => void;
-} {
-  const reader = body.getReader();
-  let unread = 0;
-  let controller: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
-  const close = () => {
-    if (controller === undefined) return;
-    controller = undefined;
-    end();
-  };
-  const drop = () => {
-    close();
-    abort();
-    reader.cancel().catch(() => {});
-  };
-  const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    start(own) {
-      controller = own;
-    },
-    async pull(own) {
-      try {
-        holder.give(unread);
-        const { done, value } = await reader.read();
-        if (controller === undefined) return;
-        if (!done) {
-          unread = value.byteLength;
-          if (!holder.take(unread)) return breakOff();
-          return own.enqueue(value as Uint8Array<ArrayBuffer>);
-        }
-        close();
-        own.close();
-      } catch (error) {
-        if (controller === undefined) return;
-        close();
-        own.error(error);
-      }
-    },
-    cancel: drop,
-  }, { highWaterMark: 0 });
-  const stop = () => {
-    const open = controller;
-    drop();
-    open?.close();
-  };
-  const breakOff = () => {
-    const open = controller;
-    drop();
-    open?.error(newSpentError("answer"));
-  };
-  return { stream, stop, breakOff };
 }
 
 function checkServer({ server, fetch, writes, clusterTokens }: PassThroughOptions): URL {

@@ -244,7 +244,7 @@ describe("readApi watches that another server answers", () => {
     const ended = async (options: Partial<ReadApiOptions>, end: (forwarding: Forwarding) => unknown) => {
       const forwarding = new Forwarding(options);
       const watch = await WatchReader.open(forwarding.reader, `${PODS}?watch=true&resourceVersion=10`);
-      const reading = assert.rejects(watch.toEnd(), /ended with its permission/);
+      const reading = watch.toEnd();
       await forwarding.clock.advance(12_299);
       assert.deepEqual(forwarding.holder.openWatches(), [1]);
       await end(forwarding);

@@ -1,0 +1,91 @@
+/** Answers of other servers: awaited for a time, and passed on while their reader may see them. */
+
+import { abortable, withTimeLimit } from "../../util/abort.ts";
+import type { Clock } from "../../util/clock.ts";
+import { newSpentError, type Reader, type Readers } from "../request/readers.ts";
+import { WatchLife, type WatchLifeOptions } from "../send/watch_life.ts";
+
+export interface AnswerLimit {
+  readonly timeoutMs: number;
+  /** The reason of the abort when it is too late. */
+  readonly late: Error;
+  readonly clock: Clock;
+  readonly signal?: AbortSignal;
+}
+
+/** Sends a request, and waits for the beginning of the answer. */
+export async function answerInTime(
+  send: (limit: AbortSignal) => Response | Promise<Response>,
+  { timeoutMs, late, clock, signal }: AnswerLimit,
+): Promise<Response> {
+  return await withTimeLimit(async (limit) => {
+    const answer = (async () => await send(limit))();
+    answer.then((response) => {
+      if (limit.aborted) response.body?.cancel().catch(() => {});
+    }, () => {});
+    return await abortable(answer, limit);
+  }, { ms: timeoutMs, newError: () => late, clock, signal });
+}
+
+/**
+ * A body as it arrives, up to the end of its permission; where one side ends it, the other side's connection ends
+ * too. Its reader holds one chunk of it.
+ */
+export function passedBody(
+  body: ReadableStream<Uint8Array>,
+  { reader, readers, onEnd, ...life }: WatchLifeOptions & {
+    readonly reader: Reader;
+    readonly readers: Readers;
+    /** Called once; with `true` if there is more of the body, which is not wanted. */
+    readonly onEnd: (isBrokenOff: boolean) => void;
+  },
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const source = body.getReader();
+  const release = reader.hold();
+  let unread = 0;
+  let open: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
+  const close = (isBrokenOff: boolean) => {
+    const was = open;
+    if (was === undefined) return undefined;
+    open = undefined;
+    lifetime.close();
+    readers.watches.delete(watch);
+    onEnd(isBrokenOff);
+    if (isBrokenOff) source.cancel().catch(() => {});
+    release();
+    return was;
+  };
+  const stop = () => close(true)?.close();
+  const breakOff = () => close(true)?.error(newSpentError("answer"));
+  const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    start: (controller) => {
+      open = controller;
+    },
+    async pull() {
+      try {
+        reader.give(unread);
+        const { done, value } = await source.read();
+        if (done) return close(false)?.close();
+        unread = value.byteLength;
+        if (open !== undefined && !reader.take(unread)) return breakOff();
+        open?.enqueue(value as Uint8Array<ArrayBuffer>);
+      } catch (error) {
+        close(false)?.error(error);
+      }
+    },
+    cancel: () => void close(true),
+  }, { highWaterMark: 0 });
+  const watch = {
+    get user() {
+      return lifetime.user;
+    },
+    wantsHeartbeat: false,
+    heartbeat: () => {},
+    end: stop,
+    stop,
+  };
+  const lifetime = new WatchLife(watch, life);
+  readers.watches.add(watch);
+  reader.onSpent = breakOff;
+  return stream;
+}
