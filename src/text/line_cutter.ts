@@ -63,9 +63,9 @@ export interface LineReader<E> {
  * Cuts bytes into frames at newlines, wherever the chunks were split: {@linkcode LineCutter.feed} a chunk,
  * then ask for {@linkcode LineCutter.next} until there is none, in the same turn.
  *
- * How it works. Reading a line finds its end, so that mostly no newline is searched. A frame that continues in
- * the next chunk is read when its newline is there: a frame of any size in any number of chunks costs time in
- * proportion to its length. Lines of nothing but white space (heartbeats, the `\r` of a CRLF) are skipped.
+ * How it works. Reading a line finds its end, so that mostly no newline is searched. A frame that continues
+ * in the next chunk is read when its newline is there: a frame of any size in any number of chunks costs time
+ * in proportion to its length. Lines of nothing but white space (heartbeats, the `\r` of a CRLF) are skipped.
  */
 export class LineCutter<E> {
   readonly #maxFrameBytes: number;

@@ -252,8 +252,9 @@ interface LastChange {
 }
 
 /**
- * Finds the version of each namespace, and of all. It reads the entries of the log when a version is requested,
- * so that a change costs nothing while there are no lists. Where entries were dropped unread, all have changed.
+ * Finds the version of each namespace, and of all. It reads the entries of the log when a version is
+ * requested, so that a change costs nothing while there are no lists. Where entries were dropped unread, all
+ * have changed.
  */
 export class ContentVersions {
   readonly #log: Pick<EventLog<KubernetesObject>, "window" | "head" | "resume">;
@@ -303,5 +304,5 @@ export class ContentVersions {
   }
 }
 
-// Those of namespaces that are long gone are among them.
+// Those of namespaces that were deleted long ago are among them.
 const MOST_NAMESPACES = 4_096;

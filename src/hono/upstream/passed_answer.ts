@@ -28,8 +28,8 @@ export async function answerInTime(
 }
 
 /**
- * A body as it arrives, up to the end of its permission; where one side ends it, the other side's connection ends
- * too. Its reader holds one chunk of it.
+ * A body as it arrives, up to the end of its permission; where one side ends it, the other side's connection
+ * ends too. Its reader holds one chunk of it.
  */
 export function passedBody(
   body: ReadableStream<Uint8Array>,

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
-import { nextTurn } from "../../../src/util/clock.ts";
 import { allowNamespaces, bearerTokens, type ReadApiOptions } from "@listwatch/cache/hono";
 import { PrometheusMetrics } from "@listwatch/cache/metrics";
 import type { Holding } from "../../../src/store/holding.ts";
