@@ -1,5 +1,3 @@
-/** Runs the command line. */
-
 import process from "node:process";
 import { setFlagsFromString } from "node:v8";
 import { monotonicNow, realClock } from "../util/clock.ts";

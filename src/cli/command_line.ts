@@ -1,5 +1,3 @@
-/** Parses the command line. */
-
 import { parseArgs } from "node:util";
 import { defined } from "../util/json.ts";
 import { FRESHNESSES } from "../hono/read_api_options.ts";

@@ -1,5 +1,3 @@
-/** Writes lines, a progress line that is redrawn, and the log. */
-
 import { styleText } from "node:util";
 import { consoleLogger, LineLimit, type LogFields, type Logger } from "../util/logger.ts";
 import { oneLine } from "./errors.ts";

@@ -1,6 +1,6 @@
 /** A reflector that fills a queue, and the loop that drains it. */
 
-import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
+import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
 import type { Deltas } from "../queue/delta.ts";
 import { DeltaFIFO } from "../queue/delta_fifo.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -11,9 +11,9 @@ import type { ReflectorOptions, ReflectorWiring } from "../reflector/reflector_o
 import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
 import { newCache } from "../store/cache.ts";
 import type { Held } from "../store/holding.ts";
-import type { Indexers, IndexersOption, NoIndexNames } from "../store/index_func.ts";
+import type { Indexers, NoIndexNames } from "../store/index_func.ts";
 import type { Indexer } from "../store/store.ts";
-import { type TransformFunc, transformOnce } from "../store/transform.ts";
+import { transformOnce } from "../store/transform.ts";
 import { realClock } from "../util/clock.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
@@ -25,7 +25,7 @@ import type { Notification, ResourceEventHandler } from "./events.ts";
 import type { ListNotifications, NotificationReceiver } from "./list_application.ts";
 import { newCaller } from "./processor_listener.ts";
 import { type ListDelta, paceOf, QueueDrain } from "./queue_drain.ts";
-import type { QueueContext } from "./shared_informer_options.ts";
+import type { QueueContext, SharedIndexInformerOptions } from "./shared_informer_options.ts";
 
 /** What a {@linkcode Controller} is made of. */
 export interface ControllerConfig<T> {
@@ -181,18 +181,13 @@ function puttingBack<T>(
 }
 
 /** Options of {@linkcode newInformer}. */
-export interface InformerOptions<T, I extends string = NoIndexNames> {
+export interface InformerOptions<T, I extends string = NoIndexNames>
+  extends Pick<SharedIndexInformerOptions<T, I>, "indexers" | "transform" | "keyFunc"> {
   readonly listerWatcher: ListerWatcher<T>;
   /** Called in the turn of each store write; its promises are not awaited. What it throws is logged. */
   readonly handler: ResourceEventHandler<T>;
   /** How often everything is handed out again, in milliseconds; 0, the default, is never. */
   readonly resyncPeriodMs?: number;
-  /** Indices of the store. */
-  readonly indexers?: IndexersOption<T, I>;
-  /** Runs once on every object before it is queued, and may change it. */
-  readonly transform?: TransformFunc<T>;
-  /** Keys; `deletionHandlingMetaNamespaceKey` by default. */
-  readonly keyFunc?: KeyFunc;
   /** Makes the queue; a `DeltaFIFO` over the store by default. */
   readonly queue?: (context: QueueContext<T>) => Queue<T>;
   /** Options of the reflector. */

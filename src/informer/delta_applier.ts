@@ -1,7 +1,7 @@
 /**
  * The core of every informer: deltas of a queue, applied to a store and passed on to observers and handlers.
  *
- * A {@linkcode DeltaApplier} belongs to one store. Each delta runs through `#apply` in one synchronous turn:
+ * Each delta runs through `#apply` in one synchronous turn:
  *
  * 1. An event of one object with an older version than the store has reached is classified
  *    (event_history.ts): it is new, or it was sent again and is skipped. Only the queue that keeps the order
@@ -10,15 +10,10 @@
  * 3. Handlers are notified (their notifications are queued), then observers. So a handler that looks up what
  *    it received finds that state, or a newer one.
  *
- * A `ReplacedAll` or `SyncAll` delta is applied in short steps (list_application.ts), so that others get a
- * turn between them. An object that cannot be stored (no key, an index function that throws) is quarantined:
- * the store keeps what it has for the key, and the deltas after it are applied. If such an object was a
- * single change, the change is lost and a relist is due; if it is deleted before any state of it was stored,
- * handlers receive nothing.
- *
- * Everything that can differ is an option: what receives notifications (the listeners of a shared informer,
- * or the one handler of a plain one), the quarantine, the observers, the pace. The applier knows nothing of
- * queues or reflectors.
+ * A list or a resync is applied in short steps (list_application.ts), so that others get a turn between them.
+ * An object that cannot be stored (no key, an index function that throws) is quarantined, and the store keeps
+ * what it has for the key. If it was a single change, that is lost and a relist is due; if it is deleted
+ * before any state of it was stored, handlers receive nothing.
  *
  * Mirrors client-go's `processDeltas`, with differences: a list that brings an object unchanged leaves the
  * stored one in its place, so that references of readers stay good; and events that were sent again are

@@ -11,7 +11,6 @@ import { CacheError, errorMessage } from "../util/errors.ts";
  * @category Objects and errors
  */
 export class InformerStateError extends CacheError {
-  /** Makes the error. */
   constructor(message: string) {
     super("InformerState", message);
   }

@@ -1,5 +1,3 @@
-/** Events with older versions: which of them were applied before. */
-
 import { isOlder, metaOf, resourceVersionOf } from "../meta/object.ts";
 import { type Holding, isSameState } from "../store/holding.ts";
 

@@ -1,5 +1,3 @@
-/** The intake of an informer: encoding, transform and quarantine of decoded objects. */
-
 import type { HoldText } from "../text/object_text_reader.ts";
 import type { Cache } from "../store/cache.ts";
 import { type Held, isSameState } from "../store/holding.ts";

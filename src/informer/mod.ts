@@ -32,6 +32,7 @@ export {
 } from "./snapshot/informer_snapshot.ts";
 export type {
   LoadedSnapshot,
+  SavedVersion,
   SnapshotChange,
   SnapshotEntry,
   SnapshotIdentity,

@@ -104,7 +104,6 @@ export class MutationCache<
     onDelete: (deleted) => this.onDelete(deleted),
   };
 
-  /** Makes an overlay without writes over a store, usually an informer's. */
   constructor(store: Pick<Store<T>, "getByKey">, options: MutationCacheOptions<T, I> = {}) {
     this.#store = store;
     this.#indexer = options.indexer;

@@ -1,5 +1,3 @@
-/** One namespace of an informer that follows a set of them. */
-
 import type { VersionProof } from "../meta/list_watch.ts";
 import { decodeMergedVersion, type MergedVersion } from "../meta/merged_version.ts";
 import { compareResourceVersions, type KubernetesObject, metaOf } from "../meta/object.ts";

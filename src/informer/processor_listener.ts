@@ -1,5 +1,3 @@
-/** One handler, its queue and its pump. */
-
 import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
 import type { FailedTry } from "../reflector/status.ts";
 import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/object.ts";

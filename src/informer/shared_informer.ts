@@ -1,12 +1,4 @@
-/**
- * The shared informer: one reflector, one queue, one indexed store, any number of handlers.
- *
- * The applier (delta_applier.ts) writes the store and, in the same turn, queues one notification for every
- * handler. A handler that joins late receives everything that is in the store in the turn it registers: it
- * misses no change, and receives none twice.
- *
- * @module
- */
+/** The shared informer: one reflector, one queue, one indexed store, any number of handlers. */
 
 import type { VersionProof } from "../meta/list_watch.ts";
 import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";

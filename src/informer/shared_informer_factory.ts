@@ -1,5 +1,3 @@
-/** The informers of a program: one for each resource. */
-
 import type { ListOptions } from "../meta/list_watch.ts";
 import type { NamespaceSet } from "../meta/namespace_set.ts";
 import type { KubernetesObject } from "../meta/object.ts";
@@ -134,7 +132,6 @@ export class SharedInformerFactory implements AsyncDisposable {
   readonly #users = new Map<string, number>();
   #isShutDown = false;
 
-  /** Makes a factory without informers. */
   constructor(source: ResourceSource, options: SharedInformerFactoryOptions = {}) {
     this.#source = source;
     this.#options = options;

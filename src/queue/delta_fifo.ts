@@ -1,5 +1,3 @@
-/** The queue that keeps the changes of each key. */
-
 import { deletionHandlingMetaNamespaceKey, KeyError, type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/object.ts";
 import {
@@ -10,25 +8,15 @@ import {
 } from "../store/transform.ts";
 import { newest, type ObjectDelta } from "./delta.ts";
 import { ErrRequeue, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
-import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
+import { type Failure, NOTHING, PoppingQueue, type QueueOptions } from "./popping.ts";
 import type { KeyListerGetter, Queue, Queued } from "./queue.ts";
 
 /** Options of {@linkcode DeltaFIFO}. */
-export interface DeltaFIFOOptions<T> extends SlowTraceOptions {
-  /**
-   * Computes keys; `metaNamespaceKey` by default. Tombstones and deltas are unwrapped before it is called.
-   */
-  readonly keyFunc?: KeyFunc;
+export interface DeltaFIFOOptions<T> extends QueueOptions<T> {
   /** What the consumer knows; without it `replace` infers deletes from the queue, `resync` does nothing. */
   readonly knownObjects?: KeyListerGetter<T>;
   /** Whether `replace` queues `Replaced` deltas; `Sync` deltas by default, as in client-go. */
   readonly emitDeltaTypeReplaced?: boolean;
-  /** Runs on every object as it is queued, but not on tombstones and resyncs. */
-  readonly transform?: TransformFunc<T> | undefined;
-  /**
-   * Called for each object of a `replace` that the transform throws for, instead of the call being refused.
-   */
-  readonly onTransformFailure?: OnTransformFailure<T>;
 }
 
 /** The deltas of one key, oldest first: what {@linkcode DeltaFIFO} hands out. */

@@ -1,5 +1,3 @@
-/** The queue that keeps the newest object of each key. */
-
 import { type KeyFunc, keyOf } from "../meta/keys.ts";
 import type { Keyed } from "../store/store.ts";
 import { ErrRequeue } from "./errors.ts";

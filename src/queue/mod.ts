@@ -19,7 +19,7 @@ export {
 export { DeltaFIFO, type DeltaFIFOOptions, type ObjectDeltas } from "./delta_fifo.ts";
 export { FIFOClosedError, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
 export { FIFO } from "./fifo.ts";
-export type { SlowTraceOptions } from "./popping.ts";
+export type { QueueOptions, SlowTraceOptions } from "./popping.ts";
 export type {
   KeyListerGetter,
   PopOptions,
@@ -29,4 +29,4 @@ export type {
   ReflectorStore,
   SyncProcessFunc,
 } from "./queue.ts";
-export { RealFIFO, type RealFIFOCommonOptions, type RealFIFOOptions } from "./real_fifo.ts";
+export { RealFIFO, type RealFIFOOptions } from "./real_fifo.ts";

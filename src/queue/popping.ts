@@ -1,5 +1,7 @@
 /** The shared part of all queues: waiting, closing, and the sync state. */
 
+import type { KeyFunc } from "../meta/keys.ts";
+import type { OnTransformFailure, TransformFunc } from "../store/transform.ts";
 import { abortable } from "../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { Latch, type SyncedMethod, Wakeup } from "../util/deferred.ts";
@@ -41,6 +43,18 @@ export interface SlowTraceOptions {
   readonly logger?: Logger;
   /** What measures the consumer; the system's clock by default. */
   readonly clock?: Clock;
+}
+
+/** What a queue of deltas can be given. */
+export interface QueueOptions<T> extends SlowTraceOptions {
+  /**
+   * Computes keys; `metaNamespaceKey` by default. Tombstones and deltas are unwrapped before it is called.
+   */
+  readonly keyFunc?: KeyFunc;
+  /** Runs on every object as it is queued, but not on tombstones and resyncs. */
+  readonly transform?: TransformFunc<T> | undefined;
+  /** Called for each object of a `replace` that the transform throws for; without it the call is refused. */
+  readonly onTransformFailure?: OnTransformFailure<T>;
 }
 
 const SLOW_DEPTH = 10;

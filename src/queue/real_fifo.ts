@@ -1,28 +1,22 @@
-/** The queue that keeps all events in order. */
-
 import { deletionHandlingMetaNamespaceKey, type KeyFunc, keyOf } from "../meta/keys.ts";
 import { DeletedFinalStateUnknown } from "../meta/object.ts";
-import { TransformError } from "../store/errors.ts";
-import { type OnTransformFailure, transformedAll, type TransformFunc } from "../store/transform.ts";
+import {
+  type OnTransformFailure,
+  transformed,
+  transformedAll,
+  type TransformFunc,
+} from "../store/transform.ts";
 import type { BookmarkInfo, Delta, Deltas } from "./delta.ts";
-import { NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
+import { NOTHING, PoppingQueue, type QueueOptions } from "./popping.ts";
 import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncProcessFunc } from "./queue.ts";
-
-/** What every {@linkcode RealFIFO} can be given. */
-export interface RealFIFOCommonOptions<T> extends SlowTraceOptions {
-  /** Computes keys; `metaNamespaceKey` by default. Tombstones are unwrapped before it is called. */
-  readonly keyFunc?: KeyFunc;
-  /** Runs on every object as it is queued, but not on tombstones and resyncs. */
-  readonly transform?: TransformFunc<T> | undefined;
-  /** Called for each object of a `replace` that the transform throws for; without it the call is refused. */
-  readonly onTransformFailure?: OnTransformFailure<T>;
-  /** The largest batch of {@linkcode RealFIFO.popBatch}; 1000 by default. */
-  readonly batchSize?: number;
-}
 
 /** Options of {@linkcode RealFIFO}: atomic, or with the objects that the consumer knows. */
 export type RealFIFOOptions<T> =
-  & RealFIFOCommonOptions<T>
+  & QueueOptions<T>
+  & {
+    /** The largest batch of {@linkcode RealFIFO.popBatch}; 1000 by default. */
+    readonly batchSize?: number;
+  }
   & (
     | {
       /** A relist is one `ReplacedAll` delta, a resync one `SyncAll`. */
@@ -349,11 +343,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   ): void {
     this.#keyIn(object, operation);
     if (this.transform !== undefined && type !== "Sync" && !(object instanceof DeletedFinalStateUnknown)) {
-      try {
-        object = this.transform(object);
-      } catch (error) {
-        throw new TransformError(object, error);
-      }
+      object = transformed(this.transform, object);
     }
     this.#push({ type, object } as Delta<T>);
   }

@@ -1,5 +1,3 @@
-/** The interface of a reflector's source. */
-
 import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
 import type { Projection } from "../text/field_tree.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";

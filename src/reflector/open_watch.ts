@@ -1,5 +1,3 @@
-/** One watch, from its request to its end. */
-
 import type { ListOptions, WatchItem, WatchStream } from "../meta/list_watch.ts";
 import { NetworkError } from "../meta/request.ts";
 import { abortable, type LinkedAbort, linkedAbort } from "../util/abort.ts";

@@ -1,5 +1,3 @@
-/** The part of a source that one shard holds. */
-
 import { metaNamespaceKey } from "../meta/keys.ts";
 import {
   isInitialEventsEnd,

@@ -1,5 +1,3 @@
-/** Writes lists and events of a server to the store. */
-
 import {
   ageMsOf,
   type ListPage,

@@ -1,5 +1,3 @@
-/** A snapshot in Deno KV. */
-
 import {
   type InformerSnapshot,
   newInformerSnapshot,

@@ -1,5 +1,3 @@
-/** A snapshot in any store of keys and values. */
-
 import {
   type InformerSnapshot,
   newInformerSnapshot,

@@ -1,5 +1,3 @@
-/** A snapshot in memory. */
-
 import {
   type InformerSnapshot,
   newInformerSnapshot,

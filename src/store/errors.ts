@@ -21,7 +21,6 @@ export class IndexerConflictError extends CacheError {
   /** The names that are taken. */
   readonly indexNames: readonly string[];
 
-  /** Makes the error. */
   constructor(indexNames: readonly string[]) {
     super(
       "IndexerConflict",
@@ -44,7 +43,6 @@ export class IndexFuncError extends CacheError {
   /** The operation that was refused, such as `add`. */
   readonly operation: string;
 
-  /** Makes the error from what the index function threw. */
   constructor(indexName: string, key: string, operation: string, cause: unknown) {
     super(
       "IndexFunc",
@@ -63,7 +61,6 @@ export class TransformError extends CacheError {
   /** The object that the transform was given. */
   readonly object: unknown;
 
-  /** Makes the error from what the transform threw. */
   constructor(object: unknown, cause: unknown) {
     super("TransformError", `transforming: ${describeValue(object)}: ${errorMessage(cause)}`, { cause });
     this.object = object;
@@ -83,7 +80,6 @@ export class TransactionError extends CacheError {
   /** Why the others were not, in their order. */
   readonly errors: readonly Error[];
 
-  /** Makes the error. */
   constructor(totalTransactions: number, successfulIndices: readonly number[], errors: readonly Error[]) {
     const failed = totalTransactions - successfulIndices.length;
     super(

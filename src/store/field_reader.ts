@@ -1,5 +1,3 @@
-/** The values of fields, read from JSON text. */
-
 import { type FieldTexts, TextFields } from "../text/field_tree.ts";
 import { ObjectText, ObjectTextReader } from "../text/object_text_reader.ts";
 

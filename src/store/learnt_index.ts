@@ -1,5 +1,3 @@
-/** What an index function reads of objects, learnt from its calls. */
-
 import type { FieldTexts, TextFields } from "../text/field_tree.ts";
 import type { IndexFunc } from "./index_func.ts";
 

@@ -31,8 +31,9 @@ export type KeyedTransaction<T> =
 /**
  * Objects under the keys that a key function gives them.
  *
- * Calls are synchronous; a write that throws has changed nothing. Objects are handed out as they were put in:
- * shared by all readers, and read-only.
+ * Calls are synchronous. One throws a `KeyError` where the key function threw, a `TransformError` or an
+ * `IndexFuncError` where the transform or an index function did; a write that throws has changed nothing.
+ * Objects are handed out as they were put in: shared by all readers, and read-only.
  *
  * Mirrors client-go's `Store`, with errors thrown instead of returned, and the old object returned by a
  * write.
@@ -40,21 +41,11 @@ export type KeyedTransaction<T> =
 export interface Store<T> {
   /** How many objects are stored. */
   readonly size: number;
-  /**
-   * Puts an object in, whether or not its key is there, and returns the one it replaces.
-   *
-   * @throws {KeyError} The key function threw.
-   * @throws {TransformError} The transform threw.
-   * @throws {IndexFuncError} An index function threw.
-   */
+  /** Puts an object in, whether or not its key is there, and returns the one it replaces. */
   add(object: T): T | undefined;
   /** The same as {@linkcode Store.add}. */
   update(object: T): T | undefined;
-  /**
-   * Removes an object and returns the stored one; an absent one is fine.
-   *
-   * @throws {KeyError} The key function threw.
-   */
+  /** Removes an object and returns the stored one; an absent one is fine. */
   delete(object: Keyed<T>): T | undefined;
   /** All objects: a new array, in no order that may be relied on. */
   list(): T[];
@@ -62,11 +53,7 @@ export interface Store<T> {
   listKeys(): string[];
   /** All objects without a copy; do not write to the store while iterating. */
   values(): IterableIterator<T>;
-  /**
-   * The stored object that has the key of the given one.
-   *
-   * @throws {KeyError} The key function threw.
-   */
+  /** The stored object that has the key of the given one. */
   get(object: Keyed<T>): T | undefined;
   /** The object of a key. */
   getByKey(key: string): T | undefined;
@@ -79,16 +66,12 @@ export interface Store<T> {
    * @param onIndexFailure Receives each object for which an index function throws,
    * instead of throwing. What it returns, an object that was stored before, is kept in
    * its place; the key is left out if that is `undefined`.
-   * @throws {KeyError} The key function threw; nothing was changed.
-   * @throws {TransformError} The transform threw; nothing was changed.
-   * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
   replace(objects: readonly T[], resourceVersion: string, onIndexFailure?: OnIndexFailure<T>): void;
   /**
    * Applies several writes in order, as one step. Objects are not transformed.
    *
    * @throws {TransactionError} Some had no key; the others were applied.
-   * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
   transaction(writes: readonly Transaction<T>[]): void;
   /** Does nothing in a store; queues resend what is known. */
@@ -161,7 +144,7 @@ export function keyedWrites<T>(
 
 /**
  * A store with indices. The names given at construction are the ones that lookups accept, checked by the
- * compiler.
+ * compiler. A lookup in an index that is not there throws an `IndexNotFoundError`.
  *
  * Mirrors client-go's `Indexer`.
  *
@@ -171,23 +154,14 @@ export interface Indexer<T, I extends string = string> extends Store<T> {
   /**
    * The objects that share a value with `object` in an index, each once; in no order that may be relied on.
    *
-   * @throws {IndexNotFoundError} There is no such index.
    * @throws What the index function throws for `object`.
    */
   index(indexName: I, object: T): T[];
-  /**
-   * The keys under a value of an index, ascending by code unit.
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   */
+  /** The keys under a value of an index, ascending by code unit. */
   indexKeys(indexName: I, value: string): string[];
   /** The values under which an index has objects; none for an unknown index. */
   listIndexFuncValues(indexName: I): string[];
-  /**
-   * The objects under a value of an index: a new array, in no order that may be relied on.
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   */
+  /** The objects under a value of an index: a new array, in no order that may be relied on. */
   byIndex(indexName: I, value: string): T[];
   /**
    * The objects under a value of an index, one by one and without an array of them; in no order that may be
@@ -200,21 +174,13 @@ export interface Indexer<T, I extends string = string> extends Store<T> {
    *
    * The first call after a change of what is under the value costs O(what is under it), others O(1) until
    * they are read.
-   *
-   * @throws {IndexNotFoundError} There is no such index.
    */
   eachByIndex(indexName: I, value: string): IterableIterator<T>;
-  /**
-   * How many objects are under a value of an index. O(1).
-   *
-   * @throws {IndexNotFoundError} There is no such index.
-   */
+  /** How many objects are under a value of an index. O(1). */
   countByIndex(indexName: I, value: string): number;
   /**
    * How many objects there are under each value of an index: a new map, in no order that may be relied on.
    * O(values).
-   *
-   * @throws {IndexNotFoundError} There is no such index.
    */
   indexValueCounts(indexName: I): Map<string, number>;
   /**
@@ -224,7 +190,6 @@ export interface Indexer<T, I extends string = string> extends Store<T> {
    *
    * Costs what the rarest of these values holds, times the number of values.
    *
-   * @throws {IndexNotFoundError} There is no such index.
    * @throws {TypeError} A value is not a string.
    */
   byIndices(values: IndexValues<I>): T[];

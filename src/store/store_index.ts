@@ -1,5 +1,3 @@
-/** The indices of a store. */
-
 import { IndexerConflictError, IndexFuncError, IndexNotFoundError } from "./errors.ts";
 import { type Entry, IndexBucket, NOWHERE, type Place, type Places } from "./index_bucket.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";

@@ -1,5 +1,3 @@
-/** A codec that shortens similar JSON texts. */
-
 /**
  * Shortens JSON texts and restores them, exactly.
  *

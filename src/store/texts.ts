@@ -1,5 +1,3 @@
-/** Stored objects as short texts. */
-
 import type { KeyFunc } from "../meta/keys.ts";
 import type { HoldingOptions, NewHolding } from "./holding.ts";
 import { TextHolding, type TextsOptions } from "./text_holding.ts";

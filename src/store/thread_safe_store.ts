@@ -1,11 +1,10 @@
-/** The storage under every store: objects by key, with indices. */
-
 import { resourceVersionOf } from "../meta/object.ts";
 import type { Steps } from "../util/turns.ts";
 import { BucketIterator, type Entry, newEntry } from "./index_bucket.ts";
 import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 import { additionSteps, ContentReplacement, type NewContent, type StoreContent } from "./long_writes.ts";
 import {
+  type Indexer,
   type KeyedTransaction,
   type OnIndexFailure,
   type Replacement,
@@ -35,10 +34,9 @@ import { StoreIndex, type Values } from "./store_index.ts";
  * console.log(store.indexKeys("byUser", "bert")); // ["two"]
  * ```
  */
-export class ThreadSafeStore<T, I extends string = string> {
+export class ThreadSafeStore<T, I extends string = string> implements Lookups<T, I> {
   readonly #content: Content<T>;
 
-  /** Makes an empty store with these indices; none by default. */
   constructor(indexers: Indexers<T, I> = {} as Indexers<T, I>) {
     this.#content = new Content<T>(indexers);
   }
@@ -97,7 +95,6 @@ export class ThreadSafeStore<T, I extends string = string> {
     return this.#content.entries.has(key);
   }
 
-  /** As {@linkcode Store.list}. */
   list(): T[] {
     const objects: T[] = new Array(this.#content.entries.size);
     let i = 0;
@@ -105,12 +102,10 @@ export class ThreadSafeStore<T, I extends string = string> {
     return objects;
   }
 
-  /** As {@linkcode Store.listKeys}. */
   listKeys(): string[] {
     return [...this.#content.entries.keys()];
   }
 
-  /** As {@linkcode Store.values}. */
   *values(): IterableIterator<T> {
     for (const entry of this.#content.entries.values()) yield entry.object;
   }
@@ -182,54 +177,44 @@ export class ThreadSafeStore<T, I extends string = string> {
     return this.#content.resourceVersion;
   }
 
-  /** As {@linkcode Indexer.index}. */
   index(indexName: I, object: T): T[] {
     return objectsOf(this.#content.index.entriesLike(indexName, object));
   }
 
-  /** As {@linkcode Indexer.indexKeys}. */
   indexKeys(indexName: I, value: string): string[] {
     const entries = this.#content.index.bucket(indexName, value)?.list() ?? [];
-    return entries.map((entry) => entry.key).sort(byCodeUnit);
+    return entries.map((entry) => entry.key).sort();
   }
 
-  /** As {@linkcode Indexer.listIndexFuncValues}. */
   listIndexFuncValues(indexName: I): string[] {
     return this.#content.index.values(indexName);
   }
 
-  /** As {@linkcode Indexer.indexValueCounts}. */
   indexValueCounts(indexName: I): Map<string, number> {
     return this.#content.index.counts(indexName);
   }
 
-  /** As {@linkcode Indexer.countByIndex}. */
   countByIndex(indexName: I, value: string): number {
     return this.#content.index.bucket(indexName, value)?.size ?? 0;
   }
 
-  /** As {@linkcode Indexer.byIndex}. */
   byIndex(indexName: I, value: string): T[] {
     return objectsOf(this.#content.index.bucket(indexName, value)?.list() ?? []);
   }
 
-  /** As {@linkcode Indexer.eachByIndex}. */
   eachByIndex(indexName: I, value: string): IterableIterator<T> {
     return new BucketIterator(this.#content.index.bucket(indexName, value));
   }
 
-  /** As {@linkcode Indexer.byIndices}. */
   byIndices(values: IndexValues<I>): T[] {
     const entries = this.#content.index.intersection(values);
     return entries === undefined ? this.list() : objectsOf(entries);
   }
 
-  /** As {@linkcode Indexer.getIndexers}. */
   getIndexers(): Record<I, IndexFunc<T>> {
     return this.#content.index.indexers() as Record<I, IndexFunc<T>>;
   }
 
-  /** As {@linkcode Indexer.addIndexers}. */
   addIndexers<J extends string>(indexers: Indexers<T, J>): ThreadSafeStore<T, I | J> {
     this.#content.addIndexers(indexers);
     return this as unknown as ThreadSafeStore<T, I | J>;
@@ -254,6 +239,12 @@ export class ThreadSafeStore<T, I extends string = string> {
     if (resourceVersion !== undefined) this.#content.resourceVersion = resourceVersion;
   }
 }
+
+/** What a store is read by, with or without a key function. */
+type Lookups<T, I extends string> = Omit<
+  Indexer<T, I>,
+  "add" | "update" | "delete" | "get" | "replace" | "transaction" | "addIndexers"
+>;
 
 /** The entries of a store, their indices, and the resourceVersion that they have reached. */
 class Content<T> implements StoreContent<T> {
@@ -319,8 +310,4 @@ function objectsOf<T>(entries: readonly Entry<T>[]): T[] {
   const objects: T[] = new Array(entries.length);
   for (let i = 0; i < objects.length; i++) objects[i] = entries[i].object;
   return objects;
-}
-
-function byCodeUnit(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

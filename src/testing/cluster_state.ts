@@ -119,7 +119,7 @@ export class ClusterState {
     for (const change of changes) if (!then.has(change.key)) then.set(change.key, change.previous);
     const keysThen = keys.filter((key) => !then.has(key));
     for (const [key, object] of then) if (object !== undefined) keysThen.push(key);
-    keysThen.sort(compareKeys);
+    keysThen.sort();
     return { revision, keys: keysThen, get: (key) => then.has(key) ? then.get(key) : objects.get(key) };
   }
 
@@ -178,8 +178,4 @@ export class ClusterState {
     }
     return low;
   }
-}
-
-function compareKeys(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

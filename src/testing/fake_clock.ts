@@ -1,5 +1,3 @@
-/** A clock for tests. */
-
 import { type Clock, settle, type TimerHandle } from "../util/clock.ts";
 
 interface FakeTimer {

@@ -197,7 +197,6 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
   #lastVersion = 0;
   #isShutDown = false;
 
-  /** Makes a source without objects, at resourceVersion 0. */
   constructor(options: FakeControllerSourceOptions = {}) {
     this.#watchList = options.watchList ?? false;
     this.description = options.description ?? "fake";

@@ -10,8 +10,23 @@ interface Write<T> {
   readonly object: Keyed<T>;
 }
 
+interface StoreMethods<T> {
+  add(object: T): T | undefined;
+  update(object: T): T | undefined;
+  delete(object: Keyed<T>): T | undefined;
+  list(): T[];
+  listKeys(): string[];
+  get(object: Keyed<T>): T | undefined;
+  getByKey(key: string): T | undefined;
+  replace(objects: readonly T[], resourceVersion: string): void;
+  transaction(writes: readonly Write<T>[]): void;
+  resync(): void;
+  bookmark(resourceVersion: string): void;
+  lastStoreSyncResourceVersion(): string;
+}
+
 /** The methods of a {@linkcode FakeCustomStore}, as far as they do something. */
-export type FakeStoreFuncs<T> = Partial<Omit<FakeCustomStore<T>, "size" | "values" | "has">>;
+export type FakeStoreFuncs<T> = Partial<StoreMethods<T>>;
 
 /**
  * A `Store` of the functions that it is made with: to see how code uses its store, or to make the store fail.
@@ -38,11 +53,8 @@ export type FakeStoreFuncs<T> = Partial<Omit<FakeCustomStore<T>, "size" | "value
  * ```
  */
 export class FakeCustomStore<T> {
-  readonly #funcs: FakeStoreFuncs<T>;
-
-  /** Makes a store of these functions. */
   constructor(funcs: FakeStoreFuncs<T> = {}) {
-    this.#funcs = funcs;
+    Object.assign(this, DOES_NOTHING, funcs);
   }
 
   /** The length of the list. */
@@ -50,76 +62,35 @@ export class FakeCustomStore<T> {
     return this.list().length;
   }
 
-  /** Calls `add`. */
-  add(object: T): T | undefined {
-    return this.#funcs.add?.(object);
-  }
-
-  /** Calls `update`. */
-  update(object: T): T | undefined {
-    return this.#funcs.update?.(object);
-  }
-
-  /** Calls `delete`. */
-  delete(object: Keyed<T>): T | undefined {
-    return this.#funcs.delete?.(object);
-  }
-
-  /** Calls `list`. */
-  list(): T[] {
-    return this.#funcs.list?.() ?? [];
-  }
-
-  /** Calls `listKeys`. */
-  listKeys(): string[] {
-    return this.#funcs.listKeys?.() ?? [];
-  }
-
   /** The items of the list. */
   values(): IterableIterator<T> {
     return this.list().values();
-  }
-
-  /** Calls `get`. */
-  get(object: Keyed<T>): T | undefined {
-    return this.#funcs.get?.(object);
-  }
-
-  /** Calls `getByKey`. */
-  getByKey(key: string): T | undefined {
-    return this.#funcs.getByKey?.(key);
   }
 
   /** Whether `getByKey` returns an object. */
   has(key: string): boolean {
     return this.getByKey(key) !== undefined;
   }
-
-  /** Calls `replace`. */
-  replace(objects: readonly T[], resourceVersion: string): void {
-    this.#funcs.replace?.(objects, resourceVersion);
-  }
-
-  /** Calls `transaction`. */
-  transaction(writes: readonly Write<T>[]): void {
-    this.#funcs.transaction?.(writes);
-  }
-
-  /** Calls `resync`. */
-  resync(): void {
-    this.#funcs.resync?.();
-  }
-
-  /** Calls `bookmark`. */
-  bookmark(resourceVersion: string): void {
-    this.#funcs.bookmark?.(resourceVersion);
-  }
-
-  /** Calls `lastStoreSyncResourceVersion`; `""` without it. */
-  lastStoreSyncResourceVersion(): string {
-    return this.#funcs.lastStoreSyncResourceVersion?.() ?? "";
-  }
 }
+
+/** The functions that it was made with. */
+export interface FakeCustomStore<T> extends StoreMethods<T> {}
+
+const nothing = (): undefined => undefined;
+const DOES_NOTHING: StoreMethods<never> = {
+  add: nothing,
+  update: nothing,
+  delete: nothing,
+  list: () => [],
+  listKeys: () => [],
+  get: nothing,
+  getByKey: nothing,
+  replace: nothing,
+  transaction: nothing,
+  resync: nothing,
+  bookmark: nothing,
+  lastStoreSyncResourceVersion: () => "",
+};
 
 /**
  * An expiration policy under which every entry is expired at once, except for some keys.
@@ -141,7 +112,6 @@ export class FakeExpirationPolicy {
   /** The keys that never expire; may be changed at any time. */
   readonly neverExpire: Set<string>;
 
-  /** Makes a policy for which these keys never expire. */
   constructor(neverExpire: Iterable<string> = []) {
     this.neverExpire = new Set(neverExpire);
   }

@@ -1,5 +1,3 @@
-/** A Kubernetes API server in memory. */
-
 import { parseFieldSelector } from "../meta/fields.ts";
 import { formatObjectName, type ObjectName, parseObjectName } from "../meta/keys.ts";
 import { parseLabelSelector } from "../meta/labels.ts";
@@ -104,7 +102,6 @@ export class InMemoryApiServer {
   readonly #closing = new AbortController();
   #requests: RecordedRequest[] = [];
 
-  /** Makes a server without objects. */
   constructor(options: InMemoryApiServerOptions = {}) {
     this.#settings = serverSettings(options);
     this.#resources = new ResourceTable(this.#settings.customResources);

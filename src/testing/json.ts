@@ -1,5 +1,3 @@
-/** JSON values. */
-
 export interface JsonObject {
   readonly [field: string]: unknown;
 }

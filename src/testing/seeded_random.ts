@@ -1,5 +1,3 @@
-/** Random numbers that a seed repeats. */
-
 /**
  * A source of random numbers from 0 (included) to 1 (excluded) that depends on its seed alone (xorshift128,
  * its state filled by splitmix32). Not for secrets.

@@ -1,5 +1,3 @@
-/** The base class of the library's errors. */
-
 /**
  * The base class of the library's errors: an `Error` with a stable {@linkcode CacheError.code}. Misuse of an
  * API throws a built-in `TypeError` or `RangeError` instead.

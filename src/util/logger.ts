@@ -1,5 +1,3 @@
-/** Loggers. */
-
 /** Structured fields of a log line. */
 export type LogFields = Readonly<Record<string, unknown>>;
 

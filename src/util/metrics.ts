@@ -1,5 +1,3 @@
-/** Metrics. */
-
 /** The labels of a measurement: names and values, as in Prometheus. */
 export type MetricLabels = Readonly<Record<string, string>>;
 

@@ -1,5 +1,3 @@
-/** Checks of numbers in options. */
-
 /** What is allowed. */
 export interface NumberRule {
   /** The least value; 0 by default. */

@@ -1,5 +1,3 @@
-/** Tracks whether a handler of an informer has received its first list. */
-
 import { abortable } from "./abort.ts";
 import { Latch, type SyncedMethod } from "./deferred.ts";
 
@@ -10,7 +8,6 @@ export abstract class SyncTracker {
   readonly #latch = new Latch();
   #upstreamSynced = false;
 
-  /** Makes a tracker without items. */
   constructor(name = "") {
     this.name = name;
   }

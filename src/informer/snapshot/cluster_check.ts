@@ -1,5 +1,3 @@
-/** Which cluster responds: that of a snapshot, or another one at the same address. */
-
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import { DecodeError } from "../../meta/request.ts";
 import { isTooManyRequests, statusErrorOf } from "../../meta/status.ts";

@@ -54,17 +54,7 @@ export interface SnapshotEntry {
 }
 
 /** A snapshot that is there. */
-export interface LoadedSnapshot {
-  /** The version of the content. */
-  readonly resourceVersion: string;
-  /** {@linkcode SnapshotChange.watchedVersion} of the last save. */
-  readonly watchedVersion?: string;
-  /** {@linkcode SnapshotChange.savedAtMs} of the last save. */
-  readonly savedAtMs: number;
-  /** {@linkcode SnapshotChange.needsList} of the last save. */
-  readonly needsList: boolean;
-  /** {@linkcode SnapshotChange.clusterUid} of the last save. */
-  readonly clusterUid?: string;
+export interface LoadedSnapshot extends SavedVersion {
   /** How many objects there are. */
   readonly count: number;
   /**
@@ -94,11 +84,9 @@ export interface SnapshotPut {
   json(): string;
 }
 
-/**
- * What a save writes: the content at {@linkcode SnapshotChange.resourceVersion} differs in exactly this from
- * the content of the save before.
- */
-export interface SnapshotChange {
+/** What is saved of the version of a content. */
+export interface SavedVersion {
+  /** The version of the content. */
   readonly resourceVersion: string;
   /**
    * Where the next watch begins, if that is before the version: a list has shown that the content is that of
@@ -120,18 +108,19 @@ export interface SnapshotChange {
    * known.
    */
   readonly clusterUid?: string;
+}
+
+/**
+ * What a save writes: the content at {@linkcode SavedVersion.resourceVersion} differs in exactly this from
+ * the content of the save before.
+ */
+export interface SnapshotChange extends SavedVersion {
   /** The content is exactly {@linkcode SnapshotChange.puts}: nothing that was saved before counts. */
   readonly replaces: boolean;
   readonly puts: readonly SnapshotPut[];
   /** Keys of objects that are no longer there; some may never have been saved. */
   readonly deletes: readonly string[];
 }
-
-/** What is saved of the version of a content. */
-export type SavedVersion = Pick<
-  SnapshotChange,
-  "resourceVersion" | "watchedVersion" | "savedAtMs" | "needsList" | "clusterUid"
->;
 
 /** The version alone, of a change or of what was saved. */
 export function versionOf(version: SavedVersion): SavedVersion {
