@@ -502,7 +502,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: the bytes of ended watches are counted for ever",
     file: "src/hono/request/readers.ts",
-    within: "release",
+    within: "#release",
     find: "    this.give(Infinity);\n",
     replace: "",
     test: "tests/hono/send/watch_test.ts",
@@ -1062,8 +1062,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: an answer that waits in its socket counts for no client",
     file: "src/hono/request/readers.ts",
-    find: "onceSent(env, () => this.release());",
-    replace: "this.release();",
+    find: "onceSent(env, () => this.#release());",
+    replace: "this.#release();",
     test: "tests/hono/request/readers_test.ts",
   },
   {
@@ -1391,9 +1391,9 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "hono: an API server that is silent holds every reader of an OpenAPI document",
-    file: "src/hono/upstream/open_api.ts",
-    find: "await abortable(readText(response), signal)",
-    replace: "await readText(response)",
+    file: "src/util/abort.ts",
+    find: "await abortable(run(link.signal), link.signal)",
+    replace: "await run(link.signal)",
     test: "tests/hono/upstream/open_api_test.ts",
   },
   {

@@ -73,12 +73,14 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
     });
   }
   const resources = all.map(({ resource }) => resource);
+  const gateOptions = { authorize, allowAnonymous, hookTimeoutMs, clock, logger };
+  const authentication = newAuthentication(authenticate, gateOptions);
   return {
     served,
     forwarded,
     resources,
-    gate: newGate({ authenticate, authorize, allowAnonymous, hookTimeoutMs, clock, logger }),
-    authentication: newAuthentication({ authenticate, hookTimeoutMs, clock, logger }),
+    gate: newGate(authentication, gateOptions),
+    authentication,
     passThrough: options.passThrough &&
       new PassThrough(options.passThrough, { hasAuthenticate: authenticate !== undefined, logger, clock }),
     openApi: new OpenApi({ fetch: options.openApi, resources, readers, clock }),

@@ -144,8 +144,6 @@ const META_VERSIONS: ReadonlySet<string> = new Set<MetaVersion>(["meta.k8s.io/v1
 export interface ShapeRequest {
   readonly accept: string | null | undefined;
   readonly verb: "get" | "list" | "watch";
-  /** Whether the path is that of a collection. Default: whether the verb is not `get`. */
-  readonly isCollection?: boolean;
   /** The media types of the answer, the default first; only JSON by default. */
   readonly mediaTypes?: readonly MediaType[];
   /** Whether Tables are served. Default: true. */
@@ -169,10 +167,10 @@ export interface NegotiatedShape {
  * `shape` instead of a successful answer.
  */
 export function negotiateShape(resource: ApiResource, request: ShapeRequest): NegotiatedShape | Status {
-  const { accept, verb, isCollection = verb !== "get", mediaTypes = JSON_ONLY, tables = true } = request;
+  const { accept, verb, mediaTypes = JSON_ONLY, tables = true } = request;
   const stream = ["application/json;stream=watch"];
   if (!matchesRoute(accept, mediaTypes) && isBuiltinGroup(resource.group)) {
-    return noRouteProduces(isCollection ? [...mediaTypes, ...stream] : mediaTypes);
+    return noRouteProduces(verb === "get" ? mediaTypes : [...mediaTypes, ...stream]);
   }
   const agreed = negotiate(accept, {
     mediaTypes,

@@ -11,8 +11,6 @@ const JSON_HEADERS: Readonly<Record<string, string>> = {
 export interface ResponseOptions {
   /** Whether to indent the document, as `wantsPretty` (accept.ts) says. Default: false. */
   readonly pretty?: boolean;
-  /** Headers besides {@linkcode JSON_HEADERS}. */
-  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** A document as an answer. */
@@ -20,8 +18,7 @@ export function jsonResponse(
   document: unknown,
   options: ResponseOptions & { readonly status?: number } = {},
 ): Response {
-  const { status = 200, headers } = options;
-  return new Response(jsonText(document, options), { status, headers: { ...JSON_HEADERS, ...headers } });
+  return new Response(jsonText(document, options), { status: options.status ?? 200, headers: JSON_HEADERS });
 }
 
 /** A document as an API server writes it: with a line break at its end unless it is indented. */

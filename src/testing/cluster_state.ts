@@ -2,7 +2,7 @@
 
 import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
-import { Deque, lowerBound } from "../util/collections.ts";
+import { Deque, firstIndex, lowerBound } from "../util/collections.ts";
 import type { ServedResource } from "./served_resources.ts";
 import type { ServerSettings } from "./server_settings.ts";
 
@@ -169,13 +169,6 @@ export class ClusterState {
   }
 
   #firstAfter(revision: bigint): number {
-    let low = 0;
-    let high = this.#history.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.#history.at(middle)!.revision > revision) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+    return firstIndex(this.#history.length, (i) => this.#history.at(i)!.revision > revision);
   }
 }

@@ -2,6 +2,7 @@
 
 import { type FieldTexts, FieldTree, type Projection, TextFields } from "./field_tree.ts";
 import type { ObjectMeta } from "../meta/object.ts";
+import { isRecord } from "../util/json.ts";
 import { afterString, afterValue, CLOSE_BRACE, isAt, space } from "./json_walk.ts";
 import type { LineReader } from "./line_cutter.ts";
 import type { ItemReader } from "./list_cutter.ts";
@@ -163,7 +164,7 @@ export abstract class ObjectReader<O> {
   #readEvent(frame: string, tree: FieldTree): unknown {
     const event = JSON.parse(frame);
     const { type, object } = (event ?? {}) as { readonly type?: unknown; readonly object?: unknown };
-    const isOne = (type === "ADDED" || type === "MODIFIED" || type === "DELETED") && isObject(object);
+    const isOne = (type === "ADDED" || type === "MODIFIED" || type === "DELETED") && isRecord(object);
     if (!isOne) return event;
     return { type, object: this.#read(this.#lastMember(frame, "object"), undefined, tree) };
   }
@@ -251,11 +252,6 @@ export class ObjectParser extends ObjectReader<unknown> {
   protected override makeParsed(text: string): unknown {
     return JSON.parse(text);
   }
-}
-
-/** Whether a value is an object: no array, no null. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** How API servers write the events of a watch, by the first letter of the type. */

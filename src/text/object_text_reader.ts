@@ -12,9 +12,9 @@
 
 import { fieldText, type FieldTexts, NO_VALUES, type TextFields } from "./field_tree.ts";
 import { afterPlainString, QUOTE } from "./json_walk.ts";
+import { isRecord } from "../util/json.ts";
 import { type Members, packedPlaces, Shapes } from "./object_shape.ts";
 import {
-  isObject,
   type ItemType,
   type ObjectHead,
   ObjectReader,
@@ -125,14 +125,14 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
 
   protected override makeParsed(text: string, type?: ItemType): unknown {
     const value = JSON.parse(text);
-    if (!isObject(value)) return value;
+    if (!isRecord(value)) return value;
     let { kind, apiVersion, metadata } = value;
     let whole = text.trim();
     if (type !== undefined && kind === undefined && apiVersion === undefined && metadata !== undefined) {
       ({ kind, apiVersion } = type);
       whole = typePrefix(type) + whole.slice(1);
     }
-    if (isObject(metadata)) metadata = withoutManagedFields(metadata);
+    if (isRecord(metadata)) metadata = withoutManagedFields(metadata);
     // A string of its own.
     whole = this.decoder.decode(this.#encoder.encode(whole));
     const fields = this.fields.valuesOf({ ...value, kind, apiVersion });
@@ -149,7 +149,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     if (key === undefined) {
       if (walk.metadataStart === 0) return undefined;
       const metadata = JSON.parse(this.#decoded(walk.metadataStart, walk.metadataEnd));
-      return isObject(metadata) ? withoutManagedFields(metadata) : metadata;
+      return isRecord(metadata) ? withoutManagedFields(metadata) : metadata;
     }
     const namespace = walk.namespaceStart === 0
       ? undefined

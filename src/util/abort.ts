@@ -71,7 +71,7 @@ export function linkedAbort(parent: AbortSignal | undefined): LinkedAbort {
 
 /**
  * Runs something with a signal that is aborted with `signal`, and with what `newError` returns after `ms`
- * milliseconds.
+ * milliseconds; rejects with the signal's reason then, whether it ends or not.
  */
 export async function withTimeLimit<T>(
   run: (signal: AbortSignal) => Promise<T>,
@@ -85,7 +85,7 @@ export async function withTimeLimit<T>(
   const link = linkedAbort(signal);
   const timer = clock.setTimeout(() => link.abort(newError()), ms);
   try {
-    return await run(link.signal);
+    return await abortable(run(link.signal), link.signal);
   } finally {
     clock.clearTimeout(timer);
     link.unlink();

@@ -165,12 +165,17 @@ export class KeyedHeap<K, T> {
 
 /** The index of the first of the ascending `keys` not less than `bound`; their number if there is none. */
 export function lowerBound<K extends string | number>(keys: readonly K[], bound: K): number {
-  let low = 0;
-  let high = keys.length;
+  return firstIndex(keys.length, (index) => keys[index] >= bound);
+}
+
+/** The first index from `start` on at which something is so, as it is from there on; `end` for none. */
+export function firstIndex(end: number, isSo: (index: number) => boolean, start: number = 0): number {
+  let low = start;
+  let high = end;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (keys[middle] < bound) low = middle + 1;
-    else high = middle;
+    if (isSo(middle)) high = middle;
+    else low = middle + 1;
   }
   return low;
 }

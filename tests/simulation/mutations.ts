@@ -531,7 +531,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "read API: the bytes of ended watches are counted for ever",
     file: "src/hono/request/readers.ts",
-    within: "release",
+    within: "#release",
     find: "    this.give(Infinity);\n",
     replace: "",
   },

@@ -139,7 +139,7 @@ export class ClusterGate {
   }
 
   async #check(cluster: Cluster, { uid: expected, folder, signal }: ExpectOptions): Promise<void> {
-    const uid = await withTimeLimit((deadline) => abortable(readClusterUid(cluster, deadline), deadline), {
+    const uid = await withTimeLimit((deadline) => readClusterUid(cluster, deadline), {
       ms: CHECK_MS,
       newError: () => new Error(`no answer of ${cluster.server} within ${CHECK_MS / 1_000} s`),
       clock: this.#clock,

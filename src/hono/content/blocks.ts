@@ -1,6 +1,6 @@
 /** Values in the order of their keys, in blocks that their versions share. */
 
-import { lowerBound } from "../../util/collections.ts";
+import { firstIndex, lowerBound } from "../../util/collections.ts";
 
 /** Some values in the order of their keys. Never changes. */
 interface Block<V> {
@@ -47,7 +47,7 @@ export function withChanges<V>(
 ): Blocks<V> {
   const byBlock = new Map<number, string[]>();
   for (const key of changed) {
-    const place = Math.max(0, firstOf(blocks.length, (i) => blocks[i].keys[0] > key) - 1);
+    const place = Math.max(0, firstIndex(blocks.length, (i) => blocks[i].keys[0] > key) - 1);
     const others = byBlock.get(place);
     if (others === undefined) byBlock.set(place, [key]);
     else others.push(key);
@@ -66,7 +66,7 @@ export const NO_BLOCKS: Blocks<never> = { length: 0, blocks: [], starts: [] };
 
 /** The index of the first key from a bound on. */
 export function firstIn({ blocks, starts }: Blocks<unknown>, bound: string): number {
-  const place = Math.max(0, firstOf(blocks.length, (i) => blocks[i].keys[0] > bound) - 1);
+  const place = Math.max(0, firstIndex(blocks.length, (i) => blocks[i].keys[0] > bound) - 1);
   const keys = blocks[place]?.keys ?? [];
   return (starts[place] ?? 0) + lowerBound(keys, bound);
 }
@@ -74,8 +74,8 @@ export function firstIn({ blocks, starts }: Blocks<unknown>, bound: string): num
 /** Whether two versions share the values from one index up to another: then they are the same. */
 export function sharesValues(a: Blocks<unknown>, b: Blocks<unknown>, from: number, to: number): boolean {
   if (to > a.length || to > b.length) return false;
-  let i = firstOf(a.starts.length, (i) => a.starts[i] > from) - 1;
-  for (let j = firstOf(b.starts.length, (j) => b.starts[j] > from) - 1; a.starts[i] < to; i++, j++) {
+  let i = firstIndex(a.starts.length, (i) => a.starts[i] > from) - 1;
+  for (let j = firstIndex(b.starts.length, (j) => b.starts[j] > from) - 1; a.starts[i] < to; i++, j++) {
     if (a.blocks[i] !== b.blocks[j] || a.starts[i] !== b.starts[j]) return false;
   }
   return true;
@@ -87,7 +87,7 @@ export function readerOf<V>({ blocks, starts, length }: Blocks<V>): BlocksReader
   const blockOf = (index: number): Block<V> => {
     const isIn = (i: number) => starts[i] <= index && index < (starts[i + 1] ?? length);
     if (!isIn(current) && !(current + 1 < blocks.length && isIn(++current))) {
-      current = firstOf(starts.length, (i) => starts[i] > index) - 1;
+      current = firstIndex(starts.length, (i) => starts[i] > index) - 1;
     }
     return blocks[current];
   };
@@ -95,18 +95,6 @@ export function readerOf<V>({ blocks, starts, length }: Blocks<V>): BlocksReader
     key: (index) => blockOf(index).keys[index - starts[current]],
     value: (index) => blockOf(index).values[index - starts[current]],
   };
-}
-
-/** The first index at which something is so, as it is from there on; `length` for none. */
-function firstOf(length: number, isSo: (index: number) => boolean): number {
-  let low = 0;
-  let high = length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (isSo(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 function changedBlock<V>(

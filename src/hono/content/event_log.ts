@@ -15,7 +15,7 @@ import {
 } from "../../meta/version_waiters.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import { Deque } from "../../util/collections.ts";
+import { Deque, firstIndex } from "../../util/collections.ts";
 import { memorySize } from "../../util/json.ts";
 import type {
   KeptEntry,
@@ -184,15 +184,9 @@ export class EventLog<T extends KubernetesObject> {
   /** The first entry from one on whose position is after a resourceVersion; by bisection. */
   firstAfter(resourceVersion: string, from: number = this.#window.tail): number {
     const { tail, entries } = this.#window;
-    let low = Math.max(from, tail);
-    let high = this.head;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const position = entries.at(middle - tail)?.position ?? "";
-      if (compareResourceVersions(position, resourceVersion) > 0) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+    const isAfter = (sequence: number) =>
+      compareResourceVersions(entries.at(sequence - tail)?.position ?? "", resourceVersion) > 0;
+    return firstIndex(this.head, isAfter, Math.max(from, tail));
   }
 
   /**

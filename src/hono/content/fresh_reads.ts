@@ -4,14 +4,7 @@ import { compareResourceVersions, type KubernetesObject, resourceVersionOf } fro
 import { hasReached } from "../../meta/merged_version.ts";
 import { isExpired, statusErrorOf } from "../../meta/status.ts";
 import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
-import {
-  abortable,
-  type LinkedAbort,
-  linkedAbort,
-  sleep,
-  sleepUnlessAborted,
-  withTimeLimit,
-} from "../../util/abort.ts";
+import { type LinkedAbort, linkedAbort, sleep, sleepUnlessAborted, withTimeLimit } from "../../util/abort.ts";
 import { type Clock, type Moment, momentOf, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
@@ -343,7 +336,7 @@ export class FreshReads {
     if (this.#isPausing()) throw new Error("the API server has just failed to answer");
     const { clock, freshnessTimeoutMs } = this.#options;
     try {
-      return await withTimeLimit((signal) => abortable(ask(signal), signal), {
+      return await withTimeLimit(ask, {
         ms: freshnessTimeoutMs,
         newError: () => new Error(`no answer within ${freshnessTimeoutMs} ms`),
         clock,

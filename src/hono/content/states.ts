@@ -10,6 +10,7 @@ import { candidateKeysOf, type CandidateQuery } from "../../store/candidates.ts"
 import type { Held } from "../../store/holding.ts";
 import type { Indexer } from "../../store/store.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { firstIndex } from "../../util/collections.ts";
 import { type Blocks, blocksOf, readerOf, withChanges } from "./blocks.ts";
 import type { ServedStore } from "./served_informer.ts";
 import type { EventLog } from "./event_log.ts";
@@ -33,14 +34,7 @@ export interface Snapshot<T> {
 
 /** The index of the first key from a bound on. */
 export function firstFrom({ length, key }: Pick<Snapshot<unknown>, "length" | "key">, bound: string): number {
-  let low = 0;
-  let high = length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (key(middle) < bound) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return firstIndex(length, (index) => key(index) >= bound);
 }
 
 /** The content at one time. */

@@ -1,7 +1,7 @@
 /** A cache of access decisions with a time to live. */
 
 import { newStatus, StatusError } from "../../meta/status.ts";
-import { abortable, withTimeLimit } from "../../util/abort.ts";
+import { withTimeLimit } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { Deque } from "../../util/collections.ts";
 
@@ -83,7 +83,7 @@ export class AnswerCache<T> {
     await (this.#yes.has(key) ? this.#enterKnown() : this.#enter(client));
     try {
       const startMs = monotonicNow(clock);
-      const { value, isYes } = await withTimeLimit((signal) => abortable(ask(signal), signal), {
+      const { value, isYes } = await withTimeLimit(ask, {
         ms: timeoutMs,
         newError: () => new Error(`the API server has not answered within ${timeoutMs} ms`),
         clock,

@@ -2,7 +2,8 @@
 
 import type { Context } from "hono";
 import { isTooManyRequests, newStatus, type Status } from "../../meta/status.ts";
-import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
+import { withTimeLimit } from "../../util/abort.ts";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { limitedLogger, type Logger } from "../../util/logger.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
@@ -126,7 +127,6 @@ export function unauthorized(): Status {
 }
 
 export interface GateOptions {
-  readonly authenticate?: Authenticate | undefined;
   readonly authorize?: Authorize | undefined;
   readonly allowAnonymous?: boolean | undefined;
   /** How long a hook may take. */
@@ -157,9 +157,10 @@ export type Authentication = (c: Context, path: string) => Promise<UserInfo | un
 
 /** Makes the part of the gate that decides nothing but who the user is. */
 export function newAuthentication(
-  options: Pick<GateOptions, "authenticate" | "hookTimeoutMs" | "clock" | "logger">,
+  authenticate: Authenticate | undefined,
+  options: GateOptions,
 ): Authentication {
-  const { authenticate, clock, logger } = options;
+  const { clock, logger } = options;
   const log = newDecisionLog(logger);
   const failures = limitedLogger(logger, () => monotonicNow(clock));
   return async (c, path) => {
@@ -181,11 +182,10 @@ export function newAuthentication(
  * Makes the gate. It is fail-closed: an `authenticate` hook must return a user with a name, an `authorize`
  * hook must return `true`, and without one `allowAnonymous` must be `true`.
  */
-export function newGate(options: GateOptions): Gate {
+export function newGate(userOf: Authentication, options: GateOptions): Gate {
   const { authorize, allowAnonymous, clock, logger } = options;
   const log = newDecisionLog(logger);
   const failures = limitedLogger(logger, () => monotonicNow(clock));
-  const userOf = newAuthentication(options);
 
   async function decide(attributes: RequestAttributes, c: Context): Promise<Status | undefined> {
     if (authorize === undefined) return allowAnonymous === true ? undefined : forbidden(attributes, "");
@@ -243,18 +243,8 @@ async function answerOf(
 ): Promise<unknown> {
   const answer = ask();
   if (typeof (answer as PromiseLike<unknown> | undefined)?.then !== "function") return answer;
-  let timer: TimerHandle;
-  const late = new Promise<never>((_, reject) => {
-    timer = clock.setTimeout(
-      () => reject(new Error(`the hook has not answered within ${hookTimeoutMs} ms`)),
-      hookTimeoutMs,
-    );
-  });
-  try {
-    return await Promise.race([answer, late]);
-  } finally {
-    clock.clearTimeout(timer);
-  }
+  const newError = () => new Error(`the hook has not answered within ${hookTimeoutMs} ms`);
+  return await withTimeLimit(() => Promise.resolve(answer), { ms: hookTimeoutMs, newError, clock });
 }
 
 function isUser(user: unknown): user is UserInfo {

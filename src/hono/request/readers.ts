@@ -327,26 +327,20 @@ export class Reader {
    * once.
    */
   hold(): () => void {
-    this.keep();
+    this.#holds++;
     let isHeld = true;
     return () => {
-      if (isHeld) this.release();
+      if (isHeld) this.#release();
       isHeld = false;
     };
   }
 
-  /** A stream continues after the request is answered, until {@linkcode Reader.release}. */
-  keep(): void {
-    this.#holds++;
-  }
-
   /** The request is answered; the answer may have to wait in its socket. */
   answered(env: unknown): void {
-    onceSent(env, () => this.release());
+    onceSent(env, () => this.#release());
   }
 
-  /** A stream has ended. */
-  release(): void {
+  #release(): void {
     if (--this.#holds > 0) return;
     this.give(Infinity);
     this.#places?.giveBack(this.#client);

@@ -5,6 +5,7 @@
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
+import { withTimeLimit } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
@@ -379,15 +380,9 @@ export class ListBody {
       return chunks;
     }
     // In a Worker, a request that was cancelled takes its unfinished work with it.
-    let timer;
-    const late = new Promise<undefined>((resolve) => {
-      timer = this.#clock.setTimeout(() => resolve(undefined), GZIP_WAIT_MS);
-    });
-    try {
-      return await Promise.race([this.#gzipped.catch(() => undefined), late]);
-    } finally {
-      this.#clock.clearTimeout(timer);
-    }
+    const pending = this.#gzipped;
+    const limit = { ms: GZIP_WAIT_MS, newError: () => undefined, clock: this.#clock };
+    return await withTimeLimit(() => pending, limit).catch(() => undefined);
   }
 
   async #gzip(pacer: Pacer): Promise<PrefixableGzip | undefined> {

@@ -61,6 +61,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
   readonly #request: Omit<WatchRequest, "permission">;
   readonly #outlet: Outlet;
   readonly #life: WatchLife;
+  readonly #release: () => void;
   isQueued = false;
   #isHeartbeatDue = false;
   /** What a heartbeat has found waiting in the outlet. */
@@ -78,7 +79,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#feed = feed;
     this.#request = rest;
     this.#outlet = new Outlet(this);
-    reader.keep();
+    this.#release = reader.hold();
     reader.onSpent = () => this.#disconnect(newSpentError("watch"));
     readers.watches.add(this);
     this.#life = new WatchLife(this, { ...rest, permission });
@@ -162,7 +163,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch, OutletU
     this.#life.close();
     this.#stopAwaiting();
     this.#request.readers.watches.delete(this);
-    this.#request.reader.release();
+    this.#release();
   }
 
   onQueued(bytes: number): void {

@@ -6,7 +6,7 @@ import { matchesRoute, prefersGzip } from "../../protocol/accept.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { matchesTag } from "../../protocol/responses.ts";
 import { isStatus } from "../../protocol/statuses.ts";
-import { abortable, withTimeLimit } from "../../util/abort.ts";
+import { withTimeLimit } from "../../util/abort.ts";
 import { encodeUtf8, wholeBody } from "../../util/bytes.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
@@ -172,8 +172,7 @@ export class OpenApi implements Keeper {
           },
           signal,
         });
-        // Also where `fetch` does not end with its signal.
-        const response = await abortable(asked, signal);
+        const response = await asked;
         if (response.status === 304 && kept !== undefined) {
           kept.checkedMs = startMs;
           drop(response);
@@ -184,7 +183,7 @@ export class OpenApi implements Keeper {
           if (response.status === 404) return noDocument(`the API server has no OpenAPI document at ${path}`);
           throw new Error(`the API server answered ${response.status}`);
         }
-        const text = await abortable(readText(response), signal);
+        const text = await readText(response);
         const next = this.#cut(path, text, response.headers.get("ETag"), startMs);
         this.#keep(path, next);
         return next;

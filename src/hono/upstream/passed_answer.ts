@@ -1,6 +1,6 @@
 /** Answers of other servers: awaited for a time, and passed on while their reader may see them. */
 
-import { abortable, withTimeLimit } from "../../util/abort.ts";
+import { withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
 import { newSpentError, type Reader, type Readers } from "../request/readers.ts";
 import { WatchLife, type WatchLifeOptions } from "../send/watch_life.ts";
@@ -23,7 +23,7 @@ export async function answerInTime(
     answer.then((response) => {
       if (limit.aborted) response.body?.cancel().catch(() => {});
     }, () => {});
-    return await abortable(answer, limit);
+    return await answer;
   }, { ms: timeoutMs, newError: () => late, clock, signal });
 }
 

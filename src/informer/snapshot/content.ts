@@ -46,7 +46,7 @@ export async function loadSnapshot<T>(
     return await withTimeLimit((limited) => {
       const loading = load(limited);
       onBegin(loading.then(() => {}, () => {}));
-      return abortable(loading, limited);
+      return loading;
     }, {
       ms: timeoutMs,
       newError: () => {

@@ -5,7 +5,7 @@ import type { ListOptions, ListPage, WatchStream } from "../../meta/list_watch.t
 import type { ListWatchContext } from "../../text/object_text_reader.ts";
 import { type KubernetesObject, layoutOf, resourceVersionOf } from "../../meta/object.ts";
 import { StatusError } from "../../meta/status.ts";
-import { abortable, withTimeLimit } from "../../util/abort.ts";
+import { withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
 
 /** How long the server may take to answer a question. */
@@ -18,7 +18,7 @@ export function inTime<R>(
   ask: (signal: AbortSignal) => Promise<R>,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<R> {
-  return withTimeLimit((limited) => abortable(ask(limited), limited), {
+  return withTimeLimit(ask, {
     ms: ANSWER_MS,
     newError: () => TOO_SLOW,
     clock,
