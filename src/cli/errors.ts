@@ -37,7 +37,7 @@ export interface ServerName {
  */
 export function explainServerError(error: unknown, what: string, name: ServerName): CommandError {
   if (error instanceof CommandError) return error;
-  const where = name.context === undefined ? name.server : `${name.server} (context ${quote(name.context)})`;
+  const where = whereIs(name);
   const kubectl = name.context === undefined ? "kubectl" : `kubectl --context ${quote(name.context)}`;
   const refused = statusErrorOf(error);
   if (refused !== undefined) {
@@ -68,6 +68,11 @@ export function explainServerError(error: unknown, what: string, name: ServerNam
     );
   }
   return new CommandError(`Cannot ${what} at ${where}: ${errorMessage(error)}`, { cause: error });
+}
+
+/** The server, and the context if there is one, for people. */
+export function whereIs({ server, context }: ServerName): string {
+  return context === undefined ? server : `${server} (context ${quote(context)})`;
 }
 
 const NETWORK_CAUSES: readonly (readonly [RegExp, string])[] = [

@@ -10,7 +10,7 @@ export interface OutputStream {
 
 export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
 
-export interface TerminalOptions {
+interface TerminalOptions {
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
   /** The environment: a non-empty `NO_COLOR` and `TERM=dumb` disable colours. */

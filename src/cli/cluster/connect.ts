@@ -11,9 +11,6 @@ import { EMBEDDED_RESOURCES, EmbeddedCluster } from "../embedded_cluster/embedde
 import { CommandError } from "../errors.ts";
 import type { ClusterSource, ServeSettings } from "../serve/serve_options.ts";
 
-/** The way to an API server without credentials. */
-export type AnonymousWay = Pick<RestConfig, "server" | "fetch">;
-
 export interface Connection {
   readonly cluster: Cluster;
   readonly name: string;
@@ -26,7 +23,7 @@ export interface Connection {
    * The way to the cluster's API server without the credentials of the kubeconfig; absent where there is none
    * over https.
    */
-  readonly anonymous?: AnonymousWay;
+  readonly anonymous?: Pick<RestConfig, "server" | "fetch">;
   /** Runs the embedded cluster until the signal is aborted. */
   run?(signal: AbortSignal): Promise<void>;
   /** Closes a connection that is not run. */
@@ -86,7 +83,7 @@ export async function readClusterUid(
   }
 }
 
-export interface ExpectOptions {
+interface ExpectOptions {
   /** As {@linkcode readClusterUid} read it before. */
   readonly uid: string;
   readonly folder: string;

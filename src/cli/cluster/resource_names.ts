@@ -18,10 +18,6 @@ const DEFAULT_RESOURCES: readonly string[] = [
   "configmaps",
 ];
 
-export interface ResolveOptions {
-  readonly allowSecrets?: boolean;
-}
-
 /**
  * Resolves names to resources of the server, in the order of the names, each resource once.
  *
@@ -36,7 +32,7 @@ export interface ResolveOptions {
 export function resolveResources(
   names: readonly string[],
   discovery: Discovery,
-  options: ResolveOptions = {},
+  options: { readonly allowSecrets?: boolean } = {},
 ): DiscoveredResource[] {
   const resolved = new Map<string, DiscoveredResource>();
   for (const name of names) {

@@ -12,7 +12,6 @@ import type { Logger } from "../../util/logger.ts";
 import { CommandError } from "../errors.ts";
 import type { ServeOptions } from "../serve/serve_options.ts";
 import type { Connection } from "./connect.ts";
-import type { DiscoveredResource } from "../../client/discovery.ts";
 import type { Selection } from "./select_resources.ts";
 
 const SUFFIX = ".sqlite";
@@ -90,7 +89,7 @@ export interface SavedSelection extends Selection {
   readonly served: readonly ApiResource[];
 }
 
-const FORMAT = 2;
+const FORMAT = 3;
 
 export class SavedCluster {
   readonly #path: string;
@@ -126,17 +125,7 @@ export class SavedCluster {
       }
       if (of !== this.#of) throw new Error("it is of another cluster, or of other resources");
       this.#last = selection;
-      const { resources, inDiscoveryOrder, version, clusterUid, served } = JSON.parse(
-        selection,
-      ) as PlainSelection;
-      return {
-        resources,
-        // The same objects, as in a selection.
-        inDiscoveryOrder: inDiscoveryOrder.map((place) => resources[place]),
-        version,
-        clusterUid,
-        served,
-      };
+      return JSON.parse(selection) as SavedSelection;
     } catch (error) {
       this.#logger.warn(`cannot use ${this.#path}: ${errorMessage(error)}`, { error });
       return undefined;
@@ -144,15 +133,8 @@ export class SavedCluster {
   }
 
   /** Replaces the file, if something has changed. A failure is logged: the next change is saved again. */
-  save({ resources, inDiscoveryOrder, version, clusterUid, served }: SavedSelection): Promise<void> {
-    const plain: PlainSelection = {
-      resources,
-      inDiscoveryOrder: inDiscoveryOrder.map((resource) => resources.indexOf(resource)),
-      version,
-      clusterUid,
-      served,
-    };
-    const selection = JSON.stringify(plain);
+  save({ resources, discoveryOrder, version, clusterUid, served }: SavedSelection): Promise<void> {
+    const selection = JSON.stringify({ resources, discoveryOrder, version, clusterUid, served });
     this.#saving = this.#saving.then(async () => {
       if (selection === this.#last) return;
       const content: FileContent = { format: FORMAT, of: this.#of, hash: textHash(selection), selection };
@@ -198,12 +180,4 @@ interface FileContent {
   readonly of: string;
   readonly hash: string;
   readonly selection: string;
-}
-
-interface PlainSelection {
-  readonly resources: readonly DiscoveredResource[];
-  readonly inDiscoveryOrder: readonly number[];
-  readonly version: Selection["version"];
-  readonly clusterUid: string;
-  readonly served: readonly ApiResource[];
 }

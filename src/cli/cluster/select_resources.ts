@@ -4,13 +4,13 @@ import type { ApiResource } from "../../protocol/api_resource.ts";
 import { builtinResource } from "../../protocol/builtin_resources.ts";
 import { networkErrorOf } from "../../meta/request.ts";
 import { isForbidden, statusErrorOf } from "../../meta/status.ts";
-import { formatGroupResource } from "../../meta/resource.ts";
+import { formatGroupResource, formatResource } from "../../meta/resource.ts";
 import type { ResourceOptions } from "../../client/resource_options.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { type Connection, readClusterUid } from "./connect.ts";
 import { discover, type DiscoveredResource, type Discovery } from "../../client/discovery.ts";
-import { CommandError, explainServerError, type ServerName } from "../errors.ts";
+import { CommandError, explainServerError, whereIs } from "../errors.ts";
 import { defaultResources, resolveResources } from "./resource_names.ts";
 import type { VersionInfo } from "../../hono/read_api_options.ts";
 import type { ServeOptions, ServeSettings } from "../serve/serve_options.ts";
@@ -21,25 +21,23 @@ const FIRST_RESPONSE_OF_SAVED_MS = 3_000;
 
 export interface Selection {
   readonly resources: readonly DiscoveredResource[];
-  /** The same in the order of the server's discovery, in which clients look up names. */
-  readonly inDiscoveryOrder: readonly DiscoveredResource[];
+  /** Their names, such as `v1/pods`, in the order of the server's discovery, in which clients look them up. */
+  readonly discoveryOrder: readonly string[];
   /** The server's version, such as `v1.36.3`, if known. */
   readonly version: (Partial<VersionInfo> & Pick<VersionInfo, "gitVersion">) | undefined;
   /** As `readClusterUid` has read it; `""` if it was not asked for, too. */
   readonly clusterUid: string;
 }
 
-export interface MadeSelection extends Selection {
-  /** Why the saved one was taken; absent if the cluster has responded. */
-  readonly away?: CommandError;
-}
-
-/** Discovers the cluster's resources, resolves names, and tries to list each resource. */
+/**
+ * Discovers the cluster's resources, resolves names, and tries to list each resource. `away`: why the saved
+ * selection was taken; absent if the cluster has responded.
+ */
 export async function selectResources(
   connection: Connection,
   settings: ServeSettings,
   saved: Selection | undefined,
-): Promise<MadeSelection> {
+): Promise<Selection & { readonly away?: CommandError }> {
   const limitMs = saved === undefined ? FIRST_RESPONSE_MS : FIRST_RESPONSE_OF_SAVED_MS;
   try {
     return await selectNow(connection, settings, limitMs);
@@ -87,8 +85,13 @@ async function selectNow(
     const allowed = connection.context === undefined
       ? resources
       : await onlyAllowed(resources, connection, settings, deadline);
-    const inDiscoveryOrder = discovery.resources.filter((resource) => allowed.includes(resource));
-    return { resources: allowed, inDiscoveryOrder, version: versionOf(version), clusterUid };
+    const inOrder = discovery.resources.filter((resource) => allowed.includes(resource));
+    return {
+      resources: allowed,
+      discoveryOrder: inOrder.map(formatResource),
+      version: versionOf(version),
+      clusterUid,
+    };
   }, {
     ms: limitMs,
     newError: () =>
@@ -158,10 +161,6 @@ export function servedResource(resource: DiscoveredResource): ApiResource {
     ...(fieldSelectors && { fieldSelectors }),
     ...(deprecationWarning && { deprecationWarning }),
   };
-}
-
-function whereIs({ server, context }: ServerName): string {
-  return context === undefined ? server : `${server} (context ${JSON.stringify(context)})`;
 }
 
 function versionOf(answer: unknown): Selection["version"] {

@@ -50,12 +50,11 @@ export interface Access {
 
 /** Makes the hooks that decide who may read. */
 export function newAccess(options: AccessOptions): Access {
-  const { host, allowedHosts, corsOrigins } = options;
   const hook = authenticateHook(options);
   const authenticate = hook && options.noting ? options.noting(hook) : hook;
   const rules = rulesOf(options);
   return {
-    hostGuard: newHostGuard({ host, allowedHosts, corsOrigins, needsToken: authenticate !== undefined }),
+    hostGuard: newHostGuard(options, { needsToken: authenticate !== undefined }),
     pageAsked: askedOfPage(options),
     readApi: {
       ...(authenticate && { authenticate }),
@@ -138,22 +137,15 @@ function onlyCached(names: readonly string[]): string {
   return `only namespace${isOne ? "" : "s"} ${names.map(quote).join(", ")} ${isOne ? "is" : "are"}`;
 }
 
-export interface HostGuardOptions {
-  readonly host: string;
-  readonly allowedHosts?: readonly string[];
-  /** Origins whose pages may read; `*` for all. */
-  readonly corsOrigins?: readonly string[];
-  /** Whether readers must present a token. Then any host name is allowed: no other page has the token. */
-  readonly needsToken: boolean;
-}
-
 /**
- * Makes the middleware. It refuses unknown host names: a page of another site can make a browser send
+ * Makes the middleware. It refuses unknown host names, if readers present no token: a page of another site can make a browser send
  * requests to this server under its own name (DNS rebinding), and would read the responses. On a loopback
  * address it also refuses requests that the browser marks as made by another site.
  */
-export function newHostGuard(options: HostGuardOptions): MiddlewareHandler {
-  const { host, allowedHosts = [], corsOrigins = [], needsToken } = options;
+function newHostGuard(
+  { host, allowedHosts = [], corsOrigins = [] }: AccessOptions,
+  { needsToken }: { readonly needsToken: boolean },
+): MiddlewareHandler {
   const isLocal = isLoopback(host);
   const names = new Set(allowedHosts.map((name) => name.toLowerCase()));
   const isKnown = (name: string) =>
@@ -230,7 +222,7 @@ export async function readerToken(
 }
 
 /** Makes a hook that authenticates every reader who presents the token. */
-export function authenticateByToken(token: ReaderToken): Authenticate {
+function authenticateByToken(token: ReaderToken): Authenticate {
   const expected = typeof token === "string" ? () => Promise.resolve(token) : token;
   return async (c) => {
     const presented = presentedToken(c);
@@ -243,7 +235,7 @@ export function authenticateByToken(token: ReaderToken): Authenticate {
  * The token of a request: a bearer token, also as a WebSocket's subprotocol, or the password of basic auth,
  * for which a browser asks its user.
  */
-export function presentedToken(c: Context): string | undefined {
+function presentedToken(c: Context): string | undefined {
   const header = c.req.header("Authorization") ?? "";
   if (header.slice(0, 6).toLowerCase() !== "basic ") return bearerTokenOf(c);
   try {

@@ -166,7 +166,7 @@ async function reflectCluster(connection: Connection, settings: ServeSettings): 
   });
   if (away === undefined) save();
   const position = ({ resource }: ReflectedResource) =>
-    selection.inDiscoveryOrder.findIndex((other) => formatResource(other) === formatResource(resource));
+    selection.discoveryOrder.indexOf(formatResource(resource));
   const content: ServedContent = {
     resources,
     inDiscoveryOrder: resources.slice().sort((a, b) => position(a) - position(b)),
