@@ -230,40 +230,26 @@ export interface ListNotificationsOptions {
 
 /** One notification for each object that a list lacks, then one for each that it has. */
 export class ListNotifications<T> {
-  /** The keys of {@linkcode ListNotifications.objects}. */
+  /** What the store held and the list lacks. */
+  readonly deleted: DeletedFinalStateUnknown<T>[] = [];
+  /** The objects that the list brought. */
+  readonly objects: T[];
+  /** The keys of the objects. */
   readonly keys: string[] = [];
+  /** What the store held for each of them; `undefined` where it held none. */
+  readonly oldObjects: (T | undefined)[] = [];
   readonly #options: ListNotificationsOptions;
-  readonly #deleted: DeletedFinalStateUnknown<T>[] = [];
-  readonly #objects: T[];
-  readonly #oldObjects: (T | undefined)[] = [];
   #adds = 0;
-  /** How many of the objects at the end are in no part of the list. */
+  /** How many of the objects are the stored ones. */
+  #unchanged = 0;
+  /** How many objects at the end the list is not about: no handler is notified of them. */
   #beside = 0;
-  /** The places of the updates that no handler receives. */
-  readonly #skipped = new Places();
-  /** The places of the other updates whose states are the same, for handlers whose resync is due. */
-  readonly #syncs = new Places();
 
   /** Makes one without notifications, or with an add for each of these objects. */
   constructor(options: ListNotificationsOptions, objects: T[] = []) {
     this.#options = options;
-    this.#objects = objects;
+    this.objects = objects;
     this.#adds = objects.length;
-  }
-
-  /** The objects that the list brought. */
-  get objects(): readonly T[] {
-    return this.#objects;
-  }
-
-  /** What the store held for each of them; `undefined` where it held none. */
-  get oldObjects(): readonly (T | undefined)[] {
-    return this.#oldObjects;
-  }
-
-  /** What the store held and the list lacks. */
-  get deleted(): readonly DeletedFinalStateUnknown<T>[] {
-    return this.#deleted;
   }
 
   /** How many objects of an initial list there are in it. */
@@ -273,96 +259,69 @@ export class ListNotifications<T> {
 
   /** Adds what the list brought; the stored object itself, if it is unchanged. A resync needs no keys. */
   push(object: T, oldObject: T | undefined, key?: string): void {
-    const i = this.#objects.push(object) - 1;
+    this.objects.push(object);
+    this.oldObjects.push(oldObject);
     if (key !== undefined) this.keys.push(key);
-    this.#oldObjects.push(oldObject);
     if (oldObject === undefined) this.#adds++;
-    else if (oldObject === object) {
-      (this.#options.skipsUnchanged === true ? this.#skipped : this.#syncs).add(i);
-    }
+    else if (oldObject === object) this.#unchanged++;
   }
 
   /** Adds, at the end, an object that is stored and that the list is not about: no handler is notified. */
   pushBeside(object: T, key: string): void {
-    this.keys.push(key);
-    this.#skipped.add(this.#objects.push(object) - 1);
-    this.#oldObjects.push(object);
+    this.push(object, object, key);
     this.#beside++;
   }
 
   /** Whether the list is not about the object at a place. */
   isBeside(i: number): boolean {
-    return i >= this.#objects.length - this.#beside;
+    return i >= this.objects.length - this.#beside;
   }
 
   /** Adds an object that the list lacks. */
   pushDeleted(deleted: DeletedFinalStateUnknown<T>): void {
-    this.#deleted.push(deleted);
+    this.deleted.push(deleted);
   }
 
   /** The notifications one after the other; with the updates of unchanged objects, if `isSyncing`. */
   cursor(isSyncing: boolean): ListCursor<T> {
-    const silent = isSyncing ? [this.#skipped] : [this.#skipped, this.#syncs];
-    return new ListCursor(this, silent.filter(({ count }) => count > 0));
+    const isWhole = isSyncing && !this.#options.skipsUnchanged;
+    const silent = isWhole ? this.#beside : this.#unchanged;
+    return new ListCursor(this, isWhole, this.deleted.length + this.objects.length - silent);
   }
 
-  /** How many places there are, of notifications that are made or not. */
-  get places(): number {
-    return this.#deleted.length + this.#objects.length;
+  /** The next place from one on whose notification is made; there must be one. */
+  placeFrom(place: number, isWhole: boolean): number {
+    const { objects, oldObjects } = this;
+    let i = place - this.deleted.length;
+    if (i >= 0 && !isWhole && this.#unchanged > 0) { while (objects[i] === oldObjects[i]) i++; }
+    return i + this.deleted.length;
   }
 
   /** The notification at a place. */
   at(place: number): Notification<T> {
-    if (place < this.#deleted.length) {
-      const deleted = this.#deleted[place];
+    if (place < this.deleted.length) {
+      const deleted = this.deleted[place];
       return { type: "delete", deleted, oldObject: deleted.object };
     }
-    const object = this.#objects[place - this.#deleted.length];
-    const oldObject = this.#oldObjects[place - this.#deleted.length];
+    const object = this.objects[place - this.deleted.length];
+    const oldObject = this.oldObjects[place - this.deleted.length];
     return oldObject === undefined
       ? { type: "add", object, isInInitialList: this.#options.isInInitialList }
       : { type: "update", oldObject, object };
   }
 }
 
-/** Places that ascend, in runs: those of a list that says nothing new are one. */
-class Places {
-  /** Where each run begins, and where the next place after it is. */
-  readonly #runs: number[] = [];
-  count = 0;
-
-  add(place: number): void {
-    const runs = this.#runs;
-    this.count++;
-    if (runs[runs.length - 1] === place) runs[runs.length - 1]++;
-    else runs.push(place, place + 1);
-  }
-
-  /** Where run `i` begins and ends; `undefined` after the last. */
-  begin(i: number): number | undefined {
-    return this.#runs[2 * i];
-  }
-
-  end(i: number): number {
-    return this.#runs[2 * i + 1];
-  }
-}
-
-/** A place in the notifications of a list. */
+/** A place in the notifications of a list; `isWhole`: with the updates of unchanged objects. */
 export class ListCursor<T> {
   readonly #list: ListNotifications<T>;
-  /** The places that are skipped, and the next run of each. */
-  readonly #silent: readonly Places[];
-  readonly #runs: number[];
+  readonly #isWhole: boolean;
   #next = 0;
   #length: number;
 
-  constructor(list: ListNotifications<T>, silent: readonly Places[]) {
+  constructor(list: ListNotifications<T>, isWhole: boolean, length: number) {
     this.#list = list;
-    this.#silent = silent;
-    this.#runs = silent.map(() => 0);
-    this.#length = list.places;
-    for (const { count } of silent) this.#length -= count;
+    this.#isWhole = isWhole;
+    this.#length = length;
   }
 
   get length(): number {
@@ -371,10 +330,8 @@ export class ListCursor<T> {
 
   /** Another one at the same place. */
   copy(): ListCursor<T> {
-    const copy = new ListCursor(this.#list, this.#silent);
+    const copy = new ListCursor(this.#list, this.#isWhole, this.#length);
     copy.#next = this.#next;
-    copy.#length = this.#length;
-    for (let i = 0; i < this.#runs.length; i++) copy.#runs[i] = this.#runs[i];
     return copy;
   }
 
@@ -382,21 +339,8 @@ export class ListCursor<T> {
   shift(): Notification<T> | undefined {
     if (this.#length === 0) return undefined;
     this.#length--;
-    if (this.#silent.length > 0) this.#skip();
-    return this.#list.at(this.#next++);
-  }
-
-  /** O(1) for each run of skipped places. */
-  #skip(): void {
-    const count = this.#list.deleted.length;
-    for (let isMoved = true; isMoved;) {
-      isMoved = false;
-      for (let i = 0; i < this.#silent.length; i++) {
-        const places = this.#silent[i];
-        if (places.begin(this.#runs[i]) !== this.#next - count) continue;
-        this.#next = count + places.end(this.#runs[i]++);
-        isMoved = true;
-      }
-    }
+    const place = this.#list.placeFrom(this.#next, this.#isWhole);
+    this.#next = place + 1;
+    return this.#list.at(place);
   }
 }

@@ -138,9 +138,9 @@ function onlyCached(names: readonly string[]): string {
 }
 
 /**
- * Makes the middleware. It refuses unknown host names, if readers present no token: a page of another site can make a browser send
- * requests to this server under its own name (DNS rebinding), and would read the responses. On a loopback
- * address it also refuses requests that the browser marks as made by another site.
+ * Makes the middleware. It refuses unknown host names, if readers present no token: a page of another site
+ * can make a browser send requests to this server under its own name (DNS rebinding), and would read the
+ * responses. On a loopback address it also refuses requests that the browser marks as made by another site.
  */
 function newHostGuard(
   { host, allowedHosts = [], corsOrigins = [] }: AccessOptions,
