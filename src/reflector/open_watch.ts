@@ -96,8 +96,7 @@ export class OpenWatch<T> {
   #next: Promise<IteratorResult<readonly WatchItem<T>[]>> | undefined;
   #isClosed = false;
   /** Both clocks when the program was last seen to run. */
-  #lookedWallMs: number;
-  #lookedMonotonicMs: number;
+  #looked: Moment;
   #bookmarkSilenceMs = Infinity;
   #batchMs = 0;
   #silence: Watchdog | undefined;
@@ -108,9 +107,8 @@ export class OpenWatch<T> {
   constructor(clock: Clock, link: LinkedAbort, longestMs: number) {
     this.#clock = clock;
     this.#link = link;
-    this.#lookedWallMs = clock.now();
-    this.#lookedMonotonicMs = monotonicNow(clock);
-    this.deadlineMs = this.#lookedMonotonicMs + longestMs;
+    this.#looked = momentOf(clock);
+    this.deadlineMs = this.#looked.monotonicMs + longestMs;
   }
 
   begin(stream: WatchStream<T>): void {
@@ -166,8 +164,7 @@ export class OpenWatch<T> {
       () => this.#drop("the server did not end it by its timeout"),
       this.deadlineMs - monotonicNow(clock),
     );
-    this.#lookedWallMs = clock.now();
-    this.#lookedMonotonicMs = monotonicNow(clock);
+    this.#looked = momentOf(clock);
     this.#look();
     if (expectsBookmarks) this.expectBookmarks();
     if (relistDueMs !== undefined) this.relistAt(relistDueMs);
@@ -230,12 +227,10 @@ export class OpenWatch<T> {
    */
   checkSuspension(longestMs: number = LOOK_MS): boolean {
     if (this.#link.signal.aborted) return false;
-    const wallMs = this.#clock.now();
-    const monotonicMs = monotonicNow(this.#clock);
-    const passedMs = monotonicMs - this.#lookedMonotonicMs;
-    const leapMs = wallMs - this.#lookedWallMs - passedMs;
-    this.#lookedWallMs = wallMs;
-    this.#lookedMonotonicMs = monotonicMs;
+    const { wallMs, monotonicMs } = this.#looked;
+    const now = this.#looked = momentOf(this.#clock);
+    const passedMs = now.monotonicMs - monotonicMs;
+    const leapMs = now.wallMs - wallMs - passedMs;
     const stalledMs = Math.max(passedMs - longestMs, leapMs);
     if (stalledMs < STALL_MS) return false;
     this.end(new SuspendedError(stalledMs));

@@ -2,7 +2,7 @@
 
 import type { Quarantined } from "../meta/list_watch.ts";
 import { isOlder } from "../meta/object.ts";
-import { statusErrorOf } from "../meta/status.ts";
+import { type Status, StatusError, statusErrorOf } from "../meta/status.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
 import { consoleLogger, type Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
@@ -61,6 +61,19 @@ export class Quarantine {
     this.#enter(quarantined);
     this.#report(quarantined);
     if (isLost) this.lost();
+  }
+
+  /**
+   * A watch ended with this Status: throws it, and reports a frame that could not be decoded; a list follows.
+   */
+  refuse(status: Status, receivedBytes: number): never {
+    const error = new StatusError(status);
+    const problem = frameProblem(error);
+    if (problem !== undefined) {
+      const where = receivedBytes > 0 ? ` (within the first ${receivedBytes} bytes of the watch)` : "";
+      this.add({ reason: `${problem}${where}`, path: "frame" });
+    }
+    throw error;
   }
 
   /**
@@ -160,14 +173,6 @@ export class Quarantine {
 /** Whether a watch ended because a frame of it could not be decoded: no JSON, or over the size limit. */
 export function isBrokenFrame(error: unknown): boolean {
   return frameProblem(error) !== undefined;
-}
-
-/** The report of a frame that could not be decoded, if that is what ended a watch; a list follows. */
-export function brokenFrame(error: unknown, receivedBytes: number): Quarantined | undefined {
-  const problem = frameProblem(error);
-  if (problem === undefined) return undefined;
-  const where = receivedBytes > 0 ? ` (within the first ${receivedBytes} bytes of the watch)` : "";
-  return { reason: `${problem}${where}`, path: "frame" };
 }
 
 function frameProblem(error: unknown): string | undefined {

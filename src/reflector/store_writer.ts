@@ -8,7 +8,6 @@ import {
 import { hasReached } from "../meta/merged_version.ts";
 import { isOlder, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
-import { StatusError } from "../meta/status.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import type { Store } from "../store/store.ts";
 import { type Moment, momentOf } from "../util/clock.ts";
@@ -16,7 +15,6 @@ import { errorMessage } from "../util/errors.ts";
 import { defined } from "../util/json.ts";
 import type { OpenWatch } from "./open_watch.ts";
 import { goesBack, noteContact, type Position, reach } from "./position.ts";
-import { brokenFrame } from "./quarantine.ts";
 import type { ReflectorSettings, ReflectorWiring } from "./reflector_options.ts";
 import type { ReflectorMetrics, ReflectorReports } from "./reports.ts";
 import type { ReflectorState } from "./state.ts";
@@ -79,12 +77,7 @@ export class StoreWriter<T> {
         this.#quarantine(item.quarantined);
         continue;
       }
-      if (item.type === "ERROR") {
-        const error = new StatusError(item.object);
-        const broken = brokenFrame(error, watch.receivedBytes);
-        if (broken !== undefined) this.#options.quarantine.add(broken);
-        throw error;
-      }
+      if (item.type === "ERROR") this.#options.quarantine.refuse(item.object, watch.receivedBytes);
       if (item.type === "BOOKMARK") {
         watch.expectBookmarks();
         this.#position.bookmarks++;

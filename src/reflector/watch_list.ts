@@ -1,14 +1,12 @@
 /** A list that comes as a watch: every present object as ADDED, then a bookmark. */
 
 import { keyOf } from "../meta/keys.ts";
-import { StatusError } from "../meta/status.ts";
 import { isInitialEventsEnd, type Quarantined, type WatchItem } from "../meta/list_watch.ts";
 import { monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { defined } from "../util/json.ts";
 import { StalledStreamError } from "./failures.ts";
 import type { OpenWatch } from "./open_watch.ts";
-import { brokenFrame } from "./quarantine.ts";
 import type { ReflectorSettings } from "./reflector_options.ts";
 import { eventProblem } from "./store_writer.ts";
 import { Watchdog } from "./timers.ts";
@@ -97,12 +95,7 @@ class GatheredObjects<T> {
   /** Takes one item in; the resourceVersion if it was the end bookmark. */
   take(item: WatchItem<T>): string | undefined {
     const { quarantine, keyFunc, expectedKind, intake } = this.#settings;
-    if (item.type === "ERROR") {
-      const error = new StatusError(item.object);
-      const broken = brokenFrame(error, this.#watch.receivedBytes);
-      if (broken !== undefined) quarantine.add(broken);
-      throw error;
-    }
+    if (item.type === "ERROR") quarantine.refuse(item.object, this.#watch.receivedBytes);
     if (item.type === "QUARANTINED") {
       this.#quarantine(item.quarantined);
       return undefined;
