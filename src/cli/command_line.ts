@@ -70,7 +70,6 @@ const COMMANDS = ["serve", "help", "version"] as const;
 
 /**
  * Parses the arguments after the program's name.
- *
  * @param args The arguments, such as `["serve", "--port", "8080"]`.
  * @param env The environment: `LISTWATCH_TOKEN` is the default of `--token`.
  * @throws {UsageError} An unknown command or flag (the message has the nearest known one), a missing or wrong

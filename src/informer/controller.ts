@@ -58,9 +58,7 @@ export interface ControllerConfig<T> {
 }
 
 /**
- * Runs a reflector into a queue, and drains the queue.
- *
- * Mirrors client-go's `Controller`.
+ * Runs a reflector into a queue, and drains the queue. Mirrors client-go's `Controller`.
  *
  * @example
  * ```ts
@@ -100,7 +98,6 @@ export class Controller<T> {
 
   /**
    * Runs until the signal is aborted, then closes the queue; resolves when nothing is left running.
-   *
    * @throws {InformerStateError} It was run before.
    */
   async run(signal: AbortSignal): Promise<void> {
@@ -125,7 +122,6 @@ export class Controller<T> {
 
   /**
    * Resolves when {@linkcode Controller.hasSynced} becomes true; rejects with the signal's reason.
-   *
    * @throws {InformerStateError} It stopped before.
    */
   readonly synced: SyncedMethod = (signal) =>
@@ -199,10 +195,8 @@ export interface InformerOptions<T, I extends string = NoIndexNames>
  *
  * The handler is called synchronously, right after each store write. For several handlers, or slow ones, take
  * a `SharedIndexInformer`.
- *
  * Mirrors client-go's `NewInformer` and `NewIndexerInformer`, over a `DeltaFIFO` as in its 1.24 generation.
  * There a handler that panics ends the program; here an error is logged, and the informer continues.
- *
  * @returns The store, for reading only, and the controller, to be run.
  *
  * @example

@@ -40,7 +40,6 @@ export interface CacheSyncErrorOptions {
  *
  * The message and the cause say why, where that is known: that the server refused the connection, or what it
  * answered. `isForbidden`, `isNotFound`, `isConnectionRefused` and the like look at the cause.
- *
  * Mirrors what client-go's `SyncResult.AsError` returns, which knows only why the wait ended.
  *
  * @category Objects and errors

@@ -19,7 +19,6 @@ import type { Held, Holding } from "../store/holding.ts";
 export interface ResourceEventHandler<T> {
   /**
    * An object appeared.
-   *
    * @param isInInitialList Whether it was there when the informer (or this handler) started.
    */
   onAdd?(object: T, isInInitialList: boolean): unknown;
@@ -48,9 +47,7 @@ export type Notification<T> =
  * accepted is an add, one that ceases is a delete.
  *
  * A delete is passed on if the filter accepts the object's final state; if that is unknown, the filter
- * receives the tombstone.
- *
- * Mirrors client-go's `FilteringResourceEventHandler`.
+ * receives the tombstone. Mirrors client-go's `FilteringResourceEventHandler`.
  *
  * @example
  * ```ts
@@ -76,7 +73,6 @@ export class FilteringResourceEventHandler<T> implements ResourceEventHandler<T>
 
   /**
    * Makes a handler that calls `filter` before it calls `handler`.
-   *
    * @param options `keyFunc` gives the key of an object that is no longer accepted;
    * `deletionHandlingMetaNamespaceKey` by default. For heads of an informer with a key
    * function of its own, it must return the head's `key`.

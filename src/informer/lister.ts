@@ -11,23 +11,19 @@ import { candidatesOf } from "../store/candidates.ts";
 import type { Indexer, Store } from "../store/store.ts";
 
 /**
- * The objects of one namespace.
- *
- * Mirrors client-go's `GenericNamespaceLister`.
+ * The objects of one namespace. Mirrors client-go's `GenericNamespaceLister`.
  *
  * @category Keys, indices, listers
  */
 export interface NamespaceLister<T> {
   /**
    * The objects that carry the labels selected, all without a selector; in no order that may be relied on.
-   *
    * @throws {SelectorParseError} The selector is a text that does not parse.
    * @throws {NoMetaError} There is a selector, and an object without metadata.
    */
   list(selector?: LabelSelector | string): T[];
   /**
    * The object of a name.
-   *
    * @throws {StatusError} 404, NotFound: it is not in the store.
    */
   get(name: string): T;
@@ -35,7 +31,6 @@ export interface NamespaceLister<T> {
 
 /**
  * The objects of a store, read as an API is read; no server is contacted. Objects are shared: read-only.
- *
  * Mirrors client-go's `GenericLister`.
  *
  * @category Keys, indices, listers
@@ -45,7 +40,6 @@ export interface Lister<T> extends NamespaceLister<T> {
   list(selector?: LabelSelector | string): T[];
   /**
    * A cluster-scoped object by its name, or any by its key (`namespace/name`).
-   *
    * @throws {StatusError} 404, NotFound: it is not in the store.
    */
   get(name: string): T;
@@ -57,12 +51,8 @@ export interface Lister<T> extends NamespaceLister<T> {
  * Makes a lister over an informer's `indexer`, or any other. With an index `namespace`
  * (`metaNamespaceIndex`), as the informers of a `SharedInformerFactory` have it, listing a namespace costs
  * only what is in it; with an index of a `labelIndexFunc`, a selector costs only what is under the rarest
- * label that it requires.
- *
- * Mirrors client-go's `NewGenericLister`.
- *
+ * label that it requires. Mirrors client-go's `NewGenericLister`.
  * @param resource What the objects are, for the NotFound error: `"v1/pods"`, or its parts.
- *
  * @throws {TypeError} The resource is no such text.
  *
  * @example
@@ -112,9 +102,7 @@ export function newLister<T, I extends string>(
  * The objects of a store that carry the labels selected: a new array, in no order that may be relied on. A
  * selector of nothing, or of everything, does not look at labels. Costs what is under the rarest label that
  * is required, if the store has an index of a `labelIndexFunc`, and what the store holds if not.
- *
  * Mirrors client-go's `ListAll`.
- *
  * @throws {NoMetaError} An object has no metadata, and the selector asks for labels.
  *
  * @example
@@ -138,10 +126,7 @@ export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
 /**
  * The objects of one namespace that carry the labels selected; of all namespaces for `""`. Costs what the
  * namespace holds if the indexer has an index `namespace`, or less by an index of a `labelIndexFunc`, and
- * what the store holds if it has neither.
- *
- * Mirrors client-go's `ListAllByNamespace`.
- *
+ * what the store holds if it has neither. Mirrors client-go's `ListAllByNamespace`.
  * @throws {NoMetaError} An object has no metadata, and the call needs it.
  */
 export function listAllByNamespace<T, I extends string>(

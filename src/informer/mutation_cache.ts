@@ -136,7 +136,6 @@ export class MutationCache<
    * that may be relied on. A stored object is found under the values it is stored with, even if its newer
    * state has others; with `includeAdds`, written objects that are not stored under the value are found under
    * their own.
-   *
    * @throws {NoIndexerError} It was made without an indexer.
    * @throws {IndexNotFoundError} There is no such index.
    */

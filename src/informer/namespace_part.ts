@@ -22,7 +22,6 @@ const IDLE: ReflectorStatus = { phase: "idle", resourceVersion: "", attempt: 0, 
 /**
  * What there is of one namespace: its objects, its version, its own state. Reads that must be fresh are
  * proven namespace by namespace.
- *
  * @internal
  */
 export class NamespacePart<T> {

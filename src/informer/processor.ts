@@ -32,7 +32,6 @@ type ListenerOptions = HandlerOptions & { readonly resyncPeriodMs: number };
 
 /**
  * A handler that was added; pass it to `removeEventHandler`.
- *
  * Mirrors client-go's `ResourceEventHandlerRegistration`.
  *
  * @category Informers
@@ -163,7 +162,6 @@ export class Processor<T> implements NotificationReceiver<Held<T>> {
 
   /**
    * Removes a listener, and drops what waits for it; one that is not there (any more) is fine.
-   *
    * @returns Resolves when its running call has ended, unless it is that call which removes it.
    */
   async remove(registration: HandlerRegistration): Promise<void> {

@@ -82,14 +82,12 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly projection: ListerWatcher<T>["projection"];
   /**
    * As {@linkcode ServedInformer.partsOf}, where its source has a set of namespaces.
-   *
    * @internal
    */
   readonly partsOf: ((resourceVersion: string) => readonly string[] | undefined) | undefined;
 
   /**
    * Makes an informer that has not started.
-   *
    * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that is no limit.
    * @throws {TypeError} There is a snapshot, and a queue of your own, or nothing that identifies the content;
    * or the source has a set of namespaces, and there is a snapshot or a queue of your own.
@@ -141,7 +139,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    *
    * A handler may stop its informer and await that: its own call is not awaited then, if it stops it before
    * its first `await`, and otherwise until that time is over.
-   *
    * @throws {InformerStateError} It was run before.
    */
   async run(signal: AbortSignal): Promise<void> {
@@ -172,7 +169,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * Runs it in the background, until `stop` is called, the optional signal is aborted, or the scope of an
    * `await using` ends.
-   *
    * @throws {InformerStateError} It was run before.
    */
   start(signal?: AbortSignal): Running {
@@ -184,7 +180,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * Adds a handler; at any time before the informer has stopped. One that joins a running informer first
    * receives everything in the store, with `isInInitialList` true. The same handler may be added several
    * times.
-   *
    * @throws {InformerStateError} The informer has stopped.
    * @throws {RangeError} The resync period or the mailbox's limit is no such number.
    */
@@ -205,7 +200,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * Removes a handler: it receives nothing any more, and what waited for it is dropped. A handler that is not
    * there (any more) is fine.
-   *
    * @returns Resolves when a running call has ended, or after `handlerStopTimeoutMs`; at once if that call
    * removes it, before its first `await`.
    */
@@ -217,7 +211,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * Calls `observer` with everything that happens to the store, within the turn that it happens, right after
    * the write. For code that must keep in step with the store; it must be quick and must not write. What it
    * throws is logged.
-   *
    * @returns A function that removes the observer.
    */
   observe(observer: (event: StoreEvent<T>) => void): () => void {
@@ -228,7 +221,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * As {@linkcode SharedIndexInformer.observe}, with the objects in the form in which the store holds them:
    * for adapters that keep what they receive.
-   *
    * @internal
    */
   observeHeld(observer: (event: StoreEvent<Held<T>>) => void): () => void {
@@ -240,7 +232,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * Adds indices, at any time before the informer has stopped: what is stored already is indexed at once,
    * within this turn. Where much is stored, or it is stored encoded, {@linkcode
    * SharedIndexInformer.addIndexersInTurns} does not block the event loop.
-   *
    * @throws {InformerStateError} The informer has stopped.
    * @throws {IndexerConflictError} A name is taken; nothing was added.
    * @throws {IndexFuncError} An index function threw; nothing was added.
@@ -256,7 +247,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * milliseconds. The indices are there, as one step, when the promise resolves; until then lookups do not
    * know them. Changes and lists that arrive meanwhile are taken in. For its time it takes as much memory as
    * all indices once more.
-   *
    * @returns This informer, with the new names in its type.
    * @throws As {@linkcode SharedIndexInformer.addIndexers}, also where the informer stops meanwhile.
    */
@@ -283,7 +273,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /**
    * Sets what runs on every object before it is queued; the last one counts.
-   *
    * @throws {InformerStateError} The informer has started.
    * @throws {TypeError} It has a snapshot without an `identity`.
    */
@@ -298,7 +287,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /**
    * Sets the handler of failed lists and refused watches; the last one counts.
-   *
    * @throws {InformerStateError} The informer has started.
    */
   setWatchErrorHandler(handler: WatchErrorHandler): void {
@@ -329,7 +317,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /**
    * Resolves when the store has content to read: that of a snapshot, or the first list.
-   *
    * @throws {CacheSyncError} As {@linkcode SharedIndexInformer.synced}.
    * @throws {InformerStateError} It stopped before.
    */
@@ -337,7 +324,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /**
    * Resolves when the store holds the whole first list.
-   *
    * @throws {CacheSyncError} The signal was aborted first. Its message and its cause are what the requests
    * fail with (no connection, 403, 404, ...), or the signal's reason where none has failed.
    * @throws {InformerStateError} It stopped before.
@@ -359,7 +345,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    *
    * Needs the default queue: with a `DeltaFIFO`, which mixes the order of objects, the store has no single
    * version.
-   *
    * @param options `signal` bounds the wait; without one it lasts as long as the informer runs.
    * @throws {NotFreshError} The signal was aborted, or the
    * informer stopped, first: before the call or after it.
@@ -375,7 +360,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * The object of a key, read when the store has reached `notOlderThan`, if that is given; `undefined` if
    * there is none.
-   *
    * @throws {NotFreshError} The signal was aborted, or the informer stopped, before the store got there.
    * @throws {TypeError} `notOlderThan` is no resourceVersion that can be compared.
    */
@@ -390,7 +374,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * The namespaces it is made of, each with a version and a state of its own; `undefined` if its source has
    * no set of namespaces.
-   *
    * @internal
    */
   get sources(): readonly { readonly name: string; readonly informer: NamespacePart<T> }[] | undefined {
@@ -405,7 +388,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * Moves the store's version forward to `through`, as a bookmark does, if every change up to `after` has
    * arrived. For callers with proof that there is no change between the two.
-   *
    * @returns Whether the reflector is there; not between two watches.
    */
   proven(proof: VersionProof): boolean {
@@ -432,7 +414,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * When the last list was requested that had everything written before the request, by the
    * monotonic clock; `undefined` if there was none.
-   *
    * @internal
    */
   consistentMs(): number | undefined {
@@ -468,7 +449,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
 
   /**
    * Calls `listener` whenever the reflector's phase changes or a list progresses, in the turn it happens.
-   *
    * @returns A function that removes the listener.
    */
   onStatus(listener: (status: InformerStatus) => void): () => void {

@@ -73,9 +73,7 @@ export interface SharedInformerFactoryOptions {
 }
 
 /**
- * One resource of a {@linkcode SharedInformerFactory}.
- *
- * Mirrors client-go's `GenericInformer`.
+ * One resource of a {@linkcode SharedInformerFactory}. Mirrors client-go's `GenericInformer`.
  *
  * @category Informers
  */
@@ -143,9 +141,7 @@ export class SharedInformerFactory implements AsyncDisposable {
    *
    * `T` is what the caller knows of the objects; it is not checked. One resource requested with two types is
    * one informer with two views.
-   *
    * @param resource `"v1/pods"`, `"apps/v1/deployments"`, or its parts.
-   *
    * @throws {TypeError} The resource is no such text.
    * @throws {InformerStateError} The factory was shut down, and the informer is not there.
    */
@@ -164,7 +160,6 @@ export class SharedInformerFactory implements AsyncDisposable {
    *
    * For programs whose resources change: a page that is open, kinds whose definitions come and go. Add
    * handlers with a name, and remove them before the release: other users keep the informer.
-   *
    * @throws {TypeError} The resource is no such text.
    * @throws {InformerStateError} The factory was shut down.
    */
@@ -218,7 +213,6 @@ export class SharedInformerFactory implements AsyncDisposable {
 
   /**
    * Waits until the informers that were started by now have synced; at once where none was, as in client-go.
-   *
    * @returns Which have, by resource (`v1/pods`): all, unless the signal was aborted or one was stopped
    * before. {@linkcode SharedInformerFactory.synced} and the informer's `failure()` say why one has not.
    */
@@ -230,7 +224,6 @@ export class SharedInformerFactory implements AsyncDisposable {
 
   /**
    * Resolves when the informers that were made by now have synced.
-   *
    * @throws {InformerStateError} One of them was not started: it would not sync. client-go leaves it out, as
    * {@linkcode SharedInformerFactory.waitForCacheSync} does.
    * @throws {CacheSyncError} The signal was aborted, or an informer stopped, before all had; it names those

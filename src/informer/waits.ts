@@ -79,7 +79,6 @@ export class InformerWaits {
 
 /**
  * Something that syncs: an informer, a controller, a handler's registration, a tracker.
- *
  * Mirrors client-go's `DoneChecker`, with a promise for its channel.
  */
 export interface HasSynced {
@@ -110,7 +109,6 @@ export interface WaitForOptions {
  *
  * Mirrors client-go's `WaitForCacheSync`, without polling. It differs where the server cannot be read:
  * client-go answers `false`, whatever the reason; this throws the reason.
- *
  * @returns `true`, or `false` if the signal was aborted first and nothing had failed, or one of them stopped
  * and never will; what has synced already wins over an aborted signal.
  * @throws {CacheSyncError} The signal was aborted while the server could not be read. Its message and its
@@ -140,10 +138,7 @@ export async function waitForCacheSync(what: readonly HasSynced[], signal?: Abor
 
 /**
  * As {@linkcode waitForCacheSync}, but logs which have synced and, at the end, which have not and why,
- * instead of throwing.
- *
- * Mirrors client-go's `WaitFor`.
- *
+ * instead of throwing. Mirrors client-go's `WaitFor`.
  * @returns `true`, or `false` if the signal was aborted first, or one of them stopped and never will; what
  * has synced already wins over an aborted signal.
  *

@@ -1,9 +1,7 @@
 /** Label selectors, prepared for many objects. */
 
 /**
- * How a `LabelRequirement` relates key and values. `==` means the same as `=`; both are kept as
- * written.
- *
+ * How a `LabelRequirement` relates key and values. `==` means the same as `=`; both are kept as written.
  * Mirrors apimachinery's `selection.Operator`.
  */
 export type LabelOperator = "=" | "==" | "!=" | "in" | "notin" | "exists" | "!" | "gt" | "lt";

@@ -65,10 +65,7 @@ export class FieldSelector {
 /**
  * Parses the text of a field selector: terms `field=value`, `field==value` or `field!=value`, separated by
  * commas. A value has a backslash before each `\`, `,` and `=`. Empty terms are skipped; the empty text
- * selects everything.
- *
- * Mirrors apimachinery's `fields.ParseSelector`.
- *
+ * selects everything. Mirrors apimachinery's `fields.ParseSelector`.
  * @throws {SelectorParseError} A term has no operator, or a value a wrong or missing escape.
  *
  * @example
@@ -101,20 +98,13 @@ export function parseFieldSelector(selector: string): FieldSelector {
   return new FieldSelector(requirements);
 }
 
-/**
- * Escapes a value for the text of a field selector.
- *
- * Mirrors apimachinery's `fields.EscapeValue`.
- */
+/** Escapes a value for the text of a field selector. Mirrors apimachinery's `fields.EscapeValue`. */
 export function escapeFieldValue(value: string): string {
   return value.replace(/[\\,=]/g, "\\$&");
 }
 
 /**
- * Reads an escaped value of a field selector.
- *
- * Mirrors apimachinery's `fields.UnescapeValue`.
- *
+ * Reads an escaped value of a field selector. Mirrors apimachinery's `fields.UnescapeValue`.
  * @throws {SelectorParseError} A comma or equals sign has no backslash before it, or a backslash is before
  * anything but `\`, `,` or `=`.
  */

@@ -5,7 +5,6 @@ import { DeletedFinalStateUnknown, metaOf } from "./object.ts";
 
 /**
  * Computes the key of a value; must always return the same key for the same object.
- *
  * @throws Anything; stores wrap it in a {@linkcode KeyError}.
  *
  * @category Keys, indices, listers
@@ -60,11 +59,8 @@ export class ExplicitKey {
 }
 
 /**
- * `namespace/name`, or `name` for a cluster-scoped object; the key of an {@linkcode ExplicitKey}.
- * A tombstone is refused: see {@linkcode deletionHandlingMetaNamespaceKey}.
- *
- * Mirrors client-go's `MetaNamespaceKeyFunc`.
- *
+ * `namespace/name`, or `name` for a cluster-scoped object; the key of an {@linkcode ExplicitKey}. A tombstone
+ * is refused: see {@linkcode deletionHandlingMetaNamespaceKey}. Mirrors client-go's `MetaNamespaceKeyFunc`.
  * @throws {NoMetaError} The value has no metadata.
  *
  * @example
@@ -90,10 +86,7 @@ export function metaNamespaceKey(value: unknown): string {
 
 /**
  * As {@linkcode metaNamespaceKey}, but the key of a tombstone is the one it was made with. Informers use this
- * one.
- *
- * Mirrors client-go's `DeletionHandlingMetaNamespaceKeyFunc`.
- *
+ * one. Mirrors client-go's `DeletionHandlingMetaNamespaceKeyFunc`.
  * @throws {NoMetaError} The value is no tombstone and has no metadata.
  *
  * @category Keys, indices, listers
@@ -103,9 +96,7 @@ export function deletionHandlingMetaNamespaceKey(value: unknown): string {
 }
 
 /**
- * A namespace and a name.
- *
- * Mirrors client-go's `ObjectName`.
+ * A namespace and a name. Mirrors client-go's `ObjectName`.
  *
  * @category Keys, indices, listers
  */
@@ -125,7 +116,6 @@ export function formatObjectName(objectName: ObjectName): string {
  *
  * Mirrors client-go's `SplitMetaNamespaceKey`: `""` has two empty parts, `"a/"` the namespace `a` and no
  * name.
- *
  * @throws {UnexpectedKeyFormatError} There is more than one slash.
  *
  * @category Keys, indices, listers
@@ -139,7 +129,6 @@ export function splitMetaNamespaceKey(key: string): ObjectName {
 
 /**
  * Parses a key into an object name; the same as {@linkcode splitMetaNamespaceKey}, by client-go's newer name.
- *
  * @throws {UnexpectedKeyFormatError} There is more than one slash.
  */
 export function parseObjectName(key: string): ObjectName {
@@ -148,9 +137,7 @@ export function parseObjectName(key: string): ObjectName {
 
 /**
  * The name of an object. Unlike {@linkcode metaNamespaceKey} it does not accept an {@linkcode ExplicitKey}.
- *
  * Mirrors client-go's `ObjectToName`.
- *
  * @throws {NoMetaError} The value has no metadata.
  *
  * @example
@@ -172,9 +159,7 @@ export function objectToName(value: unknown): ObjectName {
 
 /**
  * As {@linkcode objectToName}, but the name of a tombstone is the one in its key.
- *
  * Mirrors client-go's `DeletionHandlingObjectToName`.
- *
  * @throws {NoMetaError} The value is no tombstone and has no metadata.
  * @throws {UnexpectedKeyFormatError} The tombstone's key does not parse.
  */

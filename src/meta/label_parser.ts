@@ -14,9 +14,7 @@ import { labelKeyProblem, LabelRequirement, quoted, SelectorParseError } from ".
  *
  * Blanks (space, tab, carriage return, newline) are allowed between tokens. `in` and `notin` are words like
  * any other except right after a key. A missing VALUE is the empty string.
- *
  * Mirrors apimachinery's `labels.ParseToRequirements`, except that it keeps the order of the text.
- *
  * @throws {SelectorParseError}
  */
 export function parseLabelRequirements(selector: string): LabelRequirement[] {

@@ -12,7 +12,6 @@ import {
 
 /**
  * One condition on labels; immutable. A selector is the conjunction of its requirements.
- *
  * Mirrors apimachinery's `labels.Requirement`.
  *
  * @example
@@ -106,9 +105,7 @@ const SUBDOMAIN_RULE =
 
 /**
  * What is wrong with a label key: `name` or `dns.subdomain/name`, the name at most 63 and the prefix at most
- * 253 characters. `undefined`: nothing.
- *
- * Mirrors apimachinery's `content.IsLabelKey`.
+ * 253 characters. `undefined`: nothing. Mirrors apimachinery's `content.IsLabelKey`.
  */
 export function labelKeyProblem(key: string): string | undefined {
   const slash = key.indexOf("/");
@@ -131,7 +128,6 @@ export function labelKeyProblem(key: string): string | undefined {
 
 /**
  * What is wrong with a label value: empty, or a name of at most 63 characters. `undefined`: nothing.
- *
  * Mirrors apimachinery's `content.IsLabelValue`.
  */
 function labelValueProblem(value: string): string | undefined {

@@ -6,7 +6,6 @@ import { LabelRequirement, SelectorParseError } from "./label_requirement.ts";
 
 /**
  * A condition on labels: all of its requirements must hold. Immutable.
- *
  * Mirrors apimachinery's `labels.Selector`.
  */
 export class LabelSelector {
@@ -54,10 +53,8 @@ export class LabelSelector {
 
 /**
  * Parses the text of a label selector, such as `app=web,tier in (db,cache),!canary,build>41`. The empty text
- * selects everything. It accepts and refuses exactly the texts that the API server does.
- *
- * Mirrors apimachinery's `labels.Parse`.
- *
+ * selects everything. It accepts and refuses exactly the texts that the API server does. Mirrors
+ * apimachinery's `labels.Parse`.
  * @throws {SelectorParseError} The text does not parse, or holds an invalid key or value.
  *
  * @example
@@ -78,9 +75,7 @@ export function parseLabelSelector(selector: string): LabelSelector {
 
 /**
  * A selector of the objects that carry all of these labels. No labels select everything.
- *
  * Mirrors apimachinery's `labels.ValidatedSelectorFromSet`.
- *
  * @throws {SelectorParseError} A key or value is not a valid label key or value.
  */
 export function labelSelectorFromSet(labels: LabelSet): LabelSelector {
@@ -110,10 +105,7 @@ const SPEC_OPERATORS: ReadonlyMap<string, LabelOperator> = new Map<string, Label
 
 /**
  * The selector of a Kubernetes `LabelSelector` object: an absent object selects nothing, an empty one
- * everything.
- *
- * Mirrors apimachinery's `metav1.LabelSelectorAsSelector`.
- *
+ * everything. Mirrors apimachinery's `metav1.LabelSelectorAsSelector`.
  * @throws {SelectorParseError} A key, value or operator is not valid.
  */
 export function labelSelectorFromSpec(spec: LabelSelectorSpec | null | undefined): LabelSelector {

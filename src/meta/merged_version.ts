@@ -29,7 +29,6 @@ const BASE_DIGITS = 8;
  * The sum is that of all parts and 10,000,000; each part has as many digits as the sum, and the last one is
  * what the others leave of it. So if no part goes back and one advances, the number is a greater one, as
  * clients compare resourceVersions. It has more than 20 digits, which no API server's version has.
- *
  * @throws {RangeError} There are no parts, or too many, or one is no decimal number.
  */
 export function encodeMergedVersion({ layout, parts }: MergedVersion): string {

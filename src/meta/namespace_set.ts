@@ -45,7 +45,6 @@ export class NamespaceSet {
 
   /**
    * Exchanges the namespaces; those that stay are left alone.
-   *
    * @throws {TypeError} One is no name of a namespace, or there are more than 999.
    */
   set(names: readonly string[]): void {

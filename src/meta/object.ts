@@ -132,9 +132,7 @@ export function isOlder(version: string, than: string): boolean {
 /**
  * A tombstone: the object was deleted, and the cache did not see the delete. A list no longer had the object,
  * so {@linkcode DeletedFinalStateUnknown.object} is the last state that the cache knew, which may be stale,
- * or `undefined`.
- *
- * Mirrors client-go's `DeletedFinalStateUnknown`.
+ * or `undefined`. Mirrors client-go's `DeletedFinalStateUnknown`.
  *
  * @example
  * ```ts
@@ -172,7 +170,6 @@ export interface Deleted<T> {
 /**
  * The argument of a delete handler: a delete that was seen, or a tombstone. `finalStateUnknown` distinguishes
  * them and narrows the type: `object` may be `undefined` in a tombstone only.
- *
  * Mirrors client-go's `DeletedObject`, which replaces a type assertion that many handlers lacked.
  *
  * @category Informers

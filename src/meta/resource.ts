@@ -29,7 +29,6 @@ export const DNS_SUBDOMAIN: RegExp = /^[a-z0-9]+(?:-+[a-z0-9]+)*(?:\.[a-z0-9]+(?
 
 /**
  * Reads `version/resource` (core group) or `group/version/resource`.
- *
  * @throws {TypeError} The text has another form.
  *
  * @example
@@ -65,7 +64,6 @@ export interface ResourceOf<T> extends GroupVersionResource {
 /**
  * Reads a resource, as {@linkcode parseResource}, and gives its objects a type. Use it where `keep` or `drop`
  * changes the type: the compiler then infers which fields remain.
- *
  * @throws {TypeError} The text has another form.
  *
  * @example
@@ -103,11 +101,9 @@ export function groupVersion(of: { readonly group: string; readonly version: str
 
 /**
  * The path of a resource on an API server, without a query.
- *
  * @param options.namespace Only this namespace; absent or empty:
  * all namespaces, or a cluster-scoped resource.
  * @param options.name One object.
- *
  * @throws {TypeError} The namespace or the name cannot be part of a path: `.`, `..`, or anything with a slash
  * or a percent sign. API servers refuse them too, and a URL with dots has another path.
  *

@@ -38,7 +38,6 @@ export interface Status {
 
 /**
  * Makes a `Status` of a failure.
- *
  * @param code The HTTP status code.
  * @param reason One word for programs: `NotFound`, `Expired`, `TooManyRequests`; left out where it is `""`.
  * @param message The text for people.

@@ -53,10 +53,8 @@ export function encodeContinue({ resourceVersion, start, list, epoch }: Continue
 }
 
 /**
- * Reads a token, or returns the Status that refuses it: 400. Takes a key
- * without its slash, too, as older servers write it.
- *
- * Mirrors apiserver's `storage.DecodeContinue`.
+ * Reads a token, or returns the Status that refuses it: 400. Takes a key without its slash, too, as older
+ * servers write it. Mirrors apiserver's `storage.DecodeContinue`.
  */
 export function decodeContinue(token: string): ContinueToken | Status {
   if (token.length > MAX_TOKEN_LENGTH) return refusal(`it is longer than ${MAX_TOKEN_LENGTH} characters`);

@@ -25,8 +25,8 @@ export interface FilterLimits {
 
 /**
  * Conditions on the fields of an object, all of which must hold. A path may lead to several values (`[]`,
- * `[type=Ready]`): `=`, `in`, `~`, `>`, `<` and `path` hold if one of them fulfils it; `!=`, `notin` and `!path` hold if none
- * does, so also where the field is absent.
+ * `[type=Ready]`): `=`, `in`, `~`, `>`, `<` and `path` hold if one of them fulfils it; `!=`, `notin` and
+ * `!path` hold if none does, so also where the field is absent.
  */
 export class FieldFilter {
   readonly requirements: readonly FilterRequirement[];

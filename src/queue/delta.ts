@@ -36,7 +36,6 @@ export type DeltaType = Delta<unknown>["type"];
  * - `Sync`: nothing changed; the object is handed out again.
  * - `Deleted`: the object as the server deleted it, or a tombstone where the delete was inferred.
  * - `ReplacedAll`, `SyncAll`, `Bookmark`: what `RealFIFO` queues in its atomic mode.
- *
  * Mirrors client-go's `Delta`.
  */
 export type Delta<T> =

@@ -94,7 +94,6 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
 
   /**
    * Queues these deltas unless their key is queued: how a popped item is put back.
-   *
    * @throws {NotDeltasError} It is no array of deltas.
    * @throws {KeyError} The key function threw, or there are no deltas.
    */
@@ -165,7 +164,6 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
 
   /**
    * The key of an object, a tombstone, or of the newest of some deltas.
-   *
    * @throws {KeyError} There are no deltas.
    * @throws What the key function throws.
    */

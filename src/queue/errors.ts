@@ -5,7 +5,6 @@ import { CacheError, errorMessage } from "../util/errors.ts";
 /**
  * Something was popped from a queue that is closed and empty, or a caller waits for the first list of a queue
  * that was closed before. A closed queue that still holds items hands them out.
- *
  * Mirrors client-go's `ErrFIFOClosed`.
  */
 export class FIFOClosedError extends CacheError {
@@ -17,7 +16,6 @@ export class FIFOClosedError extends CacheError {
 /**
  * Thrown by a process callback of `FIFO` or `DeltaFIFO` to put the item back, unless something newer is
  * queued for its key. `pop` then succeeds, or rejects with {@linkcode ErrRequeue.cause} if there is one.
- *
  * Mirrors client-go's `ErrRequeue` of the 1.24 generation.
  *
  * @example
@@ -43,7 +41,6 @@ export class ErrRequeue extends CacheError {
 
 /**
  * Empty deltas have no key.
- *
  * Mirrors client-go's `ErrZeroLengthDeltasObject`, wrapped in a `KeyError` as there.
  */
 export class ZeroLengthDeltasError extends CacheError {

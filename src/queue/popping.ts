@@ -75,13 +75,11 @@ export const NOTHING: unique symbol = Symbol("nothing");
 export abstract class PoppingQueue<I, P = unknown> {
   /**
    * The places of the queue, in order: its items, or their keys.
-   *
    * @internal
    */
   protected readonly places: Deque<P> = new Deque<P>();
   /**
    * The callers that wait for something to pop.
-   *
    * @internal
    */
   protected readonly consumers: Wakeup = new Wakeup();
@@ -96,19 +94,16 @@ export abstract class PoppingQueue<I, P = unknown> {
 
   /**
    * Removes and returns the next item, or {@linkcode NOTHING}. Called only if there is a place.
-   *
    * @internal
    */
   protected abstract take(): I | typeof NOTHING;
   /**
    * A key for log lines.
-   *
    * @internal
    */
   protected abstract labelOf(item: I): string;
   /**
    * The item has been processed, with or without an error.
-   *
    * @internal
    */
   protected finished(_item: I): void {
@@ -116,7 +111,6 @@ export abstract class PoppingQueue<I, P = unknown> {
   }
   /**
    * How many things an item is, for judging how long its processing took.
-   *
    * @internal
    */
   protected countOf(_item: I): number {
@@ -125,7 +119,6 @@ export abstract class PoppingQueue<I, P = unknown> {
   /**
    * Says what an error of the process callback comes to: nothing (the item was put back), or an error to
    * report.
-   *
    * @internal
    */
   protected failed(_item: I, error: unknown): Failure | undefined {
@@ -154,7 +147,6 @@ export abstract class PoppingQueue<I, P = unknown> {
 
   /**
    * Waits for something to pop; throws if the queue is closed instead.
-   *
    * @internal
    */
   protected async waitOrThrow(signal: AbortSignal | undefined): Promise<void> {
@@ -164,7 +156,6 @@ export abstract class PoppingQueue<I, P = unknown> {
 
   /**
    * Has an item that was taken processed, and returns it; throws what the processing comes to.
-   *
    * @internal
    */
   protected async process(item: I, process: PopProcessFunc<I>, isInInitialList: boolean): Promise<I> {
@@ -181,7 +172,6 @@ export abstract class PoppingQueue<I, P = unknown> {
 
   /**
    * As {@linkcode PoppingQueue.process}, within this turn.
-   *
    * @internal
    */
   protected processNow(item: I, process: SyncProcessFunc<I>, isInInitialList: boolean): void {

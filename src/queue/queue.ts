@@ -9,9 +9,7 @@ import type { BookmarkInfo, Deltas } from "./delta.ts";
  * Where a reflector writes: a queue, or a store.
  *
  * Calls are synchronous. One that throws has not taken the object: the reflector quarantines it and
- * continues.
- *
- * Mirrors client-go's `ReflectorStore` with its optional parts.
+ * continues. Mirrors client-go's `ReflectorStore` with its optional parts.
  */
 export interface ReflectorStore<T> {
   /** An ADDED event. */
@@ -23,7 +21,6 @@ export interface ReflectorStore<T> {
   /**
    * A DELETED event whose object cannot be accepted: deletes the object of this key. Without it the delete is
    * lost, and a relist is due.
-   *
    * @param resourceVersion That of the event, if it is known.
    */
   deleteKey?(key: string, resourceVersion?: string): void;
@@ -38,7 +35,6 @@ export interface ReflectorStore<T> {
   resync(): void;
   /**
    * A BOOKMARK event: nothing else happened up to `resourceVersion`.
-   *
    * @param how See {@linkcode BookmarkInfo}.
    */
   bookmark?(resourceVersion: string, how?: Pick<BookmarkInfo, "byState">): void;
@@ -46,7 +42,6 @@ export interface ReflectorStore<T> {
 
 /**
  * The objects that the consumer knows: lets a queue notice what a list no longer has.
- *
  * Mirrors client-go's `KeyListerGetter`. Every `Store` is one.
  */
 export interface KeyListerGetter<T> {
@@ -59,7 +54,6 @@ export interface KeyListerGetter<T> {
 /**
  * Handles what was popped. What it throws does not put the item back (but see `ErrRequeue`); it is what `pop`
  * rejects with.
- *
  * @param item What was popped.
  * @param isInInitialList Whether it was popped before the queue had synced.
  */
@@ -74,15 +68,10 @@ export interface PopOptions {
   readonly signal?: AbortSignal;
 }
 
-/**
- * A queue of changes, which a `Controller` drains.
- *
- * Mirrors client-go's `Queue`.
- */
+/** A queue of changes, which a `Controller` drains. Mirrors client-go's `Queue`. */
 export interface Queue<T> extends ReflectorStore<T> {
   /**
    * Waits for an item, takes it out and hands it to `process`, whose promise is awaited.
-   *
    * @returns What was popped.
    * @throws {FIFOClosedError} The queue is closed and empty.
    * @throws What `process` threw, or the signal's reason.
@@ -90,7 +79,6 @@ export interface Queue<T> extends ReflectorStore<T> {
   pop(process: PopProcessFunc<Deltas<T>>, options?: PopOptions): Promise<Deltas<T>>;
   /**
    * Takes the next item out and hands it to `process`, all within this turn.
-   *
    * @returns `false` when there was none.
    * @throws What `process` threw.
    */
@@ -101,7 +89,6 @@ export interface Queue<T> extends ReflectorStore<T> {
   hasSynced(): boolean;
   /**
    * Resolves when {@linkcode Queue.hasSynced} becomes true; rejects with the signal's reason.
-   *
    * @throws {FIFOClosedError} The queue was closed before anything was queued.
    */
   readonly synced: SyncedMethod;

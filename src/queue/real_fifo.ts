@@ -55,7 +55,6 @@ const DEFAULT_BATCH_SIZE = 1_000;
  * Mirrors client-go's
  * [`RealFIFO`](https://github.com/kubernetes/client-go/blob/master/tools/cache/the_real_fifo.go),
  * today's default.
- *
  * @throws {TypeError} The options contradict each other.
  *
  * @example
@@ -162,7 +161,6 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
 
   /**
    * Atomic: queues one `ReplacedAll` delta of one namespace; the objects of all others stay.
-   *
    * @internal
    */
   replaceNamespace(
@@ -176,7 +174,6 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   /**
    * The first list has several parts: `hasSynced` stays false until the last one was popped of what is queued
    * when the returned function is called.
-   *
    * @internal
    */
   holdPopulation(): () => void {
@@ -218,7 +215,6 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   /**
    * Waits, and pops as many deltas as may be processed together: of different keys, all within or all after
    * the first list, at most `batchSize`; a `ReplacedAll`, `SyncAll` or `Bookmark` comes alone.
-   *
    * @param processBatch Called with two or more deltas.
    * @param processSingle Called with a single one; must do the same work.
    * @returns What was popped.
@@ -239,7 +235,6 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
 
   /**
    * As {@linkcode RealFIFO.popBatch}, all within this turn.
-   *
    * @returns `false` when there was nothing to pop.
    * @throws What the callback threw. The deltas are not put back.
    */

@@ -12,7 +12,6 @@ import type { FailedTry, ReflectorError, ReflectorOutage, StreamPause } from "./
 
 /**
  * A watch was closed less than a second after its request, without a single event.
- *
  * Mirrors client-go's `VeryShortWatchError`.
  */
 export class VeryShortWatchError extends CacheError {
@@ -128,7 +127,6 @@ const PATIENCE_MS = 30_000;
 
 /**
  * A request failed. A resourceVersion that expired is no outage: the server is well, and waits for a list.
- *
  * @returns Whether the user's callback receives it: a server that asks for patience (429) only where that
  * continues, or where it ended a cycle. client-go does not report what a repeated request repairs.
  */

@@ -7,13 +7,11 @@ import type { GroupVersionResource } from "../meta/resource.ts";
 
 /**
  * A source that can be listed and watched: an API server's resource, or anything that behaves like one.
- *
  * Mirrors client-go's `ListerWatcherWithContext`, with an `AbortSignal` for the context.
  */
 export interface ListerWatcher<T> {
   /**
    * One page of a list.
-   *
    * @throws {StatusError} The server refused.
    * @throws {NetworkError} No answer came.
    * @throws The signal's reason, once it is aborted.
@@ -54,7 +52,6 @@ export interface ListerWatcher<T> {
 
 /**
  * Makes a {@linkcode ListerWatcher} of two functions, with options that are merged into every request.
- *
  * Mirrors client-go's `ListWatch` and its `optionsModifier`.
  *
  * @example

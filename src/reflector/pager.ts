@@ -51,7 +51,6 @@ export interface PagerOptions extends ListWatchContext {
  * const { items } = await listAllPages(pods, { limit: 500 }, { signal: AbortSignal.timeout(10_000) });
  * console.log(items.length); // 0
  * ```
- *
  * @throws Whatever the source throws.
  */
 export async function listAllPages<T>(
@@ -107,10 +106,7 @@ const DEFAULT_PAGE_BUFFER_SIZE = 5;
  *
  * The pages after the first name no resourceVersion: their continue token holds it. A token that has run out
  * is an error here (410): items were handed out already, and a list from the beginning would bring them
- * again.
- *
- * Mirrors client-go's `ListPager.EachListItem`, which sends the resourceVersion with every page.
- *
+ * again. Mirrors client-go's `ListPager.EachListItem`, which sends the resourceVersion with every page.
  * @throws {RangeError} `pageBufferSize` is not a whole number from 1.
  * @throws {StatusError} The server refused a page.
  * @throws {NetworkError} No answer came.

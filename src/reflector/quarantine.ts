@@ -88,7 +88,6 @@ export class Quarantine {
 
   /**
    * The delete of an object is applied of which nothing is stored; removes its key as `release` does.
-   *
    * @returns Whether that is because it was quarantined: no handler knows it.
    */
   explains(key: string, through: string | undefined): boolean {

@@ -93,7 +93,6 @@ export class Reflector<T> {
   /**
    * Where the store is a `Store`, a quarantined object of a list leaves the state before it; in a queue it is
    * a delete.
-   *
    * @param wiring What it shares with an informer.
    * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that has no
    * meaning.
@@ -125,7 +124,6 @@ export class Reflector<T> {
   /**
    * Runs until the signal is aborted; resolves when everything it started has stopped. A failure of the
    * server never rejects the promise.
-   *
    * @throws {TypeError} It is running already.
    */
   async run(signal: AbortSignal): Promise<void> {
@@ -141,7 +139,6 @@ export class Reflector<T> {
   /**
    * Runs one cycle: streams or lists, then watches until something ends the watch. For callers with a loop of
    * their own.
-   *
    * @returns When the cycle is over; at once if the signal is aborted.
    * @throws The error that ended the cycle, if it was a failed list or a refused watch.
    */
@@ -173,7 +170,6 @@ export class Reflector<T> {
 
   /**
    * The status' `lagMs`, and nothing else of it.
-   *
    * @internal
    */
   lagMs(): number | undefined {
@@ -184,7 +180,6 @@ export class Reflector<T> {
   /**
    * When the last list was requested that had everything which was written before the request, by the
    * monotonic clock; `undefined` if there was none: a list may be answered from an older state.
-   *
    * @internal
    */
   consistentMs(): number | undefined {
@@ -199,7 +194,6 @@ export class Reflector<T> {
   /**
    * Calls `listener` whenever the phase changes or a list progresses, within that turn; not for single
    * events.
-   *
    * @returns A function that removes the listener.
    */
   onStatus(listener: (status: ReflectorStatus) => void): () => void {
@@ -209,9 +203,7 @@ export class Reflector<T> {
   /**
    * Moves the position to a version up to which nothing is missing, as a bookmark would. With a proof by
    * state the next watch begins where it would have, and so brings every event.
-   *
    * @returns Whether it is there: not between two watches, as a list may have started at an earlier version.
-   *
    * @internal
    */
   proven({ after, through, asked, byState: isState = false }: VersionProof): boolean {
@@ -228,9 +220,7 @@ export class Reflector<T> {
 
   /**
    * The server has confirmed the content of the snapshot.
-   *
    * @param options `isComplete`: bookmarks are not needed as a proof that the server has reached its version.
-   *
    * @internal
    */
   confirmed({ isComplete }: { readonly isComplete: boolean }): void {

@@ -37,7 +37,6 @@ export interface ShardOptions {
  *
  * The shard is the place of a hash among `of` equal ranges, and stays so. `"name"`: FNV-1a of 32 bits over
  * `namespace/name`, finished by MurmurHash3's `fmix32`. `"uid"`, `"namespace"`: FNV-1a of 64 bits (KEP-5866).
- *
  * @throws {RangeError} `index` and `of` name no shard.
  *
  * @example

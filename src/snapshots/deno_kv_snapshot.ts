@@ -43,7 +43,6 @@ export interface DenoKvSnapshotOptions extends SnapshotOptions {
  * replaced it meanwhile: then the save fails, the informer reports it, and its next save has everything.
  *
  * The snapshot does not close the KV.
- *
  * @param kv What `Deno.openKv` returns.
  * @throws {RangeError} A time among the options is negative or `NaN`.
  *

@@ -45,7 +45,6 @@ export interface KeyValueSnapshotOptions extends SnapshotOptions {
  * everything is listed. What no manifest names is removed after the manifest that follows.
  *
  * One informer writes a prefix at a time. If two do, the snapshot is what one of them saved, or is refused.
- *
  * @throws {RangeError} A time among the options is negative or
  * `NaN`, or `chunkBytes` is no whole number above 0.
  *

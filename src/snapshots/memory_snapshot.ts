@@ -23,7 +23,6 @@ export interface MemorySnapshotOptions extends SnapshotOptions {
 /**
  * Keeps the snapshot of an informer in memory. For tests, and for informers that are stopped and started
  * again within one process.
- *
  * @throws {RangeError} A time among the options is negative or `NaN`.
  *
  * @example

@@ -39,19 +39,13 @@ export interface StoreOptions<T> {
   readonly storage?: NewHolding | undefined;
 }
 
-/**
- * Makes an empty store.
- *
- * Mirrors client-go's `NewStore`.
- */
+/** Makes an empty store. Mirrors client-go's `NewStore`. */
 export function newStore<T>(keyFunc: KeyFunc, options: StoreOptions<T> = {}): Store<T> {
   return newIndexer<T, never>(keyFunc, {}, options);
 }
 
 /**
- * Makes an empty store with indices.
- *
- * Mirrors client-go's `NewIndexer`.
+ * Makes an empty store with indices. Mirrors client-go's `NewIndexer`.
  *
  * @example
  * ```ts

@@ -68,9 +68,7 @@ export class TransformError extends CacheError {
 }
 
 /**
- * Some entries of a transaction had no key. The others were applied.
- *
- * Mirrors client-go's `TransactionError`.
+ * Some entries of a transaction had no key. The others were applied. Mirrors client-go's `TransactionError`.
  */
 export class TransactionError extends CacheError {
   /** Which entries were applied: indices into the transaction, ascending. */

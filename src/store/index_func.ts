@@ -58,10 +58,7 @@ export type IndexValues<I extends string = string> = { readonly [K in I]?: strin
 export const NAMESPACE_INDEX = "namespace";
 
 /**
- * Indexes by namespace; cluster-scoped objects are under `""`.
- *
- * Mirrors client-go's `MetaNamespaceIndexFunc`.
- *
+ * Indexes by namespace; cluster-scoped objects are under `""`. Mirrors client-go's `MetaNamespaceIndexFunc`.
  * @throws {NoMetaError} The value has no metadata.
  *
  * @category Keys, indices, listers
@@ -141,7 +138,6 @@ export interface FieldIndexFunc<T> extends IndexFunc<T> {
  * Field selectors of a served cache find an index with such a function by themselves, whatever its name:
  * `spec.nodeName=n1` costs what is under `n1`. Stores with short texts compute all such indices in one walk
  * over an object's text, without opening it.
- *
  * @param path Written as `spec.nodeName`, `spec.containers[].image`, `metadata.finalizers[]`,
  * `metadata.annotations["example.com/team"]`. A field that the type of the objects does not have does not
  * compile.
@@ -227,7 +223,6 @@ export const LABEL_INDEX = "labels";
  * answered by a scan as before.
  *
  * It costs memory and time for two values a label: name the keys that selectors use, where they are known.
- *
  * @param labelKeys The labels that are indexed; all by default.
  * @returns A function that throws a {@linkcode NoMetaError} for a value without metadata.
  *

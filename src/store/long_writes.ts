@@ -227,7 +227,6 @@ export class ContentReplacement<T> implements Replacement {
  *
  * It makes a second set of entries, as a `replace` does: for its time it costs the memory of the indices once
  * more.
- *
  * @throws {IndexerConflictError} A name is taken; nothing was added.
  * @throws {IndexFuncError} An index function threw; nothing was added.
  */

@@ -62,7 +62,6 @@ export interface Store<T> {
   /**
    * Replaces the whole content, which has then reached `resourceVersion`; of several objects with one key the
    * last counts.
-   *
    * @param onIndexFailure Receives each object for which an index function throws,
    * instead of throwing. What it returns, an object that was stored before, is kept in
    * its place; the key is left out if that is `undefined`.
@@ -70,7 +69,6 @@ export interface Store<T> {
   replace(objects: readonly T[], resourceVersion: string, onIndexFailure?: OnIndexFailure<T>): void;
   /**
    * Applies several writes in order, as one step. Objects are not transformed.
-   *
    * @throws {TransactionError} Some had no key; the others were applied.
    */
   transaction(writes: readonly Transaction<T>[]): void;
@@ -145,7 +143,6 @@ export function keyedWrites<T>(
 /**
  * A store with indices. The names given at construction are the ones that lookups accept, checked by the
  * compiler. A lookup in an index that is not there throws an `IndexNotFoundError`.
- *
  * Mirrors client-go's `Indexer`.
  *
  * @category Keys, indices, listers
@@ -153,7 +150,6 @@ export function keyedWrites<T>(
 export interface Indexer<T, I extends string = string> extends Store<T> {
   /**
    * The objects that share a value with `object` in an index, each once; in no order that may be relied on.
-   *
    * @throws What the index function throws for `object`.
    */
   index(indexName: I, object: T): T[];
@@ -189,7 +185,6 @@ export interface Indexer<T, I extends string = string> extends Store<T> {
    * that may be relied on. All objects, where nothing is named.
    *
    * Costs what the rarest of these values holds, times the number of values.
-   *
    * @throws {TypeError} A value is not a string.
    */
   byIndices(values: IndexValues<I>): T[];
@@ -197,7 +192,6 @@ export interface Indexer<T, I extends string = string> extends Store<T> {
   getIndexers(): Record<I, IndexFunc<T>>;
   /**
    * Adds indices, at any time: what is stored already is indexed at once.
-   *
    * @returns This indexer, with the new names in its type.
    * @throws {IndexerConflictError} A name is taken; nothing was added.
    * @throws {IndexFuncError} An index function threw; nothing was added.

@@ -136,7 +136,6 @@ export class TextHolding<T> implements Holding<T> {
   /**
    * With a form: encodes an object; returns it as it is if it is encoded already, is no plain JSON value, or
    * has no key. Without one every object is held as it is.
-   *
    * @param key Its key, where that is not what the key function gives.
    */
   hold(object: Held<T>, key?: string): Held<T> {

@@ -56,7 +56,6 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
   /**
    * Puts an object in, whether or not the key is there, and returns the one it replaces.
    * The store's resourceVersion becomes the object's; a value without metadata leaves it.
-   *
    * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
   update(key: string, object: T): T | undefined {
@@ -113,7 +112,6 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
   /**
    * Replaces the whole content; of several objects with one key the last counts. Index functions are not
    * asked again about an object that is stored already.
-   *
    * @param onIndexFailure Receives each object for which an index function throws, instead of throwing: what
    * it returns is stored in its place if that is an object, and the key is left out if it is `undefined`. An
    * object it returns must have been stored before.
@@ -131,7 +129,6 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
   /**
    * A {@linkcode ThreadSafeStore.replace} in steps, so that other work gets a turn between them. Nothing is
    * changed before it is committed.
-   *
    * @internal
    */
   newReplacement(content: NewContent<T>, options?: ReplaceOptions<T>): Replacement {
@@ -141,7 +138,6 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
   /**
    * Applies several writes in order, as one step. The store's resourceVersion becomes that of the last one's
    * object, if that has metadata.
-   *
    * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
   transaction(writes: readonly KeyedTransaction<T>[]): void {
@@ -223,7 +219,6 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
   /**
    * {@linkcode ThreadSafeStore.addIndexers} in steps, so that other work gets a turn between them. The
    * indices are there from the last step on.
-   *
    * @internal
    */
   addIndexersSteps(indexers: Indexers<T>, options: { readonly stepObjects?: number } = {}): Steps {

@@ -4,7 +4,6 @@ import { TransformError } from "./errors.ts";
 
 /**
  * Changes an object before it is stored; may change it in place, as long as nothing else holds it.
- *
  * @throws Whatever it likes: the write fails with a `TransformError`.
  *
  * @category Informers

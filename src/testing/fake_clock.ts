@@ -11,9 +11,7 @@ interface FakeTimer {
  *
  * Timers fire in the order of their due times (ties: in the order they were set), and see `now()` equal to
  * their due time; tasks they start run before the next timer fires. Its two clocks move together, until
- * {@linkcode FakeClock.setWallClock} sets one of them.
- *
- * Mirrors `k8s.io/utils/clock/testing.FakeClock`.
+ * {@linkcode FakeClock.setWallClock} sets one of them. Mirrors `k8s.io/utils/clock/testing.FakeClock`.
  *
  * @example
  * ```ts
@@ -104,7 +102,6 @@ export class FakeClock implements Clock {
 
   /**
    * Moves time forward, from timer to timer, until the condition holds; at once if it does.
-   *
    * @returns How many milliseconds that took.
    * @throws {Error} It does not hold within `withinMs`, a minute by default: the message has the condition.
    */

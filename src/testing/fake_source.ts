@@ -20,9 +20,7 @@ import { type Deferred, deferred } from "../util/deferred.ts";
  * An open watch that a test feeds: what `watch` of a `ListerWatcher` returns in a test.
  *
  * Events wait without limit until they are read; the waiting events are read as one batch. It has one reader.
- * After its end, events are dropped.
- *
- * Mirrors `FakeWatcher` of apimachinery's `watch`, without its blocking.
+ * After its end, events are dropped. Mirrors `FakeWatcher` of apimachinery's `watch`, without its blocking.
  *
  * @example
  * ```ts

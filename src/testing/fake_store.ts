@@ -31,9 +31,7 @@ export type FakeStoreFuncs<T> = Partial<StoreMethods<T>>;
 /**
  * A `Store` of the functions that it is made with: to see how code uses its store, or to make the store fail.
  * A method without a function does nothing, and a read without one returns nothing. `size`, `values` and
- * `has` use `list` and `getByKey`.
- *
- * Mirrors client-go's `FakeCustomStore`.
+ * `has` use `list` and `getByKey`. Mirrors client-go's `FakeCustomStore`.
  *
  * @example
  * ```ts
@@ -94,7 +92,6 @@ const DOES_NOTHING: StoreMethods<never> = {
 
 /**
  * An expiration policy under which every entry is expired at once, except for some keys.
- *
  * Mirrors client-go's `FakeExpirationPolicy`.
  *
  * @example

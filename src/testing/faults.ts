@@ -208,7 +208,6 @@ export function stallBody(afterBytes: number): Interceptor {
 /**
  * Cuts an answer's body into chunks of the given sizes, in turn and repeatedly, also within an event or a
  * character.
- *
  * @throws {RangeError} There is no size, or one below 1.
  */
 export function splitBody(sizes: readonly number[]): Interceptor {

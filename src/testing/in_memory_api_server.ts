@@ -146,7 +146,6 @@ export class InMemoryApiServer {
   /**
    * Creates an object. Kind and apiVersion may be left out, `generateName` may replace the name, and a
    * missing namespace is `default`; a uid and a creationTimestamp are kept.
-   *
    * @throws {StatusError} As the API server would refuse it: 409 AlreadyExists, 422 Invalid, ...
    * @throws {TypeError} There is no such resource.
    */
@@ -160,7 +159,6 @@ export class InMemoryApiServer {
   /**
    * Replaces an object, including status. If it has a resourceVersion, that must be the present one. An
    * unchanged object is not written, as in the API server, and causes no event.
-   *
    * @throws {StatusError} 404 NotFound, 409 Conflict, ...
    */
   update<T extends KubernetesObject>(resource: string, object: T): T {
@@ -172,7 +170,6 @@ export class InMemoryApiServer {
 
   /**
    * Changes an object by a merge patch: `null` removes a field, objects are merged, lists are replaced.
-   *
    * @throws {StatusError} 404 NotFound, ...
    */
   patch<T extends KubernetesObject>(
@@ -189,7 +186,6 @@ export class InMemoryApiServer {
   /**
    * Deletes an object and returns its last state. An object with finalizers stays, with a deletionTimestamp,
    * until an update removes them.
-   *
    * @throws {StatusError} 404 NotFound.
    */
   delete<T extends KubernetesObject>(resource: string, object: string | KubernetesObject): T {
@@ -240,7 +236,6 @@ export class InMemoryApiServer {
   /**
    * Adds a function between the clients and this server; see {@linkcode Interceptor}. The first one added is
    * the first to see a request.
-   *
    * @returns A function that removes it.
    */
   intercept(interceptor: Interceptor, options: InterceptOptions = {}): () => void {

@@ -11,7 +11,6 @@ const MAY_HOLD_A_LARGE_INTEGER = /[0-9]{16}/;
 /**
  * Parses JSON. Integers beyond 2^53 keep all their digits, if the runtime has `JSON.rawJSON`:
  * `JSON.stringify` writes such values as they were.
- *
  * @throws {SyntaxError} The text is not JSON.
  */
 export function parseJson(text: string): unknown {

@@ -117,7 +117,6 @@ export class ObjectReader {
 
   /**
    * Waits until a revision is reached.
-   *
    * @throws {StatusError} 504: it is not reached in time.
    * @throws The signal's reason.
    */

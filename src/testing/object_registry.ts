@@ -169,7 +169,6 @@ export class ObjectRegistry {
   /**
    * Applies a configuration: creates the object, or changes the fields that are in the configuration
    * and those that the manager has applied before.
-   *
    * @returns The object, and whether it is new.
    */
   apply(

@@ -1,7 +1,6 @@
 /**
  * A source of random numbers from 0 (included) to 1 (excluded) that depends on its seed alone (xorshift128,
  * its state filled by splitmix32). Not for secrets.
- *
  * @param seed A whole number; only its lowest 32 bits count.
  *
  * @example

@@ -91,7 +91,6 @@ export class ResourceTable {
 
   /**
    * The resource named by a text such as `v1/pods`.
-   *
    * @throws {TypeError} There is no such resource.
    */
   named(name: string): ServedResource {

@@ -57,7 +57,6 @@ export class WatchHub {
 
   /**
    * Opens a watch; the stream begins with the replayed events.
-   *
    * @throws {StatusError} 422: `sendInitialEvents` is not supported.
    */
   open(request: WatchRequest): ReadableStream<Uint8Array> {

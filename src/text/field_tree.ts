@@ -161,7 +161,6 @@ export class Projection {
 
   /**
    * Takes the paths in.
-   *
    * @throws {TypeError} A path cannot be read, or is of what no object can be without.
    */
   constructor({ keep, drop = [] }: ProjectionOptions) {

@@ -23,8 +23,7 @@ export const SPACE = 0x20;
 /**
  * The same JSON on one line, as the events of a watch: an indented text has line breaks between its parts,
  * and U+2028 and U+2029, which JSON permits in strings, end a line for Node's readline and others. Go escapes
- * the latter too:
- * https://pkg.go.dev/encoding/json#Marshal
+ * the latter too: https://pkg.go.dev/encoding/json#Marshal
  */
 export function onOneLine(json: string): string {
   if (json.includes("\n") || json.includes("\r")) json = json.replace(/[\n\r]/g, " ");

@@ -141,7 +141,6 @@ export abstract class ObjectReader<O> {
 
   /**
    * A reader of the items of a list.
-   *
    * @param typeOf What the items are, where they do not say so themselves; it is written into their texts.
    */
   items(typeOf: () => ItemType | undefined, projection?: Projection): ItemReader {

@@ -83,9 +83,8 @@ export interface BackoffManagerOptions {
 }
 
 /**
- * Growing delays that start again after some time.
- *
- * Mirrors apimachinery's `wait.Backoff.DelayWithReset`, or its older `wait.NewExponentialBackoffManager`.
+ * Growing delays that start again after some time. Mirrors apimachinery's `wait.Backoff.DelayWithReset`, or
+ * its older `wait.NewExponentialBackoffManager`.
  *
  * @example
  * ```ts
@@ -156,7 +155,6 @@ const REFLECTOR_RESET_MS = 120_000;
  *
  * Mirrors the backoff of client-go's `NewReflector`, where delays grow to 30 seconds before they are
  * stretched, and since v0.36 start again every two minutes even while failures continue.
- *
  * @throws {RangeError} A parameter of `backoff` is negative or not a number.
  */
 export function newReflectorBackoff(options: ReflectorBackoffOptions): BackoffManager {
@@ -194,10 +192,8 @@ interface Entry {
  * A growing delay per key: doubled by each failure, expired after twice the largest delay. Entries stay until
  * {@linkcode KeyedBackoff.gc} or {@linkcode KeyedBackoff.reset}: call `gc` regularly.
  *
- * The times of events are those of the wall clock (`clock.now()`), the time since
- * a failure is measured by the monotonic clock.
- *
- * Mirrors client-go's `flowcontrol.Backoff`.
+ * The times of events are those of the wall clock (`clock.now()`), the time since a failure is measured by
+ * the monotonic clock. Mirrors client-go's `flowcontrol.Backoff`.
  *
  * @example
  * ```ts
@@ -303,9 +299,8 @@ export interface RetryWithDeadlineOptions {
 }
 
 /**
- * Decides whether to retry after errors: yes for some time after the first of a series of errors.
- *
- * Mirrors client-go's `cache.NewRetryWithDeadline`.
+ * Decides whether to retry after errors: yes for some time after the first of a series of errors. Mirrors
+ * client-go's `cache.NewRetryWithDeadline`.
  *
  * @example
  * ```ts

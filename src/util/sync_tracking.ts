@@ -14,14 +14,12 @@ export abstract class SyncTracker {
 
   /**
    * How many items were started and not finished.
-   *
    * @internal
    */
   protected abstract get outstanding(): number;
 
   /**
    * An item was finished.
-   *
    * @internal
    */
   protected check(): void {
@@ -45,9 +43,7 @@ export abstract class SyncTracker {
 
 /**
  * As `AsyncTracker`, for a consumer that handles one item after the other: items need no keys, they are
- * counted.
- *
- * Mirrors client-go's `synctrack.SingleFileTracker`.
+ * counted. Mirrors client-go's `synctrack.SingleFileTracker`.
  *
  * @example
  * ```ts
@@ -74,7 +70,6 @@ export class SingleFileTracker extends SyncTracker {
 
   /**
    * An item was handled.
-   *
    * @throws {RangeError} More items were finished than started: what `hasSynced` said cannot be relied on.
    */
   finished(): void {

@@ -13,7 +13,6 @@ interface Waiting<T> {
  * A {@linkcode WorkQueue} that can add an item after a delay: for trying again without a hot loop.
  *
  * It holds at most one timer, and none when nothing waits or after a shutdown.
- *
  * Mirrors client-go's `workqueue.TypedDelayingInterface`.
  *
  * @example

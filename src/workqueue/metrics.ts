@@ -4,7 +4,6 @@ import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 
 /**
  * The metrics of one queue; any Prometheus-like client has these.
- *
  * Mirrors the metrics of client-go's `workqueue.MetricsProvider`.
  */
 export interface QueueMetrics {

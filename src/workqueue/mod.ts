@@ -1,7 +1,6 @@
 /**
  * Work queues for controllers: each item once, by one worker at a time; later, or as often as a rate limiter
  * allows.
- *
  * Mirrors client-go's [`util/workqueue`](https://github.com/kubernetes/client-go/tree/master/util/workqueue).
  *
  * @example

@@ -5,9 +5,7 @@ import { requireNumbers } from "../util/require_number.ts";
 import { identity } from "./work_queue.ts";
 
 /**
- * Decides how long an item waits before it is tried again.
- *
- * Mirrors client-go's `workqueue.TypedRateLimiter`.
+ * Decides how long an item waits before it is tried again. Mirrors client-go's `workqueue.TypedRateLimiter`.
  */
 export interface RateLimiter<T> {
   /** Counts a failure of `item`, and returns how many milliseconds it should wait. */
@@ -33,9 +31,7 @@ export interface ExponentialFailureOptions<T> extends KeyOfOption<T> {
 
 /**
  * A delay that doubles with each failure of the item: `baseDelayMs * 2 ** failures`, at most `maxDelayMs`.
- *
  * Mirrors client-go's `NewTypedItemExponentialFailureRateLimiter`.
- *
  * @throws {RangeError} A number is negative or `NaN`.
  */
 export function itemExponentialFailureRateLimiter<T = string>(
@@ -62,9 +58,7 @@ export interface FastSlowOptions<T> extends KeyOfOption<T> {
 
 /**
  * A short delay for the first failures of the item, then a long one.
- *
  * Mirrors client-go's `NewTypedItemFastSlowRateLimiter`.
- *
  * @throws {RangeError} A number is negative or `NaN`.
  */
 export function itemFastSlowRateLimiter<T = string>(options: FastSlowOptions<T>): RateLimiter<T> {
@@ -86,9 +80,7 @@ export interface BucketOptions {
 /**
  * A token bucket for all items together: each `when` takes a token, or reserves a future one, and returns how
  * long that will take. It does not count failures.
- *
  * Mirrors client-go's `TypedBucketRateLimiter` over `golang.org/x/time/rate`.
- *
  * @throws {RangeError} A number is negative or `NaN`.
  */
 export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimiter<T> {
@@ -114,9 +106,7 @@ export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimit
 }
 
 /**
- * The largest delay of several limiters; calls all of them.
- *
- * Mirrors client-go's `NewTypedMaxOfRateLimiter`.
+ * The largest delay of several limiters; calls all of them. Mirrors client-go's `NewTypedMaxOfRateLimiter`.
  *
  * @example
  * ```ts
@@ -145,10 +135,7 @@ export function maxOfRateLimiter<T = string>(limiters: readonly RateLimiter<T>[]
 }
 
 /**
- * A limiter whose delays are cut at `maxDelayMs`.
- *
- * Mirrors client-go's `NewTypedWithMaxWaitRateLimiter`.
- *
+ * A limiter whose delays are cut at `maxDelayMs`. Mirrors client-go's `NewTypedWithMaxWaitRateLimiter`.
  * @throws {RangeError} A number is negative or `NaN`.
  */
 export function withMaxWaitRateLimiter<T = string>(
@@ -171,9 +158,7 @@ export interface ControllerRateLimiterOptions<T> extends KeyOfOption<T> {
 
 /**
  * What controllers use: each item doubles from 5 ms to 1000 s, and all together come at most 10 times a
- * second after a burst of 100.
- *
- * Mirrors client-go's `DefaultTypedControllerRateLimiter`.
+ * second after a burst of 100. Mirrors client-go's `DefaultTypedControllerRateLimiter`.
  */
 export function defaultControllerRateLimiter<T = string>(
   options: ControllerRateLimiterOptions<T> = {},
@@ -187,7 +172,6 @@ export function defaultControllerRateLimiter<T = string>(
 
 /**
  * Each item doubles from 1 ms to 1000 s; no limit on all together.
- *
  * Mirrors client-go's `DefaultTypedItemBasedRateLimiter`.
  */
 export function defaultItemBasedRateLimiter<T = string>(options: KeyOfOption<T> = {}): RateLimiter<T> {

@@ -9,9 +9,7 @@ import type { WorkQueueOptions } from "./work_queue.ts";
  * so.
  *
  * After success, or after the last try, call {@linkcode RateLimitingQueue.forget}, or the limiter keeps the
- * item for ever; `done` is needed as well.
- *
- * Mirrors client-go's `workqueue.TypedRateLimitingInterface`.
+ * item for ever; `done` is needed as well. Mirrors client-go's `workqueue.TypedRateLimitingInterface`.
  *
  * @example
  * ```ts

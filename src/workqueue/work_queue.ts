@@ -8,9 +8,7 @@ import { type MetricsProvider, QueueMonitor } from "./metrics.ts";
 
 /**
  * The order in which items come out. The queue never pushes an item that is in it, and pops only when
- * {@linkcode QueueOrder.length} is not 0.
- *
- * Mirrors client-go's `workqueue.Queue`.
+ * {@linkcode QueueOrder.length} is not 0. Mirrors client-go's `workqueue.Queue`.
  */
 export interface QueueOrder<T> {
   /** How many items are in it. */
@@ -52,7 +50,6 @@ export interface WorkQueueOptions<T> {
  * so that no two workers ever have the same item.
  *
  * Every {@linkcode WorkQueue.get} needs a {@linkcode WorkQueue.done}. Only calls that wait are asynchronous.
- *
  * Mirrors client-go's `workqueue.Typed`.
  *
  * @example
@@ -117,7 +114,6 @@ export class WorkQueue<T = string> {
   /**
    * Waits for an item and takes it; the longest waiting worker is first. After a shutdown it still returns
    * what is in the queue, and then says `shutdown`: the worker should end.
-   *
    * @param signal Ends the wait; no item was taken then.
    * @throws The signal's reason.
    */
@@ -150,7 +146,6 @@ export class WorkQueue<T = string> {
    * As {@linkcode WorkQueue.shutDown}, and waits until no worker has an item any more. Items that no worker
    * took do not hold it up. It never settles if a worker forgets {@linkcode WorkQueue.done}: give it a
    * signal, or call `shutDown`.
-   *
    * @param signal Ends the wait; the queue stays shut down.
    * @throws The signal's reason.
    */

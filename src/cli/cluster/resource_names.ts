@@ -25,7 +25,6 @@ const DEFAULT_RESOURCES: readonly string[] = [
  * followed by `.group` or `.version.group` (`deployments.apps`, `deploy.v1.apps`), or
  * `group/version/resource`, or a category (`all`). If several groups have the name, the first one in the
  * order of {@linkcode Discovery} is taken, as by kubectl.
- *
  * @throws {UsageError} No resource has the name (the message has the nearest ones), it cannot be listed and
  * watched, or it is Secrets without `allowSecrets`.
  */

@@ -32,7 +32,6 @@ export interface Served extends AsyncDisposable {
   readonly finished: Promise<void>;
   /**
    * Resolves when every resource has its first list.
-   *
    * @throws {CacheSyncError} The signal was aborted first; the message has the last errors.
    * @throws {InformerStateError} It was stopped first.
    */
@@ -51,7 +50,6 @@ export interface Served extends AsyncDisposable {
  * Resolves when the server listens. The first lists may still be incomplete then: see `/readyz` and
  * {@linkcode Served.synced}. From then on no failure of the cluster's API server stops it: it retries, and
  * serves the last known state.
- *
  * @throws {CommandError} It cannot start: the cluster cannot be reached or refuses, the port is in use, ...
  * @throws {UsageError} Options are wrong or contradict each other, or name a resource that the cluster
  * does not have.

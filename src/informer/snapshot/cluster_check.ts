@@ -52,7 +52,6 @@ export class ClusterCheck {
 
   /**
    * Reads it after a list, which another cluster may have answered than the one before.
-   *
    * @returns Whether it is another one than that of the content was.
    * @throws As {@linkcode ClusterCheck.read}.
    */

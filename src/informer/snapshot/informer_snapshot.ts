@@ -65,16 +65,13 @@ export interface InformerSnapshot {
   readonly options: SnapshotOptions;
   /**
    * An informer has it.
-   *
    * @throws {TypeError} It does not go with the informer's other options.
    * @throws {InformerStateError} Another informer has it.
-   *
    * @internal
    */
   claim(informer: SnapshotOwner): void;
   /**
    * The informer starts.
-   *
    * @internal
    */
   begin<T>(context: SnapshotContext<T>): SnapshotRun<T>;
@@ -83,7 +80,6 @@ export interface InformerSnapshot {
 /**
  * Makes what an informer's option `snapshot` takes of a storage. The functions that make a storage of the
  * library return it already.
- *
  * @throws {RangeError} A time among the options is negative or `NaN`.
  *
  * @example

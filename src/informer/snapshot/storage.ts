@@ -77,7 +77,6 @@ export interface SnapshotPut {
   readonly head: ObjectHead;
   /**
    * Its JSON text; that of the server, if the informer holds texts.
-   *
    * @throws {TypeError} The object cannot be written as JSON and read again, as after a transform to dates or
    * maps.
    */
@@ -145,7 +144,6 @@ export interface SnapshotStorage {
   /**
    * The snapshot, or `undefined` if there is none. Called once, before anything is saved; what is saved later
    * is of this identity.
-   *
    * @param signal The informer no longer waits: it has stopped, or the load takes too long. Nothing is saved
    * before the load has settled, so a storage that may wait for long should then reject.
    * @throws {SnapshotRefusedError} What is there cannot be used. The informer reports that, lists, and saves

@@ -84,7 +84,6 @@ const MOST_RUNS_TO_SHRINK = 200;
  * A world is the same whenever its seed is, request by request, if the controllers ask no other clock than
  * that of the reconcile, and draw no random numbers. Of one that fails, the error has the shortest story that
  * was found.
- *
  * @param define Makes the controllers; called for each start of the program. What it keeps outside of them
  * would survive a crash: what is to survive one is in `memory`.
  * @throws {SimulationError} Something was wrong in a world.
@@ -150,7 +149,6 @@ export async function simulateController(
 /**
  * What users do with the objects of one resource: create them, change them, delete them, under a few names so
  * that a name comes again.
- *
  * @param make Makes an object of a name; of a changed one all but the metadata is taken, as a merge patch.
  * @param names The names; three by default.
  */

@@ -59,7 +59,6 @@ const LEASES = "coordination.k8s.io/v1/leases";
 /**
  * Runs controllers against a cluster in memory, until it is disposed. Only
  * {@linkcode ControllerWorld.idle} and {@linkcode ControllerWorld.advance} move the time.
- *
  * @param define Makes the controllers; called for each start of the program.
  * @returns When the program has started and nothing is left to do.
  *
@@ -181,7 +180,6 @@ export class ControllerWorld implements AsyncDisposable {
 
   /**
    * Lets the next requests of a method fail.
-   *
    * @param method Such as `PATCH`; `apply` and the status are patches.
    * @param status The code of the answer, such as 409.
    */
@@ -203,7 +201,6 @@ export class ControllerWorld implements AsyncDisposable {
   /**
    * Moves the time until the program has nothing left to do: its caches are complete, and no key waits, is in
    * progress or waits for another try. A delay that a reconcile asked for by `requeueAfterMs` does not count.
-   *
    * @throws {Error} That is not so within an hour of the clock's time: it says what is still to do.
    */
   async idle(): Promise<void> {

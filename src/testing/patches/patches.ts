@@ -14,7 +14,6 @@ const APPLY_PATCH = "application/apply-patch+yaml";
 
 /**
  * The change that a PATCH request makes to an object.
- *
  * @throws {StatusError} 400: the patch cannot be read. 415: the resource takes no patches of this type.
  */
 export function applyPatch(
@@ -143,7 +142,6 @@ function mergeLists(target: readonly unknown[], patch: readonly unknown[], field
 
 /**
  * Applies a JSON patch (RFC 6902).
- *
  * @throws {StatusError} 400: it is no list of operations. 422: an operation cannot be applied, or a test
  * fails.
  */

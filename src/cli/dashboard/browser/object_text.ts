@@ -8,7 +8,6 @@ const MAX_MARKED_LINES = 5_000;
 
 /**
  * Shows a text.
- *
  * @param before The lines of the text before, if it was of the same object.
  * @returns The lines that are shown.
  */
