@@ -78,7 +78,7 @@ export class QueueDrain<T> {
 
   #isLongNext(): boolean {
     const { queue, processList, pace } = this.#options;
-    if (processList === undefined || !(queue instanceof RealFIFO)) return false;
+    if (processList === undefined || !(queue instanceof RealFIFO) || queue.listsQueued === 0) return false;
     const delta = queue.peek();
     if (delta?.type === "ReplacedAll") return delta.object.objects.length > pace.turnObjects;
     return delta?.type === "SyncAll";

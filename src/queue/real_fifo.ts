@@ -75,6 +75,11 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
   readonly #batchSize: number;
   readonly #transformsLists: boolean;
   readonly #onTransformFailure: OnTransformFailure<T> | undefined;
+  /**
+   * How many lists and resyncs are queued: read at each event, which a call would slow down.
+   * @internal
+   */
+  listsQueued = 0;
   /** What runs on objects as they are queued. */
   readonly transform: TransformFunc<T> | undefined;
 
@@ -258,19 +263,19 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     while (batch.length < limit && this.places.length > 0) {
       const delta = this.places.at(0)!;
       if (!isBatchable(delta)) {
-        if (batch.length === 0) batch.push(this.places.shift()!);
+        if (batch.length === 0) batch.push(this.#shift()!);
         break;
       }
       let key: string;
       try {
         key = this.#keyOfDelta(delta);
       } catch {
-        batch.push(this.places.shift()!); // its processing reports it
+        batch.push(this.#shift()!); // its processing reports it
         break;
       }
       if (keys.has(key)) break;
       keys.add(key);
-      batch.push(this.places.shift()!);
+      batch.push(this.#shift()!);
     }
     return batch;
   }
@@ -341,7 +346,14 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     if (!this.population.isPopulated) this.population.populate();
   }
 
+  #shift(): Delta<T> | undefined {
+    const delta = this.places.shift();
+    if (delta !== undefined && isList(delta)) this.listsQueued--;
+    return delta;
+  }
+
   #push(delta: Delta<T>): void {
+    if (isList(delta)) this.listsQueued++;
     this.places.push(delta);
     this.consumers.wakeAll();
   }
@@ -356,7 +368,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
 
   /** @internal */
   protected override take(): Deltas<T> | typeof NOTHING {
-    const delta = this.places.shift();
+    const delta = this.#shift();
     return delta === undefined ? NOTHING : [delta];
   }
 
