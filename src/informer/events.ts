@@ -71,12 +71,7 @@ export class FilteringResourceEventHandler<T> implements ResourceEventHandler<T>
   readonly #handler: ResourceEventHandler<T>;
   readonly #keyFunc: KeyFunc;
 
-  /**
-   * Makes a handler that calls `filter` before it calls `handler`.
-   * @param options `keyFunc` gives the key of an object that is no longer accepted;
-   * `deletionHandlingMetaNamespaceKey` by default. For heads of an informer with a key
-   * function of its own, it must return the head's `key`.
-   */
+  /** @param options `keyFunc`: the key of an object that is no longer accepted. */
   constructor(
     filter: (object: T | DeletedFinalStateUnknown<T>) => boolean,
     handler: ResourceEventHandler<T>,
@@ -155,27 +150,15 @@ export type StoreEvent<T> =
  */
 export function newEventOpener<T>(holding: Holding<T>): (event: StoreEvent<Held<T>>) => StoreEvent<T> {
   return (event) => {
-    switch (event.type) {
-      case "bookmark":
-        return event;
-      case "replaced":
-        return openedReplace(event, holding);
-      default:
-        return openedChange(event, holding);
-    }
-  };
-}
-
-function openedReplace<T>(
-  event: Extract<StoreEvent<Held<T>>, { type: "replaced" }>,
-  holding: Holding<T>,
-): StoreEvent<T> {
-  let changes: readonly StoreChange<T>[] | undefined;
-  return {
-    ...event,
-    get changes() {
-      return changes ??= event.changes.map((change) => openedChange(change, holding));
-    },
+    if (event.type === "bookmark") return event;
+    if (event.type !== "replaced") return openedChange(event, holding);
+    let changes: readonly StoreChange<T>[] | undefined;
+    return {
+      ...event,
+      get changes() {
+        return changes ??= event.changes.map((change) => openedChange(change, holding));
+      },
+    };
   };
 }
 

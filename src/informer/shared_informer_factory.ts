@@ -96,6 +96,15 @@ export interface UsedInformer<T> extends ResourceInformer<T>, AsyncDisposable {
   release(): Promise<void>;
 }
 
+/** An informer of a factory. */
+interface Made {
+  readonly name: string;
+  readonly of: ResourceInformer<KubernetesObject>;
+  /** How many use it; `Infinity` for one that `forResource` has given out. */
+  users: number;
+  running: Running | undefined;
+}
+
 /**
  * Makes informers, one for each resource, when they are first requested; starts and stops them together. All
  * parts of a program that need pods share one watch and one store.
@@ -124,10 +133,7 @@ export interface UsedInformer<T> extends ResourceInformer<T>, AsyncDisposable {
 export class SharedInformerFactory implements AsyncDisposable {
   readonly #source: ResourceSource;
   readonly #options: SharedInformerFactoryOptions;
-  readonly #informers = new Map<string, ResourceInformer<KubernetesObject>>();
-  readonly #running = new Map<string, Running>();
-  /** How many use an informer; `Infinity` for one that `forResource` made. */
-  readonly #users = new Map<string, number>();
+  readonly #informers = new Map<string, Made>();
   #isShutDown = false;
 
   constructor(source: ResourceSource, options: SharedInformerFactoryOptions = {}) {
@@ -148,9 +154,9 @@ export class SharedInformerFactory implements AsyncDisposable {
   forResource<T extends KubernetesObject = KubernetesObject>(
     resource: ResourceName | GroupVersionResource,
   ): ResourceInformer<T> {
-    const { name, made } = this.#get(resource);
-    this.#users.set(name, Infinity);
-    return made as unknown as ResourceInformer<T>;
+    const made = this.#get(resource);
+    made.users = Infinity;
+    return made.of as unknown as ResourceInformer<T>;
   }
 
   /**
@@ -166,27 +172,23 @@ export class SharedInformerFactory implements AsyncDisposable {
   use<T extends KubernetesObject = KubernetesObject>(
     resource: ResourceName | GroupVersionResource,
   ): UsedInformer<T> {
-    const { name, made } = this.#get(resource);
+    const made = this.#get(resource);
+    const { name, of: { informer } } = made;
     if (this.#isShutDown) throw new InformerStateError(`Cannot use ${name}: its factory was shut down`);
-    this.#users.set(name, (this.#users.get(name) ?? 0) + 1);
-    if (!made.informer.isStarted()) this.#running.set(name, made.informer.start());
+    made.users++;
+    if (!informer.isStarted()) made.running = informer.start();
     let released: Promise<void> | undefined;
-    const release = () => released ??= this.#release(name);
-    return { ...made as unknown as ResourceInformer<T>, release, [Symbol.asyncDispose]: release };
+    const release = () => released ??= this.#release(made);
+    return { ...made.of as unknown as ResourceInformer<T>, release, [Symbol.asyncDispose]: release };
   }
 
-  async #release(name: string): Promise<void> {
-    const left = (this.#users.get(name) ?? 1) - 1;
-    this.#users.set(name, left);
-    if (left > 0) return;
-    const running = this.#running.get(name);
-    for (const map of [this.#users, this.#running, this.#informers]) map.delete(name);
-    await running?.stop();
+  async #release(made: Made): Promise<void> {
+    if (--made.users > 0) return;
+    this.#informers.delete(made.name);
+    await made.running?.stop();
   }
 
-  #get(
-    resource: ResourceName | GroupVersionResource,
-  ): { name: string; made: ResourceInformer<KubernetesObject> } {
+  #get(resource: ResourceName | GroupVersionResource): Made {
     const gvr = typeof resource === "string" ? parseResource(resource) : resource;
     const name = formatResource(gvr);
     let made = this.#informers.get(name);
@@ -194,10 +196,10 @@ export class SharedInformerFactory implements AsyncDisposable {
       if (this.#isShutDown) {
         throw new InformerStateError(`Cannot make an informer of ${name}: its factory was shut down`);
       }
-      made = this.#make(gvr, name);
+      made = { name, of: this.#make(gvr, name), users: 0, running: undefined };
       this.#informers.set(name, made);
     }
-    return { name, made };
+    return made;
   }
 
   /**
@@ -206,8 +208,9 @@ export class SharedInformerFactory implements AsyncDisposable {
    */
   start(signal?: AbortSignal): void {
     if (this.#isShutDown) return;
-    for (const [name, { informer }] of this.#informers) {
-      if (!this.#running.has(name) && !informer.isStarted()) this.#running.set(name, informer.start(signal));
+    for (const made of this.#informers.values()) {
+      const { informer } = made.of;
+      if (made.running === undefined && !informer.isStarted()) made.running = informer.start(signal);
     }
   }
 
@@ -217,9 +220,9 @@ export class SharedInformerFactory implements AsyncDisposable {
    * before. {@linkcode SharedInformerFactory.synced} and the informer's `failure()` say why one has not.
    */
   async waitForCacheSync(signal?: AbortSignal): Promise<ReadonlyMap<string, boolean>> {
-    const started = [...this.#informers].filter(([, { informer }]) => informer.isStarted());
-    await waitFor(started.map(([, { informer }]) => informer), signal === undefined ? {} : { signal });
-    return new Map(started.map(([name, { informer }]) => [name, informer.hasSynced()]));
+    const started = [...this.#informers.values()].filter(({ of }) => of.informer.isStarted());
+    await waitFor(started.map(({ of }) => of.informer), signal === undefined ? {} : { signal });
+    return new Map(started.map(({ name, of }) => [name, of.informer.hasSynced()]));
   }
 
   /**
@@ -230,16 +233,16 @@ export class SharedInformerFactory implements AsyncDisposable {
    * that had not, and says what their requests fail with.
    */
   readonly synced: SyncedMethod = async (signal) => {
-    const idle = [...this.#informers].filter(([, { informer }]) => !informer.isStarted());
+    const idle = [...this.#informers.values()].filter(({ of }) => !of.informer.isStarted());
     if (idle.length > 0) {
-      const names = idle.map(([name]) => name).sort().join(", ");
+      const names = idle.map(({ name }) => name).sort().join(", ");
       throw new InformerStateError(
         `Cannot wait for ${names}: not started; call start() of the factory first`,
       );
     }
     const failures = new Map<string, FailedTry | undefined>();
     for (const [name, hasSynced] of await this.waitForCacheSync(signal)) {
-      if (!hasSynced) failures.set(name, this.#informers.get(name)?.informer.failure());
+      if (!hasSynced) failures.set(name, this.#informers.get(name)?.of.informer.failure());
     }
     if (failures.size === 0) return;
     const endedBy = signal?.aborted ? signal.reason : new Error("an informer was stopped");
@@ -249,7 +252,7 @@ export class SharedInformerFactory implements AsyncDisposable {
   /** Stops the informers that it started, lets no other start, and resolves when nothing is left running. */
   async shutdown(): Promise<void> {
     this.#isShutDown = true;
-    await Promise.all([...this.#running.values()].map((running) => running.stop()));
+    await Promise.all([...this.#informers.values()].map(({ running }) => running?.stop()));
   }
 
   /** The same as {@linkcode SharedInformerFactory.shutdown}. */
