@@ -14,13 +14,16 @@ import { SyncTracker } from "../util/sync_tracking.ts";
  *
  * @example
  * ```ts
- * import { AsyncTracker } from "@listwatch/cache/compat";
+ * import { AsyncTracker, SingleFileTracker } from "@listwatch/cache/compat";
  * const tracker = new AsyncTracker<string>("endpoints writer");
  * tracker.start("shop/web-1");
  * tracker.upstreamHasSynced();
  * console.log(tracker.hasSynced()); // false
  * tracker.finished("shop/web-1");
  * console.log(tracker.hasSynced()); // true
+ * const counter = new SingleFileTracker();
+ * counter.upstreamHasSynced();
+ * console.log(counter.hasSynced()); // true
  * ```
  */
 export class AsyncTracker<K> extends SyncTracker {

@@ -63,14 +63,19 @@ export interface ControllerConfig<T> {
  * @example
  * ```ts
  * import { type KubernetesObject, newCluster } from "@listwatch/cache";
- * import { Controller } from "@listwatch/cache/informer";
+ * import { Controller, newInformer } from "@listwatch/cache/informer";
  * import { RealFIFO } from "@listwatch/cache/queue";
+ * const listerWatcher = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
  * const controller = new Controller<KubernetesObject>({
- *   listerWatcher: newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods"),
+ *   listerWatcher,
  *   queue: new RealFIFO<KubernetesObject>({ atomicEvents: true }),
  *   process: (deltas) => console.log(deltas[0].type),
  * });
  * await controller.run(AbortSignal.abort());
+ * const handler = { onAdd: (pod: KubernetesObject) => console.log(pod.metadata?.name) };
+ * const [store, ofStore] = newInformer<KubernetesObject>({ listerWatcher, handler });
+ * await ofStore.run(AbortSignal.abort());
+ * console.log(store.size); // 0
  * ```
  */
 export class Controller<T> {
@@ -198,18 +203,6 @@ export interface InformerOptions<T, I extends string = NoIndexNames>
  * Mirrors client-go's `NewInformer` and `NewIndexerInformer`, over a `DeltaFIFO` as in its 1.24 generation.
  * There a handler that panics ends the program; here an error is logged, and the informer continues.
  * @returns The store, for reading only, and the controller, to be run.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster } from "@listwatch/cache";
- * import { newInformer } from "@listwatch/cache/informer";
- * const [store, controller] = newInformer<KubernetesObject>({
- *   listerWatcher: newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods"),
- *   handler: { onDelete: (deleted) => console.log(deleted.key) },
- * });
- * await controller.run(AbortSignal.abort());
- * console.log(store.size);
- * ```
  */
 export function newInformer<T, I extends string = NoIndexNames>(
   options: InformerOptions<T, I>,

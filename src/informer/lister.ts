@@ -57,22 +57,19 @@ export interface Lister<T> extends NamespaceLister<T> {
  *
  * @example
  * ```ts
- * import {
- *   isNotFound,
- *   type KubernetesObject,
- *   metaNamespaceIndex,
- *   metaNamespaceKey,
- *   newLister,
- * } from "@listwatch/cache";
+ * import * as cache from "@listwatch/cache";
  * import { newIndexer } from "@listwatch/cache/store";
- * const indexer = newIndexer<KubernetesObject>(metaNamespaceKey, { namespace: metaNamespaceIndex });
- * indexer.add({ metadata: { namespace: "shop", name: "web-1", labels: { app: "web" } } });
- * const pods = newLister(indexer, "v1/pods");
- * console.log(pods.byNamespace("shop").get("web-1").metadata?.labels, pods.list("app=db").length); // { app: "web" } 0
+ * const indexer = newIndexer<cache.KubernetesObject>(cache.metaNamespaceKey, {
+ *   [cache.NAMESPACE_INDEX]: cache.metaNamespaceIndex,
+ *   [cache.LABEL_INDEX]: cache.labelIndexFunc(["app", "tier"]),
+ * });
+ * indexer.add({ metadata: { namespace: "shop", name: "web-1", labels: { app: "web", tier: "front" } } });
+ * const pods = cache.newLister(indexer, "v1/pods");
+ * console.log(pods.byNamespace("shop").get("web-1").metadata?.name, pods.list("app=web,tier!=back").length); // web-1 1
  * try {
  *   pods.byNamespace("shop").get("web-2");
  * } catch (error) {
- *   console.log(isNotFound(error), `${error}`); // true StatusError: pods "web-2" not found
+ *   console.log(cache.isNotFound(error), `${error}`); // true StatusError: pods "web-2" not found
  * }
  * ```
  *

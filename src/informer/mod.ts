@@ -1,18 +1,6 @@
 /**
- * The parts of informers: the controller, the plain informer, the mutation cache, trackers of what has
- * synced. `SharedIndexInformer`, the factory and the listers are in `@listwatch/cache`.
- *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster } from "@listwatch/cache";
- * import { newInformer } from "@listwatch/cache/informer";
- * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource<KubernetesObject>("v1/pods");
- * const [store] = newInformer({
- *   listerWatcher: pods,
- *   handler: { onAdd: (pod) => console.log(pod.metadata?.name) },
- * });
- * console.log(store.list().length); // 0
- * ```
+ * The parts of informers: the controller, the plain informer, the mutation cache, snapshots.
+ * `SharedIndexInformer`, the factory and the listers are in `@listwatch/cache`.
  *
  * @module
  */

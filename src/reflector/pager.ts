@@ -40,17 +40,6 @@ export interface PagerOptions extends ListWatchContext {
  *
  * Mirrors client-go's
  * [`ListPager.List`](https://github.com/kubernetes/client-go/blob/master/tools/pager/pager.go).
- *
- * @example
- * ```ts
- * import { type KubernetesObject, newCluster } from "@listwatch/cache";
- * import { listAllPages } from "@listwatch/cache/reflector";
- * import { InMemoryApiServer } from "@listwatch/cache/testing";
- * const { fetch } = new InMemoryApiServer();
- * const pods = newCluster({ server: "http://in-memory", fetch }).resource<KubernetesObject>("v1/pods");
- * const { items } = await listAllPages(pods, { limit: 500 }, { signal: AbortSignal.timeout(10_000) });
- * console.log(items.length); // 0
- * ```
  * @throws Whatever the source throws.
  */
 export async function listAllPages<T>(
@@ -115,12 +104,15 @@ const DEFAULT_PAGE_BUFFER_SIZE = 5;
  * @example
  * ```ts
  * import { type KubernetesObject, newCluster } from "@listwatch/cache";
- * import { eachListItem } from "@listwatch/cache/reflector";
- * const page = { kind: "PodList", apiVersion: "v1", metadata: {}, items: [{ metadata: { name: "web-1" } }] };
- * const cluster = newCluster({ server: "http://127.0.0.1:8001", fetch: () => Response.json(page) });
- * for await (const pod of eachListItem(cluster.resource<KubernetesObject>("v1/pods"), { limit: 100 })) {
- *   console.log(pod.metadata?.name); // web-1
- * }
+ * import { eachListItem, listAllPages } from "@listwatch/cache/reflector";
+ * import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+ * const server = new InMemoryApiServer();
+ * server.create("v1/pods", pod("web-1"));
+ * const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+ * const pods = cluster.resource<KubernetesObject>("v1/pods");
+ * for await (const pod of eachListItem(pods, { limit: 100 })) console.log(pod.metadata?.name); // web-1
+ * const { items } = await listAllPages(pods, { limit: 500 }, { signal: AbortSignal.timeout(10_000) });
+ * console.log(items.length); // 1
  * ```
  */
 export async function* eachListItem<T>(

@@ -102,13 +102,6 @@ export class IndexKeyError extends CacheError {
  *
  * Mirrors client-go's `IndexFuncToKeyFuncAdapter`; the key function throws an {@linkcode IndexKeyError} where
  * the index function gives no value or several.
- *
- * @example
- * ```ts
- * import { indexFuncToKeyFunc } from "@listwatch/cache/store";
- * const byUid = indexFuncToKeyFunc<{ metadata: { uid: string } }>((object) => [object.metadata.uid]);
- * console.log(byUid({ metadata: { uid: "u-1" } })); // u-1
- * ```
  */
 export function indexFuncToKeyFunc<T>(indexFunc: IndexFunc<T>): KeyFunc {
   return (value) => {
@@ -225,24 +218,6 @@ export const LABEL_INDEX = "labels";
  * It costs memory and time for two values a label: name the keys that selectors use, where they are known.
  * @param labelKeys The labels that are indexed; all by default.
  * @returns A function that throws a {@linkcode NoMetaError} for a value without metadata.
- *
- * @example
- * ```ts
- * import {
- *   type KubernetesObject,
- *   LABEL_INDEX,
- *   labelIndexFunc,
- *   metaNamespaceKey,
- *   newLister,
- * } from "@listwatch/cache";
- * import { newIndexer } from "@listwatch/cache/store";
- * const indexer = newIndexer<KubernetesObject, "labels">(metaNamespaceKey, {
- *   [LABEL_INDEX]: labelIndexFunc(["app", "tier"]),
- * });
- * indexer.add({ metadata: { namespace: "shop", name: "web-1", labels: { app: "web", tier: "front" } } });
- * console.log(newLister(indexer, "v1/pods").list("app=web,tier!=back").length); // 1
- * console.log(indexer.countByIndex("labels", "app=web"), indexer.countByIndex("labels", "tier")); // 1 1
- * ```
  *
  * @category Keys, indices, listers
  */

@@ -1,14 +1,6 @@
 /**
- * Stores: plain, indexed, expiring, and those that pass on every change.
- *
- * @example
- * ```ts
- * import { metaNamespaceIndex, metaNamespaceKey } from "@listwatch/cache";
- * import { newIndexer } from "@listwatch/cache/store";
- * const indexer = newIndexer(metaNamespaceKey, { namespace: metaNamespaceIndex });
- * indexer.add({ metadata: { namespace: "shop", name: "web-1" } });
- * console.log(indexer.byIndex("namespace", "shop").length); // 1
- * ```
+ * Stores, plain and with indices; those of client-go's that few programs need are in
+ * `@listwatch/cache/compat`.
  *
  * @module
  */

@@ -27,11 +27,13 @@ import { StoreIndex, type Values } from "./store_index.ts";
  *
  * @example
  * ```ts
- * import { ThreadSafeStore } from "@listwatch/cache/store";
- * const store = new ThreadSafeStore<{ user: string }, "byUser">({ byUser: (object) => [object.user] });
+ * import { indexFuncToKeyFunc, ThreadSafeStore } from "@listwatch/cache/store";
+ * const byUser = (object: { user: string }) => [object.user];
+ * const store = new ThreadSafeStore<{ user: string }, "byUser">({ byUser });
  * store.add("one", { user: "ernie" });
  * store.add("two", { user: "bert" });
  * console.log(store.indexKeys("byUser", "bert")); // ["two"]
+ * console.log(indexFuncToKeyFunc(byUser)({ user: "bert" })); // bert
  * ```
  */
 export class ThreadSafeStore<T, I extends string = string> implements Lookups<T, I> {

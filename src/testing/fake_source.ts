@@ -21,15 +21,6 @@ import { type Deferred, deferred } from "../util/deferred.ts";
  *
  * Events wait without limit until they are read; the waiting events are read as one batch. It has one reader.
  * After its end, events are dropped. Mirrors `FakeWatcher` of apimachinery's `watch`, without its blocking.
- *
- * @example
- * ```ts
- * import { FakeWatcher, pod } from "@listwatch/cache/testing";
- * const watcher = new FakeWatcher();
- * watcher.add(pod("web-1", { resourceVersion: "1" }));
- * watcher.stop();
- * for await (const batch of watcher) console.log(batch[0].type); // ADDED
- * ```
  */
 export class FakeWatcher<T extends KubernetesObject = KubernetesObject>
   implements AsyncIterable<readonly WatchItem<T>[]> {
@@ -168,16 +159,17 @@ export interface FakeSourceRequest {
  * @example
  * ```ts
  * import { SharedIndexInformer } from "@listwatch/cache";
- * import { FakeControllerSource, pod } from "@listwatch/cache/testing";
+ * import { FakeControllerSource, FakeWatcher, pod } from "@listwatch/cache/testing";
  * const source = new FakeControllerSource();
  * source.add(pod("web-1"));
- * const informer = new SharedIndexInformer(source, {});
- * const stop = new AbortController();
- * const running = informer.run(stop.signal);
+ * const informer = new SharedIndexInformer(source);
+ * await using _running = informer.start();
  * await informer.synced();
  * console.log(informer.indexer.listKeys()); // [ "default/web-1" ]
- * stop.abort();
- * await running;
+ * const watcher = new FakeWatcher();
+ * watcher.add(pod("web-1", { resourceVersion: "1" }));
+ * watcher.stop();
+ * for await (const batch of watcher) console.log(batch[0].type); // ADDED
  * ```
  */
 export class FakeControllerSource<T extends KubernetesObject = KubernetesObject> {

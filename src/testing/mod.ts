@@ -1,16 +1,6 @@
 /**
  * Tools for tests of code that lists and watches Kubernetes: an in-memory API server, faults, fakes and
  * builders.
- *
- * @example
- * ```ts
- * import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
- * const server = new InMemoryApiServer();
- * server.create("v1/pods", pod("web-1", { namespace: "shop" }));
- * const response = await server.fetch("http://in-memory/api/v1/namespaces/shop/pods/web-1");
- * console.log((await response.json()).metadata.resourceVersion); // 2
- * server.close();
- * ```
  * @module
  */
 

@@ -88,16 +88,22 @@ export interface BackoffManagerOptions {
  *
  * @example
  * ```ts
- * import { Backoff, BackoffManager, newReflectorBackoff } from "@listwatch/cache/reflector";
+ * import * as delays from "@listwatch/cache/reflector";
  * import { FakeClock } from "@listwatch/cache/testing";
- * const growing = new Backoff({ durationMs: 100, factor: 2, capMs: 300 });
+ * const growing = new delays.Backoff({ durationMs: 100, factor: 2, capMs: 300 });
  * console.log(growing.step(), growing.step(), growing.step(), growing.step()); // 100 200 300 300
  * const clock = new FakeClock();
- * const manager = new BackoffManager({ durationMs: 100, factor: 2 }, { clock, random: () => 0, resetMs: 60_000 });
+ * const manager = new delays.BackoffManager({ durationMs: 100, factor: 2 }, { clock, random: () => 0, resetMs: 60_000 });
  * console.log(manager.nextDelayMs(), manager.nextDelayMs()); // 100 200
  * await clock.advance(60_001);
  * console.log(manager.nextDelayMs()); // 100
- * console.log(newReflectorBackoff({ clock, random: () => 0.5 }).nextDelayMs()); // 1200
+ * console.log(delays.newReflectorBackoff({ clock, random: () => 0.5 }).nextDelayMs()); // 1200
+ * const keyed = new delays.KeyedBackoff({ initialMs: 100, maxMs: 10_000, clock });
+ * keyed.next("web-1", clock.now());
+ * console.log(keyed.get("web-1"), keyed.get("web-2")); // 100 0
+ * const retry = new delays.RetryWithDeadline({ maxRetryMs: 1, minResetMs: 60_000, isRetryable: () => true, clock });
+ * retry.after(new Error("etcdserver: leader changed"));
+ * console.log(retry.shouldRetry()); // true
  * ```
  */
 export class BackoffManager {
@@ -194,16 +200,6 @@ interface Entry {
  *
  * The times of events are those of the wall clock (`clock.now()`), the time since a failure is measured by
  * the monotonic clock. Mirrors client-go's `flowcontrol.Backoff`.
- *
- * @example
- * ```ts
- * import { KeyedBackoff, realClock } from "@listwatch/cache/reflector";
- * const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 10_000, clock: realClock });
- * const nowMs = realClock.now();
- * backoff.next("web-1", nowMs);
- * backoff.next("web-1", nowMs);
- * console.log(backoff.get("web-1"), backoff.get("web-2")); // 200 0
- * ```
  */
 export class KeyedBackoff {
   readonly #options: KeyedBackoffOptions;
@@ -301,18 +297,6 @@ export interface RetryWithDeadlineOptions {
 /**
  * Decides whether to retry after errors: yes for some time after the first of a series of errors. Mirrors
  * client-go's `cache.NewRetryWithDeadline`.
- *
- * @example
- * ```ts
- * import { RetryWithDeadline } from "@listwatch/cache/reflector";
- * import { FakeClock } from "@listwatch/cache/testing";
- * const clock = new FakeClock();
- * const retry = new RetryWithDeadline({ maxRetryMs: 1_000, minResetMs: 60_000, isRetryable: () => true, clock });
- * retry.after(new Error("etcdserver: leader changed"));
- * console.log(retry.shouldRetry()); // true
- * await clock.advance(1_001);
- * console.log(retry.shouldRetry()); // false
- * ```
  */
 export class RetryWithDeadline {
   readonly #options: RetryWithDeadlineOptions;

@@ -44,16 +44,6 @@ export abstract class SyncTracker {
 /**
  * As `AsyncTracker`, for a consumer that handles one item after the other: items need no keys, they are
  * counted. Mirrors client-go's `synctrack.SingleFileTracker`.
- *
- * @example
- * ```ts
- * import { SingleFileTracker } from "@listwatch/cache/compat";
- * const tracker = new SingleFileTracker();
- * tracker.start();
- * tracker.upstreamHasSynced();
- * tracker.finished();
- * console.log(tracker.hasSynced()); // true
- * ```
  */
 export class SingleFileTracker extends SyncTracker {
   #count = 0;
