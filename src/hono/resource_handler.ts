@@ -38,7 +38,7 @@ import type { Answer, Route } from "./route.ts";
 import { printerOf } from "./tables/printers.ts";
 import { newTableView } from "./tables/table.ts";
 import { groupsList } from "./send/screen_answer.ts";
-import { answerWatch, answerWindow, watchResponse } from "./send/watch_answer.ts";
+import { answerWatch, watchResponse } from "./send/watch_answer.ts";
 import { errorStream } from "./send/watch_stream.ts";
 
 export interface ResourceRequest {
@@ -122,12 +122,13 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     ? []
     : await catchUp(request, query, { wait, name, isPartial, cacheControl });
   if (!("length" in stale)) return verb === "watch" ? watchResponse(errorStream(stale)) : stale;
+  const endsAtRelist = requiresEachEvent(c.req.header("Prefer"));
   const answer = verb === "get"
     ? answerGet(request, form, view)
     : !isShown
     ? view
     : verb === "watch"
-    ? answerWatchOf(c, request, query, { view, permission, isEventStream, screen })
+    ? answerWatch(request, query, { view, permission, isEventStream, screen, endsAtRelist })
     : screen?.groupBy !== undefined
     ? answerGroups(request, query, { form, screen })
     : answerListOf(request, query, { form, view, permission, wait, screen });
@@ -280,52 +281,24 @@ async function answerGet(
   return isStatus(view) ? view : await answerObject(target.content, held, { form, view, key, tags, reader });
 }
 
-function answerWatchOf(
-  c: Context,
-  request: ResourceRequest,
-  query: ListQuery,
-  { screen, ...options }: {
-    readonly view: View;
-    readonly permission: Permission;
-    readonly isEventStream: boolean;
-    readonly screen: ScreenQuery | undefined;
-  },
-): Promise<Answer> | Answer {
-  const { state, target } = request;
-  if (screen?.sortBy === undefined && screen?.groupBy === undefined) {
-    const endsAtRelist = requiresEachEvent(c.req.header("Prefer"));
-    return answerWatch(request, query, { ...options, filter: screen?.filter, endsAtRelist });
-  }
-  const { pacer } = state;
-  return answerWindow({ ...request, resource: target.resource, pacer }, query, { ...options, screen });
-}
-
 async function answerGroups(
   { state, target: { content, resource }, path: { namespace }, reader }: ResourceRequest,
-  { labels, fields }: ListQuery,
+  query: ListQuery,
   { form, screen }: { readonly form: Form; readonly screen: ScreenQuery },
 ): Promise<Answer> {
   const { pacer } = state;
   const { filter } = screen;
-  const list = await groupsList(content, {
-    namespace,
-    labels,
-    fields,
-    filter,
-    resource,
-    screen,
-    pacer,
-    state,
-  });
+  const list = await groupsList(content, { ...query, namespace, filter, resource, screen, pacer, state });
   return await documentAnswer(reader, list, form);
 }
 
 function answerListOf(
-  { state, target, path, reader, under }: ResourceRequest,
+  request: ResourceRequest,
   query: ListQuery,
   options: Pick<ListAnswerRequest, "form" | "view" | "wait" | "screen"> & { readonly permission: Permission },
 ): Promise<Answer> {
-  const { form, view, wait, screen, permission } = options;
+  const { state, target, path, under } = request;
+  const { screen, permission } = options;
   const { group, version, resource, namespace } = path;
   const { labels, fields } = query;
   const of = [group, version, resource, namespace, String(labels ?? ""), String(fields ?? "")];
@@ -334,19 +307,12 @@ function answerListOf(
   if (screen?.filter !== undefined) of.push("", String(screen.filter));
   if (screen?.sortBy !== undefined) of.push(screen.sortBy.map(({ text }) => text).join(","));
   return answerList(target.content, {
-    state,
-    reader,
-    form,
-    view,
-    wait,
-    under,
-    screen,
+    ...request,
+    ...query,
+    ...options,
     namespace,
     pacer: state.pacer,
     resource: target.resource,
-    options: query.options,
-    labels,
-    fields,
     filter: screen?.filter,
     name: JSON.stringify(of),
     identity: () => listIdentity([...of, permission.user?.name ?? ""]),

@@ -4,7 +4,7 @@ import { formatGroupResource } from "../meta/resource.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 
 /** A resource without its version. */
-interface GroupResource {
+export interface GroupResource {
   readonly group: string;
   readonly resource: string;
 }

@@ -2,7 +2,7 @@
 
 import { formatGroupResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
-import { resourceDetails } from "../../protocol/statuses.ts";
+import { type GroupResource, resourceDetails } from "../../protocol/statuses.ts";
 
 /** 403: a page of another site wants a WebSocket with what the browser knows of its user. */
 export function foreignPage(): Status {
@@ -14,11 +14,6 @@ export function foreignPage(): Status {
 export function tooManyRequests(): Status {
   const message = "Too many requests are being answered, please try again later.";
   return newStatus(429, "TooManyRequests", message, { retryAfterSeconds: 1 });
-}
-
-interface GroupResource {
-  readonly group: string;
-  readonly resource: string;
 }
 
 function notAllowed(message: string, of?: GroupResource): Status {

@@ -1,6 +1,6 @@
 /** Answers to watches. */
 
-import type { FieldFilter } from "../../protocol/field_filter.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ListQuery } from "../../protocol/list_query.ts";
 import type { ScreenQuery } from "../../protocol/screen_query.ts";
 import { isStatus, watchTooOld } from "../../protocol/statuses.ts";
@@ -23,12 +23,13 @@ import { WindowFeed } from "./windows.ts";
 
 export interface WatchedResource {
   readonly target: {
+    readonly resource: ApiResource;
     readonly watchers: Watchers<KubernetesObject>;
     readonly fresh: ContentFreshness;
   };
   readonly path: ResourcePath;
   readonly reader: Reader;
-  readonly state: {
+  readonly state: Pick<ScreenRequest, "pacer"> & ScreenRequest["state"] & {
     readonly readers: Readers;
     readonly settings: {
       readonly clock: Clock;
@@ -46,23 +47,26 @@ export function answerWatch(
   query: ListQuery,
   options: {
     readonly view: View;
-    readonly filter: FieldFilter | undefined;
+    readonly screen: ScreenQuery | undefined;
     readonly permission: Permission;
     readonly isEventStream: boolean;
     readonly endsAtRelist: boolean;
   },
-): Response {
+): Response | Promise<Response | Status> {
   const { target: { watchers, fresh }, path } = request;
   const { content } = watchers;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   // Its time is over before anything is sent.
   if (timeoutSeconds !== undefined && timeoutSeconds < 0) return watchResponse(new Blob([]).stream());
-  const { isEventStream, endsAtRelist, permission, view } = options;
+  const { isEventStream, endsAtRelist, permission, view, screen } = options;
+  if (screen?.sortBy !== undefined || screen?.groupBy !== undefined) {
+    return answerWindow(request, query, { ...options, screen });
+  }
   const selection = newSelection(path, {
     namespace: path.namespace,
     labels: query.labels,
     fields: query.fields,
-    filter: options.filter,
+    filter: screen?.filter,
   });
   const life = lifeOf(request, query, permission);
   const common = { view, selection, allowBookmarks: allowWatchBookmarks === true, endsAtRelist };
@@ -113,10 +117,8 @@ function lifeOf(
 }
 
 /** The answer to a watch with `sortBy` or `groupBy`: the rows of a window, then what changes in them. */
-export async function answerWindow(
-  request: WatchedResource & Pick<ScreenRequest, "resource" | "pacer"> & {
-    readonly state: ScreenRequest["state"];
-  },
+async function answerWindow(
+  request: WatchedResource,
   query: ListQuery,
   { screen, view, permission, isEventStream }: {
     readonly screen: ScreenQuery;
@@ -125,21 +127,11 @@ export async function answerWindow(
     readonly isEventStream: boolean;
   },
 ): Promise<Response | Status> {
-  const { target: { watchers }, path, pacer, resource, state } = request;
-  const { timeoutSeconds } = query.options;
-  if (timeoutSeconds !== undefined && timeoutSeconds < 0) return watchResponse(new Blob([]).stream());
-  const { labels, fields } = query;
-  const source = await windowSource(watchers.content, {
-    namespace: path.namespace,
-    labels,
-    fields,
-    filter: screen.filter,
-    resource,
-    screen,
-    pacer,
-    state,
-    view,
-  });
+  const { target: { watchers, resource }, path: { namespace }, state } = request;
+  const { pacer } = state;
+  const { filter } = screen;
+  const selected = { ...query, namespace, filter, resource, screen };
+  const source = await windowSource(watchers.content, { ...selected, pacer, state, view });
   if (isStatus(source)) return source;
   const window = watchers.windows.join({
     source,
