@@ -29,7 +29,7 @@ export function jsonText(document: unknown, options: { readonly pretty?: boolean
 /**
  * JSON with the escapes of Go's encoder, which an API server writes: https://pkg.go.dev/encoding/json#Marshal
  */
-function escaped(json: string): string {
+export function escaped(json: string): string {
   return json.replace(
     /[<>&\u2028\u2029]/g,
     (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,

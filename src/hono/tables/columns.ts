@@ -1,7 +1,7 @@
 /** Columns and printers of Tables. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import { at, countOf, integerAt, textAt } from "./fields.ts";
+import { at, countOf, integerAt, labelsText, scalarText, selectorText, textAt } from "./fields.ts";
 
 export interface Column {
   readonly name: string;
@@ -58,6 +58,13 @@ export const BOOLEAN = { type: "boolean" } as const;
 export const text = (path: string, absent = ""): Cell => (object) => textAt(object, path, absent);
 export const integer = (path: string): Cell => (object) => integerAt(object, path);
 export const count = (path: string): Cell => (object) => countOf(object, path);
+export const scalar = (path: string, absent: string): Cell => (object) =>
+  scalarText(at(object, path), absent);
+export const labels = (path: string): Cell => (object) => labelsText(object, path);
+export const selected = (path: string): Cell => (object) => selectorText(object, path) || "<none>";
+/** The kind and name of another object. */
+export const reference = (path: string): Cell => (object) =>
+  `${textAt(object, `${path}.kind`)}/${textAt(object, `${path}.name`)}`;
 export const flag = (path: string, absent = false): Cell => (object) => {
   const value = at(object, path);
   return typeof value === "boolean" ? value : absent;

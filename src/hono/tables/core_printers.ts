@@ -7,9 +7,12 @@ import {
   count,
   CREATED_AT,
   INTEGER,
+  integer,
+  labels,
   NAME,
   type Printer,
   printer,
+  scalar,
   since,
   text,
   WIDE,
@@ -20,7 +23,6 @@ import {
   firstOf,
   integerAt,
   itemsAt,
-  labelsText,
   ofContainers,
   scalarText,
   textAt,
@@ -68,10 +70,13 @@ function kernelVersion(node: unknown): string {
   return nodeInfo("kernelVersion")(node) + (architecture && ` (${architecture})`);
 }
 
-const servicePort = (port: unknown): string => {
-  const nodePort = integerAt(port, "nodePort");
-  return `${integerAt(port, "port")}${nodePort > 0 ? `:${nodePort}` : ""}/${textAt(port, "protocol")}`;
-};
+const clusterIP: Cell = (service) => textsAt(service, "spec.clusterIPs")[0] ?? "<none>";
+
+const servicePorts: Cell = (service) =>
+  itemsAt(service, "spec.ports").map((port) => {
+    const nodePort = integerAt(port, "nodePort");
+    return `${integerAt(port, "port")}${nodePort > 0 ? `:${nodePort}` : ""}/${textAt(port, "protocol")}`;
+  }).join(",") || "<none>";
 
 /** The addresses of a load balancer, each once, in order. */
 export function loadBalancerAddresses(object: unknown): string[] {
@@ -147,16 +152,12 @@ function claim(volume: unknown): string {
   return ref === undefined ? "" : `${textAt(ref, "namespace")}/${textAt(ref, "name")}`;
 }
 
-const ofBound = (cell: (claim: unknown) => string): Cell => (claim) =>
-  textAt(claim, "spec.volumeName") === "" ? "" : cell(claim);
+const ofBound = (cell: Cell): Cell => (claim, nowMs) =>
+  textAt(claim, "spec.volumeName") === "" ? "" : cell(claim, nowMs);
 
 const VOLUME_COLUMNS: CellColumn[] = [
   ["StorageClass", "The storage class.", storageClass],
-  [
-    "VolumeAttributesClass",
-    "The volume attributes class.",
-    text("spec.volumeAttributesClassName", "<unset>"),
-  ],
+  ["VolumeAttributesClass", "The attributes class.", text("spec.volumeAttributesClassName", "<unset>")],
 ];
 const VOLUME_MODE: CellColumn = [
   "VolumeMode",
@@ -229,11 +230,7 @@ export const CORE_PRINTERS: Readonly<Record<string, Printer>> = {
     NAME,
     ["Status", "The phase of the claim.", phase],
     ["Volume", "The volume that the claim is bound to.", text("spec.volumeName")],
-    [
-      "Capacity",
-      "The size of the volume.",
-      ofBound((claim) => scalarText(at(claim, "status.capacity.storage"), "0")),
-    ],
+    ["Capacity", "The size of the volume.", ofBound(scalar("status.capacity.storage", "0"))],
     ["Access Modes", "How the volume can be mounted.", ofBound(accessModes("status.accessModes"))],
     ...VOLUME_COLUMNS,
     AGE,
@@ -241,13 +238,9 @@ export const CORE_PRINTERS: Readonly<Record<string, Printer>> = {
   ),
   "persistentvolumes": printer(
     NAME,
-    ["Capacity", "The size.", (volume) => scalarText(at(volume, "spec.capacity.storage"), "0")],
+    ["Capacity", "The size.", scalar("spec.capacity.storage", "0")],
     ["Access Modes", "How the volume can be mounted.", accessModes("spec.accessModes")],
-    [
-      "Reclaim Policy",
-      "How the volume is handled when its claim is deleted.",
-      text("spec.persistentVolumeReclaimPolicy"),
-    ],
+    ["Reclaim Policy", "What becomes of it without its claim.", text("spec.persistentVolumeReclaimPolicy")],
     ["Status", "The phase of the volume.", phase],
     ["Claim", "The claim that is bound to the volume.", claim],
     ...VOLUME_COLUMNS,
@@ -260,16 +253,16 @@ export const CORE_PRINTERS: Readonly<Record<string, Printer>> = {
     NAME,
     ["Containers", CONTAINERS_TEXT, (object) => ofContainers(object, "template", "name")],
     ["Images", IMAGES_TEXT, (object) => ofContainers(object, "template", "image")],
-    ["Pod Labels", "The labels of the template.", (object) => labelsText(object, "template.metadata.labels")],
+    ["Pod Labels", "The labels of the template.", labels("template.metadata.labels")],
   ),
   "replicationcontrollers": printer(
     NAME,
-    ["Desired", "The wanted number of pods.", (object) => integerAt(object, "spec.replicas"), INTEGER],
-    ["Current", "The number of pods.", (object) => integerAt(object, "status.replicas"), INTEGER],
-    ["Ready", "The number of ready pods.", (object) => integerAt(object, "status.readyReplicas"), INTEGER],
+    ["Desired", "The wanted number of pods.", integer("spec.replicas"), INTEGER],
+    ["Current", "The number of pods.", integer("status.replicas"), INTEGER],
+    ["Ready", "The number of ready pods.", integer("status.readyReplicas"), INTEGER],
     AGE,
     ...containerColumns("spec.template"),
-    ["Selector", "The labels of its pods.", (object) => labelsText(object, "spec.selector"), WIDE],
+    ["Selector", "The labels of its pods.", labels("spec.selector"), WIDE],
   ),
   "resourcequotas": printer(
     NAME,
@@ -287,18 +280,10 @@ export const CORE_PRINTERS: Readonly<Record<string, Printer>> = {
   "services": printer(
     NAME,
     ["Type", "How the service is exposed.", text("spec.type")],
-    [
-      "Cluster-IP",
-      "The service's address inside the cluster.",
-      (service) => textsAt(service, "spec.clusterIPs")[0] ?? "<none>",
-    ],
+    ["Cluster-IP", "The service's address inside the cluster.", clusterIP],
     ["External-IP", "The service's addresses outside the cluster.", externalIP],
-    [
-      "Port(s)",
-      "The ports that the service exposes.",
-      (service) => itemsAt(service, "spec.ports").map(servicePort).join(",") || "<none>",
-    ],
+    ["Port(s)", "The ports that the service exposes.", servicePorts],
     AGE,
-    ["Selector", "The labels of its pods.", (service) => labelsText(service, "spec.selector"), WIDE],
+    ["Selector", "The labels of its pods.", labels("spec.selector"), WIDE],
   ),
 };

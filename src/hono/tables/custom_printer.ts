@@ -1,6 +1,7 @@
 /** Columns of custom resources. */
 
 import type { PrinterColumn } from "../../protocol/api_resource.ts";
+import { escaped } from "../../protocol/responses.ts";
 import { type Cell, type CellColumn, NAME, type Printer, printer, since } from "./columns.ts";
 import { type JsonPath, parseJsonPath } from "./json_path.ts";
 
@@ -89,13 +90,11 @@ function numberText(value: number): string {
   return value.toExponential().replace(/-(\d)$/, "-0$1");
 }
 
-/** Compact JSON with sorted keys, where `<`, `>` and `&` are escaped. */
+/** Compact JSON with sorted keys. */
 function goJson(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) => {
+  const json = JSON.stringify(value, (_, part: unknown) => {
     if (typeof part !== "object" || part === null || Array.isArray(part)) return part;
     return Object.fromEntries(Object.entries(part).sort(([a], [b]) => a < b ? -1 : 1));
-  }).replace(
-    /[<>&\u2028\u2029]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+  });
+  return escaped(json);
 }

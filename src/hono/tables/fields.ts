@@ -1,17 +1,10 @@
 /** Reads fields of objects of any shape. */
 
 import { labelSelectorFromSpec, type LabelSelectorSpec } from "../../meta/labels.ts";
+import { valueAt as at } from "../../protocol/selectable_fields.ts";
 import { isRecord } from "../../util/json.ts";
 
-/** The value at a dotted path; `undefined` if there is none. */
-export function at(object: unknown, path: string): unknown {
-  let value = object;
-  for (const name of path.split(".")) {
-    if (!isRecord(value) || !Object.hasOwn(value, name)) return undefined;
-    value = value[name];
-  }
-  return value;
-}
+export { at };
 
 export function textAt(object: unknown, path: string, absent = ""): string {
   const value = at(object, path);

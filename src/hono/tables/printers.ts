@@ -5,6 +5,7 @@ import {
   AGE,
   BOOLEAN,
   type Cell,
+  type CellColumn,
   count,
   CREATED_AT,
   flag,
@@ -13,19 +14,25 @@ import {
   NAME,
   type Printer,
   printer,
+  reference,
+  scalar,
+  selected,
   text,
   WIDE,
 } from "./columns.ts";
 import { CORE_PRINTERS, loadBalancerAddresses } from "./core_printers.ts";
 import { customPrinter } from "./custom_printer.ts";
-import { at, itemsAt, scalarText, selectorText, textAt, textsAt } from "./fields.ts";
+import { at, itemsAt, textAt, textsAt } from "./fields.ts";
 import { WORKLOAD_PRINTERS } from "./workload_printers.ts";
 
 /** The name, marked if an annotation says that the object is the default of its kind. */
-const defaultName = (...annotations: readonly string[]): Cell => ({ metadata }) => {
-  const isDefault = annotations.some((name) => metadata?.annotations?.[name] === "true");
-  return `${metadata?.name ?? ""}${isDefault ? " (default)" : ""}`;
-};
+function defaultName(...annotations: readonly string[]): CellColumn {
+  const cell: Cell = ({ metadata }) => {
+    const isDefault = annotations.some((name) => metadata?.annotations?.[name] === "true");
+    return `${metadata?.name ?? ""}${isDefault ? " (default)" : ""}`;
+  };
+  return [NAME[0], NAME[1], cell, NAME[3]];
+}
 
 function hosts(ingress: unknown): string {
   const rules = itemsAt(ingress, "spec.rules");
@@ -67,7 +74,7 @@ const subjects = (kind: string): Cell => (binding) =>
 
 const roleBindings = printer(
   NAME,
-  ["Role", "The role.", (object) => `${textAt(object, "roleRef.kind")}/${textAt(object, "roleRef.name")}`],
+  ["Role", "The role.", reference("roleRef")],
   AGE,
   ["Users", "The users that have the role.", subjects("User"), WIDE],
   ["Groups", "The groups that have the role.", subjects("Group"), WIDE],
@@ -80,9 +87,11 @@ function tokenRequests(driver: unknown): string {
   return requests.map((request) => textAt(request, "audience")).join(",");
 }
 
+const modes: Cell = (driver) => textsAt(driver, "spec.volumeLifecycleModes").join(",") || "<none>";
+
 const OTHER_PRINTERS: Readonly<Record<string, Printer>> = {
   "networking.k8s.io/ingressclasses": printer(
-    [NAME[0], NAME[1], defaultName("ingressclass.kubernetes.io/is-default-class"), NAME[3]],
+    defaultName("ingressclass.kubernetes.io/is-default-class"),
     ["Controller", "The controller that handles the class.", text("spec.controller")],
     ["Parameters", "An object with further parameters.", parameters],
     AGE,
@@ -99,11 +108,7 @@ const OTHER_PRINTERS: Readonly<Record<string, Printer>> = {
   "networking.k8s.io/ipaddresses": { ...ipAddresses, columns: ipAddresses.columns.slice(0, 2) },
   "networking.k8s.io/networkpolicies": printer(
     NAME,
-    [
-      "Pod-Selector",
-      "The labels of the pods that the policy is for.",
-      (policy) => selectorText(policy, "spec.podSelector") || "<none>",
-    ],
+    ["Pod-Selector", "The labels of the pods that the policy is for.", selected("spec.podSelector")],
     AGE,
   ),
   "networking.k8s.io/servicecidrs": printer(
@@ -113,22 +118,9 @@ const OTHER_PRINTERS: Readonly<Record<string, Printer>> = {
   ),
   "policy/poddisruptionbudgets": printer(
     NAME,
-    [
-      "Min Available",
-      "How many pods must stay available.",
-      (object) => scalarText(at(object, "spec.minAvailable"), "N/A"),
-    ],
-    [
-      "Max Unavailable",
-      "How many pods may be unavailable.",
-      (object) => scalarText(at(object, "spec.maxUnavailable"), "N/A"),
-    ],
-    [
-      "Allowed Disruptions",
-      "How many pods may be evicted now.",
-      integer("status.disruptionsAllowed"),
-      INTEGER,
-    ],
+    ["Min Available", "How many pods must stay available.", scalar("spec.minAvailable", "N/A")],
+    ["Max Unavailable", "How many pods may be unavailable.", scalar("spec.maxUnavailable", "N/A")],
+    ["Allowed Disruptions", "How many pods may be evicted.", integer("status.disruptionsAllowed"), INTEGER],
     AGE,
   ),
   "rbac.authorization.k8s.io/clusterrolebindings": roleBindings,
@@ -141,17 +133,8 @@ const OTHER_PRINTERS: Readonly<Record<string, Printer>> = {
     ["PodInfoOnMount", "Whether mounts need data of the pod.", flag("spec.podInfoOnMount"), BOOLEAN],
     ["StorageCapacity", "Whether the driver publishes its capacity.", flag("spec.storageCapacity"), BOOLEAN],
     ["TokenRequests", "The audiences of tokens that the driver needs.", tokenRequests],
-    [
-      "RequiresRepublish",
-      "Whether volumes are published repeatedly.",
-      flag("spec.requiresRepublish"),
-      BOOLEAN,
-    ],
-    [
-      "Modes",
-      "The life cycles of volumes.",
-      (driver) => textsAt(driver, "spec.volumeLifecycleModes").join(",") || "<none>",
-    ],
+    ["RequiresRepublish", "Whether volumes are published again.", flag("spec.requiresRepublish"), BOOLEAN],
+    ["Modes", "The life cycles of volumes.", modes],
     AGE,
   ),
   "storage.k8s.io/csinodes": printer(
@@ -161,15 +144,10 @@ const OTHER_PRINTERS: Readonly<Record<string, Printer>> = {
   ),
   "storage.k8s.io/csistoragecapacities": printer(NAME, CREATED_AT),
   "storage.k8s.io/storageclasses": printer(
-    [
-      NAME[0],
-      NAME[1],
-      defaultName(
-        "storageclass.kubernetes.io/is-default-class",
-        "storageclass.beta.kubernetes.io/is-default-class",
-      ),
-      NAME[3],
-    ],
+    defaultName(
+      "storageclass.kubernetes.io/is-default-class",
+      "storageclass.beta.kubernetes.io/is-default-class",
+    ),
     ["Provisioner", "What makes the volumes.", text("provisioner")],
     ["ReclaimPolicy", "How a volume is handled when its claim is deleted.", text("reclaimPolicy", "Delete")],
     ["VolumeBindingMode", "When volumes are bound.", text("volumeBindingMode", "Immediate")],

@@ -10,22 +10,28 @@ import {
   humanDuration,
   INTEGER,
   integer,
+  labels,
   NAME,
   type Printer,
   printer,
+  reference,
+  scalar,
+  selected,
   since,
   text,
   WIDE,
 } from "./columns.ts";
 import { containerColumns } from "./core_printers.ts";
-import { at, integerAt, isConditionTrue, labelsText, scalarText, selectorText, textAt } from "./fields.ts";
+import { at, integerAt, isConditionTrue, selectorText, textAt } from "./fields.ts";
 import { metricsText } from "./autoscaler_metrics.ts";
 
 const TEMPLATE = "spec.template";
 
 function selector(path: string): CellColumn {
-  return ["Selector", "The labels of its pods.", (object) => selectorText(object, path) || "<none>", WIDE];
+  return ["Selector", "The labels of its pods.", selected(path), WIDE];
 }
+
+const strictSelector: Cell = (object) => selectorText(object, "spec.selector", "<invalid>");
 
 const readyOfDesired: Cell = (object) =>
   `${integerAt(object, "status.readyReplicas")}/${integerAt(object, "spec.replicas")}`;
@@ -85,31 +91,12 @@ export const WORKLOAD_PRINTERS: Readonly<Record<string, Printer>> = {
   ),
   "apps/daemonsets": printer(
     NAME,
-    [
-      "Desired",
-      "The number of nodes that should run the pod.",
-      integer("status.desiredNumberScheduled"),
-      INTEGER,
-    ],
-    [
-      "Current",
-      "The number of nodes that run the pod and should.",
-      integer("status.currentNumberScheduled"),
-      INTEGER,
-    ],
+    ["Desired", "The number of nodes that should run it.", integer("status.desiredNumberScheduled"), INTEGER],
+    ["Current", "The number of those that run it.", integer("status.currentNumberScheduled"), INTEGER],
     ["Ready", "The number of nodes with a ready pod.", integer("status.numberReady"), INTEGER],
-    [
-      "Up-to-date",
-      "The number of nodes with an updated pod.",
-      integer("status.updatedNumberScheduled"),
-      INTEGER,
-    ],
+    ["Up-to-date", "The number of nodes with a new pod.", integer("status.updatedNumberScheduled"), INTEGER],
     ["Available", "The number of nodes with an available pod.", integer("status.numberAvailable"), INTEGER],
-    [
-      "Node Selector",
-      "The labels of nodes that run the pod.",
-      (object) => labelsText(object, `${TEMPLATE}.spec.nodeSelector`),
-    ],
+    ["Node Selector", "The labels of nodes that run the pod.", labels(`${TEMPLATE}.spec.nodeSelector`)],
     AGE,
     ...containerColumns(TEMPLATE),
     selector("spec.selector"),
@@ -118,19 +105,10 @@ export const WORKLOAD_PRINTERS: Readonly<Record<string, Printer>> = {
     NAME,
     ["Ready", "The number of ready pods, of the wanted ones.", readyOfDesired],
     ["Up-to-date", "The number of pods of the present template.", integer("status.updatedReplicas")],
-    [
-      "Available",
-      "The number of pods that have been ready long enough.",
-      integer("status.availableReplicas"),
-    ],
+    ["Available", "The number of pods that are ready long enough.", integer("status.availableReplicas")],
     AGE,
     ...containerColumns(TEMPLATE),
-    [
-      "Selector",
-      "The labels of its pods.",
-      (object) => selectorText(object, "spec.selector", "<invalid>"),
-      WIDE,
-    ],
+    ["Selector", "The labels of its pods.", strictSelector, WIDE],
   ),
   "apps/replicasets": printer(
     NAME,
@@ -155,18 +133,9 @@ export const WORKLOAD_PRINTERS: Readonly<Record<string, Printer>> = {
   ),
   "autoscaling/horizontalpodautoscalers": printer(
     NAME,
-    [
-      "Reference",
-      "What is scaled.",
-      (object) =>
-        `${textAt(object, "spec.scaleTargetRef.kind")}/${textAt(object, "spec.scaleTargetRef.name")}`,
-    ],
+    ["Reference", "What is scaled.", reference("spec.scaleTargetRef")],
     ["Targets", "The metrics: present and target values.", metricsText],
-    [
-      "MinPods",
-      "The lowest number of pods.",
-      (object) => scalarText(at(object, "spec.minReplicas"), "<unset>"),
-    ],
+    ["MinPods", "The lowest number of pods.", scalar("spec.minReplicas", "<unset>")],
     ["MaxPods", "The highest number of pods.", integer("spec.maxReplicas")],
     ["Replicas", "The number of pods.", integer("status.currentReplicas")],
     AGE,
