@@ -122,7 +122,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     ? []
     : await catchUp(request, query, { wait, name, isPartial, cacheControl });
   if (!("length" in stale)) return verb === "watch" ? watchResponse(errorStream(stale)) : stale;
-  const endsAtRelist = requiresEachEvent(c.req.header("Prefer"));
+  const endsAtRelist = verb === "watch" && requiresEachEvent(c.req.header("Prefer"));
   const answer = verb === "get"
     ? answerGet(request, form, view)
     : !isShown
