@@ -1020,7 +1020,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a known reader waits behind strangers",
     file: "src/hono/request/answer_cache.ts",
-    find: "this.#yes.has(key) ? this.#enterKnown() : this.#enter(client)",
+    find: "this.#yes.has(key) ? this.#wait(this.#known) : this.#enter(client)",
     replace: "this.#enter(client)",
     test: "tests/hono/request/hooks_test.ts",
   },

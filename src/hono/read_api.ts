@@ -40,9 +40,9 @@ export interface ReadApi extends Hono {
 /**
  * An app that serves informers' stores in Kubernetes' own protocol, read-only: get, list (selectors, pages),
  * watch (replay, initial events, bookmarks), `status` and `scale`, Tables and metadata only, JSON and YAML;
- * discovery, `/version`, `/healthz`, `/livez`, `/readyz`; OpenAPI documents, if `openApi` fetches them.
- * `kubectl --server` and the informers of every language can use it like an API server. Mount it with
- * `app.route("/", api)` or under any path.
+ * discovery, `/version`, `/healthz`, `/livez`, `/readyz`; OpenAPI documents, if `openApi` fetches them;
+ * indices at `/indices`. `kubectl --server` and the informers of every language can use it like an API
+ * server. Mount it with `app.route("/", api)` or under any path. docs/serving.md describes what it answers.
  *
  * **Access**
  *
@@ -51,16 +51,13 @@ export interface ReadApi extends Hono {
  *   that are not ready are named for users that may read `/readyz`. Every other request is decided before
  *   anything of it is answered, 404 included.
  * - Hooks are fail-closed: one that returns anything but `true` (or a user), fails or does not answer in time
- *   refuses.
- * - A watch ends after an hour or less, when its reader's credential ends, and when the hooks, asked again,
- *   refuse.
- * - Selectors, readers, what waits for them and the time that they take to read have limits; see the options.
- * - A continue token continues its own list only: the same path, selectors and user.
- * - With `passThrough`, what is not served goes to the API server with the reader's own bearer token: other
- *   resources, subresources such as logs, discovery, access reviews, and on request writes. The cache's own
- *   credentials never do, and `authorize` does not decide on it: the API server does. `exec`, `attach`,
- *   `portforward` and whatever else tunnels is refused (405).
- * - Pages of other origins may read what `cors` allows.
+ *   refuses. A watch ends after an hour or less, when its reader's credential ends, and when the hooks, asked
+ *   again, refuse.
+ * - A continue token continues its own list only: the same path, selectors and user. An index needs the
+ *   permission to list the resource.
+ * - With `passThrough`, what is not served goes to the API server with the reader's own bearer token, never
+ *   with the cache's credentials; `authorize` does not decide on it. What tunnels is refused (405).
+ * - Pages of other origins may read, and open WebSockets, as `cors` allows.
  *
  * **Content**
  *
@@ -72,45 +69,18 @@ export interface ReadApi extends Hono {
  *   encoded again: a number that `JSON.parse` cannot hold (beyond 2^53) comes out rounded.
  * - A relist of an informer is one step: connected watches get its changes (up to 4 MiB of them, else 410
  *   Expired), watches from before it 410 Expired, and so do watches that require each event (`Prefer:
- *   handling=strict`): those of a `Cluster` do, so that a cache above this one lists, too, and never holds a
- *   mixture of two states. One at an older resourceVersion, of a restored server, ends all watches with 410
- *   Expired.
+ *   handling=strict`, as those of a `Cluster`). One at an older resourceVersion, of a restored server, ends
+ *   all watches with 410 Expired.
  * - An answer about a resource has `Cache-Synced`, `Age` (seconds since the last contact with the API server)
  *   and `Resource-Version` (what the cache has reached). Lists and objects have a weak `ETag`, but not
  *   Tables; that of a list stays while only its resourceVersion moves.
- * - `/indices/pods/byNode` has the values of an index with their counts, `/indices/pods/byNode/node-1` the
- *   objects under one as a list (empty value: `/indices/pods/byNode/`), `?namespace=shop` those of a
- *   namespace; a reader needs the permission to list them.
- * - A watch with `Accept: text/event-stream` comes as server-sent events, for `EventSource`: each message is
- *   a watch event, and the browser resumes by itself (`Last-Event-ID`). Where it cannot, an `expired` event
- *   comes first, then all objects.
- * - A watch over a WebSocket has a message for each event, with `upgradeWebSocket`. A page presents its token
- *   as the subprotocol `base64url.bearer.authorization.k8s.io.TOKEN`, beside another one, and must be of the
- *   same host or allowed by `cors`.
- * - With `metrics`, `/metrics` has them in the text format of Prometheus, for users that may read that path.
+ * - While nothing was read of one of the sources of a {@linkcode MergedInformer}, reads are 503, and with
+ *   `partial=true` they have what the others have, with a `Warning`.
  *
- * **Several sources**
- *
- * - A {@linkcode MergedInformer} is one informer of several: clusters, shards, other caches. Its versions are
- *   merged ones. While nothing was read of one of them, reads are 503, and with `partial=true` they have what
- *   the others have, with a `Warning`.
- * - A resource with `fetch` in place of an informer is answered by another server, see {@linkcode
- *   ReadApiForward}.
- *
- * **Cost**
- *
- * - The body of a list is kept while it is requested and no object of its namespace changes
- *   (`maxReaderBytes`), for all users that see the same; who may read it is decided for each request. What
- *   has 128 KiB or more is compressed for readers that prefer gzip.
- * - Texts are not parsed for gets, lists and watches; an object is decoded to select it by a field without an
- *   index, to write its row of a Table, and for `scale`.
- * - No timer runs while no watch is open and no read waits.
- *
- * hono's `etag()`, `compress()`, `prettyJSON()`, `timeout()`, `logger()` and `cors()` may precede it in the
- * same app. A watch's body never ends: a clone of the response has no body, and `no-transform` keeps it from
- * being compressed. A middleware that reads the body itself, rather than a clone, would wait for ever. A
- * watch has an `ETag` of its own, for which no request is answered 304, so that `etag()` may also precede it
- * in another app, which calls this one's `fetch`.
+ * Many readers of one list cost one encoding of it, and texts are not parsed for gets, lists and watches. No
+ * timer runs while no watch is open and no read waits. hono's `etag()`, `compress()`, `prettyJSON()`,
+ * `timeout()`, `logger()` and `cors()` may precede it. A middleware that reads the body of a watch itself,
+ * rather than a clone, which has none, would wait for ever.
  *
  * @throws {TypeError} There is neither `authorize` nor `allowAnonymous`, or both; a hook is no
  * function, an `allow...` no boolean; Secrets are served without `allowSecrets`; a resource is not

@@ -1,26 +1,12 @@
 /**
  * Several informers as one: the parts of a resource that shards, clusters or other caches hold.
  *
- * How it works. Each source is an ordinary informer with a store of its own, which stays where it is.
- * Beside them there is only who shows which key (key_owners.ts), a view of all stores ({@linkcode
- * MergedStore}), and the version of each source, which together are one merged resourceVersion
- * (merged_version.ts). What a source's observers see becomes what one informer's observers would see: the
- * changes in the same turn, then a bookmark with the merged version behind them; a source's list is a list
- * here, at the merged version, of what it changes. So the log, the lists, the watches and everything else
- * that reads a `ServedInformer` need no second way.
- *
- * - **One order for each key.** A key is shown by one source. Where two have it - an object that was deleted
- *   and created again has another uid, and so another shard, whose event may come first - the later version
- *   is shown, as DELETED and ADDED in one step; the earlier one's end is dropped when it comes. Nothing is
- *   added twice, and nothing deleted that is live.
- * - **Versions.** Objects keep the versions of their servers. The position is merged: each part is that of a
- *   state which the source had, and no part goes back but by a list of its source, which begins another
- *   history.
- * - **A source without content** (no list yet, and no snapshot) has the part `0` and no objects; its first
- *   list is a list here. Whether a request is answered nevertheless is decided elsewhere (`partial=true`). A
- *   source whose server is away keeps what it has.
- * - **Clusters.** With `by: "cluster"` objects are named after their source as they are read: what is stored
- *   stays as it is.
+ * How it works. Each source is an ordinary informer with a store of its own. What its observers see becomes
+ * what one informer's observers would see: the changes in the same turn, then a bookmark with the merged
+ * version behind them; its list is a list here, of what it changes. So nothing that reads a `ServedInformer`
+ * needs a second way. A key is shown by one source (key_owners.ts). Objects keep the versions of their
+ * servers; each part of the merged version is that of a state which the source had, and goes back by a list
+ * only. A source without content has the part `0`.
  *
  * @module
  */

@@ -80,7 +80,7 @@ export class AnswerCache<T> {
 
   async #ask({ key, client, ask }: Question<T>): Promise<T> {
     const { clock, timeoutMs, allowedTtlMs, deniedTtlMs, maxEntries } = this.#options;
-    await (this.#yes.has(key) ? this.#enterKnown() : this.#enter(client));
+    await (this.#yes.has(key) ? this.#wait(this.#known) : this.#enter(client));
     try {
       const startMs = monotonicNow(clock);
       const { value, isYes } = await withTimeLimit(ask, {
@@ -96,10 +96,6 @@ export class AnswerCache<T> {
       this.#inFlight--;
       this.#admit();
     }
-  }
-
-  #enterKnown(): Promise<void> {
-    return this.#wait(this.#known);
   }
 
   #enter(client: string): Promise<void> {

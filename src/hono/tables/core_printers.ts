@@ -240,7 +240,7 @@ export const CORE_PRINTERS: Readonly<Record<string, Printer>> = {
     NAME,
     ["Capacity", "The size.", scalar("spec.capacity.storage", "0")],
     ["Access Modes", "How the volume can be mounted.", accessModes("spec.accessModes")],
-    ["Reclaim Policy", "What becomes of it without its claim.", text("spec.persistentVolumeReclaimPolicy")],
+    ["Reclaim Policy", "How it is handled without its claim.", text("spec.persistentVolumeReclaimPolicy")],
     ["Status", "The phase of the volume.", phase],
     ["Claim", "The claim that is bound to the volume.", claim],
     ...VOLUME_COLUMNS,
