@@ -1954,7 +1954,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a watch that requires each event receives the difference of a relist",
     file: "src/hono/resource_handler.ts",
-    find: 'endsAtRelist = requiresEachEvent(c.req.header("Prefer"));',
+    find: 'endsAtRelist = verb === "watch" && requiresEachEvent(c.req.header("Prefer"));',
     replace: "endsAtRelist = false;",
     test: "tests/hono/send/watch_test.ts",
   },
