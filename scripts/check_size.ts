@@ -61,7 +61,8 @@ export const CASES: readonly SizeCase[] = [
     name: "./workqueue",
     program: 'export * from "@listwatch/cache/workqueue";',
     withZod: false,
-    ceiling: 3_050,
+    // 60 of them keep a throwing or rejecting metrics object from ending the workers of a queue.
+    ceiling: 3_110,
     target: 3_000,
   },
   {
@@ -70,7 +71,7 @@ export const CASES: readonly SizeCase[] = [
     withZod: true,
     fromPackage: true,
     // Minified twice, it has other letters, which compress less by 8 bytes.
-    ceiling: 3_070,
+    ceiling: 3_140,
     target: 3_000,
   },
 ];

@@ -14,7 +14,7 @@ import { abortable, withTimeLimit } from "../util/abort.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { jsonFault } from "../util/json.ts";
-import { consoleLogger } from "../util/logger.ts";
+import { guardedLogger } from "../util/logger.ts";
 import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
 import { CredentialsError, headerFault, newScrubber, tokenFault } from "./credentials.ts";
@@ -281,7 +281,7 @@ class RestCluster implements Cluster, Requests {
     for (const [, text] of read.matchAll(/\b299 \S{1,256} "((?:[^"\\]|\\.)*)"/g)) {
       if (this.#warned.has(text) || this.#warned.size >= 256) continue;
       this.#warned.add(text);
-      (this.#config.logger ?? consoleLogger).warn(`the API server warns: ${text.replace(/\\(.)/g, "$1")}`, {
+      (guardedLogger(this.#config.logger)).warn(`the API server warns: ${text.replace(/\\(.)/g, "$1")}`, {
         server: this.server,
       });
     }

@@ -8,8 +8,8 @@ import { linkedAbort, onAbort, sleep, sleepUnlessAborted } from "../util/abort.t
 import type { Random } from "../util/backoff.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { CacheError } from "../util/errors.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
-import type { Metrics } from "../util/metrics.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
+import { guardedMetrics, type Metrics } from "../util/metrics.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { MetricsProvider } from "../workqueue/metrics.ts";
 import type { CachedResource } from "./cached_resource.ts";
@@ -112,6 +112,7 @@ export class Manager implements AsyncDisposable {
   readonly #options: ManagerOptions;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #metrics: Metrics | undefined;
   readonly #clusters: readonly ManagedCluster[];
   readonly #elector: LeaderElector | undefined;
   readonly #identity: string;
@@ -130,7 +131,8 @@ export class Manager implements AsyncDisposable {
   constructor(cluster: Cluster, options: ManagerOptions) {
     this.#options = options;
     this.#clock = options.clock ?? realClock;
-    this.#logger = options.logger ?? consoleLogger;
+    this.#logger = guardedLogger(options.logger);
+    this.#metrics = guardedMetrics(options.metrics, this.#logger);
     const { drainMs, readTimeoutMs, maxLagMs, leader, random = Math.random } = options;
     requireNumbers("make a manager", { drainMs, readTimeoutMs, maxLagMs }, { mayBeInfinite: true });
     const names = options.controllers.map(({ name }) => name);
@@ -146,7 +148,7 @@ export class Manager implements AsyncDisposable {
       clock: this.#clock,
       random,
       logger: this.#logger,
-      metrics: options.metrics,
+      metrics: this.#metrics,
     });
     const controllers = options.controllers.map(({ parts }) => parts);
     for (const managed of this.#clusters) managed.prepare(controllers);
@@ -283,7 +285,7 @@ export class Manager implements AsyncDisposable {
     const begin = linkedAbort(stop);
     const unlink = onAbort(abandon.signal, () => begin.abort(abandon.signal.reason));
     const recording = new AbortController();
-    const { drainMs = 10_000, metrics } = this.#options;
+    const { drainMs = 10_000 } = this.#options;
     const lease = this.#options.leader?.lease;
     const checkLease = () => leadership?.check();
     const { signal } = recording;
@@ -293,7 +295,8 @@ export class Manager implements AsyncDisposable {
         cluster.reconcile({
           clock: this.#clock,
           logger: this.#logger,
-          metrics,
+          metrics: this.#metrics,
+          queueMetrics: this.#options.metrics,
           readTimeoutMs: this.#options.readTimeoutMs ?? 5_000,
           checkLease,
           newRecorder: () => new EventRecorder(own),
@@ -303,7 +306,9 @@ export class Manager implements AsyncDisposable {
           abandon: abandon.signal,
           onBegin: () => {
             this.#isReconciling = true;
-            if (lease !== undefined) metrics?.gauge("leader_election_master_status", 1, { name: lease });
+            if (lease !== undefined) {
+              this.#metrics?.gauge("leader_election_master_status", 1, { name: lease });
+            }
           },
         }).catch((error) => {
           if (!begin.signal.aborted) throw error;
@@ -321,7 +326,7 @@ export class Manager implements AsyncDisposable {
       abandon.unlink();
       this.#isReconciling = false;
       for (const cluster of this.#clusters) cluster.ended();
-      if (lease !== undefined) metrics?.gauge("leader_election_master_status", 0, { name: lease });
+      if (lease !== undefined) this.#metrics?.gauge("leader_election_master_status", 0, { name: lease });
     }
   }
 

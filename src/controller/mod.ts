@@ -56,4 +56,4 @@ export {
   type ManagerStatus,
 } from "./manager.ts";
 export { type Condition, ownedBy, retryOnConflict, withCondition } from "./objects.ts";
-export { TerminalError } from "./reconcile_loop.ts";
+export { TerminalError } from "./result.ts";

@@ -15,10 +15,9 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { isConflict, isNotFound } from "../meta/status.ts";
 import { type LinkedAbort, linkedAbort, onAbort, sleep } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { CacheError, errorMessage } from "../util/errors.ts";
+import { errorMessage } from "../util/errors.ts";
 import type { LogFields, Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
-import { requireNumbers } from "../util/require_number.ts";
 import type { MetricsProvider } from "../workqueue/metrics.ts";
 import { DelayingQueue } from "../workqueue/delaying_queue.ts";
 import { byBothStates, urgencyOf } from "./change_filter.ts";
@@ -28,26 +27,9 @@ import type { AnyContext, AnyController, Caches, ReconcileMetrics, Result } from
 import type { EventRecorder } from "./event_recorder.ts";
 import { controllerOf } from "./objects.ts";
 import { OwnWrites } from "./own_writes.ts";
+import { asResult, checkedKey, isTerminal } from "./result.ts";
 import { RetryDelays } from "./retry_delays.ts";
 import { type Urgency, WorkOrder } from "./work_order.ts";
-
-/**
- * An error that another try would meet again: the object is not reconciled before it changes.
- *
- * Mirrors controller-runtime's `reconcile.TerminalError`.
- *
- * @example
- * ```ts
- * import { TerminalError } from "@listwatch/cache/controller";
- * const error = new TerminalError("spec.color is not a color");
- * console.log(error.code, error.message); // Terminal spec.color is not a color
- * ```
- */
-export class TerminalError extends CacheError {
-  constructor(message: string, options: { readonly cause?: unknown } = {}) {
-    super("Terminal", message, options);
-  }
-}
 
 /** The caches of a controller in one cluster. */
 export interface LoopCaches {
@@ -60,7 +42,9 @@ export interface LoopCaches {
 export interface LoopSettings {
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly metrics: (Metrics & Partial<MetricsProvider>) | undefined;
+  readonly metrics: Metrics | undefined;
+  /** Makes the metrics of queues, if it can. */
+  readonly queueMetrics: Partial<MetricsProvider> | undefined;
   /** How long a reconcile waits for the caches before it reads through, in milliseconds. */
   readonly readTimeoutMs: number;
   readonly recorder: EventRecorder;
@@ -104,10 +88,10 @@ export class ReconcileLoop {
     this.#self = self;
     this.#resources = resources;
     this.#settings = settings;
-    const { clock, metrics, cluster } = settings;
+    const { clock, queueMetrics, cluster } = settings;
     this.#labels = { controller: controller.name, ...(cluster && { cluster }) };
     this.#order = new WorkOrder(clock);
-    const metricsProvider = metrics?.queueMetrics && { queueMetrics: metrics.queueMetrics.bind(metrics) };
+    const metricsProvider = queueMetrics?.queueMetrics && (queueMetrics as MetricsProvider);
     this.#queue = new DelayingQueue<string>({
       clock,
       order: this.#order,
@@ -157,7 +141,9 @@ export class ReconcileLoop {
   }
 
   #addHandlers(): void {
-    const { resyncPeriodMs, owns, watches, isChange } = this.#controller;
+    const { resyncPeriodMs, owns, watches } = this.#controller;
+    const filter = ({ isChange }: Pick<AnyController, "isChange">) => this.#guarded(true, "filter", isChange);
+    const isChange = filter(this.#controller);
     this.#add(this.#self, {
       onAdd: (object, isInInitialList) =>
         this.#enqueue(metaNamespaceKey(object), isInInitialList ? "resync" : "change"),
@@ -176,11 +162,33 @@ export class ReconcileLoop {
         [name, { informer }],
       ) => [name, informer.indexer]),
     );
-    for (const [name, { keys, isChange }] of Object.entries(watches)) {
-      const keysOf = (object: KubernetesObject) => keys(object, caches);
+    for (const [name, watched] of Object.entries(watches)) {
+      const keysOf = this.#guarded([], "map", (object) => [...watched.keys(object, caches)].map(checkedKey));
       const enqueue = (key: string, urgency: Urgency) => this.#enqueueAnywhere(key, urgency);
-      this.#add(this.#resources.get(name)!, byBothStates({ keysOf, enqueue, isChange }));
+      this.#add(
+        this.#resources.get(name)!,
+        byBothStates({ keysOf, enqueue, isChange: filter(watched) }),
+      );
     }
+  }
+
+  /** A function of the user's that may throw: in a handler that would be a pause before the next change. */
+  #guarded<V, A extends KubernetesObject[]>(
+    otherwise: V,
+    what: string,
+    ask: (...of: A) => V,
+  ): (...of: A) => V {
+    return (...of) => {
+      try {
+        return ask(...of);
+      } catch (error) {
+        const which = `${of[0].kind ?? "the object"} ${metaNamespaceKey(of[0])}`;
+        this.#settings.logger.error(`${this.name} cannot ${what} ${which}: ${errorMessage(error)}`, {
+          error,
+        });
+        return otherwise;
+      }
+    };
   }
 
   #add(to: CachedResource, handler: ResourceEventHandler<KubernetesObject>, resyncPeriodMs = 0): void {
@@ -404,7 +412,7 @@ export class ReconcileLoop {
   }
 
   #failed(key: string, error: unknown): string {
-    if (error instanceof TerminalError) {
+    if (isTerminal(error)) {
       this.#retries.forget(key);
       this.#count("controller_runtime_reconcile_errors_total");
       this.#count("controller_runtime_terminal_reconcile_errors_total");
@@ -480,11 +488,4 @@ export class ReconcileLoop {
   #observe(name: string, value: number): void {
     this.#settings.metrics?.observe(name, value, this.#labels);
   }
-}
-
-function asResult(value: unknown): Result {
-  if (value === undefined || value === null) return {};
-  const { status, requeueAfterMs } = value as Result;
-  requireNumbers("reconcile again", { requeueAfterMs }, { mayBeInfinite: true });
-  return { status, ...(requeueAfterMs !== undefined && { requeueAfterMs }) };
 }

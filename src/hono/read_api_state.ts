@@ -6,7 +6,7 @@ import type { ApiResource } from "../protocol/api_resource.ts";
 import { describedResource } from "../protocol/builtin_resources.ts";
 import { onAbort } from "../util/abort.ts";
 import { monotonicNow } from "../util/clock.ts";
-import { consoleLogger, limitedLogger, type Logger } from "../util/logger.ts";
+import { guardedLogger, limitedLogger, type Logger } from "../util/logger.ts";
 import { newWorkPacer, type Pacer } from "../util/turns.ts";
 import { Content, ContentFreshness } from "./content/content.ts";
 import { type ServedInformer, sourcesOf } from "./content/served_informer.ts";
@@ -53,7 +53,8 @@ export interface ReadApiState {
 export function newReadApiState(options: ReadApiOptions): ReadApiState {
   const settings = readSettings(options);
   const { clock, hookTimeoutMs } = settings;
-  const { logger = consoleLogger, signal, authenticate, authorize, allowAnonymous, metrics } = options;
+  const { signal, authenticate, authorize, allowAnonymous, metrics } = options;
+  const logger = guardedLogger(options.logger);
   const all = newServedResources(options, settings, logger);
   const served = all.filter((each): each is ServedResource => !isForwarded(each));
   const forwarded = all.filter(isForwarded);

@@ -17,7 +17,7 @@ import { transformOnce } from "../store/transform.ts";
 import { realClock } from "../util/clock.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
-import { consoleLogger } from "../util/logger.ts";
+import { guardedLogger } from "../util/logger.ts";
 import { STEP_OBJECTS, type Steps } from "../util/turns.ts";
 import { DeltaApplier, quarantiner } from "./delta_applier.ts";
 import { InformerStateError } from "./errors.ts";
@@ -96,7 +96,7 @@ export class Controller<T> {
       processList: config.processList,
       pace: paceOf(config.turnObjects),
       clock: reflector.clock ?? realClock,
-      logger: reflector.logger ?? consoleLogger,
+      logger: guardedLogger(reflector.logger),
       name: this.#reflector.name,
     });
   }
@@ -209,7 +209,7 @@ export function newInformer<T, I extends string = NoIndexNames>(
 ): [store: Indexer<T, I>, controller: Controller<T>] {
   const { listerWatcher, handler, keyFunc = deletionHandlingMetaNamespaceKey } = options;
   const clock = options.reflector?.clock ?? realClock;
-  const logger = options.reflector?.logger ?? consoleLogger;
+  const logger = guardedLogger(options.reflector?.logger);
   const name = options.reflector?.name ?? listerWatcher.description ?? "objects";
   const store = newCache<T, I>(keyFunc, (options.indexers ?? {}) as Indexers<T, I>, {});
   const quarantine = new Quarantine({ ...options.reflector, name, logger });

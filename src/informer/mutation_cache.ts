@@ -6,7 +6,7 @@ import type { NoIndexNames } from "../store/index_func.ts";
 import type { Indexer, Store } from "../store/store.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { NoIndexerError } from "./errors.ts";
 import type { ResourceEventHandler } from "./events.ts";
@@ -112,7 +112,7 @@ export class MutationCache<
     this.#maxSize = options.maxSize ?? DEFAULT_MAX_SIZE;
     this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
     this.#clock = options.clock ?? realClock;
-    this.#logger = options.logger ?? consoleLogger;
+    this.#logger = guardedLogger(options.logger);
     requireNumbers("make a mutation cache", { maxSize: this.#maxSize }, { least: 1, mayBeInfinite: true });
     requireNumbers("make a mutation cache", { ttlMs: this.#ttlMs }, { mayBeInfinite: true });
   }

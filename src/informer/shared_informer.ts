@@ -15,7 +15,8 @@ import type { TransformFunc } from "../store/transform.ts";
 import { onAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
+import { guardedMetrics } from "../util/metrics.ts";
 import { finishInTurns, type Pace, stepObjectsOf, type Steps } from "../util/turns.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { InformerStateError } from "./errors.ts";
@@ -97,13 +98,14 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.#source = source;
     this.resource = source.resource;
     this.projection = source.projection;
-    this.#options = options;
     this.#clock = options.clock ?? realClock;
     this.#parts = source.namespaces &&
       new NamespaceParts<T>({ informer: this, source, loops: () => this.#pipeline?.loops });
     this.partsOf = this.#parts?.partsOf;
     this.#waits = new InformerWaits(this, this.#clock, this.#parts?.hasReached);
-    this.#logger = options.logger ?? consoleLogger;
+    this.#logger = guardedLogger(options.logger);
+    const metrics = guardedMetrics(options.metrics, this.#logger);
+    this.#options = { ...options, ...(metrics && { metrics }) };
     this.name = options.name ?? options.reflector?.name ?? source.description ?? "objects";
     checkInformerOptions(this.name, source, options);
     this.#pace = paceOf(options.turnObjects);
@@ -115,7 +117,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.indexer = this.#store;
     this.#processor = new Processor<T>({
       holding: this.#store.holding,
-      metrics: options.metrics,
+      metrics,
       keyFunc: this.#store.holding.keyFunc,
       resyncCheckPeriodMs: options.resyncPeriodMs ?? 0,
       stopTimeoutMs: options.handlerStopTimeoutMs,

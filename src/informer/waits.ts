@@ -12,7 +12,7 @@ import type { Clock } from "../util/clock.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";
 import { CacheSyncError, InformerStateError, NotFreshError } from "./errors.ts";
 import { errorMessage } from "../util/errors.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
 
 export interface AwaitedInformer {
   readonly name: string;
@@ -152,7 +152,8 @@ export async function waitForCacheSync(what: readonly HasSynced[], signal?: Abor
  * ```
  */
 export async function waitFor(what: readonly HasSynced[], options: WaitForOptions = {}): Promise<boolean> {
-  const { signal, logger = consoleLogger } = options;
+  const { signal } = options;
+  const logger = guardedLogger(options.logger);
   const text = options.what ?? "";
   if (text === "") return (await waitForAll(what, signal)).unsynced.length === 0;
   logger.info(`waiting for ${text}`);

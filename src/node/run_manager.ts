@@ -2,7 +2,7 @@
 
 import process from "node:process";
 import type { Manager } from "../controller/manager.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
 import { serveFetch } from "./serving/serve_fetch.ts";
 
 /** Options of {@linkcode runManager}. */
@@ -43,7 +43,8 @@ export interface RunManagerOptions {
  * ```
  */
 export async function runManager(manager: Manager, options: RunManagerOptions = {}): Promise<void> {
-  const { port, host = "0.0.0.0", stopOn = ["SIGTERM", "SIGINT"], logger = consoleLogger } = options;
+  const { port, host = "0.0.0.0", stopOn = ["SIGTERM", "SIGINT"] } = options;
+  const logger = guardedLogger(options.logger);
   const served = port === undefined ? undefined : await serveFetch(manager.fetch, { port, host });
   if (served !== undefined) logger.info(`serves health and metrics on port ${served.port}`);
   const stop = new AbortController();

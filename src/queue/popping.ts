@@ -6,7 +6,7 @@ import { abortable } from "../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { Latch, type SyncedMethod, Wakeup } from "../util/deferred.ts";
 import { Deque } from "../util/collections.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
 import { FIFOClosedError } from "./errors.ts";
 import type { PopOptions, PopProcessFunc, SyncProcessFunc } from "./queue.ts";
 
@@ -198,7 +198,8 @@ export abstract class PoppingQueue<I, P = unknown> {
   }
 
   #reportSlow(item: I, startMs: number, depth: number): void {
-    const { name = "", logger = consoleLogger, clock = realClock } = this.#options;
+    const { name = "", clock = realClock } = this.#options;
+    const logger = guardedLogger(this.#options.logger);
     const tookMs = Math.round(monotonicNow(clock) - startMs);
     const count = this.countOf(item);
     if (tookMs <= Math.min(SLOW_MS * count, SLOW_MAX_MS)) return;

@@ -4,8 +4,8 @@ import type { Quarantined } from "../meta/list_watch.ts";
 import { isOlder } from "../meta/object.ts";
 import { type Status, StatusError, statusErrorOf } from "../meta/status.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
-import type { Metrics } from "../util/metrics.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
+import { guardedMetrics, type Metrics } from "../util/metrics.ts";
 
 /** The most causes of broken frames that are logged once each: more than one server has. */
 const MOST_CAUSES = 100;
@@ -25,6 +25,7 @@ interface QuarantineOptions {
 export class Quarantine {
   readonly #options: QuarantineOptions;
   readonly #logger: Logger;
+  readonly #metrics: Metrics | undefined;
   readonly #keys = new Map<string, string | undefined>();
   /**
    * The ledger: the keys, and the last versions, of objects that were quarantined since the last list, and of
@@ -46,7 +47,8 @@ export class Quarantine {
 
   constructor(options: QuarantineOptions) {
     this.#options = options;
-    this.#logger = options.logger ?? consoleLogger;
+    this.#logger = guardedLogger(options.logger);
+    this.#metrics = guardedMetrics(options.metrics, this.#logger);
   }
 
   /** How many objects and frames were quarantined. */
@@ -55,9 +57,8 @@ export class Quarantine {
   }
 
   add(quarantined: Quarantined, { isLost = false }: { readonly isLost?: boolean } = {}): void {
-    const { name, metrics } = this.#options;
     this.#count++;
-    metrics?.count("reflector_quarantined_total", 1, { name });
+    this.#metrics?.count("reflector_quarantined_total", 1, { name: this.#options.name });
     this.#enter(quarantined);
     this.#report(quarantined);
     if (isLost) this.lost();

@@ -115,7 +115,8 @@ export class Reflector<T> {
     this.#clock = clock;
     this.#backoff = options.backoff ?? newReflectorBackoff({ clock, random, resetMs: Infinity });
     const reports = this.#reports = new ReflectorReports(name, options);
-    const metrics = this.#metrics = options.metrics && new ReflectorMetrics(options.metrics, name, clock);
+    const metrics = this.#metrics = options.metrics &&
+      new ReflectorMetrics(options.metrics, { ...options, name, clock });
     const record = this.#record = { state: initialState(settings) };
     this.#writer = new StoreWriter(store, { ...settings, knownObjects, record, metrics, reports });
     quarantine.onLoss((loss) => this.#note({ of: "lost", ...loss }));

@@ -3,8 +3,8 @@
 import { ageMs, type Clock, monotonicNow } from "../util/clock.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
 import { defined } from "../util/json.ts";
-import { consoleLogger, type LogFields, type Logger } from "../util/logger.ts";
-import type { MetricLabels, Metrics } from "../util/metrics.ts";
+import { guardedLogger, type LogFields, type Logger } from "../util/logger.ts";
+import { guardedMetrics, type MetricLabels, type Metrics } from "../util/metrics.ts";
 import { codeOf, isPermanent } from "./failures.ts";
 import type { ReflectorOptions } from "./reflector_options.ts";
 import type { Effect, ReflectorState } from "./state.ts";
@@ -51,7 +51,7 @@ export class ReflectorReports {
   constructor(name: string, options: Pick<ReflectorOptions, "watchErrorHandler" | "logger">) {
     this.#name = name;
     this.#watchErrorHandler = options.watchErrorHandler;
-    this.#logger = options.logger ?? consoleLogger;
+    this.#logger = guardedLogger(options.logger);
   }
 
   listen(listener: (status: ReflectorStatus) => void): () => void {
@@ -98,8 +98,12 @@ export class ReflectorMetrics {
   readonly onWatchBytes = (bytes: number): void => this.#count("reflector_watch_bytes_total", bytes);
   #cycles = 0;
 
-  constructor(metrics: Metrics, name: string, clock: Clock) {
-    this.#metrics = metrics;
+  constructor(
+    metrics: Metrics,
+    options: { readonly name: string; readonly clock: Clock; readonly logger?: Logger },
+  ) {
+    const { name, clock } = options;
+    this.#metrics = guardedMetrics(metrics, guardedLogger(options.logger));
     this.#clock = clock;
     this.#labels = { name };
   }

@@ -9,7 +9,7 @@ import {
 import type { HoldText, ListWatchContext } from "../text/object_text_reader.ts";
 import { isOlder, type KubernetesObject, metaOf, resourceVersionOf } from "../meta/object.ts";
 import { fnv64, hashRanges, shardIndexOf } from "../meta/shard_hash.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 
 /** Options of {@linkcode shardOf}. */
@@ -156,8 +156,7 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
   #warn(): void {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
-    const { logger = consoleLogger } = this.#options;
-    logger.warn(
+    guardedLogger(this.#options.logger).warn(
       `${this.description}: the server has ignored the shardSelector (KEP-5866) and sends all objects; those of other ` +
         "shards are skipped here",
     );

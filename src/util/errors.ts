@@ -27,12 +27,16 @@ export class CacheError extends Error {
 
 /** A thrown value's text: an `Error`'s message, or the value as a string. */
 export function errorMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  try {
+    return error instanceof Error ? String(error.message) : String(error);
+  } catch {
+    return "something without a text"; // an object without a prototype, or whose text throws
+  }
 }
 
 /** A thrown value as an `Error`. */
 export function toError(error: unknown): Error {
-  return error instanceof Error ? error : new Error(String(error));
+  return error instanceof Error ? error : new Error(errorMessage(error));
 }
 
 /** Finds the first error of a class in an error and its causes. */

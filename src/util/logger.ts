@@ -1,3 +1,5 @@
+import { callGuarded, errorMessage } from "./errors.ts";
+
 /** Structured fields of a log line. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -45,6 +47,42 @@ export const consoleLogger: Logger = {
  * @category Tools
  */
 export const silentLogger: Logger = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
+/**
+ * A logger that cannot end what logs: what a user's logger throws or rejects with goes to the console, once.
+ * The console by default.
+ */
+export function guardedLogger(logger: Logger = consoleLogger): Logger {
+  return logger === consoleLogger || logger instanceof GuardedLogger ? logger : new GuardedLogger(logger);
+}
+
+class GuardedLogger implements Logger {
+  readonly #logger: Logger;
+  readonly #failed = once((error) => write("error", `Cannot log: the logger threw: ${error}`, undefined));
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  readonly debug = (message: string, fields?: LogFields): void => this.#log("debug", message, fields);
+  readonly info = (message: string, fields?: LogFields): void => this.#log("info", message, fields);
+  readonly warn = (message: string, fields?: LogFields): void => this.#log("warn", message, fields);
+  readonly error = (message: string, fields?: LogFields): void => this.#log("error", message, fields);
+
+  #log(level: keyof Logger, message: string, fields: LogFields | undefined): void {
+    callGuarded(() => this.#logger[level](message, fields), this.#failed);
+  }
+}
+
+/** Passes the text of the first failure on, of many of one cause. */
+export function once(say: (error: string) => void): (error: unknown) => void {
+  let isSaid = false;
+  return (error) => {
+    if (isSaid) return;
+    isSaid = true;
+    say(`${errorMessage(error)}; later failures are not logged`);
+  };
+}
 
 const WINDOW_MS = 60_000;
 

@@ -14,7 +14,7 @@ import type { KeyFunc } from "../meta/keys.ts";
 import type { HoldingOptions, NewHolding } from "../store/holding.ts";
 import { TextHolding, type TextsOptions } from "../store/text_holding.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
 import { BodySweep, DiskBodies, DiskContent } from "./disk_content.ts";
 import { DiskHistory } from "./disk_history.ts";
 import { createTables, FORMAT, readState, type SqlStorage, writeState } from "./sql_database.ts";
@@ -98,7 +98,7 @@ export class DiskObjects implements SnapshotStorage {
     this.#content = new DiskContent(sql, this.#bodies);
     this.#history = new DiskHistory(sql, {
       content: this.#content,
-      logger: options.logger ?? consoleLogger,
+      logger: guardedLogger(options.logger),
       isRestored: () => this.#isRestored,
     });
     this.#clock = options.clock ?? realClock;

@@ -20,7 +20,7 @@ import type { KubernetesObject } from "../meta/object.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { type Clock, nextTurn, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
-import { consoleLogger, type Logger } from "../util/logger.ts";
+import { consoleLogger, guardedLogger, type Logger } from "../util/logger.ts";
 import { DiskObjects, type DiskObjectsOptions } from "./disk_objects.ts";
 import { createTables, readState, type SqlDatabase, type SqlStorage, writeState } from "./sql_database.ts";
 
@@ -190,7 +190,7 @@ class Reflection {
   constructor(storage: SqlStorage, settings: ReflectorSettings) {
     const { source, resource, informer: options = {}, identity } = settings;
     this.#clock = options.clock ?? realClock;
-    this.#logger = options.logger ?? consoleLogger;
+    this.#logger = guardedLogger(options.logger);
     this.#disk = new DiskObjects(storage, { clock: this.#clock, logger: this.#logger, ...settings.disk });
     this.#informer = new SharedIndexInformer(source, {
       ...options,

@@ -1,9 +1,11 @@
 /** The metrics of a queue. */
 
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
+import { callGuarded } from "../util/errors.ts";
 
 /**
- * The metrics of one queue; any Prometheus-like client has these.
+ * The metrics of one queue; any Prometheus-like client has these. What they throw is dropped: it holds up no
+ * item.
  * Mirrors the metrics of client-go's `workqueue.MetricsProvider`.
  */
 export interface QueueMetrics {
@@ -46,34 +48,43 @@ export class QueueMonitor {
   }
 
   added(key: unknown): void {
-    this.#metrics.adds.inc();
-    this.#metrics.depth.inc();
+    this.#measure("adds", "inc");
+    this.#measure("depth", "inc");
     if (!this.#addedMs.has(key)) this.#addedMs.set(key, monotonicNow(this.#clock));
   }
 
   taken(key: unknown): void {
-    this.#metrics.depth.dec();
+    this.#measure("depth", "dec");
     this.#takenMs.set(key, monotonicNow(this.#clock));
-    this.#observe(this.#metrics.latency, this.#addedMs, key);
+    this.#observe("latency", this.#addedMs, key);
   }
 
   finished(key: unknown): void {
-    this.#observe(this.#metrics.workDuration, this.#takenMs, key);
+    this.#observe("workDuration", this.#takenMs, key);
   }
 
   retried(): void {
-    this.#metrics.retries.inc();
+    this.#measure("retries", "inc");
   }
 
   stop(): void {
     this.#clock.clearTimeout(this.#timer);
   }
 
-  #observe(histogram: QueueMetrics["latency"], startsMs: Map<unknown, number>, key: unknown): void {
+  #observe(histogram: "latency" | "workDuration", startsMs: Map<unknown, number>, key: unknown): void {
     const startMs = startsMs.get(key);
     if (startMs === undefined) return;
     startsMs.delete(key);
-    histogram.observe(this.#secondsSince(startMs));
+    this.#measure(histogram, "observe", this.#secondsSince(startMs));
+  }
+
+  #measure<N extends keyof QueueMetrics>(
+    name: N,
+    method: keyof QueueMetrics[N] & string,
+    value?: number,
+  ): void {
+    const metric = this.#metrics[name] as Record<string, (value?: number) => unknown>;
+    callGuarded(() => metric[method](value), () => {}); // a queue has no log
   }
 
   #secondsSince(startMs: number): number {
@@ -89,8 +100,8 @@ export class QueueMonitor {
         total += seconds;
         longest = Math.max(longest, seconds);
       }
-      this.#metrics.unfinishedWorkSeconds.set(total);
-      this.#metrics.longestRunningProcessorSeconds.set(longest);
+      this.#measure("unfinishedWorkSeconds", "set", total);
+      this.#measure("longestRunningProcessorSeconds", "set", longest);
       this.#startTimer();
     }, UPDATE_PERIOD_MS);
   }

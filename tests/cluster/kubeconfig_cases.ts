@@ -90,6 +90,7 @@ const KEY_ALONE = "a key without a certificate is refused, as it is a mistake; k
 const PLUGIN_VERSION = "a plugin is of version v1 if it does not say";
 const NO_TERMINAL = "a plugin never gets a terminal, so that it need not say whether it wants one";
 const SCHEME = "a server without a scheme has https if there are TLS settings; kubectl sends it plain text";
+const NULL_ITEM = "null in a list of texts is refused, as it is a mistake; kubectl reads an empty text";
 
 /** By what is odd in them. */
 export const KUBECONFIG_CASES: Readonly<Record<string, KubeconfigCase>> = {
@@ -238,6 +239,7 @@ export const KUBECONFIG_CASES: Readonly<Record<string, KubeconfigCase>> = {
   "tls-server-name": one({ cluster: `${CLUSTER}, tls-server-name: kubernetes.default.svc` }),
   "a tls-server-name of another": one({ cluster: `${CLUSTER}, tls-server-name: elsewhere.example` }),
   "disable-compression": one({ cluster: `${CLUSTER}, disable-compression: true` }),
+  "lines that end with a carriage return": text(config().replaceAll("\n", "\r")),
   "an empty proxy-url": one({ cluster: `${CLUSTER}, proxy-url: ""` }),
   "a proxy-url that is away": one({ cluster: `${CLUSTER}, proxy-url: "http://127.0.0.1:1"` }),
   "a proxy-url of another scheme": one({ cluster: `${CLUSTER}, proxy-url: "ftp://127.0.0.1:1"` }),
@@ -295,6 +297,9 @@ export const KUBECONFIG_CASES: Readonly<Record<string, KubeconfigCase>> = {
   }),
   "impersonation of groups alone": one({ user: "token: t, as-groups: [devs]" }),
   "impersonation with empty lists": one({ user: "token: t, as: ann, as-groups: [], as-user-extra: {}" }),
+  "impersonation with null in lists": one({ user: "token: t, as: ann, as-groups: [devs, ~]" }, {
+    differs: NULL_ITEM,
+  }),
   "empty impersonation": one({ user: 'token: t, as: "", as-groups: []' }),
   "groups that are no list": one({ user: "token: t, as: ann, as-groups: devs" }),
   "an auth-provider": one({ user: "auth-provider: {name: oidc}" }),

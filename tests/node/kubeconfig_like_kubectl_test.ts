@@ -42,6 +42,12 @@ describe("loadKubeconfig reads what kubectl reads", () => {
     assert.equal((await load("current-context: a\ncurrent-context: b"))["current-context"], "b");
   });
 
+  it("and lines that end with a carriage return", async () => {
+    const { clusters } = await load("clusters:\r- name: c\r  cluster:\r    server: https://c.example\r");
+    assert.equal(clusters.get("c")?.server, "https://c.example");
+    assert.equal((await load("current-context: a\r\nkind: Config\r\n"))["current-context"], "a");
+  });
+
   it("and refuses another kind or version", async () => {
     await refused(load("kind: Pod"), /file-\d+: its kind is not Config$/);
     await refused(load("apiVersion: v2\nkind: Config"), /its apiVersion is not v1$/);

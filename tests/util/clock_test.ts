@@ -16,6 +16,19 @@ describe("Clock", () => {
     assert.equal(monotonicNow({ now: () => 42, setTimeout: () => {}, clearTimeout: () => {} }), 42);
   });
 
+  it("realClock does not fire at once after a delay that the timers of runtimes cannot hold", () => {
+    const { setTimeout } = globalThis;
+    const delays: (number | undefined)[] = [];
+    globalThis.setTimeout = ((_: () => void, ms?: number) => delays.push(ms)) as unknown as typeof setTimeout;
+    try {
+      for (const ms of [2 ** 31, 60 * 24 * HOUR_MS, Infinity, -5]) realClock.setTimeout(() => {}, ms);
+    } finally {
+      globalThis.setTimeout = setTimeout;
+    }
+    const most = 2 ** 31 - 1;
+    assert.deepEqual(delays, [most, most, most, 0]);
+  });
+
   it("FakeClock.setWallClock moves neither the monotonic clock nor a timer", async () => {
     const clock = new FakeClock(1_000);
     let rang = false;

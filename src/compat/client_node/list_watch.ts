@@ -11,7 +11,7 @@ import { metaNamespaceIndex, NAMESPACE_INDEX } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/store.ts";
 import { type Deferred, deferred } from "../../util/deferred.ts";
 import { callGuarded, errorMessage } from "../../util/errors.ts";
-import { consoleLogger, type Logger } from "../../util/logger.ts";
+import { guardedLogger, type Logger } from "../../util/logger.ts";
 import { type CollectionPath, describeCollection, parseCollectionPath } from "./collection_path.ts";
 import { clusterOfKubeConfig, type KubeConfigClusterOptions, type KubeConfigLike } from "./kube_config.ts";
 import { ListWatchError } from "./list_watch_error.ts";
@@ -117,7 +117,7 @@ export class ListWatch<T extends ClientNodeObject>
       fieldSelector: joined(this.#path.fieldSelector, fieldSelector),
     };
     this.#options = options;
-    this.#logger = options.logger ?? consoleLogger;
+    this.#logger = guardedLogger(options.logger);
     this.#name = options.name ?? describeCollection(this.#path);
     if (autoStart !== false) {
       this.start().catch((error) => this.#logger.error(`${this.#name}: ${errorMessage(error)}`, { error }));

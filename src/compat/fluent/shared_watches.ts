@@ -9,7 +9,7 @@ import { formatResource, type GroupVersionResource } from "../../meta/resource.t
 import { loadCluster } from "../../node/kubeconfig/load_cluster.ts";
 import type { Clock } from "../../util/clock.ts";
 import { callGuarded, errorMessage } from "../../util/errors.ts";
-import { consoleLogger, type Logger } from "../../util/logger.ts";
+import { guardedLogger, type Logger } from "../../util/logger.ts";
 
 /** Where the objects of all watchers come from. All may be left out. */
 export interface FluentOptions {
@@ -97,7 +97,7 @@ export class SharedWatches {
 
   #start(cluster: Cluster, { resource, ...selection }: Selection): SharedWatch {
     const { informer: options = {} } = this.#options;
-    const { logger = consoleLogger } = this.#options;
+    const logger = guardedLogger(this.#options.logger);
     const name = `${formatResource(resource)}${selection.namespace && ` in ${selection.namespace}`}`;
     const errorListeners = new Set<(error: Error) => void>();
     const onListenerError = (error: unknown) =>

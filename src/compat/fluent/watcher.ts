@@ -8,7 +8,7 @@ import { resourcePath } from "../../meta/resource.ts";
 import { type Clock, realClock } from "../../util/clock.ts";
 import { deferred } from "../../util/deferred.ts";
 import { errorMessage } from "../../util/errors.ts";
-import { consoleLogger, type Logger } from "../../util/logger.ts";
+import { guardedLogger, type Logger } from "../../util/logger.ts";
 import { itemExponentialFailureRateLimiter } from "../../workqueue/rate_limiters.ts";
 import { type Change, Deliveries, type WatchPhase } from "./deliveries.ts";
 import type { Lease, Selection, SharedWatches } from "./shared_watches.ts";
@@ -82,7 +82,8 @@ export class Watcher<K extends object> implements AsyncDisposable {
    * @internal
    */
   constructor(context: WatcherContext, selection: Selection, callback: WatchAction<K>, cfg: WatchCfg) {
-    const { logger = consoleLogger, clock = realClock } = context;
+    const { clock = realClock } = context;
+    const logger = guardedLogger(context.logger);
     const { callbackRetryMax, callbackRetryDelaySec = FIRST_RETRY_SEC } = cfg;
     this.#context = context;
     this.#selection = selection;

@@ -6,7 +6,7 @@ import type { StoreChange } from "../../informer/events.ts";
 import { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { SharedIndexInformerOptions } from "../../informer/shared_informer_options.ts";
 import { callGuarded, errorMessage } from "../../util/errors.ts";
-import { consoleLogger, type Logger } from "../../util/logger.ts";
+import { guardedLogger, type Logger } from "../../util/logger.ts";
 import { valueAt } from "./predicate.ts";
 import { BY_KEY, InformerStore } from "./store.ts";
 
@@ -58,7 +58,7 @@ export class Informer<T extends KubernetesObject = KubernetesObject> {
       indexers: { [BY_KEY]: (object: T) => [String(valueAt(object, keyPath) ?? "")] },
     });
     this.store = new InformerStore(this.shared, keyPath);
-    this.#logger = options.logger ?? consoleLogger;
+    this.#logger = guardedLogger(options.logger);
     this.shared.observe((event) => {
       if (event.type === "bookmark") return;
       for (const change of event.type === "replaced" ? event.changes : [event]) this.#emit(change);

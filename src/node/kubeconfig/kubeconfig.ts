@@ -221,7 +221,8 @@ export async function parseKubeconfigYaml(text: string, path: string): Promise<u
     return new KubeconfigError(`Cannot read the kubeconfig ${path}: it is not YAML: ${what}${where}`);
   };
   const lineCounter = new LineCounter();
-  const document = parseDocument(text, {
+  // In YAML a carriage return alone ends a line, too, which the parser does not know.
+  const document = parseDocument(text.replace(/\r\n?/g, "\n"), {
     ...{ merge: true, prettyErrors: false, lineCounter, logLevel: "silent" },
     // Of a key that is there twice the last one is read, as by kubectl.
     uniqueKeys: false,

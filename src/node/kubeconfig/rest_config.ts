@@ -9,7 +9,7 @@ import { tokenFault } from "../../client/credentials.ts";
 import type { FetchFunction, RestConfig } from "../../client/rest_config.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
-import type { Logger } from "../../util/logger.ts";
+import { guardedLogger, type Logger } from "../../util/logger.ts";
 import { type KubeconfigCluster, KubeconfigError, type KubeconfigUser } from "./kubeconfig.ts";
 
 /** Which certificates to trust, and which one to present. */
@@ -148,7 +148,7 @@ export class FileToken {
     this.#path = path;
     this.#token = options.token;
     this.#clock = options.clock;
-    this.#logger = options.logger;
+    this.#logger = guardedLogger(options.logger);
   }
 
   /**

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { monotonicNow, realClock } from "../../util/clock.ts";
 import { onAbort } from "../../util/abort.ts";
 import { CacheError, errorMessage } from "../../util/errors.ts";
-import { consoleLogger, limitedLogger, type Logger } from "../../util/logger.ts";
+import { guardedLogger, limitedLogger, type Logger } from "../../util/logger.ts";
 import type { UpgradeWebSocket, WebSocketEnv } from "../../util/serving.ts";
 import { AcceptProbe } from "./accept_probe.ts";
 import { sendResponse } from "./send_response.ts";
@@ -187,7 +187,8 @@ class Listening {
   constructor(fetch: Handler, options: ServeFetchOptions) {
     this.#fetch = fetch;
     this.#options = options;
-    const { writeTimeoutMs = WRITE_TIMEOUT_MS, logger = consoleLogger } = options;
+    const { writeTimeoutMs = WRITE_TIMEOUT_MS } = options;
+    const logger = guardedLogger(options.logger);
     this.#logger = logger;
     this.#failures = limitedLogger(logger, () => monotonicNow(realClock));
     this.#connections = new ServedConnections({

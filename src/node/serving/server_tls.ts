@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { onAbort } from "../../util/abort.ts";
 import { type Clock, realClock, type TimerHandle } from "../../util/clock.ts";
 import { CacheError, errorMessage } from "../../util/errors.ts";
-import { consoleLogger, type Logger } from "../../util/logger.ts";
+import { guardedLogger, type Logger } from "../../util/logger.ts";
 
 /** The certificate of a server, with its key. */
 export interface ServerTls {
@@ -124,7 +124,8 @@ export interface FollowServerTlsOptions {
  * ```
  */
 export function followServerTls(files: ServerTlsFiles, options: FollowServerTlsOptions): void {
-  const { onChange, signal, intervalMs = 10_000, clock = realClock, logger = consoleLogger } = options;
+  const { onChange, signal, intervalMs = 10_000, clock = realClock } = options;
+  const logger = guardedLogger(options.logger);
   if (signal.aborted) return;
   let { current } = options;
   let timer: TimerHandle;

@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { KubernetesObject } from "@listwatch/cache";
+import { defineController, type Result, TerminalError } from "@listwatch/cache/controller";
+import { type Rig, startRig, widget } from "./rig.ts";
+import { WIDGETS } from "../widgets.ts";
+
+/** A manager whose reconciles return, or throw, what `of` says of the times before; and when they ran. */
+function startWith(of: (times: number) => unknown): Rig & { readonly atMs: number[] } {
+  const atMs: number[] = [];
+  const rig = startRig((cluster) =>
+    defineController({
+      name: "widgets",
+      for: cluster.resource<KubernetesObject>(WIDGETS),
+      when: "generation",
+      reconcile(_, { clock }) {
+        atMs.push(clock.now());
+        return of(atMs.length - 1) as Result;
+      },
+    })
+  );
+  rig.server.create(WIDGETS, widget("a", "red"));
+  return Object.assign(rig, { atMs });
+}
+
+const problems = ({ lines }: Rig) => lines.filter((line) => !line.startsWith("info"));
+
+describe("Result of a reconcile", () => {
+  const garbage: readonly (readonly [what: string, returned: unknown, why: RegExp])[] = [
+    [
+      "a requeueAfterMs of NaN",
+      { requeueAfterMs: NaN },
+      /requeueAfterMs of NaN: it must be a number of 0 or more/,
+    ],
+    [
+      "a negative requeueAfterMs",
+      { requeueAfterMs: -1 },
+      /requeueAfterMs of -1: it must be a number of 0 or more/,
+    ],
+    ["a requeueAfterMs that is text", { requeueAfterMs: "5" }, /requeueAfterMs of 5: it must be a number/],
+    [
+      "a requeueAfterMs that is null",
+      { requeueAfterMs: null },
+      /requeueAfterMs of null: it must be a number/,
+    ],
+    ["text", "later", /it returned a string; return \{ status, requeueAfterMs \} or nothing/],
+    ["a number", 5_000, /it returned a number; return/],
+    ["a list", [{ requeueAfterMs: 5 }], /it returned a list; return/],
+    ["a field of another name", { requeueAfter: 5 }, /it returned "requeueAfter"; return/],
+    ["a status that is text", { status: "ready" }, /it returned a status that is a string; return an object/],
+    ["a status that is a list", { status: [] }, /it returned a status that is a list; return an object/],
+  ];
+  for (const [what, returned, why] of garbage) {
+    it(`is refused with ${what}, and the reconcile is tried again`, async () => {
+      await using rig = startWith((times) => times === 0 ? returned : { status: { ready: true } });
+      await rig.until(() => rig.atMs.length === 2);
+      await rig.clock.advance(60_000);
+      assert.equal(rig.atMs.length, 2);
+      assert.equal(problems(rig).length, 1, problems(rig).join("\n"));
+      assert.match(problems(rig)[0], /^warn Cannot reconcile shop\/a, and tries again: /);
+      assert.match(problems(rig)[0], why);
+    });
+  }
+
+  it("may be undefined, null or empty", async () => {
+    await using rig = startWith((times) => [undefined, null, {}][times % 3]);
+    rig.server.create(WIDGETS, widget("b", "red"));
+    rig.server.create(WIDGETS, widget("c", "red"));
+    await rig.until(() => rig.atMs.length === 3);
+    await rig.clock.advance(60_000);
+    assert.deepEqual(problems(rig), []);
+    assert.equal(rig.atMs.length, 3);
+  });
+
+  it("asks for no reconcile with a requeueAfterMs of Infinity", async () => {
+    await using rig = startWith(() => ({ requeueAfterMs: Infinity }));
+    await rig.until(() => rig.atMs.length === 1);
+    await rig.clock.advance(3_600_000);
+    assert.equal(rig.atMs.length, 1);
+  });
+});
+
+describe("TerminalError", () => {
+  it("ends the tries as the cause of another error, too", async () => {
+    await using rig = startWith(() => {
+      throw new Error("cannot make the Widget", { cause: new TerminalError("no such color") });
+    });
+    await rig.until(() => rig.atMs.length === 1);
+    await rig.clock.advance(600_000);
+    assert.equal(rig.atMs.length, 1);
+    assert.match(
+      problems(rig)[0],
+      /^error Cannot reconcile shop\/a, and waits for its next change: cannot make/,
+    );
+  });
+});
+
+describe("Manager.run, of a reconcile that throws what is no error", () => {
+  const thrown: Readonly<Record<string, unknown>> = {
+    undefined: undefined,
+    null: null,
+    text: "no",
+    "an object without a prototype": Object.create(null),
+    "a symbol": Symbol("no"),
+    "an object whose text throws": {
+      toString: () => {
+        throw new Error("no text");
+      },
+    },
+    "an error whose message is no text": Object.assign(new Error(), { message: 5 }),
+  };
+  for (const [what, value] of Object.entries(thrown)) {
+    it(`tries again after ${what}`, async () => {
+      await using rig = startWith((times) => {
+        if (times === 0) throw value;
+      });
+      await rig.until(() => rig.atMs.length === 2);
+      assert.equal(problems(rig).length, 1);
+    });
+  }
+});
