@@ -8,10 +8,11 @@ import { PrometheusMetrics } from "@listwatch/cache/metrics";
 import { loadCluster, runManager } from "@listwatch/cache/node";
 import { widgetController } from "./widget_controller.ts";
 
-const cluster = await loadCluster();
+const metrics = new PrometheusMetrics();
+const cluster = await loadCluster({ metrics });
 const manager = new Manager(cluster, {
   controllers: [widgetController(cluster)],
   leader: { lease: "widget-controller" },
-  metrics: new PrometheusMetrics(),
+  metrics,
 });
 await runManager(manager, { port: 8080 }); // /healthz, /readyz, /metrics

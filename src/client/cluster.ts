@@ -14,7 +14,8 @@ import { abortable, withTimeLimit } from "../util/abort.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { jsonFault } from "../util/json.ts";
-import { guardedLogger } from "../util/logger.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
+import { guardedMetrics, type Metrics } from "../util/metrics.ts";
 import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
 import { CredentialsError, headerFault, newScrubber, tokenFault } from "./credentials.ts";
@@ -151,6 +152,8 @@ class RestCluster implements Cluster, Requests {
   readonly namespace: string;
   readonly clock: Clock;
   readonly #config: RestConfig;
+  readonly #logger: Logger;
+  readonly #metrics: Metrics | undefined;
   readonly #headers: readonly [string, string][];
   // The warnings that were logged; some servers send the same one with every answer.
   readonly #warned = new Set<string>();
@@ -160,6 +163,8 @@ class RestCluster implements Cluster, Requests {
     this.namespace = config.namespace || "default";
     requireNumbers("use the cluster", { requestTimeoutMs: config.requestTimeoutMs }, { mayBeInfinite: true });
     this.#config = config;
+    this.#logger = guardedLogger(config.logger);
+    this.#metrics = guardedMetrics(config.metrics, this.#logger);
     this.clock = config.clock ?? realClock;
     this.#headers = fixedHeaders(config);
     const fault = this.#headers.map(headerFault).find((fault) => fault !== undefined) ??
@@ -211,9 +216,16 @@ class RestCluster implements Cluster, Requests {
     const { fetch = globalThis.fetch } = this.#config;
     const signal = init.signal ?? undefined;
     const pending = Promise.resolve().then(() => fetch(url, init));
+    const count = (code: string) => {
+      const labels = { code, method: init.method ?? "GET", host: new URL(url).host };
+      this.#metrics?.count("rest_client_requests_total", 1, labels);
+    };
     try {
-      return await abortable(pending, signal);
+      const response = await abortable(pending, signal);
+      count(String(response.status));
+      return response;
     } catch (error) {
+      count("<error>");
       if (!signal?.aborted) throw newNetworkError(`${text}: no answer from ${this.server}`, error);
       // A fetch that does not heed the signal may still answer.
       pending.then((late) => late.body?.cancel()).catch(() => {});
@@ -281,7 +293,7 @@ class RestCluster implements Cluster, Requests {
     for (const [, text] of read.matchAll(/\b299 \S{1,256} "((?:[^"\\]|\\.)*)"/g)) {
       if (this.#warned.has(text) || this.#warned.size >= 256) continue;
       this.#warned.add(text);
-      (guardedLogger(this.#config.logger)).warn(`the API server warns: ${text.replace(/\\(.)/g, "$1")}`, {
+      this.#logger.warn(`the API server warns: ${text.replace(/\\(.)/g, "$1")}`, {
         server: this.server,
       });
     }

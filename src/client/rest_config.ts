@@ -2,6 +2,7 @@
 
 import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
+import type { Metrics } from "../util/metrics.ts";
 
 /**
  * What the client needs of `fetch`: the runtime's own, a service binding's, one of `@listwatch/cache/node`
@@ -66,6 +67,8 @@ export interface RestConfig {
   readonly requestTimeoutMs?: number;
   /** Receives the server's warnings, each text once; the console by default. */
   readonly logger?: Logger;
+  /** Counts requests as client-go does: `rest_client_requests_total` (`code`, `method`, `host`). */
+  readonly metrics?: Metrics;
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
 }

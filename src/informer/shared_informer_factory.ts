@@ -103,6 +103,8 @@ interface Made {
   /** How many use it; `Infinity` for one that `forResource` has given out. */
   users: number;
   running: Running | undefined;
+  /** That of `start`. */
+  signal: AbortSignal | undefined;
 }
 
 /**
@@ -134,6 +136,8 @@ export class SharedInformerFactory implements AsyncDisposable {
   readonly #source: ResourceSource;
   readonly #options: SharedInformerFactoryOptions;
   readonly #informers = new Map<string, Made>();
+  /** Those that were given up, until nothing of them runs. */
+  readonly #stopping = new Set<Made>();
   #isShutDown = false;
 
   constructor(source: ResourceSource, options: SharedInformerFactoryOptions = {}) {
@@ -172,20 +176,25 @@ export class SharedInformerFactory implements AsyncDisposable {
   use<T extends KubernetesObject = KubernetesObject>(
     resource: ResourceName | GroupVersionResource,
   ): UsedInformer<T> {
-    const made = this.#get(resource);
-    const { name, of: { informer } } = made;
-    if (this.#isShutDown) throw new InformerStateError(`Cannot use ${name}: its factory was shut down`);
+    let made = this.#get(resource);
+    if (this.#isShutDown) throw new InformerStateError(`Cannot use ${made.name}: its factory was shut down`);
+    if (made.signal?.aborted || made.of.informer.isStopped()) {
+      void this.#giveUp(made);
+      made = this.#get(resource);
+    }
     made.users++;
-    if (!informer.isStarted()) made.running = informer.start();
+    if (!made.of.informer.isStarted()) made.running = made.of.informer.start();
     let released: Promise<void> | undefined;
-    const release = () => released ??= this.#release(made);
+    const used = made;
+    const release = () => released ??= --used.users > 0 ? Promise.resolve() : this.#giveUp(used);
     return { ...made.of as unknown as ResourceInformer<T>, release, [Symbol.asyncDispose]: release };
   }
 
-  async #release(made: Made): Promise<void> {
-    if (--made.users > 0) return;
-    this.#informers.delete(made.name);
+  async #giveUp(made: Made): Promise<void> {
+    if (this.#informers.get(made.name) === made) this.#informers.delete(made.name);
+    this.#stopping.add(made);
     await made.running?.stop();
+    this.#stopping.delete(made);
   }
 
   #get(resource: ResourceName | GroupVersionResource): Made {
@@ -196,7 +205,7 @@ export class SharedInformerFactory implements AsyncDisposable {
       if (this.#isShutDown) {
         throw new InformerStateError(`Cannot make an informer of ${name}: its factory was shut down`);
       }
-      made = { name, of: this.#make(gvr, name), users: 0, running: undefined };
+      made = { name, of: this.#make(gvr, name), users: 0, running: undefined, signal: undefined };
       this.#informers.set(name, made);
     }
     return made;
@@ -210,7 +219,9 @@ export class SharedInformerFactory implements AsyncDisposable {
     if (this.#isShutDown) return;
     for (const made of this.#informers.values()) {
       const { informer } = made.of;
-      if (made.running === undefined && !informer.isStarted()) made.running = informer.start(signal);
+      if (made.running !== undefined || informer.isStarted()) continue;
+      made.running = informer.start(signal);
+      made.signal = signal;
     }
   }
 
@@ -252,7 +263,8 @@ export class SharedInformerFactory implements AsyncDisposable {
   /** Stops the informers that it started, lets no other start, and resolves when nothing is left running. */
   async shutdown(): Promise<void> {
     this.#isShutDown = true;
-    await Promise.all([...this.#informers.values()].map(({ running }) => running?.stop()));
+    const all = [...this.#informers.values(), ...this.#stopping];
+    await Promise.all(all.map(({ running }) => running?.stop()));
   }
 
   /** The same as {@linkcode SharedInformerFactory.shutdown}. */

@@ -263,6 +263,7 @@ export const FAMILIES: Readonly<Record<string, MetricFamily>> = {
   workqueue_unfinished_work_seconds: gauge("Time that items in work have been with their workers, in total."),
   workqueue_longest_running_processor_seconds: gauge("The longest time that an item in work has been there."),
   workqueue_retries_total: counter("Calls of addAfter and addRateLimited."),
+  rest_client_requests_total: counter("Requests to API servers, by status code, method and host."),
   read_api_requests_total: counter("Answered requests, by verb, resource and status code."),
   read_api_request_duration_seconds: histogram(
     "Time until the answer begins, by verb and resource.",

@@ -6,6 +6,7 @@ import { callGuarded } from "../util/errors.ts";
 /**
  * The metrics of one queue; any Prometheus-like client has these. What they throw is dropped: it holds up no
  * item.
+ *
  * Mirrors the metrics of client-go's `workqueue.MetricsProvider`.
  */
 export interface QueueMetrics {

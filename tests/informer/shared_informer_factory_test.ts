@@ -335,6 +335,55 @@ describe("SharedInformerFactory over a cluster", () => {
     await third[Symbol.asyncDispose]();
   });
 
+  it("is shut down when what was released before has stopped, too", async () => {
+    using server = new InMemoryApiServer();
+    const factory = new SharedInformerFactory(
+      newCluster({ server: "http://in-memory", fetch: server.fetch }),
+    );
+    const used = factory.use("v1/pods");
+    const handling = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
+    let isRunning = true;
+    used.informer.addEventHandler({
+      async onAdd() {
+        handling.resolve();
+        await ended.promise;
+        isRunning = false;
+      },
+    });
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    await handling.promise;
+    const released = used.release();
+    const next = factory.use("v1/pods"); // one of the same name, while the other stops
+    assert.notEqual(next.informer, used.informer);
+    const shutDown = factory.shutdown().then(() => isRunning);
+    await new Promise((resolve) => setImmediate(resolve));
+    ended.resolve();
+    assert.equal(await shutDown, false);
+    await released;
+    assert.equal(next.informer.isStopped(), true);
+  });
+
+  it("makes another informer for a user where the one before was stopped by the signal of start", async () => {
+    using server = new InMemoryApiServer();
+    server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    await using factory = new SharedInformerFactory(
+      newCluster({ server: "http://in-memory", fetch: server.fetch }),
+    );
+    const { informer } = factory.forResource("v1/pods");
+    const stop = new AbortController();
+    factory.start(stop.signal);
+    await factory.synced();
+    stop.abort();
+    const used = factory.use("v1/pods");
+    assert.notEqual(used.informer, informer);
+    await factory.synced();
+    assert.equal(used.lister.list().length, 1);
+    await used.release();
+    assert.equal(used.informer.isStopped(), true);
+    assert.equal(server.openWatches, 0);
+  });
+
   it("keeps an informer that forResource has given out while others release it", async () => {
     using server = new InMemoryApiServer();
     const factory = new SharedInformerFactory(

@@ -5,6 +5,7 @@ import { type Cluster, newCluster } from "../../client/cluster.ts";
 import type { RestConfig } from "../../client/rest_config.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
+import type { Metrics } from "../../util/metrics.ts";
 import { inClusterConfig } from "./in_cluster.ts";
 import { restConfigFromKubeconfig } from "./kubeconfig_rest_config.ts";
 import { findKubeconfig, loadKubeconfig } from "./load_kubeconfig.ts";
@@ -24,6 +25,8 @@ export interface LoadClusterOptions {
   /** What the requests are logged with, and where time comes from. */
   readonly clock?: Clock;
   readonly logger?: Logger;
+  /** Counts the requests; see `RestConfig.metrics`. */
+  readonly metrics?: Metrics;
 }
 
 /**
@@ -54,8 +57,12 @@ export interface LoadClusterOptions {
  */
 export async function loadCluster(options: LoadClusterOptions = {}): Promise<Cluster> {
   const config = await configOf(options);
-  const { namespace = config.namespace } = options;
-  return newCluster({ ...config, ...(namespace !== undefined && { namespace }) });
+  const { namespace = config.namespace, metrics } = options;
+  return newCluster({
+    ...config,
+    ...(namespace !== undefined && { namespace }),
+    ...(metrics && { metrics }),
+  });
 }
 
 async function configOf(options: LoadClusterOptions): Promise<RestConfig> {
