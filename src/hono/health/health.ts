@@ -2,14 +2,8 @@
 
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
-import { GUARD_HEADERS } from "../send/responses.ts";
+import { TEXT_HEADERS as HEADERS } from "../send/responses.ts";
 import { type ServedInformer, sourcesOf } from "../content/served_informer.ts";
-
-const HEADERS: Readonly<Record<string, string>> = {
-  "Content-Type": "text/plain; charset=utf-8",
-  "Cache-Control": "no-cache, private",
-  ...GUARD_HEADERS,
-};
 
 /** The process answers. `verbose`: with the name of what was checked, for a path such as `/livez`. */
 export function alive(verbose: string | false = false): Response {

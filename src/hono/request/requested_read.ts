@@ -180,12 +180,11 @@ export interface View {
   item(object: KubernetesObject): unknown;
   event(object: KubernetesObject): unknown;
   /**
-   * As `one`, `item` and `event`, from and to JSON text, if the view needs no look at the object. The text is
+   * As `one` and `event`, and as `item`, from and to JSON text, if the view needs no look at the object. The text is
    * that of the object cut by `cut`, if the view has one.
    */
-  readonly oneText?: (json: string) => string | undefined;
+  readonly objectText?: (json: string) => string | undefined;
   readonly itemText?: (json: string) => string | undefined;
-  readonly eventText?: (json: string) => string | undefined;
   readonly cut?: FieldCut;
   /** What two states of an object must differ in, so that an event shows anything new; all by default. */
   readonly shown?: FieldCut;
@@ -213,8 +212,7 @@ export function newObjectView(resource: ApiResource): View {
     item: hasTypedItems ? typed : untyped,
     event: typed,
     itemText: hasTypedItems ? typedText : withoutTypeText,
-    oneText: typedText,
-    eventText: typedText,
+    objectText: typedText,
     bookmark: (metadata) => ({ kind: resource.kind, apiVersion, metadata }),
   };
 }

@@ -47,6 +47,6 @@ function objectText(
   { view, pretty }: { readonly view: View; readonly pretty: boolean },
 ): string {
   if (pretty) return indentedText(view.one(holding.peek(held)));
-  const json = view.oneText && holding.json(held, view.cut);
-  return `${(json && view.oneText?.(json)) ?? JSON.stringify(view.one(holding.peek(held)))}\n`;
+  const json = view.objectText && holding.json(held, view.cut);
+  return `${(json && view.objectText?.(json)) ?? JSON.stringify(view.one(holding.peek(held)))}\n`;
 }

@@ -94,7 +94,7 @@ export async function refusalResponse(c: Context, status: Status): Promise<Respo
   });
 }
 
-const TEXT_HEADERS: Readonly<Record<string, string>> = {
+export const TEXT_HEADERS: Readonly<Record<string, string>> = {
   "Content-Type": "text/plain; charset=utf-8",
   "Cache-Control": "no-cache, private",
   ...GUARD_HEADERS,

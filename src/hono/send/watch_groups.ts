@@ -392,8 +392,8 @@ export function heldEventText<T extends KubernetesObject>(
   from: { readonly view: View; readonly holding: Holding<T> },
 ): string {
   const { view, holding } = from;
-  const json = view.eventText && holding.json(held, view.cut);
-  const text = json && view.eventText?.(json);
+  const json = view.objectText && holding.json(held, view.cut);
+  const text = json && view.objectText?.(json);
   return text ? eventLine(type, text) : eventText(type, view.event(holding.peek(held)));
 }
 
