@@ -94,11 +94,7 @@ function problemOf(token: unknown): string | undefined {
 }
 
 function isPrintable(token: string): boolean {
-  for (let i = 0; i < token.length; i++) {
-    const code = token.charCodeAt(i);
-    if (code < 0x21 || code > 0x7e) return false;
-  }
-  return token !== "";
+  return /^[\x21-\x7e]+$/.test(token);
 }
 
 /** Whether two digests are the same, in a time that does not depend on where they differ. */
