@@ -180,8 +180,8 @@ export interface View {
   item(object: KubernetesObject): unknown;
   event(object: KubernetesObject): unknown;
   /**
-   * As `one` and `event`, and as `item`, from and to JSON text, if the view needs no look at the object. The text is
-   * that of the object cut by `cut`, if the view has one.
+   * As `one` and `event`, and as `item`, from and to JSON text, if the view needs no look at the object. The
+   * text is that of the object cut by `cut`, if the view has one.
    */
   readonly objectText?: (json: string) => string | undefined;
   readonly itemText?: (json: string) => string | undefined;
