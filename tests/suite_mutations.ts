@@ -371,13 +371,6 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/content/openings_test.ts",
   },
   {
-    name: "selection: an object is opened for the name that its key shows",
-    file: "src/hono/content/selection.ts",
-    find: 'operator === "!=" || value === "" || required',
-    replace: 'operator !== "" || required',
-    test: "tests/hono/content/openings_test.ts",
-  },
-  {
     name: "work queue: a wait for an item leaves a listener",
     file: "src/util/deferred.ts",
     find: "  try {\n    return await own.promise;\n  } finally {\n    stop?.();\n  }",

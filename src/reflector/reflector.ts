@@ -8,7 +8,7 @@
 
 import type { ListOptions, VersionProof } from "../meta/list_watch.ts";
 import { networkErrorOf } from "../meta/request.ts";
-import { compareResourceVersions } from "../meta/object.ts";
+import { compareResourceVersions, isOlder } from "../meta/object.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
@@ -203,13 +203,18 @@ export class Reflector<T> {
 
   /**
    * Moves the position to a version up to which nothing is missing, as a bookmark would. With a proof by
-   * state the next watch begins where it would have, and so brings every event.
+   * state the next watch begins where it would have, and so brings every event. A server that is before the
+   * version it had reached at the time of the question has lost its history: everything is listed.
    * @returns Whether it is there: not between two watches, as a list may have started at an earlier version.
    * @internal
    */
   proven({ after, through, asked, byState: isState = false }: VersionProof): boolean {
     const { position } = this.#state;
     if (position.resourceVersion === "" || !hasReceived(position, after)) return false;
+    if (isOlder(through, after)) {
+      if (this.#followed !== undefined) this.#settings.quarantine.lost();
+      return false;
+    }
     if (compareResourceVersions(position.resourceVersion, through) >= 0) return true;
     if (this.#followed === undefined) return false;
     // What follows a proof by state cannot be more.

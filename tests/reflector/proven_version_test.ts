@@ -61,6 +61,23 @@ describe("Reflector.proven", () => {
     ]);
   });
 
+  it("lists once more where the server is before what it had reached: it was restored from a backup", async () => {
+    const [before, after] = [openWatch(), openWatch()];
+    await using run = newRun([{ list: page("a@90", "100") }, { watch: before }], {}, {});
+    await run.start();
+    const asked = momentOf(run.clock);
+    assert.equal(run.reflector.proven({ after: "100", through: "130", byState: true, asked }), true);
+    // A proof that was asked for before is no news.
+    assert.equal(run.reflector.proven({ after: "100", through: "120", asked }), true);
+    assert.equal(run.reflector.status().resourceVersion, "130");
+    // The watch from 100 is at the present version of the other history, so no bookmark goes back.
+    assert.equal(run.reflector.proven({ after: "130", through: "100", asked }), false);
+    run.source.then({ list: page("b@95", "100") }, { watch: after });
+    await run.clock.advance(60_000);
+    assert.deepEqual(run.source.requests.slice(2), ['list "130"', 'watch "100"']);
+    assert.equal(run.reflector.status().resourceVersion, "100");
+  });
+
   it("moves nothing between two watches: a list that has started may have an earlier version", async () => {
     const watch = openWatch();
     await using run = newRun([{ list: page("a@90", "100") }, { watch }], {}, {});

@@ -37,6 +37,7 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 276463096 },
   { seed: 906994097 },
   { seed: 555002404 },
+  { seed: 731218599 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {

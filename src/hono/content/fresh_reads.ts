@@ -200,12 +200,17 @@ export class FreshReads {
   #ask(): Promise<Answer> {
     this.#next = undefined;
     const position = this.#content.resourceVersion;
+    const asked = momentOf(this.#options.clock);
     const isPausing = this.#isPausing();
-    const asked = this.#inTime((signal) => currentVersion(this.#source, signal), this.#stop.signal).then(
+    const answer = this.#inTime((signal) => currentVersion(this.#source, signal), this.#stop.signal).then(
       (version) => {
         if (this.#failedMs !== undefined) this.#options.logger.info(`${this.#name}: reads are fresh again`);
         this.#failedMs = undefined;
         this.#sawVersion(version);
+        if (compareResourceVersions(version, position) < 0) {
+          this.#serverVersion = version;
+          this.#informer.proven?.({ after: position, through: version, asked });
+        }
         return { version, position };
       },
     ).catch((error) => {
@@ -221,9 +226,9 @@ export class FreshReads {
       this.#failedMs = this.#nowMs();
       throw error;
     }).finally(() => {
-      if (this.#asked === asked) this.#asked = undefined;
+      if (this.#asked === answer) this.#asked = undefined;
     });
-    return this.#asked = asked;
+    return this.#asked = answer;
   }
 
   #isPausing(): boolean {
