@@ -67,7 +67,7 @@ describe("Reflector.proven", () => {
     await run.start();
     const asked = momentOf(run.clock);
     assert.equal(run.reflector.proven({ after: "100", through: "130", byState: true, asked }), true);
-    // A proof that was asked for before is no news.
+    // A proof of before the other one is no news.
     assert.equal(run.reflector.proven({ after: "100", through: "120", asked }), true);
     assert.equal(run.reflector.status().resourceVersion, "130");
     // The watch from 100 is at the present version of the other history, so no bookmark goes back.
