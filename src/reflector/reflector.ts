@@ -205,7 +205,6 @@ export class Reflector<T> {
    * Moves the position to a version up to which nothing is missing, as a bookmark would. With a proof by
    * state the next watch begins where it would have, and so brings every event. A server that is before the
    * version it had reached at the time of the question has lost its history: everything is listed.
-   *
    * @returns Whether it is there: not between two watches, as a list may have started at an earlier version.
    * @internal
    */
