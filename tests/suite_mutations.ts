@@ -367,7 +367,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     name: "selection: objects that an index has found are opened for the same field",
     file: "src/hono/content/selection.ts",
     find: "(fields?.requirements ?? []).filter((requirement) => requirement !== answered)",
-    replace: "unread.filter((requirement) => requirement !== answered || answered !== undefined)",
+    replace:
+      "(fields?.requirements ?? []).filter((requirement) => requirement !== answered || answered !== undefined)",
     test: "tests/hono/content/openings_test.ts",
   },
   {
