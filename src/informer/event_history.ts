@@ -21,18 +21,14 @@ export type Standing = "resent" | "late" | "seen" | "doubtful";
 
 /**
  * Distinguishes new events from those that a proxy sends again: events under an older resourceVersion than
- * the store has reached. Versions ascend in a watch, also across objects; a version that is missing or no
- * number is always new, and so is one that several objects got from the same write. A list says what is
- * there, whatever its version.
+ * the store has reached. Versions ascend in a watch, also across objects; one that is missing or no number is
+ * always new, and so is one that several objects got from the same write.
  *
  * An older version alone proves nothing: aggregated APIs send an object under an old version when a user is
- * given access to it, versions may count for each object separately, and a server that was restored from a
- * backup starts again at lower ones. An event was sent again if the store has what came after it: the same
- * object, newer, after this very event; or the object of a delete is not stored. All other events are
- * doubtful, and a list must decide. If two lists show that doubtful events had happened, although the lists
- * did not go back themselves, the server's versions do not ascend: from then on every event is applied.
- *
- * For the deltas of an atomic `RealFIFO`, which keeps the order of events.
+ * given access to it, versions may count for each object, and a restored server starts again at lower ones.
+ * An event was sent again if the store has what came after it: the same object, newer, after this very event;
+ * or the object of a delete is not stored. All others are doubtful, and a list decides. If two lists that did
+ * not go back show that doubtful events had happened, versions do not ascend: then every event is applied.
  */
 export class EventHistory<T> {
   readonly #holding: Pick<Holding<T>, "isSameContent">;

@@ -1,19 +1,14 @@
 /**
  * The notifications that wait for a handler.
  *
- * How it works. As long as few notifications wait they are kept one by one, in order. When there are more
- * than the limit, they are merged: one entry for each object, at the place of its first notification, which
- * holds what the handler saw last and what is true now. From then on each further notification is merged into
- * its object's entry, until all of them were taken. So a handler that stalls costs memory in proportion to
- * the objects that changed, not to the changes, and still sees for every object a history that makes sense:
- * an add, then updates, then a delete, each update with the state it saw before as the old one.
+ * A few are kept one by one, in order. Beyond the limit they are merged: one entry for each object, at the
+ * place of its first notification, with what the handler saw last and what is true now; so are those that
+ * follow, until all were taken. So a handler that stalls costs memory for the objects that changed, not for
+ * the changes, and sees a history of each object that makes sense.
  *
- * What a list says is one entry of the queue, whose notifications are made when they are taken. It may pass
- * the limit as long as it is alone: it has each object once. Changes that come behind a list which was not
- * taken yet are merged among themselves, and each is merged into what the list says of its object when that
- * is taken: the list is not walked for them. A list that comes while much waits is merged with that, one
- * object after the other, in steps before it is pushed.
- *
+ * What a list says is one entry, which may pass the limit while it is alone: it has each object once. Changes
+ * behind it are merged among themselves, and into what it says of their objects as that is taken. A list that
+ * comes while much waits is merged with that, object by object, in steps before it is pushed.
  * @module
  */
 

@@ -58,11 +58,9 @@ const DEFAULT_MAX_SIZE = 100;
  * finds what it wrote, or something newer, although the watch has not brought it yet.
  *
  * Hand it what each create or update returned ({@linkcode MutationCache.mutation}); reads return the newer of
- * that and the store's object, by resourceVersion. It is an overlay that may forget (after `ttlMs`, or when
- * there were too many writes), not a store: then the store's object is returned. It does not look at the
- * world by itself; registering {@linkcode MutationCache.handler} keeps it small and informs it of deletes.
- *
- * Mirrors client-go's
+ * that and the store's object, by resourceVersion. It may forget (after `ttlMs`, or when there were too many
+ * writes); {@linkcode MutationCache.handler}, registered, keeps it small and informs it of deletes. Mirrors
+ * client-go's
  * [`MutationCache`](https://github.com/kubernetes/client-go/blob/master/tools/cache/mutation_cache.go) with
  * integer resourceVersions.
  *

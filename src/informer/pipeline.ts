@@ -1,12 +1,9 @@
 /**
- * The machine behind a shared informer, wired: reflector, intake, queue, applier, store, observers and
- * handlers.
+ * The machine behind a shared informer, wired: reflector, intake, queue, applier, store, observers, handlers.
  *
  * By default the queue is an atomic `RealFIFO`: it keeps the order of events across objects, so the applier
  * can detect events that were sent again, and the reflector never goes back. What lists bring is taken in as
- * it is decoded, and transformed when it is stored. A queue of the user's own gets a transform that runs as
- * an object is queued.
- *
+ * it is decoded. A queue of the user's own gets a transform that runs as an object is queued.
  * @module
  */
 

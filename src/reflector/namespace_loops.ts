@@ -1,12 +1,8 @@
 /**
- * The loops of a source with a set of namespaces: one for each, all into one queue.
- *
- * Each namespace has a {@linkcode Reflector}: it is listed, watched, and tried again by itself, and one that
- * is refused holds up no other. Their versions together are one merged resourceVersion (merged_version.ts),
- * so that everything behind the queue reads it as what an informer of merged caches brings: objects keep the
- * versions of their server, and a bookmark says where a batch of them leads. A namespace's list replaces the
- * objects of this namespace; of one that leaves, an empty list does.
- *
+ * The loops of a source with a set of namespaces: one for each, all into one queue. Each is listed, watched
+ * and tried again by itself. Their versions together are one merged resourceVersion (merged_version.ts):
+ * objects keep the versions of their server, and a bookmark says where a batch of them leads. A namespace's
+ * list replaces the objects of this namespace; of one that leaves, an empty list does.
  * @module
  */
 

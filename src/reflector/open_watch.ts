@@ -76,11 +76,9 @@ export async function openWatch<T>(
 
 /**
  * An open watch, read batch by batch. The streamed list reads it up to the end bookmark and puts the rest of
- * that batch back; then it is followed: one connection serves both.
- *
- * While it is followed, it ends itself where its peer is dead, as a connection that was cut half-open shows
- * no other sign: where the server should have ended it by its timeout, where nothing comes for longer than
- * bookmarks are apart, or where the program was suspended.
+ * that batch back; then it is followed: one connection serves both. Followed, it ends itself where its peer
+ * is dead, as a connection that was cut half-open shows no other sign: past the timeout by which the server
+ * should have ended it, where nothing comes for longer than bookmarks are apart, or after a suspension.
  */
 export class OpenWatch<T> {
   readonly #clock: Clock;

@@ -248,11 +248,9 @@ async function requestPage<T>(
 /**
  * What a cycle's list asks for: the last resourceVersion as a floor, `"0"` (anything the server's cache
  * holds) at first, and the most recent data when that floor is unavailable. A floor is requested without a
- * limit, so that the server's cache can answer; unless a page size was set.
- *
- * To a server, a limit makes a version an exact one. Where such a list brought only what was known, or a
- * watch ended at a frame that could not be decoded, the next list says that it wants a floor: or it would
- * bring the same again, and the watch from there would fail again.
+ * limit, so that the server's cache can answer; unless a page size was set. To a server, a limit makes a
+ * version an exact one: where such a list brought only what was known, or a watch from there ended at a frame
+ * that could not be decoded, the next list says that it wants a floor.
  */
 export function listAttempt(state: ReflectorState, pageSize: number): ListAttempt {
   const resourceVersion = state.isResourceVersionUnavailable ? "" : state.position.resourceVersion || "0";

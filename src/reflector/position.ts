@@ -138,13 +138,11 @@ export function provenAt(
 }
 
 /**
- * The bookmarks of one watch after another.
- *
- * A server that was restored from a backup accepts a watch from a version that it has not reached again, and
- * sends nothing up to it, bookmarks neither: https://github.com/kubernetes/kubernetes/issues/107457. So where
- * bookmarks came, and new watches that together were long enough for one bring none, everything is listed,
- * once; the silence means nothing from then on. A single bookmark is no rhythm yet: then it takes a second
- * silent watch.
+ * The bookmarks of one watch after another. A server that was restored from a backup accepts a watch from a
+ * version that it has not reached again, and sends nothing up to it, bookmarks neither:
+ * https://github.com/kubernetes/kubernetes/issues/107457. So where bookmarks came, and new watches that
+ * together were long enough for one bring none, everything is listed, once; the silence means nothing from
+ * then on. A single bookmark is no rhythm yet: then it takes a second silent watch.
  */
 export interface BookmarkRhythm {
   /** Whether a silent watch is taken for dead: until one was silent, and once after a server was away. */

@@ -1,17 +1,12 @@
 /**
- * Timeouts, in programs that may be suspended: a frozen isolate, a suspended computer, a process that was
- * stopped.
+ * Timeouts, in programs that may be suspended: a frozen isolate, a suspended computer, a stopped process.
  *
- * Two clocks show it, and neither is enough. Where the monotonic clock continues meanwhile (a stopped
- * process, a frozen isolate), timers fire long after they were due. Where it stops (a suspended computer with
- * Linux or macOS), timers notice nothing, but the wall clock has leapt forward against it. A wall clock that
- * is set forward looks the same; one that is set back has no effect.
+ * Two clocks show it, and neither is enough. Where the monotonic clock continues meanwhile, timers fire long
+ * after they were due. Where it stops (a suspended computer with Linux or macOS), timers notice nothing, but
+ * the wall clock has leapt forward against it; one that is set forward looks the same.
  *
- * So an age (`ageMs` in status.ts) is the larger of what both clocks say, worked out on request; a silence
- * ({@linkcode Watchdog}) that is found too long after it was due starts again; and an open watch
- * (`OpenWatch`), whose connection has probably died without a sign, is opened again at once from where it
- * was.
- *
+ * So an age (`ageMs`) is the larger of what both say; a silence ({@linkcode Watchdog}) that is found too long
+ * after it was due starts again; and an open watch, whose connection has probably died, is opened again.
  * @module
  */
 

@@ -5,12 +5,10 @@ import type { IndexFunc } from "./index_func.ts";
  * The values of one index function for objects that are text, without an object: most functions read a field
  * or two, such as `spec.nodeName`, and give the same values for all objects that have the same there.
  *
- * How it works. After some hundred objects the function is called with one that notes what is read of it. If
- * that was fields with strings, they are read from now on in the walk over each text, and the values are
- * known for each combination that the function was once called with: what it reads next follows from what it
- * has read, as it depends on nothing but the object. A combination is looked at in the same way; a function
- * that does more than to read, or gives other values then, is called with every object, and so is one whose
- * fields are mostly another one's in each object.
+ * After some hundred objects the function is called with one that notes what is read of it. If that was
+ * fields with strings, they are read in the walk over each text from then on, and the values are known for
+ * each combination that the function was once called with, and looked at so. A function that does more than
+ * to read, or gives other values then, is called with every object; so is one whose fields are mostly new.
  */
 export class LearntIndex {
   readonly #indexFunc: IndexFunc<never>;

@@ -1,20 +1,15 @@
 /**
- * Shortens JSON texts and restores them, exactly.
- *
- * A short form is the text with its repetitions replaced by references: to earlier parts of the same text,
+ * Shortens JSON texts and restores them, exactly: repetitions become references to earlier parts of the text,
  * and to a vocabulary that is learned from the first texts that resembled nothing known. The vocabulary only
- * ever grows, up to 64 KB, so what was shortened before can always be restored; only by the codec that made
- * it.
+ * grows, up to 64 KB, so what was shortened before can be restored, by the codec that made it.
  *
- * How it works. The text is worked on as UTF-8, of which a short form has each byte as a character. Control
- * characters and halves of surrogate pairs are written as an escape that JSON does not have (`\x` and four
- * digits), so the 32 characters below 0x20 are free for references. One says how many bytes are the same as
- * those so far back, in the text or, further back, in the vocabulary before it. 16-31 begin a reference with
- * a distance, 0-15 one with the distance of the one before: past whatever differed (two Pods of one
- * Deployment differ in little) the same text continues. The low four bits are the length, with the rest of it
- * behind if they are all set; then comes the distance. Both are written in sixes of bits, lowest first, 0x40
- * set where more follow. So it is a string of one byte a character in every engine, which costs little more
- * than its length, and is collected as any string is.
+ * The text is worked on as UTF-8, of which a short form has each byte as a character: a string of one byte a
+ * character in every engine. Control characters and halves of surrogate pairs are written as an escape that
+ * JSON does not have (`\x` and four digits), so the 32 characters below 0x20 are free for references: so many
+ * bytes as those so far back, in the text or, further back, in the vocabulary before it. 16-31 begin one with
+ * a distance, 0-15 one with the distance of the one before: past whatever differed the same text continues.
+ * The low four bits are the length, with the rest of it behind if they are all set; then comes the distance.
+ * Both are written in sixes of bits, lowest first, 0x40 set where more follow.
  */
 export class TextCodec {
   readonly #encoder = new TextEncoder();

@@ -1,24 +1,18 @@
 /**
  * Stored objects as texts: as their source sent them, or short ones.
  *
- * - **The text** is the one that the source had: then the object is not parsed before it is read, and what is
- *   read of it is parsed by itself (text/lazy_object.ts). Without a {@linkcode TextForm} a store holds such
- *   objects as {@linkcode LazyText}, and what else is put in as it is. With one, a `TextCodec` say, it holds
- *   every object as the string that the form makes of its text.
- * - **What stays live** is what is read without the object: its key, in the map and the indices; what a
- *   relist compares first, `metadata.uid` and `metadata.resourceVersion`; and what objects are selected by,
- *   `metadata.namespace` and `metadata.labels`. An object that did not change is kept as it is; that a relist
- *   finds out from its text, without parsing it.
+ * - **The text** is the one that the source had: the object is not parsed before it is read, and what is read
+ *   of it is parsed by itself (text/lazy_object.ts). Without a {@linkcode TextForm} a store holds such
+ *   objects as {@linkcode LazyText}, and what else is put in as it is; with one, as the string that the form
+ *   makes.
+ * - **What stays live** is what is read without the object: its key; what a relist compares first, uid and
+ *   resourceVersion; and what objects are selected by, namespace and labels.
  * - **With a form**, those that were written or looked up last are kept decoded as well: two reads return the
- *   same object. Walks through the whole store use what is decoded, but do not replace it. Only plain JSON
- *   values are encoded: objects made of objects, arrays, strings, finite numbers, booleans and null, as a
- *   server sends them. Anything else (a Date, a class, a function, a hole in an array, -0, more than 500
- *   levels) and whatever holds it is stored as it is, so that nothing is changed. One thing is: a property
- *   that is `undefined` is left out, since setting fields to `undefined` is how transforms drop them.
+ *   same object. Only plain JSON values are encoded; anything else (a Date, a class, a hole in an array, -0,
+ *   more than 500 levels) and whatever holds it is stored as it is. A property that is `undefined` is left
+ *   out, since setting fields to `undefined` is how transforms drop them.
  * - **Early**: an informer holds an object as soon as it has come, so that a first list never stands in
- *   memory as objects. Reflector, queue, store, mailboxes pass what is held on as if it were the object, by
- *   its key and its live metadata. It is opened for handlers, observers and readers. See informer/intake.ts.
- *
+ *   memory as objects; reflector, queue, store and mailboxes pass on what is held (informer/intake.ts).
  * @module
  */
 

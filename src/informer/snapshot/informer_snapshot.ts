@@ -143,11 +143,10 @@ const MOST_PROOFS = 4;
  * The snapshot of a running informer: what was loaded, until it is in the store; what is in the store, until
  * the server has confirmed it; and from then on what is saved.
  *
- * The server confirms a snapshot by a list or a bookmark, or by an event that brings the store to the version
- * that the server had when the informer started. Where that version cannot be read (its source has no
- * `metadata`, or there is no answer in time), an event does that is no older than the snapshot: a restored
- * server may send older ones. Bookmarks come once a minute: so while a watch is open and nothing has
- * confirmed the snapshot, a short second watch asks for one (progress.ts).
+ * The server confirms it by a list or a bookmark, or by an event that brings the store to the version that
+ * the server had at the start; where that version cannot be read, by an event no older than the snapshot, as
+ * a restored server may send older ones. While a watch is open and nothing has confirmed it, a short second
+ * watch asks for a bookmark (progress.ts): they come once a minute.
  */
 class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   readonly #storage: SnapshotStorage;
