@@ -118,6 +118,7 @@ export class Manager implements AsyncDisposable {
   readonly #identity: string;
   #isReconciling = false;
   #stop: AbortController | undefined;
+  #hasEnded = false;
   #done: Promise<void> = Promise.resolve();
 
   /**
@@ -176,7 +177,10 @@ export class Manager implements AsyncDisposable {
     }
     const stop = this.#stop = new AbortController();
     const unlink = signal === undefined ? () => {} : onAbort(signal, () => stop.abort(signal.reason));
-    const run = this.#run(stop.signal).finally(unlink);
+    const run = this.#run(stop.signal).finally(() => {
+      unlink();
+      this.#hasEnded = true;
+    });
     this.#done = run.catch(() => {});
     return run;
   }
@@ -204,7 +208,11 @@ export class Manager implements AsyncDisposable {
       hasSynced: each.every(([, { hasSynced }]) => hasSynced),
       isLeading: this.#isReconciling,
       leader: this.#elector?.holder ?? "",
-      problems: this.#stop === undefined ? ["it was not started", ...problems] : problems,
+      problems: this.#hasEnded
+        ? ["it has ended"]
+        : this.#stop === undefined
+        ? ["it was not started", ...problems]
+        : problems,
       ...(clusters && { clusters: Object.fromEntries(each) }),
     };
   }
@@ -243,7 +251,7 @@ export class Manager implements AsyncDisposable {
     }
     if (pathname === "/readyz") {
       const { problems, clusters = {} } = this.status();
-      const isReady = problems.length === 0 || this.#stop !== undefined &&
+      const isReady = problems.length === 0 || this.#stop !== undefined && !this.#hasEnded &&
           Object.values(clusters).some(({ problems }) => problems.length === 0);
       return page(isReady ? 200 : 500, `${[...(isReady ? ["ok"] : []), ...problems].join("\n")}\n`);
     }

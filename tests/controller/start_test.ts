@@ -142,6 +142,16 @@ describe("Manager.run: the start", () => {
     assert.deepEqual(reads(shared.server), ["watch configmaps", "watch secrets", "watch widgets"]);
   });
 
+  it("is not ready once it has ended", async () => {
+    const rig = startRig(widgetController);
+    const ready = async () => await (await rig.manager.fetch(new Request("http://localhost/readyz"))).text();
+    await rig.until(() => rig.manager.status().isLeading);
+    assert.equal(await ready(), "ok\n");
+    await rig[Symbol.asyncDispose]();
+    assert.deepEqual(rig.manager.status().problems, ["it has ended"]);
+    assert.equal(await ready(), "it has ended\n");
+  });
+
   it("waits for a resource that comes with its definition, and again when that was deleted", async () => {
     const clock = new FakeClock(Date.UTC(2026, 0, 1));
     const server = new InMemoryApiServer({ clock });
