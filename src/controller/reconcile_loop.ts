@@ -15,10 +15,10 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { isConflict, isNotFound } from "../meta/status.ts";
 import { type LinkedAbort, linkedAbort, onAbort, sleep } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { errorMessage } from "../util/errors.ts";
+import { callGuarded, errorMessage } from "../util/errors.ts";
 import type { LogFields, Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
-import type { MetricsProvider } from "../workqueue/metrics.ts";
+import type { MetricsProvider, QueueMetrics } from "../workqueue/metrics.ts";
 import { DelayingQueue } from "../workqueue/delaying_queue.ts";
 import { byBothStates, urgencyOf } from "./change_filter.ts";
 import { type ReconcileAccess, ReconcileClient } from "./cached_client.ts";
@@ -91,11 +91,17 @@ export class ReconcileLoop {
     const { clock, queueMetrics, cluster } = settings;
     this.#labels = { controller: controller.name, ...(cluster && { cluster }) };
     this.#order = new WorkOrder(clock);
-    const metricsProvider = queueMetrics?.queueMetrics && (queueMetrics as MetricsProvider);
+    const name = cluster === "" ? controller.name : `${controller.name}@${cluster}`;
+    let measured: QueueMetrics | undefined;
+    callGuarded(() => void (measured = queueMetrics?.queueMetrics?.(name)), (error) => {
+      settings.logger.error(`Cannot measure the queue of ${name}: ${errorMessage(error)}`, { error });
+    });
+    const metricsProvider = measured && { queueMetrics: () => measured! };
+    const order = this.#order;
     this.#queue = new DelayingQueue<string>({
       clock,
-      order: this.#order,
-      name: cluster === "" ? controller.name : `${controller.name}@${cluster}`,
+      order,
+      name,
       ...(metricsProvider && { metricsProvider }),
     });
   }

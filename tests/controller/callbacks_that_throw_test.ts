@@ -132,6 +132,20 @@ describe("Manager.run with metrics that throw", () => {
   });
 });
 
+describe("Manager.run with metrics that have none for a queue", () => {
+  it("reconciles without them", async () => {
+    const logger = new LogRecorder();
+    const metrics = {
+      ...metricsThat(() => {}),
+      queueMetrics: FAILURES.throw as unknown as () => QueueMetrics,
+    };
+    await using rig = startRig(widgetController, { metrics, logger });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => ownedColor(rig, "a") === "red");
+    assert.deepEqual(logger.of("error"), ["error: Cannot measure the queue of widgets: disk full"]);
+  });
+});
+
 describe("defineController with a filter that throws", () => {
   it("lets the change through, and holds up no other", async () => {
     await using rig = startRig((cluster) =>
