@@ -49,7 +49,8 @@ export function parseResource(text: string): GroupVersionResource {
     const given = JSON.stringify(text);
     throw new TypeError(
       `Cannot read ${given} as a resource: write "version/resource" for the core group, such as "v1/pods", ` +
-        `or "group/version/resource", such as "apps/v1/deployments"`,
+        `or "group/version/resource", such as "apps/v1/deployments"` +
+        (parts.length === 1 ? "; findResource finds it by such a name" : ""),
     );
   }
   return { group, version, resource };

@@ -317,7 +317,10 @@ describe("ResourceClient: verbs", () => {
 
 describe("ResourceClient", () => {
   it("that is no resource's text is refused", () => {
-    assert.throws(() => client(podList(), {}, "pods"), /Cannot read "pods" as a resource/);
+    assert.throws(
+      () => client(podList(), {}, "pods"),
+      /Cannot read "pods" as a resource: .*findResource finds it by such a name/,
+    );
   });
 
   it("may be given by its parts", async () => {
