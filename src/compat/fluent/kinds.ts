@@ -78,7 +78,7 @@ function resourceOfKind({ group, version, kind, plural }: RegisteredKind): Group
 }
 
 /** `V1Pod`, `CoreV1Event`, `EventsV1Event`: a prefix of a group, a version, and the kind. */
-const CLASS_NAME = /^(Core|Events)?V\d+(?:(?:alpha|beta)\d+)?([A-Z]\w*)$/;
+const CLASS_NAME = /^(Core|Events)?V\d+([A-Z]\w*)$/;
 
 function builtinKind(className: string): GroupVersionResource | undefined {
   const [, prefix, kind] = CLASS_NAME.exec(className) ?? [];
