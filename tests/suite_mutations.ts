@@ -364,9 +364,16 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/text/lazy_object_test.ts",
   },
   {
+    name: "selection: an object is opened for the name that its key shows",
+    file: "src/hono/content/selection.ts",
+    find: 'operator === "!=" || value === "" || required',
+    replace: 'operator !== "" || required',
+    test: "tests/hono/send/encoded_test.ts",
+  },
+  {
     name: "selection: objects that an index has found are opened for the same field",
     file: "src/hono/content/selection.ts",
-    find: "(fields?.requirements ?? []).filter((requirement) => requirement !== answered)",
+    find: "unread.filter((requirement) => requirement !== answered)",
     replace:
       "(fields?.requirements ?? []).filter((requirement) => requirement !== answered || answered !== undefined)",
     test: "tests/hono/content/openings_test.ts",

@@ -67,8 +67,14 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
   const name = fields?.requiresExactMatch("metadata.name") || undefined;
   const fieldsOf = selectableFields(of);
   const [ofName, ofLabels, ofFields] = partsOf(filter);
+  // What `mayHave` tests is not read from the object, which may have to be decoded.
+  const required = { "metadata.namespace": prefixes.at(-1)?.slice(0, -1), "metadata.name": name };
+  const unread =
+    fields?.requirements.filter(({ field, operator, value }) =>
+      operator === "!=" || value === "" || required[field as keyof typeof required] !== value
+    ) ?? [];
   const hasFieldsBesides: Selection["hasFieldsBesides"] = (answered) => {
-    const rest = (fields?.requirements ?? []).filter((requirement) => requirement !== answered);
+    const rest = unread.filter((requirement) => requirement !== answered);
     if (rest.length === 0) return ofFields && ((object) => ofFields.matches(object));
     const selector = new FieldSelector(rest);
     return (object) => selector.matches(fieldsOf(object)) && ofFields?.matches(object) !== false;
