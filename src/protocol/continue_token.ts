@@ -77,9 +77,12 @@ export function decodeContinue(token: string): ContinueToken | Status {
   if (typeof start !== "string" || start === "") {
     return refusal(`encoded start key empty (version ${API_VERSION})`);
   }
+  const key = start.replace(/^\//, "");
+  // A key that would leave its list on the API server: https://pkg.go.dev/path#Clean
+  if (key.split("/").some((part) => /^\.{0,2}$/.test(part))) return refusal(start);
   return {
     resourceVersion,
-    start: start.replace(/^\//, ""),
+    start: key,
     ...(typeof list === "string" && { list }),
     ...(typeof epoch === "string" && { epoch }),
   };

@@ -58,6 +58,10 @@ describe("decodeContinue", () => {
       /incorrect encoded/,
     ],
     ["no key", base64('{"v":"meta.k8s.io/v1","rv":1}'), /encoded start key empty/],
+    ...["../../", "/..", "shop/./web-1", "shop//web-1", "/"].map((start) => {
+      const token = base64(JSON.stringify({ v: "meta.k8s.io/v1", rv: 1, start }));
+      return [`the key ${start}`, token, /continue key is not valid: [./]|shop/] as [string, string, RegExp];
+    }),
     ["an endless token", "a".repeat(3_000), /longer than 2048 characters/],
   ];
   for (const [what, token, reason] of refused) {

@@ -44,6 +44,21 @@ function commonName(port: number): Promise<string> {
   });
 }
 
+describe("serveFetch with a path that a Request shows in another form", () => {
+  const paths = ["/a/../b", "/a/%2e%2E/b", "/a/.", "/a/..?x", "/.", "/a#b", "/a\\..\\b", "http://a/b/../c"];
+  const plain = ["/a..b/.c/...", "/a?b=/../c", "/a%2f..", "http://a/b"];
+  for (const path of [...paths, ...plain]) {
+    it(`${plain.includes(path) ? "takes" : "refuses"} ${path}`, async () => {
+      const stop = new AbortController();
+      const server = await serveFetch(({ url }) => new Response(url), { signal: stop.signal });
+      const answer = await half(server.port, `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+      assert.match(answer, plain.includes(path) ? /^HTTP\/1.1 200 / : /^HTTP\/1.1 400 [^]*Bad request: ./);
+      stop.abort();
+      await server.finished;
+    });
+  }
+});
+
 describe("serveFetch with a client that does not finish its request", () => {
   const requests = {
     "sends nothing": "",

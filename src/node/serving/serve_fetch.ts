@@ -85,7 +85,8 @@ type Handler = (request: Request, env: ServeFetchEnv) => Response | Promise<Resp
 /**
  * Serves a `fetch` function, such as a hono app's or an in-memory API server's, over HTTP or HTTPS on Node,
  * Deno and Bun. Responses may stream without a time limit; a request that is not complete in time gets status
- * 408, and its connection is closed.
+ * 408, and its connection is closed. A path with a segment `.` or `..`, which no `Request` can show, gets
+ * status 400.
  *
  * @returns Once it listens.
  * @throws {ListenError} The port is in use, or the address is not one of this machine.
@@ -227,7 +228,7 @@ class Listening {
     this.#handle = getRequestListener(
       (request, env) => this.#answer(request, env as unknown as ServeFetchEnv),
       // Otherwise it replaces the program's global Request and Response.
-      { overrideGlobalObjects: false },
+      { overrideGlobalObjects: false, errorHandler: (error) => badRequest(errorMessage(error)) },
     );
     const server = tls === undefined
       ? (await import("node:http")).createServer(limits)
@@ -276,7 +277,9 @@ class Listening {
     const { outgoing } = env;
     let response: Response;
     try {
-      response = await this.#fetch(request, env);
+      response = OTHER_PATH.test(env.incoming.url ?? "")
+        ? badRequest("its path has a segment that is . or .., or a #")
+        : await this.#fetch(request, env);
     } catch (error) {
       if (!request.signal.aborted) {
         this.#failures.error(`${request.method} ${pathOf(request)} failed: ${errorMessage(error)}`, {
@@ -323,6 +326,14 @@ class Listening {
     this.#sockets?.close();
     await Promise.all(closed);
   }
+}
+
+// A path that `Request.url` does not have as it was sent: whoever looked at the request before, such as a
+// proxy, has decided on another one.
+const OTHER_PATH = /^[^?]*(#|\/(\.|%2e){1,2}(?![^/?]))/i;
+
+function badRequest(why: string): Response {
+  return new Response(`Bad request: ${why}\n`, { status: 400 });
 }
 
 function pathOf(request: Request): string {
