@@ -350,7 +350,7 @@ describe("readApi, a page", () => {
     const token = (await get(api, `${path}?limit=1`)).metadata.continue;
     const content = JSON.parse(atob(token));
     for (
-      const [start, found] of [["/../a/", 2], ["//a/x", 2], ["A", 2], ["/x\0", 1], ["x\0", 1], [
+      const [start, found] of [["A", 2], ["/x\0", 1], ["x\0", 1], [
         "/y0",
         0,
       ]] as const
@@ -360,6 +360,9 @@ describe("readApi, a page", () => {
         const list = await get(api, `${path}?continue=${forged}${limit}`);
         assert.deepEqual(names(list), ["b/x", "b/y"].slice(2 - found), start);
       }
+    }
+    for (const start of ["/../a/", "//a/x"]) {
+      await get(api, `${path}?continue=${btoa(JSON.stringify({ ...content, start }))}`, { status: 400 });
     }
   });
 

@@ -277,7 +277,7 @@ class Listening {
     const { outgoing } = env;
     let response: Response;
     try {
-      response = OTHER_PATH.test(env.incoming.url ?? "")
+      response = OTHER_PATH.test(env.incoming.url?.split("?", 1)[0] ?? "")
         ? badRequest("its path has a segment that is . or .., or a #")
         : await this.#fetch(request, env);
     } catch (error) {
@@ -328,9 +328,9 @@ class Listening {
   }
 }
 
-// A path that `Request.url` does not have as it was sent: whoever looked at the request before, such as a
-// proxy, has decided on another one.
-const OTHER_PATH = /^[^?]*(#|\/(\.|%2e){1,2}(?![^/?]))/i;
+// What `Request.url` has in another form than it was sent: a proxy that looked at the request has decided on
+// another path.
+const OTHER_PATH = /#|\/(\.|%2e){1,2}(\/|$)/i;
 
 function badRequest(why: string): Response {
   return new Response(`Bad request: ${why}\n`, { status: 400 });
