@@ -89,6 +89,8 @@ const MOST_LISTENERS = 3;
  * growing intervals; where only bookmarks can show it, two watches must have none, the second until its end.
  */
 const RESTORE_MS = 32 * 60_000;
+/** How long handlers take at most, from the write of a list to the last of their notifications of it. */
+const HANDLED_MS = 2_000;
 
 const START_MS = 1_790_000_000_000;
 
@@ -471,6 +473,8 @@ class World {
     const windowMs = Math.max(...this.#programs.map((program) => program.resyncWindowMs));
     if (windowMs === 0) return false;
     for (let attempt = 0; attempt < 3; attempt++) {
+      // What handlers receive of a list, which is applied in steps, is of an earlier time.
+      if (await this.#advance(HANDLED_MS)) return true;
       const { requests } = this.#network;
       const isQuiet = this.#programs.every(({ informer }) => informer.status().phase === "watching");
       for (const program of this.#programs) program.watchResyncs();
