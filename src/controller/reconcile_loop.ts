@@ -121,17 +121,14 @@ export class ReconcileLoop {
     this.#gauge("controller_runtime_max_concurrent_reconciles", workers);
     this.#gauge("controller_runtime_active_workers", 0);
     this.#addHandlers();
-    const end = () => {
+    onAbort(stop, () => {
       this.#isStopping = true;
       this.#queue.shutDown();
-    };
-    if (stop.aborted) end();
-    else stop.addEventListener("abort", end, { once: true });
+    });
     try {
       await Promise.all(Array.from({ length: workers }, () => this.#work(abandon)));
       await this.#ended(abandon);
     } finally {
-      stop.removeEventListener("abort", end);
       await Promise.all(this.#registrations.map(([of, handler]) => of.informer.removeEventHandler(handler)));
     }
   }
