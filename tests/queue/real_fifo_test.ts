@@ -132,7 +132,10 @@ describe("RealFIFO", () => {
         throw new Error("no");
       },
     });
-    assert.throws(() => queue.add(bad), KeyError);
+    assert.throws(
+      () => queue.add(bad),
+      (error) => error instanceof KeyError && error.object === bad && error.operation === "add",
+    );
     assert.throws(() => queue.add(thing("a")), TransformError);
     assert.throws(() => queue.replace([thing("a")], "1"), TransformError);
     assert.equal(queue.length, 0);

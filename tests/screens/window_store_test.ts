@@ -256,20 +256,33 @@ describe("openWindow", () => {
   });
 
   it("begins again where a frame does not fit", async () => {
-    const world = new World();
-    const rows = { type: "ROWS", object: { metadata: {}, window: { total: 1, offset: 0 }, items: [{}] } };
-    const wrong = {
+    const window = { total: 1, offset: 0 };
+    const rows = { type: "ROWS", object: { metadata: {}, window, items: [{}] } };
+    const changes = (...changes: readonly object[]) => ({
       type: "CHANGES",
-      object: { window: { total: 0, offset: 0 }, changes: [{ op: "remove", at: 7 }] },
-    };
-    world.answers.push(() => new Response(`${JSON.stringify(rows)}\n${JSON.stringify(wrong)}\n`));
-    const window = openWindow(world.options());
-    await world.settled();
-    assert.equal(window.getSnapshot().error?.message, "7 is no place among 1 rows");
-    assert.equal(window.getSnapshot().state, "stale");
-    await world.settled(1_000);
-    assert.equal(window.getSnapshot().state, "live");
-    window.close();
+      object: { metadata: {}, window, changes },
+    });
+    const cases: readonly (readonly [frames: readonly object[], error: string])[] = [
+      [[rows, changes({ op: "remove", at: 7 })], "7 is no place among 1 rows"],
+      [[rows, changes({ op: "turn" })], 'there is no change "turn"'],
+      [[rows, { type: "CHANGES", object: { metadata: {}, window } }], 'a window continues with "CHANGES"'],
+      [[rows, { type: "ADDED", object: {} }], 'a window continues with "ADDED"'],
+      [[changes()], 'a window begins with "CHANGES"'],
+      [[{ type: "ROWS", object: { metadata: {}, window } }], "a window begins without rows"],
+      [[{ type: "ROWS", object: { metadata: {}, items: [] } }], "a frame has no place"],
+    ];
+    for (const [frames, error] of cases) {
+      const world = new World();
+      const text = frames.map((frame) => `${JSON.stringify(frame)}\n`).join("");
+      world.answers.push(() => new Response(text));
+      const opened = openWindow(world.options());
+      await world.settled();
+      assert.equal(opened.getSnapshot().error?.message, error);
+      assert.notEqual(opened.getSnapshot().state, "live");
+      await world.settled(1_000);
+      assert.equal(opened.getSnapshot().state, "live");
+      opened.close();
+    }
   });
 
   it("says what is missing", () => {

@@ -121,6 +121,8 @@ describe("memorySnapshot", () => {
     await first.storage.save(NEXT);
     const next = memorySnapshot({ after: first });
     assert.deepEqual(await loadContent(next.storage), changed(changed(undefined, WHOLE), NEXT));
+    await next.storage.save(LAST);
+    assert.deepEqual(await loadContent(memorySnapshot({ after: next }).storage), changed(undefined, LAST));
     assert.equal(await loadOrRefusal(next.storage, { ...PODS, source: "other" }), "other-identity");
   });
 });

@@ -92,6 +92,15 @@ describe("InMemoryApiServer: server-side apply", () => {
     await assert.rejects(apply({ a: "1", b: "2" }), isConflict);
   });
 
+  it("loses a field to a client that removes it, and may apply it again", async () => {
+    const { apply, configMaps, entries } = setUp();
+    await apply({ a: "1", b: "2" });
+    const removed = await configMaps.patch("a", { data: { a: null } }, { query: { fieldManager: "editor" } });
+    assert.deepEqual(removed.data, { b: "2" });
+    assert.deepEqual(entries(removed), [["me", "Apply", { "f:data": { "f:b": {} } }]]);
+    assert.deepEqual((await apply({ a: "1", b: "2" })).data, { a: "1", b: "2" });
+  });
+
   it("merges the lists of built-in kinds by their keys", async () => {
     const { applyDeployment, server } = setUp();
     const container = (name: string, image: string, more: object = {}) => ({ name, image, ...more });

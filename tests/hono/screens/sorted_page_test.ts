@@ -89,6 +89,24 @@ describe("readApi, lists with sortBy", () => {
     assert.match(status.message, /there is no column "nope"; the columns are Name, Ready, Status/);
   });
 
+  it("sort durations by their length", async () => {
+    const job = (name: string, completionTime: string) =>
+      object(name, 1, { spec: {}, status: { startTime: "2026-01-01T00:00:00Z", completionTime } });
+    const objects = [
+      job("a/days", "2026-01-03T01:00:00Z"),
+      job("a/minutes", "2026-01-01T00:05:30Z"),
+      job("a/hours", "2026-01-01T03:20:00Z"),
+      job("a/seconds", "2026-01-01T00:00:45Z"),
+      job("a/year", "2028-01-03T00:00:00Z"),
+    ];
+    const informer = FakeInformer.with(objects, 1_000);
+    const jobs = readApi({ resources: [{ informer, resource: "batch/v1/jobs" }], allowAnonymous: true });
+    assert.deepEqual(
+      names(await get(jobs, "/apis/batch/v1/jobs?sortBy=column(Duration)")),
+      ["a/seconds", "a/minutes", "a/hours", "a/days", "a/year"],
+    );
+  });
+
   it("sort restarts by their number, and readiness by its own", async () => {
     const running = (name: string, restartCount: number, finishedAt?: string) =>
       object(name, 1, {

@@ -6,6 +6,7 @@ import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { openWatches } from "../middlewares.ts";
 import { readApi } from "../read_api.ts";
+import { LogRecorder } from "../../log_recorder.ts";
 
 const SERVER = "https://api.example/prefix";
 const READER = { Authorization: "Bearer reader-of-the-cluster" };
@@ -258,7 +259,8 @@ describe("readApi with passThrough", () => {
   });
 
   it("follows no redirect, and says what it cannot do", async () => {
-    const { api, upstream } = apiOf({ writes: true });
+    const logger = new LogRecorder();
+    const { api, upstream } = apiOf({ writes: true }, { logger });
     upstream.answer = () =>
       new Response(null, { status: 302, headers: { Location: "https://evil.example/" } });
     const redirect = await api.request(LOG, { headers: READER });
@@ -267,7 +269,8 @@ describe("readApi with passThrough", () => {
     upstream.answer = () => Promise.reject(new TypeError("connect ECONNREFUSED 10.0.0.1:6443"));
     const down = await api.request(LOG, { headers: READER });
     assert.equal(down.status, 503);
-    assert.ok(!(await down.text()).includes("10.0.0.1"));
+    assert.ok(!(await down.text()).includes("10.0.0.1"), "the address is for the log only");
+    assert.match(logger.of("warn").join(), /10\.0\.0\.1:6443/);
     const before = upstream.requests.length;
     const long = await api.request("/api/v1/namespaces/shop/configmaps", {
       method: "POST",
