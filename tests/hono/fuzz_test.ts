@@ -16,8 +16,10 @@ import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { FakeInformer, object } from "./fake_informer.ts";
 import { readApi } from "./read_api.ts";
 import { WIDGET_RESOURCE } from "../widgets.ts";
+import { propertyOptions } from "../property.ts";
 
-const REQUESTS = 24_000;
+const WHOLE = 24_000;
+const { numRuns: REQUESTS } = propertyOptions(WHOLE);
 const NAMESPACES = ["shop", "shop-2", "shopping", "sho", "kube-system", "constructor"];
 const USERS = ["jane", "joe", "admin"];
 /** Which namespaces each user may read; `admin` everything. */
@@ -423,7 +425,8 @@ describe("readApi under fuzzing", () => {
     await settle();
     assert.equal(clock.pendingTimers, 0, "something is left behind");
     // The fuzz is worth something only if it gets everywhere.
-    for (const status of [200, 400, 401, 403, 404, 405, 406, 410, 422, 503, 504]) {
+    const everywhere = [200, 400, 401, 403, 404, 405, 406, 410, 422, 503, 504];
+    for (const status of REQUESTS < WHOLE ? everywhere.slice(0, 5) : everywhere) {
       assert.ok((counts.get(status) ?? 0) > 5, `${status}: ${JSON.stringify([...counts])}`);
     }
     assert.ok(shown > REQUESTS / 20, `only ${shown} answers showed objects`);

@@ -4,6 +4,7 @@ import type { SnapshotChange, SnapshotStorage } from "@listwatch/cache/informer"
 import { type Disk, Machine, nameAndVersion } from "./snapshot_rig.ts";
 import { describe, it } from "./storages.ts";
 import { seededRandom } from "../../src/testing/seeded_random.ts";
+import { propertyOptions } from "../property.ts";
 
 /** A storage whose saves end when the test says so. */
 class SlowStorage implements SnapshotStorage {
@@ -254,7 +255,8 @@ describe("SnapshotStorage.save", () => {
   });
 
   it("leaves, whenever the process is killed, what the next one resumes from", async () => {
-    for (let seed = 1; seed <= 40; seed++) {
+    const { numRuns, seed: first = 1 } = propertyOptions(40);
+    for (let seed = first; seed < first + numRuns; seed++) {
       const random = seededRandom(seed);
       const savesInTurn = random() < 0.5;
       await using machine = new Machine();

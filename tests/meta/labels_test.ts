@@ -12,6 +12,7 @@ import {
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { propertyOptions } from "../property.ts";
 
 function refused(make: () => unknown): SelectorParseError {
   try {
@@ -117,7 +118,7 @@ describe("parseLabelSelector", () => {
         );
         return true;
       }),
-      { numRuns: 3_000 },
+      propertyOptions(3_000),
     );
   });
 });

@@ -3,6 +3,7 @@ import { DelayingQueue, type RateLimiter, RateLimitingQueue } from "@listwatch/c
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { propertyOptions } from "../property.ts";
 
 async function drain(queue: DelayingQueue): Promise<string[]> {
   const items = [];
@@ -137,7 +138,7 @@ describe("DelayingQueue", () => {
         }
         assert.deepEqual(added, new Map([...added.keys()].map((item) => [item, due.get(item)])));
       }),
-      { numRuns: 100 },
+      propertyOptions(100),
     );
   });
 });

@@ -12,6 +12,7 @@ import {
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { propertyOptions } from "../property.ts";
 
 function ask<T>(limiter: RateLimiter<T>, item: T, times: number): number[] {
   return Array.from({ length: times }, () => limiter.when(item));
@@ -100,7 +101,7 @@ describe("bucketRateLimiter", () => {
           );
         },
       ),
-      { numRuns: 20 },
+      propertyOptions(20),
     );
   });
 });

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { CountingSignal } from "../counting_signal.ts";
+import { propertyOptions } from "../property.ts";
 
 async function take<T>(queue: WorkQueue<T>): Promise<T> {
   const result = await queue.get();
@@ -154,7 +155,7 @@ describe("WorkQueue", () => {
           assert.deepEqual(seen, version);
         },
       ),
-      { numRuns: 200 },
+      propertyOptions(200),
     );
   });
 });

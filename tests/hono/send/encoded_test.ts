@@ -27,6 +27,7 @@ import { settle } from "../../../src/util/clock.ts";
 import { object, type TestObject } from "../fake_informer.ts";
 import { get, names, WatchReader } from "../reading.ts";
 import { readApi } from "../read_api.ts";
+import { propertyOptions } from "../../property.ts";
 
 /** An informer with a store of encoded objects, none of which stay decoded, that counts what is decoded. */
 function counting(objects: readonly TestObject[], resourceVersion: number) {
@@ -306,9 +307,9 @@ describe("withTypeText and withoutTypeText", () => {
         const withIt = withTypeText(resource, text);
         if (withIt !== undefined) assert.deepEqual(JSON.parse(withIt), withType(resource, one));
       }),
-      { numRuns: 2_000 },
+      propertyOptions(2_000),
     );
-    assert.ok(answered > 500, `${answered} texts needed no look at the object`);
+    assert.ok(answered > propertyOptions(500).numRuns, `${answered} texts needed no look at the object`);
   });
 });
 
