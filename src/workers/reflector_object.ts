@@ -206,8 +206,8 @@ class Reflection {
       clientOf: () => undefined,
       // Where the API server says how far it is.
       ...(source.metadata !== undefined && { freshness: "stale-if-error" }),
-      ...settings.readApi,
       ...(settings.readApi?.authorize === undefined && { allowAnonymous: true }),
+      ...settings.readApi,
       resources: [{ informer: this.#informer, resource, history: this.#disk.history }],
       signal,
     });
