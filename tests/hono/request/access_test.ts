@@ -6,7 +6,7 @@ import type { ReadApiOptions, RequestAttributes } from "@listwatch/cache/hono";
 import { PrometheusMetrics } from "@listwatch/cache/metrics";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { PLAIN_ROUTES, READER_ROUTES } from "../../../src/hono/routes.ts";
-import { get } from "../reading.ts";
+import { get, WatchReader } from "../reading.ts";
 import { readApi } from "../read_api.ts";
 
 const pods = () => ({ informer: FakeInformer.with([object("shop/web-1", 5)], 10), resource: "v1/pods" });
@@ -102,6 +102,27 @@ describe("Authorize", () => {
         path: "/api/v1/namespaces/shop/pods",
       },
     ]);
+  });
+
+  it("asks at an old path of a watch as for that watch, which has what the path names and no more", async () => {
+    const objects = ["shop/web-1", "shop/web-2", "blog/web-1"].map((name) => object(name, 5));
+    const cases:
+      readonly (readonly [path: string, namespace: string | undefined, name: string, sent: string[]])[] = [
+        ["pods", undefined, "", ["blog/web-1", "shop/web-1", "shop/web-2"]],
+        ["namespaces/shop/pods", "shop", "", ["shop/web-1", "shop/web-2"]],
+        ["namespaces/shop/pods/web-1", "shop", "web-1", ["shop/web-1"]],
+      ];
+    for (const [path, namespace, name, sent] of cases) {
+      const { api, seen } = recorded({
+        resources: [{ informer: FakeInformer.with(objects, 10), resource: "v1/pods" }],
+      });
+      const watch = await WatchReader.open(api, `/api/v1/watch/${path}`);
+      assert.deepEqual(seen.map(({ verb, namespace, name }) => [verb, namespace, name]), [
+        ["watch", namespace, name],
+      ]);
+      api.endWatches();
+      assert.deepEqual(await watch.toEnd(), sent.map((key) => `ADDED ${key} 5`));
+    }
   });
 
   it("says that a namespace is in itself, as an API server does, and that all of them are the cluster's", async () => {
