@@ -270,6 +270,7 @@ describe("openWindow", () => {
       [[changes()], 'a window begins with "CHANGES"'],
       [[{ type: "ROWS", object: { metadata: {}, window } }], "a window begins without rows"],
       [[{ type: "ROWS", object: { metadata: {}, items: [] } }], "a frame has no place"],
+      [[{ type: "ROWS", object: { metadata: {}, window: { total: 1 }, items: [] } }], "a frame has no place"],
     ];
     for (const [frames, error] of cases) {
       const world = new World();

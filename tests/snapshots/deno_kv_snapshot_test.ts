@@ -56,6 +56,18 @@ describe("denoKvSnapshot", () => {
     assert.equal(counts.at(-1), counts[2]);
   });
 
+  it("removes what a kill has left, and nothing of others", async () => {
+    using kv = await Deno.openKv(":memory:");
+    const left = Array.from({ length: 10 }, (_, i) => ["pods", "chunks", `left-${i}`]);
+    const others = [["pods-2", "chunks", "left"], ["pods", "other"]];
+    for (const key of [...left, ...others]) await kv.set(key, new Uint8Array(1));
+    const { storage } = denoKvSnapshot(kv, { prefix: ["pods"] });
+    await loadContent(storage);
+    await storage.save(WHOLE);
+    for (const key of left) assert.equal((await kv.get(key)).value, null, key.join("/"));
+    for (const key of others) assert.notEqual((await kv.get(key)).value, null, key.join("/"));
+  });
+
   it("refuses another program's value", async () => {
     using kv = await Deno.openKv(":memory:");
     await kv.set(["listwatch", "manifest"], { of: "another program" });

@@ -78,6 +78,21 @@ describe("keyValueSnapshot", () => {
     });
   }
 
+  for (const [name, newBinding] of Object.entries({ namespace, bucket })) {
+    it(`removes what a kill has left, from every page that a ${name} lists, and nothing of others`, async () => {
+      const binding = newBinding();
+      const left = Array.from({ length: 10 }, (_, i) => `pods/chunks/left-${i}`);
+      for (const key of [...left, "nodes/manifest"]) binding.values.set(key, new Uint8Array(1));
+      const { storage } = keyValueSnapshot(binding, { prefix: "pods/" });
+      await loadContent(storage);
+      await storage.save(WHOLE);
+      assert.deepEqual([...binding.values.keys()].filter((key) => /left|nodes/.test(key)), [
+        "nodes/manifest",
+      ]);
+      assert.deepEqual(await loadContent(storage), changed(undefined, WHOLE));
+    });
+  }
+
   it("is refused where the manifest is seen before a value that it names, and is right afterwards", async () => {
     const binding = namespace();
     const storage = keyValueSnapshot(binding).storage;

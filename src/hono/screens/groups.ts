@@ -96,7 +96,6 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
     const groups = new Map<string, Group | undefined>();
     for (const tally of changed) {
       if (tally.count === 0) this.#tallies.delete(tally.place);
-      else this.#tallies.set(tally.place, tally);
       groups.set(tally.place, tally.count === 0 ? undefined : this.#groupOf(tally));
     }
     this.#blocks = withChanges(this.#blocks, groups.keys(), (place) => groups.get(place));

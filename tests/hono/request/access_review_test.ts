@@ -93,7 +93,7 @@ describe("tokenReview", () => {
     assert.deepEqual(specs, tokens.map((token) => ({ token })));
   });
 
-  it("knows nobody whose token is for another audience, or by a server that knows of none", async () => {
+  it("knows no user by a token for another audience, or of a server that knows of none", async () => {
     const audiences = ["cache", "cache.example"];
     const answers: readonly (readonly [agreed: unknown, isKnown: boolean])[] = [
       [["cache.example"], true],

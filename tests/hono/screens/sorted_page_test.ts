@@ -87,6 +87,7 @@ describe("readApi, lists with sortBy", () => {
     assert.deepEqual(table.window, { total: 3, offset: 0 });
     const status = await get(api, `${PODS}?sortBy=column(Nope)`, { status: 400 });
     assert.match(status.message, /there is no column "nope"; the columns are Name, Ready, Status/);
+    assert.equal(status.details.causes[0].field, "sortBy");
   });
 
   it("sort durations by their length", async () => {
