@@ -4,6 +4,7 @@
  */
 
 import process from "node:process";
+import fc from "fast-check";
 
 /**
  * Options for fast-check's `assert`. `LISTWATCH_PROPERTY_RUNS` multiplies the number of runs (such as `10`,
@@ -15,3 +16,8 @@ export function propertyOptions(numRuns: number): { numRuns: number; seed?: numb
   const seed = process.env.LISTWATCH_PROPERTY_SEED;
   return { numRuns: Math.ceil(numRuns * factor), ...(seed === undefined ? {} : { seed: Number(seed) }) };
 }
+
+/** Any character, for the strings of fast-check; its own unit "binary" takes more than a second to make. */
+export const anyCharacter: fc.Arbitrary<string> = fc.integer({ min: 0, max: 0x10ffff })
+  .filter((code) => code < 0xd800 || code > 0xdfff)
+  .map((code) => String.fromCodePoint(code));

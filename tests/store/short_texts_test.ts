@@ -15,9 +15,9 @@ import { finish } from "../../src/util/turns.ts";
 import { TextCodec } from "../../src/store/text_codec.ts";
 import { TextHolding } from "../../src/store/text_holding.ts";
 import { TextObject } from "../../src/text/lazy_object.ts";
-import { propertyOptions } from "../property.ts";
+import { anyCharacter, propertyOptions } from "../property.ts";
 
-const anyText = fc.string({ unit: "binary", maxLength: 40 });
+const anyText = fc.string({ unit: anyCharacter, maxLength: 40 });
 // Half of UTF-16 pairs, control characters, quotes and the like.
 const anyUnits = fc.array(fc.nat(0xffff), { maxLength: 20 }).map((units) => String.fromCharCode(...units));
 const anyString = fc.oneof(
