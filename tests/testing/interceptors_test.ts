@@ -126,6 +126,18 @@ describe("InMemoryApiServer: faults", () => {
       assert.equal(server.openWatches, 0, "the server receives the cancellation");
     }));
 
+  it("cut a body after so many bytes, however many chunks those are", async () => {
+    const chunks = ["ab", "cde", "f"].map((text) => new TextEncoder().encode(text));
+    for (let bytes = 1; bytes <= 7; bytes++) {
+      await withServer({}, async (server) => {
+        server.intercept(cutBody(bytes));
+        server.intercept(() => Promise.resolve(new Response(ReadableStream.from(chunks))));
+        const response = await server.fetch("http://in-memory/api");
+        assert.equal(await response.text(), "abcdef".slice(0, bytes));
+      });
+    }
+  });
+
   it("silence a watch, which the client can still leave", () =>
     withServer({}, async (server) => {
       server.create("v1/configmaps", configMap("a", { namespace: "shop" }));

@@ -48,6 +48,16 @@ describe("itemExponentialFailureRateLimiter", () => {
     limiter.forget({ name: "a" });
     assert.equal(limiter.numRequeues({ name: "a" }), 0);
   });
+
+  it("distinguishes objects by keyOf as part of what controllers use, too", () => {
+    const keyOf = ({ name }: { name: string }) => name;
+    for (const limiter of [defaultControllerRateLimiter({ keyOf }), defaultItemBasedRateLimiter({ keyOf })]) {
+      for (const name of ["a", "b", "a"]) limiter.when({ name });
+      assert.deepEqual(["a", "b"].map((name) => limiter.numRequeues({ name })), [2, 1]);
+      limiter.forget({ name: "a" });
+      assert.deepEqual(["a", "b"].map((name) => limiter.numRequeues({ name })), [0, 1]);
+    }
+  });
 });
 
 describe("itemFastSlowRateLimiter", () => {

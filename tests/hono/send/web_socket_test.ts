@@ -224,9 +224,9 @@ describe("readApi with upgradeWebSocket", () => {
     const closed = new Served();
     assert.equal(await closed.open(own), 101);
     assert.equal(await closed.open({ ...own, ...cookie }), 101);
-    for (const origin of ["https://evil.example", "null", "file://", "https://cache.example.evil.example"]) {
-      assert.equal(await closed.open({ Origin: origin }), 403, origin);
-    }
+    const others = ["https://evil.example", "null", "file://", "https://cache.example.evil.example"];
+    others.push("https://evil-cache.example", "https://x.cache.example", "https://cache.example:8443");
+    for (const origin of others) assert.equal(await closed.open({ Origin: origin }), 403, origin);
     assert.deepEqual(closed.api.openWatches(), [2]);
     const named = new Served({ cors: { origins: ["https://dashboard.example"] } });
     assert.equal(await named.open(friend), 101);
