@@ -59,6 +59,19 @@ describe("serveFetch with a path that a Request shows in another form", () => {
   }
 });
 
+describe("serveFetch with a client that names no host", () => {
+  it("answers, as the health checks of load balancers need it: HTTP/1.0 demands none", async () => {
+    const stop = new AbortController();
+    const server = await serveFetch(({ url }) => new Response(url), { signal: stop.signal });
+    for (const head of ["GET /healthz HTTP/1.0", "OPTIONS /healthz HTTP/1.1\r\nConnection: close\r\nHost:"]) {
+      const answer = await half(server.port, `${head}\r\n\r\n`);
+      assert.match(answer, /^HTTP\/1.1 200 [^]*http:\/\/127\.0\.0\.1\/healthz$/);
+    }
+    stop.abort();
+    await server.finished;
+  });
+});
+
 describe("serveFetch with a client that does not finish its request", () => {
   const requests = {
     "sends nothing": "",

@@ -119,9 +119,7 @@ export async function serveFetch(fetch: Handler, options: ServeFetchOptions = {}
   });
   if (signal !== undefined) onAbort(signal, () => end(0));
   return {
-    url: `${tls === undefined ? "http" : "https"}://${
-      host.includes(":") ? `[${host}]` : host
-    }:${listening.port}`,
+    url: `${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${listening.port}`,
     port: listening.port,
     finished,
     stop: (graceMs = 0) => {
@@ -228,7 +226,12 @@ class Listening {
     this.#handle = getRequestListener(
       (request, env) => this.#answer(request, env as unknown as ServeFetchEnv),
       // Otherwise it replaces the program's global Request and Response.
-      { overrideGlobalObjects: false, errorHandler: (error) => badRequest(errorMessage(error)) },
+      {
+        overrideGlobalObjects: false,
+        errorHandler: (error) => badRequest(errorMessage(error)),
+        // HTTP/1.0 demands no Host, and the health checks of load balancers send none.
+        hostname: hostInUrl(host),
+      },
     );
     const server = tls === undefined
       ? (await import("node:http")).createServer(limits)
@@ -331,6 +334,10 @@ class Listening {
 // What `Request.url` has in another form than it was sent: a proxy that looked at the request has decided on
 // another path.
 const OTHER_PATH = /#|\/(\.|%2e){1,2}(\/|$)/i;
+
+function hostInUrl(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
 
 function badRequest(why: string): Response {
   return new Response(`Bad request: ${why}\n`, { status: 400 });
