@@ -101,11 +101,15 @@ export function nodeObject(name: string, index: number, bornAt: string): BuiltSp
       conditions: nodeConditions(bornAt, bornAt),
       nodeInfo: {
         architecture,
+        bootID: `boot-${name}`,
         containerRuntimeVersion: "containerd://2.2.1",
         kernelVersion: "6.12.0",
         kubeletVersion: "v1.36.3",
+        kubeProxyVersion: "",
+        machineID: `machine-${name}`,
         operatingSystem: "linux",
         osImage: "Debian GNU/Linux 13",
+        systemUUID: `system-${name}`,
       },
     },
   };
@@ -173,6 +177,7 @@ export function podStatus(
     containerStatuses: [{
       name,
       image,
+      imageID: stage === "creating" ? "" : image,
       ready: stage === "ready",
       started: stage === "ready",
       restartCount: (status.containerStatuses?.[0].restartCount ?? 0) + (stage === "crashed" ? 1 : 0),

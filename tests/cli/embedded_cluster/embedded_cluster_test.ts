@@ -61,6 +61,27 @@ describe("EmbeddedCluster", () => {
     cluster.server.close();
   });
 
+  it("has the fields without which the official clients of Python and Java refuse an object", async () => {
+    const { list } = await live(1, 60_000);
+    const requireAll = (object: object, names: string) => {
+      for (const name of names.split(" ")) assert.ok(name in object, `${name} in ${JSON.stringify(object)}`);
+    };
+    for (const { status } of list("v1/pods")) {
+      for (const container of status.containerStatuses ?? []) {
+        requireAll(container, "image imageID name ready restartCount");
+      }
+    }
+    for (const { status } of list("v1/nodes")) {
+      requireAll(
+        status.nodeInfo,
+        "architecture bootID containerRuntimeVersion kernelVersion kubeProxyVersion kubeletVersion machineID " +
+          "operatingSystem osImage systemUUID",
+      );
+    }
+    for (const { spec } of list("apps/v1/deployments")) requireAll(spec, "selector template");
+    for (const event of list("v1/events")) requireAll(event, "involvedObject metadata");
+  });
+
   it("keeps about 300 objects, owners, addresses and replicas in order, with a few changes a second", async () => {
     for (const seed of [1, 2]) {
       // deno-lint-ignore no-await-in-loop -- one after the other
