@@ -4,8 +4,15 @@ import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 import { EACH, type FieldPathSegment } from "../text/field_path.ts";
 import type { ObjectShape } from "./accept.ts";
 import { type FieldFilter, type FilterLimits, parseFieldFilter } from "./field_filter.ts";
-import { checkCount, readPaths, type ScreenPath, ScreenReader, ScreenSyntaxError } from "./screen_syntax.ts";
-import type { ScreenSegment } from "./screen_values.ts";
+import {
+  checkCount,
+  pathText,
+  readPaths,
+  type ScreenPath,
+  ScreenReader,
+  ScreenSyntaxError,
+} from "./screen_syntax.ts";
+import { cutPaths } from "./screen_values.ts";
 
 /** A path of what is sent: of all elements of an array, not of some. */
 export interface ScreenFieldPath extends ScreenPath {
@@ -165,29 +172,12 @@ function conflicts(
 
 /** Paths in the order of their text, without those below another one, which has them already. */
 function withoutNested(paths: readonly ScreenPath[]): ScreenFieldPath[] {
-  // The elements of an array are the array.
-  const whole = paths.map(({ text, segments }) => {
-    if (!segments.every(isOfAllElements)) {
-      throw new ScreenSyntaxError(`${text} is of some elements of an array; write [], all of them are sent`);
-    }
-    let length = segments.length;
-    while (segments[length - 1] === EACH) length--;
-    return {
-      text: text.slice(0, text.length - 2 * (segments.length - length)),
-      segments: segments.slice(0, length),
-    };
-  });
-  const kept = new Map<string, ScreenFieldPath>();
-  for (const path of whole) {
-    const isBelow = ({ segments }: ScreenPath) =>
-      segments.length < path.segments.length && segments.every((segment, i) => segment === path.segments[i]);
-    if (!whole.some(isBelow)) kept.set(path.text, path);
+  for (const { text, segments } of paths) {
+    if (segments.every((segment) => typeof segment === "string" || segment === EACH)) continue;
+    throw new ScreenSyntaxError(`${text} is of some elements of an array; write [], all of them are sent`);
   }
-  return [...kept.values()].sort((a, b) => a.text < b.text ? -1 : 1);
-}
-
-function isOfAllElements(segment: ScreenSegment): segment is FieldPathSegment {
-  return typeof segment === "string" || segment === EACH;
+  return cutPaths(paths).map((segments) => ({ text: pathText(segments), segments }))
+    .sort((a, b) => a.text < b.text ? -1 : 1);
 }
 
 const FUNCTION = /(?:sum|count|min|max|column)(?=\()/y;

@@ -154,7 +154,7 @@ function newElementMatch([, member, value]: RegExpExecArray): ElementMatch {
 }
 
 /** The canonical text of a path. */
-function pathText(segments: readonly ScreenSegment[]): string {
+export function pathText(segments: readonly ScreenSegment[]): string {
   let text = "";
   for (const segment of segments) {
     if (segment === EACH) text += "[]";

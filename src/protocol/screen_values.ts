@@ -44,3 +44,30 @@ export function someValue(
   }
   return test(value);
 }
+
+/**
+ * What is cut out of an object for paths: each of elements, as they are, and none that is below another one,
+ * which has it.
+ */
+export function cutPaths(
+  paths: readonly { readonly segments: readonly ScreenSegment[] }[],
+): FieldPathSegment[][] {
+  const whole = new Map<string, FieldPathSegment[]>();
+  const add = (path: FieldPathSegment[]) => {
+    // The elements of an array are the array.
+    while (path.at(-1) === EACH) path.pop();
+    whole.set(JSON.stringify(path.map((segment) => segment === EACH ? [] : segment)), path);
+  };
+  for (const { segments } of paths) {
+    const path: FieldPathSegment[] = [];
+    for (const segment of segments) {
+      if (segment instanceof ElementMatch) add([...path, EACH, segment.member]);
+      path.push(segment instanceof ElementMatch ? EACH : segment);
+    }
+    add(path);
+  }
+  const all = [...whole.values()];
+  return all.filter((path) =>
+    !all.some((other) => other.length < path.length && other.every((segment, i) => segment === path[i]))
+  );
+}

@@ -20,7 +20,7 @@ import { type Level, type Members, type ObjectShape, placeAt, type ShapeMember }
 interface CutNode {
   /** Of an object nothing but these fields. */
   readonly names: string[];
-  /** The names as they are in a text, behind their first quotation mark. */
+  /** The names as they are in a text. */
   readonly written: string[];
   readonly nodes: CutNode[];
   /** Of the elements of an array. */
@@ -130,7 +130,7 @@ function childOf(node: CutNode, name: string): CutNode {
   if (at >= 0) return node.nodes[at];
   const child = newNode();
   node.names.push(name);
-  node.written.push(JSON.stringify(name).slice(1));
+  node.written.push(JSON.stringify(name));
   node.nodes.push(child);
   return child;
 }
@@ -199,7 +199,14 @@ class TextCutter {
   #members(open: number, node: CutNode): number {
     const json = this.#json;
     let before = "{";
-    let missing = node === this.#part ? node.names.length : 0;
+    let missing = 0;
+    if (node === this.#part) {
+      for (const name of node.written) if (this.#hasEscapes || json.includes(name)) missing++;
+      if (missing === 0) {
+        this.text += "{}";
+        return json.length;
+      }
+    }
     let i = afterSpace(json, open + 1);
     if (json.charCodeAt(i) !== CLOSE_BRACE) {
       for (;;) {
@@ -232,15 +239,14 @@ class TextCutter {
   /** Whether one of the fields may come from here on: of a key that comes twice the last value counts. */
   #mayHave({ written }: CutNode, from: number): boolean {
     if (this.#hasEscapes) return true;
-    const rest = this.#json.slice(from);
-    return written.some((name) => rest.includes(`"${name}`));
+    return written.some((name) => this.#json.indexOf(name, from) >= 0);
   }
 
   /** Which of the fields has this key; -1 if none. */
   #fieldAt(key: number, keyEnd: number, { names, written }: CutNode): number {
     const json = this.#json;
     for (let i = 0; i < written.length; i++) {
-      if (written[i].length === keyEnd - key - 1 && json.startsWith(written[i], key + 1)) return i;
+      if (written[i].length === keyEnd - key && json.startsWith(written[i], key)) return i;
     }
     if (!this.#hasEscapes) return -1;
     // A letter may be written as an escape, too.

@@ -3,7 +3,7 @@
 import { firstIndex, lowerBound } from "../../util/collections.ts";
 
 /** Some values in the order of their keys. Never changes. */
-interface Block<V> {
+export interface Block<V> {
   readonly keys: readonly string[];
   readonly values: readonly V[];
 }
@@ -37,6 +37,35 @@ export function blocksOf<V>(keys: readonly string[], valueOf: (key: string) => V
     block.values.push(value);
   }
   return joined(blocks);
+}
+
+/** The values of several blocks of any length, no key of which is in two of them; a step is a block. */
+export function* mergedBlocks<V>(runs: readonly Block<V>[]): Generator<undefined, Blocks<V>, undefined> {
+  while (runs.length > 1) {
+    const longer: Block<V>[] = [];
+    for (let i = 0; i < runs.length; i += 2) {
+      longer.push(i + 1 < runs.length ? yield* merged(runs[i], runs[i + 1]) : runs[i]);
+    }
+    runs = longer;
+  }
+  const result: Block<V>[] = [];
+  for (const run of runs) add(result, run);
+  return joined(result);
+}
+
+function* merged<V>(a: Block<V>, b: Block<V>): Generator<undefined, Block<V>, undefined> {
+  const length = a.keys.length + b.keys.length;
+  const keys = new Array<string>(length);
+  const values = new Array<V>(length);
+  let i = 0;
+  let j = 0;
+  for (let at = 0; at < length; at++) {
+    const isOfA = j === b.keys.length || i < a.keys.length && a.keys[i] < b.keys[j];
+    keys[at] = isOfA ? a.keys[i] : b.keys[j];
+    values[at] = isOfA ? a.values[i++] : b.values[j++];
+    if (at % BLOCK === 0) yield;
+  }
+  return { keys, values };
 }
 
 /** The same with the values that some keys have now; `undefined` for none. */

@@ -1,7 +1,9 @@
 /** What is made of the selected objects of a content, and follows their changes; kept while it is read. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
+import { cutPaths, type ScreenSegment } from "../../protocol/screen_values.ts";
 import type { Held } from "../../store/holding.ts";
+import { FieldCut } from "../../text/field_cut.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { OPEN_UNITS, type Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
@@ -15,9 +17,21 @@ export interface FollowedObject<T> {
   readonly object: T | undefined;
 }
 
-// A batch is few enough for one turn, and enough to be worth what is copied for it.
+const IN_HEAD: ReadonlySet<unknown> = new Set(["name", "namespace", "uid", "resourceVersion", "labels"]);
+
+export interface FollowOptions {
+  /** Which objects are followed; all of them without. */
+  readonly selection: Selection | undefined;
+  /** The only fields that are read of them; `undefined`: any. */
+  readonly reads: readonly { readonly segments: readonly ScreenSegment[] }[] | undefined;
+}
+
+// A batch is few enough for one turn.
 const BATCH = 1_024;
-const PUT_UNITS = 200;
+const PUT_UNITS = 100;
+const CUT_UNITS = 200;
+// To put some hundred keys in order.
+const SETTLE_UNITS = 5_000;
 // After that, content that changes as fast as it is read is read in one turn.
 const MOST_TRIES = 3;
 
@@ -25,6 +39,10 @@ const MOST_TRIES = 3;
 export abstract class FollowedObjects<T extends KubernetesObject> {
   protected readonly content: Content<T>;
   readonly #selection: Selection | undefined;
+  /** Cuts what is read of an object out of its text, so that the rest of it is not looked at. */
+  readonly #cut: FieldCut | undefined;
+  /** Whether its head has all that is read of it. */
+  readonly #readsHead: boolean;
   /** The next entry to read; `undefined` before the first reading. */
   #next: number | undefined;
   #rewrites = 0;
@@ -32,9 +50,13 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
   /** How many windows show it. */
   windows = 0;
 
-  constructor(content: Content<T>, selection: Selection | undefined) {
+  constructor(content: Content<T>, { selection, reads }: FollowOptions) {
     this.content = content;
     this.#selection = selection;
+    // A test of fields needs the object.
+    const paths = selection?.hasFields === undefined && reads ? cutPaths(reads) : undefined;
+    this.#readsHead = paths?.every(([first, second]) => first === "metadata" && IN_HEAD.has(second)) === true;
+    this.#cut = paths && new FieldCut(paths);
   }
 
   /** The number of objects. */
@@ -42,6 +64,12 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
 
   /** There are no objects any more. */
   protected abstract clear(): void;
+
+  /** Some of all objects, each of which is there once, until they {@linkcode FollowedObjects.settle}. */
+  protected abstract read(objects: Iterable<FollowedObject<T>>): void;
+
+  /** All objects were read: what is left to do, step by step. */
+  protected abstract settle(): Iterable<undefined>;
 
   /** Some objects are new, or others than before. */
   protected abstract put(objects: Iterable<FollowedObject<T>>): void;
@@ -74,7 +102,11 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
   protected selected(key: string, held: Held<T>): T | undefined {
     const selection = this.#selection;
     if (selection?.mayHave(key) === false || selection?.hasLabels?.(held) === false) return undefined;
-    const object = this.content.holding.peek(held);
+    const { holding } = this.content;
+    if (this.#readsHead) return holding.head(held) as unknown as T;
+    const text = this.#cut && holding.json(held, this.#cut);
+    if (text !== undefined) return JSON.parse(text);
+    const object = holding.peek(held);
     return selection?.hasFields?.(object) === false ? undefined : object;
   }
 
@@ -87,7 +119,7 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
   async #readAll(pacer: Pacer): Promise<void> {
     const { log, states } = this.content;
     const selection = this.#selection;
-    const units = PUT_UNITS + OPEN_UNITS + (selection?.units ?? 0);
+    const units = PUT_UNITS + (this.#cut === undefined ? OPEN_UNITS : CUT_UNITS) + (selection?.units ?? 0);
     for (let tries = 1; this.isBehind; tries++) {
       const { head, window: { rewrites } } = log;
       const now = states.candidates(selection?.indexed);
@@ -95,8 +127,11 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
       for (let i = 0; i < now.length;) {
         const batch = new Map<string, Held<T>>();
         for (; i < now.length && batch.size < BATCH; i++) batch.set(now.key(i), now.object(i));
-        this.put(this.#followed(batch));
+        this.read(this.#followed(batch));
         if (pacer.spend(units * batch.size) && tries <= MOST_TRIES) await pacer.rest();
+      }
+      for (const _ of this.settle()) {
+        if (pacer.spend(SETTLE_UNITS) && tries <= MOST_TRIES) await pacer.rest();
       }
       this.#next = head;
       this.#rewrites = rewrites;

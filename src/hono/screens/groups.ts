@@ -60,7 +60,7 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
   #blocks: Blocks<Group> = NO_BLOCKS;
 
   constructor(content: Content<T>, options: GroupsOptions) {
-    super(content, options.selection);
+    super(content, { selection: options.selection, reads: [...options.groupBy, ...options.sum] });
     this.#options = options;
   }
 
@@ -81,8 +81,22 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
     this.#blocks = NO_BLOCKS;
   }
 
+  protected read(objects: Iterable<FollowedObject<T>>): void {
+    this.#change(objects, new Set());
+  }
+
+  protected settle(): [] {
+    this.#show([...this.#tallies.values()]);
+    return [];
+  }
+
   protected put(objects: Iterable<FollowedObject<T>>): void {
     const changed = new Set<Tally>();
+    this.#change(objects, changed);
+    this.#show(changed);
+  }
+
+  #change(objects: Iterable<FollowedObject<T>>, changed: Set<Tally>): void {
     for (const { key, object } of objects) {
       const before = this.#shares.get(key);
       if (before !== undefined) this.#add(before, -1, changed);
@@ -93,6 +107,9 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
         this.#shares.set(key, share);
       }
     }
+  }
+
+  #show(changed: Iterable<Tally>): void {
     const groups = new Map<string, Group | undefined>();
     for (const tally of changed) {
       if (tally.count === 0) this.#tallies.delete(tally.place);

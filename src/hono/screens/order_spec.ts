@@ -7,14 +7,25 @@ import type { ScreenPath } from "../../protocol/screen_syntax.ts";
 import type { SortKey } from "../../protocol/screen_query.ts";
 import { someValue } from "../../protocol/screen_values.ts";
 import { typedValue } from "../../protocol/typed_value.ts";
-import type { Printer } from "../tables/columns.ts";
+import { parseFieldPath } from "../../text/field_path.ts";
+import type { Cell, Printer } from "../tables/columns.ts";
 import { sortText } from "./sort_key.ts";
 
 /** An order of objects. */
 export interface OrderSpec {
   /** Specs of one resource with the same name order its objects alike. */
   readonly name: string;
+  /** The only fields that are read of an object; `undefined`: any. */
+  readonly reads: readonly SortedField[] | undefined;
   /** The text that compares as the object does. */
+  textOf(object: KubernetesObject): string;
+}
+
+type SortedField = Pick<ScreenPath, "segments">;
+
+/** What one key contributes. */
+interface Part {
+  readonly reads: readonly SortedField[] | undefined;
   textOf(object: KubernetesObject): string;
 }
 
@@ -23,34 +34,32 @@ export function orderSpecOf(
   keys: readonly SortKey[],
   { printer, nowMs }: { readonly printer: Printer; readonly nowMs: number },
 ): OrderSpec | Status {
-  const parts: ((object: KubernetesObject) => string)[] = [];
+  const parts: Part[] = [];
   for (const key of keys) {
     const part = partOf(key, printer, nowMs);
-    if (typeof part !== "function") return part;
+    if (!("textOf" in part)) return part;
     parts.push(part);
   }
   return {
     name: keys.map(({ text }) => text).join(","),
+    reads: parts.every(({ reads }) => reads !== undefined) ? parts.flatMap(({ reads }) => reads!) : undefined,
     textOf: (object) => {
       let text = "";
-      for (const part of parts) text += part(object);
+      for (const part of parts) text += part.textOf(object);
       return text;
     },
   };
 }
 
-function partOf(
-  { by, isDescending }: SortKey,
-  printer: Printer,
-  nowMs: number,
-): ((object: KubernetesObject) => string) | Status {
+function partOf({ by, isDescending }: SortKey, printer: Printer, nowMs: number): Part | Status {
   if (by.type === "column") return columnPart(by.name, { isDescending, printer, nowMs });
   const { type, path } = by;
-  if (type === "field") {
-    const order = { isDescending, isText: NAMES.has(path.text) };
-    return (object) => sortText(firstValue(object, path), order);
+  const reads = [path];
+  if (type !== "field") {
+    return { reads, textOf: (object) => sortText(aggregate(type, path, object), { isDescending }) };
   }
-  return (object) => sortText(aggregate(type, path, object), { isDescending });
+  const order = { isDescending, isText: NAMES.has(path.text) };
+  return { reads, textOf: (object) => sortText(firstValue(object, path), order) };
 }
 
 // They are names, also where they look like numbers.
@@ -63,7 +72,7 @@ function columnPart(
     readonly printer: Printer;
     readonly nowMs: number;
   },
-): ((object: KubernetesObject) => string) | Status {
+): Part | Status {
   const i = printer.columns.findIndex((column) => column.name.toLowerCase() === name);
   if (i < 0) {
     const known = printer.columns.map((column) => column.name).join(", ");
@@ -74,10 +83,20 @@ function columnPart(
   // The older, the earlier: an age changes with time, the order by it does not.
   if (name === "age") {
     const order = { isDescending: !isDescending };
-    return (object) => sortText(object.metadata?.creationTimestamp, order);
+    return {
+      reads: [{ segments: ["metadata", "creationTimestamp"] }],
+      textOf: (object) => sortText(object.metadata?.creationTimestamp, order),
+    };
   }
-  const isText = printer.columns[i].format === "name";
-  return (object) => sortText(cellValue(printer.cells(object, nowMs)[i]), { isDescending, isText });
+  const order = { isDescending, isText: printer.columns[i].format === "name" };
+  const { each, reads, readsRarely } = printer;
+  const cell: Cell = each?.[i] ?? ((object, nowMs) => printer.cells(object, nowMs)[i]);
+  return {
+    reads: reads?.[i].concat(readsRarely?.[i] ?? []).map((path) => ({
+      segments: parseFieldPath(path, { mayEndInElements: true }),
+    })),
+    textOf: (object) => sortText(cellValue(cell(object, nowMs)), order),
+  };
 }
 
 // "5 (3m ago)", of restarts.

@@ -2,9 +2,19 @@
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Held } from "../../store/holding.ts";
-import { type Blocks, firstIn, NO_BLOCKS, readerOf, sharesValues, withChanges } from "../content/blocks.ts";
+import {
+  type Block,
+  type Blocks,
+  firstIn,
+  mergedBlocks,
+  NO_BLOCKS,
+  readerOf,
+  sharesValues,
+  withChanges,
+} from "../content/blocks.ts";
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
+import type { Steps } from "../../util/turns.ts";
 import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
 import type { OrderSpec } from "./order_spec.ts";
 
@@ -23,12 +33,14 @@ export interface OrderState<T> {
 export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
   readonly #spec: OrderSpec;
   #blocks: Blocks<Held<T>> = NO_BLOCKS;
+  /** What was read, before it is joined. */
+  #runs: Block<Held<T>>[] = [];
   /** Where each object is: the text that it is sorted by, then its key. */
   #places = new Map<string, string>();
   #state: BlocksState<T> | undefined;
 
   constructor(content: Content<T>, { spec, selection }: OrderOptions) {
-    super(content, selection);
+    super(content, { selection, reads: spec.reads });
     this.#spec = spec;
   }
 
@@ -71,7 +83,25 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
 
   protected clear(): void {
     this.#blocks = NO_BLOCKS;
+    this.#runs = [];
     this.#places = new Map();
+  }
+
+  protected read(objects: Iterable<FollowedObject<T>>): void {
+    const read: { readonly place: string; readonly held: Held<T> }[] = [];
+    for (const { key, held, object } of objects) {
+      if (object === undefined) continue;
+      const place = this.#spec.textOf(object) + key;
+      read.push({ place, held: held! });
+      this.#places.set(key, place);
+    }
+    read.sort((a, b) => a.place < b.place ? -1 : 1);
+    this.#runs.push({ keys: read.map(({ place }) => place), values: read.map(({ held }) => held) });
+  }
+
+  protected *settle(): Steps {
+    this.#blocks = yield* mergedBlocks(this.#runs);
+    this.#runs = [];
   }
 
   protected put(objects: Iterable<FollowedObject<T>>): void {

@@ -58,20 +58,33 @@ function numberText(number: number): string {
   return text;
 }
 
-const PARTS = /[0-9]+|[^0-9]+/g;
+const DIGIT = /[0-9]/;
 
 /** Runs of digits by their length, then their digits. */
 function naturalText(text: string): string {
-  const lower = text.slice(0, MOST_TEXT).toLowerCase();
+  let lower = text.slice(0, MOST_TEXT).toLowerCase();
+  if (lower.includes(END) || lower.includes(ESCAPE)) lower = escaped(lower);
+  if (!DIGIT.test(lower)) return lower + END;
   let result = "";
-  for (const [part] of lower.matchAll(PARTS)) {
-    const first = part.charCodeAt(0);
-    if (first >= 0x30 && first <= 0x39) {
-      const digits = part.replace(/^0+(?=[0-9])/, "");
-      result += `0${String.fromCharCode(digits.length)}${digits}`;
-    } else result += part.includes(END) || part.includes(ESCAPE) ? escaped(part) : part;
+  let at = 0;
+  while (at < lower.length) {
+    const start = at;
+    while (at < lower.length && !isDigit(lower, at)) at++;
+    result += lower.slice(start, at);
+    if (at === lower.length) break;
+    while (isDigit(lower, at + 1) && lower.charCodeAt(at) === ZERO) at++;
+    const digits = at;
+    while (isDigit(lower, at)) at++;
+    result += `0${String.fromCharCode(at - digits)}${lower.slice(digits, at)}`;
   }
   return result + END;
+}
+
+const ZERO = 0x30;
+
+function isDigit(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code >= ZERO && code <= 0x39;
 }
 
 /** A text without the character that ends it, ordered as before. */

@@ -19,6 +19,8 @@ export interface Printer {
   readonly each?: readonly Cell[];
   /** The fields that each column is made of, where all cells are made together. */
   readonly reads?: readonly (readonly string[])[];
+  /** The fields that it depends on in rare cases besides. */
+  readonly readsRarely?: readonly (readonly string[])[];
   /** The conditions of a row: whether its object has run to completion. */
   conditions?(object: KubernetesObject): unknown[] | undefined;
 }
@@ -36,18 +38,18 @@ const TEXT = { type: "string", format: "", priority: 0 };
 
 /** Makes a printer; a cell that cannot be computed is `<unknown>`. */
 export function printer(...columns: readonly CellColumn[]): Printer {
+  const each = columns.map(([, , cell]): Cell => (object, nowMs) => {
+    // Objects of an unexpected shape must not keep their list from being shown.
+    try {
+      return cell(object, nowMs);
+    } catch {
+      return "<unknown>";
+    }
+  });
   return {
     columns: columns.map(([name, description, , more]) => ({ ...TEXT, name, description, ...more })),
-    each: columns.map(([, , cell]) => cell),
-    cells: (object, nowMs) =>
-      columns.map(([, , cell]) => {
-        // Objects of an unexpected shape must not keep their list from being shown.
-        try {
-          return cell(object, nowMs);
-        } catch {
-          return "<unknown>";
-        }
-      }),
+    each,
+    cells: (object, nowMs) => each.map((cell) => cell(object, nowMs)),
   };
 }
 

@@ -61,13 +61,28 @@ const UNREADABLE = printer(
   ["Readiness Gates", "The number of true readiness gates, of all.", UNKNOWN, WIDE],
 );
 
+// What decides whether the other containers count.
+const OF_INIT_CONTAINERS = [
+  "spec.initContainers[].name",
+  "spec.initContainers[].restartPolicy",
+  "status.conditions",
+  "status.initContainerStatuses",
+];
+
 /** Pods: how many containers are ready, and the one word that says best how the pod is. */
 export const podPrinter: Printer = {
   columns: UNREADABLE.columns,
   reads: [
     ["metadata.name"],
-    ["spec.containers", "status.containerStatuses[].ready"],
-    ["status.phase", "status.reason", "status.containerStatuses[].state", "status.initContainerStatuses"],
+    ["spec.containers[].name", "status.containerStatuses[].ready", "status.containerStatuses[].state"],
+    [
+      "metadata.deletionTimestamp",
+      "status.phase",
+      "status.reason",
+      "status.containerStatuses[].ready",
+      "status.containerStatuses[].state",
+      "status.initContainerStatuses",
+    ],
     ["status.containerStatuses[].restartCount"],
     ["metadata.creationTimestamp"],
     ["status.podIPs"],
@@ -75,6 +90,7 @@ export const podPrinter: Printer = {
     ["status.nominatedNodeName"],
     ["spec.readinessGates", "status.conditions"],
   ],
+  readsRarely: [[], OF_INIT_CONTAINERS, OF_INIT_CONTAINERS, OF_INIT_CONTAINERS],
   cells(object, nowMs) {
     try {
       return podCells(object, nowMs);

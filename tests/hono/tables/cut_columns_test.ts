@@ -82,6 +82,7 @@ describe("heldPrinter, in the Table of pods,", () => {
     };
     assert.equal(await columnsCut({ drop: ["status.podIPs", "spec.nodeName"] }), "IP,Node");
     assert.equal(await columnsCut({ drop: ["status.containerStatuses[].restartCount"] }), "Restarts");
+    assert.equal(await columnsCut({ drop: ["status.containerStatuses[].state"] }), "Ready,Status");
     assert.equal(
       await columnsCut({ keep: ["spec", "status.phase", "status.reason"] }),
       "Ready,Status,Restarts,IP,Nominated Node,Readiness Gates",

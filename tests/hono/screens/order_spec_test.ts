@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { orderSpecOf } from "../../../src/hono/screens/order_spec.ts";
+import { printerOf } from "../../../src/hono/tables/printers.ts";
+import type { ApiResource } from "../../../src/protocol/api_resource.ts";
+import { parseScreenQuery } from "../../../src/protocol/screen_query.ts";
+import { cutPaths } from "../../../src/protocol/screen_values.ts";
+import { FieldCut } from "../../../src/text/field_cut.ts";
+import { propertyOptions } from "../../property.ts";
+
+const printer = printerOf({ group: "", version: "v1", resource: "pods", kind: "Pod" } as ApiResource);
+
+function specOf(sortBy: string) {
+  const query = parseScreenQuery(new URLSearchParams({ sortBy }), { verb: "list", shape: "object" });
+  assert.ok(query !== undefined && "sortBy" in query);
+  const spec = orderSpecOf(query.sortBy!, { printer, nowMs: 1_800_000_000_000 });
+  assert.ok("textOf" in spec);
+  return spec;
+}
+
+const some = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
+const time = fc.constantFrom("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z");
+const word = fc.constantFrom(
+  "Running",
+  "Pending",
+  "Failed",
+  "Succeeded",
+  "Completed",
+  "NodeLost",
+  "Error",
+  "",
+);
+const state = fc.record({
+  waiting: some(fc.record({ reason: word })),
+  running: some(fc.constant({})),
+  terminated: some(fc.record({ exitCode: fc.nat(2), reason: some(word), finishedAt: time })),
+});
+const container = fc.record({
+  name: fc.constantFrom("a", "b", "c"),
+  restartPolicy: some(fc.constantFrom("Always", "Never")),
+});
+const containerStatus = fc.record({
+  name: fc.constantFrom("a", "b", "c"),
+  ready: fc.boolean(),
+  started: some(fc.boolean()),
+  restartCount: some(fc.nat(3)),
+  state: some(state),
+  lastState: some(state),
+});
+const condition = fc.record({
+  type: fc.constantFrom("Ready", "Initialized", "PodScheduled"),
+  status: fc.constantFrom("True", "False"),
+  reason: some(fc.constantFrom("SchedulingGated", "Other")),
+});
+const aPod = fc.record({
+  metadata: fc.record({
+    name: fc.constantFrom("web-1", "web-10"),
+    creationTimestamp: some(time),
+    deletionTimestamp: some(time),
+  }),
+  spec: some(fc.record({
+    nodeName: some(word),
+    containers: fc.array(container, { maxLength: 2 }),
+    initContainers: some(fc.array(container, { maxLength: 2 })),
+    readinessGates: some(fc.array(fc.record({ conditionType: fc.constant("Ready") }), { maxLength: 2 })),
+  })),
+  status: some(fc.record({
+    phase: some(word),
+    reason: some(word),
+    nominatedNodeName: some(word),
+    podIPs: some(fc.constant([{ ip: "10.0.0.1" }])),
+    conditions: some(fc.array(condition, { maxLength: 3 })),
+    initContainerStatuses: some(fc.array(containerStatus, { maxLength: 2 })),
+    containerStatuses: some(fc.array(containerStatus, { maxLength: 2 })),
+  })),
+});
+
+describe("orderSpecOf", () => {
+  it("names all fields of which the place of an object is made", () => {
+    const orders = [
+      ...printer.columns.map(({ name }) => `column(${name})`),
+      "status.conditions[type=Ready].status,spec.containers[].name:desc",
+      "count(status.containerStatuses[]),max(status.containerStatuses[].restartCount)",
+      "status.conditions[type=Ready].reason,status.conditions[type=Initialized].status",
+    ].map(specOf);
+    const cuts = orders.map(({ reads }) => new FieldCut(cutPaths(reads!)));
+    fc.assert(
+      fc.property(aPod, (pod) => {
+        const json = JSON.stringify(pod);
+        for (const [i, order] of orders.entries()) {
+          const cut = JSON.parse(cuts[i].text(json)!);
+          assert.equal(order.textOf(cut), order.textOf(JSON.parse(json)), `${order.name} of ${json}`);
+        }
+      }),
+      propertyOptions(500),
+    );
+  });
+});
+
+describe("cutPaths", () => {
+  it("are of all elements, without what another one has", () => {
+    const of = (fields: string) => {
+      const query = parseScreenQuery(new URLSearchParams({ groupBy: fields }), {
+        verb: "list",
+        shape: "object",
+      });
+      assert.ok(query !== undefined && "groupBy" in query);
+      return cutPaths(query.groupBy!).map((path) =>
+        path.map((name) => typeof name === "string" ? name : "[]")
+      );
+    };
+    assert.deepEqual(of("a.b[type=x].c"), [["a", "b", "[]", "type"], ["a", "b", "[]", "c"]]);
+    assert.deepEqual(of("a[],a.b,c.d,c"), [["a"], ["c"]]);
+    assert.deepEqual(of('a["b.c"],a.b'), [["a", "b.c"], ["a", "b"]]);
+  });
+});
