@@ -257,7 +257,7 @@ const MEANT: Readonly<Record<string, ScreenParameter>> = {
 /** The parameter that is meant by one that is none, but for its case, signs in it, or a letter. */
 function nearMiss(name: string): ScreenParameter | undefined {
   if (name.length > 20 || (SCREEN_PARAMETERS as readonly string[]).includes(name)) return undefined;
-  const letters = name.toLowerCase().replace(/[_.-]/g, "");
+  const letters = name.toLowerCase().replace(/[^a-z]/g, "");
   if (Object.hasOwn(MEANT, letters)) return MEANT[letters];
   return SCREEN_PARAMETERS.find((parameter) => {
     const known = parameter.toLowerCase();

@@ -180,6 +180,7 @@ describe("parseScreenQuery", () => {
       feilds: "fields",
       filters: "filter",
       filtre: "filter",
+      "sortBy[]": "sortBy",
       group_by: "groupBy",
       groupby: "groupBy",
       Sum: "sum",

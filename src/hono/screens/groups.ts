@@ -38,7 +38,27 @@ interface Tally {
   readonly place: string;
   readonly values: readonly unknown[];
   count: number;
-  readonly sums: number[];
+  readonly sums: readonly Sum[];
+}
+
+/**
+ * A sum of doubles with what was lost in it (Neumaier's): small numbers are still there when a large one
+ * leaves.
+ */
+class Sum {
+  #sum = 0;
+  #lost = 0;
+
+  get value(): number {
+    return this.#sum + this.#lost;
+  }
+
+  add(number: number): void {
+    const before = this.#sum;
+    this.#sum += number;
+    const [large, small] = Math.abs(before) >= Math.abs(number) ? [before, number] : [number, before];
+    this.#lost += large - this.#sum + small;
+  }
 }
 
 /** What one object adds to its groups. */
@@ -121,9 +141,7 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
   #add({ tallies, sums }: Share, sign: 1 | -1, changed: Set<Tally>): void {
     for (const tally of tallies) {
       tally.count += sign;
-      for (const [i, sum] of sums.entries()) {
-        tally.sums[i] = tally.count === 0 ? 0 : tally.sums[i] + sign * sum;
-      }
+      for (const [i, sum] of sums.entries()) tally.sums[i].add(sign * sum);
       changed.add(tally);
     }
   }
@@ -152,7 +170,7 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
     const place = order + JSON.stringify(values);
     let tally = this.#tallies.get(place);
     if (tally === undefined) {
-      tally = { place, values, count: 0, sums: this.#options.sum.map(() => 0) };
+      tally = { place, values, count: 0, sums: this.#options.sum.map(() => new Sum()) };
       this.#tallies.set(place, tally);
     }
     return tally;
@@ -162,7 +180,7 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
     const { groupBy, sum } = this.#options;
     const group = Object.fromEntries(groupBy.map(({ text }, i) => [text, values[i]]));
     if (sum.length === 0) return { group, count };
-    const rounded = sum.map(({ text }, i) => [text, Number(sums[i].toPrecision(SUM_DIGITS))]);
+    const rounded = sum.map(({ text }, i) => [text, Number(sums[i].value.toPrecision(SUM_DIGITS))]);
     return { group, count, sums: Object.fromEntries(rounded) };
   }
 }

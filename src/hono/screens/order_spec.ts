@@ -127,6 +127,8 @@ function firstValue(object: unknown, { segments }: ScreenPath): unknown {
   return first;
 }
 
+const MOST_SUMMAND = 1e300;
+
 /** The sum, number, least or greatest of the values at a path. */
 export function aggregate(
   type: "sum" | "count" | "min" | "max",
@@ -142,6 +144,8 @@ export function aggregate(
     const typed = typedValue(value);
     if (typed === undefined || typed.type === "text") return;
     const { number } = typed;
+    // The sum of a group would never be a number again.
+    if (type === "sum" && Math.abs(number) > MOST_SUMMAND) return;
     if (result === undefined) result = number;
     else if (type === "sum") result += number;
     else result = type === "min" ? Math.min(result, number) : Math.max(result, number);

@@ -227,6 +227,23 @@ describe("readApi, windows", () => {
     await get(api, `${PODS}?sum=spec.cpu`, { status: 400 });
   });
 
+  it("forget what was in a sum, however large it was", async () => {
+    const of = (name: string, version: number, memory: string) => object(name, version, { spec: { memory } });
+    const { api, informer } = apiOf([of("a/1", 1, "3Gi"), of("a/2", 2, "1e400"), of("a/3", 3, "4e200")]);
+    const sum = async () => {
+      const { items } = await get(api, `${PODS}?groupBy=metadata.namespace&sum=spec.memory`);
+      return items[0].sums["spec.memory"];
+    };
+    assert.equal(await sum(), 4e200); // 1e400 is no number that there is
+    informer.put(of("a/4", 1_001, "9E"));
+    await sum();
+    informer.remove("a/3", 1_002);
+    assert.equal(await sum(), 9.00000000322e18);
+    informer.remove("a/4", 1_003);
+    informer.remove("a/2", 1_004);
+    assert.equal(await sum(), 3 * 2 ** 30);
+  });
+
   it("show, step by step, states that were", async () => {
     const change = fc.record({
       name: fc.integer({ min: 0, max: 12 }),
