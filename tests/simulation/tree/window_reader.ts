@@ -28,7 +28,7 @@ const NAMESPACE = "a";
 
 type Spec = SimObject["spec"];
 
-/** What a screen asks for, and how it is told from a state. */
+/** What a screen asks for, and what it must show of a state. */
 interface Shown {
   readonly query: WindowQuery;
   /** All rows, in their order, of the objects of a state in the order of their names. */
