@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
-import type { ReadApiOptions } from "@listwatch/cache/hono";
+import { MergedInformer, type ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
@@ -336,6 +336,31 @@ describe("ReadApiOptions.allowSecrets", () => {
       /allowSecrets: true/,
     );
     readApi({ resources: [{ informer, resource: named }], authorize: () => true, allowSecrets: true });
+  });
+
+  it("are recognised by any of several sources, and by their kind or their name in any case", () => {
+    const of = (resource: string) =>
+      Object.assign(FakeInformer.with([], 10), { resource: { group: "", version: "v1", resource } });
+    const merged = new MergedInformer([
+      { name: "a", informer: of("configmaps") },
+      { name: "b", informer: of("secrets") },
+    ]);
+    const core = { group: "", version: "v1", namespaced: true };
+    const cases: readonly ReadApiOptions["resources"][number][] = [
+      { informer: merged, resource: "v1/configmaps" },
+      { informer: of("keys"), resource: { ...core, resource: "keys", kind: "Secret" } },
+      { informer: of("keys"), resource: { ...core, resource: "Secrets", kind: "Key" } },
+    ];
+    for (const resource of cases) {
+      for (const allowSecrets of [undefined, false]) {
+        const options = {
+          resources: [resource],
+          authorize: () => true,
+          ...(allowSecrets === false && { allowSecrets }),
+        };
+        assert.throws(() => readApi(options), /allowSecrets: true/);
+      }
+    }
   });
 });
 
