@@ -197,6 +197,12 @@ describe("LabelSelector", () => {
       refused(() => new LabelRequirement("a", { operator, values }));
     }
     refused(() => new LabelRequirement("a", { operator: "~" as "=", values: ["b"] }));
+    for (const operator of ["gt", "lt"] as const) {
+      for (const value of ["x", "1.5", "", "9".repeat(19)]) {
+        refused(() => new LabelRequirement("a", { operator, values: [value] }));
+      }
+      assert.ok(new LabelRequirement("a", { operator, values: ["42"] }));
+    }
   });
 
   it("has one exact value only if the first requirement on the key has one", () => {

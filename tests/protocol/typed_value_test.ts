@@ -14,6 +14,14 @@ describe("typedValue", () => {
       ["1E", 1e18],
       ["3k", 3000],
     ];
+    // https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+    "KMGTPE".split("").forEach((letter, i) => {
+      numbers.push([`3${letter}i`, 3 * 1024 ** (i + 1)], [
+        `2${letter.replace("K", "k")}`,
+        2 * 1000 ** (i + 1),
+      ]);
+    });
+    "mun".split("").forEach((letter, i) => numbers.push([`1${letter}`, Number(`1e-${3 * (i + 1)}`)]));
     for (const [value, number] of numbers) assert.deepEqual(typedValue(value), { type: "number", number });
     assert.deepEqual(typedValue(true), { type: "boolean", number: 1 });
     assert.deepEqual(typedValue("1970-01-01T00:00:01.5Z"), { type: "time", number: 1500 });

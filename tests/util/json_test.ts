@@ -57,6 +57,13 @@ describe("isSameJson", () => {
     const date = new Date(1);
     assert.ok(isSameJson({ date }, { date }));
   });
+
+  it("is false beyond the depth that is compared, however deep they are", () => {
+    const holdingItself = (value: object): unknown => Object.assign(value, { 0: value });
+    for (const make of [() => nested(100_000), () => holdingItself([]), () => holdingItself({})]) {
+      assert.equal(isSameJson(make(), make()), false);
+    }
+  });
 });
 
 describe("memorySize", () => {

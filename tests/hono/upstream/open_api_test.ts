@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Hono } from "hono";
-import type { FetchOpenApi } from "@listwatch/cache/hono";
+import type { FetchOpenApi, ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer } from "../fake_informer.ts";
 import { readApi } from "../read_api.ts";
@@ -104,7 +104,7 @@ function upstream() {
   return state;
 }
 
-function apiOf(openApi?: FetchOpenApi) {
+function apiOf(openApi?: FetchOpenApi, options: Partial<ReadApiOptions> = {}) {
   const clock = new FakeClock();
   const informer = () => FakeInformer.with([], 1);
   const api = readApi({
@@ -115,6 +115,7 @@ function apiOf(openApi?: FetchOpenApi) {
     allowAnonymous: true,
     clock,
     ...(openApi && { openApi }),
+    ...options,
   });
   return { api, clock };
 }
@@ -195,6 +196,20 @@ describe("readApi({ openApi })", () => {
     server.tag = '"B2"';
     await clock.advance(10_000);
     assert.notEqual(await read(), tag);
+  });
+
+  it("keeps one state of a document: those before it take no bytes", async () => {
+    const server = upstream();
+    const size = (await (await apiOf(server.fetch).api.request("/openapi/v3/api/v1")).text()).length;
+    const { api, clock } = apiOf(server.fetch, { maxReaderBytes: 8 * size });
+    for (let i = 0; i < 30; i++) {
+      server.tag = `"${i}"`;
+      assert.equal((await api.request("/openapi/v3/api/v1")).status, 200);
+      await clock.advance(10_000);
+    }
+    server.requests.length = 0;
+    await api.request("/openapi/v3/api/v1");
+    assert.deepEqual(server.requests, ['/openapi/v3/api/v1 "29"'], "it is kept");
   });
 
   it("answers 304 for a tag that the reader has, and redirects from an outdated hash", async () => {
