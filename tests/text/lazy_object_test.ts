@@ -221,6 +221,19 @@ describe("LazyText", () => {
     assert.equal(JSON.stringify(kept[0]), TEXT);
   });
 
+  it("can be read by a reader aside that has kept it, after its text was dropped", () => {
+    const holding = newHolding();
+    const held = hold(holding, TEXT);
+    let kept: typeof POD | undefined;
+    held.read((object) => void (kept = object as typeof POD));
+    held.forgetAside();
+    JSON.stringify(holding.open(held as never));
+    assert.equal(held.json, undefined);
+    assert.equal(kept!.spec.nodeName, "node-1");
+    assert.equal(kept!.metadata.annotations.note, POD.metadata.annotations.note);
+    assert.equal(JSON.stringify(kept), TEXT);
+  });
+
   it("is frozen with everything in it, as it is read", () => {
     const freeze = <V>(value: V): V => {
       if (typeof value === "object" && value !== null) Object.values(Object.freeze(value)).forEach(freeze);

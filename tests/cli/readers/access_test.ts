@@ -120,6 +120,45 @@ describe("newAccess", () => {
     assert.equal(await status(app, { "Impersonate-User": "jane" }), 403);
   });
 
+  it("shows the page to readers who may list and watch all that it shows, and to no others", async () => {
+    const served = ["v1/pods", "v1/nodes", "apps/v1/deployments"].map((name) => {
+      const [version, resource] = name.split("/").slice(-2);
+      const group = name.startsWith("apps") ? "apps" : "";
+      const namespaced = resource !== "nodes";
+      return { name: resource, resource: { group, version, resource, kind: resource, namespaced } };
+    });
+    const asked: string[] = [];
+    let refused = "";
+    const reviewedBy: AccessOptions["reviewedBy"] = {
+      request: (path, { body }) => {
+        if (path.endsWith("tokenreviews")) {
+          return Promise.resolve({ status: { authenticated: true, user: { username: "jane" } } });
+        }
+        const { resourceAttributes } =
+          (body as { spec: { resourceAttributes: Record<string, string> } }).spec;
+        const { namespace, verb, group, resource } = resourceAttributes;
+        const what = `${verb} ${resource}.${group} ${namespace}`;
+        asked.push(what);
+        return Promise.resolve({ status: { allowed: what !== refused } });
+      },
+    };
+    for (const namespace of [undefined, ["shop", "blog"]]) {
+      const statusOf = (): Promise<number> =>
+        status(
+          newApp({ host: "0.0.0.0", reviewedBy, served, ...(namespace && { namespace }) }),
+          { Authorization: "Bearer a-token" },
+        );
+      asked.length = 0;
+      refused = "";
+      assert.equal(await statusOf(), 200);
+      assert.equal(asked.length, namespace === undefined ? 6 : 10, asked.join());
+      for (const one of new Set(asked)) {
+        refused = one;
+        assert.equal(await statusOf(), 403, one);
+      }
+    }
+  });
+
   it("refuses requests from pages of other sites on loopback, also of another port", async () => {
     const app = newApp({ host: "127.0.0.1" });
     for (const site of ["cross-site", "same-site", "odd"]) {
