@@ -34,8 +34,13 @@ class Screen {
     this.#watch = watch;
   }
 
-  static async open(api: ReturnType<typeof readApi>, query: string, accept?: string): Promise<Screen> {
-    const screen = new Screen(await WatchReader.open(api, `${PODS}?watch=1&${query}`, accept));
+  static async open(
+    api: ReturnType<typeof readApi>,
+    query: string,
+    accept?: string,
+    path: string = PODS,
+  ): Promise<Screen> {
+    const screen = new Screen(await WatchReader.open(api, `${path}?watch=1&${query}`, accept));
     assert.equal(await screen.next(), "ROWS");
     return screen;
   }
@@ -97,6 +102,49 @@ describe("readApi, windows", () => {
     assert.equal(await screen.next(), "CHANGES, remove 1");
     assert.equal(screen.items[0].status.restarts, 10);
     await screen.cancel();
+  });
+
+  it("are of their namespace and selectors only, from the first row on and in each change", async () => {
+    const labelled = (name: string, version: number, app: string) =>
+      object(name, version, { labels: { app }, status: { restarts: version } });
+    const path = "/api/v1/namespaces/shop/pods";
+    const groups = "groupBy=metadata.namespace,metadata.labels.app";
+    const cases: readonly (readonly [query: string, path: string, rows: string[], then: string[]])[] = [
+      ["sortBy=metadata.name&limit=9", path, ["shop/a", "shop/b"], ["shop/a", "shop/b", "shop/c"]],
+      ["sortBy=metadata.name&limit=9&labelSelector=app=web", path, ["shop/a"], ["shop/a", "shop/c"]],
+      ["sortBy=metadata.name&limit=9&labelSelector=app=web", PODS, ["blog/a", "shop/a"], [
+        "blog/a",
+        "shop/a",
+        "blog/c",
+        "shop/c",
+      ]],
+      ["sortBy=metadata.name&limit=9&fieldSelector=metadata.name=a", path, ["shop/a"], ["shop/a"]],
+      [groups, path, ["shop,db 1", "shop,web 1"], ["shop,db 1", "shop,web 2"]],
+      [`${groups}&labelSelector=app=web`, path, ["shop,web 1"], ["shop,web 2"]],
+      [`${groups}&filter=metadata.labels.app=web`, path, ["shop,web 1"], ["shop,web 2"]],
+    ];
+    for (const [query, path, rows, then] of cases) {
+      const { api, informer, clock } = apiOf([
+        labelled("shop/a", 1, "web"),
+        labelled("shop/b", 2, "db"),
+        labelled("blog/a", 3, "web"),
+        labelled("blog/b", 4, "db"),
+      ]);
+      const screen = await Screen.open(api, query, undefined, path);
+      const shown = () =>
+        query.startsWith("groupBy")
+          ? screen.items.map(({ group, count }) => `${Object.values(group)} ${count}`)
+          : screen.names();
+      assert.deepEqual(shown(), rows, query);
+      await clock.advance(100);
+      informer.put(labelled("blog/c", 1_001, "web"));
+      informer.put(labelled("shop/c", 1_002, "web"));
+      await clock.advance(100);
+      while (String(shown()) !== String(then)) await screen.next();
+      await clock.advance(1_000);
+      assert.ok(await screen.isSilent(), query);
+      await screen.cancel();
+    }
   });
 
   it("say nothing of what happens outside of them", async () => {
