@@ -143,7 +143,7 @@ describe("parseListQuery", () => {
     });
     assert.match(
       refused("resourceVersionMatch=Newest&resourceVersion=1").message ?? "",
-      /Unsupported value: "Newest": supported values: "Exact", "NotOlderThan", ""$/,
+      / resourceVersionMatch: Unsupported value: "Newest": supported values: "Exact", "NotOlderThan", ""$/,
     );
     assert.equal(refused("resourceVersionMatch=Exact&resourceVersion=0").code, 422);
     assert.equal(refused("resourceVersionMatch=NotOlderThan&resourceVersion=1&continue=x").code, 422);

@@ -154,6 +154,7 @@ describe("openWindow", () => {
     assert.deepEqual(columns.slice(0, 2).map(({ name }) => name), ["Name", "Ready"]);
     assert.deepEqual(rows.map(({ cells }) => cells[0]), ["1", "2"]);
     assert.equal(rows[0].object.metadata.namespace, "a");
+    assert.equal(world.urls[0].searchParams.get("includeObject"), "Metadata");
     window.close();
   });
 
@@ -294,6 +295,10 @@ describe("openWindow", () => {
       /say how many it has in `limit`/,
     );
     assert.throws(() => openWindow({ url: "nope", sortBy: "a", limit: 1, clock }), TypeError);
+    const query = { url: URL_OF_PODS, sortBy: "a", limit: 1, clock };
+    for (const staleAfterMs of [0, NaN]) {
+      assert.throws(() => openWindow({ ...query, staleAfterMs }), RangeError);
+    }
     assert.throws(() => openGroups({ url: URL_OF_PODS, clock }), /say by which values/);
   });
 

@@ -81,6 +81,23 @@ describe("A Table", () => {
     assert.equal(await duration({ startTime, completionTime: "2026-11-21T10:01:40Z" }), "100s");
   });
 
+  it("of pods shows as not ready one that runs beside a container that has completed", async () => {
+    const containerStatuses = [
+      { name: "done", state: { terminated: { exitCode: 0, reason: "Completed" } } },
+      { name: "main", ready: true, state: { running: {} } },
+    ];
+    const statusOf = async (conditions: readonly object[]) => {
+      const spec = { containers: [{ name: "done" }, { name: "main" }] };
+      return (await cells("v1/pods", { spec, status: { phase: "Running", conditions, containerStatuses } }))[
+        2
+      ];
+    };
+    const condition = (type: string, status: string) => ({ type, status });
+    assert.equal(await statusOf([condition("Ready", "True")]), "Running");
+    assert.equal(await statusOf([condition("Initialized", "True"), condition("Ready", "False")]), "NotReady");
+    assert.equal(await statusOf([condition("Initialized", "True")]), "NotReady");
+  });
+
   it("of events shows when they were seen first and last", async () => {
     const times = async (resource: string, event: object) => {
       const row = await cells(resource, event);
