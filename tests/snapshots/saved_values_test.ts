@@ -5,7 +5,7 @@ import { crc32 } from "../../src/snapshots/saved_values.ts";
 import { seededRandom } from "../../src/testing/seeded_random.ts";
 
 describe("crc32", () => {
-  it("is that of other programs, in one piece or in several", () => {
+  it("is that of other programs, at once or part by part", () => {
     assert.equal(crc32(new TextEncoder().encode("123456789")), 0xcbf43926);
     const random = seededRandom(1);
     for (let length = 0; length < 200; length++) {

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { checksOf } from "../../../src/hono/health/health.ts";
+import { parseResource } from "../../../src/meta/resource.ts";
+import { FakeInformer } from "../fake_informer.ts";
+
+interface State {
+  readonly phase?: string;
+  readonly lagMs?: number;
+  readonly hasNoBookmarks?: boolean;
+  readonly synced?: boolean;
+  readonly isRestored?: boolean;
+}
+
+function problemOf(state: State, maxLagMs?: number): string | undefined {
+  const { phase = "watching", lagMs, hasNoBookmarks = false, synced = true, isRestored = false } = state;
+  const informer = Object.assign(new FakeInformer(), {
+    synced,
+    lagMs: () => lagMs,
+    isRestored: () => isRestored,
+    status: () => ({ phase, hasNoBookmarks }),
+  });
+  const resource = { ...parseResource("v1/pods"), kind: "Pod", namespaced: true };
+  const served = [{ resource, informer: informer as never }];
+  const [{ name, problem }, ...more] = checksOf({ served, readers: { isDraining: false }, maxLagMs });
+  assert.deepEqual([name, more], ["informer/pods", []]);
+  return problem;
+}
+
+describe("checksOf", () => {
+  it("lets an informer be without news for as long as bookmarks and watches take, or as the options say", () => {
+    const bounds: readonly (readonly [state: State, maxLagMs: number | undefined, most: number])[] = [
+      [{}, undefined, 120_000],
+      [{ phase: "listing" }, undefined, 120_000],
+      [{}, 5_000, 5_000],
+      [{}, 0, 0],
+      // Between two watches, of a server that sends no bookmarks.
+      [{ phase: "backing off", hasNoBookmarks: true }, undefined, 660_000],
+      [{ phase: "watching", hasNoBookmarks: true }, 5_000, 5_000],
+      [{ phase: "backing off", hasNoBookmarks: true }, 5_000, 5_000],
+    ];
+    for (const [state, maxLagMs, most] of bounds) {
+      assert.equal(problemOf({ ...state, lagMs: most }, maxLagMs), undefined);
+      const problem = problemOf({ ...state, lagMs: most + 1_000 }, maxLagMs) ?? "";
+      assert.match(problem, /^no news from the API server for \S+ s, 1 s more than the maximum of /);
+      assert.ok(problem.endsWith(`; ${state.phase ?? "watching"}`), problem);
+    }
+    assert.equal(
+      problemOf({ hasNoBookmarks: true, lagMs: 10 ** 9 }),
+      undefined,
+      "an open watch is news enough",
+    );
+    assert.equal(problemOf({ lagMs: 10 ** 9 }, Infinity), undefined);
+    assert.equal(problemOf({}), undefined, "nothing is known of the lag");
+  });
+
+  it("says of one that has no content of its own yet, or has stopped, what it is", () => {
+    assert.equal(problemOf({ synced: false, phase: "listing" }), "not synced, listing");
+    assert.equal(
+      problemOf({ synced: false, isRestored: true }),
+      "a snapshot, not confirmed by the API server, watching",
+    );
+    assert.equal(problemOf({ phase: "stopped", lagMs: 0 }), "stopped");
+  });
+
+  it("says that a server is about to stop", () => {
+    assert.deepEqual(
+      checksOf({ served: [], readers: { isDraining: true }, maxLagMs: undefined }).map(({ name }) => name),
+      ["shutdown"],
+    );
+  });
+});
