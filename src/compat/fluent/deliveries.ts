@@ -55,11 +55,6 @@ export class Deliveries<K> {
     this.#options = options;
   }
 
-  /** How many objects wait for another try. */
-  get waiting(): number {
-    return this.#waiting.size;
-  }
-
   /** Hands over a change; resolves when the callback has been called for it once, whatever came of that. */
   deliver(key: string, change: Change<K>): Promise<void> {
     if (this.#isClosed) return Promise.resolve();

@@ -1,8 +1,15 @@
 /** `K8s(model)` of kubernetes-fluent-client, as far as it watches. */
 
+import type { Cluster } from "../../client/cluster.ts";
+import { SharedInformerFactory, type UsedInformer } from "../../informer/shared_informer_factory.ts";
+import type { SharedIndexInformerOptions } from "../../informer/shared_informer_options.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
+import { type GroupVersionResource, resourcePath } from "../../meta/resource.ts";
+import { loadCluster } from "../../node/kubeconfig/load_cluster.ts";
+import type { Clock } from "../../util/clock.ts";
+import type { Logger } from "../../util/logger.ts";
 import { type GenericClass, type RegisteredKind, resourceOfModel } from "./kinds.ts";
-import { type FluentOptions, type Selection, SharedWatches } from "./shared_watches.ts";
-import { type WatchAction, type WatchCfg, Watcher, type WatcherContext } from "./watcher.ts";
+import { type WatchAction, type WatchCfg, Watcher } from "./watcher.ts";
 
 /** Which objects are watched, in place of the methods. */
 export interface Filters {
@@ -43,6 +50,21 @@ export type K8sFunction = <T extends GenericClass, K extends object = InstanceTy
   model: T,
   filters?: Filters,
 ) => K8sInit<K>;
+
+/** Where the objects of all watchers come from. All may be left out. */
+export interface FluentOptions {
+  /**
+   * The cluster; that of `loadCluster` of `@listwatch/cache/node` by default, loaded when a watcher starts.
+   */
+  readonly cluster?: Cluster | (() => Cluster | Promise<Cluster>);
+  /** Options of the informers. */
+  readonly informer?: Pick<
+    SharedIndexInformerOptions<KubernetesObject>,
+    "storage" | "metrics" | "reflector" | "turnObjects"
+  >;
+  readonly clock?: Clock;
+  readonly logger?: Logger;
+}
 
 let onDefaultCluster: K8sFunction | undefined;
 
@@ -91,24 +113,70 @@ export function K8s<T extends GenericClass, K extends object = InstanceType<T>>(
  * ```
  */
 export function newK8s(options: FluentOptions = {}): K8sFunction {
-  const { clock, logger } = options;
-  const context: WatcherContext = { watches: new SharedWatches(options), clock, logger };
+  const { clock, logger, informer } = options;
+  const settings = { ...(clock && { clock }), ...(logger && { logger }) };
+  const { cluster: given = () => loadCluster(settings) } = options;
+  let loading: Promise<Cluster> | undefined;
+  const factories = new Map<string, SharedInformerFactory>();
+  const use = async ({ resource, ...selected }: Selection): Promise<UsedInformer<KubernetesObject>> => {
+    loading ??= (async () => await (typeof given === "function" ? given() : given))();
+    loading.catch(() => loading = undefined); // tried again by the next watcher
+    const cluster = await loading;
+    const key = JSON.stringify(selected);
+    let factory = factories.get(key);
+    if (factory === undefined) {
+      const source: ConstructorParameters<typeof SharedInformerFactory>[0] = {
+        resource: (resource) => cluster.resource(resource, { ...selected, keep: "everything" }),
+      };
+      const own = { ...informer, ...settings, notifyUnchanged: false };
+      factories.set(key, factory = new SharedInformerFactory(source, { informer: own }));
+    }
+    return factory.use(resource);
+  };
   return <T extends GenericClass, K extends object = InstanceType<T>>(model: T, filters: Filters = {}) =>
-    new Selected<K>(context, model, filters);
+    new Selected<K>(
+      (selection, callback, cfg) => {
+        return new Watcher<K>(
+          {
+            path: resourcePath(selection.resource, selection),
+            use: () => use(selection),
+            ...settings,
+          },
+          callback,
+          cfg,
+        );
+      },
+      model,
+      filters,
+    );
 }
+
+/** Which objects a watcher is for. */
+interface Selection {
+  readonly resource: GroupVersionResource;
+  readonly namespace: string;
+  readonly labelSelector: string;
+  readonly fieldSelector: string;
+}
+
+type NewWatcher<K extends object> = (
+  selection: Selection,
+  callback: WatchAction<K>,
+  cfg: WatchCfg,
+) => Watcher<K>;
 
 /** The filters so far. As upstream, the methods change it, and return it. */
 class Selected<K extends object> implements K8sInit<K> {
-  readonly #context: WatcherContext;
-  readonly #selection: Omit<Selection, "labelSelector" | "fieldSelector" | "namespace">;
+  readonly #newWatcher: NewWatcher<K>;
+  readonly #resource: GroupVersionResource;
   readonly #labels: Map<string, string>;
   readonly #fields: Map<string, string>;
   #namespace: string;
 
-  constructor(context: WatcherContext, model: GenericClass, filters: Filters) {
+  constructor(newWatcher: NewWatcher<K>, model: GenericClass, filters: Filters) {
     const { kindOverride, fields = {}, labels = {}, name, namespace = "" } = filters;
-    this.#context = context;
-    this.#selection = { resource: resourceOfModel(model, kindOverride) };
+    this.#newWatcher = newWatcher;
+    this.#resource = resourceOfModel(model, kindOverride);
     this.#labels = new Map(Object.entries(labels));
     this.#fields = new Map(Object.entries(fields));
     if (name) this.#fields.set("metadata.name", name);
@@ -117,11 +185,8 @@ class Selected<K extends object> implements K8sInit<K> {
 
   InNamespace(namespace: string): K8sFilters<K> {
     if (this.#namespace !== "") {
-      throw new TypeError(
-        `Cannot select the namespace ${JSON.stringify(namespace)}: ${
-          JSON.stringify(this.#namespace)
-        } is selected`,
-      );
+      const selected = `${JSON.stringify(this.#namespace)} is selected`;
+      throw new TypeError(`Cannot select the namespace ${JSON.stringify(namespace)}: ${selected}`);
     }
     this.#namespace = namespace;
     return this;
@@ -138,13 +203,13 @@ class Selected<K extends object> implements K8sInit<K> {
   }
 
   Watch(callback: WatchAction<K>, watchCfg: WatchCfg = {}): Watcher<K> {
-    const selection: Selection = {
-      ...this.#selection,
+    const selection = {
+      resource: this.#resource,
       namespace: this.#namespace,
       labelSelector: Array.from(this.#labels, ([key, value]) => value === "" ? key : `${key}=${value}`).sort()
         .join(),
       fieldSelector: Array.from(this.#fields, ([key, value]) => `${key}=${value}`).sort().join(),
     };
-    return new Watcher<K>(this.#context, selection, callback, watchCfg);
+    return this.#newWatcher(selection, callback, watchCfg);
   }
 }

@@ -15,8 +15,15 @@
  */
 
 export { WatchPhase } from "./deliveries.ts";
-export { type Filters, K8s, type K8sFilters, type K8sFunction, type K8sInit, newK8s } from "./k8s.ts";
+export {
+  type Filters,
+  type FluentOptions,
+  K8s,
+  type K8sFilters,
+  type K8sFunction,
+  type K8sInit,
+  newK8s,
+} from "./k8s.ts";
 export { type GenericClass, type RegisteredKind, RegisterKind } from "./kinds.ts";
-export type { FluentOptions } from "./shared_watches.ts";
-export { WatcherEvent, type WatcherEvents, type WatcherListener } from "./watcher_events.ts";
+export { WatcherEvent, type WatcherEvents } from "./watcher_events.ts";
 export { type WatchAction, type WatchCfg, Watcher } from "./watcher.ts";

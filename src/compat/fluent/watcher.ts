@@ -1,18 +1,17 @@
 /** kubernetes-fluent-client's `Watcher`, over a shared informer. */
 
-import type { HandlerRegistration } from "../../informer/processor.ts";
-import { splitMetaNamespaceKey } from "../../meta/keys.ts";
+import type { SharedIndexInformer } from "../../informer/shared_informer.ts";
+import type { UsedInformer } from "../../informer/shared_informer_factory.ts";
+import { metaNamespaceKey, splitMetaNamespaceKey } from "../../meta/keys.ts";
 import { type DeletedObject, type KubernetesObject, metaOf } from "../../meta/object.ts";
 import { networkErrorOf } from "../../meta/request.ts";
-import { resourcePath } from "../../meta/resource.ts";
 import { type Clock, realClock } from "../../util/clock.ts";
 import { deferred } from "../../util/deferred.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { guardedLogger, type Logger } from "../../util/logger.ts";
 import { itemExponentialFailureRateLimiter } from "../../workqueue/rate_limiters.ts";
 import { type Change, Deliveries, type WatchPhase } from "./deliveries.ts";
-import type { Lease, Selection, SharedWatches } from "./shared_watches.ts";
-import { WatcherEvent, WatcherEventEmitter, type WatcherEvents } from "./watcher_events.ts";
+import { WatcherEvent, WatcherEvents } from "./watcher_events.ts";
 
 /**
  * The callback of a watcher: called for one change at a time, and awaited. What it throws or rejects with is
@@ -44,9 +43,12 @@ const LAST_RETRY_MS = 300_000;
 
 /** What a watcher is made of. */
 export interface WatcherContext {
-  readonly watches: SharedWatches;
-  readonly clock?: Clock | undefined;
-  readonly logger?: Logger | undefined;
+  /** The path of what it watches. */
+  readonly path: string;
+  /** Gives it a running informer, which it shares with others. */
+  readonly use: () => Promise<UsedInformer<KubernetesObject>>;
+  readonly clock?: Clock;
+  readonly logger?: Logger;
 }
 
 /**
@@ -67,50 +69,40 @@ export interface WatcherContext {
  * ```
  */
 export class Watcher<K extends object> implements AsyncDisposable {
+  /** What it says of itself: a connection, failed tries, failed callbacks. */
+  readonly events: WatcherEvents;
   readonly #context: WatcherContext;
-  readonly #selection: Selection;
   readonly #cfg: WatchCfg;
-  readonly #events: WatcherEventEmitter;
   readonly #deliveries: Deliveries<K>;
   readonly #controller = new AbortController();
   #starting: Promise<AbortController> | undefined;
-  #ended: Promise<void> = Promise.resolve();
+  #ended: Promise<unknown> = Promise.resolve();
 
   /**
    * Made by `K8s(model).Watch(callback, cfg)`.
    *
    * @internal
    */
-  constructor(context: WatcherContext, selection: Selection, callback: WatchAction<K>, cfg: WatchCfg) {
-    const { clock = realClock } = context;
+  constructor(context: WatcherContext, callback: WatchAction<K>, cfg: WatchCfg) {
     const logger = guardedLogger(context.logger);
     const { callbackRetryMax, callbackRetryDelaySec = FIRST_RETRY_SEC } = cfg;
     this.#context = context;
-    this.#selection = selection;
     this.#cfg = cfg;
-    this.#events = new WatcherEventEmitter(logger);
+    this.events = new WatcherEvents(logger);
     this.#deliveries = new Deliveries<K>({
       call: callback,
       onError: (error) => {
-        const what = `the callback of a watcher of ${selection.resource.resource} failed: ${
-          errorMessage(error)
-        }`;
-        logger.warn(what, { error });
-        this.#events.emit(WatcherEvent.DATA_ERROR, error);
+        logger.warn(`the callback of a watcher of ${context.path} failed: ${errorMessage(error)}`, { error });
+        this.events.emit(WatcherEvent.DATA_ERROR, error);
       },
       limiter: itemExponentialFailureRateLimiter({
         baseDelayMs: callbackRetryDelaySec * 1_000,
         maxDelayMs: LAST_RETRY_MS,
       }),
       ...(callbackRetryMax !== undefined && { maxRetries: callbackRetryMax }),
-      clock,
+      clock: context.clock ?? realClock,
     });
     this.#controller.signal.addEventListener("abort", () => this.#deliveries.close(), { once: true });
-  }
-
-  /** What it says of itself: a connection, failed tries, failed callbacks. */
-  get events(): WatcherEvents {
-    return this.#events;
   }
 
   /** Whether it was closed. */
@@ -143,67 +135,67 @@ export class Watcher<K extends object> implements AsyncDisposable {
   }
 
   async #start(): Promise<AbortController> {
-    const { watches } = this.#context;
     const { signal } = this.#controller;
-    const cluster = await watches.cluster();
-    if (signal.aborted) return this.#controller;
+    const used = await this.#context.use();
+    const { informer } = used;
+    if (signal.aborted) {
+      await used.release();
+      return this.#controller;
+    }
     const answered = deferred<void>();
-    const lease = watches.use(cluster, this.#selection, (error) => {
-      this.#hasFailed(error, lease);
-      answered.resolve();
-    });
-    const unlisten = this.#listen(lease);
-    const registration = lease.informer.addEventHandler({
-      onAdd: (object) => this.#deliver(keyOf(object), object, "ADDED"),
+    const unlisten = this.#listen(informer, answered.resolve);
+    const registration = informer.addEventHandler({
+      onAdd: (object) => this.#deliver(metaNamespaceKey(object), object, "ADDED"),
       onUpdate: (before, object) => this.#updated(before, object),
       onDelete: (deleted) => this.#deliver(deleted.key, stateOf(deleted), "DELETED"),
     });
     signal.addEventListener("abort", () => {
       unlisten();
-      this.#ended = end(lease, registration);
+      this.#ended = Promise.all([informer.removeEventHandler(registration), used.release()]);
       answered.resolve();
-      this.#events.emit(WatcherEvent.ABORT, signal.reason);
+      this.events.emit(WatcherEvent.ABORT, signal.reason);
     }, { once: true });
-    lease.informer.synced(signal).then(() => answered.resolve(), () => {});
+    informer.synced(signal).then(() => answered.resolve(), () => {});
     await answered.promise;
     return this.#controller;
   }
 
   /** Follows the informer's connection; returns what ends that. */
-  #listen({ informer }: Lease): () => void {
-    const { resource, namespace } = this.#selection;
-    const path = resourcePath(resource, { namespace });
-    const isOpen = (phase: string) => phase === "watching";
+  #listen(informer: SharedIndexInformer<KubernetesObject, string>, onFailure: () => void): () => void {
     let wasOpen = false;
+    let failures = 0;
     const note = (phase: string) => {
-      if (isOpen(phase) && !wasOpen) {
-        this.#events.emit(WatcherEvent.CONNECT, path);
-        this.#events.emit(WatcherEvent.INC_RESYNC_FAILURE_COUNT, 0);
+      const isOpen = phase === "watching";
+      if (isOpen && !wasOpen) {
+        this.events.emit(WatcherEvent.CONNECT, this.#context.path);
+        this.events.emit(WatcherEvent.INC_RESYNC_FAILURE_COUNT, 0);
       }
-      wasOpen = isOpen(phase);
+      wasOpen = isOpen;
+      const { error, failedTries = 0 } = informer.failure() ?? {};
+      if (error !== undefined && failedTries > failures) {
+        onFailure();
+        this.#hasFailed(informer.name, error, failedTries);
+      }
+      failures = failedTries;
     };
     note(informer.status().phase);
     return informer.onStatus(({ phase }) => note(phase));
   }
 
-  #hasFailed(error: Error, { informer }: Lease): void {
+  #hasFailed(name: string, error: Error, failedTries: number): void {
     const { resyncFailureMax = Infinity } = this.#cfg;
-    const failedTries = informer.failure()?.failedTries ?? 1;
-    this.#events.emit(networkErrorOf(error) ? WatcherEvent.NETWORK_ERROR : WatcherEvent.WATCH_ERROR, error);
-    this.#events.emit(WatcherEvent.INC_RESYNC_FAILURE_COUNT, failedTries);
-    if (failedTries <= resyncFailureMax) {
-      this.#events.emit(WatcherEvent.RECONNECT, failedTries);
-      return;
-    }
+    this.events.emit(networkErrorOf(error) ? WatcherEvent.NETWORK_ERROR : WatcherEvent.WATCH_ERROR, error);
+    this.events.emit(WatcherEvent.INC_RESYNC_FAILURE_COUNT, failedTries);
+    if (failedTries <= resyncFailureMax) return void this.events.emit(WatcherEvent.RECONNECT, failedTries);
     const text =
-      `Cannot watch ${informer.name}: ${failedTries} tries have failed, and the limit is ${resyncFailureMax}`;
-    this.#events.emit(WatcherEvent.GIVE_UP, new Error(text, { cause: error }));
+      `Cannot watch ${name}: ${failedTries} tries have failed, and the limit is ${resyncFailureMax}`;
+    this.events.emit(WatcherEvent.GIVE_UP, new Error(text, { cause: error }));
     this.close();
   }
 
   /** Another object of the same name is a delete and an add. */
   async #updated(before: KubernetesObject, object: KubernetesObject): Promise<void> {
-    const key = keyOf(object);
+    const key = metaNamespaceKey(object);
     if (metaOf(before)?.uid === metaOf(object)?.uid) return await this.#deliver(key, object, "MODIFIED");
     await this.#deliver(key, before, "DELETED");
     await this.#deliver(key, object, "ADDED");
@@ -212,18 +204,9 @@ export class Watcher<K extends object> implements AsyncDisposable {
   async #deliver(key: string, object: KubernetesObject, phase: WatchPhase): Promise<void> {
     if (this.isClosed) return;
     const change = { object: object as unknown as K, phase } satisfies Change<K>;
-    this.#events.emit(WatcherEvent.DATA, change.object, phase);
+    this.events.emit(WatcherEvent.DATA, change.object, phase);
     await this.#deliveries.deliver(key, change);
   }
-}
-
-async function end(lease: Lease, registration: HandlerRegistration): Promise<void> {
-  await Promise.all([lease.informer.removeEventHandler(registration), lease.release()]);
-}
-
-function keyOf(object: KubernetesObject): string {
-  const { namespace, name = "" } = object.metadata ?? {};
-  return namespace ? `${namespace}/${name}` : name;
 }
 
 /** The last known state; of an object of which nothing is known, its name. */

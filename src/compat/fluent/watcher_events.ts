@@ -1,5 +1,6 @@
-/** What a watcher says of itself, as kubernetes-fluent-client's does with an event emitter of Node. */
+/** What a watcher says of itself: kubernetes-fluent-client's events. */
 
+import { EventEmitter } from "node:events";
 import { callGuarded, errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 
@@ -43,81 +44,36 @@ export const WatcherEvent = {
 /** The name of an event. */
 export type WatcherEvent = (typeof WatcherEvent)[keyof typeof WatcherEvent];
 
-/** Receives what belongs to the event. What it throws is logged. */
-// deno-lint-ignore no-explicit-any -- as listeners of Node's event emitters
-export type WatcherListener = (...values: any[]) => unknown;
-
 /**
- * The methods of Node's `EventEmitter` that are used on a watcher's
- * events; for names see {@linkcode WatcherEvent}.
+ * Node's event emitter, in which a listener that throws ends nothing: what it throws is logged.
+ *
+ * @example
+ * ```ts
+ * import { WatcherEvent, type WatcherEvents } from "@listwatch/cache/compat/fluent";
+ * function warn(events: WatcherEvents) {
+ *   events.on(WatcherEvent.GIVE_UP, (error) => console.warn(error.message));
+ * }
+ * ```
  */
-export interface WatcherEvents {
-  /** Adds a listener. */
-  on(name: string, listener: WatcherListener): this;
-  /** Adds a listener; the same as `on`. */
-  addListener(name: string, listener: WatcherListener): this;
-  /** Adds a listener that is removed when it is called. */
-  once(name: string, listener: WatcherListener): this;
-  /** Removes a listener, once. */
-  off(name: string, listener: WatcherListener): this;
-  /** Removes a listener; the same as `off`. */
-  removeListener(name: string, listener: WatcherListener): this;
-  /** Removes all listeners, or those of one event. */
-  removeAllListeners(name?: string): this;
-}
-
-/** The events of one watcher. */
-export class WatcherEventEmitter implements WatcherEvents {
-  readonly #listeners = new Map<string, { readonly listener: WatcherListener; readonly once: boolean }[]>();
+export class WatcherEvents extends EventEmitter {
   readonly #logger: Logger;
 
+  /** As a watcher makes it. */
   constructor(logger: Logger) {
+    super();
     this.#logger = logger;
   }
 
-  on(name: string, listener: WatcherListener): this {
-    return this.#add(name, listener, false);
-  }
-
-  addListener(name: string, listener: WatcherListener): this {
-    return this.#add(name, listener, false);
-  }
-
-  once(name: string, listener: WatcherListener): this {
-    return this.#add(name, listener, true);
-  }
-
-  off(name: string, listener: WatcherListener): this {
-    const present = this.#listeners.get(name) ?? [];
-    const at = present.findLastIndex((one) => one.listener === listener);
-    if (at !== -1) present.splice(at, 1);
-    return this;
-  }
-
-  removeListener(name: string, listener: WatcherListener): this {
-    return this.off(name, listener);
-  }
-
-  removeAllListeners(name?: string): this {
-    if (name === undefined) this.#listeners.clear();
-    else this.#listeners.delete(name);
-    return this;
-  }
-
-  emit(name: WatcherEvent, ...values: unknown[]): void {
-    for (const { listener, once } of [...this.#listeners.get(name) ?? []]) {
-      if (once) this.off(name, listener);
+  /** Calls the listeners of an event. */
+  override emit(name: string, ...values: unknown[]): boolean {
+    // Those of `once` are wrapped by what removes them.
+    const listeners = this.rawListeners(name);
+    for (const listener of listeners) {
       callGuarded(
-        () => listener(...values),
+        () => listener.apply(this, values),
         (error) => this.#logger.error(`a listener for "${name}" threw: ${errorMessage(error)}`, { error }),
       );
     }
-  }
-
-  #add(name: string, listener: WatcherListener, once: boolean): this {
-    const present = this.#listeners.get(name);
-    if (present === undefined) this.#listeners.set(name, [{ listener, once }]);
-    else present.push({ listener, once });
-    return this;
+    return listeners.length > 0;
   }
 }
