@@ -144,6 +144,7 @@ export const ROOMS: Record<string, RoomRule> = {
       "testing",
       "node",
       "screens",
+      "workqueue",
     ],
     packages: ["node:", "hono", "@hono/node-server", "yaml"],
     why: "a program: no room imports it",

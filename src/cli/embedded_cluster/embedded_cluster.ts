@@ -41,11 +41,9 @@ const HEARTBEAT_INTERVAL_MS = 2_000;
 /** The mean time between two changes of each kind. */
 const MEAN_MS = {
   crash: 8_000,
-  evict: 12_000,
+  end: 8_000,
   scale: 16_000,
   configure: 20_000,
-  rollOut: 40_000,
-  drain: 75_000,
 };
 
 /**
@@ -69,20 +67,16 @@ export class EmbeddedCluster {
   async run(signal: AbortSignal): Promise<void> {
     const simulation = this.#simulation;
     const workloads = this.#workloads;
-    const withOne = <T>(from: () => readonly T[], action: (one: T) => void) => () => {
-      const one = simulation.pick(from());
-      if (one !== undefined) action(one);
-    };
+    const often = <T>(meanMs: number, from: () => readonly T[], action: (one: T) => void) =>
+      simulation.often(meanMs, () => {
+        const one = simulation.pick(from());
+        if (one !== undefined) action(one);
+      });
     const running = simulation.run(signal);
-    simulation.often(MEAN_MS.crash, withOne(() => workloads.ready, (pod) => workloads.crash(pod)));
-    simulation.often(MEAN_MS.evict, withOne(() => workloads.ready, (pod) => workloads.end(pod)));
-    simulation.often(MEAN_MS.scale, withOne(() => workloads.all, (deployment) => this.#scale(deployment)));
-    simulation.often(
-      MEAN_MS.rollOut,
-      withOne(() => workloads.all, (deployment) => workloads.rollOut(deployment)),
-    );
-    simulation.often(MEAN_MS.configure, withOne(() => this.#configMaps(), (map) => this.#configure(map)));
-    simulation.often(MEAN_MS.drain, withOne(() => this.#nodes(), (node) => this.#drain(node)));
+    often(MEAN_MS.crash, () => workloads.ready, (pod) => workloads.crash(pod));
+    often(MEAN_MS.end, () => workloads.ready, (pod) => workloads.end(pod));
+    often(MEAN_MS.scale, () => workloads.all, (deployment) => this.#scale(deployment));
+    often(MEAN_MS.configure, () => this.#configMaps(), (map) => this.#configure(map));
     this.#heartbeat(0);
     try {
       await running;
@@ -143,30 +137,6 @@ export class EmbeddedCluster {
     const level = this.#simulation.happens(0.5) ? "info" : "debug";
     const data = { revision: String(Number(map.data.revision) + 1), "log.level": level };
     this.server.patch("v1/configmaps", map, { data });
-  }
-
-  /** Closes a node, evicts some of its pods, and opens it again. */
-  #drain(node: BuiltSpecObject): void {
-    if (this.#nodes().some(({ spec }) => spec.unschedulable)) return;
-    const { name } = node.metadata;
-    this.#setUnschedulable(node, true);
-    const leaving = this.#workloads.ready.filter(({ spec }) => spec.nodeName === name).slice(0, 4);
-    leaving.forEach((pod, i) => {
-      this.#simulation.after(2_000 + i * 4_000, 3_000 + i * 4_000, () => {
-        const { ready } = this.#workloads;
-        if (!ready.some(({ metadata }) => metadata.uid === pod.metadata.uid)) return;
-        this.#workloads.end(pod, "Evicted", `Evicted from ${name}, which is being drained`);
-      });
-    });
-    this.#simulation.after(25_000, 40_000, () => this.#setUnschedulable(node, false));
-  }
-
-  #setUnschedulable(node: BuiltSpecObject, isClosed: boolean): void {
-    const taints = [{ key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" }];
-    const spec = isClosed ? { unschedulable: true, taints } : { unschedulable: null, taints: null };
-    this.server.patch("v1/nodes", node, { spec });
-    const reason = isClosed ? "NodeNotSchedulable" : "NodeSchedulable";
-    this.#simulation.record(node, "kubelet", [reason, `Node ${node.metadata.name} status is now: ${reason}`]);
   }
 
   #heartbeat(index: number): void {

@@ -10,8 +10,8 @@ import {
   service,
 } from "../../testing/builders.ts";
 
-export function imageOf(namespace: string, app: string, revision: number): string {
-  return `registry.example/${namespace}/${app}:1.${revision}.0`;
+export function imageOf(namespace: string, app: string): string {
+  return `registry.example/${namespace}/${app}:1.0.0`;
 }
 
 export function serviceObject(app: string, clusterIP: string, meta: BuilderMeta): BuiltSpecObject {
@@ -51,24 +51,27 @@ export function workloadObject(
   };
 }
 
-export function replicaSetStatus(replicas: number, ready: number): Record<string, unknown> {
+/** How many pods there should be, are, and are ready. */
+export type PodCounts = Readonly<Record<"wanted" | "replicas" | "ready", number>>;
+
+export function replicaSetStatus({ replicas, ready }: PodCounts): Record<string, unknown> {
   return { replicas, fullyLabeledReplicas: replicas, readyReplicas: ready, availableReplicas: ready };
 }
 
 /** The status of a deployment with so many pods, as a merge patch. */
 export function deploymentStatus(
-  { wanted, replicas, ready, updated }: Readonly<Record<"wanted" | "replicas" | "ready" | "updated", number>>,
+  { wanted, replicas, ready }: PodCounts,
   observedGeneration: number,
 ): Record<string, unknown> {
   const isAvailable = ready >= wanted - Math.floor(wanted / 4);
   const available = isAvailable
     ? { status: "True", reason: "MinimumReplicasAvailable" }
     : { status: "False", reason: "MinimumReplicasUnavailable" };
-  const reason = updated >= wanted && ready >= wanted ? "NewReplicaSetAvailable" : "ReplicaSetUpdated";
+  const reason = ready >= wanted ? "NewReplicaSetAvailable" : "ReplicaSetUpdated";
   return {
     observedGeneration,
     replicas,
-    updatedReplicas: updated,
+    updatedReplicas: replicas,
     readyReplicas: ready,
     availableReplicas: ready,
     unavailableReplicas: ready < wanted ? wanted - ready : null,

@@ -3,9 +3,10 @@
 import { type BuiltObject, event } from "../../testing/builders.ts";
 import { InMemoryApiServer } from "../../testing/in_memory_api_server.ts";
 import { timestamp } from "../../testing/object_checks.ts";
-import { onAbort } from "../../util/abort.ts";
-import type { Clock, TimerHandle } from "../../util/clock.ts";
 import { seededRandom } from "../../testing/seeded_random.ts";
+import { onAbort } from "../../util/abort.ts";
+import type { Clock } from "../../util/clock.ts";
+import { DelayingQueue } from "../../workqueue/delaying_queue.ts";
 
 // An API server deletes Events after an hour; here the oldest is deleted when there are more.
 const MAX_EVENTS = 75;
@@ -14,15 +15,16 @@ export class Simulation {
   readonly server: InMemoryApiServer;
   readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #timers = new Set<TimerHandle>();
+  /** What is to be done. */
+  readonly #actions: DelayingQueue<() => unknown>;
   readonly #events: BuiltObject[] = [];
-  #onError: (error: unknown) => void = () => {};
 
   constructor(clock: Clock, seed: number) {
     const random = seededRandom(seed);
     this.server = new InMemoryApiServer({ clock, random, requestLogLimit: 10, gracefulPodDeletion: true });
     this.#clock = clock;
     this.#random = seededRandom(seed);
+    this.#actions = new DelayingQueue({ clock });
   }
 
   /** The time as objects have it, or one before it. */
@@ -45,15 +47,7 @@ export class Simulation {
 
   /** Runs an action once, after a random time from `minMs` to `maxMs`. */
   after(minMs: number, maxMs: number, action: () => unknown): void {
-    const timer = this.#clock.setTimeout(async () => {
-      this.#timers.delete(timer);
-      try {
-        await action();
-      } catch (error) {
-        this.#onError(error);
-      }
-    }, minMs + this.#random() * (maxMs - minMs));
-    this.#timers.add(timer);
+    this.#actions.addAfter(action, minMs + this.#random() * (maxMs - minMs));
   }
 
   /** Runs an action repeatedly, every `meanMs` on average; the first time within `meanMs`. */
@@ -89,18 +83,18 @@ export class Simulation {
     if (this.#events.length > MAX_EVENTS) this.server.delete("v1/events", this.#events.shift()!);
   }
 
-  /** Runs what is due until the signal is aborted, then clears every timer. Rejects if an action throws. */
+  /** Does what is due until the signal is aborted. Rejects if an action throws. */
   async run(signal: AbortSignal): Promise<void> {
-    let letGo = () => {};
+    const actions = this.#actions;
+    const letGo = onAbort(signal, () => actions.shutDown());
     try {
-      await new Promise<void>((resolve, reject) => {
-        this.#onError = reject;
-        letGo = onAbort(signal, resolve);
-      });
+      for (let next = await actions.get(); !next.shutdown; next = await actions.get()) {
+        await next.item();
+        actions.done(next.item);
+      }
     } finally {
       letGo();
-      for (const timer of this.#timers) this.#clock.clearTimeout(timer);
-      this.#timers.clear();
+      actions.shutDown();
     }
   }
 }

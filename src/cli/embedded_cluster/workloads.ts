@@ -18,9 +18,8 @@ const HOUR_MS = 3_600_000;
 const DEPLOYMENTS = "apps/v1/deployments";
 const SETS = "apps/v1/replicasets";
 const PODS = "v1/pods";
-const REVISION = "deployment.kubernetes.io/revision";
 
-/** Deployments, with the controllers that keep their pods at the desired number and image. */
+/** Deployments, with the controllers that keep their pods at the desired number. */
 export class Workloads {
   readonly #simulation: Simulation;
   /** The deployments of which a step of the controllers is due. */
@@ -46,16 +45,27 @@ export class Workloads {
     { replicas, ageMs }: Readonly<Record<"replicas" | "ageMs", number>>,
   ): void {
     const { server } = this.#simulation;
-    // Some have had a rollout, which has left an empty replica set behind.
-    const revision = replicas % 2 === 0 ? 7 : 1;
-    const image = imageOf(namespace, app, revision);
-    const built = workloadObject("Deployment", app, { namespace, app, image, replicas, labels: { app } });
-    const metadata = { ...built.metadata, creationTimestamp: this.#simulation.time(ageMs) };
-    const deployment = server.create(DEPLOYMENTS, { ...built, metadata });
-    if (revision > 1) this.#addSet(deployment, { revision: revision - 1, replicas: 0, ageMs });
-    const set = this.#addSet(deployment, { revision, replicas, ageMs: ageMs - HOUR_MS / 2 });
+    const of = { namespace, app, image: imageOf(namespace, app), replicas };
+    const creationTimestamp = this.#simulation.time(ageMs);
+    const built = workloadObject("Deployment", app, { ...of, labels: { app } });
+    const deployment = server.create(DEPLOYMENTS, {
+      ...built,
+      metadata: { ...built.metadata, creationTimestamp },
+    });
+    const { apiVersion, kind, metadata: { uid = "" } } = deployment;
+    const random = () => this.#simulation.between(0, 999) / 1_000;
+    const hash = randomSuffix(random) + randomSuffix(random);
+    const ofDeployment = workloadObject("ReplicaSet", `${app}-${hash}`, {
+      ...of,
+      labels: { app, "pod-template-hash": hash },
+      ownerReferences: [{ apiVersion, kind, name: app, uid, controller: true, blockOwnerDeletion: true }],
+    });
+    const set = server.create(SETS, {
+      ...ofDeployment,
+      metadata: { ...ofDeployment.metadata, creationTimestamp },
+    });
     for (let i = 0; i < replicas; i++) {
-      const podAgeMs = this.#simulation.between(HOUR_MS, ageMs - HOUR_MS / 2);
+      const podAgeMs = this.#simulation.between(HOUR_MS, ageMs);
       const pending = podObject(set, this.#simulation.time(podAgeMs));
       const placed = this.#place();
       const pod = server.create(PODS, { ...pending, spec: { ...pending.spec, nodeName: placed.nodeName } });
@@ -69,23 +79,9 @@ export class Workloads {
   scale(deployment: BuiltSpecObject, replicas: number): void {
     const before = deployment.spec.replicas;
     if (replicas === before) return;
-    const set = this.#setsOf(deployment).at(-1)!;
+    const set = this.#setOf(deployment);
     this.#simulation.server.patch(DEPLOYMENTS, deployment, { spec: { replicas } });
     const message = `Scaled replica set ${set.metadata.name} from ${before} to ${replicas}`;
-    this.#simulation.record(deployment, "deployment-controller", ["ScalingReplicaSet", message]);
-    this.#reconcileSoon(deployment);
-  }
-
-  /** Starts to replace a deployment's pods by ones of a new image, one by one; not during a rollout. */
-  rollOut(deployment: BuiltSpecObject): void {
-    const sets = this.#setsOf(deployment);
-    if (sets.slice(0, -1).some(({ spec }) => spec.replicas > 0)) return;
-    const revision = revisionOf(sets.at(-1)!) + 1;
-    const set = this.#addSet(deployment, { revision, replicas: 0, ageMs: 0 });
-    this.#simulation.server.patch(DEPLOYMENTS, deployment, {
-      spec: { template: { spec: set.spec.template.spec } },
-    });
-    const message = `Scaled up replica set ${set.metadata.name} from 0 to 1`;
     this.#simulation.record(deployment, "deployment-controller", ["ScalingReplicaSet", message]);
     this.#reconcileSoon(deployment);
   }
@@ -100,14 +96,10 @@ export class Workloads {
   }
 
   /** Ends a pod gracefully: it is terminating at once, and deleted some seconds later. */
-  end(
-    pod: BuiltSpecObject,
-    reason = "Killing",
-    message = `Stopping container ${pod.metadata.labels?.app}`,
-  ): void {
+  end(pod: BuiltSpecObject): void {
     const { server } = this.#simulation;
-    const { name, namespace } = pod.metadata;
-    this.#simulation.record(pod, "kubelet", [reason, message]);
+    const { name, namespace, labels } = pod.metadata;
+    this.#simulation.record(pod, "kubelet", ["Killing", `Stopping container ${labels?.app}`]);
     this.#simulation.after(0, 0, async () => {
       // Only a request has a grace period.
       const url = `http://embedded/api/v1/namespaces/${namespace}/pods/${name}`;
@@ -164,16 +156,13 @@ export class Workloads {
     return this.#simulation.server.patch<BuiltSpecObject>(PODS, pod, { status });
   }
 
-  /** One of the open nodes with the fewest pods, and the addresses of a pod there. */
+  /** One of the nodes with the fewest pods, and the addresses of a pod there. */
   #place(): { readonly nodeName: string; readonly status: Record<string, unknown> } {
     const pods = this.#list(PODS);
     const load = ({ metadata }: BuiltSpecObject) =>
       pods.filter(({ spec }) => spec.nodeName === metadata.name).length + this.#simulation.between(0, 4);
-    const open = this.#list("v1/nodes").filter(({ spec }) => !spec.unschedulable).map((node) => ({
-      node,
-      load: load(node),
-    }));
-    const { node } = open.reduce((best, one) => one.load < best.load ? one : best);
+    const loads = this.#list("v1/nodes").map((node) => ({ node, load: load(node) }));
+    const { node } = loads.reduce((best, one) => one.load < best.load ? one : best);
     const used = new Set(pods.map(({ status }) => status.podIP));
     let podIP: string;
     do podIP = node.spec.podCIDR.replace("0/24", String(2 + this.#addresses++ % 250)); while (
@@ -194,70 +183,29 @@ export class Workloads {
     });
   }
 
-  /** Takes one step towards the desired state, and writes the present status. */
+  /** Starts and ends pods, and writes the present status. */
   #reconcile(deployment: BuiltSpecObject): void {
     const { server } = this.#simulation;
-    const sets = this.#setsOf(deployment);
-    const newest = sets.at(-1)!;
-    const old = sets.find((set) => set !== newest && set.spec.replicas > 0);
+    const set = this.#setOf(deployment);
     const wanted: number = deployment.spec.replicas;
-    const total = sets.reduce((sum, set) => sum + set.spec.replicas, 0);
-    const resized = new Map<BuiltSpecObject, number>();
-    if (old === undefined) resized.set(newest, wanted);
-    else if (total > wanted + 1) resized.set(old, old.spec.replicas - 1);
-    else if (newest.spec.replicas < wanted && total <= wanted) resized.set(newest, newest.spec.replicas + 1);
-    else if (readyOf(this.#podsOf(deployment)) >= wanted) resized.set(old, old.spec.replicas - 1);
-    for (const set of sets) this.#reconcileSet(set, resized.get(set) ?? set.spec.replicas);
-    // One empty replica set is kept for a rollback.
-    const empty = sets.filter((set) => set !== newest && this.#podsOf(set).length === 0);
-    for (const set of empty.slice(0, -1)) server.delete(SETS, set);
-    const [pods, current] = [this.#podsOf(deployment), this.#podsOf(newest)];
-    const counts = { wanted, replicas: pods.length, ready: readyOf(pods), updated: current.length };
-    server.patch(DEPLOYMENTS, deployment, {
-      status: deploymentStatus(counts, deployment.metadata.generation ?? 1),
-    });
-  }
-
-  #reconcileSet(set: BuiltSpecObject, replicas: number): void {
     const pods = this.#podsOf(set);
-    for (let i = pods.length; i < replicas; i++) this.#addPod(set);
+    for (let i = pods.length; i < wanted; i++) this.#addPod(set);
     // Pods that are not ready end first, then the youngest.
     const age = ({ metadata }: BuiltSpecObject) => metadata.creationTimestamp ?? "";
     pods.sort((a, b) => readyOf([a]) - readyOf([b]) || age(b).localeCompare(age(a)));
-    for (const pod of pods.slice(0, Math.max(0, pods.length - replicas))) this.end(pod);
+    for (const pod of pods.slice(0, Math.max(0, pods.length - wanted))) this.end(pod);
     const now = this.#podsOf(set);
-    const status = replicaSetStatus(now.length, readyOf(now));
-    this.#simulation.server.patch(SETS, set, { spec: { replicas }, status });
+    const counts = { wanted, replicas: now.length, ready: readyOf(now) };
+    server.patch(SETS, set, { spec: { replicas: wanted }, status: replicaSetStatus(counts) });
+    const status = deploymentStatus(counts, deployment.metadata.generation ?? 1);
+    server.patch(DEPLOYMENTS, deployment, { status });
   }
 
-  #addSet(
-    deployment: BuiltSpecObject,
-    { revision, replicas, ageMs }: Readonly<Record<"revision" | "replicas" | "ageMs", number>>,
-  ): BuiltSpecObject {
-    const { apiVersion, kind, metadata: { name: app, namespace = "", uid = "" } } = deployment;
-    const random = () => this.#simulation.between(0, 999) / 1_000;
-    const hash = randomSuffix(random) + randomSuffix(random);
-    const built = workloadObject("ReplicaSet", `${app}-${hash}`, {
-      namespace,
-      app,
-      image: imageOf(namespace, app, revision),
-      replicas,
-      labels: { app, "pod-template-hash": hash },
-      annotations: { [REVISION]: String(revision) },
-      ownerReferences: [{ apiVersion, kind, name: app, uid, controller: true, blockOwnerDeletion: true }],
-    });
-    const metadata = { ...built.metadata, creationTimestamp: this.#simulation.time(ageMs) };
-    return this.#simulation.server.create(SETS, { ...built, metadata });
+  #setOf({ metadata: { name, namespace } }: BuiltSpecObject): BuiltSpecObject {
+    return this.#list(SETS, { namespace, labelSelector: `app=${name}` })[0];
   }
 
-  /** The replica sets of a deployment; the last one is of its present image. */
-  #setsOf({ metadata: { name, namespace } }: BuiltSpecObject): BuiltSpecObject[] {
-    return this.#list(SETS, { namespace, labelSelector: `app=${name}` }).sort((a, b) =>
-      revisionOf(a) - revisionOf(b)
-    );
-  }
-
-  /** The pods of a deployment or replica set. Terminating pods do not count, as in Kubernetes. */
+  /** The pods of a replica set. Terminating pods do not count, as in Kubernetes. */
   #podsOf({ metadata: { namespace }, spec }: BuiltSpecObject): BuiltSpecObject[] {
     const labels = Object.entries(spec.selector.matchLabels).map(([label, value]) => `${label}=${value}`);
     return this.#list(PODS, { namespace, labelSelector: labels.join(",") }).filter(isLiving);
@@ -277,8 +225,4 @@ function isLiving({ metadata }: BuiltSpecObject): boolean {
 
 function readyOf(pods: readonly BuiltSpecObject[]): number {
   return pods.filter((pod) => stageOf(pod) === "ready").length;
-}
-
-function revisionOf({ metadata }: BuiltSpecObject): number {
-  return Number(metadata.annotations?.[REVISION]);
 }
