@@ -1,13 +1,14 @@
 /** The folder of `serve --snapshot`: snapshots, and the resources of a cluster that does not respond. */
 
 import process from "node:process";
-import { lstat, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { SnapshotIdentity } from "../../informer/snapshot/storage.ts";
 import { formatResource } from "../../meta/resource.ts";
 import { SqliteStorage } from "../../node/sqlite_snapshot.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { errorMessage } from "../../util/errors.ts";
-import { textHash } from "../../util/hash.ts";
+import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
 import { CommandError } from "../errors.ts";
 import type { ServeOptions } from "../serve/serve_options.ts";
@@ -88,95 +89,77 @@ export interface SavedSelection extends Selection {
   readonly served: readonly ApiResource[];
 }
 
-const FORMAT = 3;
+const KEY = "selection";
 
+/** What is known of the cluster, in a database of its own with one row. */
 export class SavedCluster {
   readonly #path: string;
+  readonly #clock: Clock;
   readonly #logger: Logger;
   /** What decides which resources are selected. */
-  readonly #of: string;
+  readonly #identity: SnapshotIdentity;
   #last: string | undefined;
   #saving: Promise<void> = Promise.resolve();
 
   constructor(
     folder: string,
-    { connection, serve, logger }: {
+    { connection, serve, clock, logger }: {
       readonly connection: Pick<Connection, "server" | "context">;
       readonly serve: Pick<ServeOptions, "resources" | "namespace" | "allowSecrets">;
+      readonly clock: Clock;
       readonly logger: Logger;
     },
   ) {
-    this.#path = join(folder, "cluster.json");
+    this.#path = join(folder, `cluster${SUFFIX}`);
+    this.#clock = clock;
     this.#logger = logger;
     const { server, context } = connection;
     const { resources, namespace, allowSecrets } = serve;
-    this.#of = JSON.stringify({ server, context, resources, namespace, allowSecrets });
+    const source = JSON.stringify({ server, context, resources, namespace, allowSecrets });
+    this.#identity = { resource: "the cluster", source };
   }
 
-  /** Reads the file; `undefined` if it is missing, damaged, or of other options. */
+  /** What was saved; `undefined` if there is nothing, or it is damaged or of other options. */
   async load(): Promise<SavedSelection | undefined> {
+    const storage = new SqliteStorage(this.#path);
     try {
-      if (await this.#isMissing()) return undefined;
-      const text = await readFile(this.#path, "utf8");
-      const { format, of, hash, selection } = JSON.parse(text) as FileContent;
-      if (format !== FORMAT || textHash(selection) !== hash) {
-        throw new Error("it is damaged, or of another format");
+      const loaded = await storage.load(this.#identity);
+      for await (const entries of loaded?.entries() ?? []) {
+        for (const { json } of entries) this.#last = json;
       }
-      if (of !== this.#of) throw new Error("it is of another cluster, or of other resources");
-      this.#last = selection;
-      return JSON.parse(selection) as SavedSelection;
+      return this.#last === undefined ? undefined : JSON.parse(this.#last) as SavedSelection;
     } catch (error) {
       this.#logger.warn(`cannot use ${this.#path}: ${errorMessage(error)}`, { error });
       return undefined;
+    } finally {
+      storage.close();
     }
   }
 
-  /** Replaces the file, if something has changed. A failure is logged: the next change is saved again. */
+  /** Saves what has changed. A failure is logged: the next change is saved again. */
   save({ resources, discoveryOrder, version, clusterUid, served }: SavedSelection): Promise<void> {
-    const selection = JSON.stringify({ resources, discoveryOrder, version, clusterUid, served });
-    this.#saving = this.#saving.then(async () => {
-      if (selection === this.#last) return;
-      const content: FileContent = { format: FORMAT, of: this.#of, hash: textHash(selection), selection };
+    const json = JSON.stringify({ resources, discoveryOrder, version, clusterUid, served });
+    return this.#saving = this.#saving.then(async () => {
+      if (json === this.#last) return;
+      const storage = new SqliteStorage(this.#path);
       try {
-        await this.#replace(JSON.stringify(content));
-        this.#last = selection;
+        await storage.load(this.#identity).catch(() => {}); // it is replaced as a whole
+        await storage.save({
+          ...{ resourceVersion: "", savedAtMs: this.#clock.now(), needsList: true, replaces: true },
+          puts: [{ key: KEY, held: undefined, head: {}, json: () => json }],
+          deletes: [],
+        });
+        this.#last = json;
       } catch (error) {
-        this.#logger.error(`cannot save ${this.#path}: ${errorMessage(error)}`, { error });
+        this.#logger.error(errorMessage(error), { error });
+      } finally {
+        storage.close();
       }
     });
-    return this.#saving;
   }
 
+  /** Resolves when all of it is saved. */
   saved(): Promise<void> {
     return this.#saving;
   }
-
-  /** @throws {Error} What is there is a device, say: it is neither read nor replaced. */
-  async #isMissing(path = this.#path): Promise<boolean> {
-    const stat = await lstat(path).catch(() => undefined);
-    if (stat === undefined || stat.isFile()) return stat === undefined;
-    throw new Error(`${path} is no regular file, and is left alone`);
-  }
-
-  async #replace(text: string): Promise<void> {
-    await this.#isMissing();
-    const temporary = `${this.#path}.new`;
-    // A file that a kill has left may have another mode.
-    if (!await this.#isMissing(temporary)) await rm(temporary);
-    const file = await open(temporary, "wx", 0o600);
-    try {
-      await file.writeFile(text);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, this.#path);
-  }
-}
-
-interface FileContent {
-  readonly format: number;
-  readonly of: string;
-  readonly hash: string;
-  readonly selection: string;
 }

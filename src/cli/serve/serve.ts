@@ -134,7 +134,7 @@ async function reflectCluster(connection: Connection, settings: ServeSettings): 
   if (folder !== undefined) await prepareFolder(folder, logger);
   const kept = folder === undefined
     ? undefined
-    : new SavedCluster(folder, { connection, serve: settings, logger });
+    : new SavedCluster(folder, { connection, serve: settings, clock, logger });
   const saved = await kept?.load();
   const selection = await selectResources(connection, settings, saved);
   const { away, clusterUid } = selection;

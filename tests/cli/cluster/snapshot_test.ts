@@ -282,7 +282,7 @@ describe("ServeOptions.snapshot", () => {
     await run({ resources: ["pods"], logger });
     await other.close?.();
     assert.deepEqual(readdirSync(own).sort(), [
-      "cluster.json",
+      "cluster.sqlite",
       "pods.sqlite",
       "v1_events.sqlite",
       "v1_folder.sqlite",
@@ -311,7 +311,7 @@ describe("ServeOptions.snapshot", () => {
     for (const [i, make] of kinds.entries()) {
       const shared = join(folder, `shared-${i}`);
       mkdirSync(shared);
-      const names = ["cluster.json", "cluster.json.new", "v1_pods.sqlite"];
+      const names = ["cluster.sqlite", "v1_pods.sqlite"];
       for (const name of names) make(join(shared, name));
       const before = names.map((name) => lstatSync(join(shared, name)).ino);
       const errors: string[] = [];
@@ -323,7 +323,7 @@ describe("ServeOptions.snapshot", () => {
       assert.ok((await get(served, "/api/v1/pods")).names.includes("web-2"));
       await served.stop();
       assert.deepEqual(names.map((name) => lstatSync(join(shared, name)).ino), before);
-      for (const name of ["cluster.json", "v1_pods.sqlite"]) {
+      for (const name of names) {
         const line = `${join(shared, name)} is no regular file, and is left alone`;
         assert.ok(errors.some((error) => error.includes(line)), errors.join("\n"));
       }
@@ -334,7 +334,7 @@ describe("ServeOptions.snapshot", () => {
 
   it("keeps files that only their owner can read", () => {
     const files = readdirSync(join(folder, "snapshots"));
-    assert.deepEqual(files.sort(), ["cluster.json", "example.com_v1_widgets.sqlite", "v1_pods.sqlite"]);
+    assert.deepEqual(files.sort(), ["cluster.sqlite", "example.com_v1_widgets.sqlite", "v1_pods.sqlite"]);
     for (const file of files) {
       assert.equal(statSync(join(folder, "snapshots", file)).mode & 0o777, 0o600, file);
     }
@@ -347,11 +347,11 @@ describe("ServeOptions.snapshot", () => {
       await assert.rejects(() => start(options), /Cannot reach .*connection refused/);
     await fails({ snapshot: join(folder, "empty") });
     await fails({ resources: ["pods"] });
-    const path = join(folder, "snapshots", "cluster.json");
-    const text = readFileSync(path, "utf8");
-    writeFileSync(path, text.replace("web", "wed").replace("pods", "pots"));
+    const path = join(folder, "snapshots", "cluster.sqlite");
+    const bytes = readFileSync(path);
+    writeFileSync(path, bytes.toString("latin1").replaceAll("pods", "pots"), "latin1");
     await fails({});
-    writeFileSync(path, text);
+    writeFileSync(path, bytes);
     await (await start()).served.stop();
     await upstream.start();
   });
