@@ -182,7 +182,6 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     const key = formatObjectName({ namespace, name });
     const live = await this.get(name, { namespace });
     if (live !== undefined && isApplied(complete, live, { manager, remembered: applied.get(manager, key) })) {
-      applied.set(manager, key, appliedConfig(complete, live));
       return { object: live, changed: false };
     }
     const { force = true } = options;

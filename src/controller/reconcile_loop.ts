@@ -13,8 +13,8 @@ import type { HandlerRegistration } from "../informer/processor.ts";
 import { formatObjectName, metaNamespaceKey, splitMetaNamespaceKey } from "../meta/keys.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { isConflict, isNotFound } from "../meta/status.ts";
-import { type LinkedAbort, linkedAbort, onAbort, sleep } from "../util/abort.ts";
-import { type Clock, monotonicNow } from "../util/clock.ts";
+import { linkedAbort, onAbort, sleep } from "../util/abort.ts";
+import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
 import type { LogFields, Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
@@ -79,6 +79,8 @@ export class ReconcileLoop {
   readonly #running = new Set<Promise<void>>();
   /** Keys whose next try is due by themselves: for the tests' `idle`. */
   readonly #retrying = new Set<string>();
+  /** What aborts the reconciles that run. */
+  readonly #aborts = new Set<(reason: unknown) => void>();
   #isStopping = false;
   #activeWorkers = 0;
 
@@ -121,14 +123,18 @@ export class ReconcileLoop {
     this.#gauge("controller_runtime_max_concurrent_reconciles", workers);
     this.#gauge("controller_runtime_active_workers", 0);
     this.#addHandlers();
-    onAbort(stop, () => {
-      this.#isStopping = true;
-      this.#queue.shutDown();
-    });
+    const unlink = [
+      onAbort(stop, () => {
+        this.#isStopping = true;
+        this.#queue.shutDown();
+      }),
+      onAbort(abandon, () => this.#aborts.forEach((abort) => abort(abandon.reason))),
+    ];
     try {
       await Promise.all(Array.from({ length: workers }, () => this.#work(abandon)));
       await this.#ended(abandon);
     } finally {
+      unlink.forEach((each) => each());
       await Promise.all(this.#registrations.map(([of, handler]) => of.informer.removeEventHandler(handler)));
     }
   }
@@ -264,28 +270,32 @@ export class ReconcileLoop {
   /** Reconciles, and returns when that has ended or hangs. */
   async #reconcileInTime(key: string, abandon: AbortSignal): Promise<void> {
     const { clock } = this.#settings;
-    const { timeoutMs } = this.#controller;
-    const link = linkedAbort(abandon);
-    const timers = { deadline: clock.setTimeout(() => link.abort(this.#overdue(key)), timeoutMs) };
+    const controller = new AbortController();
+    let late: TimerHandle;
+    let leave!: () => void;
+    const hangs = new Promise<void>((resolve) => leave = resolve);
+    const abort = (reason: unknown) => {
+      if (controller.signal.aborted) return;
+      controller.abort(reason);
+      late = clock.setTimeout(() => {
+        this.#log(key).error(
+          `the reconcile of ${this.#shown(key)} heeds no signal: its worker takes other keys`,
+        );
+        leave();
+      }, GRACE_MS);
+    };
+    // Of all that run, as a listener of `abandon` for each costs as much as a reconcile that does nothing.
+    this.#aborts.add(abort);
+    const deadline = clock.setTimeout(() => abort(this.#overdue(key)), this.#controller.timeoutMs);
     this.#active(1);
     const attempt = this.#track(
-      this.#attempt(key, link).finally(() => {
-        clock.clearTimeout(timers.deadline);
-        link.unlink();
+      this.#attempt(key, controller.signal).finally(() => {
+        clock.clearTimeout(deadline);
+        this.#aborts.delete(abort);
         this.#active(-1);
       }),
     );
-    let late: unknown;
-    const hangs = new Promise<void>((resolve) => {
-      link.signal.addEventListener("abort", () => {
-        late = clock.setTimeout(() => {
-          this.#log(key).error(
-            `the reconcile of ${this.#shown(key)} heeds no signal: its worker takes other keys`,
-          );
-          resolve();
-        }, GRACE_MS);
-      }, { once: true });
-    });
+    if (abandon.aborted) abort(abandon.reason);
     await Promise.race([attempt, hangs]);
     clock.clearTimeout(late);
   }
@@ -295,20 +305,22 @@ export class ReconcileLoop {
     return new Error(`Cannot reconcile ${this.#shown(key)} within ${this.#controller.timeoutMs} ms`);
   }
 
-  async #attempt(key: string, link: LinkedAbort): Promise<void> {
-    const { clock } = this.#settings;
-    const startMs = monotonicNow(clock);
+  async #attempt(key: string, signal: AbortSignal): Promise<void> {
+    const { clock, metrics } = this.#settings;
+    const startMs = metrics && monotonicNow(clock);
     let outcome = "success";
     try {
-      outcome = await this.#reconcile(key, link.signal);
+      outcome = await this.#reconcile(key, signal);
     } catch (error) {
-      outcome = this.#failed(key, link.signal.aborted ? link.signal.reason : error);
+      outcome = this.#failed(key, signal.aborted ? signal.reason : error);
     } finally {
       const writes = this.#writes.get(key);
       writes?.ended();
       if (writes?.isEmpty) this.#writes.delete(key);
       this.#queue.done(key);
-      this.#observe("controller_runtime_reconcile_time_seconds", (monotonicNow(clock) - startMs) / 1_000);
+      if (startMs !== undefined) {
+        this.#observe("controller_runtime_reconcile_time_seconds", (monotonicNow(clock) - startMs) / 1_000);
+      }
       this.#count("controller_runtime_reconcile_total", { result: outcome });
     }
   }
@@ -383,11 +395,7 @@ export class ReconcileLoop {
     return { object, manager: this.name, writes, readTimeoutMs, signal, checkLease };
   }
 
-  #context(
-    key: string,
-    access: ReconcileAccess,
-    self: ReconcileClient<KubernetesObject>,
-  ): AnyContext {
+  #context(key: string, access: ReconcileAccess, self: ReconcileClient<KubernetesObject>): AnyContext {
     const { recorder, cluster, clusters, clock } = this.#settings;
     const clientsOf = (resources: LoopCaches["resources"]) =>
       Object.fromEntries(
@@ -419,12 +427,8 @@ export class ReconcileLoop {
       this.#retries.forget(key);
       this.#count("controller_runtime_reconcile_errors_total");
       this.#count("controller_runtime_terminal_reconcile_errors_total");
-      this.#log(key).error(
-        `Cannot reconcile ${this.#shown(key)}, and waits for its next change: ${errorMessage(error)}`,
-        {
-          error,
-        },
-      );
+      const what = `Cannot reconcile ${this.#shown(key)}, and waits for its next change`;
+      this.#log(key).error(`${what}: ${errorMessage(error)}`, { error });
       return "error";
     }
     this.#retry(key, error);
@@ -437,9 +441,8 @@ export class ReconcileLoop {
     const tries = this.#retries.of(key);
     // A conflict says that the object has changed: that is reconciled next.
     if (isConflict(error)) {
-      return this.#log(key).debug(`${this.#shown(key)} has changed meanwhile: ${errorMessage(error)}`, {
-        tries,
-      });
+      const what = `${this.#shown(key)} has changed meanwhile: ${errorMessage(error)}`;
+      return this.#log(key).debug(what, { tries });
     }
     this.#count("controller_runtime_reconcile_errors_total");
     this.#log(key).warn(`Cannot reconcile ${this.#shown(key)}, and tries again: ${errorMessage(error)}`, {
