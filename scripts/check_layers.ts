@@ -69,7 +69,7 @@ export const ROOMS: Record<string, RoomRule> = {
   metrics: { rooms: ["util"], packages: [], why: "collects what all rooms measure" },
   "compat/fluent": {
     rooms: ["util", "meta", "protocol", "informer", "client", "node", "workqueue"],
-    packages: ["node:"],
+    packages: [],
     why: "the fluent client's signatures over informers: no room imports it",
   },
   "compat/gardener": {

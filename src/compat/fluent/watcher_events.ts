@@ -1,8 +1,6 @@
 /** What a watcher says of itself: kubernetes-fluent-client's events. */
 
-import { EventEmitter } from "node:events";
-import { callGuarded, errorMessage } from "../../util/errors.ts";
-import type { Logger } from "../../util/logger.ts";
+import { GuardedEmitter } from "../../node/guarded_emitter.ts";
 
 /**
  * The names of the events: the values of upstream's enum `WatchEvent`, which can be used as well. Those that
@@ -55,25 +53,4 @@ export type WatcherEvent = (typeof WatcherEvent)[keyof typeof WatcherEvent];
  * }
  * ```
  */
-export class WatcherEvents extends EventEmitter {
-  readonly #logger: Logger;
-
-  /** As a watcher makes it. */
-  constructor(logger: Logger) {
-    super();
-    this.#logger = logger;
-  }
-
-  /** Calls the listeners of an event. */
-  override emit(name: string, ...values: unknown[]): boolean {
-    // Those of `once` are wrapped by what removes them.
-    const listeners = this.rawListeners(name);
-    for (const listener of listeners) {
-      callGuarded(
-        () => listener.apply(this, values),
-        (error) => this.#logger.error(`a listener for "${name}" threw: ${errorMessage(error)}`, { error }),
-      );
-    }
-    return listeners.length > 0;
-  }
-}
+export class WatcherEvents extends GuardedEmitter {}

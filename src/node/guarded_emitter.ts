@@ -1,0 +1,26 @@
+import { EventEmitter } from "node:events";
+import { callGuarded, errorMessage } from "../util/errors.ts";
+import type { Logger } from "../util/logger.ts";
+
+/** Node's event emitter, in which a listener that throws ends nothing: what it throws is logged. */
+export class GuardedEmitter extends EventEmitter {
+  readonly #logger: Logger;
+
+  constructor(logger: Logger) {
+    super();
+    this.#logger = logger;
+  }
+
+  /** Calls the listeners of an event. */
+  override emit(name: string, ...values: unknown[]): boolean {
+    // Those of `once` are wrapped by what removes them.
+    const listeners = this.rawListeners(name);
+    for (const listener of listeners) {
+      callGuarded(
+        () => listener.apply(this, values),
+        (error) => this.#logger.error(`a listener for "${name}" threw: ${errorMessage(error)}`, { error }),
+      );
+    }
+    return listeners.length > 0;
+  }
+}
