@@ -1049,8 +1049,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a watch sends events after its credential has ended",
     file: "src/hono/send/watch_stream.ts",
-    find: "    if (this.#life.isOver) this.stop();\n    else if (!this.#hasRoom())",
-    replace: "    if (!this.#hasRoom())",
+    find: "    if (this.#life.isOver) {\n      this.stop();\n      return false;\n    }\n",
+    replace: "",
     test: "tests/hono/send/watch_life_test.ts",
   },
   {
@@ -1181,7 +1181,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a server's response that has drained is not written to",
-    file: "src/hono/send/outlet.ts",
+    file: "src/hono/send/watch_stream.ts",
     find: "  onDrained(): void {\n    this.#count(0);\n",
     replace: "  onDrained(): void {\n",
     test: "tests/hono/send/fan_out_test.ts",

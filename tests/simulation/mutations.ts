@@ -511,7 +511,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "fan-out: what waited for a slow reader comes in another order",
-    file: "src/hono/send/outlet.ts",
+    file: "src/hono/send/watch_stream.ts",
     find: "pieces.push(piece);",
     replace: "pieces.unshift(piece);",
   },

@@ -314,8 +314,10 @@ export class EventLog<T extends KubernetesObject> {
       this.#unplaced.push(change);
       return;
     }
-    this.#append(change, { isLate: !this.#advance(version) });
+    const isLate = !this.#advance(version);
+    this.#append(change, { isLate });
     this.#grown();
+    if (!isLate) this.#waiters.moved();
   }
 
   /**
@@ -328,6 +330,7 @@ export class EventLog<T extends KubernetesObject> {
     this.#window.layout = layoutOf(this.resourceVersion);
     if (this.#unplaced.length > 0) this.#place({ isLate, ...(!isLate && { gapAfter: before }) });
     this.#follower?.heard();
+    if (!isLate) this.#waiters.moved();
   }
 
   #place(at: Appended): void {
@@ -396,7 +399,6 @@ export class EventLog<T extends KubernetesObject> {
       this.#proven.add(resourceVersion);
       if (this.#proven.size > MOST_PROVEN) this.#proven.delete(this.#proven.keys().next().value!);
     }
-    this.#waiters.moved();
     return true;
   }
 

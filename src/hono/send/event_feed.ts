@@ -8,10 +8,10 @@ import { encodeUtf8 } from "../../util/bytes.ts";
 import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { Snapshot } from "../content/states.ts";
-import { MOST_PIECE } from "../request/readers.ts";
+import { MOST_PIECE, type Readers } from "../request/readers.ts";
 import type { Watchers } from "./fan_out.ts";
 import { eventText, type GroupKind, heldEventText, type WatchGroup } from "./watch_groups.ts";
-import type { Feed, NextOptions, Piece } from "./feed.ts";
+import type { Feed, Piece } from "./feed.ts";
 
 export interface EventFeedOptions<T> extends GroupKind {
   readonly cursor: number;
@@ -22,6 +22,8 @@ export interface EventFeedOptions<T> extends GroupKind {
   readonly initial?: Snapshot<T>;
   /** Whether it requires each event, and so ends with a list in which some are missing. */
   readonly endsAtRelist: boolean;
+  /** They say how long a piece may be. */
+  readonly readers: Pick<Readers, "watchPieceLength">;
 }
 
 // What one piece of initial events may cost, besides its length.
@@ -39,6 +41,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
   readonly #group: WatchGroup<T>;
   readonly #requiresEachEvent: boolean;
   readonly #isLost: EventFeedOptions<T>["isLost"];
+  readonly #readers: EventFeedOptions<T>["readers"];
   readonly wantsHeartbeat: boolean;
   cursor: number;
   #resourceVersion: string;
@@ -61,6 +64,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
     this.#content = content;
     this.#requiresEachEvent = endsAtRelist;
     this.#isLost = isLost;
+    this.#readers = options.readers;
     this.cursor = options.cursor;
     this.#resourceVersion = resourceVersion;
     this.#isFuture = compareResourceVersions(resourceVersion, log.window.resourceVersion) > 0;
@@ -96,13 +100,13 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
     this.#watchers.groups.leave(this.#group);
   }
 
-  next(options: NextOptions): Piece {
-    return this.#initial === undefined ? this.#chunk(options) : this.#initialPiece(this.#initial, options);
+  next(takesLarge: boolean): Piece {
+    return this.#initial === undefined ? this.#chunk(takesLarge) : this.#initialPiece(this.#initial);
   }
 
-  #chunk({ takesLarge, length }: NextOptions): Piece {
+  #chunk(takesLarge: boolean): Piece {
     const chunk = this.#group.chunk(this.cursor, {
-      length: takesLarge ? MOST_PIECE : length,
+      length: takesLarge ? MOST_PIECE : this.#readers.watchPieceLength,
       skipThrough: this.#skipThrough,
     });
     // The first watch of the group pays for all.
@@ -117,7 +121,8 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
     return { bytes, units, isCut: false };
   }
 
-  #initialPiece(initial: InitialState<T>, { length }: NextOptions): Piece {
+  #initialPiece(initial: InitialState<T>): Piece {
+    const length = this.#readers.watchPieceLength;
     const { selection, view, allowBookmarks } = this.#group.kind;
     const { holding } = this.#content;
     const hasFields = selection?.hasFieldsBesides(initial.answers);

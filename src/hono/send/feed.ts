@@ -14,18 +14,12 @@ export interface Feed {
   readonly wantsHeartbeat: boolean;
   /** The watch is open: the feed wakes it when there is more, and cuts it when it cannot continue. */
   opened(watch: { wake(): void; cut(): void }): void;
-  next(options: NextOptions): Piece;
+  /** @param takesLarge Whether a large piece that watches share costs no more memory than a small one. */
+  next(takesLarge: boolean): Piece;
   heartbeat(): Uint8Array;
   /** Why it cannot continue. */
   lost(): Status;
   close(): void;
-}
-
-export interface NextOptions {
-  /** Whether a large piece costs no more memory than a small one. */
-  readonly takesLarge: boolean;
-  /** The length from which a piece is long enough, if a large one costs more. */
-  readonly length: number;
 }
 
 export interface Piece {

@@ -53,7 +53,7 @@ export function answerWatch(
     readonly endsAtRelist: boolean;
   },
 ): Response | Promise<Response | Status> {
-  const { target: { watchers, fresh }, path } = request;
+  const { target: { watchers, fresh }, path, state: { readers } } = request;
   const { content } = watchers;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   // Its time is over before anything is sent.
@@ -69,7 +69,7 @@ export function answerWatch(
     filter: screen?.filter,
   });
   const life = lifeOf(request, query, permission);
-  const common = { view, selection, allowBookmarks: allowWatchBookmarks === true, endsAtRelist };
+  const common = { view, selection, allowBookmarks: allowWatchBookmarks === true, endsAtRelist, readers };
   const openInitial = () => {
     const initial = content.states.candidates(selection?.indexed);
     const { log: { head: cursor, resourceVersion } } = content;
