@@ -149,19 +149,17 @@ export class CountedReadApi {
   /** What is left once it, and all others of its informers, have ended. */
   left(): string[] {
     const { served, readers, bodies, followers, views } = this.#state;
-    bodies.dropUnused();
-    followers.dropUnused();
-    views.dropUnused();
+    readers.dropUnused();
     return counted({
       "listeners of its signal": Math.max(0, this.#listenersAtEnd - this.#listeners),
       "timers": this.#clock.timers,
       "readers": readers.count,
       "watches that can be ended": readers.watches.size,
       "bytes that are held for readers": readers.heldBytes,
-      "lists that are kept": bodies.size,
+      "lists that are kept": bodies.kept.size,
       "bytes of lists": bodies.bytes,
-      "orders that are kept": followers.size,
-      "views of fields that are kept": views.size,
+      "orders that are kept": followers.kept.size,
+      "views of fields that are kept": views.kept.size,
       "watches of logs": sum(served.map(({ watchers }) => watchers.size)),
       "selections that are watched": sum(served.map(({ watchers }) => watchers.groups.size)),
       "observers of informers": this.#observers.count,

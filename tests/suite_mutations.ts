@@ -894,7 +894,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a new state changes the blocks of those before it",
-    file: "src/hono/content/blocks.ts",
+    file: "src/hono/content/states.ts",
     find: "const next = values.slice();",
     replace: "const next = values as V[];",
     test: "tests/hono/content/states_test.ts",
@@ -1427,7 +1427,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "etag: a list has another tag when only its resourceVersion moves",
-    file: "src/hono/content/states.ts",
+    file: "src/hono/content/content.ts",
     find: "if (this.#log.resume(last.since) === undefined) last.since",
     replace: "last.since",
     test: "tests/hono/send/kept_lists_test.ts",
@@ -1448,7 +1448,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "etag: the tag of a list is that of a list of other objects",
-    file: "src/hono/content/states.ts",
+    file: "src/hono/content/content.ts",
     find: 'if (type === "BOOKMARK") continue;\n      const slash',
     replace: 'if (type === "BOOKMARK" || type === "MODIFIED") continue;\n      const slash',
     test: "tests/hono/send/kept_lists_test.ts",
@@ -1947,7 +1947,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: what was deleted stays in lists",
-    file: "src/hono/content/blocks.ts",
+    file: "src/hono/content/states.ts",
     find: "else if (keys[at] === key || value !== undefined) others.push(key);",
     replace: "else if (value !== undefined) others.push(key);",
     test: "tests/hono/content/states_test.ts",

@@ -164,8 +164,6 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
   const end = state.metrics?.begin();
   let route: Route | undefined;
   let status = 500;
-  state.bodies.dropUnused();
-  state.followers.dropUnused();
   const reader = readers.enter(settings.clientOf(c, undefined));
   try {
     let answer: Answer;

@@ -59,16 +59,11 @@ function metricsRoute(c: Context, state: ReadApiState): Route | undefined {
 }
 
 /** `/readyz`: open, but only users that may read this path receive names. */
-function readyRoute(
-  c: Context,
-  { bodies, followers, views, gate, served, readers, settings }: ReadApiState,
-): Route {
+function readyRoute(c: Context, { gate, served, readers, settings }: ReadApiState): Route {
   return {
     access: "open",
     answer: async () => {
-      bodies.dropUnused();
-      followers.dropUnused();
-      views.dropUnused();
+      readers.dropUnused();
       const checks = checksOf({ served, readers, maxLagMs: settings.maxLagMs });
       const verbose = c.req.query("verbose") !== undefined;
       const hasNames = verbose || checks.some(({ problem }) => problem !== undefined);

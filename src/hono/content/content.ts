@@ -1,6 +1,6 @@
 /**
- * The content of one resource: what its informer holds, what it held before,
- * what has happened since, and how fresh it is.
+ * The content of one resource: what its informer holds, what it held before, what has happened since, its
+ * versions, and how fresh it is.
  * @module
  */
 
@@ -19,7 +19,7 @@ import {
   type FreshReadsOptions,
 } from "./fresh_reads.ts";
 import { type NamedInformer, type ServedInformer, type ServedStore, sourcesOf } from "./served_informer.ts";
-import { ContentStates, ContentVersions } from "./states.ts";
+import { ContentStates } from "./states.ts";
 
 export class Content<T extends KubernetesObject> {
   readonly #informer: ServedInformer<T>;
@@ -52,6 +52,78 @@ export class Content<T extends KubernetesObject> {
     return this.#held.getByKey(key);
   }
 }
+
+/** The version of the content of a namespace. */
+export interface ContentVersion {
+  /** The entry of the log behind its last change: lists with the same have the same objects. */
+  readonly changes: number;
+  /** How often the content has changed in a way that resourceVersions do not show. */
+  readonly rewrites: number;
+  /** A watch may start here, and from any later list of the same version; it misses nothing. */
+  readonly since: string;
+}
+
+/** When a namespace changed last. */
+interface LastChange {
+  readonly changes: number;
+  since: string;
+}
+
+/**
+ * Finds the version of each namespace, and of all. It reads the entries of the log when a version is
+ * requested, so that a change costs nothing while there are no lists. Where entries were dropped unread, all
+ * have changed.
+ */
+export class ContentVersions {
+  readonly #log: Pick<EventLog<KubernetesObject>, "window" | "head" | "resume">;
+  /** Those that have changed lately; the last one comes last. */
+  readonly #namespaces = new Map<string, LastChange>();
+  /** All the others. */
+  #others: LastChange = { changes: 0, since: "" };
+  /** The next entry to read. */
+  #next = -1;
+  #rewrites = 0;
+
+  constructor(log: Pick<EventLog<KubernetesObject>, "window" | "head" | "resume">) {
+    this.#log = log;
+  }
+
+  /** The version of the objects of a namespace; of all objects where it is empty. */
+  versionOf(namespace: string): ContentVersion {
+    this.#catchUp();
+    const last = this.#namespaces.get(namespace) ?? this.#others;
+    // Otherwise readers of this version, whose watches are refused, would receive 304 again and again.
+    if (this.#log.resume(last.since) === undefined) last.since = this.#log.window.resourceVersion;
+    return { ...last, rewrites: this.#rewrites };
+  }
+
+  #catchUp(): void {
+    const { head, window: { tail, entries, rewrites, resourceVersion } } = this.#log;
+    if (this.#next < tail || this.#rewrites !== rewrites) {
+      this.#namespaces.clear();
+      this.#others = { changes: head, since: resourceVersion };
+      this.#next = head;
+      this.#rewrites = rewrites;
+    }
+    for (; this.#next < head; this.#next++) {
+      const { type, key, position } = entries.at(this.#next - tail)!;
+      if (type === "BOOKMARK") continue;
+      const slash = key.indexOf("/");
+      for (const namespace of slash < 0 ? [""] : ["", key.slice(0, slash)]) {
+        this.#namespaces.delete(namespace);
+        this.#namespaces.set(namespace, { changes: this.#next + 1, since: position });
+      }
+    }
+    for (const [namespace, last] of this.#namespaces) {
+      if (this.#namespaces.size <= MOST_NAMESPACES) return;
+      this.#namespaces.delete(namespace);
+      this.#others = last;
+    }
+  }
+}
+
+// Those of namespaces that were deleted long ago are among them.
+const MOST_NAMESPACES = 4_096;
 
 /** A source that a read cannot be proven fresh of. */
 export interface StaleSource {

@@ -57,7 +57,7 @@ export class ReadMetrics {
     const metrics = this.#metrics;
     metrics.gauge("read_api_readers", readers.count, this.#of({}));
     metrics.gauge("read_api_buffered_bytes", readers.heldBytes, this.#of({}));
-    metrics.gauge("read_api_list_bodies", bodies.size, this.#of({}));
+    metrics.gauge("read_api_list_bodies", bodies.kept.size, this.#of({}));
     metrics.gauge("read_api_list_body_bytes", bodies.bytes, this.#of({}));
     for (const { resource, informer, watchers } of served) {
       const labels = this.#of({ resource: formatGroupResource(resource) });

@@ -27,14 +27,13 @@ interface KeptView {
 /**
  * Views of fields whose cut texts are kept while lists of them are read, and for a minute more, so that a
  * list after a change cuts only what has changed. They take bytes of readers that nothing else needs, and are
- * the first to give them back. It needs no timer: what is unused is dropped at the next request for fields,
- * at the next look at `/readyz`, or for the sake of readers.
+ * the first to give them back.
  */
 export class KeptViews implements Keeper {
   readonly #readers: Readers;
   readonly #clock: Clock;
   /** The least recently used first. */
-  readonly #kept = new Map<string, KeptView>();
+  readonly kept: Map<string, KeptView> = new Map();
 
   constructor({ readers, clock }: { readonly readers: Readers; readonly clock: Clock }) {
     this.#readers = readers;
@@ -42,15 +41,10 @@ export class KeptViews implements Keeper {
     readers.addKeeper(this);
   }
 
-  get size(): number {
-    return this.#kept.size;
-  }
-
   /** A view of some fields of what another view of a resource shows. */
   get(of: GroupVersionResource, whole: View, fields: readonly ScreenFieldPath[]): View {
-    this.dropUnused();
     const name = JSON.stringify([groupVersion(of), of.resource, ...fields.map(({ text }) => text)]);
-    let kept = this.#kept.get(name);
+    let kept = this.kept.get(name);
     if (kept === undefined) {
       const made: KeptCut[] = [];
       const view = newFieldsView(whole, fields, (paths) => {
@@ -58,29 +52,28 @@ export class KeptViews implements Keeper {
         return made[0];
       });
       kept = { view, cut: made[0], usedMs: 0 };
-      if (this.#kept.size === MOST_VIEWS) this.#drop(this.#kept.keys().next().value!);
+      if (this.kept.size === MOST_VIEWS) this.#drop(this.kept.keys().next().value!);
     }
     kept.usedMs = monotonicNow(this.#clock);
-    this.#kept.delete(name);
-    this.#kept.set(name, kept);
+    this.kept.delete(name);
+    this.kept.set(name, kept);
     return kept.view;
   }
 
   /** Drops what was not read for a while. */
   dropUnused(): void {
-    if (this.#kept.size === 0) return;
     const idleSinceMs = monotonicNow(this.#clock) - IDLE_MS;
-    for (const [name, { usedMs }] of this.#kept) if (usedMs <= idleSinceMs) this.#drop(name);
+    for (const [name, { usedMs }] of this.kept) if (usedMs <= idleSinceMs) this.#drop(name);
   }
 
   dropSome(): boolean {
-    for (const { cut } of this.#kept.values()) if (cut.clear()) return true;
+    for (const { cut } of this.kept.values()) if (cut.clear()) return true;
     return false;
   }
 
   #drop(name: string): void {
-    this.#kept.get(name)!.cut.end();
-    this.#kept.delete(name);
+    this.kept.get(name)!.cut.end();
+    this.kept.delete(name);
   }
 }
 

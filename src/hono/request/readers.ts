@@ -18,6 +18,9 @@ export interface ReadersOptions {
 
 /** What is kept for the next readers, as long as there is room. */
 export interface Keeper {
+  readonly kept: { readonly size: number };
+  /** Drops what was not used for a while: at each request, whatever that is for, so that it needs no timer. */
+  dropUnused?(): void;
   /** Drops a part of it; `false` if it has nothing that could be dropped now. */
   dropSome(): boolean;
 }
@@ -250,8 +253,14 @@ export class Readers {
     for (const watch of Array.from(this.watches)) watch.stop();
   }
 
+  /** Drops what was kept for readers and not used for a while. */
+  dropUnused(): void {
+    for (const keeper of this.#keepers) if (keeper.kept.size > 0) keeper.dropUnused?.();
+  }
+
   /** Counts a request of a client that is not authenticated yet; `undefined` if that is too many. */
   enter(client: string | undefined): Reader | undefined {
+    this.dropUnused();
     const places = this.#requestPlaces;
     const watchPlaces = this.#watchPlaces;
     return places.take(client) ? new Reader(client, { readers: this, places, watchPlaces }) : undefined;

@@ -163,16 +163,12 @@ export class KeptFollowers implements Keeper {
   readonly #clock: Clock;
   readonly #byContent = new WeakMap<Content<KubernetesObject>, Map<string, Kept>>();
   /** The least recently used first. */
-  readonly #kept = new Set<Kept>();
+  readonly kept: Set<Kept> = new Set();
 
   constructor({ readers, clock }: { readonly readers: Readers; readonly clock: Clock }) {
     this.#readers = readers;
     this.#clock = clock;
     readers.addKeeper(this);
-  }
-
-  get size(): number {
-    return this.#kept.size;
   }
 
   /**
@@ -198,17 +194,16 @@ export class KeptFollowers implements Keeper {
       ofContent.set(fullName, kept);
     }
     kept.usedMs = monotonicNow(this.#clock);
-    this.#kept.delete(kept);
-    this.#kept.add(kept);
+    this.kept.delete(kept);
+    this.kept.add(kept);
     this.#count(kept);
     return kept.followed as F;
   }
 
   /** Drops what was not read for a while. */
   dropUnused(): void {
-    if (this.#kept.size === 0) return;
     const nowMs = monotonicNow(this.#clock);
-    for (const kept of this.#kept) {
+    for (const kept of this.kept) {
       this.#count(kept);
       if (kept.followed.windows > 0) kept.usedMs = nowMs;
       else if (kept.usedMs <= nowMs - IDLE_MS) this.#drop(kept);
@@ -216,7 +211,7 @@ export class KeptFollowers implements Keeper {
   }
 
   dropSome(): boolean {
-    for (const kept of this.#kept) {
+    for (const kept of this.kept) {
       if (kept.followed.windows > 0 || kept.bytes === 0) continue;
       this.#drop(kept);
       return true;
@@ -230,12 +225,12 @@ export class KeptFollowers implements Keeper {
     if (bytes <= kept.bytes) this.#readers.unkeep(kept.bytes - bytes);
     else if (!this.#readers.keep(bytes - kept.bytes)) return;
     // It may have been dropped for its own sake.
-    if (this.#kept.has(kept)) kept.bytes = bytes;
+    if (this.kept.has(kept)) kept.bytes = bytes;
     else this.#readers.unkeep(bytes - kept.bytes);
   }
 
   #drop(kept: Kept): void {
-    this.#kept.delete(kept);
+    this.kept.delete(kept);
     kept.ofContent.delete(kept.name);
     this.#readers.unkeep(kept.bytes);
     kept.bytes = 0;

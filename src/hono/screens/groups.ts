@@ -2,7 +2,7 @@
 
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { ScreenPath } from "../../protocol/screen_syntax.ts";
-import { type Blocks, NO_BLOCKS, readerOf, withChanges } from "../content/blocks.ts";
+import { type Blocks, NO_BLOCKS, readerOf, withChanges } from "../content/states.ts";
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
 import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";

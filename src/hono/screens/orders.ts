@@ -11,7 +11,7 @@ import {
   readerOf,
   sharesValues,
   withChanges,
-} from "../content/blocks.ts";
+} from "../content/states.ts";
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
 import type { Steps } from "../../util/turns.ts";

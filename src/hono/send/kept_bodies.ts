@@ -9,7 +9,7 @@ import { withTimeLimit } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
-import type { ContentVersion } from "../content/states.ts";
+import type { ContentVersion } from "../content/content.ts";
 import type { Keeper, Readers } from "../request/readers.ts";
 import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
 import { PrefixableGzip } from "./gzip_prefix.ts";
@@ -37,14 +37,12 @@ const MOST_LEFT = 1 / 16;
  * resourceVersion moves, its head is made again. It is dropped when the content of its namespace has changed,
  * when it was not requested for 10 s, and for the sake of readers and other bodies when all bytes are spent:
  * the least recently used first.
- *
- * It needs no timer: what is unused is dropped at the next request, whatever that is for.
  */
 export class ListBodies implements Keeper {
   readonly #options: ListBodiesOptions;
   readonly #byContent = new WeakMap<Content<KubernetesObject>, Map<string, ListBody>>();
   /** The least recently used first. */
-  readonly #kept = new Set<ListBody>();
+  readonly kept: Set<ListBody> = new Set();
   #bytes = 0;
   /** Those that are kept no longer and still have bytes; the oldest first. */
   readonly #left = new Set<ListBody>();
@@ -62,17 +60,13 @@ export class ListBodies implements Keeper {
     return this.#bytes;
   }
 
-  get size(): number {
-    return this.#kept.size;
-  }
-
   /** The body of the present content under a name, if it is kept. */
   get({ content, name }: Pick<BodyOf, "content" | "name">): ListBody | undefined {
     const body = this.#byContent.get(content)?.get(name);
     if (body === undefined || !body.isCurrent) return undefined;
     body.usedMs = monotonicNow(this.#options.clock);
-    this.#kept.delete(body);
-    this.#kept.add(body);
+    this.kept.delete(body);
+    this.kept.add(body);
     return body;
   }
 
@@ -90,7 +84,7 @@ export class ListBodies implements Keeper {
     if (ofContent === undefined) this.#byContent.set(content, ofContent = new Map());
     ofContent.get(name)?.drop();
     ofContent.set(name, body);
-    this.#kept.add(body);
+    this.kept.add(body);
     return body;
   }
 
@@ -103,12 +97,11 @@ export class ListBodies implements Keeper {
 
   /** Drops what is outdated, or was not requested for a while. */
   dropUnused(): void {
-    if (this.#kept.size === 0) return;
     const nowMs = monotonicNow(this.#options.clock);
-    if (this.#kept.size > FEW_BODIES && nowMs - this.#sweptMs < SWEEP_MS) return;
+    if (this.kept.size > FEW_BODIES && nowMs - this.#sweptMs < SWEEP_MS) return;
     this.#sweptMs = nowMs;
     const beforeMs = nowMs - IDLE_MS;
-    for (const body of this.#kept) if (body.usedMs <= beforeMs || !body.isCurrent) body.drop();
+    for (const body of this.kept) if (body.usedMs <= beforeMs || !body.isCurrent) body.drop();
   }
 
   /** Whether a body may have more bytes; drops others for it. */
@@ -119,7 +112,7 @@ export class ListBodies implements Keeper {
     this.#growing = undefined;
     if (!hasRoom) return false;
     this.#bytes += bytes;
-    if (!this.#kept.has(of)) this.#leave(of);
+    if (!this.kept.has(of)) this.#leave(of);
     return true;
   }
 
@@ -131,7 +124,7 @@ export class ListBodies implements Keeper {
   }
 
   dropSome(): boolean {
-    for (const body of this.#kept) {
+    for (const body of this.kept) {
       if (body === this.#growing) continue;
       body.drop();
       return true;
@@ -161,7 +154,7 @@ export class ListBodies implements Keeper {
 
   forget(body: ListBody): void {
     if (body.isRead) this.#leave(body);
-    if (this.#kept.delete(body) && body.of) this.#byContent.get(body.of.content)?.delete(body.of.name);
+    if (this.kept.delete(body) && body.of) this.#byContent.get(body.of.content)?.delete(body.of.name);
   }
 }
 

@@ -9,7 +9,7 @@ import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { Content } from "../content/content.ts";
 import { type Format, formatOf } from "../request/requested_read.ts";
 import type { EventLog } from "../content/event_log.ts";
-import type { ContentVersion } from "../content/states.ts";
+import type { ContentVersion } from "../content/content.ts";
 import { type KubernetesObject, metaOf } from "../../meta/object.ts";
 import type { Held } from "../../store/holding.ts";
 import type { Reader } from "../request/readers.ts";

@@ -61,7 +61,7 @@ const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024;
 export class OpenApi implements Keeper {
   readonly #options: OpenApiOptions;
   /** The least recently used first. */
-  readonly #kept = new Map<string, Kept>();
+  readonly kept: Map<string, Kept> = new Map();
   readonly #pending = new Map<string, Promise<Kept | Status>>();
   readonly #groupVersions: ReadonlySet<string>;
   readonly #served: string;
@@ -145,10 +145,10 @@ export class OpenApi implements Keeper {
   }
 
   #get(path: string): Promise<Kept | Status> | Kept {
-    const kept = this.#kept.get(path);
+    const kept = this.kept.get(path);
     if (kept !== undefined) {
-      this.#kept.delete(path);
-      this.#kept.set(path, kept);
+      this.kept.delete(path);
+      this.kept.set(path, kept);
       if (monotonicNow(this.#options.clock) - kept.checkedMs < FRESH_MS) return kept;
     }
     let pending = this.#pending.get(path);
@@ -242,19 +242,19 @@ export class OpenApi implements Keeper {
     const { length } = next.bytes;
     if (!this.#options.readers.keep(length)) return;
     next.keptBytes = length;
-    this.#kept.set(path, next);
+    this.kept.set(path, next);
   }
 
   #drop(path: string): void {
-    const kept = this.#kept.get(path);
+    const kept = this.kept.get(path);
     if (kept === undefined) return;
-    this.#kept.delete(path);
+    this.kept.delete(path);
     this.#options.readers.unkeep(kept.keptBytes);
     kept.keptBytes = 0;
   }
 
   dropSome(): boolean {
-    for (const path of this.#kept.keys()) {
+    for (const path of this.kept.keys()) {
       this.#drop(path);
       return true;
     }

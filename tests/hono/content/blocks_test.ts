@@ -7,7 +7,7 @@ import {
   readerOf,
   sharesValues,
   withChanges,
-} from "../../../src/hono/content/blocks.ts";
+} from "../../../src/hono/content/states.ts";
 import { propertyOptions } from "../../property.ts";
 
 const KEYS = Array.from({ length: 3_000 }, (_, i) => `key-${String(i).padStart(4, "0")}`);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type Blocks, blocksOf, readerOf, withChanges } from "../../../src/hono/content/blocks.ts";
+import { type Blocks, blocksOf, readerOf, withChanges } from "../../../src/hono/content/states.ts";
 import { seededRandom } from "../../../src/testing/seeded_random.ts";
 import { propertyOptions } from "../../property.ts";
 

@@ -72,10 +72,10 @@ describe("KeptViews", () => {
       assert.equal(phases.filter((phase) => phase === "Pending").length, COUNT - 1);
       assert.equal(cuts, 1);
       assert.equal((await list(`${PODS},spec.nodeName`)).cuts, COUNT);
-      assert.equal(state.views.size, 2);
+      assert.equal(state.views.kept.size, 2);
       await clock.advance(60_000);
       state.views.dropUnused();
-      assert.equal(state.views.size, 0);
+      assert.equal(state.views.kept.size, 0);
       await change(1);
       assert.equal((await list()).cuts, COUNT);
     });
@@ -84,7 +84,7 @@ describe("KeptViews", () => {
   it("have few views, and give all their bytes back for the sake of readers", async () => {
     await served(64e6, async ({ state: { views, readers }, change, list }) => {
       for (let i = 0; i < 12; i++) await list(`${PODS},spec.a${i}`);
-      assert.equal(views.size, 8);
+      assert.equal(views.kept.size, 8);
       await change(0);
       assert.equal((await list(`${PODS},spec.a11`)).cuts, 1);
       // All bytes at once, which nothing else may have then.
