@@ -1069,7 +1069,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a reader that stops in the middle of a list is waited for",
-    file: "src/hono/send/list.ts",
+    file: "src/hono/send/answers.ts",
     find: "      awaitReader(controller);\n      controller.enqueue",
     replace: "      controller.enqueue",
     test: "tests/hono/request/readers_test.ts",
@@ -1434,7 +1434,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "etag: a list keeps its tag although watches from its version are refused",
-    file: "src/hono/send/responses.ts",
+    file: "src/hono/send/answers.ts",
     find: " && log.resume(from) !== undefined",
     replace: "",
     test: "tests/hono/send/kept_lists_test.ts",
@@ -1469,10 +1469,10 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "gzip: the checksum of a prefixed file is that of its content",
-    file: "src/hono/send/gzip_prefix.ts",
+    file: "src/hono/send/gzip.ts",
     find: "(product(shift, first) ^ second)",
     replace: "second",
-    test: "tests/hono/send/gzip_prefix_test.ts",
+    test: "tests/hono/send/gzip_test.ts",
   },
   {
     name: "reflector: a proof counts a quarantined change of a lost history",

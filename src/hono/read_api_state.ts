@@ -23,7 +23,7 @@ import { printerOf } from "./tables/printers.ts";
 import { FanOut, Watchers } from "./send/fan_out.ts";
 import { KeptFollowers } from "./screens/followed_objects.ts";
 import { ListBodies } from "./send/kept_bodies.ts";
-import { EntityTags } from "./send/responses.ts";
+import { EntityTags } from "./send/answers.ts";
 import type { ForwardedResource } from "./upstream/forward.ts";
 import { OpenApi } from "./upstream/open_api.ts";
 import { PassThrough } from "./upstream/pass_through.ts";

@@ -24,8 +24,8 @@ import { nameProblem } from "./request/refusals.ts";
 import { answerForwarded, type ForwardRequest } from "./upstream/forward.ts";
 import { documentAnswer, refusalResponse, warningHeader } from "./send/responses.ts";
 import { indexedFields } from "./content/selection.ts";
-import { answerList, type ListAnswerRequest } from "./send/list.ts";
-import { answerObject } from "./send/object.ts";
+import { answerList, answerObject, type ListAnswerRequest } from "./send/answers.ts";
+
 import {
   type Form,
   newMetadataView,

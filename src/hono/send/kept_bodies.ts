@@ -11,8 +11,7 @@ import type { Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { ContentVersion } from "../content/content.ts";
 import type { Keeper, Readers } from "../request/readers.ts";
-import { GZIP_LEAST_BYTES, gzipChunks } from "./gzip.ts";
-import { PrefixableGzip } from "./gzip_prefix.ts";
+import { GZIP_LEAST_BYTES, PrefixableGzip } from "./gzip.ts";
 import type { ListText } from "./list_text.ts";
 
 export interface ListBodiesOptions {
@@ -189,8 +188,6 @@ export class ListBody {
   readonly #starts: number[] = [];
   #gzipped: Promise<PrefixableGzip | undefined> | undefined;
   #head: ListHead | undefined;
-  /** The last whole that was made of it, for the readers of one version. */
-  #whole: { readonly head: ListHead; readonly chunks: readonly Bytes[] } | undefined;
   #isKept = true;
   /** It has as many bytes as there is room for: readers make the rest on their own. */
   #isFull = false;
@@ -256,10 +253,6 @@ export class ListBody {
     const resourceVersion = this.isCurrent
       ? this.of!.content.log.window.resourceVersion
       : this.#text.resourceVersion;
-    if (this.#head?.resourceVersion !== resourceVersion) {
-      this.#head = { resourceVersion, bytes: encodeUtf8(this.#text.head(resourceVersion)) };
-    }
-    const head = this.#head;
     this.#readers++;
     let isAttached = true;
     const close = () => {
@@ -269,6 +262,7 @@ export class ListBody {
     };
     return {
       whole: (most) => {
+        const head = this.#headAt(resourceVersion);
         const chunk = this.#chunk(0, pacer);
         if (chunk === undefined || !this.#text.isDone || this.#chunks.length > 1) return undefined;
         const length = head.bytes.byteLength + chunk.byteLength;
@@ -276,23 +270,30 @@ export class ListBody {
         close();
         return concatenated([head.bytes, chunk], length);
       },
-      isLarge: () => this.#hasBytes(GZIP_LEAST_BYTES - head.bytes.byteLength, pacer),
-      gzipped: () => this.#gzippedWith(head, pacer),
+      isLarge: () => this.#hasBytes(GZIP_LEAST_BYTES - this.#headAt(resourceVersion).bytes.byteLength, pacer),
+      gzipped: async () => (await this.#gzippedOnce(pacer))?.with(this.#headAt(resourceVersion).bytes),
       isShared: this.of !== undefined,
-      pieces: (readers) => this.#pieces(head.bytes, { readers, pacer, detach: close }),
+      pieces: (readers) => this.#pieces(resourceVersion, { readers, pacer, detach: close }),
       close,
     };
   }
 
+  #headAt(resourceVersion: string): ListHead {
+    if (this.#head?.resourceVersion !== resourceVersion) {
+      this.#head = { resourceVersion, bytes: encodeUtf8(this.#text.head(resourceVersion)) };
+    }
+    return this.#head;
+  }
+
   *#pieces(
-    head: Bytes,
+    resourceVersion: string,
     { readers, pacer, detach }: {
       readonly readers: Readers;
       readonly pacer: Pacer;
       readonly detach: () => void;
     },
   ): Generator<Bytes, undefined> {
-    let before: Bytes | undefined = head;
+    let before: Bytes | undefined = this.#headAt(resourceVersion).bytes;
     const withHead = (bytes: Bytes) => {
       const all = before && concatenated([before, bytes], before.byteLength + bytes.byteLength);
       before = undefined;
@@ -355,14 +356,6 @@ export class ListBody {
     return true;
   }
 
-  async #gzippedWith(head: ListHead, pacer: Pacer): Promise<readonly Bytes[] | undefined> {
-    const gzipped = await this.#gzippedOnce(pacer);
-    if (gzipped === undefined || this.#whole?.head === head) return gzipped && this.#whole?.chunks;
-    const chunks = gzipped.with(head.bytes);
-    this.#whole = { head, chunks };
-    return chunks;
-  }
-
   async #gzippedOnce(pacer: Pacer): Promise<PrefixableGzip | undefined> {
     if (this.#isFull || this.of === undefined) return undefined;
     if (this.#gzipped === undefined) {
@@ -380,26 +373,15 @@ export class ListBody {
 
   async #gzip(pacer: Pacer): Promise<PrefixableGzip | undefined> {
     let i = 0;
-    let length = 0;
-    const next = async () => {
+    const gzipped = await PrefixableGzip.compress(async () => {
       if (pacer.isDue) await pacer.rest();
       const chunk = this.#chunk(i++, pacer);
-      if (chunk === undefined) return undefined;
-      pacer.spendText(chunk.byteLength);
-      length += chunk.byteLength;
+      if (chunk !== undefined) pacer.spendText(chunk.byteLength);
       return chunk;
-    };
-    const chunks: Bytes[] = [];
-    let bytes = 0;
-    for await (const chunk of gzipChunks(next)) {
-      chunks.push(chunk);
-      bytes += chunk.byteLength;
-    }
-    if (!this.#text.isDone || this.#isFull) return undefined;
-    const gzipped = PrefixableGzip.of(chunks, length);
-    // The first and the last chunk are there a second time, with the head and the end.
-    bytes += (chunks[0]?.byteLength ?? 0) + (chunks[chunks.length - 1]?.byteLength ?? 0);
-    if (gzipped === undefined || !this.#budget.take(bytes, this)) return undefined;
+    });
+    if (gzipped === undefined || !this.#text.isDone || this.#isFull) return undefined;
+    const { bytes } = gzipped;
+    if (!this.#budget.take(bytes, this)) return undefined;
     this.#bytes += bytes;
     return gzipped;
   }

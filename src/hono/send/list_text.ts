@@ -40,6 +40,8 @@ export class ListText {
   readonly ownBytes: number;
   next: number;
   isDone = false;
+  /** The part of the items that is written: from 0 to 1. */
+  progress = 0;
 
   /** @param from The first item to write; what comes before it was written by another one. */
   constructor(page: Page<KubernetesObject>, shape: ListShape, from?: number) {
@@ -59,12 +61,6 @@ export class ListText {
     return (isOwn ? this.#frame : frame(this.#page, this.#shape, resourceVersion)).head;
   }
 
-  /** The part of the items that is written: from 0 to 1. */
-  get progress(): number {
-    const { from, to } = this.#page;
-    return to === from ? 1 : (this.next - from) / (to - from);
-  }
-
   /**
    * The next piece, of at least this many characters of JSON, or fewer of what takes longer, unless it is the
    * last one; `undefined` at the end.
@@ -77,9 +73,12 @@ export class ListText {
     while (this.next < to) {
       text += itemText(this.#page.object(this.next), this.#shape, { isFirst: this.next === from });
       this.next++;
-      if (text.length >= least) return text;
+      if (text.length < least) continue;
+      this.progress = (this.next - from) / (to - from);
+      return text;
     }
     this.isDone = true;
+    this.progress = 1;
     return text + this.#frame.tail;
   }
 

@@ -3,19 +3,15 @@
 import type { Context } from "hono";
 import type { Status } from "../../meta/status.ts";
 import { JSON_AND_YAML, type MediaType, negotiate } from "../../protocol/accept.ts";
-import { jsonText, opaqueTags } from "../../protocol/responses.ts";
+import { jsonText } from "../../protocol/responses.ts";
 import { loadYaml } from "./yaml.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { Content } from "../content/content.ts";
 import { type Format, formatOf } from "../request/requested_read.ts";
-import type { EventLog } from "../content/event_log.ts";
-import type { ContentVersion } from "../content/content.ts";
-import { type KubernetesObject, metaOf } from "../../meta/object.ts";
-import type { Held } from "../../store/holding.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
 import type { Reader } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
-import { textHash } from "../../util/hash.ts";
 import { type ServedInformer, sourcesOf } from "../content/served_informer.ts";
 
 /**
@@ -169,74 +165,3 @@ export function warningHeader(text: string): string {
   const printable = text.replace(/[\x00-\x1f\x7f]+/g, " ").replace(/["\\]/g, "\\$&");
   return `299 - "${Array.from(encodeUtf8(printable), (byte) => String.fromCharCode(byte)).join("")}"`;
 }
-
-export interface ListTag {
-  readonly text: string;
-  /** The tag of an `If-None-Match` by which the client has the list; `undefined` if there is none. */
-  matching(ifNoneMatch: string): string | undefined;
-}
-
-/**
- * Makes the tags of one adapter. They are weak: a body and its compressed form have the same one.
- *
- * A tag names the states of objects by their uids and resourceVersions. An API server can send two states
- * under one resourceVersion, for one when it was restored from a backup. So a tag also has an epoch, in which
- * there are no two such states: this process's own, and another one after each such rewrite.
- */
-export class EntityTags {
-  readonly #random: () => number;
-  #instance: string | undefined;
-
-  /** @param random Distinguishes this process from others. */
-  constructor(random: () => number) {
-    this.#random = random;
-  }
-
-  /**
-   * Of the present list of a form and selection. It is the same while only the list's resourceVersion moves:
-   * the body that a reader has says an earlier version of the same content, from which it can watch. So does
-   * every tag of the same content that is not older than the log's history.
-   */
-  ofList(
-    log: Pick<EventLog<KubernetesObject>, "resume">,
-    { changes, rewrites, since }: ContentVersion,
-    name: string,
-  ): ListTag {
-    const opaque = `${this.epochOf(rewrites)}-${changes}-${textHash(name)}-`;
-    const text = `W/"${opaque}${since}"`;
-    return {
-      text,
-      matching(ifNoneMatch) {
-        for (const given of opaqueTags(ifNoneMatch)) {
-          if (given === "*") return text;
-          if (!given.startsWith(opaque)) continue;
-          const from = given.slice(opaque.length);
-          if (VERSION.test(from) && log.resume(from) !== undefined) return `W/"${given}"`;
-        }
-        return undefined;
-      },
-    };
-  }
-
-  /** Of an object in a form; `undefined` if its version is not known. */
-  ofObject(
-    { window: { rewrites } }: Pick<EventLog<KubernetesObject>, "window">,
-    held: Held<KubernetesObject>,
-    name: string,
-  ): string | undefined {
-    const { uid = "", resourceVersion } = metaOf(held) ?? {};
-    if (!resourceVersion) return undefined;
-    const version = `${encodeURIComponent(resourceVersion)}-${textHash(`${uid} ${name}`)}`;
-    return `W/"${this.epochOf(rewrites)}-${version}"`;
-  }
-
-  /** This process, and the epoch of a content after so many rewrites. */
-  epochOf(rewrites: number): string {
-    // Not when the adapter is made: Workers have no random numbers while modules are loaded.
-    this.#instance ??= Math.floor(this.#random() * 2 ** 48).toString(36);
-    return `${this.#instance}.${rewrites}`;
-  }
-}
-
-/** The resourceVersion in a tag. */
-const VERSION = /^(?:0|[1-9][0-9]{0,99})?$/;

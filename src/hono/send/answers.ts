@@ -1,14 +1,19 @@
-/** Answers to lists: kept bodies, streams, and 304. */
+/** Answers to lists and gets: kept bodies, streams, one object, and 304 by their tags. */
 
-import type { KubernetesObject } from "../../meta/object.ts";
+import { type KubernetesObject, metaOf } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import type { ScreenQuery } from "../../protocol/screen_query.ts";
 import { isStatus } from "../../protocol/statuses.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
-import { type EntityTags, notModified, OBJECT_HEADERS, VARY } from "./responses.ts";
-import type { Content } from "../content/content.ts";
-import { GZIP_STATE_BYTES, gzipChunks, gzipResponse } from "./gzip.ts";
+import { indentedText, matchesTag, opaqueTags } from "../../protocol/responses.ts";
+import type { Held } from "../../store/holding.ts";
+import { encodeUtf8 } from "../../util/bytes.ts";
+import { textHash } from "../../util/hash.ts";
+import { notModified, OBJECT_HEADERS, VARY } from "./responses.ts";
+import type { Content, ContentVersion } from "../content/content.ts";
+import type { EventLog } from "../content/event_log.ts";
+import { GZIP_LEAST_BYTES, GZIP_STATE_BYTES, gzipBytes, gzipChunks, gzipResponse } from "./gzip.ts";
 import type { BodyReader, Bytes, ListBodies } from "./kept_bodies.ts";
 import { type ListShape, ListText } from "./list_text.ts";
 import {
@@ -215,3 +220,112 @@ function streamOf(
   };
   return new ReadableStream(isShared ? source : { ...source, type: "bytes" }, { highWaterMark: 0 });
 }
+
+export interface ObjectAnswerRequest {
+  readonly key: string;
+  readonly view: View;
+  readonly form: Form;
+  readonly tags: EntityTags;
+  readonly reader: Reader;
+}
+
+/** The answer to a get. It is 304 if the client has the object already, which is then not opened. */
+export async function answerObject(
+  content: Content<KubernetesObject>,
+  held: Held<KubernetesObject>,
+  request: ObjectAnswerRequest,
+): Promise<Response | Status> {
+  const { key, view, form: { mediaType, pretty, gzip, ifNoneMatch } } = request;
+  const tag = view.sharedAs === undefined
+    ? undefined
+    : request.tags.ofObject(content.log, held, JSON.stringify([key, view.sharedAs, mediaType, pretty]));
+  if (tag !== undefined && matchesTag(ifNoneMatch, tag)) return notModified(tag);
+  const headers = { ...OBJECT_HEADERS[mediaType], ...VARY, ...(tag !== undefined && { ETag: tag }) };
+  const json = objectText(content, held, { view, pretty: pretty && mediaType === "application/json" });
+  const text = mediaType === "application/yaml" ? (await loadYaml()).document(json) : json;
+  if (!request.reader.take(text.length)) return tooManyRequests();
+  // A text has at least as many bytes as characters.
+  if (!gzip || text.length < GZIP_LEAST_BYTES) return new Response(text, { headers });
+  return gzipResponse(await gzipBytes(encodeUtf8(text)), headers);
+}
+
+function objectText(
+  { holding }: Content<KubernetesObject>,
+  held: Held<KubernetesObject>,
+  { view, pretty }: { readonly view: View; readonly pretty: boolean },
+): string {
+  if (pretty) return indentedText(view.one(holding.peek(held)));
+  const json = view.objectText && holding.json(held, view.cut);
+  return `${(json && view.objectText?.(json)) ?? JSON.stringify(view.one(holding.peek(held)))}\n`;
+}
+
+export interface ListTag {
+  readonly text: string;
+  /** The tag of an `If-None-Match` by which the client has the list; `undefined` if there is none. */
+  matching(ifNoneMatch: string): string | undefined;
+}
+
+/**
+ * Makes the tags of one adapter. They are weak: a body and its compressed form have the same one.
+ *
+ * A tag names the states of objects by their uids and resourceVersions. An API server can send two states
+ * under one resourceVersion, for one when it was restored from a backup. So a tag also has an epoch, in which
+ * there are no two such states: this process's own, and another one after each such rewrite.
+ */
+export class EntityTags {
+  readonly #random: () => number;
+  #instance: string | undefined;
+
+  /** @param random Distinguishes this process from others. */
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  /**
+   * Of the present list of a form and selection. It is the same while only the list's resourceVersion moves:
+   * the body that a reader has says an earlier version of the same content, from which it can watch. So does
+   * every tag of the same content that is not older than the log's history.
+   */
+  ofList(
+    log: Pick<EventLog<KubernetesObject>, "resume">,
+    { changes, rewrites, since }: ContentVersion,
+    name: string,
+  ): ListTag {
+    const opaque = `${this.epochOf(rewrites)}-${changes}-${textHash(name)}-`;
+    const text = `W/"${opaque}${since}"`;
+    return {
+      text,
+      matching(ifNoneMatch) {
+        for (const given of opaqueTags(ifNoneMatch)) {
+          if (given === "*") return text;
+          if (!given.startsWith(opaque)) continue;
+          const from = given.slice(opaque.length);
+          if (VERSION.test(from) && log.resume(from) !== undefined) return `W/"${given}"`;
+        }
+        return undefined;
+      },
+    };
+  }
+
+  /** Of an object in a form; `undefined` if its version is not known. */
+  ofObject(
+    { window: { rewrites } }: Pick<EventLog<KubernetesObject>, "window">,
+    held: Held<KubernetesObject>,
+    name: string,
+  ): string | undefined {
+    const { uid = "", resourceVersion } = metaOf(held) ?? {};
+    if (!resourceVersion) return undefined;
+    const version = `${encodeURIComponent(resourceVersion)}-${textHash(`${uid} ${name}`)}`;
+    return `W/"${this.epochOf(rewrites)}-${version}"`;
+  }
+
+  /** This process, and the epoch of a content after so many rewrites. */
+  epochOf(rewrites: number): string {
+    // Not when the adapter is made: Workers have no random numbers while modules are loaded.
+    this.#instance ??= Math.floor(this.#random() * 2 ** 48).toString(36);
+    return `${this.#instance}.${rewrites}`;
+  }
+}
+
+/** The resourceVersion in a tag. */
+const VERSION = /^(?:0|[1-9][0-9]{0,99})?$/;

@@ -3,8 +3,7 @@ import { Buffer } from "node:buffer";
 import { describe, it } from "node:test";
 import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
-import { gzipBytes } from "../../../src/hono/send/gzip.ts";
-import { PrefixableGzip } from "../../../src/hono/send/gzip_prefix.ts";
+import { gzipBytes, PrefixableGzip } from "../../../src/hono/send/gzip.ts";
 import { concatenated } from "../../../src/util/bytes.ts";
 import { propertyOptions } from "../../property.ts";
 
