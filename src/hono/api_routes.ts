@@ -12,14 +12,13 @@ import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/
 import { SCREEN_PARAMETERS } from "../protocol/screen_query.ts";
 import { isStatus, methodNotAllowed, objectNotFound, unknownPath } from "../protocol/statuses.ts";
 import { isAction, subresourcesOf } from "../protocol/subresources.ts";
-import { askedOf, askedOfPath, impersonates } from "./request/gate.ts";
+import { type Answer, askedOf, askedOfPath, impersonates, type Route } from "./request/gate.ts";
 import { noReviews, notHeld, notServed, readOnly } from "./request/refusals.ts";
-import type { ReadApiState } from "./read_api_state.ts";
+import type { ReadApiState, ServedResource } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
 import { forwardRoute, readRoute } from "./resource_handler.ts";
 import { formatOf } from "./request/requested_read.ts";
 import { documentAnswer, GUARD_HEADERS, malformedPath, pageNotFound } from "./send/responses.ts";
-import type { Answer, Route } from "./route.ts";
 
 // No path of a Kubernetes API comes near: names have 253 characters at most.
 const MAX_PATH = 2_048;
@@ -37,7 +36,7 @@ export function ownPath(c: Context): { readonly pathname: string; readonly own: 
 /**
  * A path below `/api`, `/apis` or `/openapi`: of a resource that is served, of another one, or of a document.
  */
-export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route {
+export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route<ServedResource> {
   const { pathname, own } = ownPath(c);
   const segments = own === undefined ? [] : pathSegments(own);
   if (segments === undefined) return { access: "hooks", asked: askedOfPath(pathname), answer: malformedPath };
@@ -81,7 +80,7 @@ function passThroughRoute(
     readonly reader: Reader;
     readonly isResource: boolean;
   },
-): Route | undefined {
+): Route<ServedResource> | undefined {
   if (passThrough === undefined || own === undefined) return undefined;
   // Discovery and OpenAPI are also of use to readers that may read the cache only.
   if (!isResource && !passThrough.hasCredentials(c)) return undefined;
@@ -107,7 +106,7 @@ function isStream(c: Context, own: string): boolean {
 /**
  * A write, or a resource that the cache does not hold. Which these are is only for users that may read them.
  */
-function otherRoute(c: Context, path: ResourcePath, target: Described | undefined): Route {
+function otherRoute(c: Context, path: ResourcePath, target: Described | undefined): Route<ServedResource> {
   const { name } = path;
   const asked = askedOf(path, { verb: name === "" ? "list" : "get", name });
   return {
@@ -148,7 +147,7 @@ function documentRoute(
     readonly segments: readonly string[];
     readonly reader: Reader;
   },
-): Route {
+): Route<ServedResource> {
   const path = segments.length === 0 ? pathname : `/${segments.join("/")}`;
   return {
     access: "hooks",

@@ -17,7 +17,7 @@ import { fromBase64, toBase64 } from "../util/bytes.ts";
 import { lowerBound } from "../util/collections.ts";
 import type { Pacer } from "../util/turns.ts";
 import { ownPath } from "./api_routes.ts";
-import { askedOf, askedOfPath } from "./request/gate.ts";
+import { type Answer, askedOf, askedOfPath, type Route } from "./request/gate.ts";
 import type { Content } from "./content/content.ts";
 import { isForwarded, type ReadApiState, type ServedResource } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
@@ -25,7 +25,6 @@ import { forwardRoute, readRoute } from "./resource_handler.ts";
 import { incomplete, notSynced } from "./content/content.ts";
 import { formatOf } from "./request/requested_read.ts";
 import { documentAnswer } from "./send/responses.ts";
-import type { Answer, Route } from "./route.ts";
 
 /** The `apiVersion` of answers about indices. */
 export const INDICES_VERSION = "indices.listwatch/v1";
@@ -35,7 +34,7 @@ export const INDICES_VERSION = "indices.listwatch/v1";
  * the objects under a value, as a list of the resource with everything that lists have. The query's
  * `namespace` narrows each of them to a namespace. It needs the permission to list the resource there.
  */
-export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Route {
+export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Route<ServedResource> {
   const { pathname, own = pathname } = ownPath(c);
   const query = parseIndexPath(own);
   const named = (each: Described) => query !== undefined && isNamed(each, query.resource);

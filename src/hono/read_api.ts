@@ -1,18 +1,21 @@
-/** The cache over HTTP: the app, the access check, and the one place that every request passes. */
+/** The cache over HTTP: the app, its routes, and the one place that every request passes. */
 
 import { type Context, Hono, type MiddlewareHandler } from "hono";
+import { matchesRoute, type MediaType } from "../protocol/accept.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
-import { isStatus } from "../protocol/statuses.ts";
+import { refusedTimeout } from "../protocol/list_query.ts";
+import { isStatus, methodNotAllowed, noRouteProduces } from "../protocol/statuses.ts";
 import type { UpgradeWebSocket } from "../util/serving.ts";
+import { apiRoute } from "./api_routes.ts";
+import { alive, checksOf, ready } from "./health/health.ts";
+import { indexRoute } from "./index_routes.ts";
 import { isSocketRequest, mayOpenSocket, newCors } from "./request/cors.ts";
-import type { UserInfo } from "./request/gate.ts";
+import { type Answer, askedOfPath, type Route, type UserInfo } from "./request/gate.ts";
 import { cutConnection, type Reader } from "./request/readers.ts";
 import { foreignPage, tooManyRequests } from "./request/refusals.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
-import { newReadApiState, type ReadApiState } from "./read_api_state.ts";
-import type { Answer, ReaderRoute, Route } from "./route.ts";
-import { PLAIN_ROUTES, READER_ROUTES } from "./routes.ts";
-import { refusalResponse, withCacheHeaders } from "./send/responses.ts";
+import { newReadApiState, type ReadApiState, type ServedResource } from "./read_api_state.ts";
+import { documentResponse, pageNotFound, refusalResponse, withCacheHeaders } from "./send/responses.ts";
 import { socketResponse } from "./send/socket_watch.ts";
 
 /**
@@ -152,6 +155,27 @@ function watchesOf({ served }: ReadApiState, resource: ApiResource): number {
   return served.find((each) => each.resource === resource)?.watchers.size ?? 0;
 }
 
+/** The access check: no route is answered in another way. */
+async function answerRoute(
+  c: Context,
+  { gate, settings }: ReadApiState,
+  route: Route,
+  reader: Reader | undefined,
+): Promise<Answer> {
+  if (route.access === "open") return await refusing(c, route.answer());
+  const isWatch = route.isWatch === true;
+  const mayPass = (user: UserInfo | undefined) =>
+    reader?.identify(settings.clientOf(c, user), { isWatch }) ?? true;
+  if (route.access === "API server") {
+    const user = await gate.userOf(c, route.path);
+    if (user !== undefined && isStatus(user)) return user;
+    return mayPass(user) ? await refusing(c, route.answer(user)) : tooManyRequests();
+  }
+  const permission = await gate.permit(route.asked, c);
+  if (!("renew" in permission)) return permission;
+  return mayPass(permission.user) ? await refusing(c, route.answer(permission)) : tooManyRequests();
+}
+
 /** Answers a request that is answered whatever readers there are. */
 async function answerPlain(c: Context, state: ReadApiState, route: Route): Promise<Response> {
   const answer = await answerRoute(c, state, route, undefined);
@@ -162,7 +186,7 @@ async function answerPlain(c: Context, state: ReadApiState, route: Route): Promi
 export async function answerReader(c: Context, state: ReadApiState, routeOf: ReaderRoute): Promise<Response> {
   const { settings, readers, resources } = state;
   const end = state.metrics?.begin();
-  let route: Route | undefined;
+  let route: Route<ServedResource> | undefined;
   let status = 500;
   const reader = readers.enter(settings.clientOf(c, undefined));
   try {
@@ -219,32 +243,12 @@ function isWatchRoute(route: Route | undefined): boolean {
   return route?.access === "hooks" && route.isWatch === true;
 }
 
-/** The access check: no route is answered in another way. */
-async function answerRoute(
-  c: Context,
-  { gate, authentication, settings }: ReadApiState,
-  route: Route,
-  reader: Reader | undefined,
-): Promise<Answer> {
-  if (route.access === "open") return await refusing(c, await route.answer());
-  const isWatch = route.isWatch === true;
-  const mayPass = (user: UserInfo | undefined) =>
-    reader?.identify(settings.clientOf(c, user), { isWatch }) ?? true;
-  if (route.access === "API server") {
-    const user = await authentication(c, route.path);
-    if (user !== undefined && isStatus(user)) return user;
-    return mayPass(user) ? await refusing(c, await route.answer(user)) : tooManyRequests();
-  }
-  const permission = await gate(route.asked, c);
-  if (!("renew" in permission)) return permission;
-  return mayPass(permission.user) ? await refusing(c, await route.answer(permission)) : tooManyRequests();
-}
-
 /**
  * A refusal is sent once the request's body is read: on a kept-alive connection it would be taken for the
  * next request. Of a body that is too long the connection is closed instead.
  */
-async function refusing(c: Context, answer: Answer): Promise<Answer> {
+async function refusing(c: Context, answered: Answer | Promise<Answer>): Promise<Answer> {
+  const answer = await answered;
   const { method } = c.req.raw;
   if (method === "GET" || method === "HEAD" || !isRefusal(answer) || await drain(c.req.raw.body)) {
     return answer;
@@ -280,4 +284,86 @@ async function drain(body: ReadableStream<Uint8Array> | null): Promise<boolean> 
   } catch {
     return true; // The client disconnected: there is nothing left to read.
   }
+}
+
+type ReaderRoute = (c: Context, state: ReadApiState, reader: Reader) => Route<ServedResource>;
+
+/** Finds a route; `undefined` if the request is not for this app. */
+type PlainRoute = (c: Context, state: ReadApiState) => Route | undefined;
+
+/**
+ * The paths that are answered whatever readers there are: health, and what shows that their limits are
+ * reached.
+ */
+export const PLAIN_ROUTES: Readonly<Record<string, PlainRoute>> = {
+  "/healthz": aliveRoute("/healthz"),
+  "/livez": aliveRoute("/livez"),
+  "/readyz": readyRoute,
+  "/healthz/ping": pingRoute,
+  "/livez/ping": pingRoute,
+  "/readyz/ping": pingRoute,
+  "/healthz/*": noRoute,
+  "/livez/*": noRoute,
+  "/readyz/*": noRoute,
+  "/version": versionRoute,
+  "/version/": versionRoute,
+  "/metrics": metricsRoute,
+};
+
+/** The paths at which a request counts as a reader. */
+export const READER_ROUTES: Readonly<Record<string, ReaderRoute>> = {
+  "/api/*": apiRoute,
+  "/apis/*": apiRoute,
+  "/openapi/*": apiRoute,
+  "/indices/*": indexRoute,
+};
+
+function aliveRoute(path: string): PlainRoute {
+  return (c) => ({ access: "open", answer: () => alive(c.req.query("verbose") !== undefined && path) });
+}
+
+function pingRoute(): Route {
+  return { access: "open", answer: () => alive() };
+}
+
+function noRoute(): Route {
+  return { access: "open", answer: pageNotFound };
+}
+
+function metricsRoute(c: Context, state: ReadApiState): Route | undefined {
+  const { metrics } = state;
+  const { method } = c.req.raw;
+  if (metrics === undefined || (method !== "GET" && method !== "HEAD")) return undefined;
+  return { access: "hooks", asked: askedOfPath("/metrics"), answer: () => metrics.page(state) };
+}
+
+/** `/readyz`: open, but only users that may read this path receive names. */
+function readyRoute(c: Context, { gate, served, readers, settings }: ReadApiState): Route {
+  return {
+    access: "open",
+    answer: async () => {
+      readers.dropUnused();
+      const checks = checksOf({ served, readers, maxLagMs: settings.maxLagMs });
+      const verbose = c.req.query("verbose") !== undefined;
+      const hasNames = verbose || checks.some(({ problem }) => problem !== undefined);
+      const mayName = hasNames && !isStatus(await gate.permit(askedOfPath("/readyz"), c));
+      return ready(checks, { verbose: verbose && mayName, mayName });
+    },
+  };
+}
+
+const VERSION_TYPES: readonly MediaType[] = ["application/json"];
+
+/** `/version`: open, as an API server's. */
+function versionRoute(c: Context, { settings }: ReadApiState): Route {
+  return {
+    access: "open",
+    answer: () => {
+      const refused = refusedTimeout(new URL(c.req.url).searchParams);
+      if (refused !== undefined) return refused;
+      if (c.req.raw.method !== "GET") return methodNotAllowed();
+      if (!matchesRoute(c.req.header("Accept"), VERSION_TYPES)) return noRouteProduces(VERSION_TYPES);
+      return documentResponse(settings.version, { mediaType: "application/json", pretty: true });
+    },
+  };
 }

@@ -11,9 +11,8 @@ import { newWorkPacer, type Pacer } from "../util/turns.ts";
 import { Content, ContentFreshness } from "./content/content.ts";
 import { type ServedInformer, sourcesOf } from "./content/served_informer.ts";
 import { ReadMetrics } from "./health/read_metrics.ts";
-import type { Freshness, ReadApiOptions } from "./read_api_options.ts";
-import { type ReadSettings, readSettings } from "./read_settings.ts";
-import { type Authentication, type Gate, newAuthentication, newGate } from "./request/gate.ts";
+import { type Freshness, type ReadApiOptions, type ReadSettings, readSettings } from "./read_api_options.ts";
+import { Gate } from "./request/gate.ts";
 import { KeptViews } from "./request/kept_views.ts";
 import { Readers } from "./request/readers.ts";
 import { newObjectView, type View } from "./request/requested_read.ts";
@@ -34,7 +33,6 @@ export interface ReadApiState {
   /** All of these, in the order of the options. */
   readonly resources: readonly ApiResource[];
   readonly gate: Gate;
-  readonly authentication: Authentication;
   readonly passThrough: PassThrough | undefined;
   readonly openApi: OpenApi;
   readonly metrics: ReadMetrics | undefined;
@@ -52,7 +50,7 @@ export interface ReadApiState {
 /** Checks the options, and starts to follow the informers; see `readApi` for what it throws. */
 export function newReadApiState(options: ReadApiOptions): ReadApiState {
   const settings = readSettings(options);
-  const { clock, hookTimeoutMs } = settings;
+  const { clock } = settings;
   const { signal, authenticate, authorize, allowAnonymous, metrics } = options;
   const logger = guardedLogger(options.logger);
   const all = newServedResources(options, settings, logger);
@@ -74,14 +72,11 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
     });
   }
   const resources = all.map(({ resource }) => resource);
-  const gateOptions = { authorize, allowAnonymous, hookTimeoutMs, clock, logger };
-  const authentication = newAuthentication(authenticate, gateOptions);
   return {
     served,
     forwarded,
     resources,
-    gate: newGate(authentication, gateOptions),
-    authentication,
+    gate: new Gate({ ...settings, authenticate, authorize, allowAnonymous, logger }),
     passThrough: options.passThrough &&
       new PassThrough(options.passThrough, { hasAuthenticate: authenticate !== undefined, logger, clock }),
     openApi: new OpenApi({ fetch: options.openApi, resources, readers, clock }),

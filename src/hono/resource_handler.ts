@@ -15,7 +15,7 @@ import { compareResourceVersions } from "../meta/object.ts";
 import { refusesStale, requiresEachEvent } from "../meta/request.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
-import { askedOf, type Permission } from "./request/gate.ts";
+import { type Answer, askedOf, type Permission, type Route } from "./request/gate.ts";
 import { anotherLayout, incomplete, notFresh, notSynced, type StaleSource } from "./content/content.ts";
 import type { IndexValue } from "./content/states.ts";
 import type { ReadApiState, ServedResource } from "./read_api_state.ts";
@@ -34,7 +34,6 @@ import {
   requestedRead,
   type View,
 } from "./request/requested_read.ts";
-import type { Answer, Route } from "./route.ts";
 import { printerOf } from "./tables/printers.ts";
 import { newTableView } from "./tables/table.ts";
 import { groupsList } from "./send/screen_answer.ts";
@@ -50,7 +49,7 @@ export interface ResourceRequest {
   readonly under?: IndexValue;
 }
 
-export function readRoute(c: Context, request: ResourceRequest): Route {
+export function readRoute(c: Context, request: ResourceRequest): Route<ServedResource> {
   const { target, path, state: { settings } } = request;
   const fields = () => fieldRules(target.resource, indexedFields(target.informer.indexer));
   const { resource } = target;
@@ -67,7 +66,7 @@ export function readRoute(c: Context, request: ResourceRequest): Route {
 export function forwardRoute(
   c: Context,
   request: ForwardRequest & { readonly state: Pick<ReadApiState, "settings"> },
-): Route {
+): Route<ServedResource> {
   const { target: { resource, takesScreens }, path, state: { settings }, isIndex = false } = request;
   const ignoresScreens = takesScreens && path.subresource !== "scale"
     ? undefined

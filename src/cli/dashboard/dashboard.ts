@@ -3,9 +3,8 @@
 import { type Context, Hono } from "hono";
 import { answerReader } from "../../hono/read_api.ts";
 import type { ReadApiState } from "../../hono/read_api_state.ts";
-import type { Asked } from "../../hono/request/gate.ts";
+import type { Answer, Asked } from "../../hono/request/gate.ts";
 import type { Reader } from "../../hono/request/readers.ts";
-import type { Answer } from "../../hono/route.ts";
 import { textAnswer } from "../../hono/send/responses.ts";
 import type { DashboardState } from "./dashboard_message.ts";
 import { PAGE, SCRIPT, STYLE } from "./page_bundle.ts";

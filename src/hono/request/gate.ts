@@ -1,4 +1,4 @@
-/** The access check of every request: its hooks, and the attributes that they decide on. */
+/** The access check of every request: its hooks, the attributes that they decide on, and what they let through. */
 
 import type { Context } from "hono";
 import { isTooManyRequests, newStatus, type Status } from "../../meta/status.ts";
@@ -126,15 +126,6 @@ export function unauthorized(): Status {
   return newStatus(401, "Unauthorized", "Unauthorized");
 }
 
-export interface GateOptions {
-  readonly authorize?: Authorize | undefined;
-  readonly allowAnonymous?: boolean | undefined;
-  /** How long a hook may take. */
-  readonly hookTimeoutMs: number;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
-
 /** The yes to one request. */
 export interface Permission {
   /** The user; `undefined` if there is no `authenticate` hook. */
@@ -143,79 +134,120 @@ export interface Permission {
   readonly renew: () => Promise<Permission | Status>;
 }
 
-/**
- * Lets a request through that asks for one thing, or for all of several; or returns the Status that refuses
- * it.
- */
-export type Gate = (asked: Asked | readonly Asked[], c: Context) => Promise<Permission | Status>;
+export type Answer = Response | Status;
 
 /**
- * Finds the user of a request; `undefined` if there is no `authenticate` hook, a Status if the request is
- * refused.
+ * What a request asks for, and how it is answered once it may be. Nothing is read before: what a route
+ * answers with, 404 and 400 included, is made by `answer`.
  */
-export type Authentication = (c: Context, path: string) => Promise<UserInfo | undefined | Status>;
-
-/** Makes the part of the gate that decides nothing but who the user is. */
-export function newAuthentication(
-  authenticate: Authenticate | undefined,
-  options: GateOptions,
-): Authentication {
-  const { clock, logger } = options;
-  const log = newDecisionLog(logger);
-  const failures = limitedLogger(logger, () => monotonicNow(clock));
-  return async (c, path) => {
-    if (authenticate === undefined) return undefined;
-    try {
-      const user: unknown = await answerOf(() => authenticate(c), options);
-      if (isUser(user)) return isOver(user, clock) ? unauthorized() : user;
-      if (user !== undefined) log("authenticate", user, "only an object with a name is a user");
-      return unauthorized();
-    } catch (error) {
-      if (isTooManyRequests(error)) return tooManyRequests();
-      failures.error(`Cannot authenticate the request for ${path}: ${errorMessage(error)}`, { error });
-      return unauthorized();
-    }
+export type Route<Target = unknown> =
+  | {
+    /** The hooks decide. */
+    readonly access: "hooks";
+    /** One thing, or several of which all must be allowed. */
+    readonly asked: Asked | readonly Asked[];
+    /** The resource whose freshness the headers of the answer show. */
+    readonly target?: Target;
+    /** Whether it is a watch, which a WebSocket may have. */
+    readonly isWatch?: boolean;
+    answer(permission: Permission): Answer | Promise<Answer>;
+  }
+  | {
+    /** The API server decides, by the reader's own credentials, which are all that is sent there. */
+    readonly access: "API server";
+    readonly path: string;
+    /** Whether its answer is a stream that may last: a watch, or a log that is followed. */
+    readonly isWatch: boolean;
+    answer(user: UserInfo | undefined): Answer | Promise<Answer>;
+  }
+  | {
+    /** For every client: it shows nothing of what is served. */
+    readonly access: "open";
+    answer(): Answer | Promise<Answer>;
   };
+
+export interface GateOptions {
+  readonly authenticate?: Authenticate | undefined;
+  readonly authorize?: Authorize | undefined;
+  readonly allowAnonymous?: boolean | undefined;
+  /** How long a hook may take. */
+  readonly hookTimeoutMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
 }
 
 /**
- * Makes the gate. It is fail-closed: an `authenticate` hook must return a user with a name, an `authorize`
+ * The access check. It is fail-closed: an `authenticate` hook must return a user with a name, an `authorize`
  * hook must return `true`, and without one `allowAnonymous` must be `true`.
  */
-export function newGate(userOf: Authentication, options: GateOptions): Gate {
-  const { authorize, allowAnonymous, clock, logger } = options;
-  const log = newDecisionLog(logger);
-  const failures = limitedLogger(logger, () => monotonicNow(clock));
+export class Gate {
+  readonly #options: GateOptions;
+  readonly #failures: Pick<Logger, "error">;
+  /** The hooks that have answered with something that is no decision. */
+  readonly #logged = new Set<string>();
 
-  async function decide(attributes: RequestAttributes, c: Context): Promise<Status | undefined> {
+  constructor(options: GateOptions) {
+    this.#options = options;
+    this.#failures = limitedLogger(options.logger, () => monotonicNow(options.clock));
+  }
+
+  /** Lets a request through that asks for one thing, or for all of several; or the Status that refuses it. */
+  async permit(asked: Asked | readonly Asked[], c: Context): Promise<Permission | Status> {
+    if (impersonates(c)) return noImpersonation();
+    const all: readonly Asked[] = Array.isArray(asked) ? asked : [asked];
+    const user = await this.userOf(c, all[0].path);
+    if (user !== undefined && isStatus(user)) return user;
+    for (const one of all) {
+      const refusal = await this.#decide({ ...one, user }, c);
+      if (refusal !== undefined) return refusal;
+    }
+    return { user, renew: () => this.permit(asked, c) };
+  }
+
+  /**
+   * Finds the user of a request; `undefined` if there is no `authenticate` hook, a Status if the request is
+   * refused.
+   */
+  async userOf(c: Context, path: string): Promise<UserInfo | undefined | Status> {
+    const { authenticate, clock } = this.#options;
+    if (authenticate === undefined) return undefined;
+    try {
+      const user: unknown = await answerOf(() => authenticate(c), this.#options);
+      if (isUser(user)) return isOver(user, clock) ? unauthorized() : user;
+      if (user !== undefined) this.#log("authenticate", user, "only an object with a name is a user");
+      return unauthorized();
+    } catch (error) {
+      if (isTooManyRequests(error)) return tooManyRequests();
+      this.#failures.error(`Cannot authenticate the request for ${path}: ${errorMessage(error)}`, { error });
+      return unauthorized();
+    }
+  }
+
+  async #decide(attributes: RequestAttributes, c: Context): Promise<Status | undefined> {
+    const { authorize, allowAnonymous } = this.#options;
     if (authorize === undefined) return allowAnonymous === true ? undefined : forbidden(attributes, "");
     try {
-      const decision: unknown = await answerOf(() => authorize(attributes, c), options);
+      const decision: unknown = await answerOf(() => authorize(attributes, c), this.#options);
       if (decision === true) return undefined;
       if (typeof decision === "string") return forbidden(attributes, decision);
       const rule = "only true lets a request through; false, or a text that says why, refuses it";
-      if (decision !== false) log("authorize", decision, rule);
+      if (decision !== false) this.#log("authorize", decision, rule);
       return forbidden(attributes, "");
     } catch (error) {
       if (isTooManyRequests(error)) return tooManyRequests();
       const { verb, path } = attributes;
-      failures.error(`Cannot decide on ${verb} ${path}: ${errorMessage(error)}`, { error });
+      this.#failures.error(`Cannot decide on ${verb} ${path}: ${errorMessage(error)}`, { error });
       return newStatus(500, "InternalError", "Internal error occurred: the authorization check failed");
     }
   }
 
-  const gate: Gate = async (asked, c) => {
-    if (impersonates(c)) return noImpersonation();
-    const all: readonly Asked[] = Array.isArray(asked) ? asked : [asked];
-    const user = await userOf(c, all[0].path);
-    if (user !== undefined && isStatus(user)) return user;
-    for (const one of all) {
-      const refusal = await decide({ ...one, user }, c);
-      if (refusal !== undefined) return refusal;
-    }
-    return { user, renew: () => gate(asked, c) };
-  };
-  return gate;
+  /** Says once of each hook that it answered with something that is no decision. */
+  #log(hook: string, answer: unknown, rule: string): void {
+    if (this.#logged.has(hook)) return;
+    this.#logged.add(hook);
+    const what = `The ${hook} hook answered with ${typeOf(answer)}, which is no decision: ${rule}`;
+    this.#options.logger.error(`${what}. The request was refused; this is logged once`, { hook });
+  }
 }
 
 /**
@@ -257,17 +289,6 @@ function isUser(user: unknown): user is UserInfo {
 
 function isOver(user: UserInfo | undefined, clock: Clock): boolean {
   return user?.expiresAtMs !== undefined && user.expiresAtMs <= clock.now();
-}
-
-/** Says once of each hook that it answered with something that is no decision. */
-function newDecisionLog(logger: Logger): (hook: string, answer: unknown, rule: string) => void {
-  const logged = new Set<string>();
-  return (hook, answer, rule) => {
-    if (logged.has(hook)) return;
-    logged.add(hook);
-    const what = `The ${hook} hook answered with ${typeOf(answer)}, which is no decision: ${rule}`;
-    logger.error(`${what}. The request was refused; this is logged once`, { hook });
-  };
 }
 
 /** The type of a value, for error texts. */

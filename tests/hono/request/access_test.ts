@@ -5,7 +5,7 @@ import { silentLogger } from "@listwatch/cache";
 import type { ReadApiOptions, RequestAttributes } from "@listwatch/cache/hono";
 import { PrometheusMetrics } from "@listwatch/cache/metrics";
 import { FakeInformer, object } from "../fake_informer.ts";
-import { PLAIN_ROUTES, READER_ROUTES } from "../../../src/hono/routes.ts";
+import { PLAIN_ROUTES, READER_ROUTES } from "../../../src/hono/read_api.ts";
 import { get, WatchReader } from "../reading.ts";
 import { readApi } from "../read_api.ts";
 
