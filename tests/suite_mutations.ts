@@ -474,8 +474,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a list continues in the next namespace",
     file: "src/hono/content/selection.ts",
-    find: "firstFrom(snapshot, `${namespace}0`)",
-    replace: "firstFrom(snapshot, `${namespace}1`)",
+    find: "firstFrom(`${namespace}0`)",
+    replace: "firstFrom(`${namespace}1`)",
     test: "tests/hono/reads_test.ts",
   },
   {

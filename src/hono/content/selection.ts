@@ -17,10 +17,11 @@ import type { Held } from "../../store/holding.ts";
 import { fieldPathOf } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/store.ts";
 import { parseFieldPath } from "../../text/field_path.ts";
+import { firstIndex } from "../../util/collections.ts";
 import { OPEN_UNITS, type Pacer } from "../../util/turns.ts";
 import type { Content } from "./content.ts";
 import type { ServedStore } from "./served_informer.ts";
-import { firstFrom, type IndexValue, type Snapshot } from "./states.ts";
+import type { IndexValue, Snapshot } from "./states.ts";
 
 export interface Selectors {
   /** Only this namespace; all of them where empty. */
@@ -331,10 +332,11 @@ export async function cutPage<T extends KubernetesObject>(
     // Takes the held form, as the store's own index functions do.
     selection = narrowed(selection, (held) => valuesOf?.(held as Held<T>).includes(under.value) === true);
   }
-  const { resourceVersion } = snapshot;
+  const { resourceVersion, length, key } = snapshot;
+  const firstFrom = (bound: string) => firstIndex(length, (index) => key(index) >= bound);
   // "0" is the character after "/".
-  const end = namespace === "" ? snapshot.length : firstFrom(snapshot, `${namespace}0`);
-  const from = firstFrom(snapshot, start);
+  const end = namespace === "" ? length : firstFrom(`${namespace}0`);
+  const from = start === "" ? 0 : firstFrom(start);
   let i = Math.max(from, Math.min(end, from + limit));
   let own: Held<T>[] | undefined;
   if (selection !== undefined) {

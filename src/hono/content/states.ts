@@ -27,11 +27,6 @@ export interface Snapshot<T> {
   readonly answers?: FieldRequirement | undefined;
 }
 
-/** The index of the first key from a bound on. */
-export function firstFrom({ length, key }: Pick<Snapshot<unknown>, "length" | "key">, bound: string): number {
-  return firstIndex(length, (index) => key(index) >= bound);
-}
-
 /** The content at one time. */
 interface KeptState<T> {
   readonly revision: number;
