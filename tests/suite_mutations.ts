@@ -929,14 +929,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: views of different fields share their bodies",
-    file: "src/hono/request/fields_view.ts",
+    file: "src/hono/request/fields_views.ts",
     find: "sharedAs: JSON.stringify([view.sharedAs, ...fields.map(({ text }) => text)]),",
     replace: 'sharedAs: JSON.stringify([view.sharedAs, "fields"]),',
     test: "tests/hono/request/fields_view_test.ts",
   },
   {
     name: "read API: another object of the same name shows nothing new",
-    file: "src/hono/request/fields_view.ts",
+    file: "src/hono/request/fields_views.ts",
     find: 'path.at(-1) !== "resourceVersion"),',
     replace: "path.length === 1),",
     test: "tests/hono/request/fields_view_test.ts",

@@ -13,7 +13,7 @@ import { type ServedInformer, sourcesOf } from "./content/served_informer.ts";
 import { ReadMetrics } from "./health/read_metrics.ts";
 import { type Freshness, type ReadApiOptions, type ReadSettings, readSettings } from "./read_api_options.ts";
 import { Gate } from "./request/gate.ts";
-import { KeptViews } from "./request/kept_views.ts";
+import { KeptViews } from "./request/fields_views.ts";
 import { Readers } from "./request/readers.ts";
 import { newObjectView, type View } from "./request/requested_read.ts";
 import type { Printer } from "./tables/columns.ts";

@@ -1,4 +1,4 @@
-/** The access check of every request: its hooks, the attributes that they decide on, and what they let through. */
+/** The access check of every request: its hooks, what they decide on, and what they let through. */
 
 import type { Context } from "hono";
 import { isTooManyRequests, newStatus, type Status } from "../../meta/status.ts";

@@ -19,7 +19,7 @@ export interface ReadersOptions {
 /** What is kept for the next readers, as long as there is room. */
 export interface Keeper {
   readonly kept: { readonly size: number };
-  /** Drops what was not used for a while: at each request, whatever that is for, so that it needs no timer. */
+  /** Drops what was not used for a while: at each request, so that it needs no timer. */
   dropUnused?(): void;
   /** Drops a part of it; `false` if it has nothing that could be dropped now. */
   dropSome(): boolean;

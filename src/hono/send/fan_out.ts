@@ -37,8 +37,7 @@ import { Windows } from "./windows.ts";
 export interface Recipient {
   /** Whether it waits in the fan-out. Only the fan-out sets it. */
   isQueued: boolean;
-  readonly isReady: boolean;
-  /** Sends one piece. Returns whether it has more to send, and may send it. */
+  /** Sends one piece, if it has one and may. Returns whether it has more to send, and may send it. */
   deliver(): boolean;
 }
 
@@ -146,7 +145,7 @@ export class FanOut {
     this.#schedulePass();
   }
 
-  /** Collects the watches that are behind, unless a pass is running or entries gather. */
+  /** Collects the watches, all of which are behind, unless a pass is running or entries gather. */
   #beginPass(): void {
     if (this.#sources.length > 0 || this.#timer !== undefined || this.#changed.size === 0) return;
     this.#sources = Array.from(this.#changed);
@@ -154,7 +153,7 @@ export class FanOut {
     this.#passUnits = 0;
     for (const source of this.#sources) {
       for (const recipient of source.recipients) {
-        if (recipient.isQueued || !recipient.isReady) continue;
+        if (recipient.isQueued) continue;
         recipient.isQueued = true;
         this.#pass.push(recipient);
       }

@@ -69,21 +69,16 @@ export function answerWatch(
     filter: screen?.filter,
   });
   const life = lifeOf(request, query, permission);
+  const respond = (body: ReadableStream<Uint8Array>, of: EventStreamOptions) =>
+    isEventStream ? eventStreamResponse(body, of) : watchResponse(body);
   const common = { view, selection, allowBookmarks: allowWatchBookmarks === true, endsAtRelist, readers };
   const openInitial = () => {
     const initial = content.states.candidates(selection?.indexed);
     const { log: { head: cursor, resourceVersion } } = content;
-    return openWatch(
-      watchers,
-      new EventFeed(watchers, { ...common, cursor, resourceVersion, initial }),
-      life,
-    );
+    const feed = new EventFeed(watchers, { ...common, cursor, resourceVersion, initial });
+    return openWatch(watchers, feed, life);
   };
-  if (sendInitialEvents) {
-    return isEventStream
-      ? eventStreamResponse(openInitial(), { hasInitialEvents: true })
-      : watchResponse(openInitial());
-  }
+  if (sendInitialEvents) return respond(openInitial(), { hasInitialEvents: true });
   const from = resourceVersion === "0" ? content.log.resourceVersion : resourceVersion;
   const cursor = content.log.resume(from);
   if (cursor === undefined) {
@@ -94,8 +89,7 @@ export function answerWatch(
   }
   const isLost = (signal: AbortSignal) => fresh.isLost(from, signal);
   const feed = new EventFeed(watchers, { ...common, cursor, resourceVersion: from, isLost });
-  const body = openWatch(watchers, feed, life);
-  return isEventStream ? eventStreamResponse(body, { hasInitialEvents: false }) : watchResponse(body);
+  return respond(openWatch(watchers, feed, life), { hasInitialEvents: false });
 }
 
 function lifeOf(
@@ -148,10 +142,9 @@ async function answerWindow(
   return isEventStream ? eventStreamResponse(body, { hasInitialEvents: false }) : watchResponse(body);
 }
 
-function eventStreamResponse(
-  lines: ReadableStream<Uint8Array>,
-  options: Parameters<typeof eventStream>[1],
-): Response {
+type EventStreamOptions = Parameters<typeof eventStream>[1];
+
+function eventStreamResponse(lines: ReadableStream<Uint8Array>, options: EventStreamOptions): Response {
   return watchResponse(eventStream(lines, options), EVENT_STREAM_TYPE);
 }
 

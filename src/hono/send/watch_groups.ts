@@ -64,19 +64,19 @@ const MOST_UNITS = 40_000;
 const KEPT_CHUNKS = 4;
 
 export class WatchGroups<T extends KubernetesObject> {
-  readonly #content: GroupContent<T>;
-  readonly #views: EntryViews<T>;
+  readonly content: GroupContent<T>;
+  readonly views: EntryViews<T>;
   readonly #groups = new Map<string, WatchGroup<T>>();
   /** Those that may keep chunks. */
-  readonly #used = new Set<WatchGroup<T>>();
+  readonly used: Set<WatchGroup<T>> = new Set();
 
   /**
    * @param content Whose entries are sent.
    * @param views What is made of them.
    */
   constructor(content: GroupContent<T>, views: EntryViews<T>) {
-    this.#content = content;
-    this.#views = views;
+    this.content = content;
+    this.views = views;
   }
 
   get size(): number {
@@ -86,8 +86,7 @@ export class WatchGroups<T extends KubernetesObject> {
   join(kind: GroupKind): WatchGroup<T> {
     const name = nameOf(kind);
     const known = name === undefined ? undefined : this.#groups.get(name);
-    const group = known ??
-      new WatchGroup(kind, { content: this.#content, views: this.#views, used: this.#used });
+    const group = known ?? new WatchGroup(kind, this);
     if (name !== undefined) this.#groups.set(name, group);
     group.members++;
     return group;
@@ -95,14 +94,14 @@ export class WatchGroups<T extends KubernetesObject> {
 
   leave(group: WatchGroup<T>): void {
     if (--group.members > 0) return;
-    this.#used.delete(group);
+    this.used.delete(group);
     const name = nameOf(group.kind);
     if (name !== undefined) this.#groups.delete(name);
   }
 
   clear(): void {
-    for (const group of this.#used) group.clear();
-    this.#used.clear();
+    for (const group of this.used) group.clear();
+    this.used.clear();
   }
 }
 
@@ -122,34 +121,23 @@ function isSameStep(entry: LogEntry<unknown>, next: LogEntry<unknown> | undefine
 }
 
 export class WatchGroup<T extends KubernetesObject> {
-  readonly #content: GroupContent<T>;
-  readonly #views: EntryViews<T>;
+  readonly #all: WatchGroups<T>;
   readonly kind: GroupKind;
   members = 0;
-  readonly #used: Set<WatchGroup<T>>;
   /** The last ones, the latest last. */
   #chunks: Chunk[] = [];
   #bookmark: { readonly resourceVersion: string; readonly bytes: Uint8Array } | undefined;
 
-  constructor(
-    kind: GroupKind,
-    { content, views, used }: {
-      readonly content: GroupContent<T>;
-      readonly views: EntryViews<T>;
-      readonly used: Set<WatchGroup<T>>;
-    },
-  ) {
+  constructor(kind: GroupKind, all: WatchGroups<T>) {
     this.kind = kind;
-    this.#content = content;
-    this.#views = views;
-    this.#used = used;
+    this.#all = all;
   }
 
   /** The events from an entry on: up to the end of the log, or until the chunk is long enough. */
   chunk(from: number, options: ChunkOptions): Chunk {
     // What the chunk of a watch from the future leaves out is its own.
     if (options.skipThrough !== "") return this.#build(from, options);
-    const { tail, entries } = this.#content.log.window;
+    const { tail, entries } = this.#all.content.log.window;
     const i = this.#chunks.findLastIndex((chunk) => chunk.from === from);
     const known = this.#chunks[i];
     if (known?.isFull || known?.to === tail + entries.length) return known;
@@ -157,7 +145,7 @@ export class WatchGroup<T extends KubernetesObject> {
     if (known !== undefined) this.#chunks.splice(i, 1);
     else if (this.#chunks.length === KEPT_CHUNKS) this.#chunks.shift();
     this.#chunks.push(chunk);
-    this.#used.add(this);
+    this.#all.used.add(this);
     return chunk;
   }
 
@@ -176,7 +164,7 @@ export class WatchGroup<T extends KubernetesObject> {
    * source is away.
    */
   #place(resourceVersion: string): Uint8Array {
-    const { ageMs } = this.#content;
+    const { ageMs } = this.#all.content;
     if (ageMs < SHOWN_AGE_MS) return this.bookmark(resourceVersion);
     const annotations = { [AGE_ANNOTATION]: String(ageMs) };
     return encodeUtf8(eventText("BOOKMARK", this.kind.view.bookmark({ resourceVersion, annotations })));
@@ -188,7 +176,7 @@ export class WatchGroup<T extends KubernetesObject> {
 
   #build(from: number, { length: most, skipThrough }: ChunkOptions, known?: Chunk): Chunk {
     const { selection, allowBookmarks } = this.kind;
-    const { tail, entries } = this.#content.log.window;
+    const { tail, entries } = this.#all.content.log.window;
     const head = tail + entries.length;
     const parts = known?.bytes === undefined ? [] : [known.bytes];
     let length = known?.bytes?.byteLength ?? 0;
@@ -248,7 +236,7 @@ export class WatchGroup<T extends KubernetesObject> {
     if (selection?.mayHave(entry.key) === false) return undefined;
     const was = entry.oldObject !== undefined && this.#isSelected(entry, "oldObject", onOpen);
     const is = entry.type !== "DELETED" && this.#isSelected(entry, "object", onOpen);
-    const views = this.#views;
+    const views = this.#all.views;
     if (is && was && leavesOut && view.shown !== undefined) {
       onOpen();
       if (views.showsNothingNew(entry, view.shown)) return undefined;
@@ -262,7 +250,7 @@ export class WatchGroup<T extends KubernetesObject> {
     const { hasLabels, hasFields } = this.kind.selection ?? {};
     if (hasLabels?.(entry[which]) === false) return false;
     if (hasFields === undefined) return true;
-    const object = this.#views.opened(entry, which)!;
+    const object = this.#all.views.opened(entry, which)!;
     if (object !== entry[which]) onOpen();
     return hasFields(object);
   }

@@ -110,13 +110,13 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     return this.#feed.wantsHeartbeat;
   }
 
-  get isReady(): boolean {
+  get #isReady(): boolean {
     return this.#isOpen && !this.#isBlocked && (this.#isHeartbeatDue || this.#feed.hasNext);
   }
 
   /** There is more to send. */
   wake(): void {
-    if (this.isReady) this.#watchers.fanOut.ready(this);
+    if (this.#isReady) this.#watchers.fanOut.ready(this);
   }
 
   deliver(): boolean {
@@ -131,7 +131,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     else if (this.#feed.cursor < this.#watchers.content.log.window.tail) this.cut();
     else if (hasNext) this.#sendNext();
     else this.#sendHeartbeat();
-    return this.isReady;
+    return this.#isReady;
   }
 
   heartbeat(): void {

@@ -1,11 +1,11 @@
-/** What was cut out of objects for lists of fields, kept for the next ones. */
+/** Views of nothing but some fields of objects, and what was cut out for them, kept for the next readers. */
 
+import type { KubernetesObject } from "../../meta/object.ts";
 import { groupVersion, type GroupVersionResource } from "../../meta/resource.ts";
 import type { ScreenFieldPath } from "../../protocol/screen_query.ts";
 import { FieldCut, type HeldText } from "../../text/field_cut.ts";
 import type { FieldPathSegment } from "../../text/field_path.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import { newFieldsView } from "./fields_view.ts";
 import type { Keeper, Readers } from "./readers.ts";
 import type { View } from "./requested_read.ts";
 
@@ -127,4 +127,31 @@ class KeptCut extends FieldCut {
     this.#isEnded = true;
     this.clear();
   }
+}
+
+/** What identifies an object and its state: without it no reader could apply an event. */
+const IDENTITY = ["name", "namespace", "uid", "resourceVersion"];
+
+/** Shows some fields of what a view of whole objects shows, and the type and identity of each object. */
+export function newFieldsView(
+  view: View,
+  fields: readonly ScreenFieldPath[],
+  newCut: (paths: readonly (readonly FieldPathSegment[])[]) => FieldCut,
+): View {
+  const paths = fields.map(({ segments }) => segments);
+  const hasMetadata = fields.some(({ text }) => text === "metadata");
+  const identity = hasMetadata ? [] : IDENTITY.map((name) => ["metadata", name]);
+  const besides = [["apiVersion"], ["kind"], ...identity];
+  const cut = newCut([...besides, ...paths]);
+  const cutObject = (object: KubernetesObject) => cut.object(object) as KubernetesObject;
+  return {
+    ...view,
+    sharedAs: JSON.stringify([view.sharedAs, ...fields.map(({ text }) => text)]),
+    one: (object) => view.one(cutObject(object)),
+    item: (object) => view.item(cutObject(object)),
+    event: (object) => view.event(cutObject(object)),
+    cut,
+    // Each event has another resourceVersion.
+    shown: new FieldCut([...besides.filter((path) => path.at(-1) !== "resourceVersion"), ...paths]),
+  };
 }
