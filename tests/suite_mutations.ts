@@ -999,7 +999,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a review is good for ever",
-    file: "src/hono/request/answer_cache.ts",
+    file: "src/hono/request/access_review.ts",
     find: "if (known.untilMs > nowMs)",
     replace: "if (known.untilMs > 0)",
     test: "tests/hono/request/hooks_test.ts",
@@ -1013,21 +1013,21 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: the bound on reviews in flight gives way",
-    file: "src/hono/request/answer_cache.ts",
+    file: "src/hono/request/access_review.ts",
     find: "      this.#inFlight++;\n      next();",
     replace: "      next();",
     test: "tests/hono/request/hooks_test.ts",
   },
   {
     name: "read API: a known reader waits behind strangers",
-    file: "src/hono/request/answer_cache.ts",
+    file: "src/hono/request/access_review.ts",
     find: "this.#yes.has(key) ? this.#wait(this.#known) : this.#enter(client)",
     replace: "this.#enter(client)",
     test: "tests/hono/request/hooks_test.ts",
   },
   {
     name: "read API: one address may have all reviews that wait",
-    file: "src/hono/request/answer_cache.ts",
+    file: "src/hono/request/access_review.ts",
     find: "this.#otherCount >= maxWaiting || own.length >= maxWaitingPerClient;",
     replace: "this.#otherCount >= maxWaiting;",
     test: "tests/hono/request/hooks_test.ts",
