@@ -858,7 +858,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a token that continues with the present state is answered as it is known",
-    file: "src/hono/resource_handler.ts",
+    file: "src/hono/content/content.ts",
     find: "if (token.resourceVersion !== LATEST) {",
     replace: "if (token.resourceVersion !== undefined) {",
     test: "tests/hono/content/freshness_test.ts",
@@ -943,7 +943,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a list with a filter has the name of the one without",
-    file: "src/hono/resource_handler.ts",
+    file: "src/hono/api_routes.ts",
     find: 'if (screen?.filter !== undefined) of.push("", String(screen.filter));',
     replace: "",
     test: "tests/hono/content/filter_test.ts",
@@ -1856,7 +1856,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "merged: a list lacks a source, and does not say so",
-    file: "src/hono/resource_handler.ts",
+    file: "src/hono/api_routes.ts",
     find: "missing.length > 0 && !isPartial",
     replace: "missing.length > 1 && !isPartial",
     test: "tests/hono/content/merged_informer_test.ts",
@@ -1954,7 +1954,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "read API: a watch that requires each event receives the difference of a relist",
-    file: "src/hono/resource_handler.ts",
+    file: "src/hono/api_routes.ts",
     find: 'endsAtRelist = verb === "watch" && requiresEachEvent(c.req.header("Prefer"));',
     replace: "endsAtRelist = false;",
     test: "tests/hono/send/watch_test.ts",

@@ -1,24 +1,61 @@
-/** The routes below `/api`, `/apis` and `/openapi`. */
+/** The routes below `/api`, `/apis` and `/openapi`: get, list and watch of the resources, and documents. */
 
 import type { Context } from "hono";
 import { routePath } from "hono/route";
-import type { Status } from "../meta/status.ts";
-import { JSON_AND_YAML } from "../protocol/accept.ts";
+import { formatObjectName } from "../meta/keys.ts";
+import { refusesStale, requiresEachEvent } from "../meta/request.ts";
+import { formatGroupResource } from "../meta/resource.ts";
+import { newStatus, type Status } from "../meta/status.ts";
+import type { VersionWaitOptions } from "../meta/version_waiters.ts";
+import { JSON_AND_YAML, type NegotiatedShape } from "../protocol/accept.ts";
 import { type ApiResource, isBuiltinGroup } from "../protocol/api_resource.ts";
 import { builtinResource } from "../protocol/builtin_resources.ts";
+import { listIdentity } from "../protocol/continue_token.ts";
 import { answerDiscovery } from "../protocol/discovery.ts";
-import { refusedTimeout, wantsFollow, wantsWatch } from "../protocol/list_query.ts";
+import { type ListQuery, refusedTimeout, wantsFollow, wantsWatch } from "../protocol/list_query.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
-import { SCREEN_PARAMETERS } from "../protocol/screen_query.ts";
+import { SCREEN_PARAMETERS, type ScreenQuery } from "../protocol/screen_query.ts";
+import { fieldRules } from "../protocol/selectable_fields.ts";
 import { isStatus, methodNotAllowed, objectNotFound, unknownPath } from "../protocol/statuses.ts";
-import { isAction, subresourcesOf } from "../protocol/subresources.ts";
-import { type Answer, askedOf, askedOfPath, impersonates, type Route } from "./request/gate.ts";
-import { noReviews, notHeld, notServed, readOnly } from "./request/refusals.ts";
+import { isAction, SCALE, scaleOf, subresourcesOf } from "../protocol/subresources.ts";
+import { incomplete, notSynced } from "./content/content.ts";
+import { indexedFields } from "./content/selection.ts";
+import type { IndexValue } from "./content/states.ts";
 import type { ReadApiState, ServedResource } from "./read_api_state.ts";
+import {
+  type Answer,
+  askedOf,
+  askedOfPath,
+  impersonates,
+  type Permission,
+  type Route,
+} from "./request/gate.ts";
 import type { Reader } from "./request/readers.ts";
-import { forwardRoute, readRoute } from "./resource_handler.ts";
-import { formatOf } from "./request/requested_read.ts";
-import { documentAnswer, GUARD_HEADERS, malformedPath, pageNotFound } from "./send/responses.ts";
+import { nameProblem, noReviews, notHeld, notServed, readOnly } from "./request/refusals.ts";
+import {
+  type Form,
+  formatOf,
+  newMetadataView,
+  newObjectView,
+  type RequestedRead,
+  requestedRead,
+  type View,
+} from "./request/requested_read.ts";
+import { answerList, answerObject, type ListAnswerRequest } from "./send/answers.ts";
+import {
+  documentAnswer,
+  GUARD_HEADERS,
+  malformedPath,
+  pageNotFound,
+  warningsOf,
+  withWarnings,
+} from "./send/responses.ts";
+import { groupsList } from "./send/screen_answer.ts";
+import { answerWatch, watchResponse } from "./send/watch_answer.ts";
+import { errorStream } from "./send/watch_stream.ts";
+import { printerOf } from "./tables/printers.ts";
+import { newTableView } from "./tables/table.ts";
+import { forwardRoute } from "./upstream/forward.ts";
 
 // No path of a Kubernetes API comes near: names have 253 characters at most.
 const MAX_PATH = 2_048;
@@ -217,4 +254,198 @@ function isWrite(method: string, path: ResourcePath, { resource }: Described): b
 
 function isSubresource(resource: ApiResource, { subresource }: ResourcePath): boolean {
   return subresourcesOf(resource).some((known) => known === subresource);
+}
+
+interface ResourceRequest {
+  readonly state: ReadApiState;
+  readonly target: ServedResource;
+  readonly path: ResourcePath;
+  readonly reader: Reader;
+  /** List only what is under this value of an index, which the store has. */
+  readonly under?: IndexValue;
+}
+
+export function readRoute(c: Context, request: ResourceRequest): Route<ServedResource> {
+  const { target, path, state: { settings } } = request;
+  const fields = () => fieldRules(target.resource, indexedFields(target.informer.indexer));
+  const { resource } = target;
+  const isList = request.under !== undefined;
+  const ignoresScreens = path.subresource === "scale"
+    ? `the scale of ${formatGroupResource(resource)} is made for each request; leave the parameter out`
+    : undefined;
+  const read = requestedRead(c, { resource, path, fields, ignoresScreens, settings, isList });
+  const answer = (permission: Permission) => answerRead(c, request, { ...read, permission });
+  return { ...routeOf(path, read), target, answer };
+}
+
+function routeOf(path: ResourcePath, { verb, name }: RequestedRead) {
+  return { access: "hooks", asked: askedOf(path, { verb, name }), isWatch: verb === "watch" } as const;
+}
+
+interface Read extends RequestedRead {
+  readonly permission: Permission;
+}
+
+async function answerRead(c: Context, request: ResourceRequest, read: Read): Promise<Answer> {
+  const { target, path } = request;
+  const { verb, query, searchParams, form, screen, isEventStream, permission } = read;
+  if (!("shape" in form)) return form;
+  if (!query.ok) return query.status;
+  if (screen !== undefined && isStatus(screen)) return screen;
+  const unserved = screen && unservedScreen(screen, request);
+  if (unserved !== undefined) return unserved;
+  const name = verb === "get" ? path.name : "";
+  const missing = target.fresh.missing(name);
+  if (missing === undefined) return notSynced(target.resource);
+  const whole = viewOf(request, form.shape, searchParams);
+  const view = screen?.fields === undefined || !("sharedAs" in whole)
+    ? whole
+    : request.state.views.get(target.resource, whole, screen.fields);
+  const isShown = "sharedAs" in view;
+  if (verb !== "get" && !isShown) return view;
+  const isPartial = target.informer.sources !== undefined &&
+    /^(1|t|true)$/i.test(searchParams.get("partial") ?? "");
+  if (missing.length > 0 && !isPartial) {
+    const isFound = verb === "get" && target.content.held(formatObjectName(path)) !== undefined;
+    if (!isFound) return incomplete(target.resource, missing);
+  }
+  const wait = waitOf(c, request);
+  const stale = isAnyStateFine(query) ? [] : await target.fresh.catchUp(query, {
+    resource: target.resource,
+    name,
+    isPartial,
+    refusesStale: refusesStale(c.req.header("Cache-Control")),
+    wait,
+  });
+  if (!("length" in stale)) return verb === "watch" ? watchResponse(errorStream(stale)) : stale;
+  const endsAtRelist = verb === "watch" && requiresEachEvent(c.req.header("Prefer"));
+  const answer = verb === "get"
+    ? answerGet(request, form, view)
+    : !isShown
+    ? view
+    : verb === "watch"
+    ? answerWatch(request, query, { view, permission, isEventStream, screen, endsAtRelist })
+    : screen?.groupBy !== undefined
+    ? answerGroups(request, query, { form, screen })
+    : answerListOf(request, query, { form, view, permission, wait, screen });
+  const cut = form.shape.kind === "Table" && path.subresource !== "scale" ? target.printer.cut : [];
+  const warnings = warningsOf(stale, { missing, cut });
+  return warnings.length === 0 ? answer : withWarnings(c, await answer, warnings);
+}
+
+/** 400: what a screen wants cannot be had here. */
+function unservedScreen(
+  { sortBy = [] }: ScreenQuery,
+  { target, under }: ResourceRequest,
+): Status | undefined {
+  const refusal = (message: string) => {
+    const cause = { reason: "FieldValueInvalid", message, field: "sortBy" };
+    return newStatus(400, "BadRequest", `sortBy: ${message}`, { causes: [cause] });
+  };
+  if (sortBy.length > 0 && under !== undefined) {
+    return refusal("objects under a value of an index have one order; request a list with a filter");
+  }
+  for (const { by } of sortBy) {
+    const cut = by.type === "column" && target.printer.cut.find((name) => name.toLowerCase() === by.name);
+    if (cut) return refusal(`the cache leaves out what the column ${cut} is made of; sort by another one`);
+  }
+  return undefined;
+}
+
+/** Whether a read takes the content as it is. */
+function isAnyStateFine({ watch, options }: ListQuery): boolean {
+  const { resourceVersion, sendInitialEvents, continue: continued } = options;
+  return continued === undefined && (resourceVersion === "0" || (watch && !sendInitialEvents));
+}
+
+function waitOf(c: Context, { state: { settings } }: ResourceRequest): VersionWaitOptions {
+  return {
+    timeoutMs: settings.freshnessTimeoutMs,
+    // Not before it is needed: Deno prints a warning when the signal of a request is read.
+    get signal() {
+      return c.req.raw.signal;
+    },
+  };
+}
+
+const SCALE_VIEW = newObjectView(SCALE);
+
+/** The requested view, or the Status that refuses it: 406, or 400 for a wrong `includeObject`. */
+function viewOf(
+  { target, path, state: { settings } }: ResourceRequest,
+  shape: NegotiatedShape["shape"],
+  searchParams: URLSearchParams,
+): View | Status {
+  const isScale = path.subresource === "scale";
+  if (shape.kind === "object") return isScale ? SCALE_VIEW : target.view;
+  if (shape.kind === "refused") return shape.status;
+  const { apiVersion } = shape;
+  if (shape.kind === "PartialObjectMetadata") return newMetadataView(apiVersion);
+  const includeObject = searchParams.get("includeObject") || "Metadata";
+  if (includeObject === "None" || includeObject === "Metadata" || includeObject === "Object") {
+    const nowMs = () => settings.clock.now();
+    const printer = isScale ? printerOf(SCALE) : target.printer;
+    return newTableView(isScale ? SCALE : target.resource, { apiVersion, includeObject, nowMs, printer });
+  }
+  const problem = `Invalid value: ${
+    JSON.stringify(includeObject)
+  }: must be 'Metadata', 'Object', 'None', or empty`;
+  return newStatus(400, "BadRequest", `Unable to convert to Table as requested: includeObject: ${problem}`);
+}
+
+async function answerGet(
+  { state: { tags }, target, path, reader }: ResourceRequest,
+  form: Form,
+  view: View | Status,
+): Promise<Answer> {
+  const problem = nameProblem(path.name);
+  if (problem !== undefined) return problem;
+  const key = formatObjectName(path);
+  const held = target.content.held(key);
+  if (held === undefined) return objectNotFound(target.resource, path.name);
+  if (path.subresource === "scale") {
+    const scale = scaleOf(target.resource, target.content.holding.peek(held));
+    if (isStatus(scale) || isStatus(view)) return isStatus(scale) ? scale : view as Status;
+    return await documentAnswer(reader, view.one(scale), form);
+  }
+  return isStatus(view) ? view : await answerObject(target.content, held, { form, view, key, tags, reader });
+}
+
+async function answerGroups(
+  { state, target: { content, resource }, path: { namespace }, reader }: ResourceRequest,
+  query: ListQuery,
+  { form, screen }: { readonly form: Form; readonly screen: ScreenQuery },
+): Promise<Answer> {
+  const { pacer } = state;
+  const { filter } = screen;
+  const list = await groupsList(content, { ...query, namespace, filter, resource, screen, pacer, state });
+  return await documentAnswer(reader, list, form);
+}
+
+function answerListOf(
+  request: ResourceRequest,
+  query: ListQuery,
+  options: Pick<ListAnswerRequest, "form" | "view" | "wait" | "screen"> & { readonly permission: Permission },
+): Promise<Answer> {
+  const { state, target, path, under } = request;
+  const { screen, permission } = options;
+  const { group, version, resource, namespace } = path;
+  const { labels, fields } = query;
+  const of = [group, version, resource, namespace, String(labels ?? ""), String(fields ?? "")];
+  if (under !== undefined) of.push(under.index, under.value);
+  // No index has the empty name.
+  if (screen?.filter !== undefined) of.push("", String(screen.filter));
+  if (screen?.sortBy !== undefined) of.push(screen.sortBy.map(({ text }) => text).join(","));
+  return answerList(target.content, {
+    ...request,
+    ...query,
+    ...options,
+    namespace,
+    pacer: state.pacer,
+    resource: target.resource,
+    filter: screen?.filter,
+    name: JSON.stringify(of),
+    identity: () => listIdentity([...of, permission.user?.name ?? ""]),
+    epochOf: (rewrites) => state.tags.epochOf(rewrites),
+  });
 }

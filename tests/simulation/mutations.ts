@@ -605,7 +605,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "fresh reads: a stale answer that nothing is found has no warning",
-    file: "src/hono/resource_handler.ts",
+    file: "src/hono/send/responses.ts",
     find: "const response = answer instanceof Response ? answer : await refusalResponse(c, answer);",
     replace: "if (!(answer instanceof Response)) return answer as never;\n  const response = answer;",
   },

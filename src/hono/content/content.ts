@@ -4,12 +4,14 @@
  * @module
  */
 
-import { type KubernetesObject, layoutOf } from "../../meta/object.ts";
+import { compareResourceVersions, type KubernetesObject, layoutOf } from "../../meta/object.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { PartwiseVersionWaiters, type VersionWaitOptions } from "../../meta/version_waiters.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import { resourceDetails } from "../../protocol/statuses.ts";
+import { decodeContinue, LATEST } from "../../protocol/continue_token.ts";
+import type { ListQuery } from "../../protocol/list_query.ts";
+import { isStatus, resourceDetails, tooLargeResourceVersion } from "../../protocol/statuses.ts";
 import { type Held, heldStoreOf, type Holding } from "../../store/holding.ts";
 import { EventLog, type EventLogOptions } from "./event_log.ts";
 import {
@@ -139,15 +141,19 @@ interface Followed extends NamedInformer {
   readonly close: () => void;
 }
 
+interface ContentFreshnessOptions extends FreshReadsOptions {
+  readonly freshness?: "consistent" | "stale-if-error" | "as-is" | undefined;
+}
+
 /** Compares the content with the servers of all sources, and waits for what they have. */
 export class ContentFreshness {
   readonly #log: EventLog<KubernetesObject>;
   readonly #informer: ServedInformer;
-  readonly #options: FreshReadsOptions;
+  readonly #options: ContentFreshnessOptions;
   #followed: readonly Followed[] = [];
   #isClosed = false;
 
-  constructor(log: EventLog<KubernetesObject>, informer: ServedInformer, options: FreshReadsOptions) {
+  constructor(log: EventLog<KubernetesObject>, informer: ServedInformer, options: ContentFreshnessOptions) {
     this.#log = log;
     this.#informer = informer;
     this.#options = options;
@@ -185,10 +191,49 @@ export class ContentFreshness {
   }
 
   /**
-   * Waits until the content is as fresh as the servers are now; those with content of which it cannot be
-   * proven.
+   * Waits until the content is as fresh as a query demands: the sources of which the last known state must do,
+   * or the Status of a read that is not answered.
    */
   async catchUp(
+    query: ListQuery,
+    { resource, name, isPartial, refusesStale, wait }: {
+      readonly resource: ApiResource;
+      /** Of the only object that is read; empty otherwise. */
+      readonly name: string;
+      readonly isPartial: boolean;
+      /** Whether its reader wants no answer rather than a last known state. */
+      readonly refusesStale: boolean;
+      readonly wait: VersionWaitOptions;
+    },
+  ): Promise<readonly StaleSource[] | Status> {
+    const { freshness } = this.#options;
+    const { resourceVersion, continue: continued } = query.options;
+    const token = continued === undefined ? undefined : decodeContinue(continued);
+    if (token !== undefined) {
+      if (isStatus(token)) return [];
+      if (token.resourceVersion !== LATEST) {
+        // The API server may have written it, or another cache of it, which has come further.
+        if (compareResourceVersions(token.resourceVersion, this.#log.resourceVersion) > 0) {
+          await this.#reaches(token.resourceVersion, wait);
+        }
+        return [];
+      }
+      // It continues with the present state, as a list without a version shows it.
+    } else if (resourceVersion !== undefined) {
+      const outcome = await this.#reaches(resourceVersion, wait);
+      if (outcome === "reached") return [];
+      return outcome === "foreign"
+        ? anotherLayout(resourceVersion)
+        : tooLargeResourceVersion(resourceVersion, this.#log.resourceVersion);
+    }
+    if (freshness === "as-is") return [];
+    const staleIfError = isPartial || (freshness === "stale-if-error" && !refusesStale);
+    const stale = await this.#stale(wait, { name, staleIfError });
+    return stale.length === 0 || staleIfError ? stale : notFresh(resource, stale);
+  }
+
+  /** Waits until the content is as fresh as the servers are now; those of which it cannot be proven. */
+  async #stale(
     wait: VersionWaitOptions,
     { name, staleIfError }: { readonly name: string; readonly staleIfError: boolean },
   ): Promise<readonly StaleSource[]> {
@@ -201,7 +246,7 @@ export class ContentFreshness {
   }
 
   /** Whether the content reaches a resourceVersion within a time; asks for proof of it. */
-  async reaches(
+  async #reaches(
     resourceVersion: string,
     wait: VersionWaitOptions,
   ): Promise<"reached" | "behind" | "foreign"> {
@@ -263,7 +308,7 @@ export class ContentFreshness {
 }
 
 /** 504: a read without a resourceVersion cannot be proven as fresh as the API server's own. */
-export function notFresh(resource: ApiResource, stale: readonly StaleSource[]): Status {
+function notFresh(resource: ApiResource, stale: readonly StaleSource[]): Status {
   const names = stale.map(({ name }) => name).filter((name) => name !== "").join(", ");
   const of = names && ` of ${names}`;
   const what = formatGroupResource(resource);
@@ -290,7 +335,7 @@ export function incomplete(resource: ApiResource, missing: readonly string[]): S
 }
 
 /** 410: a resourceVersion from before the sources were divided in another way, or of one of them. */
-export function anotherLayout(resourceVersion: string): Status {
+function anotherLayout(resourceVersion: string): Status {
   const shown = resourceVersion.length > 100 ? `${resourceVersion.slice(0, 100)}...` : resourceVersion;
   const why = "its sources were divided in another way, or it is that of a single object; list again";
   return newStatus(410, "Expired", `The resourceVersion ${shown} is none of this resource: ${why}`);

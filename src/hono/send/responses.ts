@@ -149,6 +149,35 @@ export function withCacheHeaders(
   return response;
 }
 
+/** What is not found may exist by now, so that refusals have warnings, too. */
+export async function withWarnings(
+  c: Context,
+  answer: Response | Status,
+  warnings: readonly string[],
+): Promise<Response> {
+  const response = answer instanceof Response ? answer : await refusalResponse(c, answer);
+  for (const warning of warnings) response.headers.append("Warning", warningHeader(warning));
+  return response;
+}
+
+/** What an answer lacks, as kubectl prints it: https://kubernetes.io/blog/2020/09/03/warnings/ */
+export function warningsOf(
+  stale: readonly { readonly name: string }[],
+  { missing, cut }: { readonly missing: readonly string[]; readonly cut: readonly string[] },
+): string[] {
+  const names = stale.map(({ name }) => name).join(", ");
+  const last = names === ""
+    ? "this is the last known state: the API server does not answer at present"
+    : `this is the last known state of ${names}: no answer from there at present`;
+  const none = `incomplete: nothing was read of ${missing.join(", ")} yet`;
+  const left = `this cache leaves out fields of the objects: <cut> are ${cut.join(", ")}`;
+  return [
+    ...(missing.length > 0 ? [none] : []),
+    ...(stale.length > 0 ? [last] : []),
+    ...(cut.length > 0 ? [left] : []),
+  ];
+}
+
 /** Of which sources something is said; empty if there is only one. */
 function namesIn(sources: readonly { readonly name: string }[]): string {
   return sources.length === 1 && sources[0].name === ""
@@ -160,7 +189,7 @@ function namesIn(sources: readonly { readonly name: string }[]): string {
  * A text as the value of a `Warning` header, in UTF-8 as by an API server:
  * https://github.com/kubernetes/apimachinery/blob/master/pkg/util/net/http.go (NewWarningHeader)
  */
-export function warningHeader(text: string): string {
+function warningHeader(text: string): string {
   // deno-lint-ignore no-control-regex
   const printable = text.replace(/[\x00-\x1f\x7f]+/g, " ").replace(/["\\]/g, "\\$&");
   return `299 - "${Array.from(encodeUtf8(printable), (byte) => String.fromCharCode(byte)).join("")}"`;

@@ -12,9 +12,9 @@ import { isStatus, resourceDetails } from "../../protocol/statuses.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
-import type { Permission } from "../request/gate.ts";
+import { askedOf, type Permission, type Route } from "../request/gate.ts";
 import type { Reader, Readers } from "../request/readers.ts";
-import type { RequestedRead } from "../request/requested_read.ts";
+import { type RequestedRead, requestedRead } from "../request/requested_read.ts";
 import { watchResponse } from "../send/watch_answer.ts";
 import { answerInTime, passedBody } from "./passed_answer.ts";
 
@@ -36,6 +36,8 @@ export interface ForwardRequest {
     readonly settings: {
       readonly clock: Clock;
       readonly watchRecheckMs: number;
+      readonly maxSelectorRequirements: number;
+      readonly maxSelectorValues: number;
       watchLimitMs(): number;
     };
     readonly readers: Readers;
@@ -45,8 +47,31 @@ export interface ForwardRequest {
   readonly isIndex?: boolean;
 }
 
+/** The route of a GET of a resource that is answered elsewhere. */
+export function forwardRoute(
+  c: Context,
+  request: ForwardRequest,
+): Route<never> {
+  const { target: { resource, takesScreens }, path, state: { settings }, isIndex = false } = request;
+  const ignoresScreens = takesScreens && path.subresource !== "scale"
+    ? undefined
+    : `${formatGroupResource(resource)} is not cached here, and its server may ignore the parameter; ` +
+      "leave it out, or cache the resource";
+  const read = requestedRead(c, {
+    resource,
+    path,
+    fields: undefined,
+    ignoresScreens,
+    settings,
+    isList: isIndex,
+  });
+  const answer = (permission: Permission) => answerForwarded(c, request, { ...read, permission });
+  const { verb, name } = read;
+  return { access: "hooks", asked: askedOf(path, { verb, name }), isWatch: verb === "watch", answer };
+}
+
 /** Sends a permitted read on, and answers with what comes back. A watch ends with its permission. */
-export async function answerForwarded(
+async function answerForwarded(
   c: Context,
   request: ForwardRequest,
   read: RequestedRead & { readonly permission: Permission },
