@@ -35,8 +35,8 @@ interface Corridor {
  */
 const CEILINGS: Record<Way, Record<Road, Corridor>> = {
   handler: { default: { files: 29, openings: 62 }, serve: { files: 29, openings: 65 } },
-  watcher: { default: { files: 33, openings: 68 }, serve: { files: 33, openings: 71 } },
-  list: { default: { files: 25, openings: 42 }, serve: { files: 25, openings: 42 } },
+  watcher: { default: { files: 33, openings: 66 }, serve: { files: 33, openings: 69 } },
+  list: { default: { files: 24, openings: 41 }, serve: { files: 24, openings: 41 } },
 };
 
 /** What the design aims at, on both roads. */

@@ -47,7 +47,6 @@ import {
   GUARD_HEADERS,
   malformedPath,
   pageNotFound,
-  warningsOf,
   withWarnings,
 } from "./send/responses.ts";
 import { groupsList } from "./send/screen_answer.ts";
@@ -329,8 +328,8 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     ? answerGroups(request, query, { form, screen })
     : answerListOf(request, query, { form, view, permission, wait, screen });
   const cut = form.shape.kind === "Table" && path.subresource !== "scale" ? target.printer.cut : [];
-  const warnings = warningsOf(stale, { missing, cut });
-  return warnings.length === 0 ? answer : withWarnings(c, await answer, warnings);
+  const isWhole = missing.length + stale.length + cut.length === 0;
+  return isWhole ? answer : withWarnings(c, await answer, { missing, stale, cut });
 }
 
 /** 400: what a screen wants cannot be had here. */

@@ -149,33 +149,32 @@ export function withCacheHeaders(
   return response;
 }
 
-/** What is not found may exist by now, so that refusals have warnings, too. */
+/**
+ * An answer that says what it lacks, as kubectl prints it: https://kubernetes.io/blog/2020/09/03/warnings/
+ * What is not found may exist by now, so that refusals have warnings, too.
+ */
 export async function withWarnings(
   c: Context,
   answer: Response | Status,
-  warnings: readonly string[],
+  { missing, stale, cut }: {
+    readonly missing: readonly string[];
+    readonly stale: readonly { readonly name: string }[];
+    readonly cut: readonly string[];
+  },
 ): Promise<Response> {
   const response = answer instanceof Response ? answer : await refusalResponse(c, answer);
-  for (const warning of warnings) response.headers.append("Warning", warningHeader(warning));
+  const warn = (text: string) => response.headers.append("Warning", warningHeader(text));
+  if (missing.length > 0) warn(`incomplete: nothing was read of ${missing.join(", ")} yet`);
+  if (stale.length > 0) {
+    const names = stale.map(({ name }) => name).join(", ");
+    warn(
+      names === ""
+        ? "this is the last known state: the API server does not answer at present"
+        : `this is the last known state of ${names}: no answer from there at present`,
+    );
+  }
+  if (cut.length > 0) warn(`this cache leaves out fields of the objects: <cut> are ${cut.join(", ")}`);
   return response;
-}
-
-/** What an answer lacks, as kubectl prints it: https://kubernetes.io/blog/2020/09/03/warnings/ */
-export function warningsOf(
-  stale: readonly { readonly name: string }[],
-  { missing, cut }: { readonly missing: readonly string[]; readonly cut: readonly string[] },
-): string[] {
-  const names = stale.map(({ name }) => name).join(", ");
-  const last = names === ""
-    ? "this is the last known state: the API server does not answer at present"
-    : `this is the last known state of ${names}: no answer from there at present`;
-  const none = `incomplete: nothing was read of ${missing.join(", ")} yet`;
-  const left = `this cache leaves out fields of the objects: <cut> are ${cut.join(", ")}`;
-  return [
-    ...(missing.length > 0 ? [none] : []),
-    ...(stale.length > 0 ? [last] : []),
-    ...(cut.length > 0 ? [left] : []),
-  ];
 }
 
 /** Of which sources something is said; empty if there is only one. */
