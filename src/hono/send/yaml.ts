@@ -73,11 +73,16 @@ function onOneLine(json: string): string {
   );
 }
 
+// A block of such lines loses its blanks, as nothing shows how far it is indented.
+const BLANK_LINES = /^[ \n]+$/;
+
 /** Strings that the library would write in a form that another reader takes for something else. */
 const QUOTED: ScalarTag = {
   tag: "tag:yaml.org,2002:str",
   default: true,
-  identify: (value) => typeof value === "string" && (SPECIAL.test(value) || OTHER_MEANING.test(value)),
+  identify: (value) =>
+    typeof value === "string" &&
+    (SPECIAL.test(value) || OTHER_MEANING.test(value) || BLANK_LINES.test(value)),
   // The library prefers tags with a test.
   test: OTHER_MEANING,
   resolve: (text) => text,

@@ -95,6 +95,18 @@ describe("loadYaml", () => {
     }
   });
 
+  it("writes lines of nothing but blanks so that no reader drops the blanks", () => {
+    for (const text of [" \n", "  \n \n", "\n \n", " \n\n", "\n", " "]) {
+      const value = { a: text, b: { c: text }, d: [text] };
+      for (const reader of READERS) {
+        assert.deepEqual(
+          parse(yaml.document(JSON.stringify(value)), { ...reader, logLevel: "error" }),
+          value,
+        );
+      }
+    }
+  });
+
   it("writes what is read back as the same value", () => {
     const value = fc.jsonValue({ maxDepth: 4 });
     const text = fc.oneof(
