@@ -191,8 +191,8 @@ export class ContentFreshness {
   }
 
   /**
-   * Waits until the content is as fresh as a query demands: the sources of which the last known state must do,
-   * or the Status of a read that is not answered.
+   * Waits until the content is as fresh as a query demands: the sources of which the last known state must
+   * do, or the Status of a read that is not answered.
    */
   async catchUp(
     query: ListQuery,
