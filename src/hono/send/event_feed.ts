@@ -1,4 +1,4 @@
-/** The events of one watch: what it has sent of the log, and what it sends next. */
+/** What a watch sends: a feed. Here that of events: what was sent of the log, and what comes next. */
 
 import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
@@ -9,9 +9,42 @@ import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { Snapshot } from "../content/states.ts";
 import { MOST_PIECE, type Readers } from "../request/readers.ts";
-import type { Watchers } from "./fan_out.ts";
-import { eventText, type GroupKind, heldEventText, type WatchGroup } from "./watch_groups.ts";
-import type { Feed, Piece } from "./feed.ts";
+import {
+  eventText,
+  type GroupKind,
+  heldEventText,
+  type WatchGroup,
+  type WatchGroups,
+} from "./watch_groups.ts";
+
+/** What a watch sends, piece by piece. */
+export interface Feed {
+  /** Whether there is a piece to send now. */
+  readonly hasNext: boolean;
+  /** The entry of the log that it reads next; entries from there on are kept for it. */
+  readonly cursor: number;
+  /** Whether it cannot continue after a relist; see `LogReader`. */
+  readonly endsAtRelist: boolean;
+  /** Whether it shows from time to time how far it has come. */
+  readonly wantsHeartbeat: boolean;
+  /** The watch is open: the feed wakes it when there is more, and cuts it when it cannot continue. */
+  opened(watch: { wake(): void; cut(): void }): void;
+  /** @param takesLarge Whether a large piece that watches share costs no more memory than a small one. */
+  next(takesLarge: boolean): Piece;
+  heartbeat(): Uint8Array;
+  /** Why it cannot continue. */
+  lost(): Status;
+  close(): void;
+}
+
+export interface Piece {
+  /** `undefined` if there is nothing to send after all. */
+  readonly bytes: Uint8Array | undefined;
+  /** The work that it took. */
+  readonly units: number;
+  /** It cannot be sent to the end: the watch is lost. */
+  readonly isCut: boolean;
+}
 
 export interface EventFeedOptions<T> extends GroupKind {
   readonly cursor: number;
@@ -36,8 +69,8 @@ type InitialState<T> = Pick<Snapshot<T>, "length" | "key" | "object" | "answers"
 
 /** ADDED events of what is there, if they are requested, then the events of the log. */
 export class EventFeed<T extends KubernetesObject> implements Feed {
-  readonly #watchers: Watchers<T>;
   readonly #content: Content<T>;
+  readonly #groups: WatchGroups<T>;
   readonly #group: WatchGroup<T>;
   readonly #requiresEachEvent: boolean;
   readonly #isLost: EventFeedOptions<T>["isLost"];
@@ -57,11 +90,14 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
   /** Ends the wait of a reader from the future. */
   #waiting: AbortController | undefined;
 
-  constructor(watchers: Watchers<T>, options: EventFeedOptions<T>) {
+  constructor(
+    { content, groups }: { readonly content: Content<T>; readonly groups: WatchGroups<T> },
+    options: EventFeedOptions<T>,
+  ) {
     const { view, selection, allowBookmarks, resourceVersion, initial, endsAtRelist, isLost } = options;
-    const { content, content: { log } } = watchers;
-    this.#watchers = watchers;
+    const { log } = content;
     this.#content = content;
+    this.#groups = groups;
     this.#requiresEachEvent = endsAtRelist;
     this.#isLost = isLost;
     this.#readers = options.readers;
@@ -71,7 +107,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
     this.#skipThrough = this.#isFuture || log.mayLackEvents(resourceVersion) ? resourceVersion : "";
     this.#initial = initial;
     this.wantsHeartbeat = allowBookmarks;
-    this.#group = watchers.groups.join({ view, selection, allowBookmarks });
+    this.#group = groups.join({ view, selection, allowBookmarks });
   }
 
   get hasNext(): boolean {
@@ -97,7 +133,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
   close(): void {
     this.#waiting?.abort();
     this.#initial = undefined;
-    this.#watchers.groups.leave(this.#group);
+    this.#groups.leave(this.#group);
   }
 
   next(takesLarge: boolean): Piece {

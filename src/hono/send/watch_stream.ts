@@ -15,7 +15,7 @@ import {
   type Reader,
   type Readers,
 } from "../request/readers.ts";
-import type { Feed } from "./feed.ts";
+import type { Feed } from "./event_feed.ts";
 import { eventText } from "./watch_groups.ts";
 import type { LogReader, Watchers } from "./fan_out.ts";
 import { WatchLife } from "./watch_life.ts";

@@ -24,7 +24,7 @@ import type { WindowPlace } from "../content/selection.ts";
 import type { Readers } from "../request/readers.ts";
 import { rowChanges, rowsOf, type WindowRow } from "../screens/row_changes.ts";
 import { eventText } from "./watch_groups.ts";
-import type { Feed, Piece } from "./feed.ts";
+import type { Feed, Piece } from "./event_feed.ts";
 
 /** The rows that a window is cut out of. */
 export interface RowSource {
