@@ -11,14 +11,13 @@ import type { ContentFreshness } from "../content/content.ts";
 import type { Reader, Readers } from "../request/readers.ts";
 import type { Watchers } from "./fan_out.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
-import type { Clock } from "../../util/clock.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { GUARD_HEADERS } from "./responses.ts";
 import { newSelection } from "../content/selection.ts";
 import type { View } from "../request/requested_read.ts";
 import { EventFeed } from "./event_feed.ts";
 import { type ScreenRequest, windowSource } from "./screen_answer.ts";
-import { errorStream, openWatch, type WatchRequest } from "./watch_stream.ts";
+import { errorStream, openWatch, type WatchRequest, type WatchSettings } from "./watch_stream.ts";
 import { WindowFeed } from "./windows.ts";
 
 export interface WatchedResource {
@@ -31,13 +30,7 @@ export interface WatchedResource {
   readonly reader: Reader;
   readonly state: Pick<ScreenRequest, "pacer"> & ScreenRequest["state"] & {
     readonly readers: Readers;
-    readonly settings: {
-      readonly clock: Clock;
-      readonly watchRecheckMs: number;
-      readonly watchBufferBytes: number;
-      readonly writeTimeoutMs: number;
-      watchLimitMs(): number;
-    };
+    readonly settings: WatchSettings & { watchLimitMs(): number };
   };
 }
 
@@ -101,12 +94,9 @@ function lifeOf(
     permission,
     // 0 means no limit of its own, as if absent.
     limitMs: Math.min(timeoutSeconds ? timeoutSeconds * 1000 : Infinity, settings.watchLimitMs()),
-    recheckMs: settings.watchRecheckMs,
-    bufferBytes: settings.watchBufferBytes,
-    writeTimeoutMs: settings.writeTimeoutMs,
     reader,
     readers,
-    clock: settings.clock,
+    settings,
   };
 }
 

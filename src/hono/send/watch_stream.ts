@@ -20,16 +20,21 @@ import { eventText } from "./watch_groups.ts";
 import type { LogReader, Watchers } from "./fan_out.ts";
 import { WatchLife } from "./watch_life.ts";
 
+/** What holds for all watches, of the settings of the read API. */
+export interface WatchSettings {
+  readonly clock: Clock;
+  readonly watchRecheckMs: number;
+  readonly watchBufferBytes: number;
+  /** How long a reader may leave the next bytes waiting. */
+  readonly writeTimeoutMs: number;
+}
+
 export interface WatchRequest {
   readonly permission: Permission;
   readonly limitMs: number;
-  readonly recheckMs: number;
-  readonly bufferBytes: number;
-  /** How long a reader may leave the next bytes waiting. */
-  readonly writeTimeoutMs: number;
   readonly reader: Reader;
   readonly readers: Readers;
-  readonly clock: Clock;
+  readonly settings: WatchSettings;
 }
 
 // To hand a piece to the runtime, which writes it to a socket: as a stream, and to the socket itself.
@@ -76,7 +81,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
   constructor(watchers: Watchers<T>, feed: Feed, request: WatchRequest) {
     // The permission keeps the request.
     const { permission, ...rest } = request;
-    const { reader, readers } = rest;
+    const { reader, readers, limitMs, settings: { clock, watchRecheckMs: recheckMs } } = rest;
     this.#watchers = watchers;
     this.#feed = feed;
     this.#request = rest;
@@ -84,7 +89,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     this.#release = reader.hold();
     reader.onSpent = () => this.#disconnect(newSpentError("watch"));
     readers.watches.add(this);
-    this.#life = new WatchLife(this, { ...rest, permission });
+    this.#life = new WatchLife(this, { clock, permission, limitMs, recheckMs });
     watchers.attach(this);
     this.wake();
     feed.opened(this);
@@ -193,9 +198,9 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
 
   /** Whether the outlet takes more: where much waits for all readers together, one piece at a time. */
   #hasRoom(): boolean {
-    const { readers, bufferBytes } = this.#request;
+    const { readers, settings: { watchBufferBytes } } = this.#request;
     const { queuedBytes } = this.#outlet;
-    return queuedBytes === 0 || (queuedBytes < bufferBytes && readers.hasSpare);
+    return queuedBytes === 0 || (queuedBytes < watchBufferBytes && readers.hasSpare);
   }
 
   /**
@@ -203,7 +208,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
    * client has disconnected.
    */
   #isUnread(): boolean {
-    const { clock, writeTimeoutMs } = this.#request;
+    const { clock, writeTimeoutMs } = this.#request.settings;
     const { queuedBytes, leftBytes } = this.#outlet;
     const nowMs = monotonicNow(clock);
     if (queuedBytes === 0) this.#unread = undefined;
@@ -215,7 +220,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
   #awaitReader(): void {
     this.#isBlocked = true;
     if (this.#stallTimer !== undefined) return;
-    const { clock, writeTimeoutMs } = this.#request;
+    const { clock, writeTimeoutMs } = this.#request.settings;
     const { leftBytes } = this.#outlet;
     this.#stallTimer = clock.setTimeout(() => {
       this.#stallTimer = undefined;
@@ -226,7 +231,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
   }
 
   #newStalledError(): Error {
-    return newStalledError("watch", this.#request.writeTimeoutMs);
+    return newStalledError("watch", this.#request.settings.writeTimeoutMs);
   }
 
   /** The reader reads nothing, or too little. What waits is dropped, too. */
@@ -237,7 +242,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
   }
 
   #stopAwaiting(): void {
-    if (this.#stallTimer !== undefined) this.#request.clock.clearTimeout(this.#stallTimer);
+    if (this.#stallTimer !== undefined) this.#request.settings.clock.clearTimeout(this.#stallTimer);
     this.#stallTimer = undefined;
   }
 
