@@ -288,7 +288,7 @@ const RESERVED = 1 / 4;
  * without end delays no reader that is known. The others wait for their turn by client, and the number of
  * those is limited.
  */
-class AnswerCache<T> {
+export class AnswerCache<T> {
   readonly #options: Required<ReviewOptions>;
   /** Also those that are too old: what had a yes before is known. */
   readonly #yes = new Map<string, Kept<T>>();

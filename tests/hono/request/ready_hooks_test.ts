@@ -8,7 +8,7 @@ import {
   subjectAccessReview,
   tokenReview,
 } from "@listwatch/cache/hono";
-import { AnswerCache } from "../../../src/hono/request/answer_cache.ts";
+import { AnswerCache } from "../../../src/hono/request/access_review.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 
 const context = (headers: Record<string, string> = {}) => {
