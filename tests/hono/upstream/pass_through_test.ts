@@ -76,6 +76,15 @@ describe("readApi with passThrough", () => {
     }
   });
 
+  it("sends no path on that is longer than any of Kubernetes", async () => {
+    const { api, upstream } = apiOf();
+    const path = (length: number) => `/api/v1/namespaces/shop/configmaps/${"x".repeat(length - 35)}`;
+    assert.equal((await api.request(path(2_048), { headers: READER })).status, 200);
+    assert.equal(upstream.requests.length, 1);
+    assert.equal((await api.request(path(2_049), { headers: READER })).status, 404);
+    assert.equal(upstream.requests.length, 1);
+  });
+
   it("sends access reviews on, and other writes only if it may", async () => {
     const post = (body: string) => ({
       method: "POST",
