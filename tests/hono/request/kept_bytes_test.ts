@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Readers } from "../../../src/hono/request/readers.ts";
+
+/** Readers with a hundred bytes, and one that keeps pieces of ten for the next ones. */
+function newReaders(kept: number) {
+  const readers = new Readers({ maxRequests: 9, maxWatches: 9, maxWatchesPerClient: 9, maxReaderBytes: 100 });
+  let pieces = 0;
+  readers.addKeeper({
+    dropSome: () => {
+      if (pieces === 0) return false;
+      pieces--;
+      readers.unkeep(10);
+      return true;
+    },
+  });
+  for (; pieces < kept; pieces++) assert.ok(readers.keep(10));
+  return { readers, pieces: () => pieces };
+}
+
+describe("Readers.keep", () => {
+  it("drops what was kept before, as much as is needed and no more", () => {
+    const { readers, pieces } = newReaders(9);
+    assert.ok(readers.keep(10), "the last that are free");
+    assert.equal(pieces(), 9);
+    assert.ok(readers.keep(25));
+    assert.equal(pieces(), 6);
+  });
+
+  it("drops nothing for what will not fit in the end", () => {
+    const { readers, pieces } = newReaders(9);
+    assert.equal(readers.keep(20, 101), false);
+    assert.equal(readers.keep(101), false);
+    assert.equal(pieces(), 9);
+  });
+
+  it("takes no bytes of those that are held for readers", () => {
+    const { readers, pieces } = newReaders(3);
+    const reader = readers.enter("a")!;
+    assert.ok(reader.take(70));
+    assert.equal(readers.keep(31), false);
+    assert.equal(pieces(), 3);
+    assert.ok(readers.keep(30));
+    assert.equal(pieces(), 0);
+    reader.answered(undefined);
+    assert.deepEqual([readers.heldBytes, readers.count], [0, 0]);
+    assert.ok(readers.keep(70));
+  });
+});
+
+describe("Readers.keepSpare", () => {
+  it("drops nothing", () => {
+    const { readers, pieces } = newReaders(9);
+    assert.equal(readers.keepSpare(11), false);
+    assert.ok(readers.keepSpare(10));
+    assert.equal(pieces(), 9);
+  });
+});
