@@ -28,8 +28,11 @@ describe("Reflector.status", () => {
       watch: openWatch(),
     }]);
     const phases: string[] = [];
+    const notified: unknown[] = [];
+    const asked: unknown[] = [];
     const unlisten = run.reflector.onStatus((status) => {
-      assert.deepEqual(run.reflector.status(), status);
+      notified.push(status);
+      asked.push(run.reflector.status());
       if (phases.at(-1) !== status.phase) phases.push(status.phase);
     });
     assert.deepEqual(run.reflector.status(), {
@@ -44,6 +47,7 @@ describe("Reflector.status", () => {
     await run.clock.advance(800);
     await run.stop();
     assert.deepEqual(phases.splice(0), ["listing", "watching", "backingOff", "watching", "stopped"]);
+    assert.deepEqual(asked, notified);
     unlisten();
     await run.reflector.run(AbortSignal.abort());
     assert.deepEqual(phases, []);

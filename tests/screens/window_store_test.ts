@@ -265,6 +265,9 @@ describe("openWindow", () => {
     });
     const cases: readonly (readonly [frames: readonly object[], error: string])[] = [
       [[rows, changes({ op: "remove", at: 7 })], "7 is no place among 1 rows"],
+      [[rows, changes({ op: "update", at: -1 })], "-1 is no place among 1 rows"],
+      [[rows, changes({ op: "insert", at: 0.5 })], "0.5 is no place among 2 rows"],
+      [[rows, changes({ op: "move", from: 0, to: "0" })], '"0" is no place among 1 rows'],
       [[rows, changes({ op: "turn" })], 'there is no change "turn"'],
       [[rows, { type: "CHANGES", object: { metadata: {}, window } }], 'a window continues with "CHANGES"'],
       [[rows, { type: "ADDED", object: {} }], 'a window continues with "ADDED"'],
