@@ -294,6 +294,19 @@ describe("readApi with passThrough", () => {
     assert.equal(upstream.requests.length, before);
   });
 
+  it("gives up the answers of which it passes no body on", async () => {
+    const { api, upstream } = apiOf();
+    const signals: AbortSignal[] = [];
+    for (const [method, status] of [["GET", 302], ["GET", 204], ["HEAD", 200]] as const) {
+      upstream.answer = (_, { signal }) => {
+        signals.push(signal!);
+        return new Response(status === 204 ? null : "x".repeat(1_000), { status });
+      };
+      await (await api.request(LOG, { method, headers: READER })).text();
+    }
+    assert.deepEqual(signals.map(({ aborted }) => aborted), [true, true, true]);
+  });
+
   it("refuses what tunnels, whatever the protocol, and says where to go", async () => {
     const cases: readonly (readonly [path: string, method: string, upgrade: string, what: RegExp])[] = [
       ["pods/web-1/exec?command=sh", "GET", "websocket", /^"exec" \(kubectl exec\) /],
