@@ -1,8 +1,9 @@
 /**
  * `deno task conformance [DIR ...]`: replays recorded cases of client-go against this library.
  *
- * Reads every `*.json` of the folders (`tests/conformance/cases` by default), prints a line a suite, and at
- * the end `N passed, N failed`. Exits with 1 if a case failed, with 2 if there is nothing to run.
+ * Reads every `*.json` of the folders (`tests/conformance/cases` and `fuzzed` in it by default), prints a
+ * line a suite, and at the end `N passed, N failed`. Exits with 1 if a case failed, with 2 if there is
+ * nothing to run.
  *
  * @module
  */
@@ -17,7 +18,8 @@ import type { CaseFile } from "../tests/conformance/suites/harness.ts";
 import { runReflectorCase } from "../tests/conformance/suites/reflector.ts";
 import { taskArguments, usage } from "./lib/task_usage.ts";
 
-const DEFAULT_FOLDER = fileURLToPath(new URL("../tests/conformance/cases", import.meta.url));
+const DEFAULT_FOLDERS = ["../tests/conformance/cases", "../tests/conformance/cases/fuzzed"]
+  .map((path) => fileURLToPath(new URL(path, import.meta.url)));
 
 function readFolder(folder: string): CaseFile[] {
   const names = readdirSync(folder).filter((name) => name.endsWith(".json")).sort();
@@ -35,7 +37,7 @@ function readFile(path: string): CaseFile {
 async function main(folders: readonly string[]): Promise<number> {
   let files: CaseFile[];
   try {
-    files = (folders.length === 0 ? [DEFAULT_FOLDER] : folders).flatMap(readFolder);
+    files = (folders.length === 0 ? DEFAULT_FOLDERS : folders).flatMap(readFolder);
   } catch (error) {
     console.error(`Cannot read the cases: ${error instanceof Error ? error.message : error}`);
     return 2;

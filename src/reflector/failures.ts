@@ -5,7 +5,13 @@
  */
 
 import { failureInWords, NetworkError, networkErrorOf } from "../meta/request.ts";
-import { isExpired, isInternalError, isTooManyRequests, statusErrorOf } from "../meta/status.ts";
+import {
+  isExpired,
+  isInternalError,
+  isResourceVersionTooLarge,
+  isTooManyRequests,
+  statusErrorOf,
+} from "../meta/status.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import type { Moment } from "../util/clock.ts";
 import type { FailedTry, ReflectorError, ReflectorOutage, StreamPause } from "./status.ts";
@@ -41,6 +47,11 @@ export class SuspendedError extends NetworkError {
       `the program was suspended for ${seconds} s: the watch is opened again from where it was`,
     );
   }
+}
+
+/** The server cannot answer for this resourceVersion: too old, or one it has not reached. */
+export function isUnavailable(error: unknown): boolean {
+  return isExpired(error) || isResourceVersionTooLarge(error);
 }
 
 /** What went wrong in one word: a Status's reason, a network failure, or an error's code. */
@@ -122,13 +133,14 @@ export interface Outage extends ReflectorOutage {
 /** The server is away, or it is there and refuses. */
 type Kind = "away" | "refuses";
 
-/** For so long, requests for patience (429) appear only in the log. */
+/** For so long, requests for patience (429) appear only in the log, and so do streams that lack a version. */
 const PATIENCE_MS = 30_000;
 
 /**
  * A request failed. A resourceVersion that expired is no outage: the server is well, and waits for a list.
- * @returns Whether the user's callback receives it: a server that asks for patience (429) only where that
- * continues, or where it ended a cycle. client-go does not report what a repeated request repairs.
+ * @returns Whether the user's callback receives it: a server that asks for patience (429), or does not have a
+ * version, only where that continues, or where it ended a cycle. client-go does not report what a repeated
+ * request repairs.
  */
 export function tryFailed(
   failures: Failures,
@@ -144,7 +156,8 @@ export function tryFailed(
     reported: before?.reported ?? [],
   };
   const lastedMs = outage === undefined ? 0 : now.monotonicMs - outage.sinceMs;
-  const isReported = endsCycle || !isTooManyRequests(error) || lastedMs >= PATIENCE_MS;
+  const isPassing = isTooManyRequests(error) || isUnavailable(error);
+  const isReported = endsCycle || !isPassing || lastedMs >= PATIENCE_MS;
   return { failures: { ...failures, outage }, isReported };
 }
 

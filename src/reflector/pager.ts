@@ -256,7 +256,7 @@ export function listAttempt(state: ReflectorState, pageSize: number): ListAttemp
   const resourceVersion = state.isResourceVersionUnavailable ? "" : state.position.resourceVersion || "0";
   const isFloor = resourceVersion !== "" && resourceVersion !== "0";
   const limit = pageSize || (isFloor && !state.paginatedResult ? 0 : DEFAULT_PAGE_SIZE);
-  return limit > 0 && state.exactResourceVersion === resourceVersion
+  return limit > 0 && isFloor && state.exactResourceVersion === resourceVersion
     ? { resourceVersion, limit, resourceVersionMatch: "NotOlderThan" }
     : { resourceVersion, limit };
 }

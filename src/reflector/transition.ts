@@ -17,6 +17,7 @@ import {
   afterUnfinished,
   failed,
   isPaused,
+  isUnavailable,
   NEW_TRIAL,
   pauseStreams,
   RelistDue,
@@ -117,11 +118,6 @@ function begin(state: ReflectorState, nowMs: number): Transition {
  */
 function isRetriable(error: unknown): boolean {
   return networkErrorOf(error) !== undefined || isTooManyRequests(error);
-}
-
-/** The server cannot answer for this resourceVersion: too old, or one it has not reached. */
-function isUnavailable(error: unknown): boolean {
-  return isExpired(error) || isResourceVersionTooLarge(error);
 }
 
 function afterProbe(

@@ -69,12 +69,16 @@ export function checkList(
   ) {
     throw new StatusError(list as Status);
   }
-  const fault = firstFault(schemas.listSchema(), list, "") ??
-    ("items" in list ? undefined : { path: "items", reason: "is missing" });
+  // What a list by its kind leaves out is empty, as to Go's clients.
+  const isWhole = "items" in list && "metadata" in list;
+  const isByKind = typeof list.kind === "string" && list.kind.endsWith("List");
+  const whole = isByKind && !isWhole ? { items: null, metadata: {}, ...list } : list;
+  const fault = firstFault(schemas.listSchema(), whole, "") ??
+    ("items" in whole ? undefined : { path: "items", reason: "is missing" });
   if (fault !== undefined) {
     throw new DecodeError(`Cannot list ${subject}: the answer is no list: ${fault.path} ${fault.reason}`);
   }
-  return list as unknown as LooseList;
+  return whole as unknown as LooseList;
 }
 
 /** Whether a value is a Status as an API server writes it. */

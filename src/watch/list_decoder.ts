@@ -177,7 +177,8 @@ class ItemCollector<T> {
     const { items, ...rest } = list;
     const envelope = this.#options.validateList("items" in list ? { ...rest, items: [] } : rest);
     if (!Array.isArray(items)) {
-      if (items === null) return { ...envelope, items: [] }; // how a Go server writes a slice that was never made
+      // How a Go server writes a slice that was never made. The envelope says whether it may be absent.
+      if (items === null || (items === undefined && "items" in envelope)) return { ...envelope, items: [] };
       throw new DecodeError(`Cannot list ${subject}: "items" is ${typeof items}, not an array`);
     }
     if (this.#type === "unknown") {

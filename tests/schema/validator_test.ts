@@ -329,6 +329,15 @@ describe("validateList", () => {
     );
   });
 
+  it("takes what a list by its kind leaves out for nothing, as Go's clients do", () => {
+    assert.deepEqual(validateList({ apiVersion: "v1", kind: "PodList" }, '"pods"'), {
+      apiVersion: "v1",
+      kind: "PodList",
+      metadata: {},
+      items: null,
+    });
+  });
+
   it("refuses what is no list, and says why", () => {
     const message = (value: Record<string, unknown>) => {
       try {

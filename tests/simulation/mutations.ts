@@ -231,8 +231,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reports: a failed connection of a watch does not reach the error handler",
     file: FAILURES,
-    find: "const isReported = endsCycle || !isTooManyRequests(error) ||",
-    replace: "const isReported = endsCycle || (1 < 0) && !isTooManyRequests(error) ||",
+    find: "const isReported = endsCycle || !isPassing ||",
+    replace: "const isReported = endsCycle || (1 < 0) && !isPassing ||",
   },
   {
     name: "reports: an outage is reported with each attempt",

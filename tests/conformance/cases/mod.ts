@@ -9,6 +9,7 @@ import deltaFifo from "./delta_fifo.json" with { type: "json" };
 import expirationCache from "./expiration_cache.json" with { type: "json" };
 import fifo from "./fifo.json" with { type: "json" };
 import filtering from "./filtering.json" with { type: "json" };
+import { fuzzedFiles } from "./fuzzed/mod.ts";
 import heap from "./heap.json" with { type: "json" };
 import keys from "./keys.json" with { type: "json" };
 import mutationCache from "./mutation_cache.json" with { type: "json" };
@@ -20,7 +21,7 @@ import sharedInformer from "./shared_informer.json" with { type: "json" };
 import store from "./store.json" with { type: "json" };
 import workqueue from "./workqueue.json" with { type: "json" };
 
-/** Every file of this folder. */
+/** Every file of this folder, and of those in it. */
 export const caseFiles: readonly CaseFile[] = [
   deltaFifo,
   expirationCache,
@@ -36,4 +37,5 @@ export const caseFiles: readonly CaseFile[] = [
   sharedInformer,
   store,
   workqueue,
+  ...fuzzedFiles,
 ];

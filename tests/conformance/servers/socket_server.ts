@@ -7,7 +7,7 @@
  */
 
 import { createServer, type Server, type Socket } from "node:net";
-import type { Answer, ScriptedResponse, ScriptedServer } from "../suites/reflector.ts";
+import type { Answer, ScriptedServer } from "../suites/reflector.ts";
 
 /** Starts it on a free port of 127.0.0.1. */
 export async function serveOnSocket(answer: Answer): Promise<ScriptedServer> {
@@ -49,7 +49,7 @@ export async function serveOnSocket(answer: Answer): Promise<ScriptedServer> {
     };
     socket.on("data", onData);
   };
-  const respond = async (socket: Socket, response: ScriptedResponse) => {
+  const respond = async (socket: Socket, response: ReturnType<Answer>) => {
     const { status, body, rawBody, frames, end, endDelayMs = 0, thenRefuseMs, hangup } = response;
     if (hangup) {
       await refuse(thenRefuseMs);
@@ -74,6 +74,7 @@ export async function serveOnSocket(answer: Answer): Promise<ScriptedServer> {
       socket.write("\r\n");
       await after(0);
     }
+    response.onSent?.();
     await after(endDelayMs);
     if (end === "open") return;
     if (end === "abort") await after(50);

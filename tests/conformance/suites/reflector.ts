@@ -24,9 +24,10 @@ import {
 import {
   isBadRequest,
   isInternalError,
-  isResourceVersionTooLarge,
   isServiceUnavailable,
   isTimeout,
+  newStatus,
+  statusErrorOf,
 } from "@listwatch/cache/client";
 import type { ReflectorStore } from "@listwatch/cache/queue";
 import { type ListerWatcher, Reflector, VeryShortWatchError } from "@listwatch/cache/reflector";
@@ -73,8 +74,8 @@ export interface ScriptedServer {
   close(): void | Promise<void>;
 }
 
-/** Called with each request; returns its response. */
-export type Answer = (url: URL) => ScriptedResponse;
+/** Called with each request; returns its response, and what to call once its frames are sent. */
+export type Answer = (url: URL) => ScriptedResponse & { readonly onSent?: () => void };
 
 /** Options of {@linkcode runReflectorCase}. */
 export interface ReflectorSuiteOptions {
@@ -82,7 +83,13 @@ export interface ReflectorSuiteOptions {
   readonly serve?: (answer: Answer) => ScriptedServer | Promise<ScriptedServer>;
 }
 
-const QUIET_MS = 400;
+const PATH = "/api/v1/pods";
+/** Where the script answers 404, the client also asks what the server has: that is no part of a script. */
+const NOT_DISCOVERED: ScriptedResponse = { status: 404, body: newStatus(404, "NotFound", "no discovery") };
+
+const LOOK_MS = 20;
+/** So many looks in a row at which nothing has happened: on a busy machine, time alone says nothing. */
+const QUIET_LOOKS = 20;
 const LIMIT_MS = 40_000;
 
 /**
@@ -108,10 +115,12 @@ async function play(
   serve: NonNullable<ReflectorSuiteOptions["serve"]>,
 ): Promise<void> {
   const requests: { kind: string; path: string; query: Record<string, string> }[] = [];
-  let lastActivity = performance.now();
+  let isSent = false;
+  let quietLooks = 0;
   let surplus = 0;
   const server = await serve((url) => {
-    lastActivity = performance.now();
+    quietLooks = 0;
+    if (url.pathname !== PATH) return NOT_DISCOVERED;
     const query = Object.fromEntries(url.searchParams);
     const kind = query.watch === "true" || query.watch === "1" ? "watch" : "list";
     const timeout = Number(query.timeoutSeconds);
@@ -122,7 +131,8 @@ async function play(
       surplus++;
       return { status: 200, frames: [], end: "open" };
     }
-    return exchange.response;
+    const isLast = requests.length === trace.exchanges.length;
+    return { ...exchange.response, ...(isLast && { onSent: () => isSent = true }) };
   });
 
   const stop = new AbortController();
@@ -139,7 +149,7 @@ async function play(
     if (holding !== undefined && !holding.isHeld(object)) unheld.push(object);
   };
   const record = (op: string, object: KubernetesObject) => {
-    lastActivity = performance.now();
+    quietLooks = 0;
     note(object);
     storeOps.push({ op, key: keyFunc(object), rv: object.metadata?.resourceVersion ?? "" });
   };
@@ -148,7 +158,7 @@ async function play(
     update: (object) => (record("update", object), store.update(object)),
     delete: (object) => (record("delete", object), store.delete(object)),
     replace: (objects, rv) => {
-      lastActivity = performance.now();
+      quietLooks = 0;
       objects.forEach(note);
       storeOps.push({ op: "replace", rv, items: sortedByKey(objects, keyFunc) });
       store.replace(objects, rv);
@@ -175,10 +185,11 @@ async function play(
   const running = reflector.run(stop.signal);
   try {
     const startMs = performance.now();
-    while (requests.length < trace.exchanges.length || performance.now() - lastActivity < QUIET_MS) {
+    while (!isSent || quietLooks < QUIET_LOOKS) {
       if (surplus > 0) break;
       if (performance.now() - startMs > LIMIT_MS) break;
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+      quietLooks++;
     }
   } finally {
     stop.abort();
@@ -227,8 +238,8 @@ function serveInProcess(answer: Answer): ScriptedServer {
       });
     }
     const response = answer(new URL(input instanceof Request ? input.url : input));
-    const { status, headers = {}, body, rawBody, frames, end, endDelayMs = 0, thenRefuseMs, hangup } =
-      response;
+    const { status, headers = {}, body, rawBody, frames, end, endDelayMs = 0 } = response;
+    const { thenRefuseMs, hangup, onSent } = response;
     const refuse = () => {
       if (thenRefuseMs !== undefined) refusedUntil = performance.now() + thenRefuseMs;
     };
@@ -254,6 +265,7 @@ function serveInProcess(answer: Answer): ScriptedServer {
           controller.enqueue(encoder.encode("raw" in frame ? frame.raw : `${JSON.stringify(frame)}\n`));
           await null;
         }
+        onSent?.();
         await Promise.race([aborted, new Promise((resolve) => setTimeout(resolve, endDelayMs))]);
         try {
           if (end === "close") {
@@ -279,7 +291,9 @@ function serveInProcess(answer: Answer): ScriptedServer {
 
 function classOf(error: Error): string {
   if (isExpired(error)) return "Expired";
-  if (isResourceVersionTooLarge(error)) return "ResourceVersionTooLarge";
+  // The class does not go by the messages of old servers.
+  const causes = statusErrorOf(error)?.status.details?.causes ?? [];
+  if (causes.some(({ reason }) => reason === "ResourceVersionTooLarge")) return "ResourceVersionTooLarge";
   if (isTooManyRequests(error)) return "TooManyRequests";
   if (isInternalError(error)) return "InternalError";
   if (isServiceUnavailable(error)) return "ServiceUnavailable";

@@ -5,7 +5,6 @@
  */
 
 import {
-  type Clock,
   DeletedFinalStateUnknown,
   FilteringResourceEventHandler,
   type HandlerRegistration,
@@ -19,16 +18,15 @@ import {
 import { newStatus } from "@listwatch/cache/client";
 import type { QueueContext } from "@listwatch/cache/informer";
 import { DeltaFIFO, type Queue } from "@listwatch/cache/queue";
-import {
-  type ListerWatcher,
-  type ListWatchContext,
-  realClock,
-  type WatchItem,
-} from "@listwatch/cache/reflector";
+import type { ListerWatcher, ListWatchContext, WatchItem } from "@listwatch/cache/reflector";
 import type { HoldText } from "../../../src/text/object_text_reader.ts";
-import { FakeClock } from "@listwatch/cache/testing";
 import type { CaseHolding } from "../holdings.ts";
 import { canonical, type Case } from "./harness.ts";
+import { ScriptClock } from "./script_clock.ts";
+
+/** A shorter period of a handler's resyncs is raised to it. */
+const LEAST_RESYNC_PERIOD_MS = 1_000;
+const NO_TIMEOUT_MS = 1e12;
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -303,7 +301,7 @@ type Notifications = Readonly<Record<string, readonly Notification[]>>;
 /** One informer under test, with its source, clock and recorders. */
 class Run {
   readonly #source = new Source();
-  readonly #clock = new FakeClock();
+  readonly #clock: ScriptClock;
   readonly #informer: SharedIndexInformer<Item, string>;
   readonly #hasTransform: boolean;
   readonly #anyOrderAcrossKeys: boolean;
@@ -319,10 +317,14 @@ class Run {
   #notifications: Record<string, Notification[]> = {};
 
   constructor(
-    { informer }: TraceCase,
+    { informer, steps }: TraceCase,
     { storage }: CaseHolding,
     { queue, anyOrderAcrossKeys = false }: RunOptions,
   ) {
+    const periods = [informer, ...steps.map((step) => step.do)].map(({ resyncPeriodMs = 0 }) =>
+      resyncPeriodMs
+    );
+    this.#clock = new ScriptClock([...periods, LEAST_RESYNC_PERIOD_MS]);
     this.#anyOrderAcrossKeys = anyOrderAcrossKeys;
     const label = informer.transform?.stripLabel;
     this.#hasTransform = label !== undefined;
@@ -331,9 +333,14 @@ class Run {
     this.#informer = new SharedIndexInformer<Item, string>(this.#source, {
       resyncPeriodMs: informer.resyncPeriodMs,
       indexers: Object.fromEntries(informer.indexers.map((name) => [name, indexFunc(name)])),
-      clock: retryingAtOnce(this.#clock),
+      clock: this.#clock,
       logger: silentLogger,
-      reflector: { backoff: { nextDelayMs: () => 0 } },
+      // No watch of a script ends by itself: upstream none does, however long it is silent.
+      reflector: {
+        backoff: { nextDelayMs: () => 0 },
+        bookmarkSilenceMs: Infinity,
+        minWatchTimeoutMs: NO_TIMEOUT_MS,
+      },
       ...(label === undefined ? {} : { transform: stripLabel(label) }),
       ...(queue === undefined ? {} : { queue }),
       ...(storage === undefined ? {} : { storage }),
@@ -507,28 +514,14 @@ class Run {
   async #until(condition: () => boolean): Promise<void> {
     for (let turn = 0; !condition(); turn++) {
       if (turn === 1_000) throw new Error("the informer did not get there");
-      await this.#clock.advance(0);
+      await this.#clock.settle();
       await new Promise((resolve) => setTimeout(resolve, 1)); // the delay before a retry is a real one
     }
   }
 
   async #quiet(): Promise<void> {
-    for (let turn = 0; turn < 4; turn++) await this.#clock.advance(0);
+    for (let turn = 0; turn < 4; turn++) await this.#clock.settle();
   }
-}
-
-/**
- * The scripts' clock, but for the delay before a retry: that is
- * none, and takes a real turn instead of a step.
- */
-function retryingAtOnce(clock: FakeClock): Clock {
-  return {
-    now: () => clock.now(),
-    monotonicNow: () => clock.monotonicNow(),
-    setTimeout: (callback, ms) =>
-      ms === 0 ? realClock.setTimeout(callback, 0) : clock.setTimeout(callback, ms),
-    clearTimeout: (handle) => clock.clearTimeout(handle),
-  };
 }
 
 function indexFunc(name: string): IndexFunc<Item> {

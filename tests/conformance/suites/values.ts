@@ -58,7 +58,7 @@ export function valuesOf(
   if (held === undefined) return { keyFunc, transform, decode: decodeValue, encode: encodeValue };
   const converted = (value: unknown, convert: (object: unknown) => unknown): unknown =>
     value instanceof DeletedFinalStateUnknown
-      ? new DeletedFinalStateUnknown(value.key, convert(value.object))
+      ? new DeletedFinalStateUnknown(value.key, converted(value.object, convert))
       : convert(value);
   return {
     keyFunc: held.keyFunc,
@@ -161,7 +161,7 @@ export function indexersOf(names: readonly string[]): Indexers<unknown> {
 
 /** The one transform function that cases install. */
 export function transform(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return value;
+  if (typeof value !== "object" || value === null || !("metadata" in value)) return value;
   const { spec: _, ...rest } = value as CaseObject;
   switch (rest.metadata?.labels?.transform) {
     case "fail":
