@@ -75,31 +75,24 @@ export function whereIs({ server, context }: ServerName): string {
   return context === undefined ? server : `${server} (context ${quote(context)})`;
 }
 
-const NETWORK_CAUSES: readonly (readonly [RegExp, string])[] = [
-  [/ECONNREFUSED|connection refused|ConnectionRefused/i, "connection refused"],
-  [/ENOTFOUND|EAI_AGAIN|dns error|getaddrinfo|failed to lookup/i, "no such host"],
-  [/ECONNRESET|connection reset/i, "connection reset"],
-  [/ETIMEDOUT|timed out|TimeoutError/i, "timeout"],
-  [
-    /UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|SELF_SIGNED|UnknownIssuer|self.signed|unknown authority/i,
-    "its certificate is not signed by the kubeconfig's certificate authority",
-  ],
+// What `NetworkFailure` does not distinguish.
+const UNREACHABLE: readonly (readonly [RegExp, string])[] = [
+  [/ENOTFOUND|EAI_AGAIN|dns error|getaddrinfo/i, "no such host"],
   [/CERT_HAS_EXPIRED|certificate.{0,64}expired/i, "its certificate has expired"],
   [/ALTNAME_INVALID|NotValidForName/i, "its certificate is for another host"],
 ];
 
-/** The reason of a failed connection; runtimes word it differently, some only in a cause. */
+/** The reason of a failed connection: in our words, or in those of the innermost error, which has it. */
 function networkReason(error: unknown, network: NetworkError | undefined): string {
-  const texts: string[] = [];
-  let e: unknown = error;
-  for (let depth = 0; e instanceof Error && depth < 8; depth++) {
-    texts.push(e.name, e.message, String((e as { code?: unknown }).code ?? ""));
-    e = e.cause;
+  const known = network && BRIEF[network.reason];
+  if (known !== undefined) return known;
+  let inner = error;
+  for (let depth = 0; inner instanceof Error && inner.cause instanceof Error && depth < 8; depth++) {
+    inner = inner.cause;
   }
-  const all = texts.map((text) => text.slice(0, 1024)).join(" ");
-  for (const [pattern, words] of NETWORK_CAUSES) if (pattern.test(all)) return words;
-  // The innermost error has the reason; the others repeat the operation.
-  return texts[texts.length - 2] || network?.message || errorMessage(error);
+  const text = errorMessage(inner) || errorMessage(error);
+  const all = `${String((inner as { readonly code?: unknown }).code ?? "")} ${text.slice(0, 1024)}`;
+  return UNREACHABLE.find(([pattern]) => pattern.test(all))?.[1] ?? text;
 }
 
 const LISTEN_HINTS: Readonly<Record<string, string>> = {
@@ -118,6 +111,7 @@ const BRIEF: Readonly<Record<string, string>> = {
   ConnectionRefused: "connection refused",
   ConnectionReset: "connection reset",
   UnexpectedEOF: "the connection ended in the middle of a response",
+  UntrustedCertificate: "its certificate is not signed by the kubeconfig's certificate authority",
   // Only the code: readers of the page see it, and the log has the details.
   Credentials: "the credentials cannot be used (Credentials)",
   Kubeconfig: "the credentials cannot be read (Kubeconfig)",

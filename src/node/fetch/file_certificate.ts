@@ -1,13 +1,11 @@
 /** A client certificate in files. */
 
 import type { FetchFunction } from "../../client/rest_config.ts";
-import { type Clock, monotonicNow } from "../../util/clock.ts";
-import { errorMessage } from "../../util/errors.ts";
+import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
+import { Reread } from "../reread.ts";
 import { createTlsFetch, type TlsFetchOptions } from "./tls_fetch.ts";
 import { readServerTls, type ServerTlsFiles } from "../serving/server_tls.ts";
-
-const FRESH_MS = 60_000;
 
 export interface FileCertificateOptions {
   /** With the certificate that was read first. */
@@ -31,31 +29,19 @@ export function createFileCertificateFetch(
 ): FetchFunction {
   let { cert, key } = tls;
   let fetch = createTlsFetch(tls);
-  let readMs = monotonicNow(clock);
-  let reading: Promise<void> | undefined;
-  const read = async () => {
-    try {
-      const next = await readServerTls(files);
-      if (next.cert !== cert || next.key !== key) fetch = createTlsFetch({ ...tls, ...next });
-      ({ cert, key } = next);
-    } catch (error) {
-      logger.warn(`${errorMessage(error)}; the last client certificate stays in use`);
-    }
-    readMs = monotonicNow(clock);
-  };
-  const latest = async () => {
-    if (monotonicNow(clock) - readMs >= FRESH_MS) {
-      await (reading ??= read().finally(() => (reading = undefined)));
-    }
+  const latest = new Reread(async () => {
+    const next = await readServerTls(files);
+    if (next.cert !== cert || next.key !== key) fetch = createTlsFetch({ ...tls, ...next });
+    ({ cert, key } = next);
     return fetch;
-  };
+  }, { what: "client certificate", value: fetch, isFresh: true, clock, logger });
   return async (url, init) => {
-    const used = await latest();
+    const used = await latest.read();
     const response = await used(url, init);
     // A token was refused rather than the certificate.
     if (response.status !== 401 || new Headers(init?.headers).has("Authorization")) return response;
-    if (fetch === used) readMs = -Infinity;
-    const renewed = await latest();
+    latest.forget(used);
+    const renewed = await latest.read();
     if (renewed === used) return response;
     response.body?.cancel().catch(() => {});
     return await renewed(url, init);

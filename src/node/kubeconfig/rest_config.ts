@@ -7,9 +7,10 @@
 import { readFile } from "node:fs/promises";
 import { tokenFault } from "../../client/credentials.ts";
 import type { FetchFunction, RestConfig } from "../../client/rest_config.ts";
-import { type Clock, monotonicNow } from "../../util/clock.ts";
+import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
-import { guardedLogger, type Logger } from "../../util/logger.ts";
+import type { Logger } from "../../util/logger.ts";
+import { Reread } from "../reread.ts";
 import { type KubeconfigCluster, KubeconfigError, type KubeconfigUser } from "./kubeconfig.ts";
 
 /** Which certificates to trust, and which one to present. */
@@ -125,56 +126,25 @@ export function redactedHeaders(headers: Readonly<Record<string, string>>): Reco
   );
 }
 
-const FRESH_MS = 60_000;
-
-/**
- * Reads a token file, at most about once a minute. When a read fails, the last token stays in use.
- *
- * Mirrors client-go's cached file token source:
- * https://github.com/kubernetes/client-go/blob/master/transport/token_source.go
- */
-export class FileToken {
-  readonly #path: string;
-  readonly #clock: Clock;
-  readonly #logger: Logger;
-  #token: string | undefined;
-  #readMs = -Infinity;
-
+/** The token of a file. Rejects with a {@linkcode KubeconfigError} while there is none. */
+export class FileToken extends Reread<string> {
   /** @param options.token The token until the file can be read. */
   constructor(
     path: string,
-    options: { readonly clock: Clock; readonly logger: Logger; readonly token?: string },
+    { token, ...options }: { readonly clock: Clock; readonly logger: Logger; readonly token?: string },
   ) {
-    this.#path = path;
-    this.#token = options.token;
-    this.#clock = options.clock;
-    this.#logger = guardedLogger(options.logger);
+    super(() => readToken(path), { what: "token", value: token, ...options });
   }
+}
 
-  /**
-   * Returns the token.
-   *
-   * @throws {KubeconfigError} The file cannot be read or holds no valid token, and no token was read before.
-   */
-  async read(): Promise<string> {
-    if (this.#token !== undefined && monotonicNow(this.#clock) - this.#readMs < FRESH_MS) return this.#token;
-    try {
-      const token = (await readFile(this.#path, "utf8")).trim();
-      if (token === "") throw new Error("the file is empty");
-      const fault = tokenFault(token);
-      if (fault !== undefined) throw new Error(`it holds no valid token: ${fault}`);
-      this.#token = token;
-      this.#readMs = monotonicNow(this.#clock);
-    } catch (error) {
-      const text = `Cannot read the token file ${this.#path}: ${errorMessage(error)}`;
-      if (this.#token === undefined) throw new KubeconfigError(text, { cause: error });
-      this.#logger.warn(`${text}; the last token stays in use`);
-    }
-    return this.#token;
-  }
-
-  /** Makes the next call read the file if this token is in use; for a server that refused it. */
-  forget(refused: string): void {
-    if (refused === this.#token) this.#readMs = -Infinity;
+async function readToken(path: string): Promise<string> {
+  try {
+    const token = (await readFile(path, "utf8")).trim();
+    if (token === "") throw new Error("the file is empty");
+    const fault = tokenFault(token);
+    if (fault !== undefined) throw new Error(`it holds no valid token: ${fault}`);
+    return token;
+  } catch (error) {
+    throw new KubeconfigError(`Cannot read the token file ${path}: ${errorMessage(error)}`, { cause: error });
   }
 }

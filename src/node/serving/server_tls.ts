@@ -6,6 +6,7 @@ import { onAbort } from "../../util/abort.ts";
 import { type Clock, realClock, type TimerHandle } from "../../util/clock.ts";
 import { CacheError, errorMessage } from "../../util/errors.ts";
 import { guardedLogger, type Logger } from "../../util/logger.ts";
+import { Reread } from "../reread.ts";
 
 /** The certificate of a server, with its key. */
 export interface ServerTls {
@@ -128,23 +129,19 @@ export function followServerTls(files: ServerTlsFiles, options: FollowServerTlsO
   const logger = guardedLogger(options.logger);
   if (signal.aborted) return;
   let { current } = options;
-  let timer: TimerHandle;
-  let warned = "";
-  const look = async (): Promise<void> => {
-    try {
-      const tls = await readServerTls(files);
-      if (signal.aborted) return;
-      if (tls.cert !== current.cert || tls.key !== current.key) {
-        await onChange(tls);
-        current = tls;
-        logger.info("reloaded the certificate from its files");
-      }
-      warned = "";
-    } catch (error) {
-      const text = `${errorMessage(error)}; the last certificate stays in use`;
-      if (text !== warned) logger.warn(text);
-      warned = text;
+  const certificate = new Reread(async () => {
+    const tls = await readServerTls(files);
+    if (!signal.aborted && (tls.cert !== current.cert || tls.key !== current.key)) {
+      await onChange(tls);
+      current = tls;
+      logger.info("reloaded the certificate from its files");
     }
+    return tls;
+  }, { what: "certificate", value: current, clock, logger });
+  let timer: TimerHandle;
+  const look = async (): Promise<void> => {
+    certificate.forget();
+    await certificate.read();
     if (!signal.aborted) timer = clock.setTimeout(look, intervalMs);
   };
   timer = clock.setTimeout(look, intervalMs);
