@@ -151,7 +151,7 @@ export class SavedCluster {
         });
         this.#last = json;
       } catch (error) {
-        this.#logger.error(errorMessage(error), { error });
+        this.#logger.error(`cannot save what is known of the cluster: ${errorMessage(error)}`, { error });
       } finally {
         storage.close();
       }
