@@ -1,9 +1,10 @@
 /**
  * Walking JSON text that is not parsed: as a string, or as UTF-8 bytes with the whole grammar checked.
  *
- * How it works. One byte after the other, each in a loop of one function: that is faster than to hop from
- * quote to quote with `indexOf`, since JSON is full of short strings, and checking the whole grammar costs a
- * third more than to count brackets. The bytes must be followed by a 0, where every walk ends.
+ * How it works. One byte after the other, each in a loop of one function, and strings four bytes at a time,
+ * as a number: that is faster than to hop from quote to quote with `indexOf`, since JSON is full of short
+ * strings, and checking the whole grammar costs a third more than to count brackets. The bytes must be
+ * followed by a 0, where every walk ends.
  *
  * @module
  */
@@ -122,21 +123,46 @@ export function space(bytes: Uint8Array, start: number): number {
 
 /** Behind the closing quote of the string whose first character is at `start`; -1 if it is none. */
 export function afterString(bytes: Uint8Array, start: number): number {
+  const words = wordsOf(bytes);
   for (let i = start;;) {
+    i = afterLetters(bytes, words, i);
     const code = bytes[i++];
     if (code === QUOTE) return i;
-    if (code < SPACE) return -1;
-    if (code === BACKSLASH && (i = afterEscape(bytes, i)) < 0) return -1;
+    if (code !== BACKSLASH || (i = afterEscape(bytes, i)) < 0) return -1;
   }
 }
 
 /** The same for a string without escapes: -1 if it has some. */
 export function afterPlainString(bytes: Uint8Array, start: number): number {
-  for (let i = start;;) {
-    const code = bytes[i++];
-    if (code === QUOTE) return i;
-    if (code < SPACE || code === BACKSLASH) return -1;
+  const i = afterLetters(bytes, wordsOf(bytes), start);
+  return bytes[i] === QUOTE ? i + 1 : -1;
+}
+
+/** The bytes that were walked last, for a look at several of them as one number. */
+let walked: Uint8Array = new Uint8Array(0);
+let words: DataView = new DataView(walked.buffer);
+
+/** The bytes, for a look at several of them as one number. */
+export function wordsOf(bytes: Uint8Array): DataView {
+  if (bytes === walked) return words;
+  walked = bytes;
+  return words = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+}
+
+/** Where a quote, a backslash or a control character comes, from here on. */
+function afterLetters(bytes: Uint8Array, words: DataView, start: number): number {
+  let i = start;
+  for (const last = bytes.length - 4; i <= last; i += 4) {
+    const word = words.getInt32(i, true);
+    const quotes = word ^ 0x22222222;
+    const backslashes = word ^ 0x5c5c5c5c;
+    // The highest bit is set of a byte that is sought; behind the first one a carry may set others.
+    const found = ((quotes - 0x01010101) & ~quotes | (backslashes - 0x01010101) & ~backslashes |
+      (word - 0x20202020) & ~word) & 0x80808080;
+    if (found !== 0) return i + (31 - Math.clz32(found & -found) >> 3);
   }
+  while (bytes[i] >= SPACE && bytes[i] !== QUOTE && bytes[i] !== BACKSLASH) i++;
+  return i;
 }
 
 /** Behind an escape, of which this is what follows the backslash; -1 if it is none. */
@@ -176,20 +202,15 @@ export function afterValue(bytes: Uint8Array, start: number, maxDepth: number): 
     let code = bytes[i];
     if (inObject) {
       if (code !== QUOTE) return -1;
-      // As in afterString: a call for each costs as much as the string.
-      for (i++; (code = bytes[i++]) !== QUOTE;) {
-        if (code < SPACE) return -1;
-        if (code === BACKSLASH && (i = afterEscape(bytes, i)) < 0) return -1;
-      }
+      i = afterString(bytes, i + 1);
+      if (i < 0) return -1;
       if (bytes[i] !== COLON && bytes[i = space(bytes, i)] !== COLON) return -1;
       code = bytes[++i];
       if (code <= SPACE) code = bytes[i = space(bytes, i)];
     }
     if (code === QUOTE) {
-      for (i++; (code = bytes[i++]) !== QUOTE;) {
-        if (code < SPACE) return -1;
-        if (code === BACKSLASH && (i = afterEscape(bytes, i)) < 0) return -1;
-      }
+      i = afterString(bytes, i + 1);
+      if (i < 0) return -1;
     } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
       const close = code + 2;
       code = bytes[++i];

@@ -1,6 +1,6 @@
 /** Walking JSON values that are written as others before them. */
 
-import { afterString, afterValue, BACKSLASH, QUOTE } from "./json_walk.ts";
+import { afterString, afterValue, BACKSLASH, QUOTE, wordsOf } from "./json_walk.ts";
 
 /**
  * Walks values that mostly differ from one another in their strings only, as the managedFields of objects
@@ -18,19 +18,13 @@ export class KnownShapes {
   #next = 0;
   #hits = 0;
   #misses = 0;
-  #bytes: Uint8Array = new Uint8Array(0);
-  #view = viewOf(this.#bytes);
 
   /** As `afterValue`. */
   afterValue(bytes: Uint8Array, start: number, maxDepth: number): number {
-    if (bytes !== this.#bytes) {
-      this.#bytes = bytes;
-      this.#view = viewOf(bytes);
-    }
     const shapes = this.#shapes;
     for (let i = 0; i < shapes.length; i++) {
       const place = (this.#last + i) % shapes.length;
-      const end = afterLike(shapes[place], bytes, this.#view, start);
+      const end = afterLike(shapes[place], bytes, wordsOf(bytes), start);
       if (end < 0) continue;
       this.#hits++;
       this.#last = place;

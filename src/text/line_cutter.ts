@@ -27,16 +27,18 @@ export class PiecedBytes {
     this.#bytes.set(piece, before);
   }
 
-  /** Takes all bytes out; the memory is the caller's then. */
+  /** Takes all bytes out, valid until the next call; what is large is not kept. */
   take(): Uint8Array {
     const { all } = this;
-    this.#bytes = NOTHING;
+    if (this.#bytes.length > MAX_KEPT) this.#bytes = NOTHING;
     this.#length = 0;
     return all;
   }
 }
 
 const NOTHING: Uint8Array = new Uint8Array(0);
+/** More than most objects have, and little for a watch that is quiet. */
+const MAX_KEPT = 16 * 1024;
 
 /** A frame is longer than the limit. */
 export class FrameTooLargeError extends RangeError {
@@ -93,7 +95,7 @@ export class LineCutter<E> {
     this.#start = 0;
     this.#end = before + length;
     const bytes = this.#reader.buffer(this.#end + 1);
-    if (before > 0) bytes.set(this.#rest.take()); // a quiet watch should hold no more than it needs
+    if (before > 0) bytes.set(this.#rest.take());
     bytes.set(chunk.subarray(0, length), before);
     bytes[this.#end] = 0;
     this.#newRest = chunk.subarray(length);

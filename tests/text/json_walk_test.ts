@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { afterValue } from "../../src/text/json_walk.ts";
+import { afterPlainString, afterString, afterValue } from "../../src/text/json_walk.ts";
 import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { propertyOptions } from "../property.ts";
 
@@ -37,6 +37,42 @@ describe("afterValue", () => {
         afterValue(bytesOf(text + closing.slice(1)), 0, Infinity),
         -1,
         `${levels} levels, one open`,
+      );
+    }
+  });
+});
+
+describe("afterString", () => {
+  it("ends at the quote wherever it is, behind any letters, and refuses control characters", () => {
+    const random = seededRandom(propertyOptions(1).seed ?? 1);
+    const letters = ["a", "!", "~", "#", "]", "[", "\x7f", "é", "€", "𝒳", "\u0080", "\ua222"];
+    const pick = (from: readonly string[]) => from[Math.floor(random() * from.length)];
+    for (let run = 0; run < 20_000; run++) {
+      const before = " ".repeat(run % 5);
+      const length = Math.floor(random() * 14);
+      const parts = Array.from(
+        { length },
+        () => random() < 0.1 ? pick(['\\"', "\\\\", "\\u00e9"]) : pick(letters),
+      );
+      const text = parts.join("");
+      const bytes = bytesOf(`${before}${text}"${pick(["", ",", '""""', "\\\\\\\\", "\n\n\n\n"])}`);
+      const end = bytesOf(before + text).length;
+      assert.equal(afterString(bytes, before.length), end, JSON.stringify(text));
+      assert.equal(
+        afterPlainString(bytes, before.length),
+        text.includes("\\") ? -1 : end,
+        JSON.stringify(text),
+      );
+      const at = Math.floor(random() * (length + 1));
+      const wrong = [
+        ...parts.slice(0, at),
+        pick(["\0", "\x01", "\n", "\x1f", "\\a", "\\u12g4"]),
+        ...parts.slice(at),
+      ];
+      assert.equal(
+        afterString(bytesOf(`${before}${wrong.join("")}"`), before.length),
+        -1,
+        JSON.stringify(wrong),
       );
     }
   });
