@@ -75,6 +75,8 @@ export class TextHolding<T> implements Holding<T> {
   readonly #reader = new ObjectTextReader(this.#fields.fields, () => this.#origin.parsesNext());
   /** What its lazy objects have in common. */
   readonly #origin: LazyOrigin;
+  /** The same for those that are decoded: of old states that handlers receive, users read less. */
+  readonly #decoded: LazyOrigin;
   /** Decoded objects in the order they were used, the latest last. */
   readonly #hot = new Map<TextObject, Opened>();
   /** Objects as they came, the latest last, until they are read: what is held of them costs more to read. */
@@ -118,6 +120,8 @@ export class TextHolding<T> implements Holding<T> {
       decode: form && ((text) => form.decode(text)),
     });
     this.#origin.keepsTexts = form !== undefined;
+    this.#decoded = new LazyOrigin(this.#origin);
+    this.#decoded.keepsTexts = true;
   }
 
   /** The key function, for objects that may be encoded. */
@@ -258,7 +262,7 @@ export class TextHolding<T> implements Holding<T> {
     if (held instanceof LazyText) return held;
     const opened = this.#hot.get(held) ?? this.#came.get(held);
     if (opened !== undefined) return opened;
-    return LazyText.encoded(held, this.#origin);
+    return LazyText.encoded(held, this.#decoded);
   }
 
   /** There may be several index functions, and each reads the object. */

@@ -15,6 +15,7 @@ import { finish } from "../../src/util/turns.ts";
 import { TextCodec } from "../../src/store/text_codec.ts";
 import { TextHolding } from "../../src/store/text_holding.ts";
 import { TextObject } from "../../src/text/lazy_object.ts";
+import type { ObjectText } from "../../src/text/object_text_reader.ts";
 import { anyCharacter, propertyOptions } from "../property.ts";
 
 const anyText = fc.string({ unit: anyCharacter, maxLength: 40 });
@@ -322,6 +323,32 @@ describe("TextHolding", () => {
       assert.deepEqual([other.namespace, other.labels], ["blog", labels]);
     }
     assert.deepEqual([one.namespace, one.labels], ["shop", { app: "web", tier: "front" }]);
+  });
+
+  it("does not decode an old state that a handler receives and leaves unread, whatever it reads of the new", () => {
+    const codec = new TextCodec();
+    let decoded = 0;
+    const form = {
+      encode: (json: string) => codec.encode(json),
+      decode: (text: string) => (decoded++, codec.decode(text)),
+    };
+    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, form, { hotObjects: 8 });
+    const newState = (i: number) => {
+      const text = `{"metadata":{"name":"pod-${i % 100}","resourceVersion":"${i}"},"spec":{"n":[${i}],"is":"${
+        "long ".repeat(40)
+      }"}}`;
+      const read = holding.holdText.reader.read(text) as ObjectText;
+      return holding.holdText.hold(read.text, read.head as KubernetesObject, read) as KubernetesObject;
+    };
+    const states = Array.from({ length: 100 }, (_, i) => newState(i));
+    for (const state of states) JSON.stringify(holding.open(state)); // as a handler that reads what is added
+    holding.listStored();
+    for (let i = 100; i < 1_000; i++) {
+      holding.open(states[i % 100]);
+      const object = holding.open(states[i % 100] = newState(i));
+      assert.equal(JSON.stringify([object, object.metadata]).includes(`[${i}]`), true);
+    }
+    assert.equal(decoded, 0);
   });
 
   it("keeps an object without a key as it is, so that the key function throws", () => {
