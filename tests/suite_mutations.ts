@@ -738,8 +738,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     // In a tree, readers learn it in other ways, too.
     name: "read API: the watches of a restored server continue",
     file: "src/hono/send/fan_out.ts",
-    find: "if (this.recipients.has(reader)) reader.cut();",
-    replace: "if (!isNewHistory && this.recipients.has(reader)) reader.cut();",
+    find: "if (this.#readers.has(reader)) reader.cut();",
+    replace: "if (!isNewHistory && this.#readers.has(reader)) reader.cut();",
     test: "tests/hono/content/restored_test.ts",
   },
   {

@@ -238,6 +238,9 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
   readonly content: Content<T>;
   readonly fanOut: FanOut;
   isSending = false;
+  /** All of them. */
+  readonly #readers = new Set<LogReader>();
+  /** Those that read the log; the others show windows, which wake them. */
   readonly recipients: Set<LogReader> = new Set();
   readonly views: EntryViews<T>;
   readonly groups: WatchGroups<T>;
@@ -254,23 +257,25 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
   }
 
   get size(): number {
-    return this.recipients.size;
+    return this.#readers.size;
   }
 
   attach(reader: LogReader): void {
     if (this.content.log.isClosed) return reader.end();
-    this.recipients.add(reader);
+    this.#readers.add(reader);
+    if (reader.cursor !== Infinity) this.recipients.add(reader);
     this.isSending = true;
     if (reader.wantsHeartbeat && this.#wanted++ === 0) this.#schedule();
   }
 
   detach(reader: LogReader): void {
-    if (!this.recipients.delete(reader)) return;
+    if (!this.#readers.delete(reader)) return;
+    this.recipients.delete(reader);
     if (reader.wantsHeartbeat && --this.#wanted === 0) {
       this.#options.clock.clearTimeout(this.#timer);
       this.#timer = undefined;
     }
-    if (this.recipients.size > 0) return;
+    if (this.#readers.size > 0) return;
     this.isSending = false;
     this.fanOut.forget(this);
   }
@@ -284,10 +289,10 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
   }
 
   interrupted(isNewHistory: boolean): () => void {
-    const ending = Array.from(this.recipients).filter((reader) => isNewHistory || reader.endsAtRelist);
+    const ending = Array.from(this.#readers).filter((reader) => isNewHistory || reader.endsAtRelist);
     for (const reader of ending) reader.flush();
     return () => {
-      for (const reader of ending) if (this.recipients.has(reader)) reader.cut();
+      for (const reader of ending) if (this.#readers.has(reader)) reader.cut();
     };
   }
 
@@ -295,6 +300,7 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
     // All watches are about to read the same entries.
     this.views.isPass = true;
     this.fanOut.grown(this);
+    this.windows.grown();
   }
 
   /** Caches above learn it at once, or their ages would add up. */
@@ -303,7 +309,7 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
     const nowMs = monotonicNow(this.#options.clock);
     if (nowMs - this.#heardMs < HEARD_MS) return;
     this.#heardMs = nowMs;
-    for (const reader of this.recipients) {
+    for (const reader of this.#readers) {
       if (reader.wantsHeartbeat && reader.endsAtRelist) reader.heartbeat();
     }
   }
@@ -318,13 +324,13 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
 
   /** Ends each watch after what there is for it. */
   end(): void {
-    for (const reader of Array.from(this.recipients)) reader.end();
+    for (const reader of Array.from(this.#readers)) reader.end();
   }
 
   #schedule(): void {
     this.#timer = this.#options.clock.setTimeout(() => {
       this.#timer = undefined;
-      for (const reader of this.recipients) if (reader.wantsHeartbeat) reader.heartbeat();
+      for (const reader of this.#readers) if (reader.wantsHeartbeat) reader.heartbeat();
       if (this.#wanted > 0 && this.#timer === undefined) this.#schedule();
     }, this.#options.heartbeatMs);
   }

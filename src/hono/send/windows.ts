@@ -5,8 +5,9 @@
  * - **Steps.** A window goes from one state to the next in steps, each with a number. A reader that has seen
  *   the step before receives the changes; one that has seen an older one, as it reads slowly, receives
  *   the rows as they are now: it lags behind for a moment, and is never cut off.
- * - **Pace.** The first change after a quiet time goes out at once, then a step is made each {@linkcode
- *   STEP_MS} at most.
+ * - **Looks.** What comes into the log wakes no reader: all windows look whether their own rows have changed,
+ *   at once after a quiet time, then each {@linkcode STEP_MS} at most. Mostly they see by the blocks of the
+ *   order that nothing has.
  *
  * @module
  */
@@ -17,7 +18,7 @@ import { newStatus, type Status } from "../../meta/status.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
-import type { Pacer } from "../../util/turns.ts";
+import { newWorkPacer, type Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { EventLog } from "../content/event_log.ts";
 import type { WindowPlace } from "../content/selection.ts";
@@ -71,6 +72,8 @@ const KEPT_STEPS = 4;
 // To look at a row, and to write it.
 const ROW_UNITS = 5;
 const WRITE_UNITS = 200;
+// To look whether a window has changed.
+const LOOK_UNITS = 50;
 // What is written in one turn. A thousand objects of the usual size are less.
 const MOST_LENGTH = 16 * 1024 * 1024;
 const TOO_LARGE =
@@ -81,9 +84,11 @@ const NO_ROW: WindowRow = { id: "", json: "" };
 export class Windows<T extends KubernetesObject> {
   readonly #content: Content<T>;
   readonly #clock: Clock;
+  readonly #open = new Set<Window>();
   readonly #byName = new Map<string, Window>();
-  /** Those that have something new and made their last step a moment ago. */
-  readonly #resting = new Set<Window>();
+  readonly #pacer = newWorkPacer();
+  #isLooking = false;
+  #restUntilMs = -Infinity;
   #timer: TimerHandle | undefined;
 
   constructor(content: Content<T>, clock: Clock) {
@@ -92,46 +97,50 @@ export class Windows<T extends KubernetesObject> {
   }
 
   get size(): number {
-    return this.#byName.size;
+    return this.#open.size;
   }
 
   /** The window of a name for one more reader. The source must be ready. */
   join(options: WindowOptions): Window {
     const { source, place, limit } = options;
     const name = source.name === undefined ? undefined : JSON.stringify([source.name, limit, place]);
-    let window = name === undefined ? undefined : this.#byName.get(name);
-    if (window === undefined) {
-      const onEnd = () => {
-        this.#resting.delete(made);
-        if (name !== undefined && this.#byName.get(name) === made) this.#byName.delete(name);
-        if (this.#resting.size === 0) this.#stop();
-      };
-      const made = new Window(this.#content.log, {
-        ...options,
-        clock: this.#clock,
-        rest: () => this.#rest(made),
-        onEnd,
-      });
-      window = made;
-      if (name !== undefined) this.#byName.set(name, window);
-    }
+    const known = name === undefined ? undefined : this.#byName.get(name);
+    if (known !== undefined) return known;
+    const window = new Window(this.#content.log, options, () => {
+      this.#open.delete(window);
+      if (name !== undefined && this.#byName.get(name) === window) this.#byName.delete(name);
+      if (this.#open.size === 0) this.#stop();
+    });
+    this.#open.add(window);
+    if (name !== undefined) this.#byName.set(name, window);
     return window;
   }
 
-  #rest(window: Window): void {
-    this.#resting.add(window);
-    this.#timer ??= this.#clock.setTimeout(() => this.#wake(), STEP_MS / 2);
+  /** The log has new entries: at the end of this turn, or once the windows have rested, they look. */
+  grown(): void {
+    if (this.#open.size === 0 || this.#isLooking || this.#timer !== undefined) return;
+    const waitMs = this.#restUntilMs - monotonicNow(this.#clock);
+    if (waitMs > 0) {
+      this.#timer = this.#clock.setTimeout(() => {
+        this.#timer = undefined;
+        this.#look();
+      }, waitMs);
+      return;
+    }
+    this.#isLooking = true;
+    queueMicrotask(() => this.#look());
   }
 
-  #wake(): void {
-    this.#timer = undefined;
-    for (const window of this.#resting) {
-      if (!window.isResting) {
-        this.#resting.delete(window);
-        window.wake();
-      }
+  async #look(): Promise<void> {
+    this.#isLooking = true;
+    this.#restUntilMs = monotonicNow(this.#clock) + STEP_MS;
+    const { head } = this.#content.log;
+    for (const window of this.#open) {
+      window.look();
+      if (this.#pacer.spend(LOOK_UNITS)) await this.#pacer.rest();
     }
-    if (this.#resting.size > 0) this.#timer ??= this.#clock.setTimeout(() => this.#wake(), STEP_MS / 2);
+    this.#isLooking = false;
+    if (this.#content.log.head !== head) this.grown();
   }
 
   #stop(): void {
@@ -147,17 +156,11 @@ interface Step {
 
 type WindowLog = Pick<EventLog<KubernetesObject>, "head" | "resourceVersion" | "oldestResourceVersion">;
 
-interface OwnOptions extends WindowOptions {
-  readonly clock: Clock;
-  /** Calls back when it may make its next step. */
-  readonly rest: () => void;
-  readonly onEnd: () => void;
-}
-
 /** A window, for all of its readers. */
 export class Window {
   readonly #log: WindowLog;
-  readonly #options: OwnOptions;
+  readonly #options: WindowOptions;
+  readonly #onEnd: () => void;
   readonly #feeds = new Set<WindowFeed>();
   #rows: readonly WindowRow[] = [];
   #states: readonly unknown[] = [];
@@ -172,16 +175,18 @@ export class Window {
   #steps: Step[] = [];
   /** All rows as they are now, once they are written. */
   #whole: Uint8Array | undefined;
-  #nextMs = -Infinity;
+  /** Whether its rows may have changed since its last step. */
+  #isDue = true;
   #isReading = false;
   #bytes = 0;
   #units = 0;
   /** Why no reader can see more of it. */
   #failure: Status | undefined;
 
-  constructor(log: WindowLog, options: OwnOptions) {
+  constructor(log: WindowLog, options: WindowOptions, onEnd: () => void) {
     this.#log = log;
     this.#options = options;
+    this.#onEnd = onEnd;
     options.source.shown(1);
   }
 
@@ -190,34 +195,31 @@ export class Window {
     return this.#failure ?? watchTooOld(this.#resourceVersion, this.#log.oldestResourceVersion);
   }
 
-  get isResting(): boolean {
-    return monotonicNow(this.#options.clock) < this.#nextMs;
-  }
-
   enter(feed: WindowFeed): void {
     this.#feeds.add(feed);
   }
 
   leave(feed: WindowFeed): void {
     if (!this.#feeds.delete(feed) || this.#feeds.size > 0) return;
-    const { readers, source, onEnd } = this.#options;
+    const { readers, source } = this.#options;
     readers.unkeep(this.#bytes);
     source.shown(-1);
-    onEnd();
+    this.#onEnd();
   }
 
-  wake(): void {
+  /** Wakes its readers if its rows may have changed. */
+  look(): void {
+    if (this.#isDue || this.#cursor === this.#log.head) return;
+    const { source } = this.#options;
+    this.#isDue = source.isBehind || !this.#isUnchanged(source.present());
+    if (!this.#isDue) return;
     for (const feed of this.#feeds) feed.wake();
   }
 
   /** Whether there is something that a reader of a step has not seen, and may see now. */
   hasNext(seen: number): boolean {
     if (seen < this.#number || this.#failure !== undefined) return true;
-    if (this.#cursor === this.#log.head || this.#isReading) return false;
-    if (this.isResting) {
-      this.#options.rest();
-      return false;
-    }
+    if (!this.#isDue || this.#isReading) return false;
     if (!this.#options.source.isBehind) return true;
     this.#read();
     return false;
@@ -226,8 +228,7 @@ export class Window {
   /** The next bytes for a reader that has seen a step. */
   next(seen: number): Piece & { readonly number: number } {
     const { source } = this.#options;
-    const isDue = this.#cursor !== this.#log.head && !this.isResting;
-    if (this.#failure === undefined && isDue && !source.isBehind) this.#step();
+    if (this.#failure === undefined && this.#isDue && !source.isBehind) this.#step();
     const units = this.#units;
     this.#units = 0; // the first reader pays for all
     const number = this.#number;
@@ -253,21 +254,37 @@ export class Window {
     const { source, pacer } = this.#options;
     while (source.isBehind) await source.ready(pacer);
     this.#isReading = false;
-    this.wake();
+    for (const feed of this.#feeds) feed.wake();
+  }
+
+  /** Where it is in the rows as they are now. */
+  #placeIn(rows: Rows): WindowPlace & { readonly end: number; readonly isSame: boolean } {
+    const { total, offset: before } = this.#place;
+    const offset = rows.offset(before);
+    const end = Math.min(rows.length, offset + this.#options.limit);
+    return { total: rows.length, offset, end, isSame: rows.length === total && offset === before };
+  }
+
+  /** Whether its rows are known to be those of its last step: then it has come as far. */
+  #isUnchanged(rows: Rows): boolean {
+    const { offset, end, isSame } = this.#placeIn(rows);
+    if (!isSame || this.#before === undefined || !rows.sharesWith(this.#before, offset, end)) return false;
+    this.#reached(rows);
+    return true;
+  }
+
+  #reached(rows: Rows): void {
+    this.#before = rows;
+    this.#cursor = this.#log.head;
+    this.#resourceVersion = rows.resourceVersion;
+    this.#isDue = false;
   }
 
   #step(): void {
-    const { source, limit, clock } = this.#options;
+    const { source } = this.#options;
     const rows = source.present();
-    this.#cursor = this.#log.head;
-    this.#resourceVersion = rows.resourceVersion;
-    this.#nextMs = monotonicNow(clock) + STEP_MS;
-    const offset = rows.offset(this.#place.offset);
-    const end = Math.min(rows.length, offset + limit);
-    const isPlaced = rows.length === this.#place.total && offset === this.#place.offset;
-    const before = this.#before;
-    this.#before = rows;
-    if (isPlaced && before !== undefined && rows.sharesWith(before, offset, end)) return;
+    const { total, offset, end, isSame: isPlaced } = this.#placeIn(rows);
+    this.#reached(rows);
     const states = Array.from({ length: end - offset }, (_, i) => rows.state(offset + i));
     const isSame = this.#number > 0 && states.length === this.#states.length &&
       states.every((state, i) => state === this.#states[i]);
@@ -287,7 +304,7 @@ export class Window {
     const changes = isSame ? [] : rowChanges(this.#rows, now);
     this.#states = states;
     this.#rows = now;
-    const place = this.#place = { total: rows.length, offset };
+    const place = this.#place = { total, offset };
     this.#whole = undefined;
     this.#number++;
     this.#units += WRITE_UNITS;
