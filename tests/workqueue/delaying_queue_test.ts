@@ -97,6 +97,16 @@ describe("DelayingQueue", () => {
     );
   });
 
+  it("ends a drain by a shutdown, also where it was shut down before", async () => {
+    const queue = new DelayingQueue({ clock: new FakeClock() });
+    queue.add("a");
+    await queue.get(); // never done
+    queue.shutDown();
+    const drained = queue.shutDownWithDrain();
+    queue.shutDown();
+    await drained;
+  });
+
   it("continues to wait when its timer fires too early, as timers of more than 24 days do", async () => {
     const clock = new FakeClock();
     const hasty = {
