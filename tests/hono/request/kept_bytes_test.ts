@@ -7,6 +7,11 @@ function newReaders(kept: number) {
   const readers = new Readers({ maxRequests: 9, maxWatches: 9, maxWatchesPerClient: 9, maxReaderBytes: 100 });
   let pieces = 0;
   readers.addKeeper({
+    kept: {
+      get size() {
+        return pieces;
+      },
+    },
     dropSome: () => {
       if (pieces === 0) return false;
       pieces--;
