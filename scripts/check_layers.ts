@@ -185,7 +185,7 @@ export function roomOf(path: string): string | undefined {
   return inner !== undefined && Object.hasOwn(ROOMS, `${room}/${inner}`) ? `${room}/${inner}` : room;
 }
 
-/** `src/hono/send/list.ts` -> `send`; `""` for a file between the folders. */
+/** `src/hono/send/answers.ts` -> `send`; `""` for a file between the folders. */
 function innerRoomOf(path: string): string {
   return /^src\/[^/]+\/([^/]+)\//.exec(path)?.[1] ?? "";
 }

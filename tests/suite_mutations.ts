@@ -1377,6 +1377,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/send/white_space_test.ts",
   },
   {
+    name: "yaml: lines of blanks are a block, which loses the blanks",
+    file: "src/hono/send/yaml.ts",
+    find: " || BLANK_LINES.test(value)",
+    replace: "",
+    test: "tests/hono/send/yaml_test.ts",
+  },
+  {
     name: "hono: one deep object takes the stack of every list in YAML",
     file: "src/hono/send/yaml.ts",
     find: "const BLOCK_LEVELS = 100;",
