@@ -203,7 +203,7 @@ describe("Reflector, where streamed lists never end,", () => {
     const reflector = new Reflector(source, store, { clock, logger: log, random: () => 0 });
     const stop = new AbortController();
     const running = reflector.run(stop.signal);
-    await pass(clock, DAY_MS, 60_000);
+    await pass(clock, 8 * HOUR_MS, 60_000);
     const warnings = log.of("warn");
     assert.equal(warnings.length, 3, warnings.slice(0, 6).join("\n"));
     assert.ok(reflector.status().quarantined > 1_000);
