@@ -31,7 +31,7 @@ export type { PartialObjectMetadata } from "./src/client/metadata_only.ts";
 export type { ResourceClient } from "./src/client/resource_client.ts";
 export type { ResourceOptions } from "./src/client/resource_options.ts";
 export type { RestConfig } from "./src/client/rest_config.ts";
-export { NamespaceSet } from "./src/meta/namespace_set.ts";
+export { NamespaceSet } from "./src/informer/namespaces/namespace_set.ts";
 export { parseResource, resourceOf } from "./src/meta/resource.ts";
 
 export type { SharedIndexInformerOptions } from "./src/informer/shared_informer_options.ts";
@@ -46,7 +46,7 @@ export { FilteringResourceEventHandler, type ResourceEventHandler } from "./src/
 export type { HandlerOptions, HandlerRegistration } from "./src/informer/processor.ts";
 export type { Running } from "./src/informer/queue_drain.ts";
 export { waitForCacheSync } from "./src/informer/waits.ts";
-export type { ReflectorStatus } from "./src/reflector/status.ts";
+export type { ReflectorStatus } from "./src/reflector/state.ts";
 export { type Deleted, DeletedFinalStateUnknown, type DeletedObject } from "./src/meta/object.ts";
 export type { TransformFunc } from "./src/store/transform.ts";
 
@@ -67,7 +67,7 @@ export {
   metaNamespaceKey,
   type ObjectName,
   splitMetaNamespaceKey,
-} from "./src/meta/keys.ts";
+} from "./src/meta/object.ts";
 
 export type { KubernetesObject, ObjectMeta, OwnerReference } from "./src/meta/object.ts";
 export { compareResourceVersions } from "./src/meta/object.ts";

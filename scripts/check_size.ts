@@ -41,21 +41,21 @@ await informer.run(new AbortController().signal);
 `;
 
 /**
- * All limits. Every informer can follow a set of namespaces, whose loops and merged versions are 3 KB: a part
- * that is loaded when it is needed would make each start asynchronous.
+ * All limits. What a program hands in (a `NamespaceSet`, a snapshot, short texts) brings its own code, so
+ * that a bundler leaves it out of the others.
  */
 export const CASES: readonly SizeCase[] = [
-  { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 71_100 },
-  { name: ". with zod", program: 'export * from "@listwatch/cache";', withZod: true, ceiling: 76_500 },
-  { name: "typical program", program: TYPICAL, withZod: false, ceiling: 64_400, target: 38_000 },
-  { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 69_800 },
+  { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 69_400 },
+  { name: ". with zod", program: 'export * from "@listwatch/cache";', withZod: true, ceiling: 74_800 },
+  { name: "typical program", program: TYPICAL, withZod: false, ceiling: 60_000, target: 38_000 },
+  { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 65_400 },
   // The same as from the source, if tree-shaking works in the package's modules too.
   {
     name: "typical program, npm package",
     program: TYPICAL,
     withZod: true,
     fromPackage: true,
-    ceiling: 69_300,
+    ceiling: 65_100,
   },
   {
     name: "./workqueue",

@@ -59,10 +59,10 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: the delay after losses does not grow",
-    file: "src/reflector/position.ts",
+    file: "src/reflector/relists.ts",
     find: "delayMs: Math.min(delayMs * 2, LAST_RELIST_MS)",
     replace: "delayMs",
-    test: "tests/reflector/position_test.ts",
+    test: "tests/reflector/relists_test.ts",
   },
   {
     name: "reflector: a relist that is due is dropped when the watch reopens",
@@ -80,7 +80,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: a list leaves a listener",
-    file: "src/reflector/pager.ts",
+    file: "src/reflector/lists.ts",
     find: "    silence.stop();\n    link.unlink();",
     replace: "    silence.stop();",
     test: "tests/reflector/reflector_life_test.ts",
@@ -518,7 +518,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: the version that was seen last is that of an older event, also after a list",
-    file: "src/reflector/position.ts",
+    file: "src/reflector/store_writer.ts",
     within: "listedAt",
     find: "return { ...NO_POSITION, ...complete, lastEventTimeMs, lastBookmarkTimeMs };",
     replace:
@@ -844,7 +844,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "fresh reads: the next watch begins behind events that a list has passed",
-    file: "src/reflector/position.ts",
+    file: "src/reflector/store_writer.ts",
     find: "return watchedVersion || resourceVersion;",
     replace: "return resourceVersion || watchedVersion;",
     test: "tests/hono/content/freshness_test.ts",
@@ -1090,7 +1090,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: bookmarks that go back are followed where an event went back before them",
-    file: "src/reflector/position.ts",
+    file: "src/reflector/store_writer.ts",
     find: "    isOlder(resourceVersion, position.completeVersion);",
     replace: "    isOlder(resourceVersion, position.resourceVersion);",
     test: "tests/reflector/restored_server_test.ts",
@@ -1483,7 +1483,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "reflector: a proof counts a quarantined change of a lost history",
-    file: "src/reflector/position.ts",
+    file: "src/reflector/store_writer.ts",
     find: "return { ...NO_POSITION, ...complete, lastEventTimeMs, lastBookmarkTimeMs };",
     replace: "return { ...position, ...complete, olderVersion: undefined };",
     test: "tests/reflector/proven_version_test.ts",
@@ -1940,14 +1940,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "shards: initial events of others count as positions",
-    file: "src/reflector/shard_of.ts",
+    file: "src/reflector/lister_watcher.ts",
     find: 'if (isInOrder && skippedTo !== "")',
     replace: 'if (skippedTo !== "")',
     test: "tests/reflector/shard_of_test.ts",
   },
   {
     name: "shards: what a store holds is taken for its object",
-    file: "src/reflector/shard_of.ts",
+    file: "src/reflector/lister_watcher.ts",
     find: '    if (typeof item === "object" && item !== null && this.#held.has(item)) return true;\n',
     replace: "",
     test: "tests/reflector/shard_of_test.ts",

@@ -14,7 +14,7 @@ import { abortable, withTimeLimit } from "../util/abort.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { jsonFault } from "../util/json.ts";
-import { guardedLogger, type Logger } from "../util/logger.ts";
+import { guardedLogger, type Logger, News } from "../util/logger.ts";
 import { guardedMetrics, type Metrics } from "../util/metrics.ts";
 import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
@@ -155,8 +155,8 @@ class RestCluster implements Cluster, Requests {
   readonly #logger: Logger;
   readonly #metrics: Metrics | undefined;
   readonly #headers: readonly [string, string][];
-  // The warnings that were logged; some servers send the same one with every answer.
-  readonly #warned = new Set<string>();
+  // Some servers send the same warning with every answer.
+  readonly #warnings = new News();
 
   constructor(config: RestConfig) {
     this.server = serverUrl(config.server);
@@ -291,8 +291,7 @@ class RestCluster implements Cluster, Requests {
     if (header === null) return;
     const read = scrub(header.slice(0, LONGEST_WARNING));
     for (const [, text] of read.matchAll(/\b299 \S{1,256} "((?:[^"\\]|\\.)*)"/g)) {
-      if (this.#warned.has(text) || this.#warned.size >= 256) continue;
-      this.#warned.add(text);
+      if (!this.#warnings.isNew(text)) continue;
       this.#logger.warn(`the API server warns: ${text.replace(/\\(.)/g, "$1")}`, {
         server: this.server,
       });

@@ -11,6 +11,12 @@ export interface DiscoveredResource extends ApiResource {
   readonly verbs: readonly string[];
 }
 
+/** What a resource is found by. */
+export type NamedResource = Pick<
+  DiscoveredResource,
+  "group" | "version" | "resource" | "kind" | "singularName" | "shortNames"
+>;
+
 /** What a server serves. */
 export interface Discovery {
   /**
@@ -44,28 +50,31 @@ const AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisco
  * ```
  */
 export async function discover(cluster: Pick<Requests, "request">, signal?: AbortSignal): Promise<Discovery> {
-  const get = (path: string): Promise<unknown> =>
-    cluster.request(path, { headers: { Accept: AGGREGATED }, ...(signal && { signal }) });
-  const [core, groups] = await Promise.all([get("/api"), get("/apis")]);
   const resources: DiscoveredResource[] = [];
   const unavailable: string[] = [];
   const plain: string[] = [];
-  for (const answer of [core, groups]) {
-    const { kind, items } = answer as { readonly kind?: string; readonly items?: readonly AggregatedGroup[] };
-    if (kind === "APIGroupDiscoveryList") readAggregated(items ?? [], resources, unavailable);
+  for (const answer of await Promise.all(askDiscovery(cluster, ["/api", "/apis"], signal))) {
+    if (isAggregated(answer)) readAggregated(answer, resources, unavailable);
     else plain.push(...groupVersions(answer as PlainGroups));
   }
   // In the order of `plain`, not of the responses.
-  const answers = await Promise.allSettled(
-    plain.map((groupVersion) =>
-      get(groupVersion.includes("/") ? `/apis/${groupVersion}` : `/api/${groupVersion}`)
-    ),
+  const paths = plain.map((groupVersion) =>
+    `/${groupVersion.includes("/") ? "apis" : "api"}/${groupVersion}`
   );
-  answers.forEach((answer, i) => {
+  (await Promise.allSettled(askDiscovery(cluster, paths, signal))).forEach((answer, i) => {
     if (answer.status === "rejected") unavailable.push(plain[i]);
     else readPlain(plain[i], answer.value as PlainResources, resources);
   });
   return { resources, unavailable };
+}
+
+/** Requests discovery documents; a server may answer with aggregated ones. */
+export function askDiscovery(
+  cluster: Pick<Requests, "request">,
+  paths: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<unknown>[] {
+  return paths.map((path) => cluster.request(path, { headers: { Accept: AGGREGATED }, signal }));
 }
 
 interface AggregatedResource {
@@ -81,38 +90,62 @@ interface AggregatedResource {
   readonly definition?: Partial<ApiResource>;
 }
 
-interface AggregatedGroup {
-  readonly metadata?: { readonly name?: string };
-  readonly versions?: readonly {
-    readonly version: string;
-    readonly freshness?: string;
-    readonly resources?: readonly AggregatedResource[];
+interface Aggregated {
+  readonly kind: "APIGroupDiscoveryList";
+  readonly items?: readonly {
+    readonly metadata?: { readonly name?: string };
+    readonly versions?: readonly {
+      readonly version: string;
+      readonly freshness?: string;
+      readonly resources?: readonly AggregatedResource[];
+    }[];
   }[];
 }
 
+export function isAggregated(answer: unknown): answer is Aggregated {
+  return (answer as Partial<Aggregated> | undefined)?.kind === "APIGroupDiscoveryList";
+}
+
+/** The resources of an aggregated document, by their names. */
+export function* namedResources(
+  { items = [] }: Aggregated,
+): Generator<NamedResource & { of: AggregatedResource }> {
+  for (const { metadata, versions = [] } of items) {
+    for (const { version, resources = [] } of versions) {
+      for (const of of resources) {
+        yield {
+          group: metadata?.name ?? "",
+          version,
+          resource: of.resource,
+          kind: of.responseKind?.kind ?? "",
+          singularName: of.singularResource ?? "",
+          shortNames: of.shortNames ?? [],
+          of,
+        };
+      }
+    }
+  }
+}
+
 function readAggregated(
-  groups: readonly AggregatedGroup[],
+  answer: Aggregated,
   resources: DiscoveredResource[],
   unavailable: string[],
 ): void {
-  for (const item of groups) {
-    const group = item.metadata?.name ?? "";
-    for (const { version, freshness, resources: found = [] } of item.versions ?? []) {
-      if (freshness === "Stale" && found.length === 0) unavailable.push(`${group}/${version}`);
-      for (const resource of found) {
-        resources.push({
-          group,
-          version,
-          resource: resource.resource,
-          kind: resource.responseKind?.kind ?? "",
-          singularName: resource.singularResource ?? "",
-          shortNames: resource.shortNames ?? [],
-          categories: resource.categories ?? [],
-          namespaced: resource.scope === "Namespaced",
-          verbs: resource.verbs ?? [],
-          ...(resource.subresources?.some(isStatus) && { subresources: { status: true } }),
-          ...definitionOf(resource.definition),
-        });
+  for (const { of, ...names } of namedResources(answer)) {
+    resources.push({
+      ...names,
+      categories: of.categories ?? [],
+      namespaced: of.scope === "Namespaced",
+      verbs: of.verbs ?? [],
+      ...(of.subresources?.some(isStatus) && { subresources: { status: true } }),
+      ...definitionOf(of.definition),
+    });
+  }
+  for (const { metadata, versions = [] } of answer.items ?? []) {
+    for (const { version, freshness, resources = [] } of versions) {
+      if (freshness === "Stale" && resources.length === 0) {
+        unavailable.push(`${metadata?.name ?? ""}/${version}`);
       }
     }
   }

@@ -3,7 +3,14 @@
 import { formatResource, type GroupVersionResource } from "../meta/resource.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
 import type { Requests } from "./resource_options.ts";
-import { discover, type DiscoveredResource } from "./discovery.ts";
+import {
+  askDiscovery,
+  discover,
+  type DiscoveredResource,
+  isAggregated,
+  type NamedResource,
+  namedResources,
+} from "./discovery.ts";
 
 /**
  * Finds a resource of a server by a name: a plural, singular, short name or kind, in any case
@@ -67,18 +74,24 @@ export function resourceNamed(
 }
 
 /** The names of a resource in lower case: plural, singular, kind, short names. */
-export function resourceNames({ resource, singularName, kind, shortNames }: DiscoveredResource): string[] {
+export function resourceNames({ resource, singularName, kind, shortNames }: NamedResource): string[] {
   return [resource, singularName, kind.toLowerCase(), ...shortNames];
 }
 
-/** What follows the error of a resource that a server does not have; `""` if nothing helps. */
+/**
+ * What follows the error of a resource that a server does not have; `""` if nothing helps, or the server has
+ * no aggregated discovery.
+ */
 export async function unknownResourceHint(
   cluster: Pick<Requests, "request">,
   unknown: GroupVersionResource,
   signal: AbortSignal | undefined,
 ): Promise<string> {
   // The hint is not worth an error of its own.
-  const { resources } = await discover(cluster, signal).catch(() => ({ resources: [] }));
+  const answers = await Promise.all(askDiscovery(cluster, ["/api", "/apis"], signal)).catch(
+    (): unknown[] => [],
+  );
+  const resources = answers.filter(isAggregated).flatMap((answer) => [...namedResources(answer)]);
   const { group, version, resource } = unknown;
   const similar = resources.filter((one) => resourceNames(one).includes(resource.toLowerCase())).map(
     formatResource,

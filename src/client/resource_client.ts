@@ -1,7 +1,6 @@
 /** The client of one resource: list, watch, and requests for single objects. */
 
-import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
-import type { NamespaceSet } from "../meta/namespace_set.ts";
+import type { ListOptions, ListPage, NamespaceNames, WatchStream } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";
@@ -34,7 +33,7 @@ export interface ResourceClient<T extends KubernetesObject> {
   /** The namespace it is narrowed to; `""` for all. */
   readonly namespace: string;
   /** The set of namespaces that it is for, if it is for several. */
-  readonly namespaces?: NamespaceSet | undefined;
+  readonly namespaces?: NamespaceNames | undefined;
   /** A name for log lines: `pods`, `deployments.apps in shop`. */
   readonly description: string;
   /**

@@ -1,6 +1,6 @@
 /** Options of requests, and of the client of a resource. */
 
-import type { NamespaceSet } from "../meta/namespace_set.ts";
+import type { NamespaceNames } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { Schema } from "../schema/schema.ts";
 import type { ValidatorOptions } from "../schema/checks.ts";
@@ -16,11 +16,11 @@ export interface ResourceOptions<T> {
   /** Only objects of this namespace; all of them, or a cluster-scoped resource, by default. */
   readonly namespace?: string;
   /**
-   * Only objects of these namespaces; in place of `namespace`. An informer lists and watches each of them by
-   * itself, into one store: for programs that may not read all, or need a few of many. One that is refused is
-   * reported by its name and holds up no other. With a {@linkcode NamespaceSet} they may change at any time.
+   * Only objects of these namespaces, a `NamespaceSet`, which may change at any time; in place of
+   * `namespace`. An informer lists and watches each of them by itself, into one store: for programs that may
+   * not read all, or need a few of many. One that is refused is reported by its name and holds up no other.
    */
-  readonly namespaces?: readonly string[] | NamespaceSet;
+  readonly namespaces?: NamespaceNames;
   /** Only objects with these labels: `app=web,tier in (front)`. */
   readonly labelSelector?: string;
   /** Only objects with these fields: `spec.nodeName=node-1`. */

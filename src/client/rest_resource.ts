@@ -1,9 +1,8 @@
 /** The requests of the client of one resource, and how their answers are read. */
 
 import { DecodeError, EACH_EVENT, NOTHING_STALE } from "../meta/request.ts";
-import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
+import type { ListOptions, ListPage, NamespaceNames, WatchStream } from "../meta/list_watch.ts";
 import type { ListWatchContext, ObjectsAsText } from "../text/object_text_reader.ts";
-import { NamespaceSet } from "../meta/namespace_set.ts";
 import { compareResourceVersions, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import {
   formatGroupResource,
@@ -58,7 +57,7 @@ interface GroupVersionEntry {
 export class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   readonly resource: GroupVersionResource;
   readonly namespace: string;
-  readonly namespaces: NamespaceSet | undefined;
+  readonly namespaces: NamespaceNames | undefined;
   readonly description: string;
   readonly identity: string;
   readonly #cluster: ClientSource & Requests;
@@ -71,7 +70,13 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     this.resource = resource;
     const namespace = this.namespace = options.namespace ?? "";
     this.#title = formatGroupResource(resource);
-    const namespaces = this.namespaces = namespaceSetOf(options, this.#title);
+    const namespaces = this.namespaces = options.namespaces;
+    if (namespaces !== undefined && (options.namespace !== undefined || Array.isArray(namespaces))) {
+      const what = Array.isArray(namespaces)
+        ? "a list as namespaces: give a NamespaceSet"
+        : "namespace and namespaces: give one of them";
+      throw new TypeError(`Cannot make a client of ${this.#title} with ${what}`);
+    }
     this.#path = resourcePath(resource, { namespace });
     this.#cluster = cluster;
     this.#options = options;
@@ -244,7 +249,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
 
   /** Lists every namespace of the set, whole. */
   async #listEach(
-    { names }: NamespaceSet,
+    { names }: NamespaceNames,
     options: ListOptions,
     context: Partial<ListWatchContext>,
   ): Promise<ListPage<T>> {
@@ -363,17 +368,6 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     const title = JSON.stringify(this.#title);
     return namespace === "" ? title : `${title} in ${JSON.stringify(namespace)}`;
   }
-}
-
-function namespaceSetOf(
-  { namespace, namespaces }: Pick<ResourceOptions<never>, "namespace" | "namespaces">,
-  title: string,
-): NamespaceSet | undefined {
-  if (namespaces === undefined) return undefined;
-  if (namespace === undefined) {
-    return namespaces instanceof NamespaceSet ? namespaces : new NamespaceSet(namespaces);
-  }
-  throw new TypeError(`Cannot make a client of ${title} with namespace and namespaces: give one of them`);
 }
 
 function inItsNamespace(object: KubernetesObject, options: ObjectRequestOptions): ObjectRequestOptions {

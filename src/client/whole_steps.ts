@@ -1,7 +1,7 @@
 /** Watches of a resource that a cache has merged of several servers. */
 
 import type { WatchItem, WatchStream } from "../meta/list_watch.ts";
-import { layoutOf, resourceVersionOf } from "../meta/object.ts";
+import { layoutOf } from "../meta/object.ts";
 
 /**
  * The events of a merged resource, each batch up to a bookmark: objects have the versions of their own
@@ -34,8 +34,8 @@ export async function* wholeSteps<T>(
   if (step.length > 0) yield step;
 }
 
-/** Whether the item shows a merged version, or is the last one. */
+/** Whether the item shows a merged version, as only bookmarks do, or is the last one. */
 function endsStep(item: WatchItem<unknown>): boolean {
   if (item.type === "ERROR") return true;
-  return item.type !== "QUARANTINED" && layoutOf(resourceVersionOf(item.object) ?? "") !== "";
+  return item.type === "BOOKMARK" && layoutOf(item.object.metadata.resourceVersion ?? "") !== "";
 }

@@ -1,6 +1,6 @@
 /** A store whose objects expire. */
 
-import { type KeyFunc, keyOf } from "../meta/keys.ts";
+import { type KeyFunc, keyOf } from "../meta/object.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import {
   type Keyed,

@@ -1,7 +1,7 @@
 /** A priority queue of keyed objects. */
 
-import { keyOf } from "../meta/keys.ts";
-import { type Deferred, waitIn } from "../util/deferred.ts";
+import { keyOf } from "../meta/object.ts";
+import { waitIn } from "../util/deferred.ts";
 import { CacheError } from "../util/errors.ts";
 import { KeyedHeap } from "../util/collections.ts";
 
@@ -68,7 +68,7 @@ export class HeapItemNotFoundError extends CacheError {
 export class Heap<T> {
   readonly #keyFunc: (object: T) => string;
   readonly #items: KeyedHeap<string, T>;
-  readonly #waiting = new Set<Deferred<T>>();
+  readonly #waiting = new Set<PromiseWithResolvers<T>>();
   #closed = false;
 
   /**

@@ -1,6 +1,6 @@
 /** A reflector and the store it fills, in one call. */
 
-import { metaNamespaceKey } from "../meta/keys.ts";
+import { metaNamespaceKey } from "../meta/object.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
 import { newIndexer } from "../store/cache.ts";
 import type { Indexer } from "../store/store.ts";

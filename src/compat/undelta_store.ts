@@ -1,6 +1,6 @@
 /** A store that calls a function with its whole content after every write. */
 
-import type { KeyFunc } from "../meta/keys.ts";
+import type { KeyFunc } from "../meta/object.ts";
 import { TransactionError } from "../store/errors.ts";
 import { newStore, type StoreOptions } from "../store/cache.ts";
 import type { Keyed, Store, Transaction } from "../store/store.ts";

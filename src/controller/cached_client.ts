@@ -1,8 +1,7 @@
 /** What a reconcile reads and writes a resource with. */
 
 import type { DeleteOptions } from "../client/resource_options.ts";
-import type { KubernetesObject } from "../meta/object.ts";
-import { formatObjectName } from "../meta/keys.ts";
+import { formatObjectName, type KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import { isNotFound } from "../meta/status.ts";
 import { listAllByNamespace } from "../informer/lister.ts";

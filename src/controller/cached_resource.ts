@@ -12,7 +12,6 @@ import type { Random } from "../util/backoff.ts";
 import type { Clock } from "../util/clock.ts";
 import { AppliedConfigs } from "./applied_config.ts";
 import { catchUp, type CaughtUpInformer } from "./catch_up.ts";
-import { deferred } from "../util/deferred.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 
@@ -228,7 +227,7 @@ export class CachedResource {
 
   async #deleteSeen(key: string, uid: string, signal: AbortSignal): Promise<void> {
     if (this.#hasSeenDelete(key, uid)) return;
-    const seen = deferred();
+    const seen = Promise.withResolvers<void>();
     const unobserve = this.informer.observe(() => {
       if (this.#hasSeenDelete(key, uid)) seen.resolve();
     });

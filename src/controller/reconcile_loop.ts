@@ -10,8 +10,12 @@
 
 import type { ResourceEventHandler } from "../informer/events.ts";
 import type { HandlerRegistration } from "../informer/processor.ts";
-import { formatObjectName, metaNamespaceKey, splitMetaNamespaceKey } from "../meta/keys.ts";
-import type { KubernetesObject } from "../meta/object.ts";
+import {
+  formatObjectName,
+  type KubernetesObject,
+  metaNamespaceKey,
+  splitMetaNamespaceKey,
+} from "../meta/object.ts";
 import { isConflict, isNotFound } from "../meta/status.ts";
 import { linkedAbort, onAbort, sleep } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";

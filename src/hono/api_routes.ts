@@ -2,7 +2,7 @@
 
 import type { Context } from "hono";
 import { routePath } from "hono/route";
-import { formatObjectName } from "../meta/keys.ts";
+import { formatObjectName } from "../meta/object.ts";
 import { refusesStale, requiresEachEvent } from "../meta/request.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import { newStatus, type Status } from "../meta/status.ts";

@@ -1,6 +1,6 @@
 /** A reflector that fills a queue, and the loop that drains it. */
 
-import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
+import { deletionHandlingMetaNamespaceKey } from "../meta/object.ts";
 import type { Deltas } from "../queue/delta.ts";
 import { DeltaFIFO } from "../queue/delta_fifo.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -8,12 +8,14 @@ import { Reflector } from "../reflector/reflector.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
 import type { ReflectorOptions, ReflectorWiring } from "../reflector/reflector_options.ts";
-import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
+import type { FailedTry } from "../reflector/failures.ts";
+import type { ReflectorStatus } from "../reflector/state.ts";
 import { newCache } from "../store/cache.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexers, NoIndexNames } from "../store/index_func.ts";
 import type { Indexer } from "../store/store.ts";
 import { transformOnce } from "../store/transform.ts";
+import { abortable } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
@@ -129,21 +131,15 @@ export class Controller<T> {
    * Resolves when {@linkcode Controller.hasSynced} becomes true; rejects with the signal's reason.
    * @throws {InformerStateError} It stopped before.
    */
-  readonly synced: SyncedMethod = (signal) =>
-    new Promise((resolve, reject) => {
-      this.#queue.synced(signal).then(resolve, (error) => {
-        // Otherwise the stop has closed the queue, which is reported below.
-        if (signal?.aborted) reject(error);
-      });
-      this.#stopped.opened.then(() => {
-        if (this.hasSynced()) return;
-        reject(
-          new InformerStateError(
-            `Cannot wait for the controller of ${this.name}: it stopped before it had synced`,
-          ),
-        );
-      });
-    });
+  readonly synced: SyncedMethod = async (signal) => {
+    if (this.hasSynced()) return;
+    const synced = this.#queue.synced().catch(() => this.#stopped.opened); // the stop has closed the queue
+    await abortable(Promise.race([synced, this.#stopped.opened]), signal);
+    if (this.hasSynced()) return;
+    throw new InformerStateError(
+      `Cannot wait for the controller of ${this.name}: it stopped before it had synced`,
+    );
+  };
 
   /** The last resourceVersion the reflector saw; `""` before the first list. */
   lastSyncResourceVersion(): string {

@@ -22,16 +22,17 @@
  * @module
  */
 
-import { type KeyFunc, keyOf } from "../meta/keys.ts";
-import type { Quarantined } from "../meta/list_watch.ts";
 import {
   DeletedFinalStateUnknown,
   isComparableResourceVersion,
   isOlder,
+  type KeyFunc,
+  keyOf,
   layoutOf,
   metaOf,
   resourceVersionOf,
 } from "../meta/object.ts";
+import type { Quarantined } from "../meta/list_watch.ts";
 import type { VersionWaiters } from "../meta/version_waiters.ts";
 import type { BookmarkInfo, Delta, Deltas } from "../queue/delta.ts";
 import type { Quarantine } from "../reflector/quarantine.ts";

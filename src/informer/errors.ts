@@ -1,7 +1,7 @@
 /** Errors that informers throw. */
 
 import { failureInWords } from "../meta/request.ts";
-import type { FailedTry } from "../reflector/status.ts";
+import type { FailedTry } from "../reflector/failures.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 
 /**

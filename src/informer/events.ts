@@ -1,7 +1,11 @@
 /** What handlers and observers of an informer receive. */
 
-import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
-import type { DeletedFinalStateUnknown, DeletedObject } from "../meta/object.ts";
+import {
+  type DeletedFinalStateUnknown,
+  type DeletedObject,
+  deletionHandlingMetaNamespaceKey,
+  type KeyFunc,
+} from "../meta/object.ts";
 import type { Held, Holding } from "../store/holding.ts";
 
 /**

@@ -7,8 +7,7 @@
  * @module
  */
 
-import { keyOf } from "../meta/keys.ts";
-import { DeletedFinalStateUnknown, metaOf } from "../meta/object.ts";
+import { DeletedFinalStateUnknown, keyOf, metaOf } from "../meta/object.ts";
 import type { ReplacedAllInfo } from "../queue/delta.ts";
 import type { HeldStore } from "../store/cache.ts";
 import { isSameState } from "../store/holding.ts";

@@ -1,8 +1,7 @@
 /** Listers: reads of an informer's store by namespace, name and labels. */
 
-import { NoMetaError } from "../meta/keys.ts";
+import { metaOf, NoMetaError } from "../meta/object.ts";
 import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
-import { metaOf } from "../meta/object.ts";
 import { formatGroupResource, type GroupVersionResource, parseResource } from "../meta/resource.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
 import { type Held, heldStoreOf } from "../store/holding.ts";

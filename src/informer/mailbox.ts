@@ -12,12 +12,11 @@
  * @module
  */
 
-import { type KeyFunc, keyOf } from "../meta/keys.ts";
+import { DeletedFinalStateUnknown, type DeletedObject, type KeyFunc, keyOf, metaOf } from "../meta/object.ts";
 import { Deque } from "../util/collections.ts";
 import { finish, type Steps } from "../util/turns.ts";
 import type { Notification } from "./events.ts";
 import { ListCursor } from "./list_application.ts";
-import { DeletedFinalStateUnknown, type DeletedObject, metaOf } from "../meta/object.ts";
 
 /** How many notifications may wait for a handler, and what happens when more do. */
 export interface MailboxOptions {

@@ -1,7 +1,12 @@
 /** Reads of a program's own writes before the watch brings them. */
 
-import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
-import { compareResourceVersions, type DeletedObject, metaOf } from "../meta/object.ts";
+import {
+  compareResourceVersions,
+  type DeletedObject,
+  deletionHandlingMetaNamespaceKey,
+  type KeyFunc,
+  metaOf,
+} from "../meta/object.ts";
 import type { NoIndexNames } from "../store/index_func.ts";
 import type { Indexer, Store } from "../store/store.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";

@@ -11,7 +11,6 @@ import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import { Reflector } from "../reflector/reflector.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import { NamespaceLoops, QuarantineOfNamespaces, type ReflectorLoop } from "../reflector/namespace_loops.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
 import type { ReflectorWiring } from "../reflector/reflector_options.ts";
 import type { Cache } from "../store/cache.ts";
@@ -27,12 +26,16 @@ import type { InformerWaits } from "./waits.ts";
 import type { ListApplicationOptions } from "./list_application.ts";
 import { freezeObject, Intake } from "./intake.ts";
 import { QueueDrain } from "./queue_drain.ts";
+import type { NamespaceLoops } from "./namespaces/namespace_loops.ts";
+import type { FollowedNamespaces } from "./namespaces/namespace_part.ts";
 import type { Processor } from "./processor.ts";
 import type { SharedIndexInformerOptions } from "./shared_informer_options.ts";
 import type { InformerStatus, SnapshotContext, SnapshotRun } from "./snapshot/storage.ts";
 
 export interface PipelineOptions<T, I extends string> {
   readonly source: ListerWatcher<T>;
+  /** The namespaces of a source that has a set of them. */
+  readonly namespaces: FollowedNamespaces<T> | undefined;
   readonly store: Cache<T, I>;
   readonly processor: Processor<T>;
   readonly observers: Observation<Held<T>>["observers"];
@@ -52,11 +55,9 @@ export interface PipelineOptions<T, I extends string> {
 export interface Pipeline<T> {
   /** Runs it until the signal is aborted; resolves when nothing is left running. */
   run(signal: AbortSignal): Promise<void>;
-  /** What lists and watches. */
-  readonly reflector: ReflectorLoop;
+  /** What lists and watches: the source, or each of its namespaces. */
+  readonly reflector: Reflector<Held<T>> | NamespaceLoops<Held<T>>;
   readonly snapshot: SnapshotRun<T> | undefined;
-  /** Those of a source with a set of namespaces. */
-  readonly loops: NamespaceLoops<Held<T>> | undefined;
 }
 
 export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>): Pipeline<T> {
@@ -75,9 +76,9 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     shouldResync: () => processor.shouldResync(),
     ...(metrics && { metrics }),
   };
-  const { namespaces } = source;
-  const ofNamespaces = namespaces && new QuarantineOfNamespaces(reflector);
-  const quarantine = ofNamespaces ?? new Quarantine(reflector);
+  const listed = source as ListerWatcher<Held<T>>;
+  const loops = options.namespaces?.begin(listed, reflector);
+  const quarantine = loops?.quarantine ?? new Quarantine(reflector);
   const accepted = new WeakSet<WeakKey>();
   const { queue, intake, takeIn } = newQueue(options, quarantine, accepted);
   const hasSynced = () => {
@@ -119,20 +120,12 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   const wiring: ReflectorWiring = intake === undefined
     ? { knownObjects: store }
     : { neverGoesBack: true, intake: intake.list, ...(intake.holdText && { holdText: intake.holdText }) };
-  const loops = namespaces && new NamespaceLoops<Held<T>>({
-    source: source as ListerWatcher<Held<T>>,
-    namespaces,
-    queue: queue as RealFIFO<Held<T>>,
-    reflector,
-    wiring,
-    quarantine: ofNamespaces!,
-  });
-  const listed = source as ListerWatcher<Held<T>>;
-  const loop: ReflectorLoop = loops ?? new Reflector<Held<T>>(listed, queue, reflector, {
-    quarantine,
-    ...wiring,
-    ...(snapshot && { snapshot }),
-  });
+  const loop: Pipeline<T>["reflector"] = loops?.fill(queue as RealFIFO<Held<T>>, wiring) ??
+    new Reflector<Held<T>>(listed, queue, reflector, {
+      quarantine,
+      ...wiring,
+      ...(snapshot && { snapshot }),
+    });
   const drain = new QueueDrain<Held<T>>({
     queue,
     process: applier.apply,
@@ -157,7 +150,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   waits.synced.opened.then(() => {
     metrics?.observe("informer_sync_duration_seconds", (monotonicNow(clock) - startMs) / 1_000, { name });
   });
-  return { run: (signal) => drain.run(loop, signal), reflector: loop, snapshot, loops };
+  return { run: (signal) => drain.run(loop, signal), reflector: loop, snapshot };
 }
 
 /** A queue, and what takes in the objects of lists for it; nothing does for a queue of the user's own. */

@@ -1,6 +1,6 @@
 /** The handlers of an informer. */
 
-import type { FailedTry } from "../reflector/status.ts";
+import type { FailedTry } from "../reflector/failures.ts";
 import type { Held } from "../store/holding.ts";
 import { monotonicNow } from "../util/clock.ts";
 import type { SyncedMethod } from "../util/deferred.ts";

@@ -1,6 +1,10 @@
-import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
-import type { FailedTry } from "../reflector/status.ts";
-import { DeletedFinalStateUnknown, type DeletedObject } from "../meta/object.ts";
+import {
+  DeletedFinalStateUnknown,
+  type DeletedObject,
+  deletionHandlingMetaNamespaceKey,
+  type KeyFunc,
+} from "../meta/object.ts";
+import type { FailedTry } from "../reflector/failures.ts";
 import type { Held, Holding } from "../store/holding.ts";
 import { abortable, sleepUnlessAborted } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";

@@ -3,7 +3,7 @@
 import type { Delta, Deltas } from "../queue/delta.ts";
 import type { Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
-import type { ReflectorLoop } from "../reflector/namespace_loops.ts";
+import type { Reflector } from "../reflector/reflector.ts";
 import { linkedAbort, onAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
@@ -48,7 +48,7 @@ export class QueueDrain<T> {
   }
 
   /** Runs both until the signal is aborted, then closes the queue; resolves when nothing is left running. */
-  async run(reflector: Pick<ReflectorLoop, "run">, signal: AbortSignal): Promise<void> {
+  async run(reflector: Pick<Reflector<T>, "run">, signal: AbortSignal): Promise<void> {
     const { queue } = this.#options;
     const link = linkedAbort(signal);
     const unlisten = onAbort(link.signal, () => queue.close());

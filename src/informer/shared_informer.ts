@@ -1,12 +1,11 @@
 /** The shared informer: one reflector, one queue, one indexed store, any number of handlers. */
 
 import type { VersionProof } from "../meta/list_watch.ts";
-import { deletionHandlingMetaNamespaceKey } from "../meta/keys.ts";
-import type { KubernetesObject } from "../meta/object.ts";
+import { deletionHandlingMetaNamespaceKey, type KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import type { WatchErrorHandler } from "../reflector/reflector_options.ts";
-import type { FailedTry } from "../reflector/status.ts";
+import type { FailedTry } from "../reflector/failures.ts";
 import { type Cache, newCache } from "../store/cache.ts";
 import type { Held } from "../store/holding.ts";
 import type { Indexers, NoIndexNames } from "../store/index_func.ts";
@@ -23,11 +22,15 @@ import { InformerStateError } from "./errors.ts";
 import { newEventOpener, type ResourceEventHandler, type StoreEvent } from "./events.ts";
 import { InformerWaits } from "./waits.ts";
 import { freezeObject } from "./intake.ts";
-import { type NamespacePart, NamespaceParts } from "./namespace_part.ts";
+import type { FollowedNamespaces, NamespacePart } from "./namespaces/namespace_part.ts";
 import { newPipeline, type Pipeline } from "./pipeline.ts";
 import { type HandlerOptions, type HandlerRegistration, Processor } from "./processor.ts";
 import { paceOf, type Running, startRunning } from "./queue_drain.ts";
-import { checkInformerOptions, type SharedIndexInformerOptions } from "./shared_informer_options.ts";
+import {
+  checkInformerOptions,
+  namespaceSetOf,
+  type SharedIndexInformerOptions,
+} from "./shared_informer_options.ts";
 import type { InformerStatus } from "./snapshot/storage.ts";
 
 /**
@@ -71,7 +74,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly #store: Cache<T, I>;
   readonly #pace: Pace;
   #pipeline: Pipeline<T> | undefined;
-  readonly #parts: NamespaceParts<T> | undefined;
+  readonly #parts: FollowedNamespaces<T> | undefined;
 
   /** Its name in log lines. */
   readonly name: string;
@@ -99,8 +102,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.resource = source.resource;
     this.projection = source.projection;
     this.#clock = options.clock ?? realClock;
-    this.#parts = source.namespaces &&
-      new NamespaceParts<T>({ informer: this, source, loops: () => this.#pipeline?.loops });
+    this.#parts = namespaceSetOf(source)?.follow<T>({ informer: this, source });
     this.partsOf = this.#parts?.partsOf;
     this.#waits = new InformerWaits(this, this.#clock, this.#parts?.hasReached);
     this.#logger = guardedLogger(options.logger);
@@ -147,6 +149,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     this.#refuseRunning("run");
     this.#pipeline = newPipeline<T, I>({
       source: this.#source,
+      namespaces: this.#parts,
       store: this.#store,
       processor: this.#processor,
       observers: this.#observers,

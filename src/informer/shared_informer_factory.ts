@@ -1,5 +1,5 @@
 import type { ListOptions } from "../meta/list_watch.ts";
-import type { NamespaceSet } from "../meta/namespace_set.ts";
+import type { NamespaceNames } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import {
   formatResource,
@@ -8,7 +8,7 @@ import {
   type ResourceName,
 } from "../meta/resource.ts";
 import { type ListerWatcher, newListWatch } from "../reflector/lister_watcher.ts";
-import type { FailedTry } from "../reflector/status.ts";
+import type { FailedTry } from "../reflector/failures.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
 import type { TransformFunc } from "../store/transform.ts";
 import type { SyncedMethod } from "../util/deferred.ts";
@@ -28,7 +28,7 @@ export interface ResourceSource {
   /** The source of a resource's objects, of one namespace, of a set of them, or of all. */
   resource(
     resource: GroupVersionResource,
-    options: { readonly namespace?: string; readonly namespaces?: NamespaceSet },
+    options: { readonly namespace?: string; readonly namespaces?: NamespaceNames },
   ): ListerWatcher<KubernetesObject>;
 }
 
@@ -51,7 +51,7 @@ export interface SharedInformerFactoryOptions {
   /** Only objects of this namespace; all of them by default. */
   readonly namespace?: string;
   /** Only objects of these namespaces, which may change; in place of `namespace`. */
-  readonly namespaces?: NamespaceSet;
+  readonly namespaces?: NamespaceNames;
   /** Changes the options of every list and watch. */
   readonly tweakListOptions?: (options: ListOptions, resource: GroupVersionResource) => ListOptions;
   /**

@@ -1,6 +1,7 @@
 /** Options of a shared informer. */
 
-import type { KeyFunc } from "../meta/keys.ts";
+import type { KeyFunc } from "../meta/object.ts";
+import type { NamespaceNames } from "../meta/list_watch.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { checkReflectorOptions, type ReflectorOptions } from "../reflector/reflector_options.ts";
@@ -12,6 +13,7 @@ import type { Clock } from "../util/clock.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
 import { requireNumbers } from "../util/require_number.ts";
+import type { NamespaceSet } from "./namespaces/namespace_set.ts";
 import type { InformerSnapshot } from "./snapshot/informer_snapshot.ts";
 
 /** What an informer's queue is made from. */
@@ -98,6 +100,21 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
   >;
   readonly clock?: Clock;
   readonly logger?: Logger;
+}
+
+/**
+ * The set of namespaces of a source that has one.
+ * @throws {TypeError} Its namespaces are none.
+ */
+export function namespaceSetOf(
+  { namespaces, description }: ListerWatcher<unknown>,
+): NamespaceSet | undefined {
+  if (namespaces === undefined || isNamespaceSet(namespaces)) return namespaces;
+  throw new TypeError(`Cannot make an informer of ${description}: its \`namespaces\` must be a NamespaceSet`);
+}
+
+function isNamespaceSet(namespaces: NamespaceNames): namespaces is NamespaceSet {
+  return "follow" in namespaces;
 }
 
 /** Refuses what no informer could work with, before anything is made of it. */

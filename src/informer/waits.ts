@@ -6,7 +6,8 @@
 
 import { isComparableResourceVersion } from "../meta/object.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
-import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
+import type { FailedTry } from "../reflector/failures.ts";
+import type { ReflectorStatus } from "../reflector/state.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";

@@ -35,6 +35,16 @@ export function ageMsOf(bookmark: BookmarkObject): number {
   return ageMs > 0 && ageMs < Infinity ? ageMs : 0;
 }
 
+/** The names of namespaces, which may change: a `NamespaceSet`. */
+export interface NamespaceNames {
+  /** Each once. */
+  readonly names: readonly string[];
+  /** Whether a namespace is among them. */
+  has(name: string): boolean;
+  /** Calls a listener after each change, until the returned function is called. */
+  onChange(listener: () => void): () => void;
+}
+
 /** The options of a list or a watch, as Kubernetes names them; an absent or empty one is not sent. */
 export interface ListOptions {
   readonly resourceVersion?: string;

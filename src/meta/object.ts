@@ -1,4 +1,10 @@
-/** Kubernetes objects: the fields that the cache reads, their versions, and what stands for deleted ones. */
+/**
+ * Kubernetes objects: the fields that the cache reads, their versions and keys, and what stands for deleted
+ * ones.
+ * @module
+ */
+
+import { CacheError, errorMessage } from "../util/errors.ts";
 
 /**
  * A reference to the owner of an object.
@@ -175,3 +181,201 @@ export interface Deleted<T> {
  * @category Informers
  */
 export type DeletedObject<T> = Deleted<T> | DeletedFinalStateUnknown<T>;
+
+/**
+ * Computes the key of a value; must always return the same key for the same object.
+ * @throws Anything; stores wrap it in a {@linkcode KeyError}.
+ *
+ * @category Keys, indices, listers
+ */
+export type KeyFunc = (value: unknown) => string;
+
+/** A key function was called with a value that has no metadata. */
+export class NoMetaError extends CacheError {
+  constructor(value: unknown) {
+    super("NoMeta", `object has no meta: ${describeValue(value)} is not a Kubernetes object with metadata`);
+  }
+}
+
+/**
+ * A store or queue could not compute the key of an object; `cause` is what the key function threw. The call
+ * that threw it changed nothing. Mirrors client-go's `KeyError`.
+ */
+export class KeyError extends CacheError {
+  readonly object: unknown;
+  /** The operation that needed the key, such as `add`. */
+  readonly operation: string;
+
+  constructor(object: unknown, operation: string, cause: unknown) {
+    const why = `couldn't create key for ${describeValue(object)}: ${errorMessage(cause)}`;
+    super("KeyError", `Cannot ${operation} an object: ${why}`, { cause });
+    this.object = object;
+    this.operation = operation;
+  }
+}
+
+/** A key has more than one slash. */
+export class UnexpectedKeyFormatError extends CacheError {
+  readonly key: string;
+
+  constructor(key: string) {
+    const given = JSON.stringify(key);
+    super("UnexpectedKeyFormat", `unexpected key format: ${given} (want "namespace/name" or "name")`);
+    this.key = key;
+  }
+}
+
+/**
+ * A value whose key is the given text: for methods of a store that accept an object, when only its key is
+ * known. Mirrors client-go's `ExplicitKey`.
+ */
+export class ExplicitKey {
+  readonly key: string;
+
+  constructor(key: string) {
+    this.key = key;
+  }
+}
+
+/**
+ * `namespace/name`, or `name` for a cluster-scoped object; the key of an {@linkcode ExplicitKey}. A tombstone
+ * is refused: see {@linkcode deletionHandlingMetaNamespaceKey}. Mirrors client-go's `MetaNamespaceKeyFunc`.
+ * @throws {NoMetaError} The value has no metadata.
+ *
+ * @example
+ * ```ts
+ * import * as cache from "@listwatch/cache";
+ * console.log(cache.metaNamespaceKey({ metadata: { namespace: "shop", name: "web-1" } })); // shop/web-1
+ * console.log(cache.metaNamespaceKey({ metadata: { name: "node-1" } })); // node-1
+ * const tombstone = new cache.DeletedFinalStateUnknown("shop/web-1", undefined);
+ * console.log(cache.splitMetaNamespaceKey(cache.deletionHandlingMetaNamespaceKey(tombstone)).name); // web-1
+ * ```
+ *
+ * @category Keys, indices, listers
+ */
+export function metaNamespaceKey(value: unknown): string {
+  const metadata = metaOf(value);
+  if (metadata === undefined) {
+    if (value instanceof ExplicitKey) return value.key;
+    throw new NoMetaError(value);
+  }
+  const { namespace, name = "" } = metadata;
+  return namespace ? `${namespace}/${name}` : name;
+}
+
+/**
+ * As {@linkcode metaNamespaceKey}, but the key of a tombstone is the one it was made with. Informers use this
+ * one. Mirrors client-go's `DeletionHandlingMetaNamespaceKeyFunc`.
+ * @throws {NoMetaError} The value is no tombstone and has no metadata.
+ *
+ * @category Keys, indices, listers
+ */
+export function deletionHandlingMetaNamespaceKey(value: unknown): string {
+  return value instanceof DeletedFinalStateUnknown ? value.key : metaNamespaceKey(value);
+}
+
+/**
+ * A namespace and a name. Mirrors client-go's `ObjectName`.
+ *
+ * @category Keys, indices, listers
+ */
+export interface ObjectName {
+  /** Empty for a cluster-scoped object. */
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** The key of an object name, in the format of {@linkcode metaNamespaceKey}. */
+export function formatObjectName(objectName: ObjectName): string {
+  return objectName.namespace === "" ? objectName.name : `${objectName.namespace}/${objectName.name}`;
+}
+
+/**
+ * Splits a key of {@linkcode metaNamespaceKey}.
+ *
+ * Mirrors client-go's `SplitMetaNamespaceKey`: `""` has two empty parts, `"a/"` the namespace `a` and no
+ * name.
+ * @throws {UnexpectedKeyFormatError} There is more than one slash.
+ *
+ * @category Keys, indices, listers
+ */
+export function splitMetaNamespaceKey(key: string): ObjectName {
+  const slash = key.indexOf("/");
+  if (slash < 0) return { namespace: "", name: key };
+  if (key.indexOf("/", slash + 1) >= 0) throw new UnexpectedKeyFormatError(key);
+  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}
+
+/**
+ * Parses a key into an object name; the same as {@linkcode splitMetaNamespaceKey}, by client-go's newer name.
+ * @throws {UnexpectedKeyFormatError} There is more than one slash.
+ */
+export function parseObjectName(key: string): ObjectName {
+  return splitMetaNamespaceKey(key);
+}
+
+/**
+ * The name of an object. Unlike {@linkcode metaNamespaceKey} it does not accept an {@linkcode ExplicitKey}.
+ * Mirrors client-go's `ObjectToName`.
+ * @throws {NoMetaError} The value has no metadata.
+ *
+ * @example
+ * ```ts
+ * import { DeletedFinalStateUnknown, metaNamespaceKey } from "@listwatch/cache";
+ * import * as store from "@listwatch/cache/store";
+ * console.log(store.objectToName({ metadata: { namespace: "shop", name: "web-1" } }).name); // web-1
+ * const tombstone = new DeletedFinalStateUnknown("shop/web-1", undefined);
+ * console.log(store.deletionHandlingObjectToName(tombstone).namespace); // shop
+ * console.log(store.formatObjectName(store.parseObjectName("shop/web-1"))); // shop/web-1
+ * console.log(metaNamespaceKey(new store.ExplicitKey("shop/web-1"))); // shop/web-1
+ * ```
+ */
+export function objectToName(value: unknown): ObjectName {
+  const metadata = metaOf(value);
+  if (metadata === undefined) throw new NoMetaError(value);
+  return { namespace: metadata.namespace ?? "", name: metadata.name ?? "" };
+}
+
+/**
+ * As {@linkcode objectToName}, but the name of a tombstone is the one in its key.
+ * Mirrors client-go's `DeletionHandlingObjectToName`.
+ * @throws {NoMetaError} The value is no tombstone and has no metadata.
+ * @throws {UnexpectedKeyFormatError} The tombstone's key does not parse.
+ */
+export function deletionHandlingObjectToName(value: unknown): ObjectName {
+  return value instanceof DeletedFinalStateUnknown ? parseObjectName(value.key) : objectToName(value);
+}
+
+/**
+ * Calls a key function and wraps what it throws, so that every store and queue reports it in the same way.
+ */
+export function keyOf(keyFunc: KeyFunc, value: unknown, operation: string): string {
+  let key: unknown;
+  try {
+    key = keyFunc(value);
+  } catch (error) {
+    throw error instanceof KeyError ? error : new KeyError(value, operation, error);
+  }
+  if (typeof key === "string") return key;
+  throw new KeyError(
+    value,
+    operation,
+    new TypeError(`the key function returned ${typeof key}, not a string`),
+  );
+}
+
+/** A value in the words of error texts: its kind and name if it has them, else its type. */
+export function describeValue(value: unknown): string {
+  if (value instanceof ExplicitKey) return `the key ${JSON.stringify(value.key)}`;
+  if (value instanceof DeletedFinalStateUnknown) return `the tombstone of ${JSON.stringify(value.key)}`;
+  const metadata = metaOf(value);
+  if (metadata !== undefined) {
+    const { kind = "object" } = value as { kind?: string };
+    const name = metaNamespaceKey(value);
+    return name === "" ? `${kind} without a name` : `${kind} ${JSON.stringify(name)}`;
+  }
+  if (value === null) return "null";
+  return typeof value === "string"
+    ? `the string ${JSON.stringify(value.slice(0, 80))}`
+    : `a value of type ${typeof value}`;
+}

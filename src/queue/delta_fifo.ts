@@ -1,5 +1,10 @@
-import { deletionHandlingMetaNamespaceKey, KeyError, type KeyFunc, keyOf } from "../meta/keys.ts";
-import { DeletedFinalStateUnknown } from "../meta/object.ts";
+import {
+  DeletedFinalStateUnknown,
+  deletionHandlingMetaNamespaceKey,
+  KeyError,
+  type KeyFunc,
+  keyOf,
+} from "../meta/object.ts";
 import {
   type OnTransformFailure,
   transformed,

@@ -1,4 +1,4 @@
-import { type KeyFunc, keyOf } from "../meta/keys.ts";
+import { type KeyFunc, keyOf } from "../meta/object.ts";
 import type { Keyed } from "../store/store.ts";
 import { ErrRequeue } from "./errors.ts";
 import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";

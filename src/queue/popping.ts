@@ -1,6 +1,6 @@
 /** The shared part of all queues: waiting, closing, and the sync state. */
 
-import type { KeyFunc } from "../meta/keys.ts";
+import type { KeyFunc } from "../meta/object.ts";
 import type { OnTransformFailure, TransformFunc } from "../store/transform.ts";
 import { abortable } from "../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";

@@ -1,5 +1,9 @@
-import { deletionHandlingMetaNamespaceKey, type KeyFunc, keyOf } from "../meta/keys.ts";
-import { DeletedFinalStateUnknown } from "../meta/object.ts";
+import {
+  DeletedFinalStateUnknown,
+  deletionHandlingMetaNamespaceKey,
+  type KeyFunc,
+  keyOf,
+} from "../meta/object.ts";
 import {
   type OnTransformFailure,
   transformed,

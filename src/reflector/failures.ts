@@ -14,7 +14,6 @@ import {
 } from "../meta/status.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import type { Moment } from "../util/clock.ts";
-import type { FailedTry, ReflectorError, ReflectorOutage, StreamPause } from "./status.ts";
 
 /**
  * A watch was closed less than a second after its request, without a single event.
@@ -52,6 +51,58 @@ export class SuspendedError extends NetworkError {
 /** The server cannot answer for this resourceVersion: too old, or one it has not reached. */
 export function isUnavailable(error: unknown): boolean {
   return isExpired(error) || isResourceVersionTooLarge(error);
+}
+
+/** What went wrong last. */
+export interface ReflectorError {
+  readonly message: string;
+  /**
+   * The reason of a `Status` (`Forbidden`) or a network failure (`ConnectionRefused`), or an error's code.
+   */
+  readonly code: string;
+  /** When, in milliseconds since the epoch. */
+  readonly timeMs: number;
+}
+
+/**
+ * Why lists take the place of streamed ones: for an hour at first, and twice as long, at most a day, each
+ * time that the one stream which is tried after that does not finish either.
+ */
+export interface StreamPause {
+  /**
+   * `stalled`: a stream was open and did not come to its end. `unfinished`: three in a row, or thirty seconds
+   * of them, were closed, broke off, were not answered or carried no events, and a list succeeded then.
+   * `refused`: the server refused them for a minute - it was busy, away, or had not reached their version -,
+   * and a list succeeded then.
+   */
+  readonly cause: "stalled" | "unfinished" | "refused";
+  readonly message: string;
+  /** Since when, in milliseconds since the epoch. */
+  readonly sinceTimeMs: number;
+  /** After this time the next list that is due is a stream again; in milliseconds since the epoch. */
+  readonly untilTimeMs: number;
+}
+
+/** A time in which a server cannot be read. */
+export interface ReflectorOutage {
+  /** When the first request failed, in milliseconds since the epoch. */
+  readonly sinceTimeMs: number;
+  /** How many have failed since. */
+  readonly failedTries: number;
+  /**
+   * Why waiting will not help, if the last try has shown that: the request is wrong (400), the server does
+   * not serve the resource or the version (404, 405), or its certificate is not trusted. It is tried again
+   * all the same: the definition of a resource may be installed later.
+   */
+  readonly permanent?: string;
+}
+
+/** A request that failed. */
+export interface FailedTry {
+  /** What it failed with: a `StatusError` or a `NetworkError`, or an error that has one among its causes. */
+  readonly error: Error;
+  /** How many have failed in this outage: this one and those before it. */
+  readonly failedTries: number;
 }
 
 /** What went wrong in one word: a Status's reason, a network failure, or an error's code. */
@@ -272,18 +323,12 @@ export interface StreamTrial {
   readonly pauseMs: number;
   /** Until when they do, in the clock's milliseconds. */
   readonly pausedUntilMs?: number;
+  /** Why they did the last time. */
+  readonly pause?: StreamPause;
 }
 
 /** What may be wrong with streams: what they did, and what ended the last one. */
 type Suspicion = Pick<StreamPause, "cause" | "message">;
-
-/**
- * Lists take the place of streams from now on, for so many milliseconds; `isRepeated`: not the first time.
- */
-export interface StreamPauseBegin extends Pick<StreamPause, "cause" | "message"> {
-  readonly ms: number;
-  readonly isRepeated: boolean;
-}
 
 export const NEW_TRIAL: StreamTrial = { unfinished: 0, unfinishedMs: 0, pauseMs: 0 };
 
@@ -331,24 +376,27 @@ function afterFailure(trial: StreamTrial, nowMs: number, what: Suspicion): Strea
 /** A list was stored, or failed: then the server is not well, and the streams may not be at fault. */
 export function trialAfterList(
   trial: StreamTrial,
-  nowMs: number,
+  now: Moment,
   { failed }: { readonly failed: boolean },
-): { readonly trial: StreamTrial; readonly pause?: StreamPauseBegin } {
+): StreamTrial {
   const { suspicion, failingSinceMs: _, ...rest } = trial;
-  if (suspicion === undefined) return { trial: failed ? trial : rest };
-  return failed ? { trial: rest } : pauseStreams(rest, nowMs, suspicion);
+  if (suspicion === undefined) return failed ? trial : rest;
+  return failed ? rest : pauseStreams(rest, now, suspicion);
 }
 
+/** Lists take the place of streams from now on; the next stream has one chance. */
 export function pauseStreams(
   trial: StreamTrial,
-  nowMs: number,
+  { wallMs, monotonicMs }: Moment,
   why: Suspicion,
-): { readonly trial: StreamTrial; readonly pause: StreamPauseBegin } {
+): StreamTrial {
   const { failingSinceMs: _, ...rest } = trial;
   const ms = trial.pauseMs === 0 ? FIRST_PAUSE_MS : Math.min(trial.pauseMs * 2, LAST_PAUSE_MS);
   return {
-    // The next stream has one chance.
-    trial: { ...rest, unfinished: MOST_UNFINISHED, pauseMs: ms, pausedUntilMs: nowMs + ms },
-    pause: { ...why, ms, isRepeated: trial.pauseMs > 0 },
+    ...rest,
+    unfinished: MOST_UNFINISHED,
+    pauseMs: ms,
+    pausedUntilMs: monotonicMs + ms,
+    pause: { ...why, sinceTimeMs: wallMs, untilTimeMs: wallMs + ms },
   };
 }

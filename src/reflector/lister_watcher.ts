@@ -1,9 +1,25 @@
-import type { ListOptions, ListPage, WatchStream } from "../meta/list_watch.ts";
-import type { Projection } from "../text/field_tree.ts";
-import type { ListWatchContext } from "../text/object_text_reader.ts";
-import type { NamespaceSet } from "../meta/namespace_set.ts";
-import type { KubernetesObject } from "../meta/object.ts";
+/** What a reflector reads: the interface of a source, and sources that are made of others. */
+
+import {
+  isOlder,
+  type KubernetesObject,
+  metaNamespaceKey,
+  metaOf,
+  resourceVersionOf,
+} from "../meta/object.ts";
+import {
+  isInitialEventsEnd,
+  type ListOptions,
+  type ListPage,
+  type NamespaceNames,
+  type WatchItem,
+  type WatchStream,
+} from "../meta/list_watch.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
+import { fnv64, hashRanges, shardIndexOf } from "../meta/shard_hash.ts";
+import type { Projection } from "../text/field_tree.ts";
+import type { HoldText, ListWatchContext } from "../text/object_text_reader.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
 
 /**
  * A source that can be listed and watched: an API server's resource, or anything that behaves like one.
@@ -45,7 +61,7 @@ export interface ListerWatcher<T> {
    * The namespaces whose objects it brings, where it is one for several: an informer lists and watches each
    * by itself, by {@linkcode ListerWatcher.inNamespace}, and `watch` refuses.
    */
-  readonly namespaces?: NamespaceSet | undefined;
+  readonly namespaces?: NamespaceNames | undefined;
   /** The same source for one namespace. */
   inNamespace?(namespace: string): ListerWatcher<T>;
 }
@@ -93,4 +109,221 @@ export function refuseNamespaces(
   throw new TypeError(
     `Cannot reflect ${description} by one list and watch: give the source to a SharedIndexInformer`,
   );
+}
+
+/** Options of {@linkcode shardOf}. */
+export interface ShardOptions {
+  /** Which shard, from 0. */
+  readonly index: number;
+  /** How many there are. */
+  readonly of: number;
+  /**
+   * What decides. `"name"`, the default: the hash of `namespace/name`. `"uid"` and `"namespace"`: the ranges
+   * of Kubernetes' `shardSelector` (KEP-5866), by which a server that has it sends only this shard's objects.
+   */
+  readonly by?: "name" | "uid" | "namespace";
+  /** Where it is logged, once, that a server has ignored the `shardSelector`; the console by default. */
+  readonly logger?: Logger;
+}
+
+/**
+ * The part of a source that belongs to one of `of` shards: every object belongs to exactly one of them, for
+ * as long as it exists. Lists, events and the source's `metadata` have only this part; versions and bookmarks
+ * are the source's own.
+ *
+ * What belongs to other shards is skipped as soon as its metadata is read, and never stored; its events move
+ * the position nevertheless, as bookmarks. `remainingItemCount` is left out: it counts all objects.
+ *
+ * The shard is the place of a hash among `of` equal ranges, and stays so. `"name"`: FNV-1a of 32 bits over
+ * `namespace/name`, finished by MurmurHash3's `fmix32`. `"uid"`, `"namespace"`: FNV-1a of 64 bits (KEP-5866).
+ * @throws {RangeError} `index` and `of` name no shard.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { shardOf } from "@listwatch/cache/reflector";
+ * const pods = newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods");
+ * const second = new SharedIndexInformer(shardOf(pods, { index: 1, of: 4 }));
+ * console.log(second.hasSynced()); // false
+ * ```
+ */
+export function shardOf<T extends KubernetesObject>(
+  source: ListerWatcher<T>,
+  options: ShardOptions,
+): ListerWatcher<T> {
+  const { index, of } = options;
+  if (!Number.isSafeInteger(of) || of < 1 || !Number.isSafeInteger(index) || index < 0 || index >= of) {
+    throw new RangeError(
+      `Cannot take shard ${index} of ${of}: \`of\` is 1 or more, \`index\` from 0 to \`of\` - 1`,
+    );
+  }
+  return of === 1 ? source : new ShardSource(source, options);
+}
+
+class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
+  readonly description: string;
+  readonly identity?: string;
+  readonly resource?: ListerWatcher<T>["resource"];
+  readonly metadata?: () => ListerWatcher<KubernetesObject>;
+  readonly #source: ListerWatcher<T>;
+  readonly #options: ShardOptions;
+  readonly #isOwn: (object: unknown) => boolean;
+  readonly #selector: string | undefined;
+  #hasWarned = false;
+
+  constructor(source: ListerWatcher<T>, options: ShardOptions) {
+    const { index, of, by = "name" } = options;
+    this.#source = source;
+    this.#options = options;
+    this.description = `${source.description ?? "objects"}, shard ${index} of ${of}`;
+    if (source.identity) this.identity = `${source.identity}, shard ${index} of ${of} by ${by}`;
+    if (source.resource) this.resource = source.resource;
+    // Not `source.metadata` itself: a copy that compares itself with the whole would never be equal to it.
+    if (source.metadata) this.metadata = () => shardOf(source.metadata!(), options);
+    const ranges = hashRanges(of);
+    const [from, to] = ranges.slice(index);
+    this.#isOwn = by === "name"
+      ? (object) => shardIndexOf(metaNamespaceKey(object), of) === index
+      : (object) => isInRange(fnv64(metaOf(object)?.[by] ?? ""), from, to);
+    this.#selector = by === "name" ? undefined : `shardRange(object.metadata.${by}, '0x${from}', '0x${to}')`;
+  }
+
+  async list(options: ListOptions, context: ListWatchContext): Promise<ListPage<T>> {
+    const sieve = new Sieve(this.#isOwn);
+    const page = await this.#source.list(this.#withSelector(options), sieve.context(context));
+    const isApplied = this.#selector !== undefined && page.metadata.shardInfo?.selector === this.#selector;
+    if (this.#selector !== undefined && !isApplied) this.#warn();
+    const { remainingItemCount: _, ...metadata } = page.metadata;
+    return {
+      ...page,
+      metadata: isApplied ? page.metadata : metadata,
+      items: page.items.filter((item) => sieve.isOwn(item)),
+      ...(page.quarantined && { quarantined: page.quarantined.filter(({ key }) => this.#mayBeOwn(key)) }),
+    };
+  }
+
+  async watch(options: ListOptions, context: ListWatchContext): Promise<WatchStream<T>> {
+    const sieve = new Sieve(this.#isOwn);
+    const stream = await this.#source.watch(this.#withSelector(options), sieve.context(context));
+    const { resourceVersion = "0", sendInitialEvents } = options;
+    const startsInOrder = sendInitialEvents !== true && resourceVersion !== "" && resourceVersion !== "0";
+    return this.#ownEvents(stream, sieve, startsInOrder);
+  }
+
+  async *#ownEvents(
+    stream: WatchStream<T>,
+    sieve: Sieve,
+    startsInOrder: boolean,
+  ): AsyncGenerator<readonly WatchItem<T>[]> {
+    // Initial events come in any order: only behind them a version is a position.
+    let isInOrder = startsInOrder;
+    let position = "";
+    for await (const batch of stream) {
+      const own: WatchItem<T>[] = [];
+      let skippedTo = "";
+      for (const item of batch) {
+        if (item.type === "QUARANTINED" || item.type === "ERROR") {
+          if (item.type === "ERROR" || this.#mayBeOwn(item.quarantined.key)) own.push(item);
+          continue;
+        }
+        if (item.type === "BOOKMARK") isInOrder ||= isInitialEventsEnd(item.object);
+        const version = resourceVersionOf(item.object) ?? "";
+        const isAdvance = position === "" || isOlder(position, version);
+        if (isAdvance) position = version;
+        if (item.type === "BOOKMARK" || sieve.isOwn(item.object)) {
+          own.push(item);
+          skippedTo = "";
+        } else if (isAdvance) skippedTo = version;
+      }
+      if (isInOrder && skippedTo !== "") {
+        own.push({ type: "BOOKMARK", object: { metadata: { resourceVersion: skippedTo } } });
+      }
+      if (own.length > 0) yield own;
+    }
+  }
+
+  #withSelector(options: ListOptions): ListOptions {
+    return this.#selector === undefined ? options : { ...options, shardSelector: this.#selector };
+  }
+
+  /** Whether something without metadata may be of this shard, by its key. */
+  #mayBeOwn(key: string | undefined): boolean {
+    const { by = "name", index, of } = this.#options;
+    return key === undefined || by !== "name" || shardIndexOf(key, of) === index;
+  }
+
+  #warn(): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    guardedLogger(this.#options.logger).warn(
+      `${this.description}: the server has ignored the shardSelector (KEP-5866) and sends all objects; those of other ` +
+        "shards are skipped here",
+    );
+  }
+}
+
+/** An object of another shard, as far as its place in a watch needs it. */
+class Skipped {
+  readonly metadata: KubernetesObject["metadata"];
+
+  constructor(object: unknown) {
+    this.metadata = metaOf(object);
+  }
+}
+
+/**
+ * Distinguishes the objects of one list or watch as soon as their metadata is read. What a store holds need
+ * not show its name, so that it is remembered instead.
+ */
+class Sieve {
+  readonly #isOwn: (object: unknown) => boolean;
+  readonly #held = new WeakSet<object>();
+
+  constructor(isOwn: (object: unknown) => boolean) {
+    this.#isOwn = isOwn;
+  }
+
+  /** What the source calls with the objects that it reads. */
+  context(context: ListWatchContext): ListWatchContext {
+    const { intake, holdText } = context;
+    return {
+      ...context,
+      ...(holdText && { holdText: this.#holdText(holdText) }),
+      ...(intake && {
+        intake: (item: unknown) => this.isOwn(item) ? this.#remembered(intake(item)) : new Skipped(item),
+      }),
+    };
+  }
+
+  isOwn(item: unknown): boolean {
+    if (item instanceof Skipped) return false;
+    if (typeof item === "object" && item !== null && this.#held.has(item)) return true;
+    return metaOf(item) === undefined || this.#test(item);
+  }
+
+  #holdText({ reader, hold }: HoldText): HoldText {
+    return {
+      reader,
+      hold: (text, head, read) =>
+        this.#test(head) ? this.#remembered(hold(text, head, read)) : new Skipped(head),
+    };
+  }
+
+  #remembered(held: unknown): unknown {
+    if (typeof held === "object" && held !== null) this.#held.add(held);
+    return held;
+  }
+
+  #test(object: unknown): boolean {
+    try {
+      return this.#isOwn(object);
+    } catch {
+      return true; // It has no key: the informer reports that.
+    }
+  }
+}
+
+function isInRange(hash: string, from: string, to: string): boolean {
+  // The end of the last range has one digit more.
+  return hash >= from && (to.length > hash.length || hash < to);
 }

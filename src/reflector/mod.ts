@@ -7,18 +7,18 @@
 
 export { Reflector } from "./reflector.ts";
 export type { ReflectorOptions, WatchErrorHandler } from "./reflector_options.ts";
-export type { FailedTry, ReflectorError, ReflectorOutage, ReflectorPhase, StreamPause } from "./status.ts";
+export type { FailedTry, ReflectorError, ReflectorOutage, StreamPause } from "./failures.ts";
+export type { ReflectorPhase } from "./state.ts";
 export { type RetryBackoff, VeryShortWatchError } from "./failures.ts";
 
-export { type ListerWatcher, newListWatch } from "./lister_watcher.ts";
-export { shardOf, type ShardOptions } from "./shard_of.ts";
+export { type ListerWatcher, newListWatch, shardOf, type ShardOptions } from "./lister_watcher.ts";
 export {
   eachListItem,
   type EachListItemOptions,
   listAllPages,
   type PagedList,
   type PagerOptions,
-} from "./pager.ts";
+} from "./lists.ts";
 export type { ListOptions, ListPage, Quarantined, WatchItem, WatchStream } from "../meta/list_watch.ts";
 export type { ListWatchContext } from "../text/object_text_reader.ts";
 export type { ListMeta } from "../meta/object.ts";

@@ -4,11 +4,8 @@ import type { Quarantined } from "../meta/list_watch.ts";
 import { isOlder } from "../meta/object.ts";
 import { type Status, StatusError, statusErrorOf } from "../meta/status.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
-import { guardedLogger, type Logger } from "../util/logger.ts";
+import { guardedLogger, type Logger, News } from "../util/logger.ts";
 import { guardedMetrics, type Metrics } from "../util/metrics.ts";
-
-/** The most causes of broken frames that are logged once each: more than one server has. */
-const MOST_CAUSES = 100;
 
 interface QuarantineOptions {
   readonly name: string;
@@ -38,7 +35,8 @@ export class Quarantine {
    */
   #recent = new Set<string>();
   #earlier = new Set<string>();
-  readonly #brokenFrames = new Set<string>();
+  /** The causes of broken frames since a watch was well. */
+  readonly #brokenFrames = new News();
   #count = 0;
   /** How often a change was lost, or may have been. */
   losses = 0;
@@ -138,7 +136,7 @@ export class Quarantine {
 
   /** A watch was well: a frame that breaks later is reported by a warning again. */
   watchWasWell(): void {
-    this.#brokenFrames.clear();
+    this.#brokenFrames.forget();
   }
 
   #lose(loss: { readonly isIncomplete: boolean }): void {
@@ -158,15 +156,9 @@ export class Quarantine {
     const { key, path, reason } = quarantined;
     const which = key === undefined ? "an object" : JSON.stringify(key);
     const text = `${name}: quarantined ${which}${path === "" ? "" : ` at ${path}`}: ${reason}`;
-    this.#logger[path === "frame" && !this.#isNewFrame(reason) ? "debug" : "warn"](text, { reflector: name });
-  }
-
-  /** Whether the cause is new since a watch was well. */
-  #isNewFrame(reason: string): boolean {
     const cause = reason.split(" (within the first ")[0]; // the number of bytes is another one each time
-    if (this.#brokenFrames.has(cause)) return false;
-    if (this.#brokenFrames.size < MOST_CAUSES) this.#brokenFrames.add(cause);
-    return true;
+    const isNews = path !== "frame" || this.#brokenFrames.isNew(cause);
+    this.#logger[isNews ? "warn" : "debug"](text, { reflector: name });
   }
 }
 

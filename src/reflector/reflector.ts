@@ -11,27 +11,27 @@ import { networkErrorOf } from "../meta/request.ts";
 import { compareResourceVersions, isOlder } from "../meta/object.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
-import { newReflectorBackoff } from "../util/backoff.ts";
+import { Backoff, REFLECTOR_BACKOFF } from "../util/backoff.ts";
 import { ageMs, type Clock, type Moment, momentOf, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import {
   delayAfter,
+  type FailedTry,
   lastTryOf,
   type RetryBackoff,
   VERY_SHORT_WATCH_MS,
   VeryShortWatchError,
 } from "./failures.ts";
 import { type ListerWatcher, refuseNamespaces } from "./lister_watcher.ts";
-import { type OpenWatch, openWatch } from "./open_watch.ts";
-import { listAttempt, requestList } from "./pager.ts";
-import { hasReceived, watchVersion } from "./position.ts";
+import { listAttempt, readInitialEvents, requestList } from "./lists.ts";
+import { every, type OpenWatch, openWatch } from "./open_watch.ts";
 import {
   type ReflectorOptions,
   type ReflectorSettings,
   type ReflectorWiring,
   settingsOf,
 } from "./reflector_options.ts";
-import { ReflectorMetrics, ReflectorReports, statusOf } from "./reports.ts";
+import { ReflectorMetrics, ReflectorReports } from "./reports.ts";
 import {
   type Change,
   type Effect,
@@ -39,14 +39,14 @@ import {
   initialState,
   noted,
   type Outcome,
+  type ReflectorPhase,
   type ReflectorState,
+  type ReflectorStatus,
+  statusOf,
   type Step,
 } from "./state.ts";
-import type { FailedTry, ReflectorPhase, ReflectorStatus } from "./status.ts";
-import { StoreWriter } from "./store_writer.ts";
-import { every } from "./timers.ts";
+import { hasReceived, StoreWriter, watchVersion } from "./store_writer.ts";
 import { transition } from "./transition.ts";
-import { readInitialEvents } from "./watch_list.ts";
 
 /**
  * Lists a resource into a store, then watches it until its signal is aborted. After a failure it waits, and
@@ -76,7 +76,6 @@ export class Reflector<T> {
   readonly #source: ListerWatcher<T>;
   readonly #store: ReflectorStore<T>;
   readonly #settings: ReflectorSettings;
-  readonly #wiring: ReflectorWiring;
   readonly #clock: Clock;
   readonly #backoff: RetryBackoff;
   readonly #reports: ReflectorReports;
@@ -107,18 +106,21 @@ export class Reflector<T> {
     refuseNamespaces(source);
     this.#source = source;
     this.#store = store;
-    this.#wiring = wiring;
     const name = this.name = options.name ?? source.description ?? "objects";
     const settings = this.#settings = settingsOf(name, options, wiring);
-    const { clock, random, quarantine } = settings;
-    const { knownObjects } = wiring;
+    const { clock, random, quarantine, backoff, logger } = settings;
     this.#clock = clock;
-    this.#backoff = options.backoff ?? newReflectorBackoff({ clock, random, resetMs: Infinity });
-    const reports = this.#reports = new ReflectorReports(name, options);
-    const metrics = this.#metrics = options.metrics &&
-      new ReflectorMetrics(options.metrics, { ...options, name, clock });
+    this.#backoff = backoff ?? new Backoff(REFLECTOR_BACKOFF, { random });
+    const reports = this.#reports = new ReflectorReports(settings);
+    const metrics = this.#metrics = settings.metrics &&
+      new ReflectorMetrics(settings.metrics, { name, clock, logger });
     const record = this.#record = { state: initialState(settings) };
-    this.#writer = new StoreWriter(store, { ...settings, knownObjects, record, metrics, reports });
+    this.#writer = new StoreWriter(store, {
+      ...settings,
+      measured: metrics,
+      record,
+      warn: (text) => reports.log({ level: "warn", text }),
+    });
     quarantine.onLoss((loss) => this.#note({ of: "lost", ...loss }));
   }
 
@@ -289,7 +291,7 @@ export class Reflector<T> {
 
   /** Puts the content of a snapshot into the store, if there is one. */
   async #restore(signal: AbortSignal): Promise<void> {
-    const { snapshot } = this.#wiring;
+    const { snapshot } = this.#settings;
     if (snapshot === undefined || signal.aborted) return;
     this.#enter("resuming");
     const content = await snapshot.load(signal);
@@ -347,7 +349,7 @@ export class Reflector<T> {
     this.#enter("resuming");
     let outcome: Outcome;
     try {
-      outcome = { of: "probe", ...await this.#wiring.snapshot!.probe(signal) };
+      outcome = { of: "probe", ...await this.#settings.snapshot!.probe(signal) };
     } catch (error) {
       if (signal.aborted) return step; // a request that the caller aborted has not failed
       outcome = { of: "probe", error };
@@ -448,7 +450,7 @@ export class Reflector<T> {
         const resourceVersion = watchVersion(position);
         watch = await this.#openWatch({ resourceVersion, allowWatchBookmarks: true, signal });
       } catch (error) {
-        return signal.aborted ? step : this.#next({ of: "watch", refused: error });
+        return signal.aborted ? step : this.#next({ of: "watch", error });
       }
     }
     this.#metrics?.watchBegins();

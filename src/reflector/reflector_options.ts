@@ -1,6 +1,6 @@
 /** The options of a reflector, and what an informer hands it besides. */
 
-import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/keys.ts";
+import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/object.ts";
 import type { Quarantined } from "../meta/list_watch.ts";
 import type { GroupVersionKind } from "../meta/resource.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
@@ -163,13 +163,21 @@ export interface ReflectorWiring {
 }
 
 type Given = ReflectorOptions & ReflectorWiring;
-type Optional = "expectedKind" | "shouldResync" | "intake" | "holdText";
-/** Used by one part alone. */
-type Private =
-  | keyof Pick<ReflectorOptions, "watchErrorHandler" | "onQuarantined" | "backoff" | "metrics" | "logger">
-  | keyof Pick<ReflectorWiring, "knownObjects" | "snapshot">;
+/** What may be left out, and has no default. */
+type Optional =
+  | keyof Pick<
+    ReflectorOptions,
+    | "backoff"
+    | "expectedKind"
+    | "logger"
+    | "metrics"
+    | "onQuarantined"
+    | "shouldResync"
+    | "watchErrorHandler"
+  >
+  | keyof Pick<ReflectorWiring, "holdText" | "intake" | "knownObjects" | "snapshot">;
 
-const DEFAULTS: Required<Omit<Given, Optional | Private | "name" | "quarantine">> = {
+const DEFAULTS: Required<Omit<Given, Optional | "name" | "quarantine">> = {
   resyncPeriodMs: 0,
   minWatchTimeoutMs: 300_000,
   watchListPageSize: 0,
@@ -186,7 +194,8 @@ const DEFAULTS: Required<Omit<Given, Optional | Private | "name" | "quarantine">
   neverGoesBack: false,
 };
 
-export interface ReflectorSettings extends Required<Omit<Given, Optional | Private>>, Pick<Given, Optional> {}
+/** What a reflector was given, and the defaults of the rest. */
+export interface ReflectorSettings extends Required<Omit<Given, Optional>>, Pick<Given, Optional> {}
 
 /** Checks options, and adds what they leave out. */
 export function settingsOf(

@@ -1,57 +1,25 @@
-/** What a reflector tells: its status, log lines, callbacks, metrics. */
+/** What a reflector tells: log lines, callbacks, metrics. */
 
-import { ageMs, type Clock, monotonicNow } from "../util/clock.ts";
+import { type Clock, monotonicNow } from "../util/clock.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
-import { defined } from "../util/json.ts";
-import { guardedLogger, type LogFields, type Logger } from "../util/logger.ts";
+import { guardedLogger, type LogFields, type Logger, News } from "../util/logger.ts";
 import { guardedMetrics, type MetricLabels, type Metrics } from "../util/metrics.ts";
-import { codeOf, isPermanent } from "./failures.ts";
-import type { ReflectorOptions } from "./reflector_options.ts";
-import type { Effect, ReflectorState } from "./state.ts";
-import type { ReflectorOutage, ReflectorStatus } from "./status.ts";
-
-/** The status that a state has at present. */
-export function statusOf(state: ReflectorState, quarantined: number, clock: Clock): ReflectorStatus {
-  const { phase, position, failures, rhythm, nextRetryTimeMs, streamPause, progress } = state;
-  const { resourceVersion, contact, lastEventTimeMs, lastBookmarkTimeMs } = position;
-  const { attempt, lastError, outage } = failures;
-  return defined<ReflectorStatus>({
-    phase,
-    resourceVersion,
-    attempt,
-    quarantined,
-    lastEventTimeMs,
-    lastBookmarkTimeMs,
-    lastContactTimeMs: contact?.wallMs,
-    lagMs: contact && ageMs(contact, clock),
-    hasNoBookmarks: rhythm.isExpected ? undefined : true,
-    nextRetryTimeMs,
-    lastError,
-    streamPause,
-    outage: outage && defined<ReflectorOutage>({
-      sinceTimeMs: outage.sinceTimeMs,
-      failedTries: outage.failedTries,
-      permanent: isPermanent(outage.last) ? errorMessage(outage.last) : undefined,
-    }),
-    progress,
-  });
-}
-
-/** More causes of failed watches than one server has. */
-const MOST_CAUSES = 100;
+import { codeOf } from "./failures.ts";
+import type { ReflectorSettings } from "./reflector_options.ts";
+import type { Effect, ReflectorStatus } from "./state.ts";
 
 export class ReflectorReports {
   readonly #name: string;
-  readonly #watchErrorHandler: ReflectorOptions["watchErrorHandler"];
+  readonly #watchErrorHandler: ReflectorSettings["watchErrorHandler"];
   readonly #logger: Logger;
   readonly #listeners = new Set<(status: ReflectorStatus) => void>();
   /** What the log was warned of since a watch was well. */
-  readonly #warned = new Set<string>();
+  readonly #warned = new News();
 
-  constructor(name: string, options: Pick<ReflectorOptions, "watchErrorHandler" | "logger">) {
+  constructor({ name, watchErrorHandler, logger }: ReflectorSettings) {
     this.#name = name;
-    this.#watchErrorHandler = options.watchErrorHandler;
-    this.#logger = guardedLogger(options.logger);
+    this.#watchErrorHandler = watchErrorHandler;
+    this.#logger = guardedLogger(logger);
   }
 
   listen(listener: (status: ReflectorStatus) => void): () => void {
@@ -71,15 +39,14 @@ export class ReflectorReports {
   }
 
   log({ level, text, isOutage, once }: Omit<Extract<Effect, { do: "log" }>, "do">): void {
-    const isNews = !once || !this.#warned.has(text);
-    if (once && isNews && this.#warned.size < MOST_CAUSES) this.#warned.add(text);
+    const isNews = !once || this.#warned.isNew(text);
     const fields: LogFields = { reflector: this.#name, ...(isOutage && { isOutage }) };
     this.#logger[isNews ? level : "debug"](`${this.#name}: ${text}`, fields);
   }
 
   /** A watch was well: warnings are news again. */
   forgetWarnings(): void {
-    this.#warned.clear();
+    this.#warned.forget();
   }
 
   #guarded(what: string, call: () => unknown): void {
@@ -100,10 +67,9 @@ export class ReflectorMetrics {
 
   constructor(
     metrics: Metrics,
-    options: { readonly name: string; readonly clock: Clock; readonly logger?: Logger },
+    { name, clock, logger }: Pick<ReflectorSettings, "name" | "clock" | "logger">,
   ) {
-    const { name, clock } = options;
-    this.#metrics = guardedMetrics(metrics, guardedLogger(options.logger));
+    this.#metrics = guardedMetrics(metrics, guardedLogger(logger));
     this.#clock = clock;
     this.#labels = { name };
   }

@@ -27,30 +27,88 @@
  * @module
  */
 
-import type { Moment } from "../util/clock.ts";
+import { ageMs, type Clock, type Moment } from "../util/clock.ts";
+import { errorMessage } from "../util/errors.ts";
+import { defined } from "../util/json.ts";
 import {
   type Failures,
+  isPermanent,
   NEW_TRIAL,
   NO_FAILURES,
   outageLine,
   recoveryLine,
+  type ReflectorError,
+  type ReflectorOutage,
+  type StreamPause,
   type StreamTrial,
 } from "./failures.ts";
-import {
-  afterLoss,
-  type BookmarkRhythm,
-  listedAt,
-  type Losses,
-  NO_LOSSES,
-  NO_POSITION,
-  NO_RHYTHM,
-  noteContact,
-  type Position,
-  provenAt,
-  watchingFrom,
-} from "./position.ts";
 import type { Probe, ReflectorSettings, RestoredContent } from "./reflector_options.ts";
-import type { ReflectorPhase, ReflectorStatus, StreamPause } from "./status.ts";
+import { afterLoss, type BookmarkRhythm, type Losses, NO_LOSSES, NO_RHYTHM } from "./relists.ts";
+import { listedAt, NO_POSITION, noteContact, type Position, provenAt, watchingFrom } from "./store_writer.ts";
+
+/**
+ * What a reflector is at.
+ *
+ * - `idle`: not started.
+ * - `resuming`: a snapshot is loaded, or its version is compared with the server's.
+ * - `listing`: a list is in progress.
+ * - `streaming`: a watch sends the present objects; its end bookmark has not come.
+ * - `watching`: the store follows the server.
+ * - `backingOff`: something failed; the next try comes at `nextRetryTimeMs`.
+ * - `stopped`: its signal was aborted.
+ */
+export type ReflectorPhase =
+  | "idle"
+  | "resuming"
+  | "listing"
+  | "streaming"
+  | "watching"
+  | "backingOff"
+  | "stopped";
+
+/**
+ * How a reflector is doing: a snapshot; it does not change after it was handed out.
+ *
+ * @category Informers
+ */
+export interface ReflectorStatus {
+  readonly phase: ReflectorPhase;
+  /** The resourceVersion of the content, the last one reached; `""` before the first list. */
+  readonly resourceVersion: string;
+  /** When the last event of a watch arrived (bookmarks too). */
+  readonly lastEventTimeMs?: number;
+  readonly lastBookmarkTimeMs?: number;
+  /** When the last bytes of a list, an event or a bookmark arrived. A watch that is opened is no contact. */
+  readonly lastContactTimeMs?: number;
+  /**
+   * How many milliseconds ago that was, when this status was taken; absent before the first contact. On a
+   * quiet resource, bookmarks come about once a minute: up to that, a lag is ordinary. Of the monotonic and
+   * the wall clock, the larger answer counts.
+   */
+  readonly lagMs?: number;
+  /** The server sends no bookmarks, as a watch has shown: a quiet resource has no contact. */
+  readonly hasNoBookmarks?: true;
+  /** How many tries in a row have failed; 0 while all is well. */
+  readonly attempt: number;
+  /** When the next try comes, while backing off. */
+  readonly nextRetryTimeMs?: number;
+  /** What went wrong last, if anything ever did. */
+  readonly lastError?: ReflectorError;
+  /** While the server cannot be read: from the first request that failed until a watch is open. */
+  readonly outage?: ReflectorOutage;
+  /** How many objects were quarantined since the start, and frames of a watch that could not be decoded. */
+  readonly quarantined: number;
+  /** Of a source with a set of namespaces: how each of them is, by name. */
+  readonly namespaces?: Readonly<Record<string, ReflectorStatus>>;
+  /** Why lists take the place of streamed ones, while they do. */
+  readonly streamPause?: StreamPause;
+  /** While a list, or a streamed one, is in progress: how far it has come. */
+  readonly progress?: {
+    readonly items: number;
+    /** Items to come, where the server says so. */
+    readonly remaining?: number;
+  };
+}
 
 /** What a reflector does next. */
 export type Step =
@@ -87,7 +145,6 @@ export interface ReflectorState {
   readonly losses: Losses;
   readonly failures: Failures;
   readonly trial: StreamTrial;
-  readonly streamPause: StreamPause | undefined;
   /** The server no longer has the position, or not yet: ask for the most recent data. */
   readonly isResourceVersionUnavailable: boolean;
   /** The server pages even where its cache could answer: it has none, so keep paging. */
@@ -130,7 +187,7 @@ export type Outcome =
   }
   | { readonly of: "list"; readonly error: unknown; readonly attempt: ListAttempt; readonly again: boolean }
   /** The server did not open the watch. */
-  | { readonly of: "watch"; readonly refused: unknown }
+  | { readonly of: "watch"; readonly error: unknown }
   /** The watch was open for so long, and is not any more; `ended` if there was a reason. */
   | { readonly of: "watch"; readonly ended: unknown; readonly lastedMs: number };
 
@@ -198,7 +255,6 @@ export function initialState(settings: DecidingSettings): ReflectorState {
     losses: NO_LOSSES,
     failures: NO_FAILURES,
     trial: NEW_TRIAL,
-    streamPause: undefined,
     isResourceVersionUnavailable: false,
     paginatedResult: false,
     exactResourceVersion: undefined,
@@ -312,4 +368,31 @@ function waiting(state: ReflectorState, delayMs: number | undefined, { wallMs }:
 
 function outageEffect(line: string | undefined): Effect | undefined {
   return line === undefined ? undefined : { do: "log", level: "warn", text: line, isOutage: true };
+}
+
+/** The status that a state has at present. */
+export function statusOf(state: ReflectorState, quarantined: number, clock: Clock): ReflectorStatus {
+  const { phase, position, failures, rhythm, trial, nextRetryTimeMs, progress } = state;
+  const { resourceVersion, contact, lastEventTimeMs, lastBookmarkTimeMs } = position;
+  const { attempt, lastError, outage } = failures;
+  return defined<ReflectorStatus>({
+    phase,
+    resourceVersion,
+    attempt,
+    quarantined,
+    lastEventTimeMs,
+    lastBookmarkTimeMs,
+    lastContactTimeMs: contact?.wallMs,
+    lagMs: contact && ageMs(contact, clock),
+    hasNoBookmarks: rhythm.isExpected ? undefined : true,
+    nextRetryTimeMs,
+    lastError,
+    streamPause: trial.pause,
+    outage: outage && defined<ReflectorOutage>({
+      sinceTimeMs: outage.sinceTimeMs,
+      failedTries: outage.failedTries,
+      permanent: isPermanent(outage.last) ? errorMessage(outage.last) : undefined,
+    }),
+    progress,
+  });
 }

@@ -1,3 +1,5 @@
+/** How far a store is, and what writes it: with each event the position moves. */
+
 import {
   ageMsOf,
   type ListPage,
@@ -14,19 +16,151 @@ import { type Moment, momentOf } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { defined } from "../util/json.ts";
 import type { OpenWatch } from "./open_watch.ts";
-import { goesBack, noteContact, type Position, reach } from "./position.ts";
-import type { ReflectorSettings, ReflectorWiring } from "./reflector_options.ts";
-import type { ReflectorMetrics, ReflectorReports } from "./reports.ts";
-import type { ReflectorState } from "./state.ts";
+import type { ReflectorSettings } from "./reflector_options.ts";
 
-interface StoreWriterOptions
-  extends
-    Pick<ReflectorSettings, "clock" | "expectedKind" | "keyFunc" | "neverGoesBack" | "quarantine">,
-    Pick<ReflectorWiring, "knownObjects"> {
-  /** Of the whole reflector; the writer moves its position. */
-  readonly record: { readonly state: ReflectorState };
-  readonly metrics: ReflectorMetrics | undefined;
-  readonly reports: ReflectorReports;
+/**
+ * How far the store is, when the server last showed that, and what the present watch has brought. The one
+ * part of the state that moves in place, as it moves with each event.
+ */
+export interface Position {
+  /** The version of the content: everything up to it was written; `""` before the first list. */
+  resourceVersion: string;
+  /**
+   * Where the next watch begins, if that is not the version of the content: a proof by state has moved that.
+   * Events of objects that were created and deleted in between may still arrive.
+   */
+  watchedVersion: string;
+  /** The version of the last event, where that was older than the position. */
+  olderVersion: string | undefined;
+  /** The latest version of a quarantined event; the position does not move with it. */
+  quarantinedVersion: string;
+  /** The version of the last proof, until the watch has come to it. */
+  provenVersion: string;
+  /** The version of the last list or bookmark: everything up to it was there. */
+  completeVersion: string;
+  /** Whether ADDED events move the position: of a watch from no version, the first come in any order. */
+  follows: boolean;
+  /** How many events of the present watch reached the store, and how many bookmarks came. */
+  events: number;
+  bookmarks: number;
+  /** Whether the server has confirmed the content: until then, that of a snapshot has no contact. */
+  isConfirmed: boolean;
+  /**
+   * The last contact with the server: something that shows how far it is, a list, an event or a bookmark, and
+   * as old as its last bytes are. A watch that is opened shows nothing: the server may not follow its own
+   * storage any more.
+   */
+  contact: Moment | undefined;
+  /** When the last event arrived, and the last bookmark, by the wall clock. */
+  lastEventTimeMs: number | undefined;
+  lastBookmarkTimeMs: number | undefined;
+}
+
+export const NO_POSITION: Readonly<Position> = {
+  resourceVersion: "",
+  watchedVersion: "",
+  olderVersion: undefined,
+  quarantinedVersion: "",
+  provenVersion: "",
+  completeVersion: "",
+  follows: false,
+  events: 0,
+  bookmarks: 0,
+  isConfirmed: true,
+  contact: undefined,
+  lastEventTimeMs: undefined,
+  lastBookmarkTimeMs: undefined,
+};
+
+/** All of a list was written; what was quarantined before it may be of another history. */
+export function listedAt(position: Position, resourceVersion: string, contact: Moment): Position {
+  const { lastEventTimeMs, lastBookmarkTimeMs } = position;
+  const complete = { resourceVersion, completeVersion: resourceVersion, contact };
+  return { ...NO_POSITION, ...complete, lastEventTimeMs, lastBookmarkTimeMs };
+}
+
+/** Something came, last at this time, with news of this age. */
+export function noteContact(position: Position, { wallMs, monotonicMs }: Moment, ageMs: number): void {
+  if (!position.isConfirmed) return;
+  const contact = { wallMs: wallMs - ageMs, monotonicMs: monotonicMs - ageMs };
+  // What a cache says of its own contact may be less than what was known before.
+  const { contact: before } = position;
+  if (ageMs === 0 || before === undefined || contact.monotonicMs > before.monotonicMs) {
+    position.contact = contact;
+  }
+}
+
+/** A watch begins; `isFollowing`: after a streamed list, which is at its version, whatever the version. */
+export function watchingFrom(position: Position, isFollowing: boolean): Position {
+  const { resourceVersion } = position;
+  const follows = isFollowing || (resourceVersion !== "" && resourceVersion !== "0");
+  return { ...position, follows, events: 0, bookmarks: 0 };
+}
+
+/** Whether every change up to this version arrived; quarantined ones did. */
+export function hasReceived(position: Position, resourceVersion: string): boolean {
+  return hasReached(position.resourceVersion, resourceVersion) ||
+    hasReached(position.quarantinedVersion, resourceVersion);
+}
+
+/** Everything up to this version was written; an older one leaves the position, unless that goes back. */
+export function reach(
+  position: Position,
+  resourceVersion: string,
+  neverGoesBack: boolean,
+  isOld: boolean = isOlder(resourceVersion, position.resourceVersion),
+): void {
+  if (isOld) {
+    const { watchedVersion } = position;
+    if (watchedVersion !== "" && !isOlder(resourceVersion, watchedVersion)) {
+      position.watchedVersion = resourceVersion;
+      return;
+    }
+    if (neverGoesBack) {
+      position.olderVersion = resourceVersion;
+      return;
+    }
+  }
+  position.resourceVersion = resourceVersion;
+  position.watchedVersion = "";
+  position.olderVersion = undefined;
+}
+
+/** Where the next watch begins. */
+export function watchVersion({ resourceVersion, watchedVersion }: Position): string {
+  return watchedVersion || resourceVersion;
+}
+
+/** Whether a bookmark goes back: it was sent again, or the server has started a new history. */
+export function goesBack(position: Position, resourceVersion: string): boolean {
+  return isOlder(resourceVersion, watchVersion(position)) ||
+    isOlder(resourceVersion, position.completeVersion);
+}
+
+/** Everything up to this later version was written, although no event says so. */
+export function provenAt(
+  position: Position,
+  resourceVersion: string,
+  { neverGoesBack, byState }: { readonly neverGoesBack: boolean; readonly byState: boolean },
+): Position {
+  if (byState) {
+    return {
+      ...position,
+      resourceVersion,
+      watchedVersion: watchVersion(position),
+      provenVersion: resourceVersion,
+    };
+  }
+  const next = { ...position, provenVersion: resourceVersion, completeVersion: resourceVersion };
+  reach(next, resourceVersion, neverGoesBack);
+  return next;
+}
+
+interface StoreWriterOptions extends ReflectorSettings {
+  /** All that the reflector knows; the writer moves its position. */
+  readonly record: { readonly state: { readonly position: Position } };
+  readonly measured: { contact(wallMs: number): void; eventApplied(type: string): void } | undefined;
+  readonly warn: (text: string) => void;
 }
 
 type DataEvent<T> = Exclude<WatchEvent<T>, { type: "ERROR" }>;
@@ -43,7 +177,7 @@ type DataEvent<T> = Exclude<WatchEvent<T>, { type: "ERROR" }>;
 export class StoreWriter<T> {
   readonly #store: ReflectorStore<T>;
   readonly #options: StoreWriterOptions;
-  readonly #knownObjects: ReflectorWiring["knownObjects"];
+  readonly #knownObjects: ReflectorSettings["knownObjects"];
   readonly #neverGoesBack: boolean;
 
   constructor(store: ReflectorStore<T>, options: StoreWriterOptions) {
@@ -87,7 +221,7 @@ export class StoreWriter<T> {
   }
 
   #arrived(ageMs: number, received: Moment | undefined): void {
-    const { clock, metrics } = this.#options;
+    const { clock, measured: metrics } = this.#options;
     const now = momentOf(clock);
     const position = this.#position;
     const { contact: before } = position;
@@ -115,12 +249,13 @@ export class StoreWriter<T> {
 
   /** Writes one event, unless it is quarantined before it reaches the store. */
   #apply(event: DataEvent<T>): void {
-    const { expectedKind, metrics } = this.#options;
+    const { expectedKind, measured: metrics } = this.#options;
     const problem = eventProblem(event.object, expectedKind);
     if (problem !== undefined) {
       return this.#quarantine({ reason: problem, path: "", eventType: event.type });
     }
     const resourceVersion = metaOf(event.object)?.resourceVersion;
+    const isOld = isOlder(resourceVersion ?? "", this.#position.resourceVersion);
     try {
       this.#write(event, resourceVersion);
     } catch (error) {
@@ -132,7 +267,7 @@ export class StoreWriter<T> {
     const position = this.#position;
     position.events++;
     if (event.type !== "ADDED") position.follows = true;
-    if (position.follows) reach(position, resourceVersion ?? "", this.#neverGoesBack);
+    if (position.follows) reach(position, resourceVersion ?? "", this.#neverGoesBack, isOld);
   }
 
   #write(event: DataEvent<T>, resourceVersion: string | undefined): void {
@@ -153,7 +288,7 @@ export class StoreWriter<T> {
         break;
       default: {
         const { type } = event as { type: unknown };
-        this.#options.reports.log({ level: "warn", text: `unknown event type ${JSON.stringify(type)}` });
+        this.#options.warn(`unknown event type ${JSON.stringify(type)}`);
       }
     }
   }

@@ -22,7 +22,7 @@ import {
   pauseStreams,
   RelistDue,
   StalledStreamError,
-  type StreamPauseBegin,
+  type StreamPause,
   type StreamTrial,
   SuspendedError,
   trialAfterList,
@@ -30,9 +30,10 @@ import {
   VERY_SHORT_WATCH_MS,
   VeryShortWatchError,
 } from "./failures.ts";
-import { listedAt, rhythmAfterList, rhythmAfterWatch } from "./position.ts";
 import { isBrokenFrame } from "./quarantine.ts";
+import { rhythmAfterList, rhythmAfterWatch } from "./relists.ts";
 import type { Change, Effect, Outcome, ReflectorState, Step, Transition } from "./state.ts";
+import { listedAt } from "./store_writer.ts";
 
 /** So many watches from a snapshot's version may fail before everything is listed. */
 const MOST_FAILED_RESUMPTIONS = 3;
@@ -66,14 +67,13 @@ export function transition(state: ReflectorState, outcome: Outcome, now: Moment)
 /** What a step failed with; an open watch that ends is looked at more closely. */
 function errorOf(outcome: Outcome): unknown {
   if ("error" in outcome) return outcome.error;
-  if ("cause" in outcome) return outcome.cause;
-  return "refused" in outcome ? outcome.refused : undefined;
+  return "cause" in outcome ? outcome.cause : undefined;
 }
 
 /** What ended the cycle; or what a request failed with that is repeated, after a delay or another way. */
 function tried(outcome: Outcome, step: Step): Error | undefined {
   if (step.do === "backOff" && step.error !== undefined) return step.error;
-  const error = "error" in outcome ? outcome.error : "refused" in outcome ? outcome.refused : undefined;
+  const error = "error" in outcome ? outcome.error : undefined;
   const isRepeated = step.do === "backOff" || networkErrorOf(error) !== undefined;
   return isRepeated && error !== undefined ? toError(error) : undefined;
 }
@@ -88,12 +88,13 @@ function afterOutcome(state: ReflectorState, outcome: Outcome, now: Moment): Tra
     case "stream":
       return afterStream(state, outcome, now);
     case "list": {
-      const { trial, pause } = trialAfterList(state.trial, nowMs, { failed: "error" in outcome });
-      const next = afterList({ ...state, trial }, outcome, now);
-      return pause === undefined ? next : paused(next, pause, now);
+      const trial = trialAfterList(state.trial, now, { failed: "error" in outcome });
+      return paused(afterList({ ...state, trial }, outcome, now), state.trial);
     }
     case "watch": {
-      const end = "refused" in outcome ? { state, effects: [], end: outcome } : endOf(state, outcome, now);
+      const end = "error" in outcome
+        ? { state, effects: [], end: { refused: outcome.error } }
+        : endOf(state, outcome, now);
       const next = state.resumption === undefined
         ? afterWatch(end.state, end.end, nowMs)
         : afterResumed(end.state, end.end, nowMs);
@@ -163,7 +164,7 @@ function afterStream(
   const nowMs = now.monotonicMs;
   if ("resourceVersion" in outcome) {
     const { resourceVersion, received = now } = outcome;
-    const finished = { ...state, trial: NEW_TRIAL, streamPause: undefined };
+    const finished = { ...state, trial: NEW_TRIAL };
     return go(listed(finished, resourceVersion, { byBookmark: true, received }), { do: "watch" });
   }
   const { lastedMs } = outcome;
@@ -177,8 +178,8 @@ function afterStream(
   if (error instanceof StalledStreamError) {
     // client-go waits for ever. A server that ignores sendInitialEvents, or a proxy that drops bookmarks,
     // will do so again.
-    const { trial, pause } = pauseStreams(state.trial, nowMs, { cause: "stalled", message });
-    return paused(go({ ...state, trial }, { do: "list" }), pause, now);
+    const trial = pauseStreams(state.trial, now, { cause: "stalled", message });
+    return paused(go({ ...state, trial }, { do: "list" }), state.trial);
   }
   // A server that is away, or names a time because it is busy, may well know how to stream.
   if (isConnectionRefused(error) || isTooManyRequests(error)) return refused(state, error, nowMs);
@@ -216,22 +217,20 @@ function unfinished(trial: StreamTrial, state: ReflectorState, otherwise: "backO
   return go({ ...state, trial }, lists ? { do: "list" } : { do: "backOff", then: "stream" });
 }
 
-const PAUSE_IN_WORDS: Readonly<Record<StreamPauseBegin["cause"], string>> = {
+const PAUSE_IN_WORDS: Readonly<Record<StreamPause["cause"], string>> = {
   stalled: "the streamed list stalled",
   unfinished: "streamed lists do not come to their end",
   refused: "streamed lists are refused, and lists are not",
 };
 
-/** Lists take the place of streams; said once, until a stream finishes. */
-function paused(next: Transition, pause: StreamPauseBegin, { wallMs }: Moment): Transition {
-  const { cause, message, ms, isRepeated } = pause;
-  const streamPause = { cause, message, sinceTimeMs: wallMs, untilTimeMs: wallMs + ms };
-  const text = `${PAUSE_IN_WORDS[cause]}; listing instead for the next ${ms / 3_600_000} h: ${message}`;
-  return {
-    ...next,
-    state: { ...next.state, streamPause },
-    effects: [...next.effects, { do: "log", level: isRepeated ? "debug" : "warn", text }],
-  };
+/** Says that lists take the place of streams, if that is new; once, until a stream finishes. */
+function paused(next: Transition, before: StreamTrial): Transition {
+  const { pause, pauseMs } = next.state.trial;
+  if (pause === undefined || pause === before.pause) return next;
+  const what = PAUSE_IN_WORDS[pause.cause];
+  const text = `${what}; listing instead for the next ${pauseMs / 3_600_000} h: ${pause.message}`;
+  const level = before.pauseMs > 0 ? "debug" : "warn";
+  return { ...next, effects: [...next.effects, { do: "log", level, text }] };
 }
 
 function afterList(

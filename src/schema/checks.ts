@@ -1,7 +1,7 @@
 /** Checks of lists, events and objects. The schemas are arguments, so that zod can be loaded separately. */
 
 import { DecodeError } from "../meta/request.ts";
-import { metaNamespaceKey } from "../meta/keys.ts";
+import { metaNamespaceKey } from "../meta/object.ts";
 import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { defined, isRecord } from "../util/json.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 
-import { type KeyFunc, keyOf } from "../meta/keys.ts";
+import { type KeyFunc, keyOf } from "../meta/object.ts";
 import type { Steps } from "../util/turns.ts";
 import {
   type FieldIndexFunc,

@@ -1,6 +1,6 @@
 /** The errors of stores and indices. */
 
-import { describeValue } from "../meta/keys.ts";
+import { describeValue } from "../meta/object.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 
 /** A lookup named an index that the store does not have. */

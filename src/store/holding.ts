@@ -1,9 +1,8 @@
 /** How a store holds objects. */
 
-import type { KeyFunc } from "../meta/keys.ts";
+import { type KeyFunc, metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
 import type { FieldCut } from "../text/field_cut.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
-import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
 import { isSameJson } from "../util/json.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
 import type { TransformFunc } from "./transform.ts";

@@ -1,7 +1,6 @@
 /** Index functions. */
 
-import { type KeyFunc, NoMetaError } from "../meta/keys.ts";
-import { metaOf } from "../meta/object.ts";
+import { type KeyFunc, metaOf, NoMetaError } from "../meta/object.ts";
 import { type Advice, EACH, type IndexedPath, parseFieldPath } from "../text/field_path.ts";
 import { CacheError } from "../util/errors.ts";
 import { fieldValues } from "../text/field_tree.ts";

@@ -35,5 +35,5 @@ export {
   objectToName,
   parseObjectName,
   UnexpectedKeyFormatError,
-} from "../meta/keys.ts";
+} from "../meta/object.ts";
 export { isComparableResourceVersion } from "../meta/object.ts";

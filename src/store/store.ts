@@ -1,7 +1,6 @@
 /** The interfaces of stores: objects by their keys, and with indices. */
 
-import { type ExplicitKey, type KeyFunc, keyOf } from "../meta/keys.ts";
-import type { DeletedFinalStateUnknown } from "../meta/object.ts";
+import { type DeletedFinalStateUnknown, type ExplicitKey, type KeyFunc, keyOf } from "../meta/object.ts";
 import { toError } from "../util/errors.ts";
 import { finish, type Steps } from "../util/turns.ts";
 import { type IndexFuncError, TransactionError } from "./errors.ts";

@@ -16,9 +16,15 @@
  * @module
  */
 
-import { deletionHandlingMetaNamespaceKey, type KeyFunc, metaNamespaceKey } from "../meta/keys.ts";
+import {
+  deletionHandlingMetaNamespaceKey,
+  type KeyFunc,
+  metaNamespaceKey,
+  metaOf,
+  type ObjectMeta,
+  resourceVersionOf,
+} from "../meta/object.ts";
 import { type HoldText, ObjectText, ObjectTextReader } from "../text/object_text_reader.ts";
-import { metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
 import type { FieldCut } from "../text/field_cut.ts";
 import type { FieldTexts } from "../text/field_tree.ts";
 import { closingQuote } from "../text/json_walk.ts";

@@ -1,4 +1,4 @@
-import type { KeyFunc } from "../meta/keys.ts";
+import type { KeyFunc } from "../meta/object.ts";
 import type { HoldingOptions, NewHolding } from "./holding.ts";
 import { TextHolding, type TextsOptions } from "./text_holding.ts";
 import { TextCodec } from "./text_codec.ts";

@@ -1,6 +1,6 @@
 /** A source of objects for reflectors and informers, without an API server, and its watches. */
 
-import { metaNamespaceKey } from "../meta/keys.ts";
+import { type KubernetesObject, metaNamespaceKey } from "../meta/object.ts";
 import {
   type BookmarkObject,
   INITIAL_EVENTS_END_ANNOTATION,
@@ -9,12 +9,10 @@ import {
   type WatchItem,
   type WatchStream,
 } from "../meta/list_watch.ts";
-import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { watchTooOld } from "../protocol/statuses.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";
 import { onAbort } from "../util/abort.ts";
-import { type Deferred, deferred } from "../util/deferred.ts";
 
 /**
  * An open watch that a test feeds: what `watch` of a `ListerWatcher` returns in a test.
@@ -27,7 +25,7 @@ export class FakeWatcher<T extends KubernetesObject = KubernetesObject>
   #waiting: WatchItem<T>[] = [];
   #isOver = false;
   #failure: { readonly error: unknown } | undefined;
-  #wake: Deferred<void> | undefined;
+  #wake: PromiseWithResolvers<void> | undefined;
   #onClose: (() => void) | undefined;
   #isClosedByReader = false;
 
@@ -96,7 +94,7 @@ export class FakeWatcher<T extends KubernetesObject = KubernetesObject>
     return {
       next: async () => {
         if (this.#waiting.length === 0 && !this.#isOver) {
-          this.#wake = deferred();
+          this.#wake = Promise.withResolvers();
           await this.#wake.promise;
           this.#wake = undefined;
         }

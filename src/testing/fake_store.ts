@@ -1,7 +1,6 @@
 /** Stores and policies that a test defines. */
 
-import type { ExplicitKey } from "../meta/keys.ts";
-import type { DeletedFinalStateUnknown } from "../meta/object.ts";
+import type { DeletedFinalStateUnknown, ExplicitKey } from "../meta/object.ts";
 
 type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;
 

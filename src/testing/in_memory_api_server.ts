@@ -1,7 +1,6 @@
 import { parseFieldSelector } from "../meta/fields.ts";
-import { formatObjectName, type ObjectName, parseObjectName } from "../meta/keys.ts";
+import { formatObjectName, type KubernetesObject, type ObjectName, parseObjectName } from "../meta/object.ts";
 import { parseLabelSelector } from "../meta/labels.ts";
-import type { KubernetesObject } from "../meta/object.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { abortable, linkedAbort, onAbort } from "../util/abort.ts";
 import { type ApiBindings, newApiRoutes } from "./api_routes.ts";

@@ -1,10 +1,9 @@
 /** What readers receive: objects, pages of lists and events. */
 
 import type { FieldSelector } from "../meta/fields.ts";
-import { formatObjectName, type ObjectName } from "../meta/keys.ts";
+import { formatObjectName, type KubernetesObject, type ListMeta, type ObjectName } from "../meta/object.ts";
 import type { LabelSelector } from "../meta/labels.ts";
 import { INITIAL_EVENTS_END_ANNOTATION, type ListOptions } from "../meta/list_watch.ts";
-import type { KubernetesObject, ListMeta } from "../meta/object.ts";
 import { groupVersion } from "../meta/resource.ts";
 import { type Status, StatusError } from "../meta/status.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../protocol/continue_token.ts";

@@ -1,6 +1,6 @@
 /** Creating, updating and deleting objects by the API server's rules. */
 
-import { formatObjectName, type ObjectName } from "../meta/keys.ts";
+import { formatObjectName, type ObjectName } from "../meta/object.ts";
 import { formatGroupResource, groupVersion } from "../meta/resource.ts";
 import { isSameJson } from "../util/json.ts";
 import {

@@ -46,6 +46,11 @@ export class Backoff {
     this.reset();
   }
 
+  /** As {@linkcode Backoff.step}: a reflector's option `backoff` may be one. */
+  nextDelayMs(): number {
+    return this.step();
+  }
+
   /** The next delay, in milliseconds. */
   step(): number {
     const { factor, capMs, jitter } = this.#parameters;
@@ -151,8 +156,8 @@ export interface ReflectorBackoffOptions {
   readonly resetMs?: number;
 }
 
-// With its jitter the longest delay is just under 30 seconds.
-const REFLECTOR_BACKOFF: BackoffParameters = { durationMs: 800, factor: 2, capMs: 15_000, jitter: 1 };
+/** The delays of a reflector; with its jitter the longest is just under 30 seconds. */
+export const REFLECTOR_BACKOFF: BackoffParameters = { durationMs: 800, factor: 2, capMs: 15_000, jitter: 1 };
 const REFLECTOR_RESET_MS = 120_000;
 
 /**

@@ -2,27 +2,12 @@
 
 import { abortable, onAbort } from "./abort.ts";
 
-/** A promise and the functions that settle it. */
-export interface Deferred<T> {
-  readonly promise: Promise<T>;
-  resolve(value: T): void;
-  reject(reason: unknown): void;
-}
-
-/** Makes a {@linkcode Deferred}. */
-export function deferred<T = void>(): Deferred<T> {
-  let resolve!: (value: T) => void;
-  let reject!: (reason: unknown) => void;
-  const promise = new Promise<T>((ok, fail) => {
-    resolve = ok;
-    reject = fail;
-  });
-  return { promise, resolve, reject };
-}
-
 /** Waits among others until one of them is settled; an aborted signal takes the caller away in that turn. */
-export async function waitIn<T>(waiting: Set<Deferred<T>>, signal: AbortSignal | undefined): Promise<T> {
-  const own = deferred<T>();
+export async function waitIn<T>(
+  waiting: Set<PromiseWithResolvers<T>>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  const own = Promise.withResolvers<T>();
   waiting.add(own);
   const stop = signal && onAbort(signal, () => {
     waiting.delete(own);
@@ -38,37 +23,37 @@ export async function waitIn<T>(waiting: Set<Deferred<T>>, signal: AbortSignal |
 /** A latch that opens once and stays open: it can be read and awaited, as client-go's `DoneChecker`. */
 export class Latch {
   #open = false;
-  readonly #deferred: Deferred<void> = deferred<void>();
+  readonly #settled = Promise.withResolvers<void>();
 
   get isOpen(): boolean {
     return this.#open;
   }
 
   get opened(): Promise<void> {
-    return this.#deferred.promise;
+    return this.#settled.promise;
   }
 
   /** Rejects what waits for it; it can still be opened. Has no effect if it is open. */
   giveUp(reason: unknown): void {
     this.opened.catch(() => {});
-    this.#deferred.reject(reason);
+    this.#settled.reject(reason);
   }
 
   /** Opens it; has no effect if it is open. */
   open(): void {
     if (this.#open) return;
     this.#open = true;
-    this.#deferred.resolve();
+    this.#settled.resolve();
   }
 }
 
 /** Callers that wait for something to happen, which may happen again. */
 export class Wakeup {
-  #next: Deferred<void> | undefined;
+  #next: PromiseWithResolvers<void> | undefined;
 
   /** Resolves at the next {@linkcode Wakeup.wakeAll}; rejects with the signal's reason. */
   wait(signal: AbortSignal | undefined): Promise<void> {
-    this.#next ??= deferred();
+    this.#next ??= Promise.withResolvers<void>();
     return abortable(this.#next.promise, signal);
   }
 

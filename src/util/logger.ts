@@ -84,6 +84,26 @@ export function once(say: (error: string) => void): (error: unknown) => void {
   };
 }
 
+/** Texts that were said: each is said once, and no more than a hundred, as others may make them up. */
+export class News {
+  readonly #said = new Set<string>();
+
+  /** Whether a text was not said yet, and may be; from now on it was. */
+  isNew(text: string): boolean {
+    if (this.#said.has(text) || this.#said.size >= MOST_TEXTS) return false;
+    this.#said.add(text);
+    return true;
+  }
+
+  /** All of them are news again. */
+  forget(): void {
+    this.#said.clear();
+  }
+}
+
+/** More than one server has. */
+const MOST_TEXTS = 100;
+
 const WINDOW_MS = 60_000;
 
 /** Bounds the lines that clients can cause: so many in a minute; the others are counted. */

@@ -10,7 +10,7 @@ import {
   type SnapshotStorage,
   versionOf,
 } from "../informer/snapshot/storage.ts";
-import type { KeyFunc } from "../meta/keys.ts";
+import type { KeyFunc } from "../meta/object.ts";
 import type { HoldingOptions, NewHolding } from "../store/holding.ts";
 import { TextHolding, type TextsOptions } from "../store/text_holding.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";

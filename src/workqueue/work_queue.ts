@@ -2,7 +2,7 @@
 
 import { onAbort } from "../util/abort.ts";
 import { type Clock, realClock } from "../util/clock.ts";
-import { type Deferred, waitIn } from "../util/deferred.ts";
+import { waitIn } from "../util/deferred.ts";
 import { Deque } from "../util/collections.ts";
 import { type MetricsProvider, QueueMonitor } from "./metrics.ts";
 
@@ -72,8 +72,8 @@ export class WorkQueue<T = string> {
   // Added and not handed out since; in the order too, unless a worker has it.
   readonly #dirty = new Map<unknown, T>();
   readonly #processing = new Set<unknown>();
-  readonly #getters = new Set<Deferred<GetResult<T>>>();
-  readonly #drains = new Set<Deferred<void>>();
+  readonly #getters = new Set<PromiseWithResolvers<GetResult<T>>>();
+  readonly #drains = new Set<PromiseWithResolvers<void>>();
   readonly #unlink: (() => void) | undefined;
   #shuttingDown = false;
 

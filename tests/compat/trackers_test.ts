@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { AsyncTracker, Lazy, SingleFileTracker } from "@listwatch/cache/compat";
-import { type Deferred, deferred } from "../../src/util/deferred.ts";
 
 describe("AsyncTracker", () => {
   it("has synced when the informer has and every item that was started is finished, in any order", async () => {
@@ -92,7 +91,7 @@ describe("Lazy", () => {
   });
 
   it("is computed once for all reads meanwhile", async () => {
-    const end = deferred<string>();
+    const end = Promise.withResolvers<string>();
     let evaluations = 0;
     const lazy = new Lazy(() => {
       evaluations++;
@@ -105,9 +104,9 @@ describe("Lazy", () => {
   });
 
   it("read after a notify is not from the evaluation that started before", async () => {
-    const ends: Deferred<string>[] = [];
+    const ends: PromiseWithResolvers<string>[] = [];
     const lazy = new Lazy(() => {
-      ends.push(deferred());
+      ends.push(Promise.withResolvers());
       return ends.at(-1)!.promise;
     });
     const before = lazy.get();
@@ -134,9 +133,9 @@ describe("Lazy", () => {
   });
 
   it("does not forget a value because an evaluation before it failed late", async () => {
-    const ends: Deferred<string>[] = [];
+    const ends: PromiseWithResolvers<string>[] = [];
     const lazy = new Lazy(() => {
-      ends.push(deferred());
+      ends.push(Promise.withResolvers());
       return ends.at(-1)!.promise;
     });
     const before = lazy.get();

@@ -5,7 +5,6 @@ import {
   type KubernetesObject,
   type ResourceEventHandler,
 } from "@listwatch/cache";
-import { type Deferred, deferred } from "../../src/util/deferred.ts";
 import { propertyOptions } from "../property.ts";
 import { named, newRig, Recorder, text } from "./rig.ts";
 import { describe, it } from "./storages.ts";
@@ -13,11 +12,11 @@ import { describe, it } from "./storages.ts";
 /** A handler whose calls end when the test says so. */
 class SlowHandler implements ResourceEventHandler<KubernetesObject> {
   readonly calls: string[] = [];
-  readonly #open: Deferred<void>[] = [];
+  readonly #open: PromiseWithResolvers<void>[] = [];
 
   async onAdd(object: KubernetesObject): Promise<void> {
     this.calls.push(`begin ${text(object)}`);
-    const end = deferred();
+    const end = Promise.withResolvers<void>();
     this.#open.push(end);
     await end.promise;
     this.calls.push(`end ${text(object)}`);

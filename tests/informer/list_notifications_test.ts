@@ -1,11 +1,10 @@
 import type { KubernetesObject } from "@listwatch/cache";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { metaNamespaceKey } from "../../src/meta/keys.ts";
+import { DeletedFinalStateUnknown, metaNamespaceKey } from "../../src/meta/object.ts";
 import { ObjectHolding } from "../../src/store/holding.ts";
 import { type ListCursor, ListNotifications } from "../../src/informer/list_application.ts";
 import { newCaller } from "../../src/informer/processor_listener.ts";
-import { DeletedFinalStateUnknown } from "../../src/meta/object.ts";
 import { named, Recorder } from "./rig.ts";
 
 function versioned(name: string, version: number): KubernetesObject {

@@ -8,8 +8,7 @@ import { ListNotifications } from "../../src/informer/list_application.ts";
 import { Mailbox, type MailboxOptions } from "../../src/informer/mailbox.ts";
 import { newCaller } from "../../src/informer/processor_listener.ts";
 import { finish } from "../../src/util/turns.ts";
-import { metaNamespaceKey } from "../../src/meta/keys.ts";
-import { DeletedFinalStateUnknown } from "../../src/meta/object.ts";
+import { DeletedFinalStateUnknown, metaNamespaceKey } from "../../src/meta/object.ts";
 import { propertyOptions } from "../property.ts";
 import { named, newRig, Recorder } from "./rig.ts";
 

@@ -261,7 +261,7 @@ describe("SharedIndexInformer over a set of namespaces", () => {
 
   it("refuses a snapshot, and a queue of one's own", () => {
     const cluster = newCluster({ server: "http://in-memory", fetch: () => Promise.reject(new Error()) });
-    const pods = cluster.resource("v1/pods", { namespaces: ["a"] });
+    const pods = cluster.resource("v1/pods", { namespaces: new NamespaceSet(["a"]) });
     const snapshot = memorySnapshot();
     assert.throws(() => new SharedIndexInformer(pods, { snapshot }), /pods in 1 namespaces with a snapshot/);
     assert.throws(
@@ -294,14 +294,18 @@ describe("ResourceClient.list over a set of namespaces", () => {
     using server = new InMemoryApiServer();
     create(server, "a/x", "b/y", "b/z", "c/w");
     const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
-    const pods = cluster.resource("v1/pods", { namespaces: ["a", "b"] });
+    const pods = cluster.resource("v1/pods", { namespaces: new NamespaceSet(["a", "b"]) });
     const { items, metadata } = await pods.list({ limit: 1 });
     assert.deepEqual(items.map(({ metadata }) => metadata?.name), ["x", "y", "z"]);
     assert.match(metadata.resourceVersion!, /^\d+$/);
     await assert.rejects(async () => await pods.watch(), /Cannot watch pods in 2 namespaces at once/);
     assert.throws(
-      () => cluster.resource("v1/pods", { namespace: "a", namespaces: ["b"] }),
+      () => cluster.resource("v1/pods", { namespace: "a", namespaces: new NamespaceSet(["b"]) }),
       /with namespace and namespaces/,
+    );
+    assert.throws(
+      () => cluster.resource("v1/pods", { namespaces: ["a"] as never }),
+      /with a list as namespaces: give a NamespaceSet/,
     );
   });
 });

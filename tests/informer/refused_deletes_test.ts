@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import type { KubernetesObject, SharedIndexInformerOptions } from "@listwatch/cache";
 import { DeltaFIFO, RealFIFO } from "@listwatch/cache/queue";
 import type { ListerWatcher, WatchItem } from "@listwatch/cache/reflector";
-import { deferred } from "../../src/util/deferred.ts";
 import { startObserved } from "./rig.ts";
 import { describe, it } from "./storages.ts";
 
@@ -28,7 +27,7 @@ async function after(
   items: readonly Item[],
   options: SharedIndexInformerOptions<KubernetesObject, "byLabel"> = {},
 ): Promise<Result> {
-  const never = deferred<void>();
+  const never = Promise.withResolvers<void>();
   const source: ListerWatcher<KubernetesObject> = {
     list: () => Promise.resolve({ metadata: { resourceVersion: "10" }, items: [at("old", "9")] }),
     watch: (_, { signal }) => {
@@ -145,8 +144,8 @@ describe("SharedIndexInformer: the delete of an object that was quarantined", ()
   });
 
   it("notifies no handler where a later one of its name came while the list was being stored", async () => {
-    const never = deferred<void>();
-    const isRefused = deferred<void>();
+    const never = Promise.withResolvers<void>();
+    const isRefused = Promise.withResolvers<void>();
     const names = Array.from({ length: 20 }, (_, i) => `old-${i}`);
     const source: ListerWatcher<KubernetesObject> = {
       list: () => {

@@ -18,7 +18,10 @@ describe("newListWatch", () => {
     create("web-1", "web");
     create("db-1", "db");
     for (
-      const source of [cluster.resource("v1/pods"), cluster.resource("v1/pods", { namespaces: ["shop"] })]
+      const source of [
+        cluster.resource("v1/pods"),
+        cluster.resource("v1/pods", { namespaces: new NamespaceSet(["shop"]) }),
+      ]
     ) {
       const informer = new SharedIndexInformer(newListWatch(source, onlyWeb), { clock });
       const running = informer.start();

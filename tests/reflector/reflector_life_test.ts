@@ -3,7 +3,6 @@ import { describe, it } from "node:test";
 import { NetworkError, type ReflectorStatus, silentLogger } from "@listwatch/cache";
 import { Reflector } from "@listwatch/cache/reflector";
 import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
-import { deferred } from "../../src/util/deferred.ts";
 import { CountingSignal } from "../counting_signal.ts";
 import {
   type Answer,
@@ -325,7 +324,7 @@ describe("Reflector.run, when its signal is aborted,", () => {
 describe("Reflector, over a source that ignores the signal,", () => {
   it("ends nevertheless, and closes the stream that comes too late", async () => {
     const run = newRun([{ list: page("", "10") }]);
-    const answer = deferred<FakeWatcher>();
+    const answer = Promise.withResolvers<FakeWatcher>();
     run.source.watch = () => answer.promise;
     await run.start();
     await run.stop();
@@ -338,7 +337,7 @@ describe("Reflector, over a source that ignores the signal,", () => {
 
   it("does not wait for what comes too late when it gives up waiting", async () => {
     await using run = newRun([{ list: page("", "10") }]);
-    const answers = [deferred<FakeWatcher>(), deferred<FakeWatcher>()];
+    const answers = [Promise.withResolvers<FakeWatcher>(), Promise.withResolvers<FakeWatcher>()];
     let watches = 0;
     run.source.watch = () => answers[watches++].promise;
     await run.start();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NetworkError } from "@listwatch/cache";
 import { FakeClock, type FakeWatcher } from "@listwatch/cache/testing";
-import { Watchdog } from "../../src/reflector/timers.ts";
+import { Watchdog } from "../../src/reflector/open_watch.ts";
 import { at, newRun, openWatch, page } from "./scripted_source.ts";
 
 const HOUR_MS = 3_600_000;

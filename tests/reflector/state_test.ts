@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NetworkError, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
-import { RelistDue, StalledStreamError, type StreamPauseBegin } from "../../src/reflector/failures.ts";
-import { listAttempt } from "../../src/reflector/pager.ts";
+import { RelistDue, StalledStreamError, type StreamPause } from "../../src/reflector/failures.ts";
+import { listAttempt } from "../../src/reflector/lists.ts";
 import {
   type Incident,
   initialState,
@@ -61,7 +61,7 @@ const resumed = restored(false);
 /** What the next request depends on. */
 function decisive(state: ReflectorState) {
   const { isResourceVersionUnavailable, paginatedResult, exactResourceVersion, resumption } = state;
-  const { position: { resourceVersion }, trial } = state;
+  const { position: { resourceVersion }, trial: { pause: _, ...trial } } = state;
   return {
     resourceVersion,
     isResourceVersionUnavailable,
@@ -80,7 +80,10 @@ interface Row {
   /** What of the state is different afterwards. */
   readonly changes?: Partial<ReturnType<typeof decisive>>;
   readonly report?: Error;
-  readonly pause?: StreamPauseBegin;
+  readonly pause?: Pick<StreamPause, "cause" | "message"> & {
+    readonly ms: number;
+    readonly isRepeated: boolean;
+  };
 }
 
 const rows: readonly Row[] = [
@@ -410,39 +413,39 @@ const rows: readonly Row[] = [
   {
     name: "a watch is requested again after a delay when the connection is refused, without a list",
     state: at10,
-    outcome: { of: "watch", refused },
+    outcome: { of: "watch", error: refused },
     step: { do: "backOff", then: "watch" },
   },
   {
     name: "a watch is requested again after a delay when the network fails in a way that has no name",
     state: at10,
-    outcome: { of: "watch", refused: unreachable },
+    outcome: { of: "watch", error: unreachable },
     step: { do: "backOff", then: "watch" },
   },
   {
     name: "a watch is requested again after a delay when the server says 429, without a list",
     state: at10,
-    outcome: { of: "watch", refused: tooMany },
+    outcome: { of: "watch", error: tooMany },
     step: { do: "backOff", then: "watch" },
   },
   {
     name: "a watch that is refused with 410 ends the cycle, with a report",
     state: at10,
-    outcome: { of: "watch", refused: expired },
+    outcome: { of: "watch", error: expired },
     step: { do: "backOff", then: "start" },
     report: expired,
   },
   {
     name: "a watch that is refused for any other reason ends the cycle, with a report",
     state: at10,
-    outcome: { of: "watch", refused: forbidden },
+    outcome: { of: "watch", error: forbidden },
     step: { do: "backOff", then: "start" },
     report: forbidden,
   },
   {
     name: "a 500 that refuses a watch is no ERROR event: it ends the cycle, with a report",
     state: at10,
-    outcome: { of: "watch", refused: internal },
+    outcome: { of: "watch", error: internal },
     step: { do: "backOff", then: "start" },
     report: internal,
   },
@@ -506,7 +509,7 @@ describe("transition", () => {
       assert.deepEqual(result.step, report === undefined ? step : { ...step, error: report });
       assert.deepEqual(decisive(result.state), { ...decisive(state), ...changes });
       assert.deepEqual(
-        result.state.streamPause,
+        result.state.trial.pause,
         pause &&
           {
             cause: pause.cause,
@@ -540,8 +543,8 @@ describe("transition", () => {
         effect.do === "report" ? [effect.error] : []
       );
     assert.deepEqual(reported({ of: "list", error: forbidden, attempt, again: false }), [forbidden]);
-    assert.deepEqual(reported({ of: "watch", refused: unreachable }), [unreachable]);
-    assert.deepEqual(reported({ of: "watch", refused: tooMany }), []);
+    assert.deepEqual(reported({ of: "watch", error: unreachable }), [unreachable]);
+    assert.deepEqual(reported({ of: "watch", error: tooMany }), []);
     assert.deepEqual(reported({ of: "stream", error: busy, lastedMs: 10 }), [busy]);
     assert.deepEqual(reported({ of: "stream", error: broken, lastedMs: 10 }), []);
     assert.deepEqual(reported({ of: "watch", ended: broken, lastedMs: LONG_MS }), []);
@@ -606,7 +609,7 @@ describe("transition(): a store with the content of a snapshot", () => {
     }
     const next = transition(state, { of: "probe", error: unreachable }, NOW);
     assert.deepEqual(next.step, { do: "watch" });
-    const away = transition(next.state, { of: "watch", refused: unreachable }, NOW);
+    const away = transition(next.state, { of: "watch", error: unreachable }, NOW);
     assert.deepEqual(away.step, { do: "backOff", then: "start" });
     assert.deepEqual(step({ of: "start" }, away.state), { do: "probe" });
   });
@@ -629,27 +632,27 @@ describe("transition(): a store with the content of a snapshot", () => {
   });
 
   it("lists at once, no older than the version, where the server does not have it any more", () => {
-    for (const outcome of [{ of: "watch", refused: expired } as const, watchEnds(tooOld)]) {
+    for (const outcome of [{ of: "watch", error: expired } as const, watchEnds(tooOld)]) {
       const { step, state, effects } = transition(resumed, outcome, NOW);
       assert.deepEqual(step, { do: "stream" });
       assert.deepEqual(decisive(state), decisive(at10));
       assert.equal(effects.some((effect) => effect.do === "report"), false);
     }
     assert.equal(
-      transition(resumed, { of: "watch", refused: tooLarge }, NOW).state.isResourceVersionUnavailable,
+      transition(resumed, { of: "watch", error: tooLarge }, NOW).state.isResourceVersionUnavailable,
       true,
     );
   });
 
   it("watches again, and does not list, while the server is away or ends watches", () => {
     for (const error of [refused, unreachable, tooMany]) {
-      assert.deepEqual(step({ of: "watch", refused: error }), { do: "backOff", then: "watch" });
+      assert.deepEqual(step({ of: "watch", error: error }), { do: "backOff", then: "watch" });
     }
     assert.deepEqual(step(watchEnds(undefined)), { do: "watch" });
   });
 
   it("watches again after three failures of another kind, and lists after the fourth", () => {
-    for (const outcome of [{ of: "watch", refused: forbidden } as const, watchEnds(internal)]) {
+    for (const outcome of [{ of: "watch", error: forbidden } as const, watchEnds(internal)]) {
       let state = resumed;
       for (let failed = 1; failed <= 3; failed++) {
         const next = transition(state, outcome, NOW);

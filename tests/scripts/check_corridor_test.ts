@@ -35,10 +35,10 @@ describe("openings", () => {
 
   it("counts meta, and util only on request", () => {
     const trace = [{ path: A }, { path: "src/util/collections.ts", caller: A }, {
-      path: "src/meta/keys.ts",
+      path: "src/meta/object.ts",
       caller: A,
     }];
-    assert.deepEqual(openings(trace), [A, "src/meta/keys.ts"]);
-    assert.deepEqual(openings(trace, true), [A, "src/util/collections.ts", "src/meta/keys.ts"]);
+    assert.deepEqual(openings(trace), [A, "src/meta/object.ts"]);
+    assert.deepEqual(openings(trace, true), [A, "src/util/collections.ts", "src/meta/object.ts"]);
   });
 });

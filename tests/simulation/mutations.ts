@@ -7,11 +7,11 @@ import type { Mutation } from "../mutant.ts";
 
 const REFLECTOR = "src/reflector/reflector.ts";
 const WRITER = "src/reflector/store_writer.ts";
-const WATCH_LIST = "src/reflector/watch_list.ts";
+const WATCH_LIST = "src/reflector/lists.ts";
 const STATE = "src/reflector/state.ts";
 const TRANSITION = "src/reflector/transition.ts";
 const FAILURES = "src/reflector/failures.ts";
-const POSITION = "src/reflector/position.ts";
+const RELISTS = "src/reflector/relists.ts";
 const APPLIER = "src/informer/delta_applier.ts";
 const HISTORY = "src/informer/event_history.ts";
 const MERGED = "src/informer/mailbox.ts";
@@ -36,7 +36,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: a list that makes progress is limited to one timeout",
-    file: "src/reflector/pager.ts",
+    file: "src/reflector/lists.ts",
     find: "if (more > 0) silence.feed();",
     replace: "",
   },
@@ -86,7 +86,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "pager: a list with an expired continue token is accepted incomplete",
-    file: "src/reflector/pager.ts",
+    file: "src/reflector/lists.ts",
     find: "if (!fullListIfExpired || !isResourceExpired(error)) throw error;",
     replace: "if (isResourceExpired(error)) break;\n      if (!fullListIfExpired) throw error;",
   },
@@ -142,7 +142,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "streamed list: a stalled stream has no timeout",
-    file: "src/reflector/timers.ts",
+    file: "src/reflector/open_watch.ts",
     find: "if (restMs <= 0) this.#onExpired();",
     replace: "if (restMs <= 0) return;",
   },
@@ -180,14 +180,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: a list does not change the resourceVersion",
-    file: POSITION,
+    file: WRITER,
     find: "const complete = { resourceVersion, completeVersion: resourceVersion, contact };",
     replace:
       "const complete = {\n    resourceVersion: position.resourceVersion || resourceVersion,\n    completeVersion: resourceVersion,\n    contact,\n  };",
   },
   {
     name: "reflector: a repeated event sets the resourceVersion back",
-    file: POSITION,
+    file: WRITER,
     find: "    position.olderVersion = resourceVersion;\n    return;",
     replace: "    position.olderVersion = resourceVersion;",
   },
@@ -217,10 +217,12 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "clock: silence is measured by the wall clock",
-    file: "src/reflector/timers.ts",
-    find: "import { type Clock, monotonicNow, type TimerHandle } from",
-    replace:
-      "const monotonicNow = (clock: Clock) => clock.now();\nimport { type Clock, type TimerHandle } from",
+    file: "src/reflector/open_watch.ts",
+    find: "this.#clock = clock;\n    this.#limitMs = limitMs;",
+    replace: "this.#limitMs = limitMs;\n    this.#clock = {\n" +
+      "      now: () => clock.now(),\n" +
+      "      setTimeout: (call, ms) => clock.setTimeout(call, ms),\n" +
+      "      clearTimeout: (timer) => clock.clearTimeout(timer),\n    };",
   },
   {
     name: "clock: a watch counts as fresh after the program was suspended",
@@ -316,13 +318,13 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: missing bookmarks have no effect",
-    file: POSITION,
+    file: RELISTS,
     find: "if (rhythm.bookmarks === 0 || silentWatches + rhythm.bookmarks < 3) return",
     replace: "if (rhythm.bookmarks < 1_000_000) return",
   },
   {
     name: "reflector: an older list does not change the position",
-    file: POSITION,
+    file: WRITER,
     find: "return { ...NO_POSITION, ...complete, lastEventTimeMs, lastBookmarkTimeMs };",
     replace:
       "if (isOlder(resourceVersion, position.resourceVersion)) complete.resourceVersion = position.resourceVersion;\n" +
@@ -451,7 +453,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: a list leaves a listener",
-    file: "src/reflector/pager.ts",
+    file: "src/reflector/lists.ts",
     find: "    silence.stop();\n    link.unlink();",
     replace: "    silence.stop();",
   },
@@ -469,7 +471,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "reflector: a resync happens only once",
-    file: "src/reflector/timers.ts",
+    file: "src/reflector/open_watch.ts",
     find: "(arm(), call())",
     replace: "call()",
   },

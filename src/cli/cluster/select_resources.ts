@@ -1,5 +1,6 @@
 /** Selects the resources to reflect. */
 
+import { NamespaceSet } from "../../informer/namespaces/namespace_set.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { builtinResource } from "../../protocol/builtin_resources.ts";
 import { networkErrorOf } from "../../meta/request.ts";
@@ -151,7 +152,9 @@ export function clientOptions(
   // Readers receive what the server has, less what is dropped.
   const all = { keep: "everything", drop } as const;
   if (!resource.namespaced || namespace === undefined) return all;
-  return typeof namespace === "string" ? { ...all, namespace } : { ...all, namespaces: namespace };
+  return typeof namespace === "string"
+    ? { ...all, namespace }
+    : { ...all, namespaces: new NamespaceSet(namespace) };
 }
 
 /** A resource as this program serves it: read-only. */

@@ -3,7 +3,7 @@
 import { PrometheusMetrics } from "../../metrics/prometheus.ts";
 import { formatResource } from "../../meta/resource.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import type { ReflectorStatus } from "../../reflector/status.ts";
+import type { ReflectorStatus } from "../../reflector/state.ts";
 import { linkedAbort } from "../../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../../util/clock.ts";
 import { silentLogger } from "../../util/logger.ts";

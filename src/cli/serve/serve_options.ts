@@ -7,7 +7,7 @@ import {
   type ReadApiOptions,
 } from "../../hono/read_api_options.ts";
 import { allowNamespaces } from "../../hono/request/allow_namespaces.ts";
-import { NamespaceSet } from "../../meta/namespace_set.ts";
+import { NamespaceSet } from "../../informer/namespaces/namespace_set.ts";
 import { checkCors } from "../../hono/request/cors.ts";
 import { Projection } from "../../text/field_tree.ts";
 import { errorMessage } from "../../util/errors.ts";

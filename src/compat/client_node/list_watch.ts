@@ -9,7 +9,6 @@ import type { Running } from "../../informer/queue_drain.ts";
 import { type ListerWatcher, newListWatch } from "../../reflector/lister_watcher.ts";
 import { metaNamespaceIndex, NAMESPACE_INDEX } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/store.ts";
-import { type Deferred, deferred } from "../../util/deferred.ts";
 import { callGuarded, errorMessage } from "../../util/errors.ts";
 import { guardedLogger, type Logger } from "../../util/logger.ts";
 import { type CollectionPath, describeCollection, parseCollectionPath } from "./collection_path.ts";
@@ -228,7 +227,7 @@ export class ListWatch<T extends ClientNodeObject>
       keep: "everything",
       ...(drop && { drop }),
     }) as unknown as ListerWatcher<T>;
-    const started = deferred<void>();
+    const started = Promise.withResolvers<void>();
     const isCurrent = () => this.#run?.informer === informer;
     const source = announcing(collection, () => {
       if (isCurrent()) this.#call(CONNECT, undefined);
@@ -294,7 +293,7 @@ export class ListWatch<T extends ClientNodeObject>
 }
 
 /** Starts an informer; `started` resolves when it has listed, or has stopped. */
-function startAnd<T>(informer: SharedIndexInformer<T, string>, started: Deferred<void>): Running {
+function startAnd<T>(informer: SharedIndexInformer<T, string>, started: PromiseWithResolvers<void>): Running {
   informer.synced().catch(() => {}).finally(() => started.resolve());
   return informer.start();
 }

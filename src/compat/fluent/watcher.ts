@@ -2,11 +2,15 @@
 
 import type { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { UsedInformer } from "../../informer/shared_informer_factory.ts";
-import { metaNamespaceKey, splitMetaNamespaceKey } from "../../meta/keys.ts";
-import { type DeletedObject, type KubernetesObject, metaOf } from "../../meta/object.ts";
+import {
+  type DeletedObject,
+  type KubernetesObject,
+  metaNamespaceKey,
+  metaOf,
+  splitMetaNamespaceKey,
+} from "../../meta/object.ts";
 import { networkErrorOf } from "../../meta/request.ts";
 import { type Clock, realClock } from "../../util/clock.ts";
-import { deferred } from "../../util/deferred.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { guardedLogger, type Logger } from "../../util/logger.ts";
 import { itemExponentialFailureRateLimiter } from "../../workqueue/rate_limiters.ts";
@@ -142,7 +146,7 @@ export class Watcher<K extends object> implements AsyncDisposable {
       await used.release();
       return this.#controller;
     }
-    const answered = deferred<void>();
+    const answered = Promise.withResolvers<void>();
     const unlisten = this.#listen(informer, answered.resolve);
     const registration = informer.addEventHandler({
       onAdd: (object) => this.#deliver(metaNamespaceKey(object), object, "ADDED"),

@@ -1,7 +1,6 @@
 /** The content of a snapshot: loaded at once, saved as it changes. */
 
-import { keyOf } from "../../meta/keys.ts";
-import { isOlder, resourceVersionOf } from "../../meta/object.ts";
+import { isOlder, keyOf, resourceVersionOf } from "../../meta/object.ts";
 import type { RestoredContent } from "../../reflector/reflector_options.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import type { ObjectHead } from "../../text/object_reader.ts";

@@ -3,7 +3,7 @@
 import { formatResource } from "../../meta/resource.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import type { Probe, ReflectedSnapshot, RestoredContent } from "../../reflector/reflector_options.ts";
-import type { ReflectorPhase } from "../../reflector/status.ts";
+import type { ReflectorPhase } from "../../reflector/state.ts";
 import type { Held } from "../../store/holding.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { requireNumbers } from "../../util/require_number.ts";

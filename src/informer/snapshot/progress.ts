@@ -1,9 +1,8 @@
 /** Questions to an API server about its progress. */
 
-import { metaNamespaceKey } from "../../meta/keys.ts";
+import { type KubernetesObject, layoutOf, metaNamespaceKey, resourceVersionOf } from "../../meta/object.ts";
 import type { ListOptions, ListPage, WatchStream } from "../../meta/list_watch.ts";
 import type { ListWatchContext } from "../../text/object_text_reader.ts";
-import { type KubernetesObject, layoutOf, resourceVersionOf } from "../../meta/object.ts";
 import { StatusError } from "../../meta/status.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";

@@ -13,7 +13,7 @@ import type { Reflector } from "../../reflector/reflector.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import type { Quarantine } from "../../reflector/quarantine.ts";
 import type { ReflectedSnapshot } from "../../reflector/reflector_options.ts";
-import type { ReflectorPhase, ReflectorStatus } from "../../reflector/status.ts";
+import type { ReflectorPhase, ReflectorStatus } from "../../reflector/state.ts";
 import type { Cache } from "../../store/cache.ts";
 import type { Held } from "../../store/holding.ts";
 import type { Clock } from "../../util/clock.ts";

@@ -1,19 +1,32 @@
-/** Lists that come in pages: put together, read item by item, and the request of one page. */
+/**
+ * Whole lists: in pages, which are put together or read item by item; and as a watch, which sends every
+ * present object as ADDED.
+ * @module
+ */
 
-import type { ListOptions, ListPage, Quarantined } from "../meta/list_watch.ts";
-import type { ListMeta } from "../meta/object.ts";
+import { keyOf, type ListMeta } from "../meta/object.ts";
+import {
+  isInitialEventsEnd,
+  type ListOptions,
+  type ListPage,
+  type Quarantined,
+  type WatchItem,
+} from "../meta/list_watch.ts";
 import { NetworkError } from "../meta/request.ts";
 import { isResourceExpired } from "../meta/status.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
-import { ageMs, type Moment, momentOf } from "../util/clock.ts";
-import { Wakeup } from "../util/deferred.ts";
+import { ageMs, type Moment, momentOf, monotonicNow } from "../util/clock.ts";
 import { Deque } from "../util/collections.ts";
+import { Wakeup } from "../util/deferred.ts";
+import { errorMessage } from "../util/errors.ts";
+import { defined } from "../util/json.ts";
+import { StalledStreamError } from "./failures.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
+import { inTime, type OpenWatch, STALL_MS, Watchdog } from "./open_watch.ts";
 import type { ReflectorSettings } from "./reflector_options.ts";
 import type { ListAttempt, ReflectorState } from "./state.ts";
-import { refuseTable } from "./store_writer.ts";
-import { inTime, STALL_MS, Watchdog } from "./timers.ts";
+import { eventProblem, refuseTable } from "./store_writer.ts";
 
 /** A list put together from its pages. */
 export interface PagedList<T> {
@@ -259,4 +272,129 @@ export function listAttempt(state: ReflectorState, pageSize: number): ListAttemp
   return limit > 0 && isFloor && state.exactResourceVersion === resourceVersion
     ? { resourceVersion, limit, resourceVersionMatch: "NotOlderThan" }
     : { resourceVersion, limit };
+}
+
+type StreamSettings = Pick<
+  ReflectorSettings,
+  "clock" | "keyFunc" | "expectedKind" | "watchListSilenceMs" | "watchListEndMs" | "intake" | "quarantine"
+>;
+
+/** What a streamed list held. */
+interface InitialEvents<T> {
+  readonly items: T[];
+  readonly resourceVersion: string;
+  /** What was quarantined, and is not in `items` in another state. */
+  readonly quarantined: readonly Quarantined[];
+}
+
+/** Reads a watch up to the end bookmark, leaving what comes after it unread. */
+export async function readInitialEvents<T>(
+  watch: OpenWatch<T>,
+  settings: StreamSettings,
+  onProgress: (items: number) => void,
+): Promise<InitialEvents<T> | undefined> {
+  const { clock, watchListSilenceMs: silenceMs, watchListEndMs: endMs } = settings;
+  const stalled = (text: string) => () => watch.end(new StalledStreamError(text));
+  const silence = new Watchdog(
+    clock,
+    silenceMs,
+    stalled(`no event for ${silenceMs} ms, and no end bookmark`),
+    () => watch.received?.monotonicMs ?? 0, // a large object on a slow line is on its way
+  );
+  const end = new Watchdog(clock, endMs, stalled(`no end bookmark ${endMs} ms after the last initial event`));
+  const deadline = new Watchdog(
+    clock,
+    watch.deadlineMs - monotonicNow(clock),
+    stalled("no end bookmark by the watch's timeout"),
+  );
+  const gathered = new GatheredObjects<T>(watch, settings);
+  try {
+    for (;;) {
+      const batch = await watch.next();
+      if (batch === undefined) return undefined;
+      silence.feed();
+      const before = gathered.size;
+      for (let i = 0; i < batch.length; i++) {
+        const resourceVersion = gathered.take(batch[i]);
+        if (resourceVersion === undefined) continue;
+        watch.unread(batch.slice(i + 1));
+        return { ...gathered.result(), resourceVersion };
+      }
+      // Changes of what is there say nothing about the end, and neither does anything that comes after the
+      // first of them.
+      if (gathered.size > before && !gathered.hasChanges) end.feed();
+      onProgress(gathered.size);
+    }
+  } finally {
+    silence.stop();
+    end.stop();
+    deadline.stop();
+  }
+}
+
+/** The objects of a streamed list by key: the last valid state, or the report of why there is none. */
+class GatheredObjects<T> {
+  readonly #watch: OpenWatch<T>;
+  readonly #settings: StreamSettings;
+  readonly #objects = new Map<string, T>();
+  readonly #quarantinedByKey = new Map<string, Quarantined>();
+  /** Whether something other than present objects came: servers send those first. */
+  hasChanges = false;
+
+  constructor(watch: OpenWatch<T>, settings: StreamSettings) {
+    this.#watch = watch;
+    this.#settings = settings;
+  }
+
+  /** How many there are, quarantined ones included. */
+  get size(): number {
+    return this.#objects.size + this.#quarantinedByKey.size;
+  }
+
+  result(): Pick<InitialEvents<T>, "items" | "quarantined"> {
+    return { items: [...this.#objects.values()], quarantined: [...this.#quarantinedByKey.values()] };
+  }
+
+  /** Takes one item in; the resourceVersion if it was the end bookmark. */
+  take(item: WatchItem<T>): string | undefined {
+    const { quarantine, keyFunc, expectedKind, intake } = this.#settings;
+    if (item.type === "ERROR") quarantine.refuse(item.object, this.#watch.receivedBytes);
+    if (item.type === "QUARANTINED") {
+      this.#quarantine(item.quarantined);
+      return undefined;
+    }
+    const problem = eventProblem(item.object, expectedKind);
+    if (problem !== undefined) {
+      this.#quarantine({ reason: problem, path: "", eventType: item.type });
+      return undefined;
+    }
+    if (item.type === "BOOKMARK") {
+      return isInitialEventsEnd(item.object) ? item.object.metadata.resourceVersion ?? "" : undefined;
+    }
+    if (item.type !== "ADDED") this.hasChanges = true;
+    let key: string | undefined;
+    try {
+      key = keyOf(keyFunc, item.object, "stream");
+      if (item.type === "DELETED") this.#objects.delete(key);
+      else this.#objects.set(key, (intake === undefined ? item.object : intake(item.object)) as T);
+      this.#quarantinedByKey.delete(key);
+    } catch (error) {
+      this.#quarantine(defined({ reason: errorMessage(error), path: "", eventType: item.type, key }));
+    }
+    return undefined;
+  }
+
+  /** The last accepted state of a quarantined event's key stays; a delete needs no more than the key. */
+  #quarantine(quarantined: Quarantined): void {
+    const { key, eventType } = quarantined;
+    this.#settings.quarantine.add(quarantined);
+    if (eventType === "MODIFIED" || eventType === "DELETED") this.hasChanges = true;
+    if (key === undefined) return;
+    if (eventType === "DELETED") {
+      this.#objects.delete(key);
+      this.#quarantinedByKey.delete(key);
+    } else if (!this.#objects.has(key)) {
+      this.#quarantinedByKey.set(key, quarantined);
+    }
+  }
 }

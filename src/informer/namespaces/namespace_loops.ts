@@ -6,52 +6,32 @@
  * @module
  */
 
-import { encodeMergedVersion } from "../meta/merged_version.ts";
-import type { NamespaceSet } from "../meta/namespace_set.ts";
-import type { VersionProof } from "../meta/list_watch.ts";
-import { isComparableResourceVersion, isOlder, resourceVersionOf } from "../meta/object.ts";
-import type { BookmarkInfo } from "../queue/delta.ts";
-import type { ReflectorStore } from "../queue/queue.ts";
-import type { RealFIFO } from "../queue/real_fifo.ts";
-import { linkedAbort, onAbort } from "../util/abort.ts";
-import { textHash } from "../util/hash.ts";
-import { Reflector } from "./reflector.ts";
-import type { ListerWatcher } from "./lister_watcher.ts";
-import { Quarantine } from "./quarantine.ts";
-import type { ReflectorOptions, ReflectorWiring } from "./reflector_options.ts";
-import type { FailedTry, ReflectorStatus } from "./status.ts";
+import { encodeMergedVersion } from "../../meta/merged_version.ts";
+import type { NamespaceNames, VersionProof } from "../../meta/list_watch.ts";
+import { isComparableResourceVersion, isOlder, resourceVersionOf } from "../../meta/object.ts";
+import type { BookmarkInfo } from "../../queue/delta.ts";
+import type { ReflectorStore } from "../../queue/queue.ts";
+import type { RealFIFO } from "../../queue/real_fifo.ts";
+import { linkedAbort, onAbort } from "../../util/abort.ts";
+import { textHash } from "../../util/hash.ts";
+import { defined } from "../../util/json.ts";
+import { Reflector } from "../../reflector/reflector.ts";
+import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
+import { Quarantine } from "../../reflector/quarantine.ts";
+import type { ReflectorOptions, ReflectorWiring } from "../../reflector/reflector_options.ts";
+import type { FailedTry } from "../../reflector/failures.ts";
+import type { ReflectorStatus } from "../../reflector/state.ts";
 
-/** What a controller runs: the loop of one source, or those of its namespaces. */
-export type ReflectorLoop = Pick<
-  Reflector<unknown>,
-  | "name"
-  | "run"
-  | "lastSyncResourceVersion"
-  | "proven"
-  | "confirmed"
-  | "failure"
-  | "status"
-  | "lagMs"
-  | "consistentMs"
-  | "onStatus"
->;
+export type NamedOptions = ReflectorOptions & { readonly name: string };
 
-/** What an informer asks {@linkcode NamespaceLoops}. */
-export type ByNamespace = Pick<NamespaceLoops<unknown>, "partOf" | "isLayout" | "loopOf" | "hasListed">;
-
-export interface NamespaceLoopsOptions<T> {
-  readonly source: ListerWatcher<T>;
-  readonly namespaces: NamespaceSet;
+/** What the loops fill, and what each of them shares with the rest of the pipeline besides its quarantine. */
+interface Filled<T> {
   readonly queue: RealFIFO<T>;
-  readonly reflector: ReflectorOptions & { readonly name: string };
-  /** What each loop shares with the rest of the pipeline, besides its quarantine. */
   readonly wiring: ReflectorWiring;
-  /** Of what is applied; its losses are losses of every namespace. */
-  readonly quarantine: QuarantineOfNamespaces;
 }
 
 /** The quarantine of the code that applies deltas, beside those of the loops. */
-export class QuarantineOfNamespaces extends Quarantine {
+class QuarantineOfNamespaces extends Quarantine {
   /** Those of the loops. */
   readonly loops: Set<Quarantine> = new Set();
 
@@ -77,11 +57,16 @@ interface Followed<T> {
 }
 
 /** One loop for each namespace of a set, which may change. */
-export class NamespaceLoops<T> implements ReflectorLoop {
+export class NamespaceLoops<T> {
   readonly name: string;
-  readonly #options: NamespaceLoopsOptions<T>;
+  /** Of what is applied; its losses are losses of every namespace. */
+  readonly quarantine: QuarantineOfNamespaces;
+  readonly #source: ListerWatcher<T>;
+  readonly #namespaces: NamespaceNames;
+  readonly #reflector: NamedOptions;
   readonly #listeners = new Set<(status: ReflectorStatus) => void>();
-  readonly #release: () => void;
+  #filled: Filled<T> | undefined;
+  #release = () => {};
   readonly #ended = new Set<Promise<void>>();
   #followed: ReadonlyMap<string, Followed<T>> = new Map();
   #layout = "";
@@ -91,17 +76,26 @@ export class NamespaceLoops<T> implements ReflectorLoop {
   #told = "";
   #willTell = false;
 
-  constructor(options: NamespaceLoopsOptions<T>) {
-    this.#options = options;
-    this.name = options.reflector.name;
-    this.#release = options.queue.holdPopulation();
-    options.quarantine.onLoss(() => options.quarantine.loops.forEach((loop) => loop.lost()));
+  constructor(source: ListerWatcher<T>, namespaces: NamespaceNames, reflector: NamedOptions) {
+    this.#source = source;
+    this.#namespaces = namespaces;
+    this.#reflector = reflector;
+    this.name = reflector.name;
+    const quarantine = this.quarantine = new QuarantineOfNamespaces(reflector);
+    quarantine.onLoss(() => quarantine.loops.forEach((loop) => loop.lost()));
+  }
+
+  /** To be called before they run. */
+  fill(queue: RealFIFO<T>, wiring: ReflectorWiring): this {
+    this.#filled = { queue, wiring };
+    this.#release = queue.holdPopulation();
+    return this;
   }
 
   async run(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     this.#signal = signal;
-    const unlisten = this.#options.namespaces.onChange(() => this.#arrange(signal));
+    const unlisten = this.#namespaces.onChange(() => this.#arrange(signal));
     try {
       this.#arrange(signal);
       await new Promise<void>((resolve) => onAbort(signal, resolve));
@@ -125,7 +119,7 @@ export class NamespaceLoops<T> implements ReflectorLoop {
   }
 
   /** The loop of a namespace, while it is in the set and the informer runs. */
-  loopOf(namespace: string): ReflectorLoop | undefined {
+  loopOf(namespace: string): Reflector<T> | undefined {
     return this.#followed.get(namespace)?.loop;
   }
 
@@ -159,20 +153,19 @@ export class NamespaceLoops<T> implements ReflectorLoop {
   /** That of the first namespace that does not watch; with those of all. */
   status(): ReflectorStatus {
     const all = [...this.#followed].map(([name, { loop }]) => [name, loop.status()] as const);
-    const [, first] = all.find(([, { phase }]) => phase !== "watching") ?? all[0] ?? [];
-    const { phase = "watching", attempt = 0, ...rest } = first ?? {};
-    const lagMs = this.lagMs();
-    const quarantined = all.reduce((sum, [, each]) => sum + each.quarantined, this.#options.quarantine.count);
-    const { lagMs: _, ...others } = rest as ReflectorStatus;
-    return {
-      ...others,
+    const behind = all.find(([, { phase }]) => phase !== "watching") ?? all.at(0);
+    const first = behind?.[1];
+    const quarantined = all.reduce((sum, [, each]) => sum + each.quarantined, this.quarantine.count);
+    const phase = first?.phase ?? "watching";
+    return defined<ReflectorStatus>({
+      attempt: 0,
+      ...first,
       phase: this.#signal === undefined ? "idle" : this.#signal.aborted ? "stopped" : phase,
-      attempt,
       resourceVersion: this.#told,
       quarantined,
-      ...(lagMs !== undefined && { lagMs }),
+      lagMs: this.lagMs(),
       namespaces: Object.fromEntries(all),
-    };
+    });
   }
 
   lagMs(): number | undefined {
@@ -192,7 +185,8 @@ export class NamespaceLoops<T> implements ReflectorLoop {
 
   /** Follows the namespaces that are in the set now, and no others. */
   #arrange(signal: AbortSignal): void {
-    const { namespaces: { names }, queue } = this.#options;
+    const { names } = this.#namespaces;
+    const { queue } = this.#filled!;
     const before = this.#followed;
     this.#followed = new Map(names.map((name) => [name, before.get(name) ?? this.#follow(name, signal)]));
     const hash = textHash(JSON.stringify(["namespaces", ...names]));
@@ -214,7 +208,9 @@ export class NamespaceLoops<T> implements ReflectorLoop {
   }
 
   #follow(name: string, signal: AbortSignal): Followed<T> {
-    const { source, queue, reflector, wiring, quarantine } = this.#options;
+    const { queue, wiring } = this.#filled!;
+    const { quarantine } = this;
+    const reflector = this.#reflector;
     const own = new Quarantine({ ...reflector, name: `${this.name}: ${name}` });
     quarantine.loops.add(own);
     const link = linkedAbort(signal);
@@ -223,10 +219,10 @@ export class NamespaceLoops<T> implements ReflectorLoop {
       moved: () => this.#moved(),
       listed: () => this.#listed(),
       isFirst: () => this.#firstWatching() === name,
-      lost: () => own.lost(),
+      quarantine: own,
     });
     const { shouldResync = () => true } = reflector;
-    const ofNamespace = source.inNamespace!(name);
+    const ofNamespace = this.#source.inNamespace!(name);
     const loop = new Reflector<T>(ofNamespace, store, {
       ...reflector,
       name: ofNamespace.description ?? `${this.name} in ${name}`,
@@ -266,7 +262,7 @@ export class NamespaceLoops<T> implements ReflectorLoop {
   }
 
   #tell(how?: Pick<BookmarkInfo, "byState">): void {
-    this.#options.queue.bookmark(this.#told = this.#merged(), how);
+    this.#filled!.queue.bookmark(this.#told = this.#merged(), how);
   }
 
   #notify(): void {
@@ -288,7 +284,7 @@ interface NamespaceStoreOptions {
   readonly listed: () => void;
   /** Whether it is the one that resyncs. */
   readonly isFirst: () => boolean;
-  readonly lost: () => void;
+  readonly quarantine: Quarantine;
 }
 
 /** The part of the queue that the loop of one namespace writes to. */
@@ -358,7 +354,7 @@ class NamespaceStore<T> implements ReflectorStore<T> {
     if (this.isClosed) return false;
     const version = resourceVersionOf(object) ?? "";
     if (isOlder(version, this.position)) {
-      this.#options.lost();
+      this.#options.quarantine.lost();
       return false;
     }
     this.#moveTo(version);

@@ -6,7 +6,7 @@ import {
   NO_RHYTHM,
   rhythmAfterList,
   rhythmAfterWatch,
-} from "../../src/reflector/position.ts";
+} from "../../src/reflector/relists.ts";
 
 describe("afterLoss", () => {
   it("makes a relist due after a minute, and twice as long each time that losses continue, up to half an hour", () => {

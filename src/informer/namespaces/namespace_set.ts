@@ -1,6 +1,8 @@
 /** A set of namespaces that may change while informers follow it. */
 
-import { MOST_SHARDS } from "./merged_version.ts";
+import { MOST_SHARDS } from "../../meta/merged_version.ts";
+import type { NamespaceNames } from "../../meta/list_watch.ts";
+import { FollowedNamespaces, type WholeInformer } from "./namespace_part.ts";
 
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
@@ -24,7 +26,7 @@ const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
  *
  * @category Cluster
  */
-export class NamespaceSet {
+export class NamespaceSet implements NamespaceNames {
   readonly #listeners = new Set<() => void>();
   #names: readonly string[];
 
@@ -58,6 +60,15 @@ export class NamespaceSet {
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
+  }
+
+  /**
+   * What an informer of these namespaces consists of. It is the set that makes it, so that a program without
+   * one is bundled without it.
+   * @internal
+   */
+  follow<T>(whole: WholeInformer<T>): FollowedNamespaces<T> {
+    return new FollowedNamespaces<T>(this, whole);
   }
 }
 

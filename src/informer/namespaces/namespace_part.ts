@@ -1,20 +1,21 @@
-import type { VersionProof } from "../meta/list_watch.ts";
-import { decodeMergedVersion, type MergedVersion } from "../meta/merged_version.ts";
-import { compareResourceVersions, type KubernetesObject, metaOf } from "../meta/object.ts";
-import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import type { ByNamespace, ReflectorLoop } from "../reflector/namespace_loops.ts";
-import type { FailedTry, ReflectorStatus } from "../reflector/status.ts";
-import { onAbort } from "../util/abort.ts";
-import type { StoreEvent } from "./events.ts";
+import type { NamespaceNames, VersionProof } from "../../meta/list_watch.ts";
+import { decodeMergedVersion, type MergedVersion } from "../../meta/merged_version.ts";
+import { compareResourceVersions, type KubernetesObject, metaOf } from "../../meta/object.ts";
+import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
+import type { Reflector } from "../../reflector/reflector.ts";
+import type { FailedTry } from "../../reflector/failures.ts";
+import type { ReflectorStatus } from "../../reflector/state.ts";
+import { onAbort } from "../../util/abort.ts";
+import type { StoreEvent } from "../events.ts";
+import { type NamedOptions, NamespaceLoops } from "./namespace_loops.ts";
 
-interface WholeInformer<T> {
+/** The informer of all namespaces, and its source. */
+export interface WholeInformer<T> {
   readonly informer: {
     readonly indexer: NamespacePart<T>["indexer"];
     observeHeld(observer: (event: StoreEvent<unknown>) => void): () => void;
   };
   readonly source: ListerWatcher<T>;
-  /** `undefined` before it runs. */
-  readonly loops: () => ByNamespace | undefined;
 }
 
 const IDLE: ReflectorStatus = { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 };
@@ -35,11 +36,14 @@ export class NamespacePart<T> {
   /** What the source leaves out of the objects, if that is known. */
   readonly projection: ListerWatcher<T>["projection"];
   readonly #whole: WholeInformer<T>;
+  readonly #loops: () => NamespaceLoops<unknown> | undefined;
   #decoded: { readonly text: string; readonly version: MergedVersion | undefined } | undefined;
 
-  constructor(name: string, whole: WholeInformer<T>) {
+  /** @param loops `undefined` before the informer runs. */
+  constructor(name: string, whole: WholeInformer<T>, loops: () => NamespaceLoops<unknown> | undefined) {
     this.name = name;
     this.#whole = whole;
+    this.#loops = loops;
     this.projection = whole.source.projection;
     const isHere = (object: unknown) => metaOf(object)?.namespace === name;
     this.indexer = {
@@ -54,7 +58,7 @@ export class NamespacePart<T> {
   }
 
   hasSynced(): boolean {
-    return this.#whole.loops()?.hasListed(this.name) === true && this.#version() !== "";
+    return this.#loops()?.hasListed(this.name) === true && this.#version() !== "";
   }
 
   failure(): FailedTry | undefined {
@@ -112,8 +116,8 @@ export class NamespacePart<T> {
     });
   }
 
-  get #loop(): ReflectorLoop | undefined {
-    return this.#whole.loops()?.loopOf(this.name);
+  get #loop(): Reflector<unknown> | undefined {
+    return this.#loops()?.loopOf(this.name);
   }
 
   /** The version of what is stored. */
@@ -121,27 +125,38 @@ export class NamespacePart<T> {
     const text = this.#whole.informer.indexer.lastStoreSyncResourceVersion();
     if (this.#decoded?.text !== text) this.#decoded = { text, version: decodeMergedVersion(text) };
     const { version } = this.#decoded;
-    return version === undefined ? "" : this.#whole.loops()?.partOf(this.name, version) ?? "";
+    return version === undefined ? "" : this.#loops()?.partOf(this.name, version) ?? "";
   }
 }
 
-/** The parts of an informer, by namespace: one of a name as long as it is in the set. */
-export class NamespaceParts<T> {
+/** What an informer of a set of namespaces consists of: a loop and a part for each. */
+export class FollowedNamespaces<T> {
+  readonly #namespaces: NamespaceNames;
   readonly #whole: WholeInformer<T>;
   #parts: readonly NamespacePart<T>[] = [];
+  #loops: NamespaceLoops<unknown> | undefined;
 
-  constructor(whole: WholeInformer<T>) {
+  constructor(namespaces: NamespaceNames, whole: WholeInformer<T>) {
+    this.#namespaces = namespaces;
     this.#whole = whole;
   }
 
-  /** Those of the namespaces that are in the set now. */
+  /** The informer starts: what will fill its queue. */
+  begin<H>(source: ListerWatcher<H>, reflector: NamedOptions): NamespaceLoops<H> {
+    const loops = new NamespaceLoops<H>(source, this.#namespaces, reflector);
+    this.#loops = loops as NamespaceLoops<unknown>;
+    return loops;
+  }
+
+  /** The parts of the namespaces that are in the set now: one of a name as long as it is in the set. */
   get all(): readonly NamespacePart<T>[] {
-    const names = this.#whole.source.namespaces?.names ?? [];
+    const { names } = this.#namespaces;
     const isSame = names.length === this.#parts.length &&
       names.every((name, i) => this.#parts[i].name === name);
     if (!isSame) {
       const before = new Map(this.#parts.map((part) => [part.name, part]));
-      this.#parts = names.map((name) => before.get(name) ?? new NamespacePart<T>(name, this.#whole));
+      const loops = () => this.#loops;
+      this.#parts = names.map((name) => before.get(name) ?? new NamespacePart<T>(name, this.#whole, loops));
     }
     return this.#parts;
   }
@@ -155,7 +170,7 @@ export class NamespaceParts<T> {
     const version = decodeMergedVersion(resourceVersion);
     // All namespaces have the versions of one server: each of them can come to it.
     if (version === undefined) return this.all.map(() => resourceVersion);
-    const loops = this.#whole.loops();
+    const loops = this.#loops;
     if (loops === undefined || !loops.isLayout(version.layout)) return undefined;
     return this.all.map(({ name }) => loops.partOf(name, version) || "0");
   };
