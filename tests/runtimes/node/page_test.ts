@@ -177,6 +177,21 @@ describe("serve() has a page in Chromium that", {
     );
   });
 
+  it("shows nothing but that of an object that does not exist, and which resource is shown", async () => {
+    await page.resize(390, 844);
+    await open("#/api/v1/namespaces/shop/pods/none");
+    await until(text("object-state"), "It does not exist");
+    const cards =
+      `[...document.querySelectorAll("#object .card")].filter((card) => card.checkVisibility()).length`;
+    assert.equal(await page.evaluate<number>(cards), 0);
+    await open("#/api/v1/namespaces/shop/pods/web-8");
+    await until(`document.getElementById("object-text")?.textContent.includes("web-8")`, true);
+    assert.ok(await page.evaluate<number>(cards) > 2);
+    const chosen = `document.querySelector("#menu [aria-current]").getBoundingClientRect()`;
+    assert.ok(await page.evaluate<boolean>(`${chosen}.left >= 0 && ${chosen}.right <= innerWidth`));
+    await page.resize(1280, 860);
+  });
+
   it("says that it is not live while the API server is away", async () => {
     await open("#/api/v1/pods");
     await until(text("badge-text"), "Live");

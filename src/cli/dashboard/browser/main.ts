@@ -86,6 +86,9 @@ function show(): void {
   showFreshness();
 }
 
+/** The resource of the menu that was chosen last. */
+let scrolledTo: string | undefined;
+
 function showResources(): void {
   const chosen = route === undefined || route.view === "home" ? undefined : route.resource.name;
   keyed(byId("menu"), {
@@ -100,14 +103,15 @@ function showResources(): void {
     },
     update: ({ children: [link] }, resource) => {
       const isChosen = chosen === resource?.name;
-      if (!isChosen) link.removeAttribute("aria-current");
-      else if (!link.hasAttribute("aria-current")) {
-        link.setAttribute("aria-current", "page");
-        link.scrollIntoView({ block: "nearest", inline: "center" });
-      }
+      if (isChosen) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
       setText(link.children[1], resource === undefined || !isShown(resource) ? "" : number(resource.objects));
     },
   });
+  if (chosen === scrolledTo) return;
+  scrolledTo = chosen;
+  // Once all of them are there, or there is nothing to scroll.
+  byId("menu").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 }
 
 function showFreshness(): void {

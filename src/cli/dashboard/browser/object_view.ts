@@ -158,6 +158,8 @@ export class ObjectView {
     state.hidden = text === "";
     setClass(state, `object-state ${level}`);
     setText(state, text);
+    // Nothing is known of it: there is nothing in its cards.
+    byId("object").classList.toggle("missing", level === "lost" && this.#object === undefined);
   }
 
   #showRelations(object: KubernetesObject): void {

@@ -170,7 +170,9 @@ export class Rows<Row> {
 
   /** Columns are as wide as the widest text that was seen, and never become narrower. */
   #measure(): void {
-    const widths = this.#columns.map(({ name }, i) => Math.max(this.#widths[i] ?? 0, name.length));
+    const widths = this.#columns.map(({ name }, i) =>
+      Math.max(this.#widths[i] ?? 0, i === 0 ? LEAST_NARROW : name.length)
+    );
     for (const row of this.#rows) {
       this.#columns.forEach((column, i) => {
         if (widths[i] < WIDEST) {
