@@ -172,6 +172,19 @@ describe("K8s(kind).Watch", () => {
     assert.equal(world.server.openWatches, 0);
   });
 
+  it("lets a listener close its watcher", async () => {
+    using world = new World();
+    const first = world.K8s(V1Pod).Watch(() => {});
+    await first.start();
+    await world.received();
+    const second = world.K8s(V1Pod).Watch(world.record);
+    second.events.on(WatcherEvent.CONNECT, () => second.close());
+    await second.start();
+    await first[Symbol.asyncDispose]();
+    await world.received();
+    assert.equal(world.server.openWatches, 0);
+  });
+
   it("starts once, and not after it was closed", async () => {
     using world = new World();
     const watcher = world.K8s(V1Pod).Watch(world.record);
@@ -343,6 +356,26 @@ describe("Watcher.events", () => {
     await world.clock.advance(600_000);
     assert.deepEqual(seen, ["Cannot watch v1/pods: 3 tries have failed, and the limit is 2"]);
     assert.ok(watcher.isClosed);
+    assert.equal(world.clock.pendingTimers, 0);
+  });
+
+  it("release the informer of a watcher that comes when the limit is passed already", async () => {
+    using world = new World();
+    const heal = world.server.intercept(answerStatus(500));
+    const first = world.K8s(V1Pod).Watch(() => {});
+    await first.start();
+    await world.clock.advance(120_000);
+    const second = world.K8s(V1Pod).Watch(() => {}, { resyncFailureMax: 1 });
+    const started = second.start();
+    await world.clock.advance(120_000);
+    await started;
+    assert.ok(second.isClosed);
+    heal();
+    await world.clock.advance(120_000);
+    assert.equal(world.server.openWatches, 1);
+    await first[Symbol.asyncDispose]();
+    await world.clock.advance(0);
+    assert.equal(world.server.openWatches, 0);
     assert.equal(world.clock.pendingTimers, 0);
   });
 

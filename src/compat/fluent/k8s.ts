@@ -133,22 +133,14 @@ export function newK8s(options: FluentOptions = {}): K8sFunction {
     }
     return factory.use(resource);
   };
-  return <T extends GenericClass, K extends object = InstanceType<T>>(model: T, filters: Filters = {}) =>
-    new Selected<K>(
-      (selection, callback, cfg) => {
-        return new Watcher<K>(
-          {
-            path: resourcePath(selection.resource, selection),
-            use: () => use(selection),
-            ...settings,
-          },
-          callback,
-          cfg,
-        );
-      },
-      model,
-      filters,
-    );
+  const contextOf = (selection: Selection) => {
+    const { resource, namespace } = selection;
+    return { path: resourcePath(resource, { namespace }), use: () => use(selection), ...settings };
+  };
+  return <T extends GenericClass, K extends object = InstanceType<T>>(model: T, filters: Filters = {}) => {
+    const newWatcher: NewWatcher<K> = (selection, ...how) => new Watcher<K>(contextOf(selection), ...how);
+    return new Selected<K>(newWatcher, model, filters);
+  };
 }
 
 /** Which objects a watcher is for. */

@@ -147,18 +147,20 @@ export class Watcher<K extends object> implements AsyncDisposable {
       return this.#controller;
     }
     const answered = Promise.withResolvers<void>();
-    const unlisten = this.#listen(informer, answered.resolve);
     const registration = informer.addEventHandler({
       onAdd: (object) => this.#deliver(metaNamespaceKey(object), object, "ADDED"),
       onUpdate: (before, object) => this.#updated(before, object),
       onDelete: (deleted) => this.#deliver(deleted.key, stateOf(deleted), "DELETED"),
     });
+    let unlisten = () => {};
     signal.addEventListener("abort", () => {
       unlisten();
       this.#ended = Promise.all([informer.removeEventHandler(registration), used.release()]);
       answered.resolve();
       this.events.emit(WatcherEvent.ABORT, signal.reason);
     }, { once: true });
+    unlisten = this.#listen(informer, answered.resolve);
+    if (signal.aborted) unlisten();
     informer.synced(signal).then(() => answered.resolve(), () => {});
     await answered.promise;
     return this.#controller;
@@ -167,7 +169,8 @@ export class Watcher<K extends object> implements AsyncDisposable {
   /** Follows the informer's connection; returns what ends that. */
   #listen(informer: SharedIndexInformer<KubernetesObject, string>, onFailure: () => void): () => void {
     let wasOpen = false;
-    let failures = 0;
+    // Those of a try that has failed before are not its own.
+    let failures = informer.failure()?.failedTries ?? 0;
     const note = (phase: string) => {
       const isOpen = phase === "watching";
       if (isOpen && !wasOpen) {
