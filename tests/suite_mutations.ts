@@ -1497,14 +1497,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "snapshot: one that needs a list is continued by a watch",
-    file: "src/reflector/state.ts",
-    find: "    needsList\n      ? { ...next",
-    replace: "    needsList && !resourceVersion\n      ? { ...next",
+    file: "src/reflector/resumption.ts",
+    find: "return needsList\n    ? { ...next",
+    replace: "return needsList && !resourceVersion\n    ? { ...next",
     test: "tests/informer/snapshot_restart_test.ts",
   },
   {
     name: "snapshot: a server that has not reached its version is watched",
-    file: "src/reflector/transition.ts",
+    file: "src/reflector/resumption.ts",
     find: "isOlder(serverVersion, state.position.resourceVersion)",
     replace: "serverVersion === state.position.resourceVersion + 1",
     test: "tests/informer/snapshot_restart_test.ts",

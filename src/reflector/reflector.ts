@@ -114,7 +114,9 @@ export class Reflector<T> {
     const reports = this.#reports = new ReflectorReports(settings);
     const metrics = this.#metrics = settings.metrics &&
       new ReflectorMetrics(settings.metrics, { name, clock, logger });
-    const record = this.#record = { state: initialState(settings) };
+    const record = this.#record = {
+      state: initialState({ ...settings, resuming: settings.snapshot?.resuming }),
+    };
     this.#writer = new StoreWriter(store, {
       ...settings,
       measured: metrics,

@@ -11,6 +11,7 @@ import type { Metrics } from "../util/metrics.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import type { RetryBackoff } from "./failures.ts";
 import { Quarantine } from "./quarantine.ts";
+import type { Probe, RestoredContent, Resuming } from "./state.ts";
 
 /**
  * Receives the error of each failed try: a list, and a watch or streamed list that the server refused or that
@@ -107,30 +108,9 @@ export function checkReflectorOptions(name: string, options: ReflectorOptions): 
   });
 }
 
-export interface RestoredContent {
-  /** As the store holds them. */
-  readonly items: readonly unknown[];
-  readonly resourceVersion: string;
-  /** Where the watch begins, if that is before the version: see `SnapshotChange.watchedVersion`. */
-  readonly watchedVersion?: string | undefined;
-  /** The time of the last contact that it reflects, by the wall clock. */
-  readonly savedAtMs: number;
-  /** Whether a watch from its version would miss changes. */
-  readonly needsList: boolean;
-  /** What identifies its cluster, as `ListerWatcher.clusterUid`; `undefined` if that is not known. */
-  readonly clusterUid: string | undefined;
-}
-
-/** What a server says of a snapshot. */
-export interface Probe {
-  /** Its version now; `undefined` if the source has no `metadata` to read it with. */
-  readonly serverVersion: string | undefined;
-  /** It is another cluster than that of the snapshot. */
-  readonly isOtherCluster: boolean;
-}
-
 /** A snapshot, to a reflector. */
 export interface ReflectedSnapshot {
+  readonly resuming: Resuming;
   /** Called before the first request; `undefined` if there is none. Does not reject. */
   load(signal: AbortSignal): Promise<RestoredContent | undefined>;
   /** Asks the server whether a watch from the snapshot's version is possible. */

@@ -42,9 +42,8 @@ import {
   type StreamPause,
   type StreamTrial,
 } from "./failures.ts";
-import type { Probe, ReflectorSettings, RestoredContent } from "./reflector_options.ts";
 import { afterLoss, type BookmarkRhythm, type Losses, NO_LOSSES, NO_RHYTHM } from "./relists.ts";
-import { listedAt, NO_POSITION, noteContact, type Position, provenAt, watchingFrom } from "./store_writer.ts";
+import { NO_POSITION, noteContact, type Position, provenAt, watchingFrom } from "./store_writer.ts";
 
 /**
  * What a reflector is at.
@@ -132,10 +131,30 @@ export interface ListAttempt {
   readonly resourceVersionMatch?: "NotOlderThan";
 }
 
-type DecidingSettings = Pick<
-  ReflectorSettings,
-  "name" | "useWatchList" | "neverGoesBack" | "bookmarkSilenceMs" | "maxInternalErrorRetryMs"
->;
+/** What of a reflector's settings decides. */
+export interface DecidingSettings {
+  readonly name: string;
+  readonly useWatchList: boolean;
+  readonly neverGoesBack: boolean;
+  readonly bookmarkSilenceMs: number;
+  readonly maxInternalErrorRetryMs: number;
+  /** Handed in with a snapshot, so that a program without one is bundled without it. */
+  readonly resuming?: Resuming | undefined;
+}
+
+/** What follows from the content of a snapshot, as long as the server has not confirmed it. */
+export interface Resuming {
+  /** The content was written. */
+  restored(
+    state: ReflectorState,
+    content: Omit<RestoredContent, "items" | "clusterUid">,
+    now: Moment,
+  ): ReflectorState;
+  /** The version of the server was requested. */
+  afterProbe(state: ReflectorState, outcome: Extract<Outcome, { of: "probe" }>, nowMs: number): Transition;
+  /** A watch from the snapshot's version is over. */
+  afterWatch(state: ReflectorState, end: WatchEnd, nowMs: number): Transition;
+}
 
 /** All that a reflector knows. */
 export interface ReflectorState {
@@ -164,6 +183,36 @@ interface Resumption {
   readonly failedWatches: number;
   /** How many requests for the server's version failed in a row, other than as there was no connection. */
   readonly failedProbes: number;
+}
+
+/** How a watch ended: it was not opened, a change was lost on it, or it was open, and is not any more. */
+export type WatchEnd =
+  | { readonly refused: unknown }
+  | { readonly relist: true }
+  | { readonly isShort: boolean }
+  /** It failed; `retries`: with an internal error that a next watch answers. */
+  | { readonly error: unknown; readonly retries: boolean };
+
+export interface RestoredContent {
+  /** As the store holds them. */
+  readonly items: readonly unknown[];
+  readonly resourceVersion: string;
+  /** Where the watch begins, if that is before the version: see `SnapshotChange.watchedVersion`. */
+  readonly watchedVersion?: string | undefined;
+  /** The time of the last contact that it reflects, by the wall clock. */
+  readonly savedAtMs: number;
+  /** Whether a watch from its version would miss changes. */
+  readonly needsList: boolean;
+  /** What identifies its cluster, as `ListerWatcher.clusterUid`; `undefined` if that is not known. */
+  readonly clusterUid: string | undefined;
+}
+
+/** What a server says of a snapshot. */
+export interface Probe {
+  /** Its version now; `undefined` if the source has no `metadata` to read it with. */
+  readonly serverVersion: string | undefined;
+  /** It is another cluster than that of the snapshot. */
+  readonly isOtherCluster: boolean;
 }
 
 /** What came of a step; `received`: when its last bytes arrived, where its source counts them. */
@@ -272,7 +321,7 @@ const NOTIFY: Effect = { do: "notify" };
 export function noted(state: ReflectorState, incident: Incident, now: Moment): Change {
   switch (incident.of) {
     case "restored":
-      return restored(state, incident, now);
+      return change(state.settings.resuming?.restored(state, incident, now) ?? state);
     case "enters": {
       const { phase, progress } = incident;
       return change({ ...state, phase, progress, nextRetryTimeMs: undefined }, NOTIFY);
@@ -314,27 +363,6 @@ export function noted(state: ReflectorState, incident: Incident, now: Moment): C
 
 function change(state: ReflectorState, ...effects: (Effect | false | undefined)[]): Change {
   return { state, effects: effects.filter((effect) => effect !== undefined && effect !== false) };
-}
-
-/** A watch from the snapshot's version would miss changes if it needs a list. */
-function restored(
-  state: ReflectorState,
-  { resourceVersion, watchedVersion = "", savedAtMs, needsList }: Extract<Incident, { of: "restored" }>,
-  now: Moment,
-): Change {
-  const wallMs = Math.min(savedAtMs, now.wallMs); // the clock may have been set back
-  const contact = { wallMs, monotonicMs: now.monotonicMs - (now.wallMs - wallMs) };
-  const next = {
-    ...state,
-    position: { ...listedAt(state.position, resourceVersion, contact), watchedVersion, isConfirmed: false },
-    // If the watch to come brings no bookmark, the server may not have reached the snapshot's version.
-    rhythm: { ...state.rhythm, bookmarks: 2 },
-  };
-  return change(
-    needsList
-      ? { ...next, exactResourceVersion: resourceVersion }
-      : { ...next, resumption: { failedWatches: 0, failedProbes: 0 } },
-  );
 }
 
 function opened(state: ReflectorState, isFollowing: boolean, now: Moment): Change {

@@ -8,15 +8,14 @@ import {
   type WatchItem,
 } from "../meta/list_watch.ts";
 import { hasReached } from "../meta/merged_version.ts";
-import { isOlder, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
+import { isOlder, type KeyFunc, type KubernetesObject, layoutOf, metaOf } from "../meta/object.ts";
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import type { Store } from "../store/store.ts";
-import { type Moment, momentOf } from "../util/clock.ts";
+import { type Clock, type Moment, momentOf } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { defined } from "../util/json.ts";
-import type { OpenWatch } from "./open_watch.ts";
-import type { ReflectorSettings } from "./reflector_options.ts";
+import type { Quarantine } from "./quarantine.ts";
 
 /**
  * How far the store is, when the server last showed that, and what the present watch has brought. The one
@@ -156,7 +155,20 @@ export function provenAt(
   return next;
 }
 
-interface StoreWriterOptions extends ReflectorSettings {
+/** The watch that a batch came on. */
+interface BatchSource {
+  readonly received: Moment | undefined;
+  readonly receivedBytes: number;
+  expectBookmarks(): void;
+}
+
+interface StoreWriterOptions {
+  readonly clock: Clock;
+  readonly expectedKind?: GroupVersionKind;
+  readonly keyFunc: KeyFunc;
+  readonly knownObjects?: { getByKey(key: string): unknown };
+  readonly neverGoesBack: boolean;
+  readonly quarantine: Quarantine;
   /** All that the reflector knows; the writer moves its position. */
   readonly record: { readonly state: { readonly position: Position } };
   readonly measured: { contact(wallMs: number): void; eventApplied(type: string): void } | undefined;
@@ -177,7 +189,7 @@ type DataEvent<T> = Exclude<WatchEvent<T>, { type: "ERROR" }>;
 export class StoreWriter<T> {
   readonly #store: ReflectorStore<T>;
   readonly #options: StoreWriterOptions;
-  readonly #knownObjects: ReflectorSettings["knownObjects"];
+  readonly #knownObjects: StoreWriterOptions["knownObjects"];
   readonly #neverGoesBack: boolean;
 
   constructor(store: ReflectorStore<T>, options: StoreWriterOptions) {
@@ -203,7 +215,7 @@ export class StoreWriter<T> {
     this.#options.quarantine.recovered();
   }
 
-  write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void {
+  write(batch: readonly WatchItem<T>[], watch: BatchSource): void {
     this.#arrived(oldestNewsOf(batch), watch.received);
     if (batch.length > 1 && this.#isPassed(batch[batch.length - 1])) return this.#options.quarantine.lost();
     for (const item of batch) {

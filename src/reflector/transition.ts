@@ -7,8 +7,7 @@
  */
 
 import { isConnectionRefused, networkErrorOf } from "../meta/request.ts";
-import { isOlder } from "../meta/object.ts";
-import { isExpired, isResourceVersionTooLarge, isTooManyRequests, statusErrorOf } from "../meta/status.ts";
+import { isExpired, isTooManyRequests, statusErrorOf } from "../meta/status.ts";
 import { errorMessage, toError } from "../util/errors.ts";
 import type { Moment } from "../util/clock.ts";
 import {
@@ -32,13 +31,9 @@ import {
 } from "./failures.ts";
 import { isBrokenFrame } from "./quarantine.ts";
 import { rhythmAfterList, rhythmAfterWatch } from "./relists.ts";
-import type { Change, Effect, Outcome, ReflectorState, Step, Transition } from "./state.ts";
+import type { Change, Effect, Outcome, ReflectorState, Step, Transition, WatchEnd } from "./state.ts";
 import { listedAt } from "./store_writer.ts";
 
-/** So many watches from a snapshot's version may fail before everything is listed. */
-const MOST_FAILED_RESUMPTIONS = 3;
-/** So many times the server's version is requested. */
-const MOST_PROBES = 3;
 /** A watch that ends sooner, for no reason given, is a failure when it comes to pacing. */
 const SHORT_MS = 5_000;
 /** A watch that lasts so long was well, whatever ended it. */
@@ -84,7 +79,7 @@ function afterOutcome(state: ReflectorState, outcome: Outcome, now: Moment): Tra
     case "start":
       return begin(state, nowMs);
     case "probe":
-      return afterProbe(state, outcome, nowMs);
+      return state.settings.resuming?.afterProbe(state, outcome, nowMs) ?? begin(state, nowMs);
     case "stream":
       return afterStream(state, outcome, now);
     case "list": {
@@ -95,19 +90,18 @@ function afterOutcome(state: ReflectorState, outcome: Outcome, now: Moment): Tra
       const end = "error" in outcome
         ? { state, effects: [], end: { refused: outcome.error } }
         : endOf(state, outcome, now);
-      const next = state.resumption === undefined
-        ? afterWatch(end.state, end.end, nowMs)
-        : afterResumed(end.state, end.end, nowMs);
+      const resuming = state.resumption && state.settings.resuming;
+      const next = (resuming?.afterWatch ?? afterWatch)(end.state, end.end, nowMs);
       return { ...next, effects: [...end.effects, ...next.effects] };
     }
   }
 }
 
-function go(state: ReflectorState, step: Step, effects: readonly Effect[] = []): Transition {
+export function go(state: ReflectorState, step: Step, effects: readonly Effect[] = []): Transition {
   return { state, step, effects };
 }
 
-function begin(state: ReflectorState, nowMs: number): Transition {
+export function begin(state: ReflectorState, nowMs: number): Transition {
   if (state.resumption !== undefined) return go(state, { do: "probe" });
   return go(state, { do: state.settings.useWatchList && !isPaused(state.trial, nowMs) ? "stream" : "list" });
 }
@@ -119,41 +113,6 @@ function begin(state: ReflectorState, nowMs: number): Transition {
  */
 function isRetriable(error: unknown): boolean {
   return networkErrorOf(error) !== undefined || isTooManyRequests(error);
-}
-
-function afterProbe(
-  state: ReflectorState,
-  outcome: Extract<Outcome, { of: "probe" }>,
-  nowMs: number,
-): Transition {
-  if ("error" in outcome) return afterFailedProbe(state, outcome.error, nowMs);
-  const { serverVersion, isOtherCluster } = outcome;
-  // A server that was restored from a backup would accept the watch, and send nothing of what happens up to
-  // that version.
-  if (
-    isOtherCluster || (serverVersion !== undefined && isOlder(serverVersion, state.position.resourceVersion))
-  ) {
-    return begin({ ...state, resumption: undefined, isResourceVersionUnavailable: true }, nowMs);
-  }
-  return go(state, { do: "watch" });
-}
-
-/**
- * A server that is away is tried again: a list would fail as well. If it is busy or broken, everything is
- * listed after some tries; if it does not permit the request, or that breaks, the watch may still be
- * possible.
- */
-function afterFailedProbe(state: ReflectorState, error: unknown, nowMs: number): Transition {
-  if (isConnectionRefused(error)) return go(state, { do: "backOff", then: "start" });
-  const { failedWatches = 0, failedProbes: before = 0 } = state.resumption ?? {};
-  const failedProbes = before + 1;
-  const isBroken = networkErrorOf(error) !== undefined;
-  const isRefused = isTooManyRequests(error) || (statusErrorOf(error)?.httpStatus ?? 0) >= 500;
-  const next = { ...state, resumption: { failedWatches, failedProbes } };
-  if ((isBroken || isRefused) && failedProbes < MOST_PROBES) {
-    return go(next, { do: "backOff", then: "start" });
-  }
-  return isRefused ? begin({ ...state, resumption: undefined }, nowMs) : go(next, { do: "watch" });
 }
 
 function afterStream(
@@ -276,14 +235,6 @@ function listed(
   };
 }
 
-/** How a watch ended: it was not opened, a change was lost on it, or it was open, and is not any more. */
-type WatchEnd =
-  | { readonly refused: unknown }
-  | { readonly relist: true }
-  | { readonly isShort: boolean }
-  /** It failed; `retries`: with an internal error that a next watch answers. */
-  | { readonly error: unknown; readonly retries: boolean };
-
 /** Classifies the end of an open watch. */
 function endOf(
   state: ReflectorState,
@@ -337,7 +288,8 @@ function endOf(
   };
 }
 
-function afterWatch(state: ReflectorState, end: WatchEnd, nowMs: number): Transition {
+/** What follows the end of a watch. */
+export function afterWatch(state: ReflectorState, end: WatchEnd, nowMs: number): Transition {
   if ("refused" in end) {
     if (isRetriable(end.refused)) return go(state, { do: "backOff", then: "watch" });
     return go(state, { do: "backOff", then: "start", error: toError(end.refused) });
@@ -355,25 +307,4 @@ function afterWatch(state: ReflectorState, end: WatchEnd, nowMs: number): Transi
     ? state.position.resourceVersion
     : state.exactResourceVersion;
   return go({ ...state, exactResourceVersion }, { do: "backOff", then: "start" });
-}
-
-/** After a watch from a snapshot's version, whose content the server has not confirmed. */
-function afterResumed(state: ReflectorState, end: WatchEnd, nowMs: number): Transition {
-  const listing = { ...state, resumption: undefined };
-  const error = "refused" in end ? end.refused : "error" in end ? end.error : undefined;
-  if (isUnavailable(error)) {
-    return begin({ ...listing, isResourceVersionUnavailable: isResourceVersionTooLarge(error) }, nowMs);
-  }
-  const next = afterWatch(state, end, nowMs);
-  const { failedWatches: before = 0, failedProbes = 0 } = state.resumption ?? {};
-  if (next.step.do === "watch") return next;
-  if (next.step.do === "backOff" && next.step.then === "watch") {
-    // The server was away, and may be another one, or answer now.
-    return failedProbes < MOST_PROBES ? next : { ...next, step: { do: "backOff", then: "start" } };
-  }
-  const failedWatches = before + 1;
-  if ("relist" in end || isBrokenFrame(error) || failedWatches > MOST_FAILED_RESUMPTIONS) {
-    return afterWatch(listing, end, nowMs);
-  }
-  return { ...next, state: { ...next.state, resumption: { failedWatches, failedProbes } } };
 }

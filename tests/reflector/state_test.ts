@@ -11,6 +11,7 @@ import {
   type Outcome,
   type ReflectorState,
 } from "../../src/reflector/state.ts";
+import { RESUMING } from "../../src/reflector/resumption.ts";
 import { transition } from "../../src/reflector/transition.ts";
 import { newDecodingStatus } from "../../src/watch/decode_watch.ts";
 
@@ -53,7 +54,7 @@ const attempt = { resourceVersion: "10", limit: 0 };
 
 function restored(needsList: boolean, useWatchList = true): ReflectorState {
   const incident: Incident = { of: "restored", resourceVersion: "10", savedAtMs: 0, needsList };
-  return noted(initialState({ ...settings, useWatchList }), incident, NOW).state;
+  return noted(initialState({ ...settings, useWatchList, resuming: RESUMING }), incident, NOW).state;
 }
 
 const resumed = restored(false);

@@ -10,6 +10,7 @@ const WRITER = "src/reflector/store_writer.ts";
 const WATCH_LIST = "src/reflector/lists.ts";
 const STATE = "src/reflector/state.ts";
 const TRANSITION = "src/reflector/transition.ts";
+const RESUMPTION = "src/reflector/resumption.ts";
 const FAILURES = "src/reflector/failures.ts";
 const RELISTS = "src/reflector/relists.ts";
 const APPLIER = "src/informer/delta_applier.ts";
@@ -701,14 +702,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "snapshot: a request for the server's version that is refused is repeated for ever",
-    file: TRANSITION,
+    file: RESUMPTION,
     find: "if ((isBroken || isRefused) && failedProbes < MOST_PROBES) {",
     replace: "if (isBroken || isRefused) {",
   },
   {
     name: "snapshot: a program that has one lists",
-    file: STATE,
-    find: "    needsList\n      ? { ...next",
-    replace: "    needsList || resourceVersion\n      ? { ...next",
+    file: RESUMPTION,
+    find: "return needsList\n    ? { ...next",
+    replace: "return needsList || resourceVersion\n    ? { ...next",
   },
 ];

@@ -1,7 +1,7 @@
 /** The content of a snapshot: loaded at once, saved as it changes. */
 
 import { isOlder, keyOf, resourceVersionOf } from "../../meta/object.ts";
-import type { RestoredContent } from "../../reflector/reflector_options.ts";
+import type { RestoredContent } from "../../reflector/state.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import type { ObjectHead } from "../../text/object_reader.ts";
 import { ObjectText } from "../../text/object_text_reader.ts";

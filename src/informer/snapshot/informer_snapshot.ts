@@ -2,8 +2,9 @@
 
 import { formatResource } from "../../meta/resource.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
-import type { Probe, ReflectedSnapshot, RestoredContent } from "../../reflector/reflector_options.ts";
-import type { ReflectorPhase } from "../../reflector/state.ts";
+import type { ReflectedSnapshot } from "../../reflector/reflector_options.ts";
+import { RESUMING } from "../../reflector/resumption.ts";
+import type { Probe, ReflectorPhase, RestoredContent, Resuming } from "../../reflector/state.ts";
 import type { Held } from "../../store/holding.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { requireNumbers } from "../../util/require_number.ts";
@@ -149,6 +150,7 @@ const MOST_PROOFS = 4;
  * watch asks for a bookmark (progress.ts): they come once a minute.
  */
 class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
+  readonly resuming: Resuming = RESUMING;
   readonly #storage: SnapshotStorage;
   readonly #context: SnapshotContext<T>;
   /** A source of the versions of the same objects. */
