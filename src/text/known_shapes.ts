@@ -16,26 +16,27 @@ export class KnownShapes {
   /** The place of the shape that was found last, and of the one that is replaced next. */
   #last = 0;
   #next = 0;
-  #hits = 0;
-  #misses = 0;
+  /** Rises with each value that is like one before it, and falls with each that is not. */
+  #luck = 0;
+  #unlucky = 0;
 
   /** As `afterValue`. */
   afterValue(bytes: Uint8Array, start: number, maxDepth: number): number {
+    // Where many values are new, few are compared: several in a row, as those that were made alike may be.
+    if (this.#luck < 0 && this.#unlucky++ % 32 >= 4) return afterValue(bytes, start, maxDepth);
     const shapes = this.#shapes;
     for (let i = 0; i < shapes.length; i++) {
       const place = (this.#last + i) % shapes.length;
       const end = afterLike(shapes[place], bytes, wordsOf(bytes), start);
       if (end < 0) continue;
-      this.#hits++;
+      this.#luck = Math.min(this.#luck + 1, MOST_LUCK);
       this.#last = place;
       return end;
     }
     const end = afterValue(bytes, start, maxDepth);
     const length = end - start;
-    // Where most values are new, few are worth to be remembered.
-    if (
-      length >= MIN_LENGTH && length <= MAX_LENGTH && (this.#hits >= this.#misses++ || this.#misses % 16 < 4)
-    ) {
+    if (length >= MIN_LENGTH && length <= MAX_LENGTH) {
+      this.#luck = Math.max(this.#luck - NEW_COST, -MOST_LUCK);
       this.#last = this.#next;
       shapes[this.#next] = newShape(bytes.slice(start, end));
       this.#next = (this.#next + 1) % SHAPES;
@@ -108,3 +109,6 @@ function viewOf(bytes: Uint8Array): DataView {
 const SHAPES = 4;
 const MIN_LENGTH = 128;
 const MAX_LENGTH = 0xffff;
+/** How far luck goes, and of how many values that are like others one that is new takes what they save. */
+const MOST_LUCK = 32;
+const NEW_COST = 8;
