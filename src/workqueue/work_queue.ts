@@ -152,7 +152,6 @@ export class WorkQueue<T = string> {
   async shutDownWithDrain(signal?: AbortSignal): Promise<void> {
     this.#stop();
     if (this.#processing.size === 0) return;
-    signal?.throwIfAborted();
     await waitIn(this.#drains, signal);
   }
 
