@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import type { KubernetesObject } from "@listwatch/cache";
+import { defineController } from "@listwatch/cache/controller";
+import { startRig, widget } from "./rig.ts";
+import { WIDGETS } from "../widgets.ts";
+
+/** A manager with one worker, and when reconciles began, by name; the first of `a` never ends by itself. */
+function startWith(heedsSignal: boolean) {
+  const began: [name: string, atMs: number][] = [];
+  const reasons: unknown[] = [];
+  const rig = startRig((cluster) =>
+    defineController({
+      name: "widgets",
+      for: cluster.resource<KubernetesObject>(WIDGETS),
+      timeoutMs: 5_000,
+      async reconcile({ metadata }, { clock, signal }) {
+        began.push([metadata!.name!, clock.now()]);
+        if (metadata!.name !== "a" || began.filter(([name]) => name === "a").length > 1) return;
+        await new Promise<void>((_, reject) => {
+          signal.addEventListener("abort", () => {
+            reasons.push(signal.reason);
+            if (heedsSignal) reject(signal.reason);
+          });
+        });
+      },
+    })
+  );
+  for (const name of ["a", "b"]) rig.server.create(WIDGETS, widget(name, "red"));
+  return { rig, began, reasons };
+}
+
+describe("defineController({ timeoutMs })", () => {
+  it("aborts the signal of a reconcile that takes longer, which is tried again", async () => {
+    const { rig, began, reasons } = startWith(true);
+    await using _ = rig;
+    await rig.until(() => began.length === 3);
+    const [[first, startMs], [second, nextMs], [again]] = began;
+    assert.deepEqual([first, second, again], ["a", "b", "a"]);
+    assert.ok(nextMs - startMs >= 5_000 && nextMs - startMs < 5_500, `${nextMs - startMs} ms`);
+    assert.equal(reasons.length, 1);
+    assert.match(String(reasons[0]), /5,?000|5 s/);
+    assert.match(rig.lines.join("\n"), /warn .*shop\/a/);
+  });
+
+  it("gives the worker of one that heeds no signal to other keys, and says so", async () => {
+    const { rig, began, reasons } = startWith(false);
+    await using _ = rig;
+    await rig.until(() => began.length >= 2);
+    assert.deepEqual(began.map(([name]) => name).slice(0, 2), ["a", "b"]);
+    assert.ok(began[1][1] - began[0][1] < 7_000);
+    assert.equal(reasons.length, 1);
+    assert.match(rig.lines.join("\n"), /error .*shop\/a.* heeds no signal/);
+  });
+});
