@@ -62,6 +62,8 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   readonly identity: string;
   readonly #cluster: ClientSource & Requests;
   readonly #options: ClientOptions<T>;
+  /** What is cut out of the objects that come. */
+  readonly #cut: Projection | undefined;
   readonly projection: Projection | undefined;
   readonly #title: string;
   readonly #path: string;
@@ -81,10 +83,9 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     this.#cluster = cluster;
     this.#options = options;
     const { keep, drop } = projectionOf(options);
-    if (keep !== undefined || drop.length > 0) {
-      this.projection = new Projection({ ...(keep && { keep }), drop });
-    }
+    if (keep !== undefined || drop.length > 0) this.#cut = new Projection({ ...(keep && { keep }), drop });
     const { labelSelector, fieldSelector, metadataOnly } = options;
+    this.projection = metadataOnly ? new Projection({ keep: [], drop }) : this.#cut;
     const { server } = cluster;
     this.identity = JSON.stringify({
       server,
@@ -173,7 +174,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
         clock: this.#cluster.clock,
         maxItemBytes,
         maxListBytes,
-        projection: this.projection,
+        projection: this.#cut,
         signal,
         onBytes,
       });
@@ -199,7 +200,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
       asText,
       validate: metadataOnly && !asText ? (frame) => metadataOfEvent(validate(frame)) : validate,
       subject,
-      projection: this.projection,
+      projection: this.#cut,
       maxFrameBytes,
       signal,
       onBytes: context.onBytes,

@@ -26,6 +26,7 @@ const POD = {
 interface Leaves {
   readonly keep?: readonly string[] | "everything";
   readonly drop?: readonly string[];
+  readonly metadataOnly?: boolean;
 }
 
 async function served(
@@ -88,6 +89,9 @@ describe("heldPrinter, in the Table of pods,", () => {
       "Ready,Status,Restarts,IP,Nominated Node,Readiness Gates",
     );
     assert.equal(await columnsCut({ drop: ["metadata.creationTimestamp"] }), "Age");
+    for (const leaves of [{ metadataOnly: true }, { metadataOnly: true, keep: "everything" }] as const) {
+      assert.equal(await columnsCut(leaves), "Ready,Status,Restarts,IP,Node,Nominated Node,Readiness Gates");
+    }
   });
 
   it("changes nothing where no column is concerned", async () => {
