@@ -45,7 +45,17 @@ function commonName(port: number): Promise<string> {
 }
 
 describe("serveFetch with a path that a Request shows in another form", () => {
-  const paths = ["/a/../b", "/a/%2e%2E/b", "/a/.", "/a/..?x", "/.", "/a#b", "/a\\..\\b", "http://a/b/../c"];
+  const paths = [
+    "/a/../b",
+    "/a/%2e%2E/b",
+    "/a/.",
+    "/a/..?x",
+    "/.",
+    "/a#b",
+    "/a?b=c#d",
+    "/a\\..\\b",
+    "http://a/b/../c",
+  ];
   const plain = ["/a..b/.c/...", "/a?b=/../c", "/a%2f..", "http://a/b"];
   for (const path of [...paths, ...plain]) {
     it(`${plain.includes(path) ? "takes" : "refuses"} ${path}`, async () => {

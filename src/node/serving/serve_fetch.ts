@@ -85,8 +85,8 @@ type Handler = (request: Request, env: ServeFetchEnv) => Response | Promise<Resp
 /**
  * Serves a `fetch` function, such as a hono app's or an in-memory API server's, over HTTP or HTTPS on Node,
  * Deno and Bun. Responses may stream without a time limit; a request that is not complete in time gets status
- * 408, and its connection is closed. A path with a segment `.` or `..`, which no `Request` can show, gets
- * status 400.
+ * 408, and its connection is closed. A path with a segment `.` or `..`, or a `#`, which no `Request` can
+ * show, gets status 400.
  *
  * @returns Once it listens.
  * @throws {ListenError} The port is in use, or the address is not one of this machine.
@@ -280,8 +280,8 @@ class Listening {
     const { outgoing } = env;
     let response: Response;
     try {
-      response = OTHER_PATH.test(env.incoming.url?.split("?", 1)[0] ?? "")
-        ? badRequest("its path has a segment that is . or .., or a #")
+      response = isShownOtherwise(env.incoming.url ?? "")
+        ? badRequest("it has a #, or a segment of its path is . or ..")
         : await this.#fetch(request, env);
     } catch (error) {
       if (!request.signal.aborted) {
@@ -331,9 +331,15 @@ class Listening {
   }
 }
 
-// What `Request.url` has in another form than it was sent: a proxy that looked at the request has decided on
-// another path.
-const OTHER_PATH = /#|\/(\.|%2e){1,2}(\/|$)/i;
+/**
+ * Whether `Request.url` has what was sent in another form: a proxy that looked at the request has decided on
+ * another path or query.
+ */
+function isShownOtherwise(target: string): boolean {
+  return target.includes("#") || DOTS.test(target.split("?", 1)[0]);
+}
+
+const DOTS = /\/(\.|%2e){1,2}(\/|$)/i;
 
 function hostInUrl(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
