@@ -1,6 +1,18 @@
 /** Answers in JSON, as an API server sends them, and conditional requests. */
 
 import type { Status } from "../meta/status.ts";
+import {
+  afterSpace,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  closingQuote,
+  COLON,
+  COMMA,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  SPACE,
+} from "../text/json_walk.ts";
 
 /** The headers of every answer in JSON. */
 const JSON_HEADERS: Readonly<Record<string, string>> = {
@@ -23,7 +35,8 @@ export function jsonResponse(
 
 /** A document as an API server writes it: with a line break at its end unless it is indented. */
 export function jsonText(document: unknown, options: { readonly pretty?: boolean } = {}): string {
-  return options.pretty ? indentedText(document) : `${escaped(JSON.stringify(document))}\n`;
+  const json = JSON.stringify(document);
+  return options.pretty ? indentedText(json) : `${escaped(json)}\n`;
 }
 
 /**
@@ -39,16 +52,43 @@ export function escaped(json: string): string {
 // Each level indents every line below it: 10,000 levels, which 50 KB hold, would become 400 MB.
 const INDENTED_LEVELS = 200;
 
-/** Indented JSON; on one line if it has more than 200 levels. */
-export function indentedText(document: unknown): string {
-  return escaped(
-    JSON.stringify(document, undefined, hasMoreLevels(document, INDENTED_LEVELS) ? undefined : 2),
-  );
-}
-
-function hasMoreLevels(value: unknown, levels: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  return levels === 0 || Object.values(value).some((child) => hasMoreLevels(child, levels - 1));
+/** JSON text with line breaks and indents; as it is if it has more than 200 levels. No digit changes. */
+export function indentedText(json: string): string {
+  let text = "";
+  let indent = "\n";
+  let from = 0;
+  const breakLine = (to: number, next: number) => {
+    text += json.slice(from, to) + indent;
+    from = next;
+  };
+  for (let i = 0; i < json.length; i++) {
+    const code = json.charCodeAt(i);
+    if (code === QUOTE) i = closingQuote(json, i);
+    else if (code === COMMA) breakLine(i + 1, i + 1);
+    else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
+      const next = afterSpace(json, i + 1);
+      const isEmpty = json.charCodeAt(next) === (code === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET);
+      if (!isEmpty) {
+        indent += "  ";
+        if (indent.length > 2 * INDENTED_LEVELS + 1) return escaped(json);
+        breakLine(i + 1, i + 1);
+        continue;
+      }
+      text += json.slice(from, i + 1);
+      from = next;
+      i = next;
+    } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
+      indent = indent.slice(0, -2);
+      breakLine(i, i);
+    } else if (code === COLON) {
+      text += `${json.slice(from, i + 1)} `;
+      from = i + 1;
+    } else if (code <= SPACE) {
+      text += json.slice(from, i);
+      from = i + 1;
+    }
+  }
+  return escaped(text + json.slice(from));
 }
 
 /** A refusal as an answer, with `Retry-After` where the Status says so. */

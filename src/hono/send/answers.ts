@@ -254,9 +254,9 @@ function objectText(
   held: Held<KubernetesObject>,
   { view, pretty }: { readonly view: View; readonly pretty: boolean },
 ): string {
-  if (pretty) return indentedText(view.one(holding.peek(held)));
   const json = view.objectText && holding.json(held, view.cut);
-  return `${(json && view.objectText?.(json)) ?? JSON.stringify(view.one(holding.peek(held)))}\n`;
+  const text = (json && view.objectText?.(json)) ?? JSON.stringify(view.one(holding.peek(held)));
+  return pretty ? indentedText(text) : `${text}\n`;
 }
 
 export interface ListTag {

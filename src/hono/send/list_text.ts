@@ -128,12 +128,12 @@ function itemText(
   shape: ListShape,
   { isFirst }: { readonly isFirst: boolean },
 ): string {
-  const { view, pretty, yaml, holding } = shape;
+  const { pretty, yaml } = shape;
   if (yaml !== undefined) return yaml.item(itemJson(held, shape));
   const comma = isFirst ? "" : ",";
   if (!pretty) return comma + itemJson(held, shape);
   // JSON has no line breaks within its strings.
-  const text = indentedText(view.item(holding.peek(held))).replaceAll("\n", "\n    ");
+  const text = indentedText(itemJson(held, shape)).replaceAll("\n", "\n    ");
   return `${comma}\n    ${text}`;
 }
 

@@ -87,11 +87,15 @@ async function read(storage: ServeOptions["storage"], { aboveAnother = false } =
   const watch = await text(`${LIST}?watch=1&${from}resourceVersion=${aboveAnother ? 6 : 5}&timeoutSeconds=1`);
   const list = await text(`${LIST}?resourceVersion=6&resourceVersionMatch=NotOlderThan`);
   const object = await text(`${LIST}/a`);
+  const indented = {
+    list: await text(`${LIST}?resourceVersion=6&resourceVersionMatch=NotOlderThan&pretty=true`),
+    object: await text(`${LIST}/a?pretty=true`),
+  };
   stop.abort();
   await Promise.all([served.finished, below.finished]);
   await api.finished;
   await rm(folder, { recursive: true });
-  return { watch, list, object };
+  return { watch, list, object, indented };
 }
 
 describe("serve()", () => {
@@ -102,6 +106,18 @@ describe("serve()", () => {
       assert.equal(object.trimEnd(), widget("a", 1, true));
       // Items of lists have no type, as an API server writes them.
       assert.ok(list.includes(`"items":[${widget("a", 1, false)},${widget("b", 6, false)}]`), list);
+    });
+  }
+
+  // curl asks for it by its name.
+  for (const storage of [undefined, "short-texts"] as const) {
+    it(`serves the same with line breaks and indents to those who ask for it, with storage: ${storage}`, async () => {
+      const { list, object, indented } = await read(storage);
+      const onOneLine = (text: string) => text.replaceAll(/\n */g, "").replaceAll('": ', '":');
+      assert.match(indented.object, /^\{\n  "kind": "ConfigMap",\n[^]*\n    "k": "[^]*\n\}$/);
+      assert.equal(onOneLine(indented.object), object.trimEnd());
+      assert.match(indented.list, /\n  "items": \[\n    \{\n      "metadata": \{\n[^]*\n    \}\n  \]\n\}$/);
+      assert.equal(onOneLine(indented.list), list.trimEnd());
     });
   }
 
