@@ -3,6 +3,7 @@
 import { errorMessage } from "../util/errors.ts";
 import { escapeFieldValue, type FieldSelector, parseFieldSelector } from "../meta/fields.ts";
 import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
+import { durationProblem, quotedByGo } from "./go_text.ts";
 import type { FieldRules } from "./selectable_fields.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
 import { isMergedVersion } from "../meta/merged_version.ts";
@@ -61,9 +62,26 @@ export function parseListQuery(
   const refused = watch ? undefined : refusedTimeout(searchParams);
   if (refused !== undefined) return { ok: false, status: refused };
   try {
-    const query = withLegacyDefaults(decode(searchParams), watch);
-    const causes = watch ? watchCauses(query) : listCauses(query);
+    // The order of the checks is that of an API server.
+    const given = decode(searchParams);
+    const { limits } = options;
+    checkLength("label", given.labelSelector, limits);
+    checkLength("field", given.fieldSelector, limits);
+    const labels = given.labelSelector === "" ? undefined : parseLabelSelector(given.labelSelector);
+    const ofName = options.name === undefined ? "" : `metadata.name=${escapeFieldValue(options.name)}`;
+    const fieldSelector = given.fieldSelector || ofName;
+    const fields = fieldSelector === "" ? undefined : parseFieldSelector(fieldSelector);
+    // The options of a watch by its path, which is older than they are, are those of a list.
+    const isWatch = options.watch !== false && wantsWatch(searchParams);
+    const query = withLegacyDefaults(given, watch);
+    const causes = isWatch ? watchCauses(query) : listCauses(given);
     if (causes.length > 0) return { ok: false, status: invalid(causes) };
+    if (options.name !== undefined && fields?.requiresExactMatch("metadata.name") !== options.name) {
+      throw new TypeError("fieldSelector metadata.name doesn't match requested name");
+    }
+    if (labels) checkCost("label", labels.requirements.map(({ values }) => values.length), limits);
+    if (fields) checkCost("field", fields.requirements.map(() => 1), limits);
+    if (fields && options.fields) checkFields(fields, options.fields());
     const versionProblem = resourceVersionProblem(query.resourceVersion);
     if (versionProblem !== undefined) {
       const message = `invalid resource version: ${versionProblem}`;
@@ -73,19 +91,6 @@ export function parseListQuery(
     if (query.continue !== "" && query.resourceVersion !== "" && query.resourceVersion !== "0") {
       throw new TypeError("specifying resource version is not allowed when using continue");
     }
-    const { limits } = options;
-    checkLength("label", query.labelSelector, limits);
-    checkLength("field", query.fieldSelector, limits);
-    const labels = query.labelSelector === "" ? undefined : parseLabelSelector(query.labelSelector);
-    const ofName = options.name === undefined ? "" : `metadata.name=${escapeFieldValue(options.name)}`;
-    const fieldSelector = query.fieldSelector || ofName;
-    const fields = fieldSelector === "" ? undefined : parseFieldSelector(fieldSelector);
-    if (options.name !== undefined && fields?.requiresExactMatch("metadata.name") !== options.name) {
-      throw new TypeError("fieldSelector metadata.name doesn't match requested name");
-    }
-    if (labels) checkCost("label", labels.requirements.map(({ values }) => values.length), limits);
-    if (fields) checkCost("field", fields.requirements.map(() => 1), limits);
-    if (fields && options.fields) checkFields(fields, options.fields());
     return {
       ok: true,
       watch,
@@ -129,11 +134,11 @@ function decode(params: URLSearchParams) {
   return {
     resourceVersion: text("resourceVersion"),
     resourceVersionMatch: text("resourceVersionMatch"),
-    limit: integer(params, "limit"),
     continue: text("continue"),
     labelSelector: text("labelSelector"),
     fieldSelector: text("fieldSelector"),
     timeoutSeconds: integer(params, "timeoutSeconds"),
+    limit: integer(params, "limit"),
     allowWatchBookmarks: boolean(params, "allowWatchBookmarks") ?? false,
     sendInitialEvents: boolean(params, "sendInitialEvents"),
   };
@@ -170,22 +175,19 @@ export function wantsFollow(searchParams: URLSearchParams): boolean {
 // Kubernetes' booleans: everything but "0" and "false" is true, the empty value too.
 function boolean(params: URLSearchParams, name: string): boolean | undefined {
   const value = params.get(name);
-  return value === null ? undefined : value !== "0" && value.toLowerCase() !== "false";
+  return value === null ? undefined : value !== "0" && !/^false$/iu.test(value);
 }
 
 function integer(params: URLSearchParams, name: string): number | undefined {
   const value = params.get(name);
   if (value === null) return undefined;
-  const parsing = `strconv.ParseInt: parsing ${JSON.stringify(shortened(value))}`;
+  const parsing = `strconv.ParseInt: parsing ${quotedByGo(shortened(value))}`;
   if (!/^[+-]?[0-9]+$/.test(value)) throw new TypeError(`${parsing}: invalid syntax`);
   if (value.length > MAX_DIGITS) throw new RangeError(`${parsing}: value out of range`);
   const number = BigInt(value.replace(/^\+/, ""));
   if (BigInt.asIntN(64, number) !== number) throw new RangeError(`${parsing}: value out of range`);
   return Number(number);
 }
-
-// What Go's `time.ParseDuration` accepts: 1h15m30.5s, -5ms, 0.
-const DURATION = /^[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:h|ms?|s|[uµμn]s))+)$/;
 
 /**
  * The Status that refuses a `timeout` that is no duration, the first thing that an API server looks at in a
@@ -194,12 +196,9 @@ const DURATION = /^[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:h|ms?|s|[uµ�
  */
 export function refusedTimeout(params: URLSearchParams): Status | undefined {
   const timeout = shortened(params.get("timeout") ?? "");
-  if (timeout === "" || DURATION.test(timeout)) return undefined;
-  const quoted = JSON.stringify(timeout);
-  const number = /^[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)/.exec(timeout)?.[0];
-  const problem = number === timeout ? "missing unit in duration" : "invalid duration";
-  const message = `invalid timeout specified in the request URL - time: ${problem} ${quoted}`;
-  return newStatus(400, "BadRequest", message);
+  const problem = timeout === "" ? undefined : durationProblem(timeout);
+  if (problem === undefined) return undefined;
+  return newStatus(400, "BadRequest", `invalid timeout specified in the request URL - ${problem}`);
 }
 
 // Leading zeros included; it takes long to make a number of very many digits.
@@ -283,7 +282,7 @@ function resourceVersionProblem(version: string): string | undefined {
   if (isNumber && version.length <= MAX_DIGITS && BigInt.asUintN(64, BigInt(version)) === BigInt(version)) {
     return undefined;
   }
-  const quoted = JSON.stringify(shortened(version));
+  const quoted = quotedByGo(shortened(version));
   return `resourceVersion: Invalid value: ${quoted}: strconv.ParseUint: parsing ${quoted}: ` +
     (isNumber ? "value out of range" : "invalid syntax");
 }

@@ -2,6 +2,7 @@
 
 import type { FieldGetter } from "../meta/fields.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
+import { quotedByGo } from "./go_text.ts";
 import { type ApiResource, isBuiltinGroup } from "./api_resource.ts";
 
 /** Reads the fields of one object; made once per resource, called per object. */
@@ -44,12 +45,12 @@ export interface FieldRules {
 export const METADATA_FIELDS: FieldRules = {
   selectableFields: ["metadata.name", "metadata.namespace"],
   unsupportedField: (field) =>
-    `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
+    `${quotedByGo(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
 };
 
 // Those with an error of their own, by kind and group.
 const UNSUPPORTED: ReadonlyMap<string, FieldRules["unsupportedField"]> = new Map([
-  ["Job.batch", (field: string) => `field label ${JSON.stringify(field)} not supported for Job`],
+  ["Job.batch", (field: string) => `field label ${quotedByGo(field)} not supported for Job`],
   [
     "ResourceSlice.resource.k8s.io",
     (field: string) => `field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: ${field}`,

@@ -2,6 +2,7 @@
 
 import { formatGroupResource } from "../meta/resource.ts";
 import { newStatus, type Status } from "../meta/status.ts";
+import { quotedByGo } from "./go_text.ts";
 
 /** A resource without its version. */
 export interface GroupResource {
@@ -28,7 +29,7 @@ export function unknownPath(): Status {
 
 /** 404: there is no such object. */
 export function objectNotFound(of: GroupResource, name: string): Status {
-  const message = `${formatGroupResource(of)} ${JSON.stringify(name)} not found`;
+  const message = `${formatGroupResource(of)} ${quotedByGo(name)} not found`;
   return newStatus(404, "NotFound", message, { name, ...resourceDetails(of) });
 }
 

@@ -7,6 +7,7 @@ import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { limitedLogger, type Logger } from "../../util/logger.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
+import { quotedByGo } from "../../protocol/go_text.ts";
 import { isStatus, resourceDetails } from "../../protocol/statuses.ts";
 import { tooManyRequests } from "./refusals.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
@@ -299,15 +300,20 @@ export function typeOf(value: unknown): string {
 
 function forbidden(attributes: RequestAttributes, why: string): Status {
   const { verb, group, resource, name, path } = attributes;
-  const user = JSON.stringify(attributes.user?.name ?? "system:anonymous");
+  const user = quotedByGo(attributes.user?.name ?? "system:anonymous");
   const reason = why === "" ? "" : `: ${why}`;
   if (attributes.scope === "path") {
-    return newStatus(403, "Forbidden", `forbidden: User ${user} cannot ${verb} path "${path}"${reason}`, {});
+    return newStatus(
+      403,
+      "Forbidden",
+      `forbidden: User ${user} cannot ${verb} path ${quotedByGo(path)}${reason}`,
+      {},
+    );
   }
   const qualified = attributes.subresource === undefined ? resource : `${resource}/${attributes.subresource}`;
   const what = name === ""
     ? formatGroupResource(attributes)
-    : `${formatGroupResource(attributes)} ${JSON.stringify(name)}`;
+    : `${formatGroupResource(attributes)} ${quotedByGo(name)}`;
   const where = attributes.scope === "cluster"
     ? "at the cluster scope"
     : `in the namespace "${attributes.namespace}"`;

@@ -2,6 +2,7 @@
 
 import { formatGroupResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
+import { quotedByGo } from "../../protocol/go_text.ts";
 import { type GroupResource, resourceDetails } from "../../protocol/statuses.ts";
 
 /** 403: a page of another site wants a WebSocket with what the browser knows of its user. */
@@ -66,10 +67,10 @@ export function noReviews(of: GroupResource): Status {
   return notAllowed(`${why}; otherwise ask the API server itself`, of);
 }
 
-/** 400, if no object can have the name. */
+/** 400, if no object can have the name, as it is no segment of a path. */
 export function nameProblem(name: string): Status | undefined {
   const isDots = name === "." || name === "..";
-  if (!isDots && !name.includes("%")) return undefined;
-  const reason = isDots ? `may not be '${name}'` : "may not contain '%'";
-  return newStatus(400, "BadRequest", `Name parameter invalid: ${JSON.stringify(name)}: ${reason}`);
+  if (!isDots && !/[%/]/.test(name)) return undefined;
+  const reason = isDots ? `may not be '${name}'` : `may not contain '${name.includes("/") ? "/" : "%"}'`;
+  return newStatus(400, "BadRequest", `Name parameter invalid: ${quotedByGo(name)}: ${reason}`);
 }

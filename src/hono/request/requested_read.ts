@@ -31,6 +31,7 @@ import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { parseScreenQuery, refusedScreenQuery, type ScreenQuery } from "../../protocol/screen_query.ts";
 import type { FieldRules } from "../../protocol/selectable_fields.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
+import { nameProblem } from "./refusals.ts";
 import { textMembers } from "../../text/json_walk.ts";
 
 /** A watch that is requested as server-sent events, as the watch that it means. */
@@ -98,7 +99,8 @@ export function requestedRead(
   });
   const isWatch = query.ok ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
-  const name = path.name || (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
+  const selected = (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
+  const name = path.name || (nameProblem(selected) === undefined ? selected : "");
   const form = requestedForm(c, resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
   const screen = ignoresScreens === undefined
     ? parseScreenQuery(searchParams, { verb, shape: shapeOf(form), limits })

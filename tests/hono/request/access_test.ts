@@ -140,7 +140,11 @@ describe("Authorize", () => {
     const { api, seen } = recorded();
     await api.request("/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3Dweb-1");
     await api.request("/api/v1/namespaces/shop/pods?fieldSelector=metadata.name!%3Dweb-1");
-    assert.deepEqual(seen.map(({ name }) => name), ["web-1", ""]);
+    for (const noName of [".", "..", "a%2Fb", "a%25b"]) {
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await api.request(`/api/v1/namespaces/shop/pods?fieldSelector=metadata.name%3D${noName}`);
+    }
+    assert.deepEqual(seen.map(({ name }) => name), ["web-1", "", "", "", "", ""]);
   });
 
   it("asks for discovery by its path, wherever the app is mounted", async () => {
