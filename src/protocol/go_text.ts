@@ -47,8 +47,8 @@ export function durationProblem(text: string): string | undefined {
   if (rest === "") return invalid;
   let nanoseconds = 0;
   while (rest !== "") {
-    const [number] = /^[0-9]*\.?[0-9]*/.exec(rest)!;
-    if (!/[0-9]/.test(number)) return invalid;
+    const number = /^(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)/.exec(rest)?.[0];
+    if (number === undefined) return invalid;
     rest = rest.slice(number.length);
     const [unit] = /^[^.0-9]*/.exec(rest)!;
     if (unit === "") return `time: missing unit in duration ${quotedInDuration(text)}`;
