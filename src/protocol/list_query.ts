@@ -196,10 +196,13 @@ function integer(params: URLSearchParams, name: string): number | undefined {
  */
 export function refusedTimeout(params: URLSearchParams): Status | undefined {
   const timeout = shortened(params.get("timeout") ?? "");
-  const problem = timeout === "" ? undefined : durationProblem(timeout);
+  const problem = timeout === "" || USUAL_DURATION.test(timeout) ? undefined : durationProblem(timeout);
   if (problem === undefined) return undefined;
   return newStatus(400, "BadRequest", `invalid timeout specified in the request URL - ${problem}`);
 }
+
+// What clients send.
+const USUAL_DURATION = /^(?:[0-9]{1,5}[hms]){1,3}$/;
 
 // Leading zeros included; it takes long to make a number of very many digits.
 const MAX_DIGITS = 1_000;

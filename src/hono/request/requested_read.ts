@@ -100,7 +100,7 @@ export function requestedRead(
   const isWatch = query.ok ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const selected = (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
-  const name = path.name || (nameProblem(selected) === undefined ? selected : "");
+  const name = path.name || (selected !== "" && nameProblem(selected) === undefined ? selected : "");
   const form = requestedForm(c, resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
   const screen = ignoresScreens === undefined
     ? parseScreenQuery(searchParams, { verb, shape: shapeOf(form), limits })

@@ -111,7 +111,7 @@ describe("serve()", () => {
 
   // curl asks for it by its name.
   for (const storage of [undefined, "short-texts"] as const) {
-    it(`serves the same with line breaks and indents to those who ask for it, with storage: ${storage}`, async () => {
+    it(`serves the same with line breaks and indents where that is requested, with storage: ${storage}`, async () => {
       const { list, object, indented } = await read(storage);
       const onOneLine = (text: string) => text.replaceAll(/\n */g, "").replaceAll('": ', '":');
       assert.ok(indented.object.startsWith('{\n  "kind": "ConfigMap",\n'), indented.object);
