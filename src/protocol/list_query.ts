@@ -181,11 +181,11 @@ function boolean(params: URLSearchParams, name: string): boolean | undefined {
 function integer(params: URLSearchParams, name: string): number | undefined {
   const value = params.get(name);
   if (value === null) return undefined;
-  const parsing = `strconv.ParseInt: parsing ${quotedByGo(shortened(value))}`;
-  if (!/^[+-]?[0-9]+$/.test(value)) throw new TypeError(`${parsing}: invalid syntax`);
-  if (value.length > MAX_DIGITS) throw new RangeError(`${parsing}: value out of range`);
+  const problem = (what: string) => `strconv.ParseInt: parsing ${quotedByGo(shortened(value))}: ${what}`;
+  if (!/^[+-]?[0-9]+$/.test(value)) throw new TypeError(problem("invalid syntax"));
+  if (value.length > MAX_DIGITS) throw new RangeError(problem("value out of range"));
   const number = BigInt(value.replace(/^\+/, ""));
-  if (BigInt.asIntN(64, number) !== number) throw new RangeError(`${parsing}: value out of range`);
+  if (BigInt.asIntN(64, number) !== number) throw new RangeError(problem("value out of range"));
   return Number(number);
 }
 
