@@ -311,7 +311,7 @@ export class ReconcileLoop {
 
   async #attempt(key: string, signal: AbortSignal): Promise<void> {
     const { clock, metrics } = this.#settings;
-    const startMs = metrics && monotonicNow(clock);
+    const startMs = monotonicNow(clock);
     let outcome = "success";
     try {
       outcome = await this.#reconcile(key, signal);
@@ -322,9 +322,8 @@ export class ReconcileLoop {
       writes?.ended();
       if (writes?.isEmpty) this.#writes.delete(key);
       this.#queue.done(key);
-      if (startMs !== undefined) {
-        this.#observe("controller_runtime_reconcile_time_seconds", (monotonicNow(clock) - startMs) / 1_000);
-      }
+      const name = "controller_runtime_reconcile_time_seconds";
+      metrics?.observe(name, (monotonicNow(clock) - startMs) / 1_000, this.#labels);
       this.#count("controller_runtime_reconcile_total", { result: outcome });
     }
   }
@@ -449,10 +448,8 @@ export class ReconcileLoop {
       return this.#log(key).debug(what, { tries });
     }
     this.#count("controller_runtime_reconcile_errors_total");
-    this.#log(key).warn(`Cannot reconcile ${this.#shown(key)}, and tries again: ${errorMessage(error)}`, {
-      error,
-      tries,
-    });
+    const what = `Cannot reconcile ${this.#shown(key)}, and tries again`;
+    this.#log(key).warn(`${what}: ${errorMessage(error)}`, { error, tries });
   }
 
   /** The key with the name of its cluster, if there are several. */
@@ -493,9 +490,5 @@ export class ReconcileLoop {
 
   #gauge(name: string, value: number): void {
     this.#settings.metrics?.gauge(name, value, this.#labels);
-  }
-
-  #observe(name: string, value: number): void {
-    this.#settings.metrics?.observe(name, value, this.#labels);
   }
 }
