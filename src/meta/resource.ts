@@ -50,7 +50,7 @@ export function parseResource(text: string): GroupVersionResource {
     throw new TypeError(
       `Cannot read ${given} as a resource: write "version/resource" for the core group, such as "v1/pods", ` +
         `or "group/version/resource", such as "apps/v1/deployments"` +
-        (parts.length === 1 ? "; findResource finds it by such a name" : ""),
+        (parts.length === 1 ? "; findResource of ./client finds it by such a name" : ""),
     );
   }
   return { group, version, resource };
