@@ -319,7 +319,7 @@ describe("ResourceClient", () => {
   it("that is no resource's text is refused", () => {
     assert.throws(
       () => client(podList(), {}, "pods"),
-      /Cannot read "pods" as a resource: .*findResource of ./client finds it by such a name/,
+      /Cannot read "pods" as a resource: .*findResource of .\/client finds it by such a name/,
     );
   });
 
