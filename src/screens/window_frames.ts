@@ -37,12 +37,12 @@ export interface FrameResult<Row> {
   readonly ageMs: number | undefined;
 }
 
-/** A frame that cannot be one: what is shown would be wrong from here on. */
-export class FrameError extends TypeError {}
-
 type Members = Readonly<Record<string, unknown>>;
 
-/** The rows after a frame. */
+/**
+ * The rows after a frame.
+ * @throws {TypeError} It cannot be one: what is shown would be wrong from here on.
+ */
 export function afterFrame<Row>(shown: WindowRows<Row> | undefined, line: string): FrameResult<Row> {
   const { type, object } = JSON.parse(line) as { readonly type?: unknown; readonly object?: Members };
   if (type === "ERROR") throw new StatusError(object as unknown as Status);
@@ -52,17 +52,17 @@ export function afterFrame<Row>(shown: WindowRows<Row> | undefined, line: string
   };
   if (type === "ROWS") {
     const rows = object?.items ?? object?.rows;
-    if (!Array.isArray(rows)) throw new FrameError("a window begins without rows");
+    if (!Array.isArray(rows)) throw new TypeError("a window begins without rows");
     const columns = (object?.columnDefinitions ?? []) as readonly WindowColumn[];
     return { shown: { rows, ...placeOf(object), resourceVersion, columns }, ageMs: undefined };
   }
-  if (shown === undefined) throw new FrameError(`a window begins with ${JSON.stringify(type)}`);
+  if (shown === undefined) throw new TypeError(`a window begins with ${JSON.stringify(type)}`);
   if (type === "BOOKMARK") {
     const age = annotations?.[AGE_ANNOTATION];
     return { shown: { ...shown, resourceVersion }, ageMs: age === undefined ? 0 : Number(age) };
   }
   if (type !== "CHANGES" || !Array.isArray(object?.changes)) {
-    throw new FrameError(`a window continues with ${JSON.stringify(type)}`);
+    throw new TypeError(`a window continues with ${JSON.stringify(type)}`);
   }
   const rows = changed(shown.rows, object.changes as readonly Members[]);
   return { shown: { ...shown, rows, ...placeOf(object), resourceVersion }, ageMs: undefined };
@@ -74,7 +74,7 @@ function membersOf(value: unknown): Members {
 
 function placeOf(object: Members | undefined): { readonly total: number; readonly offset: number } {
   const { total, offset } = membersOf(object?.window);
-  if (typeof total !== "number" || typeof offset !== "number") throw new FrameError("a frame has no place");
+  if (typeof total !== "number" || typeof offset !== "number") throw new TypeError("a frame has no place");
   return { total, offset };
 }
 
@@ -87,12 +87,12 @@ function changed<Row>(before: readonly Row[], changes: readonly Members[]): read
     } else if (op === "insert") rows.splice(indexIn(at, rows.length + 1), 0, item as Row);
     else if (op === "remove") rows.splice(indexIn(at, rows.length), 1);
     else if (op === "update") rows[indexIn(at, rows.length)] = item as Row;
-    else throw new FrameError(`there is no change ${JSON.stringify(op)}`);
+    else throw new TypeError(`there is no change ${JSON.stringify(op)}`);
   }
   return rows;
 }
 
 function indexIn(index: unknown, length: number): number {
   if (typeof index === "number" && Number.isInteger(index) && index >= 0 && index < length) return index;
-  throw new FrameError(`${JSON.stringify(index)} is no place among ${length} rows`);
+  throw new TypeError(`${JSON.stringify(index)} is no place among ${length} rows`);
 }

@@ -6,6 +6,8 @@ import { LineCutter } from "../text/line_cutter.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
 import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
 import { abortable, sleepUnlessAborted } from "../util/abort.ts";
+import { callGuarded, errorMessage } from "../util/errors.ts";
+import { guardedLogger, type Logger } from "../util/logger.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { afterFrame, type WindowRows } from "./window_frames.ts";
 
@@ -46,6 +48,8 @@ export interface OpenWindowOptions extends WindowQuery {
    * API server; 90,000 by default. The server says every 30 s that it is there.
    */
   readonly staleAfterMs?: number;
+  /** Logs what listeners throw; the console by default. */
+  readonly logger?: Logger;
   readonly clock?: Clock;
   readonly random?: () => number;
 }
@@ -88,6 +92,7 @@ const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 export class WindowStore<Row> {
   readonly #options: OpenWindowOptions;
   readonly #clock: Clock;
+  readonly #logger: Logger;
   readonly #staleAfterMs: number;
   readonly #listeners = new Set<() => void>();
   #query: WindowQuery;
@@ -108,12 +113,13 @@ export class WindowStore<Row> {
 
   /** Opens it at once. */
   constructor(options: OpenWindowOptions) {
-    const { url, table: _, fetch: __, clock = realClock, random: ___, staleAfterMs = 90_000, ...query } =
-      options;
+    const { url, table: _, fetch: __, random: ___, logger, ...others } = options;
+    const { clock = realClock, staleAfterMs = 90_000, ...query } = others;
     requireNumbers("open a window", { staleAfterMs }, { least: 1 });
     new URL(url, globalThis.location?.href); // an error now, not later
     this.#options = options;
     this.#clock = clock;
+    this.#logger = guardedLogger(logger);
     this.#staleAfterMs = staleAfterMs;
     this.#query = query;
     this.#run();
@@ -122,7 +128,7 @@ export class WindowStore<Row> {
   /** What it shows now: the same object until something has changed. */
   readonly getSnapshot = (): WindowSnapshot<Row> => this.#snapshot;
 
-  /** Calls back after each change of the snapshot; returns what ends that. */
+  /** Calls back after each change of the snapshot; returns what ends that. What it throws is logged. */
   readonly subscribe = (listener: () => void): () => void => {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -267,9 +273,14 @@ export class WindowStore<Row> {
     this.#become({ state: state === "live" || state === "stale" ? "stale" : "connecting", error });
   }
 
+  readonly #hasThrown = (error: unknown): void => {
+    const message = `window of ${this.#options.url}: a listener threw: ${errorMessage(error)}`;
+    this.#logger.error(message, { error });
+  };
+
   #become(change: Partial<WindowSnapshot<Row>>): void {
     this.#snapshot = { ...this.#snapshot, ...change };
-    for (const listener of Array.from(this.#listeners)) listener();
+    for (const listener of Array.from(this.#listeners)) callGuarded(listener, this.#hasThrown);
   }
 }
 

@@ -7,6 +7,7 @@ import { readApi } from "@listwatch/cache/hono";
 import { FakeClock } from "../../src/testing/fake_clock.ts";
 import { settle } from "../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "../hono/fake_informer.ts";
+import { LogRecorder } from "../log_recorder.ts";
 import { propertyOptions } from "../property.ts";
 
 const URL_OF_PODS = "https://cache.example/api/v1/pods";
@@ -287,6 +288,30 @@ describe("openWindow", () => {
       await world.settled(1_000);
       assert.equal(opened.getSnapshot().state, "live");
       opened.close();
+    }
+  });
+
+  it("calls the other listeners where one throws, logs that, and reads on", async () => {
+    const world = new World();
+    const logger = new LogRecorder();
+    const window = openWindow(world.options({ logger }));
+    const shown: unknown[] = [];
+    window.subscribe(() => {
+      throw new Error("cannot draw");
+    });
+    window.subscribe(() => Promise.reject(new Error("cannot draw later")));
+    window.subscribe(() => shown.push([window.getSnapshot().state, ...namesOf(window.getSnapshot())]));
+    await world.settled();
+    world.informer.put(pod("a/4", 1_001, 0));
+    await world.settled(100);
+    assert.deepEqual(shown, [["live", "3", "2"], ["live", "4", "3"]]);
+    assert.equal(world.urls.length, 1);
+    assert.equal(world.urls[0].searchParams.has("logger"), false);
+    window.close();
+    await settle();
+    assert.deepEqual(shown.at(-1), ["closed", "4", "3"]);
+    for (const why of ["cannot draw", "cannot draw later"]) {
+      assert.equal(logger.of("error").filter((line) => line.endsWith(`listener threw: ${why}`)).length, 3);
     }
   });
 
