@@ -25,6 +25,7 @@ import {
   pod,
   type RecordedRequest,
 } from "@listwatch/cache/testing";
+import { settle } from "../../src/util/clock.ts";
 import { LogRecorder } from "../log_recorder.ts";
 import { Recorder } from "./rig.ts";
 
@@ -323,5 +324,23 @@ describe("NamespaceSet", () => {
     stop();
     set.set([]);
     assert.equal(changes, 1);
+  });
+
+  it("calls all listeners after a change where one throws, and logs that", async () => {
+    const logger = new LogRecorder();
+    const set = new NamespaceSet(["a"], { logger });
+    set.onChange(() => {
+      throw new Error("cannot save");
+    });
+    set.onChange(() => Promise.reject(new Error("cannot save later")));
+    const received: (readonly string[])[] = [];
+    set.onChange(() => received.push(set.names));
+    set.set(["a", "b"]);
+    assert.deepEqual(received, [["a", "b"]]);
+    await settle();
+    assert.deepEqual(logger.of("error"), [
+      "error: a listener of 2 namespaces threw: cannot save",
+      "error: a listener of 2 namespaces threw: cannot save later",
+    ]);
   });
 });

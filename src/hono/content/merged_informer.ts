@@ -18,7 +18,9 @@ import { type Held, type Holding, ObjectHolding } from "../../store/holding.ts";
 import { fieldPathOf, type IndexFunc } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/store.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
+import { callGuarded, errorMessage } from "../../util/errors.ts";
 import { textHash } from "../../util/hash.ts";
+import { guardedLogger, type Logger } from "../../util/logger.ts";
 import { KeyOwners } from "./key_owners.ts";
 import type { NamedInformer, ServedInformer, ServedStore } from "./served_informer.ts";
 import { shownKey, Source, SourceObject } from "./source.ts";
@@ -35,6 +37,8 @@ export interface MergedInformerOptions {
    * in one of them.
    */
   readonly by?: "cluster";
+  /** Logs what observers throw; the console by default. */
+  readonly logger?: Logger;
 }
 
 /**
@@ -80,6 +84,7 @@ export class MergedInformer implements ServedInformer {
   readonly #layout: string;
   readonly #hasClusters: boolean;
   readonly #observers = new Set<(event: StoreEvent<Held<KubernetesObject>>) => void>();
+  readonly #logger: Logger;
   #stopFollowing: (() => void) | undefined;
   #resourceVersion: string;
 
@@ -91,6 +96,7 @@ export class MergedInformer implements ServedInformer {
   constructor(sources: readonly NamedInformer[], options: MergedInformerOptions = {}) {
     checkSources(sources, options);
     this.sources = sources.map(({ name, informer }) => ({ name, informer }));
+    this.#logger = guardedLogger(options.logger);
     this.#hasClusters = options.by === "cluster";
     const hash = textHash(JSON.stringify([options.by ?? "any", ...sources.map(({ name }) => name)]));
     this.#layout = String(BigInt(`0x${hash}`) % 10_000_000_000n).padStart(10, "0");
@@ -227,8 +233,12 @@ export class MergedInformer implements ServedInformer {
     this.#tell({ type: "bookmark", resourceVersion: this.#resourceVersion, ...(byState && { byState }) });
   }
 
+  readonly #hasThrown = (error: unknown): void => {
+    this.#logger.error(`merged informer: an observer threw: ${errorMessage(error)}`, { error });
+  };
+
   #tell(event: StoreEvent<Held<KubernetesObject>>): void {
-    for (const observer of this.#observers) observer(event);
+    for (const observer of this.#observers) callGuarded(() => observer(event), this.#hasThrown);
   }
 
   #merged(): string {

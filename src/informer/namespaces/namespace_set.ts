@@ -2,6 +2,8 @@
 
 import { MOST_SHARDS } from "../../meta/merged_version.ts";
 import type { NamespaceNames } from "../../meta/list_watch.ts";
+import { callGuarded, errorMessage } from "../../util/errors.ts";
+import { guardedLogger, type Logger } from "../../util/logger.ts";
 import { FollowedNamespaces, type WholeInformer } from "./namespace_part.ts";
 
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
@@ -28,11 +30,16 @@ const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
  */
 export class NamespaceSet implements NamespaceNames {
   readonly #listeners = new Set<() => void>();
+  readonly #logger: Logger;
   #names: readonly string[];
 
-  /** @throws {TypeError} As {@linkcode NamespaceSet.set}. */
-  constructor(names: readonly string[]) {
+  /**
+   * @param options `logger` logs what listeners throw; the console by default.
+   * @throws {TypeError} As {@linkcode NamespaceSet.set}.
+   */
+  constructor(names: readonly string[], options: { readonly logger?: Logger } = {}) {
     this.#names = checked(names);
+    this.#logger = guardedLogger(options.logger);
   }
 
   /** The namespaces, each once. */
@@ -53,7 +60,11 @@ export class NamespaceSet implements NamespaceNames {
     const next = checked(names);
     if (next.length === this.#names.length && next.every((name) => this.has(name))) return;
     this.#names = next;
-    for (const listener of [...this.#listeners]) listener();
+    const hasThrown = (error: unknown) => {
+      const message = `a listener of ${next.length} namespaces threw: ${errorMessage(error)}`;
+      this.#logger.error(message, { error });
+    };
+    for (const listener of [...this.#listeners]) callGuarded(listener, hasThrown);
   }
 
   /** Calls a listener after each change, until the returned function is called. */

@@ -4,6 +4,8 @@ import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { decodeMergedVersion, encodeMergedVersion } from "../../../src/meta/merged_version.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { settle } from "../../../src/util/clock.ts";
+import { LogRecorder } from "../../log_recorder.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, names, WatchReader } from "../reading.ts";
 import { describe, it } from "../storages.ts";
@@ -312,6 +314,29 @@ describe("MergedInformer.observe", () => {
       "updated",
       "bookmark 16,25",
     ]);
+  });
+});
+
+describe("MergedInformer.observe, where an observer throws", () => {
+  it("notifies the others of each event, and logs what was thrown", async () => {
+    const logger = new LogRecorder();
+    const informers = [FakeInformer.with([object("shop/a", 3)], 10), FakeInformer.with([], 20)];
+    const merged = new MergedInformer(informers.map((informer, i) => ({ name: `s${i}`, informer })), {
+      logger,
+    });
+    merged.observe(() => {
+      throw new Error("cannot count");
+    });
+    merged.observe(() => Promise.reject(new Error("cannot count later")));
+    const received: string[] = [];
+    merged.observe((event) => received.push(event.type));
+    informers[0].put(object("shop/b", 11));
+    informers[1].bookmark(21);
+    assert.deepEqual(received, ["added", "bookmark", "bookmark"]);
+    await settle();
+    for (const why of ["cannot count", "cannot count later"]) {
+      assert.equal(logger.of("error").filter((line) => line.endsWith(`an observer threw: ${why}`)).length, 3);
+    }
   });
 });
 
