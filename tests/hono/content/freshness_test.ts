@@ -155,6 +155,28 @@ describe("readApi", () => {
     assert.deepEqual(await second.toEnd(), ["ERROR 410 Expired"]);
   });
 
+  it("forgets the time of such readers as they become many, one by one", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    const { api, informer } = tower.level(server.fetch, { freshness: "as-is" });
+    await using _running = informer.start();
+    await informer.synced();
+    const path = (version: number) => `/api/v1/pods?watch=true&resourceVersion=${version}`;
+    const open = async (version: number) => await (await WatchReader.open(api, path(version))).cancel();
+    await open(1_000);
+    await clock.advance(3_000);
+    for (let i = 1; i <= 64; i++) await open(1_000 + i);
+    await clock.advance(2_100);
+    const [first, last] = [await WatchReader.open(api, path(1_000)), await WatchReader.open(api, path(1_064))];
+    const ends = [first, last].map((watch) => watch.toEnd());
+    const ended: number[] = [];
+    ends.forEach((end, i) => end.then(() => ended.push(i)));
+    await clock.advance(3_000);
+    assert.deepEqual(ended, [1], "the oldest one counts from now");
+    await clock.advance(2_100);
+    assert.deepEqual(ended, [1, 0]);
+  });
+
   it("holds a watch from the future open while the API server does not answer, and asks again", async () => {
     const tower = new Tower();
     const { server, clock } = tower;
