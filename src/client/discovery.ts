@@ -92,14 +92,19 @@ interface AggregatedResource {
 
 interface Aggregated {
   readonly kind: "APIGroupDiscoveryList";
-  readonly items?: readonly {
-    readonly metadata?: { readonly name?: string };
-    readonly versions?: readonly {
-      readonly version: string;
-      readonly freshness?: string;
-      readonly resources?: readonly AggregatedResource[];
-    }[];
-  }[];
+  // Go writes a list without elements as null.
+  readonly items?:
+    | readonly {
+      readonly metadata?: { readonly name?: string };
+      readonly versions?:
+        | readonly {
+          readonly version: string;
+          readonly freshness?: string;
+          readonly resources?: readonly AggregatedResource[] | null;
+        }[]
+        | null;
+    }[]
+    | null;
 }
 
 export function isAggregated(answer: unknown): answer is Aggregated {
@@ -108,11 +113,11 @@ export function isAggregated(answer: unknown): answer is Aggregated {
 
 /** The resources of an aggregated document, by their names. */
 export function* namedResources(
-  { items = [] }: Aggregated,
+  { items }: Aggregated,
 ): Generator<NamedResource & { of: AggregatedResource }> {
-  for (const { metadata, versions = [] } of items) {
-    for (const { version, resources = [] } of versions) {
-      for (const of of resources) {
+  for (const { metadata, versions } of items ?? []) {
+    for (const { version, resources } of versions ?? []) {
+      for (const of of resources ?? []) {
         yield {
           group: metadata?.name ?? "",
           version,
@@ -142,9 +147,9 @@ function readAggregated(
       ...definitionOf(of.definition),
     });
   }
-  for (const { metadata, versions = [] } of answer.items ?? []) {
-    for (const { version, freshness, resources = [] } of versions) {
-      if (freshness === "Stale" && resources.length === 0) {
+  for (const { metadata, versions } of answer.items ?? []) {
+    for (const { version, freshness, resources } of versions ?? []) {
+      if (freshness === "Stale" && !resources?.length) {
         unavailable.push(`${metadata?.name ?? ""}/${version}`);
       }
     }
@@ -171,11 +176,13 @@ function isStatus({ subresource, verbs }: { subresource?: string; verbs?: readon
 }
 
 interface PlainGroups {
-  readonly versions?: readonly string[];
-  readonly groups?: readonly {
-    readonly versions: readonly { readonly groupVersion: string }[];
-    readonly preferredVersion?: { readonly groupVersion: string };
-  }[];
+  readonly versions?: readonly string[] | null;
+  readonly groups?:
+    | readonly {
+      readonly versions?: readonly { readonly groupVersion: string }[] | null;
+      readonly preferredVersion?: { readonly groupVersion: string } | null;
+    }[]
+    | null;
 }
 
 function groupVersions(answer: PlainGroups): string[] {
@@ -183,21 +190,25 @@ function groupVersions(answer: PlainGroups): string[] {
   for (const group of answer.groups ?? []) {
     const preferred = group.preferredVersion?.groupVersion;
     if (preferred) found.push(preferred);
-    for (const { groupVersion } of group.versions) if (groupVersion !== preferred) found.push(groupVersion);
+    for (const { groupVersion } of group.versions ?? []) {
+      if (groupVersion !== preferred) found.push(groupVersion);
+    }
   }
   return found;
 }
 
 interface PlainResources {
-  readonly resources?: readonly {
-    readonly name: string;
-    readonly singularName?: string;
-    readonly namespaced: boolean;
-    readonly kind: string;
-    readonly verbs?: readonly string[];
-    readonly shortNames?: readonly string[];
-    readonly categories?: readonly string[];
-  }[];
+  readonly resources?:
+    | readonly {
+      readonly name: string;
+      readonly singularName?: string;
+      readonly namespaced: boolean;
+      readonly kind: string;
+      readonly verbs?: readonly string[];
+      readonly shortNames?: readonly string[];
+      readonly categories?: readonly string[];
+    }[]
+    | null;
 }
 
 function readPlain(groupVersion: string, answer: PlainResources, resources: DiscoveredResource[]): void {

@@ -91,6 +91,49 @@ describe("discover", () => {
     assert.deepEqual([odd.printerColumns, odd.fieldSelectors], [undefined, undefined]);
   });
 
+  it("does without the lists and groups that a server leaves out or has as null", async () => {
+    const answers: Record<string, unknown> = {
+      "/api": { kind: "APIVersions", versions: null },
+      "/apis": {
+        kind: "APIGroupList",
+        groups: [
+          { name: "empty.example.com", versions: null },
+          { name: "example.com", versions: [{ groupVersion: "example.com/v1" }], preferredVersion: null },
+        ],
+      },
+      "/apis/example.com/v1": {
+        kind: "APIResourceList",
+        resources: [{ name: "widgets", kind: "Widget", namespaced: true, verbs: null, shortNames: null }],
+      },
+    };
+    const fetch = (url: string): Response => Response.json(answers[new URL(url).pathname]);
+    const cluster = newCluster({ server: "http://in-memory", fetch });
+    const { resources, unavailable } = await discover(cluster);
+    assert.deepEqual(
+      resources.map(({ group, resource, verbs, shortNames }) => [group, resource, verbs, shortNames]),
+      [
+        ["example.com", "widgets", [], []],
+      ],
+    );
+    assert.deepEqual(unavailable, []);
+    answers["/apis/example.com/v1"] = { kind: "APIResourceList", resources: null };
+    assert.deepEqual((await discover(cluster)).resources, []);
+    answers["/apis"] = { kind: "APIGroupList", groups: null };
+    assert.deepEqual(await discover(cluster), { resources: [], unavailable: [] });
+    const aggregated = [
+      { kind: "APIGroupDiscoveryList", items: null },
+      { kind: "APIGroupDiscoveryList", items: [{ metadata: null, versions: null }] },
+      {
+        kind: "APIGroupDiscoveryList",
+        items: [{ metadata: { name: "example.com" }, versions: [{ version: "v1", resources: null }] }],
+      },
+    ];
+    for (const document of aggregated) {
+      answers["/api"] = answers["/apis"] = document;
+      assert.deepEqual(await discover(cluster), { resources: [], unavailable: [] });
+    }
+  });
+
   it("rejects with the error of the server", async () => {
     const server = new InMemoryApiServer();
     server.intercept(answerStatus(403));

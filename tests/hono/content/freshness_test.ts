@@ -167,7 +167,10 @@ describe("readApi", () => {
     await clock.advance(3_000);
     for (let i = 1; i <= 64; i++) await open(1_000 + i);
     await clock.advance(2_100);
-    const [first, last] = [await WatchReader.open(api, path(1_000)), await WatchReader.open(api, path(1_064))];
+    const [first, last] = [
+      await WatchReader.open(api, path(1_000)),
+      await WatchReader.open(api, path(1_064)),
+    ];
     const ends = [first, last].map((watch) => watch.toEnd());
     const ended: number[] = [];
     ends.forEach((end, i) => end.then(() => ended.push(i)));
@@ -494,11 +497,14 @@ describe("readApi", () => {
       assert.equal((await tower.settled(get(api, "/api/v1/pods"), 1_500)).items.length, count);
       const one = get(api, `/api/v1/namespaces/shop/pods/web-1?resourceVersion=${Number(at) + 1}`);
       assert.equal((await tower.settled(one, 100)).metadata.name, "web-1");
+      const questions = tower.questions();
       assert.equal(
         (await tower.settled(Promise.resolve(api.request("/api/v1/pods?resourceVersion=999999")), 3_100))
           .status,
         504,
       );
+      const isAsked = tower.questions() > questions;
+      assert.equal(isAsked, size === "large", "the list of a small resource says its version as well");
       await running.stop();
       assert.equal(clock.pendingTimers, 0);
     });
