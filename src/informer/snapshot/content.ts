@@ -299,7 +299,6 @@ export class SnapshotKeeper<T> {
     const { clock, logger, name } = this.#context;
     const { stopTimeoutMs } = this.#options;
     this.#isStopped = true;
-    clock.clearTimeout(this.#timer);
     const timeout = new AbortController();
     const timer = stopTimeoutMs === Infinity ? undefined : clock.setTimeout(
       () => timeout.abort(new Error(`it did not finish within ${stopTimeoutMs} ms`)),
