@@ -327,6 +327,18 @@ describe("NetworkError of a request", () => {
   });
 });
 
+describe("newCluster: what a refusal quotes", () => {
+  it("has the credentials that were sent left out, and all else that was sent as it is", async () => {
+    const headers = { "X-Api-Key": "key-of-jane", "X-Team": "team-of-jane" };
+    const said = "no application/json for team-of-jane with token-of-jane, key-of-jane";
+    const { message } = await failure(new Response(said, { status: 406 }), {
+      token: "token-of-jane",
+      headers,
+    });
+    assert.match(message, /no application\/json for team-of-jane with \[redacted\], \[redacted\]$/);
+  });
+});
+
 describe("newCluster: ending a request", () => {
   it("rejects with the signal's reason, before, while waiting and while reading", async () => {
     const reason = new Error("enough");
@@ -342,6 +354,25 @@ describe("newCluster: ending a request", () => {
       await assert.rejects(cluster.request("/a", { signal: controller.signal }), reason);
     }
     assert.equal(body.locked, false);
+  });
+
+  it("rejects with the signal's reason also while a refusal is read", async () => {
+    const reason = new Error("enough");
+    const answer = () => new Response(new ReadableStream<Uint8Array>({}), { status: 500 });
+    const controller = new AbortController();
+    const clock = new FakeClock();
+    const cluster = newCluster({ server: SERVER, clock, fetch: recorder(answer).fetch });
+    const answered = Promise.all(["request", "open"].map((method) =>
+      assert.rejects(
+        cluster[method as "request" | "open"]("/a", { signal: controller.signal }),
+        (error) => error === reason,
+      )
+    ));
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    controller.abort(reason);
+    await clock.advance(1_000);
+    await answered;
+    assert.equal(clock.pendingTimers, 0);
   });
 
   it("gives up an answer that comes too late, from a fetch that does not heed the signal", async () => {

@@ -91,6 +91,30 @@ describe("DiskObjects", () => {
     assert.equal(one.labels, other.labels, "the same labels are in memory once");
   });
 
+  it("loads what could not be held as text with the same metadata", () => {
+    const sql = new NodeSql();
+    const { disk } = openStore(sql);
+    disk.load(IDENTITY);
+    const web = pod("web-1", { namespace: "shop", labels: { app: "web" }, resourceVersion: "7" });
+    const put = { key: "shop/web-1", held: { ...web }, head: {}, json: () => JSON.stringify(web) };
+    disk.save({
+      resourceVersion: "7",
+      savedAtMs: 1,
+      needsList: false,
+      replaces: true,
+      deletes: [],
+      puts: [put as SnapshotChange["puts"][number]],
+    });
+    const { entries } = loaded(sql);
+    const { apiVersion, kind, metadata } = entries![0].held as KubernetesObject;
+    const { namespace, labels, resourceVersion } = metadata!;
+    assert.deepEqual({ apiVersion, kind }, { apiVersion: "v1", kind: "Pod" });
+    assert.deepEqual(
+      { namespace, labels, resourceVersion },
+      { namespace: "shop", labels: { app: "web" }, resourceVersion: "7" },
+    );
+  });
+
   it("continues after the last committed turn when the process crashes within a turn", () => {
     const directory = Deno.makeTempDirSync();
     const path = `${directory}/object.sqlite`;

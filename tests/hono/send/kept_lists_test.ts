@@ -401,6 +401,15 @@ describe("readApi, gzip", () => {
     assert.equal(textOf(await gunzip(await bytesOf(large))), textOf(await bytesOf(api.request(path))));
   });
 
+  it("compresses what is that long by several chunks, none of which is", async () => {
+    const { api } = apiOf(pods(120));
+    const plain = await bytesOf(api.request(PATH));
+    assert.ok(plain.byteLength > 128 * 1024 && plain.byteLength < 190 * 1024, String(plain.byteLength));
+    const response = await api.request(PATH, GZIP);
+    assert.equal(response.headers.get("Content-Encoding"), "gzip");
+    assert.equal(textOf(await gunzip(await bytesOf(response))), textOf(plain));
+  });
+
   it("does not compress smaller lists, smaller objects, errors and watches", async () => {
     const { api } = apiOf(pods(50));
     const small = ["", "?limit=5", "/absent", "?watch=1&timeoutSeconds=1", "?resourceVersion=x"];
@@ -429,6 +438,16 @@ describe("readApi, ETag", () => {
     await api.request(path, {
       headers: { ...more, ...(typeof tag === "string" && { "If-None-Match": tag }) },
     });
+
+  it("is another one where a later list brings what was not there at the version that the content had", async () => {
+    const { api, informer } = apiOf([object("shop/a", 99_000)]);
+    const epochOf = async () => (await ask(api, PATH)).headers.get("ETag")!.split("-")[0];
+    const before = await epochOf();
+    informer.relist([object("shop/a", 99_000), object("shop/b", 100_001)], 100_002);
+    assert.equal(await epochOf(), before, "it came later");
+    informer.relist([object("shop/a", 99_000), object("shop/b", 100_002)], 100_003);
+    assert.notEqual(await epochOf(), before, "a restored server has had another object then");
+  });
 
   it("of a list: 304 without looking at an object until the content changes, or is listed again", async () => {
     const { api, informer, reads } = apiOf(pods(20));
