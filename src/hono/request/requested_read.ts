@@ -32,7 +32,7 @@ import { parseScreenQuery, refusedScreenQuery, type ScreenQuery } from "../../pr
 import type { FieldRules } from "../../protocol/selectable_fields.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
 import { nameProblem } from "./refusals.ts";
-import { textMembers } from "../../text/json_walk.ts";
+import { OPEN_BRACE, textMember, textMembers } from "../../text/json_walk.ts";
 
 /** A watch that is requested as server-sent events, as the watch that it means. */
 interface EventStreamRequest {
@@ -168,6 +168,8 @@ function requestedForm(
   };
 }
 
+export type TextAround = (object: KubernetesObject, json: string) => string | undefined;
+
 /** Turns objects of one resource into what a client asked for. */
 export interface View {
   /** Views with the same name make the same event of the same object; `undefined`: not to be shared. */
@@ -188,6 +190,8 @@ export interface View {
   readonly objectText?: (json: string) => string | undefined;
   readonly itemText?: (json: string) => string | undefined;
   readonly cut?: FieldCut;
+  /** As `one`, `item` and `event`, as JSON text that has the object's own text in it, where that can be had. */
+  readonly withText?: Readonly<Record<"one" | "item" | "event", TextAround>>;
   /** What two states of an object must differ in, so that an event shows anything new; all by default. */
   readonly shown?: FieldCut;
   bookmark(metadata: ObjectMeta): unknown;
@@ -221,6 +225,7 @@ export function newObjectView(resource: ApiResource): View {
 
 export function newMetadataView(apiVersion: string): View {
   const partial = (object: KubernetesObject) => partialMetadata(object, apiVersion);
+  const text = (json: string) => partialMetadataText(json, apiVersion);
   return {
     sharedAs: apiVersion,
     one: partial,
@@ -228,6 +233,8 @@ export function newMetadataView(apiVersion: string): View {
     itemsField: "items",
     item: partial,
     event: partial,
+    itemText: text,
+    objectText: text,
     bookmark: (metadata) => partial({ metadata }),
   };
 }
@@ -244,6 +251,14 @@ export function withTypeText(resource: ApiResource, json: string): string | unde
   if (json.length <= 2 || hasTypeField(json)) return undefined;
   const type = JSON.stringify({ kind: resource.kind, apiVersion: groupVersion(resource) });
   return `${type.slice(0, -1)},${json.slice(1)}`;
+}
+
+/** As `partialMetadata`, of an object's JSON text; `undefined` if that needs a look at the object. */
+export function partialMetadataText(json: string, apiVersion: string): string | undefined {
+  const metadata = textMember(json, 0, "metadata");
+  if (metadata === undefined || json.charCodeAt(metadata.start) !== OPEN_BRACE) return undefined;
+  const type = JSON.stringify({ kind: "PartialObjectMetadata", apiVersion });
+  return `${type.slice(0, -1)},"metadata":${json.slice(metadata.start, metadata.end)}}`;
 }
 
 /** An object's JSON text without kind and apiVersion; `undefined` if that needs a look at the object. */

@@ -15,7 +15,7 @@ import type { Content, ContentVersion } from "../content/content.ts";
 import type { EventLog } from "../content/event_log.ts";
 import { GZIP_LEAST_BYTES, GZIP_STATE_BYTES, gzipBytes, gzipChunks, gzipResponse } from "./gzip.ts";
 import type { BodyReader, Bytes, ListBodies } from "./kept_bodies.ts";
-import { type ListShape, ListText } from "./list_text.ts";
+import { type ListShape, ListText, viewText } from "./list_text.ts";
 import {
   cutPage,
   type ListRequest,
@@ -254,8 +254,7 @@ function objectText(
   held: Held<KubernetesObject>,
   { view, pretty }: { readonly view: View; readonly pretty: boolean },
 ): string {
-  const json = view.objectText && holding.json(held, view.cut);
-  const text = (json && view.objectText?.(json)) ?? JSON.stringify(view.one(holding.peek(held)));
+  const text = viewText(held, { view, holding, form: "one" }) ?? JSON.stringify(view.one(holding.peek(held)));
   return pretty ? indentedText(text) : `${text}\n`;
 }
 

@@ -182,7 +182,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
       }
       const object = holding.peek(held);
       if (object !== held) units += OPEN_UNITS;
-      if (hasFields(object)) text += eventText("ADDED", view.event(object));
+      if (hasFields(object)) text += heldEventText("ADDED", held, { view, holding });
     }
     if (this.#initialSent === initial.length) {
       // What the snapshot holds is not held any longer.

@@ -10,6 +10,7 @@ import type { EntryForms, LogEntry, LogWindow } from "../content/log_history.ts"
 import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Selection } from "../content/selection.ts";
 import type { View } from "../request/requested_read.ts";
+import { atVersion, viewText } from "./list_text.ts";
 
 export interface GroupKind {
   readonly view: View;
@@ -335,8 +336,12 @@ export class EntryViews<T extends KubernetesObject> {
     if (change !== "LEFT" && shown === resourceVersion) {
       return heldEventText(change, entry.object!, { view, holding: this.#holding });
     }
-    const object = this.opened(entry, change === "LEFT" ? "oldObject" : "object")!;
-    return eventText(isDelete ? "DELETED" : change, view.event(atVersion(object, shown)));
+    const which = change === "LEFT" ? "oldObject" : "object";
+    const type = isDelete ? "DELETED" : change;
+    const from = { view, holding: this.#holding, form: "event", resourceVersion: shown } as const;
+    const text = viewText(entry[which]!, from);
+    if (text !== undefined) return eventLine(type, text);
+    return eventText(type, view.event(atVersion(this.opened(entry, which)!, shown)));
   }
 
   passEnds(): void {
@@ -380,15 +385,10 @@ export function heldEventText<T extends KubernetesObject>(
   from: { readonly view: View; readonly holding: Holding<T> },
 ): string {
   const { view, holding } = from;
-  const json = view.objectText && holding.json(held, view.cut);
-  const text = json && view.objectText?.(json);
+  const text = viewText(held, { view, holding, form: "event" });
   return text ? eventLine(type, text) : eventText(type, view.event(holding.peek(held)));
 }
 
 function eventLine(type: string, json: string): string {
   return `{"type":"${type}","object":${onOneLine(json)}}\n`;
-}
-
-function atVersion(object: KubernetesObject, resourceVersion: string): KubernetesObject {
-  return { ...object, metadata: { ...object.metadata, resourceVersion } };
 }

@@ -4,7 +4,13 @@ import { partialMetadata } from "../../protocol/accept.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { Column, Printer } from "./columns.ts";
-import { type View, withType } from "../request/requested_read.ts";
+import {
+  partialMetadataText,
+  type TextAround,
+  type View,
+  withType,
+  withTypeText,
+} from "../request/requested_read.ts";
 
 export type IncludeObject = "None" | "Metadata" | "Object";
 
@@ -36,10 +42,27 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
     metadata,
     columnDefinitions: columns,
   });
-  const event = (object: KubernetesObject) => {
+  const nextColumns = () => {
     const columns = columnsAreSent ? null : printer.columns;
     columnsAreSent = true;
-    return { ...table(versionOf(object), columns), rows: [row(object)] };
+    return columns;
+  };
+  const event = (object: KubernetesObject) => ({
+    ...table(versionOf(object), nextColumns()),
+    rows: [row(object)],
+  });
+  const rowText: TextAround = (object, json) => {
+    const own = includeObject === "Object"
+      ? withTypeText(resource, json)
+      : partialMetadataText(json, apiVersion);
+    if (own === undefined) return undefined;
+    const cells = JSON.stringify({ cells: printer.cells(object, nowMs()), ...conditions(printer, object) });
+    return `${cells.slice(0, -1)},"object":${own}}`;
+  };
+  const tableText = (columnsOf: () => readonly Column[] | null): TextAround => (object, json) => {
+    const row = rowText(object, json);
+    if (row === undefined) return undefined;
+    return `${JSON.stringify(table(versionOf(object), columnsOf())).slice(0, -1)},"rows":[${row}]}`;
   };
   return {
     // A row has the age, and the first one of a watch comes with columns.
@@ -50,6 +73,9 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
     itemsField: "rows",
     item: row,
     event,
+    ...(includeObject !== "None" && {
+      withText: { one: tableText(() => printer.columns), item: rowText, event: tableText(nextColumns) },
+    }),
     bookmark: (metadata) => event({ metadata }),
   };
 }

@@ -19,7 +19,12 @@ const REST =
 
 function widget(name: string, version: number, isTyped: boolean): string {
   const type = isTyped ? '"kind":"ConfigMap","apiVersion":"v1",' : "";
-  return `{${type}"metadata":{"name":"${name}","namespace":"shop","uid":"u-${name}","resourceVersion":"${version}"},${REST}}`;
+  return `{${type}"metadata":${metadata(name, version)},${REST}}`;
+}
+
+function metadata(name: string, version: number): string {
+  return `{"name":"${name}","namespace":"shop","uid":"u-${name}","resourceVersion":"${version}",` +
+    '"generation":9007199254740993,"annotations":{"b":"","2":"","1":""}}';
 }
 
 const LIST = "/api/v1/namespaces/shop/configmaps";
@@ -87,6 +92,26 @@ async function read(storage: ServeOptions["storage"], { aboveAnother = false } =
   const watch = await text(`${LIST}?watch=1&${from}resourceVersion=${aboveAnother ? 6 : 5}&timeoutSeconds=1`);
   const list = await text(`${LIST}?resourceVersion=6&resourceVersionMatch=NotOlderThan`);
   const object = await text(`${LIST}/a`);
+  const as = async (query: string, shape: string) => {
+    const Accept = `application/json;as=${shape};v=v1;g=meta.k8s.io`;
+    return await (await fetch(served.url + LIST + query, { headers: { Accept } })).text();
+  };
+  const version = "resourceVersion=6&resourceVersionMatch=NotOlderThan";
+  const watched = `watch=1&${from}resourceVersion=${aboveAnother ? 6 : 5}&timeoutSeconds=1`;
+  const tables = {
+    lists: await as(`?${version}&includeObject=Object`, "Table"),
+    one: await as("/a?includeObject=Object", "Table"),
+    watch: await as(`?${watched}&includeObject=Object`, "Table"),
+    metadata: await as(`?${version}`, "Table"),
+    partialList: await as(`?${version}`, "PartialObjectMetadataList"),
+    partialWatch: await as(`?${watched}`, "PartialObjectMetadata"),
+    // Its first events are of objects that were looked at.
+    selected: await text(
+      `${LIST}?watch=1&resourceVersion=0&timeoutSeconds=1&fieldSelector=${
+        encodeURIComponent("metadata.name!=b")
+      }`,
+    ),
+  };
   const indented = {
     list: await text(`${LIST}?resourceVersion=6&resourceVersionMatch=NotOlderThan&pretty=true`),
     object: await text(`${LIST}/a?pretty=true`),
@@ -95,7 +120,7 @@ async function read(storage: ServeOptions["storage"], { aboveAnother = false } =
   await Promise.all([served.finished, below.finished]);
   await api.finished;
   await rm(folder, { recursive: true });
-  return { watch, list, object, indented };
+  return { watch, list, object, tables, indented };
 }
 
 describe("serve()", () => {
@@ -106,6 +131,30 @@ describe("serve()", () => {
       assert.equal(object.trimEnd(), widget("a", 1, true));
       // Items of lists have no type, as an API server writes them.
       assert.ok(list.includes(`"items":[${widget("a", 1, false)},${widget("b", 6, false)}]`), list);
+    });
+  }
+
+  for (const storage of [undefined, "short-texts"] as const) {
+    it(`serves the objects of Tables and their metadata byte for byte, with storage: ${storage}`, async () => {
+      const { tables } = await read(storage);
+      const partial = (name: string, version: number) =>
+        `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":${
+          metadata(name, version)
+        }}`;
+      for (const text of [`"object":${widget("a", 1, true)}}`, `"object":${widget("b", 6, true)}}`]) {
+        assert.ok(tables.lists.includes(text), tables.lists);
+      }
+      assert.ok(tables.one.includes(`"object":${widget("a", 1, true)}}]}`), tables.one);
+      assert.ok(tables.watch.includes(`"object":${widget("b", 6, true)}}]}}\n`), tables.watch);
+      assert.ok(tables.metadata.includes(`"object":${partial("a", 1)}}`), tables.metadata);
+      assert.ok(tables.partialList.includes(`[${partial("a", 1)},${partial("b", 6)}]`), tables.partialList);
+      assert.ok(tables.partialWatch.includes(`"object":${partial("b", 6)}}\n`), tables.partialWatch);
+      const first = tables.selected.split("\n")[0];
+      assert.equal(first, `{"type":"ADDED","object":${widget("a", 1, true)}}`);
+      // What is around the objects is as ever.
+      const { rows, columnDefinitions } = JSON.parse(tables.lists);
+      assert.deepEqual(rows.map(({ cells }: { cells: unknown[] }) => cells[0]), ["a", "b"]);
+      assert.equal(rows[0].cells.length, columnDefinitions.length);
     });
   }
 
