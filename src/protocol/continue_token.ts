@@ -58,6 +58,11 @@ export function encodeContinue({ resourceVersion, start, list, epoch }: Continue
  */
 export function decodeContinue(token: string): ContinueToken | Status {
   if (token.length > MAX_TOKEN_LENGTH) return refusal(`it is longer than ${MAX_TOKEN_LENGTH} characters`);
+  // Go's base64.RawURLEncoding: without padding.
+  const illegal = token.search(/[^A-Za-z0-9_-]/);
+  if (illegal >= 0 || token.length % 4 === 1) {
+    return refusal(`illegal base64 data at input byte ${illegal < 0 ? token.length - 1 : illegal}`);
+  }
   let value: unknown;
   let json = "";
   try {

@@ -3,12 +3,14 @@
 import { errorMessage } from "../util/errors.ts";
 import { escapeFieldValue, type FieldSelector, parseFieldSelector } from "../meta/fields.ts";
 import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
+import { decodeContinue } from "./continue_token.ts";
 import { durationProblem, quotedByGo } from "./go_text.ts";
 import type { FieldRules } from "./selectable_fields.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
 import { isMergedVersion } from "../meta/merged_version.ts";
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 import { defined } from "../util/json.ts";
+import { isStatus } from "./statuses.ts";
 
 export interface ListQuery {
   readonly ok: true;
@@ -52,7 +54,7 @@ interface ListQueryLimits {
  *
  * A malformed number, selector or resourceVersion is refused with 400, options that contradict each other
  * with 422. Mirrors apiserver's decoding and `ValidateListOptions` with their texts, and that a malformed
- * resourceVersion of a watch is refused with 500, without a reason.
+ * resourceVersion of a watch is refused with 500, without a reason. A watch ignores `continue`.
  */
 export function parseListQuery(
   searchParams: URLSearchParams,
@@ -82,14 +84,17 @@ export function parseListQuery(
     if (labels) checkCost("label", labels.requirements.map(({ values }) => values.length), limits);
     if (fields) checkCost("field", fields.requirements.map(() => 1), limits);
     if (fields && options.fields) checkFields(fields, options.fields());
+    if (!watch && query.continue !== "" && query.resourceVersion !== "" && query.resourceVersion !== "0") {
+      // The version is not read: the token is, and says first what is wrong with it.
+      const token = decodeContinue(query.continue);
+      if (isStatus(token)) return { ok: false, status: token };
+      throw new TypeError("specifying resource version is not allowed when using continue");
+    }
     const versionProblem = resourceVersionProblem(query.resourceVersion);
     if (versionProblem !== undefined) {
       const message = `invalid resource version: ${versionProblem}`;
       const status = watch ? newStatus(500, "", versionProblem) : newStatus(400, "BadRequest", message);
       return { ok: false, status };
-    }
-    if (query.continue !== "" && query.resourceVersion !== "" && query.resourceVersion !== "0") {
-      throw new TypeError("specifying resource version is not allowed when using continue");
     }
     return {
       ok: true,
@@ -103,10 +108,17 @@ export function parseListQuery(
   }
 }
 
-/** Reads the query of a get: of it only the resourceVersion counts; a malformed one is refused with 500. */
+/**
+ * Reads the query of a get: of it only the resourceVersion counts; a malformed one is refused with 500. So is
+ * `export`, which lists ignore, with 400.
+ */
 export function parseGetQuery(searchParams: URLSearchParams): ListQuery | ListQueryRefusal {
   const refused = refusedTimeout(searchParams);
   if (refused !== undefined) return { ok: false, status: refused };
+  if (boolean(searchParams, "export")) {
+    const message = "the export parameter, deprecated since v1.14, is no longer supported";
+    return { ok: false, status: newStatus(400, "BadRequest", message) };
+  }
   const version = searchParams.get("resourceVersion") ?? "";
   const problem = resourceVersionProblem(version);
   if (problem !== undefined) return { ok: false, status: newStatus(500, "", problem) };
@@ -317,7 +329,7 @@ function listOptions(query: RawQuery, watch: boolean): ListOptions {
     resourceVersion: resourceVersion || undefined,
     resourceVersionMatch: match || undefined,
     limit: query.limit !== undefined && query.limit > 0 ? query.limit : undefined,
-    continue: token || undefined,
+    continue: watch ? undefined : token || undefined,
     labelSelector: labelSelector || undefined,
     fieldSelector: fieldSelector || undefined,
     timeoutSeconds,

@@ -3,6 +3,10 @@ import { describe, it } from "node:test";
 import { decodeContinue, encodeContinue, LATEST } from "../../src/protocol/continue_token.ts";
 
 function base64(text: string): string {
+  return paddedBase64(text).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+function paddedBase64(text: string): string {
   return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
 
@@ -35,6 +39,14 @@ describe("decodeContinue", () => {
 
   const refused: [what: string, token: string, reason: RegExp][] = [
     ["text that is not base64", "%", /continue key is not valid: ./],
+    // In the words of Go's base64.RawURLEncoding.
+    [
+      "padded base64",
+      paddedBase64("null"),
+      /continue key is not valid: illegal base64 data at input byte 6$/,
+    ],
+    ["the other alphabet of base64", "ab+c", /illegal base64 data at input byte 2$/],
+    ["half a byte", "abcde", /illegal base64 data at input byte 4$/],
     ["bytes that are not JSON", base64("{"), /continue key is not valid: ./],
     ["JSON that is not an object", base64("null"), /does not recognize this encoded version $/],
     [

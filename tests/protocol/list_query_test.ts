@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { builtinResource } from "../../src/protocol/builtin_resources.ts";
 import { fieldRules, METADATA_FIELDS } from "../../src/protocol/selectable_fields.ts";
 import { describe, it } from "node:test";
+import { encodeContinue } from "../../src/protocol/continue_token.ts";
 import { type ListQueryOptions, parseGetQuery, parseListQuery } from "../../src/protocol/list_query.ts";
 
 function accepted(query: string, options: ListQueryOptions = {}) {
@@ -202,6 +203,35 @@ describe("parseListQuery", () => {
     const both = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
     assert.equal(accepted(both, { watch: true }).options.sendInitialEvents, true);
     assert.equal(refused("watch=1&resourceVersionMatch=Exact", { watch: false }).code, 422);
+  });
+
+  it("reads the token of continue before it refuses a resourceVersion, which it does not read", () => {
+    const token = encodeContinue({ resourceVersion: "7", start: "a" });
+    for (const version of ["5", "abc"]) {
+      const status = refused(`continue=${token}&resourceVersion=${version}`);
+      assert.equal(status.message, "specifying resource version is not allowed when using continue");
+      const broken = refused(`continue=%25&resourceVersion=${version}`);
+      assert.equal(broken.code, 400);
+      assert.match(
+        broken.message!,
+        /^invalid continue token: continue key is not valid: illegal base64 data/,
+      );
+    }
+    assert.equal(accepted("watch=1&continue=x&resourceVersion=5").options.continue, undefined);
+  });
+
+  it("refuses an object with export, in any form that is true", () => {
+    for (const value of ["true", "1", "", "yes"]) {
+      const query = parseGetQuery(new URLSearchParams({ export: value, resourceVersion: "abc" }));
+      assert.ok(!query.ok);
+      assert.equal(query.status.code, 400);
+      const message = "the export parameter, deprecated since v1.14, is no longer supported";
+      assert.equal(query.status.message, message);
+    }
+    for (const value of ["false", "0"]) {
+      assert.ok(parseGetQuery(new URLSearchParams({ export: value })).ok);
+    }
+    assert.ok(accepted("export=true"));
   });
 
   it("refuses continue with a resourceVersion other than 0", () => {

@@ -214,7 +214,13 @@ export class ContentFreshness {
       if (token.resourceVersion !== LATEST) {
         // The API server may have written it, or another cache of it, which has come further.
         if (compareResourceVersions(token.resourceVersion, this.#log.resourceVersion) > 0) {
-          await this.#reaches(token.resourceVersion, wait);
+          const outcome = await this.#reaches(token.resourceVersion, wait);
+          // Of a content that was rewritten since, nobody can wait for the state.
+          const isRewritten = token.epoch !== undefined &&
+            !token.epoch.endsWith(`.${this.#log.window.rewrites}`);
+          if (outcome === "behind" && !isRewritten) {
+            return tooLargeResourceVersion(token.resourceVersion, this.#log.resourceVersion);
+          }
         }
         return [];
       }
