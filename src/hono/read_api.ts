@@ -125,6 +125,8 @@ export function readApi(options: ReadApiOptions): ReadApi {
 /** The same, beside other routes that are answered as readers of the same state. */
 export function readApiOf(state: ReadApiState): ReadApi {
   const app = new Hono();
+  // Where it is not mounted below another app, whose answer that is.
+  app.notFound(() => pageNotFound());
   const { cors: origins } = state.settings;
   // Not for "*": mounted at "/", that would be every path of the app.
   const cors: MiddlewareHandler = origins === undefined ? (_, next) => next() : newCors(origins);

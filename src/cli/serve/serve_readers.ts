@@ -4,6 +4,7 @@ import { Hono } from "hono";
 import type { ServedMetrics } from "../../metrics/prometheus.ts";
 import { readApiOf } from "../../hono/read_api.ts";
 import { newReadApiState } from "../../hono/read_api_state.ts";
+import { pageNotFound } from "../../hono/send/responses.ts";
 import type { PassThroughOptions } from "../../hono/upstream/pass_through.ts";
 import { StatusError } from "../../meta/status.ts";
 import { type ServedFetch, serveFetch } from "../../node/serving/serve_fetch.ts";
@@ -99,6 +100,7 @@ export async function serveReaders(content: ServedContent, options: ReadersSetti
   const paths = pathsOf(resources);
   app.route("/", dashboardRoutes(state, { state: pageState, asked: access.pageAsked, paths }));
   app.route("/", api);
+  app.notFound(() => pageNotFound());
   app.onError((error, c) => {
     logger.error(`${c.req.method} ${c.req.path} failed: ${error.message}`, { error });
     return c.text("Internal error\n", 500);

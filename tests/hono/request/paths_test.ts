@@ -43,6 +43,16 @@ const NO_ROUTE = "/api%2Fv1/configmaps";
 const OWN_TEXT = "/api/v1/namespaces/ra-alpha/configmaps?labelSelector=,";
 
 describe("readApi, by path, method and query,", () => {
+  it("answers a path that no API has as kube-apiserver does", async () => {
+    for (const path of ["/", "/nothing/here", "/apix"]) {
+      const response = await api().request(path);
+      assert.equal(response.status, 404);
+      assert.equal(response.headers.get("Content-Type"), "text/plain; charset=utf-8");
+      assert.equal(response.headers.get("X-Content-Type-Options"), "nosniff");
+      assert.equal(await response.text(), "404 page not found\n");
+    }
+  });
+
   it("answers as kube-apiserver", async () => {
     const differences: unknown[] = [];
     for (const recording of recorded as Recording[]) {
