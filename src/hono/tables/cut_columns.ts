@@ -8,6 +8,14 @@ import type { Printer } from "./columns.ts";
 /** In a cell whose fields were cut out of the object: other than a value, and than `<none>`. */
 const CUT = "<cut>";
 
+/** What the description of such a column ends with. */
+const CUT_NOTE = " The cache leaves out the fields that it is made of.";
+
+/** Whether the column's fields were cut out, by its definition in a Table. */
+export function isCutColumn({ description }: { readonly description: string }): boolean {
+  return description.endsWith(CUT_NOTE);
+}
+
 /** A printer that knows which of its columns are cut. */
 export interface HeldPrinter extends Printer {
   /** Their names. */
@@ -33,8 +41,7 @@ export function heldPrinter(printer: Printer, projections: readonly Projection[]
     cut: printer.columns.flatMap(({ name }, i) => isCut[i] ? name : []),
     columns: printer.columns.map((column, i) => {
       if (!isCut[i]) return column;
-      const description = `${column.description} The cache leaves out the fields that it is made of.`;
-      return { ...column, type: "string", format: "", description };
+      return { ...column, type: "string", format: "", description: column.description + CUT_NOTE };
     }),
     cells: (object, nowMs) => printer.cells(object, nowMs).map((cell, i) => isCut[i] ? CUT : cell),
   };

@@ -13,6 +13,8 @@ export interface RowColumn<Row> {
   readonly name: string;
   readonly description: string;
   readonly isNumber: boolean;
+  /** Whether the rows can be sorted by it. */
+  readonly isSortable: boolean;
   cellOf(row: Row): RowCell;
 }
 
@@ -148,9 +150,14 @@ export class Rows<Row> {
   }
 
   #makeHead(): void {
-    this.#head.replaceChildren(...this.#columns.map(({ name, description, isNumber }) => {
+    this.#head.replaceChildren(...this.#columns.map(({ name, description, isNumber, isSortable }) => {
       const cell = make("div", isNumber ? "number" : "");
       cell.setAttribute("role", "columnheader");
+      if (!isSortable) {
+        cell.title = description;
+        cell.append(make("span", "", name));
+        return cell;
+      }
       const button = make("button", "", name);
       button.type = "button";
       button.title = description;

@@ -1,6 +1,7 @@
 /** The view of a resource: its rows in an order, filtered, live. */
 
 import { openWindow, type TableRow, type WindowColumn, type WindowStore } from "../../../screens/mod.ts";
+import { isCutColumn } from "../../../hono/tables/cut_columns.ts";
 import type { ResourceState } from "../dashboard_message.ts";
 import { byId, keyed, make, makeLink, setClass, setText } from "./dom.ts";
 import { type CountedGroup, type StateCount, stateCountsOf, toneOf } from "./kinds.ts";
@@ -208,13 +209,15 @@ export class TableView {
       const { name, description, type, priority } = column;
       if (priority > 0 && !isWide && !(name === "Node" && resource.name === "pods")) return [];
       const isNumber = type === "integer" || type === "number" || name === "Ready" || name === "Age";
-      return [{ name, description, isNumber, cellOf: (row) => this.#cellOf(column, i, row) }];
+      const isSortable = !isCutColumn(column);
+      return [{ name, description, isNumber, isSortable, cellOf: (row) => this.#cellOf(column, i, row) }];
     });
     if (!resource.namespaced || namespace !== undefined) return shown;
     const ofNamespace: RowColumn<TableRow> = {
       name: "Namespace",
       description: "The namespace of the object.",
       isNumber: false,
+      isSortable: true,
       cellOf: ({ object: { metadata } }) => ({
         text: visible(metadata.namespace ?? ""),
         href: this.#linkTo({ namespace: metadata.namespace }),
