@@ -215,7 +215,7 @@ export class ContentFreshness {
         // The API server may have written it, or another cache of it, which has come further.
         if (compareResourceVersions(token.resourceVersion, this.#log.resourceVersion) > 0) {
           const outcome = await this.#reaches(token.resourceVersion, wait);
-          // Of a content that was rewritten since, nobody can wait for the state.
+          // A content that was rewritten since does not come to the state again.
           const isRewritten = token.epoch !== undefined &&
             !token.epoch.endsWith(`.${this.#log.window.rewrites}`);
           if (outcome === "behind" && !isRewritten) {

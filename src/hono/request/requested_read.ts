@@ -30,6 +30,7 @@ import {
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { parseScreenQuery, refusedScreenQuery, type ScreenQuery } from "../../protocol/screen_query.ts";
 import type { FieldRules } from "../../protocol/selectable_fields.ts";
+import type { Held, Holding } from "../../store/holding.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
 import { nameProblem } from "./refusals.ts";
 import { OPEN_BRACE, textMember, textMembers } from "../../text/json_walk.ts";
@@ -190,11 +191,45 @@ export interface View {
   readonly objectText?: (json: string) => string | undefined;
   readonly itemText?: (json: string) => string | undefined;
   readonly cut?: FieldCut;
-  /** As `one`, `item` and `event`, as JSON text that has the object's own text in it, where that can be had. */
+  /** As `one`, `item` and `event`, as JSON text that has the object's own text in it. */
   readonly withText?: Readonly<Record<"one" | "item" | "event", TextAround>>;
   /** What two states of an object must differ in, so that an event shows anything new; all by default. */
   readonly shown?: FieldCut;
   bookmark(metadata: ObjectMeta): unknown;
+}
+
+/** An object's own text in a form of a view; `undefined` if the form is made of the object. */
+export function viewText<T extends KubernetesObject>(
+  held: Held<T>,
+  { view, holding, form, resourceVersion }: {
+    readonly view: View;
+    readonly holding: Holding<T>;
+    readonly form: "one" | "item" | "event";
+    /** What it shows instead of the object's own. */
+    readonly resourceVersion?: string;
+  },
+): string | undefined {
+  const ofText = form === "item" ? view.itemText : view.objectText;
+  const around = view.withText?.[form];
+  if (ofText === undefined && around === undefined) return undefined;
+  const own = holding.json(held, view.cut);
+  const json = own === undefined || resourceVersion === undefined ? own : textAtVersion(own, resourceVersion);
+  if (json === undefined) return undefined;
+  if (around === undefined) return ofText!(json);
+  const object = holding.peek(held);
+  return around(resourceVersion === undefined ? object : atVersion(object, resourceVersion), json);
+}
+
+export function atVersion<T extends KubernetesObject>(object: T, resourceVersion: string): T {
+  return { ...object, metadata: { ...object.metadata, resourceVersion } };
+}
+
+/** The same, of an object's JSON text. */
+function textAtVersion(json: string, resourceVersion: string): string | undefined {
+  const metadata = textMember(json, 0, "metadata");
+  const version = metadata && textMember(json, metadata.start, "resourceVersion");
+  if (version === undefined) return undefined;
+  return json.slice(0, version.start) + JSON.stringify(resourceVersion) + json.slice(version.end);
 }
 
 export function newObjectView(resource: ApiResource): View {

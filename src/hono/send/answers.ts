@@ -15,7 +15,7 @@ import type { Content, ContentVersion } from "../content/content.ts";
 import type { EventLog } from "../content/event_log.ts";
 import { GZIP_LEAST_BYTES, GZIP_STATE_BYTES, gzipBytes, gzipChunks, gzipResponse } from "./gzip.ts";
 import type { BodyReader, Bytes, ListBodies } from "./kept_bodies.ts";
-import { type ListShape, ListText, viewText } from "./list_text.ts";
+import { type ListShape, ListText } from "./list_text.ts";
 import {
   cutPage,
   type ListRequest,
@@ -26,7 +26,7 @@ import {
 } from "../content/selection.ts";
 import { newSpentError, newStalledError, type Reader, type Readers } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
-import type { Form, View } from "../request/requested_read.ts";
+import { type Form, type View, viewText } from "../request/requested_read.ts";
 import type { KeptFollowers } from "../screens/followed_objects.ts";
 import { sortedPage } from "./screen_answer.ts";
 import { loadYaml } from "./yaml.ts";

@@ -4,8 +4,7 @@ import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import { indentedText, jsonText } from "../../protocol/responses.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import type { Page } from "../content/selection.ts";
-import type { View } from "../request/requested_read.ts";
-import { textMember } from "../../text/json_walk.ts";
+import { type View, viewText } from "../request/requested_read.ts";
 import type { YamlWriter } from "./yaml.ts";
 
 export interface ListShape {
@@ -144,38 +143,4 @@ export function itemJson(
   { view, holding }: Pick<ListShape, "view" | "holding">,
 ): string {
   return viewText(held, { view, holding, form: "item" }) ?? JSON.stringify(view.item(holding.peek(held)));
-}
-
-/** An object's own text in a form of a view; `undefined` if the form is made of the object. */
-export function viewText<T extends KubernetesObject>(
-  held: Held<T>,
-  { view, holding, form, resourceVersion }: {
-    readonly view: View;
-    readonly holding: Holding<T>;
-    readonly form: "one" | "item" | "event";
-    /** What it shows instead of the object's own. */
-    readonly resourceVersion?: string;
-  },
-): string | undefined {
-  const ofText = form === "item" ? view.itemText : view.objectText;
-  const around = view.withText?.[form];
-  if (ofText === undefined && around === undefined) return undefined;
-  const own = holding.json(held, view.cut);
-  const json = own === undefined || resourceVersion === undefined ? own : textAtVersion(own, resourceVersion);
-  if (json === undefined) return undefined;
-  if (around === undefined) return ofText!(json);
-  const object = holding.peek(held);
-  return around(resourceVersion === undefined ? object : atVersion(object, resourceVersion), json);
-}
-
-export function atVersion<T extends KubernetesObject>(object: T, resourceVersion: string): T {
-  return { ...object, metadata: { ...object.metadata, resourceVersion } };
-}
-
-/** The same, of an object's JSON text. */
-function textAtVersion(json: string, resourceVersion: string): string | undefined {
-  const metadata = textMember(json, 0, "metadata");
-  const version = metadata && textMember(json, metadata.start, "resourceVersion");
-  if (version === undefined) return undefined;
-  return json.slice(0, version.start) + JSON.stringify(resourceVersion) + json.slice(version.end);
 }

@@ -9,8 +9,7 @@ import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import type { EntryForms, LogEntry, LogWindow } from "../content/log_history.ts";
 import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Selection } from "../content/selection.ts";
-import type { View } from "../request/requested_read.ts";
-import { atVersion, viewText } from "./list_text.ts";
+import { atVersion, type View, viewText } from "../request/requested_read.ts";
 
 export interface GroupKind {
   readonly view: View;
