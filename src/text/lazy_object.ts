@@ -12,9 +12,8 @@
  *   (`keepsTexts`), it stays.
  * - **Aside.** Index functions, selectors and the like read an object aside ({@linkcode LazyText.read}): what
  *   they parse is kept a short while, for handlers that read the same, and is dropped then.
- * - **Ordinary everywhere else**: `Object.keys`, spread, `JSON.stringify`, `structuredClone`, comparison.
- *   Only a copy of the property descriptors has no values, and `console.log` shows `[Getter/Setter]` for what
- *   was not read yet.
+ * - **Ordinary everywhere else**: `Object.keys`, spread, `JSON.stringify`, `structuredClone`, comparison,
+ *   `console.log`. Only a copy of the property descriptors has no values.
  *
  * @module
  */
@@ -306,6 +305,7 @@ export class LazyText extends TextObject {
       else if (name === "metadata") Object.defineProperty(object, name, accessorOf(name, METADATA));
       else object[name] = this[name as keyof LiveMetadata];
     }
+    Object.defineProperty(object, INSPECT, INSPECTED);
     new Stamped(object, this);
     return this.#origin.freeze === undefined ? object : Object.freeze(object);
   }
@@ -398,6 +398,17 @@ export class LazyText extends TextObject {
     return isInMetadata ? object["metadata"]?.[name] : object[name];
   }
 }
+
+/** What `console.log` of Node, Deno and Bun calls for what it is to show: a lazy object's values. */
+const INSPECT = Symbol.for("nodejs.util.inspect.custom");
+const INSPECTED: PropertyDescriptor = {
+  value(this: object) {
+    return { ...this };
+  },
+  enumerable: false,
+  configurable: true,
+  writable: true,
+};
 
 /** In place of a value that was not read. */
 const UNREAD = Symbol("unread");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { inspect } from "node:util";
 import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
 import { Projection } from "../../src/text/field_tree.ts";
 import { TextHolding } from "../../src/store/text_holding.ts";
@@ -64,6 +65,17 @@ describe("LazyText", () => {
     assert.equal(JSON.stringify(object), TEXT);
     assert.equal(Object.getPrototypeOf(object), Object.prototype);
     assert.equal(Object.isFrozen(object), false);
+  });
+
+  it("is shown as any other, by itself and within others", () => {
+    for (const show of [inspect, Deno.inspect] as ((value: unknown) => string)[]) {
+      const object = hold(newHolding(), TEXT).open() as typeof POD;
+      assert.equal(show(object.metadata), show(POD.metadata));
+      assert.equal(show(object), show(POD));
+      const within = { pods: [hold(newHolding(), TEXT).open()] };
+      assert.equal(show(within), show({ pods: [POD] }));
+      assert.equal(show(Object.freeze(hold(newHolding(), TEXT).open())), show(POD));
+    }
   });
 
   it("parses the members that are read, each once, and is the same object at each read", () => {
