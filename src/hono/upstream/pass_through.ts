@@ -6,6 +6,7 @@
 
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
+import { methodNotAllowed } from "../../protocol/statuses.ts";
 import { type LinkedAbort, linkedAbort } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
@@ -87,6 +88,8 @@ const RESPONSE_HEADERS: readonly string[] = [
 // https://github.com/kubernetes/apiserver/blob/master/pkg/server/config.go (MaxRequestBodyBytes)
 const MAX_BODY_BYTES = 3 * 1024 * 1024;
 const TUNNELS: ReadonlySet<string> = new Set(["exec", "attach", "portforward"]);
+// https://fetch.spec.whatwg.org/#forbidden-method
+const FORBIDDEN_METHODS: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 // Created without an effect on the cluster.
 const REVIEWS: ReadonlySet<string> = new Set([
   "authentication.k8s.io/selfsubjectreviews",
@@ -178,6 +181,7 @@ export class PassThrough {
     if (TUNNELS.has(subresource) || wantsTunnel(c)) return noTunnel(subresource);
     const isReview = method === "POST" && name === "" && REVIEWS.has(`${group}/${resource}`);
     const isRead = (method === "GET" || method === "HEAD") && subresource !== "proxy";
+    if (FORBIDDEN_METHODS.has(method)) return methodNotAllowed();
     if (isRead || isReview || this.#options.writes) return undefined;
     return newStatus(
       405,
@@ -242,6 +246,17 @@ export class PassThrough {
         502,
         "InternalError",
         `the API server answered ${status}, which is not passed through`,
+      );
+    }
+    // Some runtimes decode what was not asked for, others do not, and none says so.
+    const coding = response.headers.get("Content-Encoding");
+    if (coding !== null && !/^identity$/i.test(coding)) {
+      link.abort();
+      link.unlink();
+      return newStatus(
+        502,
+        "InternalError",
+        "the API server answered in a content coding, though none was accepted",
       );
     }
     const headers = responseHeaders(response.headers);
@@ -316,6 +331,8 @@ function partsOf([root, ...below]: readonly string[]): {
   readonly subresource: string;
 } {
   const [group = "", , ...rest] = root === "api" ? ["", ...below] : below;
+  // The form of a proxy before there was a subresource for it.
+  if (rest[0] === "proxy") return { group, resource: "", name: "", subresource: "proxy" };
   const isInNamespace = rest[0] === "namespaces" && rest.length > 2;
   const [resource = "", name = "", subresource = ""] = isInNamespace ? rest.slice(2) : rest;
   return { group, resource, name, subresource };
@@ -341,6 +358,8 @@ function headersOf(c: Context, token: string): Record<string, string> | Status {
 
 function responseHeaders(from: Headers): Headers {
   const headers = new Headers(GUARD_HEADERS);
+  // What a pod behind the API server calls a page is none of this origin.
+  headers.set("Content-Security-Policy", "sandbox");
   for (const name of RESPONSE_HEADERS) {
     const value = from.get(name);
     if (value !== null) headers.set(name, value);

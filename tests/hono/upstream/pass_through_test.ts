@@ -294,6 +294,40 @@ describe("readApi with passThrough", () => {
     assert.equal(upstream.requests.length, before);
   });
 
+  it("passes no answer on in a coding that nothing asked for, and none as a page of its own origin", async () => {
+    const { api, upstream } = apiOf();
+    for (const coding of ["gzip", "zzz"]) {
+      upstream.answer = () => new Response("abcde", { headers: { "Content-Encoding": coding } });
+      const coded = await api.request(LOG, { headers: READER });
+      assert.equal(coded.status, 502);
+      assert.match((await coded.json()).message, /answered in a content coding/);
+      assert.equal(upstream.last.init.signal!.aborted, true);
+    }
+    const headers = { "Content-Type": "text/html", "Content-Encoding": "identity" };
+    upstream.answer = () => new Response("<script>alert(1)</script>", { headers });
+    const page = await api.request(LOG, { headers: READER });
+    assert.equal(page.status, 200);
+    assert.equal(page.headers.get("Content-Security-Policy"), "sandbox");
+  });
+
+  it("sends no method on that fetch refuses, and no read of the old path of proxies", async () => {
+    for (const writes of [true, false]) {
+      const { api, upstream } = apiOf({ writes });
+      // Made by a server: a Request of the runtime cannot have them.
+      for (const method of ["TRACE", "CONNECT", "TRACK"]) {
+        const request = new Proxy(new Request(`http://cache${LOG}`, { headers: READER }), {
+          get: (target, name) => name === "method" ? method : Reflect.get(target, name, target),
+        });
+        assert.equal((await api.fetch(request)).status, 405, method);
+      }
+      assert.deepEqual(upstream.requests, []);
+    }
+    const { api, upstream } = apiOf();
+    const old = "/api/v1/proxy/namespaces/shop/services/web/admin";
+    assert.equal((await api.request(old, { headers: READER })).status, 405);
+    assert.deepEqual(upstream.requests, []);
+  });
+
   it("gives up the answers of which it passes no body on", async () => {
     const { api, upstream } = apiOf();
     const signals: AbortSignal[] = [];
