@@ -319,3 +319,15 @@ describe("DeltaFIFO", () => {
     assert.deepEqual(queue.listKeys(), ["foo"]);
   });
 });
+
+describe("DeltaFIFO.resync", () => {
+  it("continues behind an object that was deleted since the keys were listed", () => {
+    const { getByKey } = known(thing("bar", 2));
+    const queue = new DeltaFIFO<Thing>({
+      keyFunc: metaNamespaceKey,
+      knownObjects: { listKeys: () => ["deleted", "bar"], getByKey },
+    });
+    queue.resync();
+    assert.deepEqual(queue.listKeys(), ["bar"]);
+  });
+});

@@ -37,6 +37,19 @@ describe("DelayingQueue", () => {
     assert.deepEqual([queue.length, clock.pendingTimers], [3, 0]);
   });
 
+  it("adds of two items with one key and one time the one that came first", async () => {
+    const clock = new FakeClock();
+    const queue = new DelayingQueue<{ readonly id: string; readonly by: number }>({
+      clock,
+      keyOf: ({ id }) => id,
+    });
+    queue.addAfter({ id: "a", by: 1 }, 50);
+    queue.addAfter({ id: "a", by: 2 }, 50);
+    await clock.advance(50);
+    assert.deepEqual((await queue.get()).item, { id: "a", by: 1 });
+    assert.equal(queue.length, 0);
+  });
+
   it("adds an item that waits twice once, at the earlier time", async () => {
     const clock = new FakeClock();
     const queue = new DelayingQueue({ clock });

@@ -82,6 +82,17 @@ describe("parallelizeUntil", () => {
     assert.deepEqual(started, [0, 3]);
   });
 
+  it("begins all pieces at once with workers without number", async () => {
+    let running = 0;
+    let most = 0;
+    await parallelizeUntil(40, async () => {
+      most = Math.max(most, ++running);
+      await Promise.resolve();
+      running--;
+    }, { workers: Infinity });
+    assert.equal(most, 40);
+  });
+
   it("refuses numbers with which it would do nothing", async () => {
     for (const workers of [0, -1, NaN]) {
       await assert.rejects(parallelizeUntil(1, () => {}, { workers }), RangeError);
