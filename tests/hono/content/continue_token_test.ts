@@ -129,6 +129,14 @@ describe("readApi, a page with a continue token", () => {
     }
   });
 
+  it("is 410 and not 504 where the version of a restored API server is before that of the token", async () => {
+    const { api, pods } = apiOf({ clock: realClock, freshnessTimeoutMs: 0 });
+    const { metadata } = await get(api, "/api/v1/pods?limit=10");
+    pods.relist([object("a/p-00", 1)], 90);
+    const answer = await api.request(`/api/v1/pods?limit=10&continue=${metadata.continue}`);
+    assert.equal(answer.status, 410);
+  });
+
   it("is 410 where the version of a restored API server has come to that of the token", async () => {
     const { api, pods } = apiOf();
     const { metadata } = await get(api, "/api/v1/pods?limit=10");
