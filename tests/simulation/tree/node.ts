@@ -154,8 +154,21 @@ export class TreeNode implements Target {
       disk: this.#disk?.open(),
       isSaved: (content) => this.#disk?.has(content) ?? true,
       onGap: (gap) => this.#gaps.push(gap),
-      onBack: () => this.#followBack(),
+      onBack: () => this.#goBack(),
     });
+  }
+
+  /**
+   * Its content is older than it was. A node that reflects another one than before cannot know whether that was
+   * restored, or is behind and answers as it is.
+   */
+  #goBack(): void {
+    const above = this.#upstream;
+    if (this.#upstreams.size > 1 && above instanceof TreeNode && above.config.freshness === "as-is") {
+      this.#losses++;
+      this.histories++;
+    }
+    this.#followBack();
   }
 
   /** A node behind one that went back cannot know whether their origin was restored: it goes back, once. */

@@ -35,6 +35,7 @@ const FOUND = [
   577217622,
   577217297,
   577223332,
+  766059087,
 ];
 
 describe("simulateTree", () => {
