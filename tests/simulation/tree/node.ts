@@ -159,8 +159,8 @@ export class TreeNode implements Target {
   }
 
   /**
-   * Its content is older than it was. A node that reflects another one than before cannot know whether that was
-   * restored, or is behind and answers as it is.
+   * Its content is older than it was. A node that reflects another one than before cannot know whether that
+   * was restored, or is behind and answers as it is.
    */
   #goBack(): void {
     const above = this.#upstream;
