@@ -30,7 +30,8 @@ Cluster (by default a small simulated one in this process):
 Resources:
   -r, --resource LIST      resources by the names that kubectl accepts, separated by commas:
                            pods,nodes,deploy,deployments.apps,certificates.v1.cert-manager.io
-                           by default namespaces, nodes, pods, services, configmaps and the common apps
+                           by default namespaces, nodes, pods, services, configmaps, and of apps
+                           deployments, replicasets, statefulsets and daemonsets
   -n, --namespace LIST     reflect only this namespace, or these; all by default
       --storage FORM       how objects are held: texts (the default), or short-texts (in less memory, for more time per
                            request)

@@ -68,8 +68,8 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
   readonly notifyUnchanged?: boolean;
   /**
    * How objects are held in the store, in the queue and for handlers: as they are by default; as short texts,
-   * for a sixth of the memory, with `shortTexts()`. Handlers, observers and readers receive objects in either
-   * case.
+   * for a quarter of the memory, with `shortTexts()`. Handlers, observers and readers receive objects in
+   * either case.
    */
   readonly storage?: StoreOptions<T>["storage"];
   /**

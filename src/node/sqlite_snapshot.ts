@@ -68,7 +68,7 @@ import {
  * import { sqliteSnapshot } from "@listwatch/cache/node";
  * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
  * const informer = new SharedIndexInformer(cluster.resource<KubernetesObject>("v1/pods"), {
- *   snapshot: sqliteSnapshot("/var/cache/listwatch/pods.sqlite"),
+ *   snapshot: sqliteSnapshot("pods.sqlite"),
  * });
  * console.log(informer.indexer.size);
  * ```

@@ -4,8 +4,8 @@ import { TextHolding, type TextsOptions } from "./text_holding.ts";
 import { TextCodec } from "./text_codec.ts";
 
 /**
- * Holds the objects of stores and informers as short texts that are decoded when they are read, for a sixth
- * of the memory: for isolates of 128 MB. Pass it as their `storage`.
+ * Holds the objects of stores and informers as short texts that are decoded when they are read, for a
+ * quarter of the memory: for isolates of 128 MB. Pass it as their `storage`.
  *
  * A decoded object equals the one that was put in, and is another one, unless it was written or looked up a
  * short while ago. Only what can be written as JSON is encoded; other values are held as they are, and a
