@@ -106,8 +106,8 @@ export class Program {
   readonly #random: SeededRandom;
   readonly #probes: HandlerProbe[] = [];
   readonly #added: HandlerProbe[] = [];
-  /** The handlers at the start of the observation of resyncs. */
-  #resyncing: ReadonlySet<HandlerProbe> = new Set();
+  /** The handlers at the start of the observation of resyncs, with the states that they knew, by key. */
+  #resyncing: ReadonlyMap<HandlerProbe, ReadonlyMap<string, string>> = new Map();
   // What the events of `observe` add up to.
   readonly #observed = new Map<string, SimObject>();
   readonly #everStored = new Set<unknown>();
@@ -579,19 +579,25 @@ export class Program {
 
   /** Starts observing resyncs. */
   watchResyncs(): void {
-    this.#resyncing = new Set(this.#probes);
     for (const probe of this.#probes) probe.resyncs.clear();
+    this.#resyncing = new Map(this.#probes.map((probe) => [
+      probe,
+      new Map([...probe.known].map(([key, object]) => [key, stateOf(object)])),
+    ]));
   }
 
-  /** Checks the resyncs of that many milliseconds. */
+  /** Checks the resyncs of that many milliseconds, of objects that have not changed in them. */
   checkResyncs(windowMs: number): void {
     for (const { probe, intervalMs } of this.#resyncIntervals()) {
       // A handler that joins in the middle of a resync receives the rest of
       // it, as in client-go, whatever its own period.
-      if (!this.#resyncing.has(probe)) continue;
+      const before = this.#resyncing.get(probe);
+      if (before === undefined) continue;
       const { manner } = probe.config;
       if (manner !== "quick" && manner !== "async") continue; // its notifications may be of an earlier time
-      const found = differenceInResyncs(probe, { windowMs, intervalMs });
+      const unchanged = [...probe.known].filter(([key, object]) => before.get(key) === stateOf(object));
+      const keys = unchanged.map(([key]) => key);
+      const found = differenceInResyncs(probe, { keys, windowMs, intervalMs });
       if (found !== undefined) this.#violate(`${probe.name}: ${found}`);
     }
   }

@@ -39,6 +39,7 @@ const FOUND: readonly { readonly seed: number; readonly only?: readonly Fault[] 
   { seed: 555002404 },
   { seed: 731218599 },
   { seed: 501704710 },
+  { seed: 766056735 },
   { seed: 11205530, only: ["garbage", "restart", "noInitialEvents", "whim", "cutStream"] },
   { seed: 5673600, only: ["cut", "compact", "lag", "restart", "clock"] },
   {
