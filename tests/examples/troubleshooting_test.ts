@@ -20,6 +20,7 @@ const MADE_BEFORE: Readonly<Record<string, readonly string[]>> = {
   "src/compat/client_node/list_watch.ts": [],
   "src/compat/fluent/watcher.ts": ["the callback of a watcher of"],
   "src/controller/reconcile_loop.ts": [],
+  "src/informer/namespaces/namespace_set.ts": [" namespaces threw"],
   "src/informer/pipeline.ts": [" threw: "],
   "src/informer/snapshot/content.ts": ["could not save the snapshot"],
   "src/node/reread.ts": [" stays in use"],
@@ -29,6 +30,7 @@ const MADE_BEFORE: Readonly<Record<string, readonly string[]>> = {
   "src/reflector/reports.ts": [],
   "src/reflector/store_writer.ts": ["unknown event type"],
   "src/reflector/transition.ts": ["listing instead for the next"],
+  "src/screens/window_store.ts": ["a listener threw"],
   "src/workers/disk_history.ts": ["An event could not be written"],
 };
 
