@@ -106,8 +106,10 @@ describe(
 
       // The uids of Secrets that were ever there, by the uid of their Widget.
       const made = new Map<string, Set<string>>();
+      // It tries every second: with the default delays it could sleep through all that is made between kills.
       const witness = new SharedIndexInformer(
         newCluster(config).resource<KubernetesObject>("v1/secrets", { namespace }),
+        { reflector: { backoff: { nextDelayMs: () => 1_000 } } },
       );
       witness.addEventHandler({
         onAdd: ({ metadata }) => {
@@ -195,10 +197,15 @@ describe(
         console.log(`${await holder()} leads\n${copies.lastLines()}`);
         throw error;
       });
+      await eventually(async () => {
+        for (const { metadata } of (await widgets.list()).items) {
+          assert.ok(made.has(metadata?.uid ?? ""), `seed ${seed}: no Secret of ${metadata?.name} was seen`);
+        }
+      });
       for (const [owner, uids] of made) {
         assert.equal(uids.size, 1, `seed ${seed}: ${owner} had ${uids.size} Secrets`);
       }
-      assert.ok(made.size > 50, `only ${made.size} Widgets`);
+      assert.ok(made.size > 50, `seed ${seed}: only ${made.size} Widgets`);
     });
   },
 );

@@ -25,7 +25,7 @@ export interface CaseResult {
 
 /** Cases of which something is expected. */
 export interface ExpectedCases {
-  /** Their names begin with it. */
+  /** A part of their names. */
   readonly name: string;
   readonly why: string;
 }
@@ -36,6 +36,8 @@ export interface SuiteScope {
   readonly outOfScope: readonly ExpectedCases[];
   /** What passes on the API server and not through `serve`; docs/fidelity.md says so, too. */
   readonly differs: readonly ExpectedCases[];
+  /** What goroutines of the client race for, whatever it talks to: it has to pass in one of the runs. */
+  readonly races?: readonly ExpectedCases[];
 }
 
 /** One run of a suite. */
@@ -141,7 +143,7 @@ const MAX_ERROR_LINES = 50;
 function compareRuns(control: SuiteRun, served: SuiteRun, scope: SuiteScope): string {
   const problems: string[] = [];
   const among = (cases: readonly ExpectedCases[], name: string) =>
-    cases.find((one) => name.startsWith(one.name));
+    cases.find((one) => name.includes(one.name));
   const seen = new Set<ExpectedCases>();
   let passed = 0;
   let passedServed = 0;
@@ -158,17 +160,20 @@ function compareRuns(control: SuiteRun, served: SuiteRun, scope: SuiteScope): st
       outOfScope++;
       continue;
     }
-    if (state === "FAIL") {
+    const race = among(scope.races ?? [], name);
+    if (race !== undefined) seen.add(race);
+    const passedOnce = race !== undefined && (state === "PASS" || stateServed === "PASS");
+    if (state === "FAIL" && !passedOnce) {
       problems.push(`The API server itself fails ${name}:\n${output}`);
       continue;
     }
-    passed++;
+    if (state === "PASS") passed++;
     const differs = among(scope.differs, name);
     if (differs !== undefined) seen.add(differs);
     if (stateServed === "PASS") passedServed++;
-    else if (differs === undefined) problems.push(`Through serve fails ${name}:\n${why}`);
+    else if (differs === undefined && !passedOnce) problems.push(`Through serve fails ${name}:\n${why}`);
   }
-  for (const expected of [...scope.outOfScope, ...scope.differs]) {
+  for (const expected of [...scope.outOfScope, ...scope.differs, ...scope.races ?? []]) {
     if (!seen.has(expected)) problems.push(`No case is called ${expected.name}`);
   }
   const run = control.results.size - outOfScope;
