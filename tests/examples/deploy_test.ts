@@ -109,6 +109,20 @@ describe("deploy/", () => {
     assert.ok(spec.template.spec.terminationGracePeriodSeconds * 1_000 > shutdownGraceMs + 5_000);
   });
 
+  it("alerts at the first of what should never be: a counter begins with it, and increase sees no beginning", async () => {
+    const [{ spec }] = await documents("prometheus/alerts.yaml");
+    const rules: Json[] = spec.groups.flatMap(({ rules }: Json) => rules);
+    const ofNone = rules.filter(({ expr }) => /increase\(.*> 0\b/.test(expr));
+    assert.equal(ofNone.length, 2);
+    for (const { alert, expr } of ofNone) {
+      const [, series, period] = /increase\((.+)\[(\w+)\]\) > 0/.exec(expr) ?? [];
+      const [, born, before] = / or (.+) unless (.+) offset /.exec(expr) ?? [];
+      assert.equal(born, series, alert);
+      assert.equal(before, series.replace(/\{.*/, ""), alert);
+      assert.ok(expr.endsWith(` offset ${period}`), alert);
+    }
+  });
+
   it("alerts and shows metrics that exist, and docs/deploy.md explains each alert", async () => {
     const [{ spec }] = await documents("prometheus/alerts.yaml");
     const rules: Json[] = spec.groups.flatMap(({ rules }: Json) => rules);
