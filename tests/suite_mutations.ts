@@ -1953,6 +1953,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/upstream/forward_test.ts",
   },
   {
+    name: "pass-through: an answer that stalls is not ended",
+    file: "src/hono/upstream/passed_answer.ts",
+    find: "if (silence === undefined) return await source.read();",
+    replace: "return await source.read();",
+    test: "tests/hono/upstream/pass_through_test.ts",
+  },
+  {
     name: "forward: the other server receives a value that was not decided on",
     file: "src/hono/upstream/forward.ts",
     find: "new URLSearchParams(Array.from(new Map(Array.from(searchParams).reverse())).reverse());",

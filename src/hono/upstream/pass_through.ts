@@ -35,8 +35,9 @@ export interface PassThroughOptions {
    */
   readonly fetch?: (url: string, init: RequestInit) => Response | Promise<Response>;
   /**
-   * How long the API server may take to begin an answer, in milliseconds; a minute by default, as it limits
-   * itself. A watch and a log that is followed may take as long as a watch may last.
+   * How long the API server may take to begin an answer, and be silent within it, in milliseconds; a minute
+   * by default, as it limits itself. A watch, a log that is followed and the answer of a `proxy` subresource
+   * may take as long as a watch may last.
    */
   readonly timeoutMs?: number;
   /**
@@ -204,9 +205,8 @@ export class PassThrough {
   ): Promise<Response | Status> {
     const { fetch = globalThis.fetch } = this.#options;
     const { settings, isStream } = request;
-    const timeoutMs = isStream || to.isProxy
-      ? settings.watchLimitMs()
-      : this.#options.timeoutMs ?? TIMEOUT_MS;
+    const isLasting = isStream || to.isProxy;
+    const timeoutMs = isLasting ? settings.watchLimitMs() : this.#options.timeoutMs ?? TIMEOUT_MS;
     const late = new Error(`the API server has not answered within ${timeoutMs} ms`);
     const link = linkedAbort(c.req.raw.signal);
     try {
@@ -220,7 +220,8 @@ export class PassThrough {
           signal: link.signal,
         });
       const limit = { timeoutMs, late, clock: settings.clock, signal: link.signal };
-      return this.#passed(c, request, { response: await answerInTime(send, limit), link });
+      const response = await answerInTime(send, limit);
+      return this.#passed(c, request, { response, link, silenceMs: isLasting ? Infinity : timeoutMs });
     } catch (error) {
       link.abort();
       link.unlink();
@@ -235,7 +236,11 @@ export class PassThrough {
   #passed(
     c: Context,
     request: PassThroughRequest,
-    { response, link }: { readonly response: Response; readonly link: LinkedAbort },
+    { response, link, silenceMs }: {
+      readonly response: Response;
+      readonly link: LinkedAbort;
+      readonly silenceMs: number;
+    },
   ): Response | Status {
     const { status } = response;
     const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304);
@@ -268,6 +273,11 @@ export class PassThrough {
     const { user, reader, readers, settings } = request;
     // The API server decides, and again for the next request.
     const permission: Permission = { user, renew: () => Promise.resolve(permission) };
+    const newError = () => {
+      const error = new Error(`the API server has sent nothing for ${silenceMs} ms`);
+      this.#logger.warn(`cannot pass a request through: ${error.message}`, { error });
+      return error;
+    };
     const stream = passedBody(response.body, {
       clock: settings.clock,
       permission,
@@ -275,6 +285,7 @@ export class PassThrough {
       recheckMs: Infinity,
       reader,
       readers,
+      ...(silenceMs < Infinity && { silence: { ms: silenceMs, newError } }),
       onEnd: (isBrokenOff) => {
         if (isBrokenOff) link.abort();
         link.unlink();

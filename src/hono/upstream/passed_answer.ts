@@ -33,9 +33,11 @@ export async function answerInTime(
  */
 export function passedBody(
   body: ReadableStream<Uint8Array>,
-  { reader, readers, onEnd, ...life }: WatchLifeOptions & {
+  { reader, readers, silence, onEnd, ...life }: WatchLifeOptions & {
     readonly reader: Reader;
     readonly readers: Readers;
+    /** How long a reader waits for more of a body; it is broken off with the error then. */
+    readonly silence?: { readonly ms: number; readonly newError: () => Error };
     /** Called once; with `true` if there is more of the body, which is not wanted. */
     readonly onEnd: (isBrokenOff: boolean) => void;
   },
@@ -57,6 +59,15 @@ export function passedBody(
   };
   const stop = () => close(true)?.close();
   const breakOff = () => close(true)?.error(newSpentError("answer"));
+  const next = async () => {
+    if (silence === undefined) return await source.read();
+    const timer = life.clock.setTimeout(() => close(true)?.error(silence.newError()), silence.ms);
+    try {
+      return await source.read();
+    } finally {
+      life.clock.clearTimeout(timer);
+    }
+  };
   const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
     start: (controller) => {
       open = controller;
@@ -64,7 +75,7 @@ export function passedBody(
     async pull() {
       try {
         reader.give(unread);
-        const { done, value } = await source.read();
+        const { done, value } = await next();
         if (done) return close(false)?.close();
         unread = value.byteLength;
         if (open !== undefined && !reader.take(unread)) return breakOff();

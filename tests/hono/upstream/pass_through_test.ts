@@ -458,6 +458,57 @@ describe("readApi with passThrough", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
+  it("breaks an answer off that is silent for as long as one may take to begin, and no stream", async () => {
+    const logger = new LogRecorder();
+    const { api, upstream, clock } = apiOf({ writes: true }, { logger });
+    const open = async (path: string) => {
+      let controller!: ReadableStreamDefaultController<Uint8Array>;
+      let isAborted = false;
+      upstream.answer = (_url, { signal }) => {
+        signal!.addEventListener("abort", () => (isAborted = true));
+        return new Response(new ReadableStream<Uint8Array>({ start: (own) => void (controller = own) }));
+      };
+      const body = (await api.request(path, { headers: READER })).body!.getReader();
+      const seen: string[] = [];
+      const read = () =>
+        body.read().then(
+          ({ done, value }) => void seen.push(done ? "end" : new TextDecoder().decode(value)),
+          (error) => void seen.push(error.message),
+        );
+      const send = (text: string) => controller.enqueue(new TextEncoder().encode(text));
+      return { body, seen, read, send, isAborted: () => isAborted };
+    };
+    const plain = await open("/api/v1/namespaces/shop/events");
+    const unread = await open(LOG);
+    const streams = [
+      await open(`${LOG}?follow=true`),
+      await open("/api/v1/namespaces/shop/events?watch=true"),
+      await open("/api/v1/namespaces/shop/services/web/proxy/slow"),
+    ];
+    for (const stream of streams) stream.read();
+    for (const text of ["one", "two"]) {
+      plain.read();
+      await clock.advance(59_999);
+      plain.send(text);
+      await clock.advance(0);
+    }
+    await clock.advance(120_000); // no read, so nothing is waited for
+    plain.read();
+    await clock.advance(59_999);
+    assert.deepEqual([plain.seen, plain.isAborted()], [["one", "two"], false]);
+    await clock.advance(1);
+    const late = "the API server has sent nothing for 60000 ms";
+    assert.deepEqual([plain.seen, plain.isAborted()], [["one", "two", late], true]);
+    assert.deepEqual(logger.of("warn"), [`warn: cannot pass a request through: ${late}`]);
+    for (const { seen, isAborted } of streams) assert.deepEqual([seen, isAborted()], [[], false]);
+    unread.send("one");
+    await unread.read();
+    assert.deepEqual(unread.seen, ["one"]);
+    await Promise.all([unread, ...streams].map(({ body }) => body.cancel()));
+    assert.equal(openWatches(api), 0);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
   it("refuses a server to which tokens would not go safely", () => {
     for (
       const server of [
