@@ -348,8 +348,8 @@ export class DeltaApplier<T> {
   #observe(event: StoreEvent<T>): void {
     const { observation } = this.#options;
     if (observation === undefined) return;
-    if (this.#first !== undefined) callGuarded(() => this.#first!(event), observation.onError);
-    for (const observer of this.#observers) callGuarded(() => observer(event), observation.onError);
+    if (this.#first !== undefined) callGuarded(this.#first, observation.onError, event);
+    for (const observer of this.#observers) callGuarded(observer, observation.onError, event);
   }
 
   #begins(): number {

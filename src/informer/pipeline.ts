@@ -143,7 +143,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     snapshot?.entered(reflected.phase);
     const status = { ...reflected, ...snapshot?.status() };
     for (const listener of options.statusListeners) {
-      callGuarded(() => listener(status), hasThrown("a status listener"));
+      callGuarded(listener, hasThrown("a status listener"), status);
     }
   });
   const startMs = monotonicNow(clock);

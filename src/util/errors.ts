@@ -58,13 +58,15 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 /**
- * Calls a function and ignores its result. `onError` receives what it throws, and the rejection of the
- * promise that it returns: an `async` function is assignable to one that returns nothing, and its rejection
- * would end the program.
+ * Calls a function, with an argument if it takes one, and ignores its result. `onError` receives what it
+ * throws, and the rejection of the promise that it returns: an `async` function is assignable to one that
+ * returns nothing, and its rejection would end the program.
  */
-export function callGuarded(call: () => unknown, onError: (error: unknown) => void): void {
+export function callGuarded(call: () => unknown, onError: (error: unknown) => void): void;
+export function callGuarded<A>(call: (arg: A) => unknown, onError: (error: unknown) => void, arg: A): void;
+export function callGuarded<A>(call: (arg: A) => unknown, onError: (error: unknown) => void, arg?: A): void {
   try {
-    const result = call();
+    const result = call(arg as A);
     if (isThenable(result)) result.then(undefined, onError);
   } catch (error) {
     onError(error);

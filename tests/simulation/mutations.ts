@@ -657,11 +657,10 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "snapshot: readers see a change before it is saved",
     file: APPLIER,
-    find: "if (this.#first !== undefined) callGuarded(() => this.#first!(event), observation.onError);\n" +
-      "    for (const observer of this.#observers) callGuarded(() => observer(event), observation.onError);",
-    replace:
-      "for (const observer of this.#observers) callGuarded(() => observer(event), observation.onError);\n" +
-      "    if (this.#first !== undefined) callGuarded(() => this.#first!(event), observation.onError);",
+    find: "if (this.#first !== undefined) callGuarded(this.#first, observation.onError, event);\n" +
+      "    for (const observer of this.#observers) callGuarded(observer, observation.onError, event);",
+    replace: "for (const observer of this.#observers) callGuarded(observer, observation.onError, event);\n" +
+      "    if (this.#first !== undefined) callGuarded(this.#first, observation.onError, event);",
   },
   {
     name: "snapshot: its content counts as synced before the server answers",

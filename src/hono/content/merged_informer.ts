@@ -238,7 +238,7 @@ export class MergedInformer implements ServedInformer {
   };
 
   #tell(event: StoreEvent<Held<KubernetesObject>>): void {
-    for (const observer of this.#observers) callGuarded(() => observer(event), this.#hasThrown);
+    for (const observer of this.#observers) callGuarded(observer, this.#hasThrown, event);
   }
 
   #merged(): string {
