@@ -1070,8 +1070,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a watch sends events after its credential has ended",
     file: "src/hono/send/watch_stream.ts",
-    find: "    if (this.#life.isOver) {\n      this.stop();\n      return false;\n    }\n",
-    replace: "",
+    find: "expiresAtMs !== undefined && expiresAtMs <= this.#request.settings.clock.now()",
+    replace: "false",
     test: "tests/hono/send/watch_life_test.ts",
   },
   {

@@ -7,6 +7,7 @@ import { refusedTimeout } from "../protocol/list_query.ts";
 import { isStatus, methodNotAllowed, noRouteProduces } from "../protocol/statuses.ts";
 import type { UpgradeWebSocket } from "../util/serving.ts";
 import { apiRoute } from "./api_routes.ts";
+import { sourcesOf } from "./content/served_informer.ts";
 import { alive, checksOf, ready } from "./health/health.ts";
 import { indexRoute } from "./index_routes.ts";
 import { isSocketRequest, mayOpenSocket, newCors } from "./request/cors.ts";
@@ -15,7 +16,7 @@ import { cutConnection, type Reader } from "./request/readers.ts";
 import { foreignPage, tooManyRequests } from "./request/refusals.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
 import { newReadApiState, type ReadApiState, type ServedResource } from "./read_api_state.ts";
-import { documentResponse, pageNotFound, refusalResponse, withCacheHeaders } from "./send/responses.ts";
+import { documentResponse, pageNotFound, refusalResponse, warningHeader } from "./send/responses.ts";
 import { socketResponse } from "./send/socket_watch.ts";
 
 /**
@@ -203,7 +204,7 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
       answer = isForeign ? foreignPage() : await answerRoute(c, state, route, reader);
     }
     let response = answer instanceof Response ? answer : await refusalResponse(c, answer);
-    if (route?.access === "hooks" && route.target !== undefined) withCacheHeaders(response, route.target);
+    if (route?.access === "hooks" && route.target !== undefined) addCacheHeaders(response, route.target);
     const isJson = response.status === 200 && response.headers.get("Content-Type") === "application/json";
     if (upgradeWebSocket !== undefined && reader !== undefined && isJson) {
       const { clock, watchBufferBytes: bufferBytes, writeTimeoutMs } = settings;
@@ -220,6 +221,50 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
     reader?.answered(c.env);
     end?.(route?.access === "hooks" ? route.asked : undefined, resources, status);
   }
+}
+
+// Refused by the permission check, or before it: says nothing about the cache.
+const REFUSED = new Set([401, 403, 429]);
+
+const RESTORED = "this is a saved state, which the API server has not confirmed yet";
+
+/**
+ * Adds to an answer: `Cache-Synced` (whether the first list is there, or the API server has confirmed a
+ * snapshot), `Age` (seconds since the last contact with the API server) and `Resource-Version` (what the
+ * cache has reached), and the `Warning`s of a snapshot that is not confirmed and of a deprecated resource.
+ * Not to an answer that refuses the reader.
+ */
+function addCacheHeaders(
+  { status, headers }: Response,
+  { resource, informer, content }: ServedResource,
+): void {
+  if (REFUSED.has(status)) return;
+  const { resourceVersion, layout } = content.log.window;
+  const isSynced = informer.hasSynced();
+  // Before the first list and without a snapshot the log is nowhere.
+  const isReady = isSynced || resourceVersion !== "";
+  const lagMs = informer.lagMs?.();
+  headers.set("Cache-Synced", String(isSynced));
+  if (isReady && lagMs !== undefined && Number.isFinite(lagMs)) {
+    headers.set("Age", String(Math.floor(lagMs / 1_000)));
+  }
+  if (resourceVersion !== "") headers.set("Resource-Version", resourceVersion);
+  if (layout !== "") headers.set("Snapshot", "per-shard");
+  if (isReady && !isSynced) {
+    const restored = sourcesOf(informer).filter(({ informer }) =>
+      !informer.hasSynced() && informer.isRestored?.()
+    );
+    if (restored.length > 0) headers.append("Warning", warningHeader(RESTORED + namesIn(restored)));
+  }
+  const { deprecationWarning } = resource;
+  if (deprecationWarning !== undefined) headers.append("Warning", warningHeader(deprecationWarning));
+}
+
+/** Of which sources something is said; empty if there is only one. */
+function namesIn(sources: readonly { readonly name: string }[]): string {
+  return sources.length === 1 && sources[0].name === ""
+    ? ""
+    : `: ${sources.map(({ name }) => name).join(", ")}`;
 }
 
 /** Whether an answer may never end: a watch, or whatever the API server sends. */

@@ -138,6 +138,21 @@ export function queryParameters(search: string): URLSearchParams {
   );
 }
 
+/** The parameters of lists and watches that clients of an API server send. */
+export const LIST_PARAMETERS: ReadonlySet<string> = new Set([
+  "allowWatchBookmarks",
+  "continue",
+  "fieldSelector",
+  "labelSelector",
+  "limit",
+  "resourceVersion",
+  "resourceVersionMatch",
+  "sendInitialEvents",
+  "timeout",
+  "timeoutSeconds",
+  "watch",
+]);
+
 /** The query with numbers and booleans decoded. */
 type RawQuery = ReturnType<typeof decode>;
 

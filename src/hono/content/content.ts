@@ -77,7 +77,7 @@ interface LastChange {
  * have changed.
  */
 export class ContentVersions {
-  readonly #log: Pick<EventLog<KubernetesObject>, "window" | "head" | "resume">;
+  readonly #log: Pick<EventLog<KubernetesObject>, "window" | "resume">;
   /** Those that have changed lately; the last one comes last. */
   readonly #namespaces = new Map<string, LastChange>();
   /** All the others. */
@@ -86,7 +86,7 @@ export class ContentVersions {
   #next = -1;
   #rewrites = 0;
 
-  constructor(log: Pick<EventLog<KubernetesObject>, "window" | "head" | "resume">) {
+  constructor(log: Pick<EventLog<KubernetesObject>, "window" | "resume">) {
     this.#log = log;
   }
 
@@ -94,13 +94,15 @@ export class ContentVersions {
   versionOf(namespace: string): ContentVersion {
     this.#catchUp();
     const last = this.#namespaces.get(namespace) ?? this.#others;
+    const { resourceVersion: now } = this.#log.window;
     // Otherwise readers of this version, whose watches are refused, would receive 304 again and again.
-    if (this.#log.resume(last.since) === undefined) last.since = this.#log.window.resourceVersion;
+    if (last.since !== now && this.#log.resume(last.since) === undefined) last.since = now;
     return { ...last, rewrites: this.#rewrites };
   }
 
   #catchUp(): void {
-    const { head, window: { tail, entries, rewrites, resourceVersion } } = this.#log;
+    const { tail, entries, rewrites, resourceVersion } = this.#log.window;
+    const head = tail + entries.length;
     if (this.#next < tail || this.#rewrites !== rewrites) {
       this.#namespaces.clear();
       this.#others = { changes: head, since: resourceVersion };

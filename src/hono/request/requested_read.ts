@@ -20,6 +20,7 @@ import {
 } from "../../protocol/accept.ts";
 import { type ApiResource, isBuiltinGroup } from "../../protocol/api_resource.ts";
 import {
+  LIST_PARAMETERS,
   type ListQuery,
   type ListQueryRefusal,
   parseGetQuery,
@@ -103,7 +104,11 @@ export function requestedRead(
   const selected = (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
   const name = path.name || (selected !== "" && nameProblem(selected) === undefined ? selected : "");
   const form = requestedForm(c, resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
-  const screen = ignoresScreens === undefined
+  // Then none of screens is among them, nor one that is misspelt.
+  const isPlain = Array.from(searchParams.keys()).every((name) => LIST_PARAMETERS.has(name));
+  const screen = isPlain
+    ? undefined
+    : ignoresScreens === undefined
     ? parseScreenQuery(searchParams, { verb, shape: shapeOf(form), limits })
     : refusedScreenQuery(searchParams, ignoresScreens);
   return { verb, name, query, searchParams, form, screen, isEventStream: events !== undefined };

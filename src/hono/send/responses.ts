@@ -1,18 +1,14 @@
-/** Responses in the forms of an API server, and the headers that say how fresh they are. */
+/** Responses in the forms of an API server. */
 
 import type { Context } from "hono";
 import type { Status } from "../../meta/status.ts";
 import { JSON_AND_YAML, type MediaType, negotiate } from "../../protocol/accept.ts";
 import { jsonText } from "../../protocol/responses.ts";
 import { loadYaml } from "./yaml.ts";
-import type { ApiResource } from "../../protocol/api_resource.ts";
-import type { Content } from "../content/content.ts";
 import { type Format, formatOf } from "../request/requested_read.ts";
-import type { KubernetesObject } from "../../meta/object.ts";
 import type { Reader } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
-import { type ServedInformer, sourcesOf } from "../content/served_informer.ts";
 
 /**
  * The headers that keep a browser from taking an answer for something else, or showing it to a page of
@@ -106,49 +102,6 @@ export function malformedPath(): Response {
   return new Response("400 Bad Request", { status: 400, headers: TEXT_HEADERS });
 }
 
-// Refused by the permission check, or before it: says nothing about the cache.
-const REFUSED = new Set([401, 403, 429]);
-
-const RESTORED = "this is a saved state, which the API server has not confirmed yet";
-
-/**
- * Adds to an answer: `Cache-Synced` (whether the first list is there, or the API server has confirmed a
- * snapshot), `Age` (seconds since the last contact with the API server) and `Resource-Version` (what the
- * cache has reached), and the `Warning`s of a snapshot that is not confirmed and of a deprecated resource.
- * Not to an answer that refuses the reader.
- */
-export function withCacheHeaders(
-  response: Response,
-  { resource, informer, content }: {
-    readonly resource: ApiResource;
-    readonly informer: ServedInformer;
-    readonly content: Content<KubernetesObject>;
-  },
-): Response {
-  if (REFUSED.has(response.status)) return response;
-  const { headers } = response;
-  const isReady = content.log.isReady();
-  const isSynced = informer.hasSynced();
-  const lagMs = informer.lagMs?.();
-  headers.set("Cache-Synced", String(isSynced));
-  if (isReady && lagMs !== undefined && Number.isFinite(lagMs)) {
-    headers.set("Age", String(Math.floor(lagMs / 1_000)));
-  }
-  if (isReady && content.log.window.resourceVersion !== "") {
-    headers.set("Resource-Version", content.log.window.resourceVersion);
-  }
-  if (content.log.window.layout !== "") headers.set("Snapshot", "per-shard");
-  if (isReady && !isSynced) {
-    const restored = sourcesOf(informer).filter(({ informer }) =>
-      !informer.hasSynced() && informer.isRestored?.()
-    );
-    if (restored.length > 0) headers.append("Warning", warningHeader(RESTORED + namesIn(restored)));
-  }
-  const { deprecationWarning } = resource;
-  if (deprecationWarning !== undefined) headers.append("Warning", warningHeader(deprecationWarning));
-  return response;
-}
-
 /**
  * An answer that says what it lacks, as kubectl prints it: https://kubernetes.io/blog/2020/09/03/warnings/
  * What is not found may exist by now, so that refusals have warnings, too.
@@ -177,18 +130,11 @@ export async function withWarnings(
   return response;
 }
 
-/** Of which sources something is said; empty if there is only one. */
-function namesIn(sources: readonly { readonly name: string }[]): string {
-  return sources.length === 1 && sources[0].name === ""
-    ? ""
-    : `: ${sources.map(({ name }) => name).join(", ")}`;
-}
-
 /**
  * A text as the value of a `Warning` header, in UTF-8 as by an API server:
  * https://github.com/kubernetes/apimachinery/blob/master/pkg/util/net/http.go (NewWarningHeader)
  */
-function warningHeader(text: string): string {
+export function warningHeader(text: string): string {
   // deno-lint-ignore no-control-regex
   const printable = text.replace(/[\x00-\x1f\x7f]+/g, " ").replace(/["\\]/g, "\\$&");
   return `299 - "${Array.from(encodeUtf8(printable), (byte) => String.fromCharCode(byte)).join("")}"`;

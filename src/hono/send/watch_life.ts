@@ -41,7 +41,8 @@ export class WatchLife {
   /** `undefined` if the permission lasts for the whole life: it keeps the request, which is large. */
   readonly #renew: Permission["renew"] | undefined;
   readonly #endMs: number;
-  #user: UserInfo | undefined;
+  /** Whose permission it is. Nothing more may be sent once the credential has ended. */
+  user: UserInfo | undefined;
   #nextCheckMs: number;
   #bookmarkMs: number;
   #timer: TimerHandle | undefined;
@@ -53,22 +54,13 @@ export class WatchLife {
     this.#clock = clock;
     this.#recheckMs = recheckMs;
     this.#endMs = monotonicNow(clock) + limitMs;
-    this.#user = permission.user;
+    this.user = permission.user;
     const isLasting = recheckMs === Infinity && permission.user?.expiresAtMs === undefined;
     this.#renew = isLasting ? undefined : permission.renew;
     this.#nextCheckMs = monotonicNow(clock) + this.#checkDelayMs();
     const isShort = watch.wantsHeartbeat && options.limitMs <= SHORT_MS;
     this.#bookmarkMs = isShort ? this.#endMs - options.limitMs : Infinity;
     this.#schedule();
-  }
-
-  get user(): UserInfo | undefined {
-    return this.#user;
-  }
-
-  /** Whether nothing more may be sent, as the reader's credential has ended. */
-  get isOver(): boolean {
-    return this.#remainingMs() <= 0;
   }
 
   close(): void {
@@ -83,7 +75,7 @@ export class WatchLife {
 
   #remainingMs(): number {
     const clock = this.#clock;
-    return this.#user?.expiresAtMs === undefined ? Infinity : this.#user.expiresAtMs - clock.now();
+    return this.user?.expiresAtMs === undefined ? Infinity : this.user.expiresAtMs - clock.now();
   }
 
   #checkDelayMs(): number {
@@ -102,7 +94,7 @@ export class WatchLife {
   #onTimer(): void {
     this.#timer = undefined;
     const nowMs = monotonicNow(this.#clock);
-    if (this.isOver) return this.#watch.stop();
+    if (this.#remainingMs() <= 0) return this.#watch.stop();
     if (nowMs >= this.#endMs) return this.#watch.end();
     if (nowMs >= this.#bookmarkMs) {
       this.#bookmarkMs = Infinity;
@@ -118,14 +110,14 @@ export class WatchLife {
   }
 
   async #check(): Promise<void> {
-    const known = this.#user;
+    const known = this.user;
     const answer = await this.#renew?.();
     if (this.#isClosed || answer === undefined) return;
     // A hook with too much to do ends no watch.
     if (isStatus(answer) && answer.code === 429) return this.#checkAgain(BUSY_MS);
     // A watch belongs to one user.
     if (isStatus(answer) || answer.user?.name !== known?.name) return this.#watch.stop();
-    this.#user = answer.user;
+    this.user = answer.user;
     // A credential without a successor is good until its end, which needs no further question.
     const isSame = known?.expiresAtMs !== undefined && answer.user?.expiresAtMs === known.expiresAtMs &&
       this.#remainingMs() <= MARGIN_MS;

@@ -126,7 +126,8 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
 
   deliver(): boolean {
     if (!this.#isOpen || this.#isBlocked) return false;
-    if (this.#life.isOver) {
+    const { expiresAtMs } = this.#life.user ?? {};
+    if (expiresAtMs !== undefined && expiresAtMs <= this.#request.settings.clock.now()) {
       this.stop();
       return false;
     }
