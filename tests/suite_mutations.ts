@@ -1266,14 +1266,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "hono: an object whose value has another type fails its row",
-    file: "src/hono/tables/custom_printer.ts",
+    file: "src/hono/tables/printers.ts",
     find: "    } catch {\n      return null;\n    }",
     replace: "    } catch (error) {\n      throw error;\n    }",
     test: "tests/hono/tables/custom_tables_test.ts",
   },
   {
     name: "hono: a column whose path cannot be read hides only itself",
-    file: "src/hono/tables/custom_printer.ts",
+    file: "src/hono/tables/printers.ts",
     find: "    if (path === undefined) break;\n",
     replace: "    if (path === undefined) continue;\n",
     test: "tests/hono/tables/custom_tables_test.ts",
@@ -2017,14 +2017,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "node: all chunks of a read are parsed, though the connection was closed after the first thousand",
-    file: "src/node/serving/parsed_parts.ts",
+    file: "src/node/serving/served_connections.ts",
     find: "if (socket.destroyed) {",
     replace: "if (socket.destroyed && length === 0) {",
     test: "tests/node/served_connections_test.ts",
   },
   {
     name: "node: a body in tiny chunks that comes after the answer is read for ever",
-    file: "src/node/serving/body_pieces.ts",
+    file: "src/node/serving/served_connections.ts",
     find: "get: () => isCut, set:",
     replace: "get: () => isCut || isUnwanted, set:",
     test: "tests/node/served_connections_test.ts",

@@ -1,11 +1,10 @@
 import process from "node:process";
 import { setFlagsFromString } from "node:v8";
-import { monotonicNow, realClock } from "../util/clock.ts";
+import { monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
 import { visibleText } from "../util/logger.ts";
 import { type AccessLogEntry, accessLogJson, accessLogLine } from "./readers/access_log.ts";
 import { parseCommandLine } from "./command_line.ts";
 import { CommandError, explainError, oneLine } from "./errors.ts";
-import { type GracefulStop, listenForSignals } from "./process_signals.ts";
 import { checkToken } from "./readers/access.ts";
 import { serve, SHUTDOWN_GRACE_MS } from "./serve/serve.ts";
 import type { ServeOptions, ServeStep, SyncProgress } from "./serve/serve_options.ts";
@@ -198,4 +197,58 @@ function chain(error: Error): string {
     e = e.cause;
   }
   return stacks.join("\ncaused by: ");
+}
+
+/** A clean stop takes some milliseconds; after this time the process is ended. */
+const STOP_LIMIT_MS = 900;
+/** The exit code that shells give to a program ended by SIGINT. */
+const EXIT_FORCED = 130;
+
+interface GracefulStop {
+  readonly stop: () => unknown;
+  readonly graceMs: number;
+}
+
+interface ProcessSignals {
+  /** Aborted by the first SIGINT, and by the first SIGTERM unless there is an `onTerminate`. */
+  readonly signal: AbortSignal;
+  /** What the first SIGTERM does. */
+  onTerminate(graceful: GracefulStop): void;
+  release(): void;
+}
+
+/** Turns the first SIGINT or SIGTERM of this process into a stop; further ones of its kind are ignored. */
+function listenForSignals(): ProcessSignals {
+  const controller = new AbortController();
+  let graceful: GracefulStop | undefined;
+  let isTerminating = false;
+  let timer: TimerHandle | undefined;
+  const exitAfter = (ms: number): void => {
+    realClock.clearTimeout(timer);
+    timer = realClock.setTimeout(() => process.exit(EXIT_FORCED), ms);
+  };
+  const interrupt = (): void => {
+    // The terminal sends Ctrl-C to every process, and task runners forward it: it arrives twice.
+    if (controller.signal.aborted) return;
+    exitAfter(STOP_LIMIT_MS);
+    controller.abort();
+  };
+  const terminate = (): void => {
+    if (graceful === undefined) return interrupt();
+    if (isTerminating || controller.signal.aborted) return;
+    isTerminating = true;
+    exitAfter(graceful.graceMs + STOP_LIMIT_MS);
+    graceful.stop();
+  };
+  process.on("SIGINT", interrupt);
+  process.on("SIGTERM", terminate);
+  return {
+    signal: controller.signal,
+    onTerminate: (given) => (graceful = given),
+    release() {
+      realClock.clearTimeout(timer);
+      process.off("SIGINT", interrupt);
+      process.off("SIGTERM", terminate);
+    },
+  };
 }

@@ -10,7 +10,7 @@ import { guardedLogger, limitedLogger, type Logger } from "../util/logger.ts";
 import { newWorkPacer, type Pacer } from "../util/turns.ts";
 import { Content, ContentFreshness } from "./content/content.ts";
 import { type ServedInformer, sourcesOf } from "./content/served_informer.ts";
-import { ReadMetrics } from "./health/read_metrics.ts";
+import { ReadMetrics } from "./health/health.ts";
 import { type Freshness, type ReadApiOptions, type ReadSettings, readSettings } from "./read_api_options.ts";
 import { Gate } from "./request/gate.ts";
 import { KeptViews } from "./request/fields_views.ts";

@@ -19,9 +19,8 @@ import { type Access, newAccess, type ReaderToken, readerToken } from "../reader
 import { newAccessLog } from "../readers/access_log.ts";
 import type { Connection } from "../cluster/connect.ts";
 import type { Selection } from "../cluster/select_resources.ts";
-import { dashboardRoutes } from "../dashboard/dashboard.ts";
+import { dashboardRoutes, resourceState, shownName } from "../dashboard/dashboard.ts";
 import type { DashboardState } from "../dashboard/dashboard_message.ts";
-import { resourceState, shownName } from "../dashboard/dashboard_state.ts";
 import type { ReflectedResource } from "../cluster/reflect.ts";
 import { explainListenError, UsageError } from "../errors.ts";
 import type { ServeOptions, ServeSettings } from "./serve_options.ts";

@@ -11,9 +11,7 @@ import { metaNamespaceIndex, NAMESPACE_INDEX } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/store.ts";
 import { callGuarded, errorMessage } from "../../util/errors.ts";
 import { guardedLogger, type Logger } from "../../util/logger.ts";
-import { type CollectionPath, describeCollection, parseCollectionPath } from "./collection_path.ts";
 import { clusterOfKubeConfig, type KubeConfigClusterOptions, type KubeConfigLike } from "./kube_config.ts";
-import { ListWatchError } from "./list_watch_error.ts";
 import {
   ADD,
   CHANGE,
@@ -24,10 +22,13 @@ import {
   ERROR,
   type ErrorCallback,
   type ListPromise,
+  ListWatchError,
   type ObjectCache,
   type ObjectCallback,
   UPDATE,
 } from "./verbs.ts";
+import { formatResource, type GroupVersionResource } from "../../meta/resource.ts";
+import { parseResourcePath, pathSegments } from "../../protocol/resource_path.ts";
 
 /** What a {@linkcode ListWatch} needs of client-node's `Watch`: its config. */
 export interface WatchLike {
@@ -329,4 +330,44 @@ function isSameVersion(a: ClientNodeObject, b: ClientNodeObject): boolean {
 
 function joined(one: string, other = ""): string {
   return [one, other].filter(Boolean).join(",");
+}
+
+/** What a path such as `/api/v1/namespaces/shop/pods` names. */
+interface CollectionPath {
+  readonly resource: GroupVersionResource;
+  /** `""` for all namespaces, and for what is in none. */
+  readonly namespace: string;
+  /** From the path's query, where it has one. */
+  readonly labelSelector: string;
+  readonly fieldSelector: string;
+}
+
+/**
+ * Reads the path of a collection.
+ *
+ * @throws {TypeError} It is the path of something else.
+ */
+function parseCollectionPath(path: string): CollectionPath {
+  const [before, query = ""] = path.split("?", 2);
+  const found = parseResourcePath(pathSegments(before) ?? []);
+  if (found === undefined || found.name !== "" || found.isWatch) {
+    throw new TypeError(
+      `Cannot make an informer of ${JSON.stringify(path)}: it must be the path of a collection, such as ` +
+        `"/api/v1/namespaces/shop/pods" or "/apis/apps/v1/deployments"` +
+        (found?.name ? `; for one object, give the field selector "metadata.name=${found.name}"` : ""),
+    );
+  }
+  const { group, version, resource, namespace } = found;
+  const parameters = new URLSearchParams(query);
+  return {
+    resource: { group, version, resource },
+    namespace,
+    labelSelector: parameters.get("labelSelector") ?? "",
+    fieldSelector: parameters.get("fieldSelector") ?? "",
+  };
+}
+
+/** Its name in log lines: `v1/pods in shop`. */
+function describeCollection({ resource, namespace }: CollectionPath): string {
+  return namespace === "" ? formatResource(resource) : `${formatResource(resource)} in ${namespace}`;
 }

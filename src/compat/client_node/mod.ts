@@ -34,5 +34,5 @@ export {
 } from "./verbs.ts";
 export { clusterOfKubeConfig, type KubeConfigClusterOptions, type KubeConfigLike } from "./kube_config.ts";
 export { ListWatch, type ListWatchOptions, type WatchLike } from "./list_watch.ts";
-export { ListWatchError } from "./list_watch_error.ts";
+export { ListWatchError } from "./verbs.ts";
 export { makeInformer } from "./make_informer.ts";

@@ -24,6 +24,6 @@ export {
   type K8sInit,
   newK8s,
 } from "./k8s.ts";
-export { type GenericClass, type RegisteredKind, RegisterKind } from "./kinds.ts";
-export { WatcherEvent, type WatcherEvents } from "./watcher_events.ts";
+export { type GenericClass, type RegisteredKind, RegisterKind } from "./k8s.ts";
+export { WatcherEvent, type WatcherEvents } from "./watcher.ts";
 export { type WatchAction, type WatchCfg, Watcher } from "./watcher.ts";

@@ -15,5 +15,5 @@
  */
 
 export { type GardenerInformerOptions, Informer } from "./informer.ts";
-export type { Predicate } from "./predicate.ts";
-export { InformerStore } from "./store.ts";
+export type { Predicate } from "./informer.ts";
+export { InformerStore } from "./informer.ts";

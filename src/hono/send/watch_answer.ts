@@ -5,12 +5,11 @@ import type { ListQuery } from "../../protocol/list_query.ts";
 import type { ScreenQuery } from "../../protocol/screen_query.ts";
 import { isStatus, watchTooOld } from "../../protocol/statuses.ts";
 import type { Status } from "../../meta/status.ts";
-import { EVENT_STREAM_TYPE, eventStream } from "./event_stream.ts";
 import type { Permission } from "../request/gate.ts";
 import type { ContentFreshness } from "../content/content.ts";
 import type { Reader, Readers } from "../request/readers.ts";
 import type { Watchers } from "./fan_out.ts";
-import type { KubernetesObject } from "../../meta/object.ts";
+import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { GUARD_HEADERS } from "./responses.ts";
 import { newSelection } from "../content/selection.ts";
@@ -19,6 +18,10 @@ import { EventFeed } from "./event_feed.ts";
 import { type ScreenRequest, windowSource } from "./screen_answer.ts";
 import { errorStream, openWatch, type WatchRequest, type WatchSettings } from "./watch_stream.ts";
 import { WindowFeed } from "./windows.ts";
+import { INITIAL_EVENTS_END_ANNOTATION } from "../../meta/list_watch.ts";
+import { LineCutter } from "../../text/line_cutter.ts";
+import { ObjectText, ObjectTextReader } from "../../text/object_text_reader.ts";
+import { encodeUtf8 } from "../../util/bytes.ts";
 
 export interface WatchedResource {
   readonly target: {
@@ -159,4 +162,91 @@ export function watchResponse(body: ReadableStream<Uint8Array>, mediaType = "app
   return new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>, {
     headers: { ...WATCH_HEADERS, "Content-Type": mediaType, ETag: uniqueTag() },
   });
+}
+
+const EVENT_STREAM_TYPE = "text/event-stream; charset=utf-8";
+
+/**
+ * The lines of a watch as server-sent events: each is a message with the watch event as its data, and has the
+ * resourceVersion from which a reader may resume as its `id`. There is none while a reader would miss
+ * something: up to the bookmark behind the initial events, and where a resourceVersion is not beyond the last
+ * one.
+ *
+ * An ERROR event, which is 410 for a reader that has fallen behind, becomes an event named `expired`, with
+ * the Status as its data and an empty `id`: the next connection begins with the initial events.
+ *
+ * @param expired Why the reader cannot resume where it has been: the
+ * first event. Then `lines` have initial events.
+ */
+function eventStream(
+  lines: ReadableStream<Uint8Array>,
+  options: { readonly hasInitialEvents: boolean; readonly expired?: Status | undefined },
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const reader = lines.getReader();
+  const events = new ObjectTextReader().events();
+  const cutter = new LineCutter(Infinity, events);
+  const ids = new EventIds(options.hasInitialEvents);
+  // How soon a browser connects again:
+  // https://html.spec.whatwg.org/multipage/server-sent-events.html#dom-eventsource-retry
+  let text = "retry: 1000\n\n";
+  if (options.expired !== undefined) text += expiredEvent(JSON.stringify(options.expired));
+  return new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(controller) {
+      while (text === "") {
+        const { done, value } = await reader.read();
+        if (done) return controller.close();
+        cutter.feed(value);
+        for (let line = cutter.next(); line !== undefined; line = cutter.next()) {
+          const event = typeof line === "string" ? events.readEvent(line) : line;
+          text += messageOf(event as WatchLine, typeof line === "string" ? line : undefined, ids);
+        }
+      }
+      controller.enqueue(encodeUtf8(text));
+      text = "";
+    },
+    cancel: (reason) => reader.cancel(reason),
+  }, { highWaterMark: 0 });
+}
+
+interface WatchLine {
+  readonly type?: unknown;
+  readonly object: ObjectText | { readonly metadata?: EventMetadata };
+}
+
+interface EventMetadata {
+  readonly resourceVersion?: string;
+  readonly annotations?: Record<string, string>;
+}
+
+/** @param line Its text, if it is not as API servers write the events of objects. */
+function messageOf({ type, object }: WatchLine, line: string | undefined, ids: EventIds): string {
+  if (type === "ERROR") return expiredEvent(JSON.stringify(object));
+  const isText = object instanceof ObjectText;
+  const { metadata } = (isText ? object.head : object) as { readonly metadata?: EventMetadata };
+  const isInitialEnd = type === "BOOKMARK" &&
+    metadata?.annotations?.[INITIAL_EVENTS_END_ANNOTATION] === "true";
+  const id = ids.next(metadata?.resourceVersion ?? "", isInitialEnd);
+  return `${id}data: ${line ?? `{"type":"${type}","object":${(object as ObjectText).text}}`}\n\n`;
+}
+
+/** The ids of messages: from where a reader may resume. */
+class EventIds {
+  #isInitial: boolean;
+  #last = "";
+
+  constructor(hasInitialEvents: boolean) {
+    this.#isInitial = hasInitialEvents;
+  }
+
+  /** The line with the id of the next message; empty where it has none. */
+  next(resourceVersion: string, isInitialEnd: boolean): string {
+    if (isInitialEnd) this.#isInitial = false;
+    if (this.#isInitial || compareResourceVersions(resourceVersion, this.#last) <= 0) return "";
+    this.#last = resourceVersion;
+    return `id: ${resourceVersion}\n`;
+  }
+}
+
+function expiredEvent(status: string): string {
+  return `event: expired\nid\ndata: ${status}\n\n`;
 }

@@ -27,8 +27,7 @@ import {
   wrongField,
 } from "./kubeconfig.ts";
 import { proxyFault, proxyFromEnvironment } from "../fetch/proxy.ts";
-import { createTlsFetch } from "../fetch/tls_fetch.ts";
-import { createFileCertificateFetch } from "../fetch/file_certificate.ts";
+import { createFileCertificateFetch, createTlsFetch } from "../fetch/tls_fetch.ts";
 
 /** Options of {@linkcode restConfigFromKubeconfig}. */
 export interface RestConfigOptions {

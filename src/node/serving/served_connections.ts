@@ -2,9 +2,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { letNetworkThrough, monotonicNow, realClock, type TimerHandle } from "../../util/clock.ts";
-import { limitPieces } from "./body_pieces.ts";
-import { parseInParts } from "./parsed_parts.ts";
+import { laterTurn, letNetworkThrough, monotonicNow, realClock, type TimerHandle } from "../../util/clock.ts";
 import { arrived, TurnQueue, UNITS_PER_MS } from "../../util/turns.ts";
 
 export interface ServedConnectionsOptions {
@@ -215,4 +213,106 @@ function cutOff(socket: Socket & { parser?: { onIncoming?: unknown } | null }): 
 /** The TLS sockets of Deno 2.9 read on while they are paused, without a bound. */
 function canPause(socket: Socket): boolean {
   return !("Deno" in globalThis && "encrypted" in socket);
+}
+
+// Bodies come in pieces of kilobytes.
+const FEW_PIECES = 1_000;
+const LEAST_PIECE = 64;
+const MOST_GATHERED = 4 * 1024;
+
+/**
+ * Limits how many pieces a body in chunks may have that are tiny on average: each takes as long as a large
+ * one.
+ */
+function limitPieces(incoming: IncomingMessage & { _dumped?: boolean }, onTooMany: () => void): void {
+  let pieces = 0;
+  let bytes = 0;
+  let isUnwanted = false;
+  let isCut = false;
+  let gathered: Uint8Array | undefined;
+  let length = 0;
+  // Once the request is answered, the parser would hand over nothing more, and nothing would be counted.
+  Object.defineProperty(incoming, "_dumped", { get: () => isCut, set: (is) => (isUnwanted = is) });
+  const push = incoming.push.bind(incoming);
+  const flush = () => {
+    if (gathered === undefined) return;
+    const whole = gathered.subarray(0, length);
+    gathered = undefined;
+    length = 0;
+    if (!isUnwanted && !isCut) push(whole);
+  };
+  const gather = (piece: Uint8Array): boolean => {
+    if (gathered === undefined) {
+      gathered = new Uint8Array(MOST_GATHERED);
+      // Node runs microtasks between the pieces of one read.
+      void laterTurn().then(flush);
+    }
+    // Faster than `set` for so few.
+    for (const byte of piece) gathered[length++] = byte;
+    if (length > MOST_GATHERED - LEAST_PIECE) flush();
+    return incoming.readableLength < incoming.readableHighWaterMark;
+  };
+  incoming.push = (piece: Uint8Array | null, encoding?: BufferEncoding) => {
+    bytes += piece?.length ?? 0;
+    if (++pieces > FEW_PIECES && bytes < pieces * LEAST_PIECE) {
+      // As of a request whose body is not wanted: the parser hands over no more of it.
+      isCut = true;
+      gathered = undefined;
+      onTooMany();
+      return false;
+    }
+    if (isUnwanted && piece !== null) return true;
+    if (piece !== null && piece.length < LEAST_PIECE) return gather(piece);
+    flush();
+    return push(piece, encoding);
+  };
+}
+
+/**
+ * The parser of Node's server, which Deno has too:
+ * https://github.com/nodejs/node/blob/main/lib/_http_common.js
+ */
+interface Parser {
+  /** Whether what arrives goes to the parser by itself. */
+  _consumed?: boolean;
+  readonly incoming?: { readonly upgrade?: boolean } | null;
+  unconsume?(): void;
+  /** Returns how many bytes it has parsed, or what is wrong with them. */
+  execute?(bytes: Uint8Array): number | Error;
+}
+
+// A part has some hundred chunks of a body at most.
+const MOST_PARSED = 4 * 1024;
+
+/**
+ * Lets Deno's parser have what arrives in parts, so that nothing more is parsed once the socket is destroyed:
+ * a read of 64 KiB may have ten thousand chunks of a body, each of which takes memory until the next garbage
+ * collection. So does the read itself, which is given up then. Node's parser takes little of either.
+ */
+function parseInParts(socket: Socket & { parser?: Parser | null }): void {
+  const { parser } = socket;
+  if (!("Deno" in globalThis) || typeof parser?.execute !== "function") return;
+  if (parser._consumed) {
+    parser._consumed = false;
+    parser.unconsume?.();
+  }
+  const { execute } = parser;
+  parser.execute = function (bytes) {
+    if (socket.parser !== this) return execute.call(this, bytes);
+    const { length } = bytes;
+    for (let at = 0; at < length; at += MOST_PARSED) {
+      const part = bytes.subarray(at, at + MOST_PARSED);
+      const parsed = execute.call(this, part);
+      if (socket.destroyed) {
+        (bytes.buffer as ArrayBuffer).transfer(0);
+        break;
+      }
+      if (typeof parsed !== "number") return parsed;
+      // What follows is for another protocol.
+      if (parsed < part.length || this.incoming?.upgrade) return at + parsed;
+    }
+    return length;
+  };
+  // The next connection may have the same parser.
+  socket.once("close", () => delete parser.execute);
 }

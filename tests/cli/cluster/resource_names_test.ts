@@ -4,7 +4,7 @@ import { newCluster } from "@listwatch/cache";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { discover, type Discovery } from "../../../src/client/discovery.ts";
 import { UsageError } from "../../../src/cli/errors.ts";
-import { defaultResources, resolveResources } from "../../../src/cli/cluster/resource_names.ts";
+import { defaultResources, resolveResources } from "../../../src/cli/cluster/select_resources.ts";
 import { formatGroupResource } from "../../../src/meta/resource.ts";
 
 const certificates = {

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
 import { newReadApiState } from "../../../src/hono/read_api_state.ts";
-import { dashboardRoutes } from "../../../src/cli/dashboard/dashboard.ts";
-import { resourceState } from "../../../src/cli/dashboard/dashboard_state.ts";
+import { dashboardRoutes, resourceState } from "../../../src/cli/dashboard/dashboard.ts";
 import { settle } from "../../../src/util/clock.ts";
 import { podOn, Reflection } from "./reflected.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { resourceState, shownName } from "../../../src/cli/dashboard/dashboard_state.ts";
+import { resourceState, shownName } from "../../../src/cli/dashboard/dashboard.ts";
 import { podOn, Reflection } from "./reflected.ts";
 
 describe("resourceState", () => {
