@@ -24,6 +24,9 @@ describe("parseFieldSelector", () => {
 
   it("sorts as Go does, by code point", () => {
     assert.equal(`${parseFieldSelector("\u{1d4b3}=1,\uffee=2")}`, "\uffee=2,\u{1d4b3}=1");
+    // The first and the last of the surrogates that characters are made of.
+    assert.equal(`${parseFieldSelector("\u{10000}=1,\uffee=2")}`, "\uffee=2,\u{10000}=1");
+    assert.equal(`${parseFieldSelector("\u{103ff}=1,\u{103fe}=2")}`, "\u{103fe}=2,\u{103ff}=1");
   });
 
   it("skips terms that are empty, or empty on both sides", () => {

@@ -327,6 +327,25 @@ for (const [kind, make] of Object.entries(kinds)) {
   });
 }
 
+describe("a queue whose key function throws of an item that was slow", () => {
+  it("warns of it without its key", async () => {
+    const clock = new FakeClock();
+    const { logger, lines } = recordingLogger();
+    let isBroken = false;
+    const keyFunc = (object: unknown) => {
+      if (isBroken) throw new Error("no key any more");
+      return metaNamespaceKey(object);
+    };
+    const queue = new FIFO<Thing>(keyFunc, { name: "pods", clock, logger });
+    for (let i = 0; i < 12; i++) queue.add(thing(`pod-${i}`));
+    await queue.pop(() => {
+      clock.jump(150);
+      isBroken = true;
+    });
+    assert.deepEqual(lines.map(({ fields }) => fields.key), ["(no key)"]);
+  });
+});
+
 for (const kind of ["FIFO", "DeltaFIFO"]) {
   describe(`a queue that requeues: ${kind}`, () => {
     it("puts the item back at the end where the process callback says so, and succeeds", async () => {

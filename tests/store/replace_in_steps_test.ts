@@ -240,6 +240,33 @@ describe("ContentReplacement and additionSteps", () => {
     });
   }
 
+  it("takes a step for so many objects as it is told, whatever it compares, removes or makes", () => {
+    const list = Array.from({ length: 400 }, (_, i) => ({ name: `thing-${i}`, node: "one" }));
+    const stepsOf = (store: ThingStore, next: readonly Thing[]) =>
+      [...store.newReplacement({ objects: keyed(next), resourceVersion: "2" }, { stepObjects: 10 }).prepare()]
+        .length;
+    // None of 400 is stored: each is made, and then indexed.
+    assert.equal(stepsOf(newThings(), list), 80);
+    const store = newThings();
+    store.replace(keyed(list), "1");
+    // 305 of 400 stay as they are: these are compared, and then all are looked at for those to be removed.
+    assert.equal(stepsOf(store, list.slice(0, 305)), 70);
+  });
+
+  it("does not put differences into content that has come in place of what they were found in", () => {
+    const store = newThings();
+    const list = Array.from({ length: 10 }, (_, i) => ({ name: `thing-${i}`, node: "one" }));
+    store.replace(keyed(list), "1");
+    const next = list.map((thing, i) => i === 0 ? { ...thing, node: "two" } : thing);
+    const replacement = store.newReplacement({ objects: keyed(next), resourceVersion: "3" });
+    finish(replacement.prepare());
+    store.replace(keyed(list.map(({ name }) => ({ name: `${name}-b`, node: "three" }))), "2");
+    assert.equal(replacement.commit(), false);
+    replaceNow(replacement);
+    assert.deepEqual(store.list().sort((a, b) => a.name < b.name ? -1 : 1), next);
+    assert.equal(store.countByIndex("byNode", "three"), 0);
+  });
+
   it("reports a quarantined object once, however often it starts again, and keeps what takes its place", () => {
     for (let at = 0; at < 40; at++) {
       const store = new ThreadSafeStore<Thing, string>({

@@ -351,6 +351,15 @@ describe("TextHolding", () => {
     assert.equal(decoded, 0);
   });
 
+  it("has the key that it is given, where the key function says another or none", () => {
+    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
+    for (const object of [pod("web-1", { namespace: "shop" }), { metadata: { labels: { app: "web" } } }]) {
+      const held = holding.hold(object, "given");
+      assert.ok(held instanceof TextObject);
+      assert.equal(held.key, "given");
+    }
+  });
+
   it("keeps an object without a key as it is, so that the key function throws", () => {
     const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const keyless = { kind: "Pod" };
