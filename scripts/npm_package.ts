@@ -72,11 +72,15 @@ export const BUNDLED: { readonly packages: readonly string[]; readonly notice: s
 export const BIN_FLAGS: readonly string[] = ["--max-semi-space-size=16"];
 
 /**
- * The `listwatch` command. It exits by itself, so that a
- * connection that is kept alive cannot hold the program.
+ * The `listwatch` command. It exits by itself, so that a connection that is kept alive cannot hold the
+ * program. On an older Node it would fail in the middle, of a function that is not there.
  */
 export const BIN_SOURCE: string = `#!/usr/bin/env -S node ${BIN_FLAGS.join(" ")}
-import { main } from "../lib/cli.js";
-
+const [major, minor] = process.versions.node.split(".").map(Number);
+if (major < 22 || (major === 22 && minor < 13)) {
+  console.error(\`listwatch: Node \${process.versions.node} is too old: it needs Node 22.13 or later\`);
+  process.exit(1);
+}
+const { main } = await import("../lib/cli.js");
 process.exit(await main(process.argv.slice(2)));
 `;

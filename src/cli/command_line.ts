@@ -118,10 +118,11 @@ export function parseCommandLine(
   }
 
   const word = words[0];
-  if (word !== undefined && !(COMMANDS as readonly string[]).includes(word)) {
-    const near = nearNames(word, COMMANDS)[0];
+  for (const command of words.slice(0, word === "help" ? 2 : 1)) {
+    if ((COMMANDS as readonly string[]).includes(command)) continue;
+    const near = nearNames(command, COMMANDS)[0];
     const hint = near ? `did you mean ${near}?` : "the commands are serve, version and help.";
-    throw new UsageError(`Unknown command ${quote(word)}: ${hint} See listwatch --help`);
+    throw new UsageError(`Unknown command ${quote(command)}: ${hint} See listwatch --help`);
   }
   if (word === "help" || values.has("help")) {
     return { name: "help", topic: words.includes("serve") ? "serve" : "listwatch" };

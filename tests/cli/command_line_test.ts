@@ -140,6 +140,15 @@ describe("parseCommandLine", () => {
     assert.deepEqual(parse("--version"), { name: "version" });
   });
 
+  it("refuses help on what is no command", () => {
+    refuses(
+      ["help", "foo"],
+      /^Unknown command "foo": the commands are serve, version and help\. See listwatch --help$/,
+    );
+    refuses(["help", "server"], /^Unknown command "server": did you mean serve\?/);
+    assert.deepEqual(parse("help", "version"), { name: "help", topic: "listwatch" });
+  });
+
   it("refuses an unknown flag, and suggests the nearest one", () => {
     refuses(["serve", "--prot", "80"], /^Unknown flag --prot: did you mean --port\?/);
     refuses(["serve", "--kubeconf", "x"], /did you mean --kubeconfig\?/);

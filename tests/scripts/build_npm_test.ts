@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { withoutDocsOfOthers } from "../../scripts/build_npm.ts";
+import { BIN_SOURCE, NPM_PACKAGE } from "../../scripts/npm_package.ts";
 
 /** A file, as `deno pack` writes it. */
 const SOURCE = `/**
@@ -42,5 +43,40 @@ describe("withoutDocsOfOthers", () => {
   it("keeps the code", () => {
     const code = (source: string) => source.replaceAll(/\/\*\*[\s\S]*?\*\/ ?/g, "");
     assert.equal(code(text), code(SOURCE));
+  });
+});
+
+describe("BIN_SOURCE: the command listwatch", () => {
+  const versions: Record<string, boolean> = {
+    "20.20.2": false,
+    "22.12.0": false,
+    "22.13.0": true,
+    "24.0.0": true,
+  };
+  for (const [version, isNewEnough] of Object.entries(versions)) {
+    it(`${isNewEnough ? "runs" : "says what it needs, and reads nothing else,"} on Node ${version}`, async () => {
+      const folder = await Deno.makeTempDir({ prefix: "listwatch-bin-" });
+      try {
+        for (const name of ["bin", "lib"]) await Deno.mkdir(`${folder}/${name}`);
+        await Deno.writeTextFile(`${folder}/bin/listwatch.js`, BIN_SOURCE);
+        await Deno.writeTextFile(`${folder}/lib/cli.js`, 'console.log("runs"); export const main = () => 3;');
+        const start = `Object.defineProperty(process.versions, "node", { value: "${version}" });
+          await import("./bin/listwatch.js");`;
+        await Deno.writeTextFile(`${folder}/start.js`, start);
+        const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+          args: ["run", "-A", "--no-config", `${folder}/start.js`],
+          env: { NO_COLOR: "1" },
+        }).output();
+        const [out, err] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes).trim());
+        const error = `listwatch: Node ${version} is too old: it needs Node 22.13 or later`;
+        assert.deepEqual([code, out, err], isNewEnough ? [3, "runs", ""] : [1, "", error]);
+      } finally {
+        await Deno.remove(folder, { recursive: true });
+      }
+    });
+  }
+
+  it("needs the Node that the package names", () => {
+    assert.equal(NPM_PACKAGE.engines.node, ">=22.13");
   });
 });
