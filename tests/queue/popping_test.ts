@@ -327,7 +327,7 @@ for (const [kind, make] of Object.entries(kinds)) {
   });
 }
 
-describe("a queue whose key function throws of an item that was slow", () => {
+describe("FIFO whose key function throws of an item that was slow", () => {
   it("warns of it without its key", async () => {
     const clock = new FakeClock();
     const { logger, lines } = recordingLogger();

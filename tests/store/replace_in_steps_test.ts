@@ -240,7 +240,7 @@ describe("ContentReplacement and additionSteps", () => {
     });
   }
 
-  it("takes a step for so many objects as it is told, whatever it compares, removes or makes", () => {
+  it("takes a step for as many objects as stepObjects says, whatever it compares, removes or makes", () => {
     const list = Array.from({ length: 400 }, (_, i) => ({ name: `thing-${i}`, node: "one" }));
     const stepsOf = (store: ThingStore, next: readonly Thing[]) =>
       [...store.newReplacement({ objects: keyed(next), resourceVersion: "2" }, { stepObjects: 10 }).prepare()]
