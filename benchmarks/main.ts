@@ -22,6 +22,7 @@ import { measureProfile, profiledEntrants } from "./lib/profile.ts";
 import { buildPrograms } from "./lib/programs.ts";
 import { sizeReport } from "./lib/report.ts";
 import { circumstances, heading, type Section, sourceState, writeSection } from "./lib/results_file.ts";
+import { measureScreens } from "./lib/screens.ts";
 import { measureStart } from "./lib/start.ts";
 import { measureTasks } from "./lib/tasks.ts";
 import { measureWarm } from "./lib/warm.ts";
@@ -42,6 +43,7 @@ async function main(): Promise<void> {
   const { mode } = options;
   const chosen =
     mode === "growth" || mode === "tasks" || mode === "list" || mode === "limit" || mode === "million" ||
+      mode === "screens" ||
       mode === "warm" ||
       mode === "controllers"
       ? []
@@ -78,6 +80,7 @@ async function main(): Promise<void> {
       list: measureLists,
       limit: measureLimit,
       million: measureMillion,
+      screens: measureScreens,
       warm: measureWarm,
     }[mode];
     const report = await measured(options, tools, programs, log);

@@ -29,6 +29,7 @@ export interface BenchOptions {
     | "list"
     | "limit"
     | "million"
+    | "screens"
     | "warm"
     | "start"
     | "controllers";
@@ -54,6 +55,7 @@ Time, events and memory beside @kubernetes/client-node and a bare loop.
   --list                instead: lists of a served cache on Node, kept or not (needs Go)
   --limit               instead: caches with a heap of 200 MB on Node, with 1,000 events/s behind the list
   --million             instead: a million varied pods as short texts in one process on Node, and pages of them
+  --screens             instead: pages, windows and the page in Chromium, of \`serve\` on Node, with 1,000 events/s
   --warm                instead: starts with a snapshot in a file or in SQLite beside a list, on Node
   --profile             instead: where the time is spent on Node, of ours, the bare loop and client-node
   --controllers         instead: the same controller on ours, controller-runtime and kube-rs (needs Go and Rust)
@@ -74,6 +76,7 @@ const DEFAULT_SIZES = {
   list: "20k",
   limit: "100k",
   million: "1m",
+  screens: "100k",
   warm: "20k,100k",
   controllers: "10k",
   start: "1",
@@ -88,6 +91,7 @@ const LEAST_ROUNDS = {
   list: 5,
   limit: 1,
   million: 1,
+  screens: 1,
   warm: 5,
   controllers: 3,
   start: 15,
@@ -114,6 +118,7 @@ export function readOptions(args: string[]): BenchOptions {
       list: { type: "boolean", default: false },
       limit: { type: "boolean", default: false },
       million: { type: "boolean", default: false },
+      screens: { type: "boolean", default: false },
       warm: { type: "boolean", default: false },
       controllers: { type: "boolean", default: false },
       start: { type: "boolean", default: false },
@@ -121,9 +126,19 @@ export function readOptions(args: string[]): BenchOptions {
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  const modes =
-    (["growth", "profile", "tasks", "list", "limit", "million", "warm", "controllers", "start"] as const)
-      .filter((mode) => values[mode]);
+  const modes = ([
+    "growth",
+    "profile",
+    "tasks",
+    "list",
+    "limit",
+    "million",
+    "screens",
+    "warm",
+    "controllers",
+    "start",
+  ] as const)
+    .filter((mode) => values[mode]);
   if (modes.length > 1) throw new TypeError(`--${modes.join(" and --")}: give one of them`);
   const [mode = "comparison"] = modes;
   const sizes = (values.sizes ?? DEFAULT_SIZES[mode]).split(",").map(readSize);

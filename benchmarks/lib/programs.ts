@@ -66,6 +66,7 @@ async function bundle(tools: Tools, outdir: string): Promise<void> {
     "warm_start",
     "million_server",
     "page_reader",
+    "screens_server",
   ].map((name) => `benchmarks/contestants/${name}.ts`);
   await bundleForNode(tools, sources, outdir);
 }
@@ -92,6 +93,8 @@ export async function bundleForNode(tools: Tools, sources: readonly string[], ou
     "--out-extension:.js=.mjs",
     "--log-level=warning",
     "--tsconfig-raw={}",
+    // For packages that are CommonJS, such as yaml.
+    '--banner:js=import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
     ...aliases,
     "--external:bun:jsc",
   ], { env: { NODE_PATH: join(tools.dir, "node_modules") } });

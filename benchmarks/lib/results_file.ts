@@ -20,6 +20,7 @@ export type Section =
   | "list"
   | "limit"
   | "million"
+  | "screens"
   | "warm"
   | "controllers"
   | "start"
@@ -32,6 +33,7 @@ const TITLES = {
   list: "Lists",
   limit: "A small heap",
   million: "A million pods",
+  screens: "Screens",
   warm: "A start with a snapshot",
   controllers: "Controllers",
   start: "Start",
@@ -85,6 +87,7 @@ function rank(name: string): number {
   if (name === "limit") return Number.MAX_SAFE_INTEGER / 6;
   if (name === "controllers") return Number.MAX_SAFE_INTEGER / 3;
   if (name === "million") return Number.MAX_SAFE_INTEGER / 5;
+  if (name === "screens") return Number.MAX_SAFE_INTEGER / 4.5;
   if (name === "fanout") return Number.MAX_SAFE_INTEGER / 4;
   if (name === "tasks") return Number.MAX_SAFE_INTEGER;
   if (name === "profile") return Number.MAX_VALUE;

@@ -22,9 +22,30 @@ export interface EncodedList {
   page(start: number, end: number): Iterable<Uint8Array>;
 }
 
-/** Encodes a list of so many pods, which may be varied. */
-export function encodeList(objects: number, isVaried = false): EncodedList {
-  const population = populationOf(objects, isVaried);
+/** Pods of 13 KB, some of which were restarted, and changes of which a page shows some. */
+const SCREEN_VARIABLES = 40;
+
+/** How often a pod was restarted, as in a cluster where few are. */
+function restartsOf(index: number): number {
+  return index % 20 === 0 ? index % 37 : 0;
+}
+
+/** Which objects there are. */
+export interface Pods {
+  readonly objects: number;
+  readonly isVaried?: boolean;
+  /** Whether they are for screens: see {@linkcode encodeEvents}. */
+  readonly isForScreens?: boolean;
+}
+
+function populationFor({ objects, isVaried, isForScreens }: Pods) {
+  return populationOf(objects, isVaried, isForScreens ? SCREEN_VARIABLES : 0);
+}
+
+/** Encodes a list of the pods. */
+export function encodeList(pods: Pods): EncodedList {
+  const { objects, isForScreens } = pods;
+  const population = populationFor(pods);
   const resourceVersion = String(BASE_VERSION + objects);
   const encoder = new TextEncoder();
 
@@ -34,6 +55,7 @@ export function encodeList(objects: number, isVaried = false): EncodedList {
     const json = podJson(population, i, {
       resourceVersion: String(BASE_VERSION + i + 1),
       revision: 0,
+      ...(isForScreens && { restarts: restartsOf(i) }),
       isTyped: false,
     });
     items.push(blocks.add(encoder.encode(`${i === 0 ? "" : ","}${json}`)));
@@ -73,24 +95,26 @@ export interface EncodedEvents {
   readonly events: number;
   readonly lastResourceVersion: string;
   readonly blocks: readonly Uint8Array[];
+  /** Of some blocks: how often the first pod was restarted after it, which is more than any other. */
+  readonly marks: ReadonlyMap<number, number>;
 }
 
 /**
  * Encodes a burst of MODIFIED events over the pods of a list.
  *
+ * For screens, one in ten is another restart, and one in two hundred is a mark: the first pod is restarted
+ * more often than all others, so that it is the first of those that were restarted most.
+ *
  * @param framing `event` makes each event a chunk of the HTTP body, as
  * kube-apiserver writes them; `block` packs them tightly.
  */
-export function encodeEvents(
-  objects: number,
-  events: number,
-  framing: "event" | "block",
-  isVaried = false,
-): EncodedEvents {
-  const population = populationOf(objects, isVaried);
+export function encodeEvents(pods: Pods, events: number, framing: "event" | "block"): EncodedEvents {
+  const { objects, isForScreens } = pods;
+  const population = populationFor(pods);
   const encoder = new TextEncoder();
   const blocks = new Blocks();
   const stride = coprimeTo(objects, STRIDE);
+  const marks = new Map<number, number>();
   let resourceVersion = String(BASE_VERSION + objects);
   let packed: Uint8Array[] = [];
   let packedBytes = 0;
@@ -101,24 +125,32 @@ export function encodeEvents(
   };
   for (let i = 0; i < events; i++) {
     resourceVersion = String(BASE_VERSION + objects + i + 1);
-    const version = { resourceVersion, revision: 1 + Math.floor(i / objects), isTyped: true };
-    const json = podJson(population, (i * stride) % objects, version);
+    const revision = 1 + Math.floor(i / objects);
+    const isMark = isForScreens && i % MARK_EVERY === MARK_EVERY - 1;
+    const index = isMark ? 0 : (i * stride) % objects;
+    const restarts = isMark ? MARKS_FROM + i : restartsOf(index) + (i % 10 === 0 ? revision : 0);
+    const version = { resourceVersion, revision, ...(isForScreens && { restarts }), isTyped: true };
+    const json = podJson(population, index, version);
     const event = encoder.encode(`{"type":"MODIFIED","object":${json}}\n`);
-    if (framing === "event") {
-      chunk([event], event.length);
-      continue;
+    if (framing === "event") chunk([event], event.length);
+    else {
+      packed.push(event);
+      packedBytes += event.length;
+      if (packedBytes >= BLOCK_BYTES || i === events - 1) {
+        chunk(packed, packedBytes);
+        packed = [];
+        packedBytes = 0;
+      }
     }
-    packed.push(event);
-    packedBytes += event.length;
-    if (packedBytes >= BLOCK_BYTES || i === events - 1) {
-      chunk(packed, packedBytes);
-      packed = [];
-      packedBytes = 0;
-    }
+    // What was added last is in the block that comes next.
+    if (isMark) marks.set(blocks.all.length, restarts);
   }
   blocks.end();
-  return { events, lastResourceVersion: resourceVersion, blocks: blocks.all };
+  return { events, lastResourceVersion: resourceVersion, blocks: blocks.all, marks };
 }
+
+const MARK_EVERY = 200;
+const MARKS_FROM = 1_000_000;
 
 /**
  * The first number from `wanted` on that has no divisor in common with

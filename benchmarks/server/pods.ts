@@ -16,13 +16,16 @@ export interface PodPopulation {
   readonly nodes: number;
   /** Whether workloads have names, labels, images and environments of their own, as in a real cluster. */
   readonly isVaried?: boolean;
+  /** How many variables each container's environment has besides those: some 75 bytes each. */
+  readonly variables?: number;
 }
 
 /** A cluster with about 40 pods a node, and namespaces that grow with its size. */
-export function populationOf(objects: number, isVaried = false): PodPopulation {
+export function populationOf(objects: number, isVaried = false, variables = 0): PodPopulation {
   return {
     objects,
     isVaried,
+    variables,
     namespaces: Math.max(4, Math.round(Math.sqrt(objects) / 2)),
     nodes: Math.max(3, Math.ceil(objects / 40)),
   };
@@ -33,6 +36,8 @@ export interface PodVersion {
   readonly resourceVersion: string;
   /** How often it was changed: shows in its status, and in when the kubelet wrote that. */
   readonly revision: number;
+  /** How often its container was restarted; as often as it was changed by default. */
+  readonly restarts?: number;
   /** Whether it names its `kind` and `apiVersion`, as in an event; items of a list do not. */
   readonly isTyped: boolean;
 }
@@ -87,6 +92,10 @@ function buildPod(population: PodPopulation, index: number, version: PodVersion,
     ...(!isApplied && { "pod-template-hash": hash }),
   };
   const spec = podSpec(app, image, node, index, random, traits?.env);
+  for (let i = 0; i < (population.variables ?? 0); i++) {
+    const value = `http://${app}-${i}.${namespace}.svc.cluster.local`;
+    spec.containers[0].env.push({ name: `${team.toUpperCase()}_SETTING_${i}`, value });
+  }
   const annotations: Json = {
     "checksum/config": hex(40, random),
     ...(isApplied && { "kubectl.kubernetes.io/last-applied-configuration": "" }),
@@ -121,7 +130,11 @@ function buildPod(population: PodPopulation, index: number, version: PodVersion,
     annotations,
     ...(!isApplied && { ownerReferences: [owner] }),
   };
-  const status = podStatus(app, image, index, { created, changed, revision: version.revision }, random);
+  const status = podStatus(app, image, index, {
+    created,
+    changed,
+    restarts: version.restarts ?? version.revision,
+  }, random);
   const { name: _, namespace: __, uid: ___, resourceVersion: ____, generation: _____, ...owned } = metadata;
   delete owned.creationTimestamp;
   delete owned.generateName;
@@ -167,7 +180,7 @@ function podSpec(
   index: number,
   random: Random,
   env?: PodTraits["env"],
-): Json {
+) {
   const token = `kube-api-access-${letters(5, random)}`;
   return {
     volumes: [
@@ -186,9 +199,11 @@ function podSpec(
         name: app,
         image,
         ports: [{ name: "http", containerPort: 8080, protocol: "TCP" }],
-        env: env ?? [
-          { name: "LOG_LEVEL", value: index % 5 === 0 ? "debug" : "info" },
-          { name: "DATABASE_URL", value: `postgres://${app}@db-${index % 11}:5432/${app}?ssl=on&pool=20` },
+        env: [
+          ...env ?? [
+            { name: "LOG_LEVEL", value: index % 5 === 0 ? "debug" : "info" },
+            { name: "DATABASE_URL", value: `postgres://${app}@db-${index % 11}:5432/${app}?ssl=on&pool=20` },
+          ],
         ],
         resources: { limits: { memory: "512Mi" }, requests: { cpu: "250m", memory: "256Mi" } },
         volumeMounts: [
@@ -217,7 +232,7 @@ function podStatus(
   app: string,
   image: string,
   index: number,
-  { created, changed, revision }: { created: string; changed: string; revision: number },
+  { created, changed, restarts }: { created: string; changed: string; restarts: number },
   random: Random,
 ): Json {
   const ip = `10.${index % 7}.${Math.floor(random() * 256)}.${Math.floor(random() * 256)}`;
@@ -243,7 +258,7 @@ function podStatus(
         name: app,
         state: { running: { startedAt: changed } },
         ready: true,
-        restartCount: revision,
+        restartCount: restarts,
         image,
         imageID: `sha256:${hex(64, random)}`,
         containerID: `containerd://${hex(64, random)}`,

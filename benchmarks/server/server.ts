@@ -8,11 +8,13 @@
  * WatchList feature: `sendInitialEvents` is refused with 422, so that every contestant lists. It never
  * compresses. Bookmarks are not due in so short a time.
  *
- * Three more paths drive it:
+ * Four more paths drive it:
  *
  *     GET  /control/stats    how many lists and watches there were
+ *     GET  /control/marks    when which mark was sent, in milliseconds of the epoch
  *     POST /control/burst    sends the events to every open watch, waiting for one first;
- *                            answers at their end. With `perSecond` no faster than that
+ *                            answers at their end. With `perSecond` no faster than that. With
+ *                            `seconds` it ends then, and the next one continues there
  *     POST /control/relist   ends every watch with 410 Expired;
  *                            answers when the list and the watch that follow are there
  *
@@ -34,14 +36,19 @@ const { values } = parseArgs({
     events: { type: "string", default: "50000" },
     framing: { type: "string", default: "event" },
     varied: { type: "boolean", default: false },
+    screens: { type: "boolean", default: false },
   },
 });
 const objects = Number(values.objects);
-const list = encodeList(objects, values.varied);
+const pods = { objects, isVaried: values.varied, isForScreens: values.screens };
+const list = encodeList(pods);
 const framing = values.framing === "block" ? "block" : "event";
-const burst = encodeEvents(objects, Number(values.events), framing, values.varied);
+const burst = encodeEvents(pods, Number(values.events), framing);
 
 const stats = { lists: 0, watches: 0 };
+/** The block that a burst with an end begins with. */
+let nextBlock = 0;
+const marks: Record<number, number> = {};
 const watches = new Set<ServerResponse>();
 /** Called when a watch was opened. */
 let onWatch: (() => void)[] = [];
@@ -65,14 +72,36 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
       return await sendList(query, response);
     case "/control/stats":
       return sendJson(response, 200, stats);
+    case "/control/marks":
+      return sendJson(response, 200, marks);
     case "/control/burst":
-      return await sendBurst(response, Number(query.get("perSecond") ?? Infinity));
+      return await sendBurst(
+        response,
+        Number(query.get("perSecond") ?? Infinity),
+        Number(query.get("seconds") ?? Infinity),
+      );
+    case "/version":
+      return sendJson(response, 200, { gitVersion: "v1.36.2" });
+    case "/api":
+      return sendJson(response, 200, { kind: "APIVersions", versions: ["v1"] });
+    case "/apis":
+      return sendJson(response, 200, { kind: "APIGroupList", apiVersion: "v1", groups: [] });
+    case "/api/v1":
+      return sendJson(response, 200, DISCOVERY);
     case "/control/relist":
       return await forceRelist(response);
     default:
       sendJson(response, 404, status(404, "NotFound", `there is no ${url.pathname} here`));
   }
 }
+
+const DISCOVERY = {
+  kind: "APIResourceList",
+  groupVersion: "v1",
+  resources: [
+    { name: "pods", singularName: "pod", namespaced: true, kind: "Pod", verbs: ["get", "list", "watch"] },
+  ],
+};
 
 async function sendList(query: URLSearchParams, response: ServerResponse): Promise<void> {
   const limit = Number(query.get("limit") ?? 0);
@@ -103,18 +132,23 @@ function watch(query: URLSearchParams, response: ServerResponse): void {
   for (const call of onWatch.splice(0)) call();
 }
 
-async function sendBurst(response: ServerResponse, perSecond: number): Promise<void> {
+async function sendBurst(response: ServerResponse, perSecond: number, seconds: number): Promise<void> {
   if (watches.size === 0) await nextWatch();
   await Promise.all([...watches].map(async (watcher) => {
     // Below the HTTP layer: the blocks are framed already.
     const socket = watcher.socket as Socket;
     const startMs = performance.now();
     const blockMs = 1_000 * burst.events / burst.blocks.length / perSecond;
-    for (const [i, block] of burst.blocks.entries()) {
-      const dueMs = startMs + i * blockMs - performance.now();
+    const endMs = startMs + 1_000 * seconds;
+    const first = seconds < Infinity ? nextBlock : 0;
+    for (let i = first; i < burst.blocks.length && performance.now() < endMs; i++) {
+      const dueMs = startMs + (i - first) * blockMs - performance.now();
       if (dueMs > 0) await new Promise((resolve) => setTimeout(resolve, dueMs));
       if (socket.destroyed) return;
-      if (!socket.write(block)) await drained(socket);
+      const mark = burst.marks.get(i);
+      if (mark !== undefined) marks[mark] = Date.now();
+      nextBlock = i + 1;
+      if (!socket.write(burst.blocks[i])) await drained(socket);
     }
   }));
   sendJson(response, 200, stats);

@@ -16,6 +16,9 @@ const KEY_CODES: Readonly<Record<string, number>> = { Enter: 13, Escape: 27, Arr
 
 interface Answer {
   readonly id?: number;
+  /** The name of an event, which answers no call. */
+  readonly method?: string;
+  readonly params?: { readonly encodedDataLength?: number };
   readonly result?: Readonly<Record<string, unknown>>;
   readonly error?: { readonly message: string };
 }
@@ -27,13 +30,15 @@ export class ChromiumPage implements AsyncDisposable {
   readonly #socket: WebSocket;
   readonly #waiting = new Map<number, PromiseWithResolvers<NonNullable<Answer["result"]>>>();
   #calls = 0;
+  #receivedBytes = 0;
 
   private constructor(browser: ChildProcess, profile: string, socket: WebSocket) {
     this.#browser = browser;
     this.#profile = profile;
     this.#socket = socket;
     socket.addEventListener("message", ({ data }) => {
-      const { id, result, error } = JSON.parse(String(data)) as Answer;
+      const { id, method, params, result, error } = JSON.parse(String(data)) as Answer;
+      if (method === "Network.dataReceived") this.#receivedBytes += params?.encodedDataLength ?? 0;
       const waiting = id === undefined ? undefined : this.#waiting.get(id);
       if (error !== undefined) waiting?.reject(new Error(error.message));
       else waiting?.resolve(result ?? {});
@@ -58,6 +63,24 @@ export class ChromiumPage implements AsyncDisposable {
       socket.addEventListener("error", () => reject(new Error(`Cannot drive ${executable}`)));
     });
     return new ChromiumPage(browser, profile, socket);
+  }
+
+  /** What the bodies of all responses took on the wire, since `evaluateFirst` was called. */
+  get receivedBytes(): number {
+    return this.#receivedBytes;
+  }
+
+  /** The JavaScript objects of the page, without garbage. */
+  async heapBytes(): Promise<number> {
+    await this.#call("HeapProfiler.collectGarbage", {});
+    return Number((await this.#call("Runtime.getHeapUsage", {})).usedSize);
+  }
+
+  /** Evaluates a script in each page that is opened from now on, before its own; counts what they receive. */
+  async evaluateFirst(source: string): Promise<void> {
+    await this.#call("Network.enable", {});
+    await this.#call("Page.enable", {});
+    await this.#call("Page.addScriptToEvaluateOnNewDocument", { source });
   }
 
   async open(url: string): Promise<void> {

@@ -81,7 +81,7 @@ describe("podJson", () => {
 
 describe("encodeList and encodeEvents", () => {
   it("encodeList makes one whole list, or pages of the same list", () => {
-    const list = encodeList(25);
+    const list = encodeList({ objects: 25 });
     const body = text(list.page(0, Infinity));
     assert.equal(new TextEncoder().encode(body).length, list.bytes);
     const whole = JSON.parse(body) as PodList;
@@ -98,7 +98,7 @@ describe("encodeList and encodeEvents", () => {
 
   for (const framing of ["event", "block"] as const) {
     it(`is a burst over all objects in the order of resourceVersions, framed by ${framing}`, () => {
-      const { blocks, lastResourceVersion } = encodeEvents(20, 50, framing);
+      const { blocks, lastResourceVersion } = encodeEvents({ objects: 20 }, 50, framing);
       const chunks = unchunk(text(blocks));
       const lines = chunks.join("").trimEnd().split("\n");
       const events = lines.map((line) => JSON.parse(line) as { type: string; object: Pod });
@@ -109,7 +109,7 @@ describe("encodeList and encodeEvents", () => {
       const versions = events.map(({ object }) => Number(object.metadata.resourceVersion));
       assert.deepEqual(versions, versions.map((_, i) => versions[0] + i));
       assert.equal(events.at(-1)!.object.metadata.resourceVersion, lastResourceVersion);
-      const listed = JSON.parse(text(encodeList(20).page(0, Infinity))) as PodList;
+      const listed = JSON.parse(text(encodeList({ objects: 20 }).page(0, Infinity))) as PodList;
       const names = (pods: Pod[]) =>
         new Set(pods.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`));
       assert.deepEqual(
@@ -119,4 +119,23 @@ describe("encodeList and encodeEvents", () => {
       assert.ok(versions[0] > Number(listed.metadata.resourceVersion));
     });
   }
+
+  it("has marks for screens: after its block, no pod was restarted more often than the first", () => {
+    const pods = { objects: 20, isForScreens: true };
+    const { blocks, marks } = encodeEvents(pods, 1_000, "event");
+    assert.equal(marks.size, 5);
+    const first = (JSON.parse(text(encodeList(pods).page(0, 1))) as PodList).items[0].metadata.name;
+    const whole = text(blocks);
+    for (const [block, restarts] of marks) {
+      const before = text(blocks.slice(0, block + 1));
+      const at = whole.indexOf(`"restartCount":${restarts},`);
+      assert.ok(at >= 0 && at < before.length, `the mark ${restarts} is in block ${block} or before`);
+      const event = whole.slice(whole.lastIndexOf('{"type":"MODIFIED"', at), whole.indexOf("\n", at));
+      const { object } = JSON.parse(event) as { object: Pod };
+      assert.equal(object.metadata.name, first);
+    }
+    const all = [...whole.matchAll(/"restartCount":([0-9]+)/g)].map(([, count]) => Number(count));
+    const others = all.filter((count) => ![...marks.values()].includes(count));
+    assert.ok(Math.max(...others) < Math.min(...marks.values()));
+  });
 });
