@@ -68,12 +68,8 @@ export class FIFO<T> extends PoppingQueue<T, string> {
     if (items.size > 0) this.consumers.wakeAll();
   }
 
-  /** Queues every object again that has no place in the queue. */
-  resync(): void {
-    const queued = new Set(this.places);
-    for (const key of this.#items.keys()) if (!queued.has(key)) this.places.push(key);
-    if (this.places.length > 0) this.consumers.wakeAll();
-  }
+  /** Does nothing, as in client-go: every queued object has its place in the queue. */
+  resync(): void {}
 
   /** The queued objects: a new array, in no order that may be relied on. */
   list(): T[] {

@@ -1,4 +1,4 @@
-/** The manifests of deploy/, applied to a real API server as docs/deploy.md says, and served by their account. */
+/** The manifests of deploy/, applied to a real API server by docs/deploy.md, and served by their account. */
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

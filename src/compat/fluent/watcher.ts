@@ -2,13 +2,7 @@
 
 import type { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { UsedInformer } from "../../informer/shared_informer_factory.ts";
-import {
-  type DeletedObject,
-  type KubernetesObject,
-  metaNamespaceKey,
-  metaOf,
-  splitMetaNamespaceKey,
-} from "../../meta/object.ts";
+import { type KubernetesObject, metaNamespaceKey, metaOf } from "../../meta/object.ts";
 import { networkErrorOf } from "../../meta/request.ts";
 import { type Clock, realClock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
@@ -150,7 +144,8 @@ export class Watcher<K extends object> implements AsyncDisposable {
     const registration = informer.addEventHandler({
       onAdd: (object) => this.#deliver(metaNamespaceKey(object), object, "ADDED"),
       onUpdate: (before, object) => this.#updated(before, object),
-      onDelete: (deleted) => this.#deliver(deleted.key, stateOf(deleted), "DELETED"),
+      // A shared informer knows the last state of each object that it had.
+      onDelete: ({ key, object }) => object && this.#deliver(key, object, "DELETED"),
     });
     let unlisten = () => {};
     signal.addEventListener("abort", () => {
@@ -214,13 +209,6 @@ export class Watcher<K extends object> implements AsyncDisposable {
     this.events.emit(WatcherEvent.DATA, change.object, phase);
     await this.#deliveries.deliver(key, change);
   }
-}
-
-/** The last known state; of an object of which nothing is known, its name. */
-function stateOf(deleted: DeletedObject<KubernetesObject>): KubernetesObject {
-  if (deleted.object !== undefined) return deleted.object;
-  const { namespace, name } = splitMetaNamespaceKey(deleted.key);
-  return { metadata: { name, ...(namespace && { namespace }) } };
 }
 
 /**
