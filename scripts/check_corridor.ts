@@ -35,7 +35,7 @@ interface Corridor {
 const CEILINGS: Record<Way, Record<Road, Corridor>> = {
   handler: { default: { files: 27, openings: 59 }, serve: { files: 27, openings: 62 } },
   watcher: { default: { files: 30, openings: 61 }, serve: { files: 30, openings: 64 } },
-  list: { default: { files: 21, openings: 36 }, serve: { files: 21, openings: 36 } },
+  list: { default: { files: 21, openings: 35 }, serve: { files: 21, openings: 35 } },
 };
 
 /** What the design aims at, on both roads. */

@@ -32,8 +32,7 @@ import type { EventRecorder } from "./event_recorder.ts";
 import { controllerOf } from "./objects.ts";
 import { OwnWrites } from "./own_writes.ts";
 import { asResult, checkedKey, isTerminal } from "./result.ts";
-import { RetryDelays } from "./retry_delays.ts";
-import { type Urgency, WorkOrder } from "./work_order.ts";
+import { RetryDelays, type Urgency, WorkOrder } from "./work_order.ts";
 
 /** The caches of a controller in one cluster. */
 export interface LoopCaches {
@@ -103,13 +102,7 @@ export class ReconcileLoop {
       settings.logger.error(`Cannot measure the queue of ${name}: ${errorMessage(error)}`, { error });
     });
     const metricsProvider = measured && { queueMetrics: () => measured! };
-    const order = this.#order;
-    this.#queue = new DelayingQueue<string>({
-      clock,
-      order,
-      name,
-      ...(metricsProvider && { metricsProvider }),
-    });
+    this.#queue = new DelayingQueue<string>({ clock, order: this.#order, name, metricsProvider });
   }
 
   /** How many notifications and keys wait, are in progress, or wait for another try after a failure. */

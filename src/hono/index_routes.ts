@@ -18,11 +18,10 @@ import { lowerBound } from "../util/collections.ts";
 import type { Pacer } from "../util/turns.ts";
 import { ownPath, readRoute } from "./api_routes.ts";
 import { type Answer, askedOf, askedOfPath, type Route } from "./request/gate.ts";
-import type { Content } from "./content/content.ts";
+import { type Content, incomplete, notSynced } from "./content/content.ts";
 import { isForwarded, type ReadApiState, type ServedResource } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
 import { forwardRoute } from "./upstream/forward.ts";
-import { incomplete, notSynced } from "./content/content.ts";
 import { formatOf } from "./request/requested_read.ts";
 import { documentAnswer } from "./send/responses.ts";
 

@@ -22,8 +22,8 @@ export {
   type ReviewOptions,
   subjectAccessReview,
   tokenReview,
+  type TokenReviewOptions,
 } from "./request/access_review.ts";
-export type { TokenReviewOptions } from "./request/access_review.ts";
 export { allOf, allowNamespaces, type AllowNamespacesOptions } from "./request/allow_namespaces.ts";
 export type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./request/gate.ts";
 export { type BearerToken, bearerTokens } from "./request/bearer_tokens.ts";

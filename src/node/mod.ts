@@ -20,10 +20,14 @@ export {
   KubeconfigError,
   type KubeconfigUser,
 } from "./kubeconfig/kubeconfig.ts";
-export { loadCluster, type LoadClusterOptions } from "./kubeconfig/load_cluster.ts";
+export {
+  inClusterConfig,
+  type InClusterOptions,
+  loadCluster,
+  type LoadClusterOptions,
+} from "./kubeconfig/load_cluster.ts";
 export { loadKubeconfig, type LoadKubeconfigOptions } from "./kubeconfig/load_kubeconfig.ts";
 export { restConfigFromKubeconfig, type RestConfigOptions } from "./kubeconfig/kubeconfig_rest_config.ts";
-export { inClusterConfig, type InClusterOptions } from "./kubeconfig/load_cluster.ts";
 export type { TlsOptions } from "./kubeconfig/rest_config.ts";
 export { runManager, type RunManagerOptions } from "./run_manager.ts";
 export { sqliteSnapshot } from "./sqlite_snapshot.ts";

@@ -2,8 +2,7 @@
 
 import { fieldText } from "../text/field_tree.ts";
 import { checkCount, type ScreenPath, ScreenReader } from "./screen_syntax.ts";
-import { someValue } from "./screen_values.ts";
-import { type TypedValue, typedValue } from "./typed_value.ts";
+import { someValue, type TypedValue, typedValue } from "./screen_values.ts";
 
 /** How a field is compared; `exists` and `!` have no values, `in` and `notin` some, the others one. */
 export type FilterOperator = "=" | "!=" | "in" | "notin" | "exists" | "!" | "~" | ">" | "<";

@@ -4,13 +4,12 @@ import { errorMessage } from "../util/errors.ts";
 import { escapeFieldValue, type FieldSelector, parseFieldSelector } from "../meta/fields.ts";
 import { type LabelSelector, parseLabelSelector } from "../meta/labels.ts";
 import { decodeContinue } from "./continue_token.ts";
-import { durationProblem, quotedByGo } from "./go_text.ts";
 import type { FieldRules } from "./selectable_fields.ts";
 import type { ListOptions } from "../meta/list_watch.ts";
 import { isMergedVersion } from "../meta/merged_version.ts";
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 import { defined } from "../util/json.ts";
-import { isStatus } from "./statuses.ts";
+import { durationProblem, isStatus, quotedByGo } from "./statuses.ts";
 
 export interface ListQuery {
   readonly ok: true;

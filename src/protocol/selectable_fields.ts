@@ -2,7 +2,7 @@
 
 import type { FieldGetter } from "../meta/fields.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
-import { quotedByGo } from "./go_text.ts";
+import { quotedByGo } from "./statuses.ts";
 import { type ApiResource, isBuiltinGroup } from "./api_resource.ts";
 
 /** Reads the fields of one object; made once per resource, called per object. */

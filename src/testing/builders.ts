@@ -1,5 +1,6 @@
 /** Small Kubernetes objects for tests. */
 
+import { defined } from "../util/json.ts";
 import type { KubernetesObject, ObjectMeta, OwnerReference } from "../meta/object.ts";
 import { toBase64 } from "../util/bytes.ts";
 
@@ -255,14 +256,6 @@ export function customObject<Fields extends object>(
 
 function metadata(name: string, options: BuilderMeta): ObjectMeta & { readonly name: string } {
   const { namespace, labels, annotations, finalizers, ownerReferences, uid, resourceVersion } = options;
-  return {
-    name,
-    ...(namespace !== undefined && { namespace }),
-    ...(uid !== undefined && { uid }),
-    ...(resourceVersion !== undefined && { resourceVersion }),
-    ...(labels && { labels }),
-    ...(annotations && { annotations }),
-    ...(finalizers && { finalizers }),
-    ...(ownerReferences && { ownerReferences }),
-  };
+  const others = { labels, annotations, finalizers, ownerReferences };
+  return defined({ name, namespace, uid, resourceVersion, ...others });
 }

@@ -2,7 +2,7 @@
 
 import { formatObjectName, type ObjectName } from "../meta/object.ts";
 import { formatGroupResource, groupVersion } from "../meta/resource.ts";
-import { isSameJson } from "../util/json.ts";
+import { isRecord, isSameJson } from "../util/json.ts";
 import {
   alreadyExists,
   conflict,
@@ -14,7 +14,6 @@ import {
   required,
 } from "./api_errors.ts";
 import type { ClusterState, StoredMeta, StoredObject } from "./cluster_state.ts";
-import { isRecord } from "../util/json.ts";
 import { type JsonObject, without } from "./json.ts";
 import { CRD_ID, CustomDefinitions, establishedStatus, Namespaces } from "./builtin_controllers.ts";
 import {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { durationProblem, quotedByGo } from "../../src/protocol/go_text.ts";
+import { durationProblem, quotedByGo } from "../../src/protocol/statuses.ts";
 
 // Each answer is kube-apiserver's, v1.36.3.
 describe("quotedByGo", () => {

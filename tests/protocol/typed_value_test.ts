@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { typedValue } from "../../src/protocol/typed_value.ts";
+import { typedValue } from "../../src/protocol/screen_values.ts";
 
 describe("typedValue", () => {
   it("reads numbers, quantities, times and booleans", () => {

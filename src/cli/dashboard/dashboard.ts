@@ -6,6 +6,7 @@ import type { ReadApiState } from "../../hono/read_api_state.ts";
 import type { Answer, Asked } from "../../hono/request/gate.ts";
 import type { Reader } from "../../hono/request/readers.ts";
 import { textAnswer } from "../../hono/send/responses.ts";
+import { resourcePath } from "../../meta/resource.ts";
 import type { DashboardState, ResourceState } from "./dashboard_message.ts";
 import { PAGE, SCRIPT, STYLE } from "./page_bundle.ts";
 import { visibleText } from "../../util/logger.ts";
@@ -135,17 +136,13 @@ export function resourceState(reflected: ReflectedResource, watches: number): Re
     name: shownName(name),
     kind: shownName(resource.kind),
     shortNames: (resource.shortNames ?? []).map(shownName),
-    path: listPath(reflected),
+    path: resourcePath(resource),
     namespaced: resource.namespaced,
     objects: informer.indexer.size,
     synced: informer.hasSynced(),
     resourceVersion: informer.indexer.lastStoreSyncResourceVersion(),
     watches,
   };
-}
-
-function listPath({ resource: { group, version, resource } }: ReflectedResource): string {
-  return group === "" ? `/api/${version}/${resource}` : `/apis/${group}/${version}/${resource}`;
 }
 
 // The longest namespace has 63 characters.

@@ -5,16 +5,16 @@ import type { ServedMetrics } from "../../metrics/prometheus.ts";
 import { readApiOf } from "../../hono/read_api.ts";
 import { newReadApiState } from "../../hono/read_api_state.ts";
 import { pageNotFound } from "../../hono/send/responses.ts";
+import { groupVersionPath } from "../../hono/upstream/open_api.ts";
 import type { PassThroughOptions } from "../../hono/upstream/pass_through.ts";
 import { StatusError } from "../../meta/status.ts";
-import { type ServedFetch, serveFetch } from "../../node/serving/serve_fetch.ts";
+import { type ServedFetch, serveFetch, upgradeServed } from "../../node/serving/serve_fetch.ts";
 import {
   followServerTls,
   readServerTls,
   type ServerTls,
   type ServerTlsFiles,
 } from "../../node/serving/server_tls.ts";
-import { upgradeServed } from "../../node/serving/serve_fetch.ts";
 import { type Access, newAccess, type ReaderToken, readerToken } from "../readers/access.ts";
 import { newAccessLog } from "../readers/access_log.ts";
 import type { Connection } from "../cluster/connect.ts";
@@ -171,11 +171,7 @@ function passThroughOf(
 }
 
 function pathsOf(resources: readonly ReflectedResource[]): string[] {
-  const groupVersions = new Set(
-    resources.map(({ resource: { group, version } }) =>
-      group === "" ? `/api/${version}` : `/apis/${group}/${version}`
-    ),
-  );
+  const groupVersions = new Set(resources.map(({ resource }) => `/${groupVersionPath(resource)}`));
   return ["/api", "/apis", ...groupVersions, "/dashboard/state", "/healthz", "/livez", "/readyz", "/version"]
     .sort();
 }

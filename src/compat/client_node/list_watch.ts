@@ -215,11 +215,7 @@ export class ListWatch<T extends ClientNodeObject>
   #newRun(): Run<T> {
     const { drop, fetch, name: _, reflector, ...options } = this.#options;
     const { logger, clock } = options;
-    const cluster = clusterOfKubeConfig(this.#kubeConfig, {
-      ...(fetch && { fetch }),
-      ...(logger && { logger }),
-      ...(clock && { clock }),
-    });
+    const cluster = clusterOfKubeConfig(this.#kubeConfig, { fetch, logger, clock });
     const { resource, namespace } = this.#path;
     // client-node's objects are whole: programs write them back.
     const collection = cluster.resource<KubernetesObject>(resource, {

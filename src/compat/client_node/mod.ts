@@ -28,11 +28,11 @@ export {
   ERROR,
   type ErrorCallback,
   type ListPromise,
+  ListWatchError,
   type ObjectCache,
   type ObjectCallback,
   UPDATE,
 } from "./verbs.ts";
 export { clusterOfKubeConfig, type KubeConfigClusterOptions, type KubeConfigLike } from "./kube_config.ts";
 export { ListWatch, type ListWatchOptions, type WatchLike } from "./list_watch.ts";
-export { ListWatchError } from "./verbs.ts";
 export { makeInformer } from "./make_informer.ts";

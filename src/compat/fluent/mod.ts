@@ -18,12 +18,13 @@ export { WatchPhase } from "./deliveries.ts";
 export {
   type Filters,
   type FluentOptions,
+  type GenericClass,
   K8s,
   type K8sFilters,
   type K8sFunction,
   type K8sInit,
   newK8s,
+  type RegisteredKind,
+  RegisterKind,
 } from "./k8s.ts";
-export { type GenericClass, type RegisteredKind, RegisterKind } from "./k8s.ts";
-export { WatcherEvent, type WatcherEvents } from "./watcher.ts";
-export { type WatchAction, type WatchCfg, Watcher } from "./watcher.ts";
+export { type WatchAction, type WatchCfg, Watcher, WatcherEvent, type WatcherEvents } from "./watcher.ts";

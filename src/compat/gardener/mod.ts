@@ -14,6 +14,4 @@
  * @module
  */
 
-export { type GardenerInformerOptions, Informer } from "./informer.ts";
-export type { Predicate } from "./informer.ts";
-export { InformerStore } from "./informer.ts";
+export { type GardenerInformerOptions, Informer, InformerStore, type Predicate } from "./informer.ts";

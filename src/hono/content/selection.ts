@@ -208,27 +208,13 @@ export interface Page<T> {
   readonly bytes: number;
 }
 
-/** Where the first page of the content now is; `undefined` if another state or another page is requested. */
-export function presentPlace(request: ListRequest): PagePlace<never> | undefined {
-  const { resourceVersion = "0", continue: continued } = request.options;
-  return resourceVersion === "0" && continued === undefined ? firstPlace(request) : undefined;
-}
-
-function firstPlace({ options, namespace }: ListRequest): PagePlace<never> {
-  const start = namespace === "" ? "" : `${namespace}/`;
-  // A list at resourceVersion 0 comes whole, as from an API server's cache:
-  // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
-  const limit = options.resourceVersion === "0" ? Infinity : options.limit ?? Infinity;
-  return { past: undefined, start, limit };
-}
-
-/** Where any other page is, or the Status that refuses it. */
+/** Where a page is that is not the first one of the content now; or the Status that refuses it. */
 export async function placePage<T extends KubernetesObject>(
   { log, states }: Content<T>,
   request: ListRequest,
+  first: PagePlace<never>,
 ): Promise<PagePlace<T> | Status> {
   const { options, pacer } = request;
-  const first = firstPlace(request);
   const { start, limit } = first;
   const { rewrites } = log.window;
   const stateAt = async (resourceVersion: string) => {
@@ -304,7 +290,7 @@ function tokenAt(
   of: Pick<ContinueToken, "resourceVersion" | "epoch">,
   request: ListRequest,
 ): string {
-  const start = key.slice(firstPlace(request).start.length);
+  const start = key.slice(request.namespace === "" ? 0 : request.namespace.length + 1);
   return encodeContinue({ ...of, start, list: request.identity() });
 }
 

@@ -51,9 +51,8 @@ const MAX_LAG_WITHOUT_BOOKMARKS_MS = 660_000;
 function unreadiness(informer: ServedInformer, maxLagMs: number | undefined): string | undefined {
   const { phase, hasNoBookmarks } = informer.status();
   if (!informer.hasSynced()) {
-    return `${
-      informer.isRestored?.() ? "a snapshot, not confirmed by the API server" : "not synced"
-    }, ${phase}`;
+    const what = informer.isRestored?.() ? "a snapshot, not confirmed by the API server" : "not synced";
+    return `${what}, ${phase}`;
   }
   if (phase === "stopped") return "stopped";
   // A server that sends none shows nothing of a quiet resource but an open watch.
@@ -84,12 +83,10 @@ export function ready(
     lines.push(problem === undefined ? `[+]${name} ok` : `[-]${name} failed: ${problem}`);
     isReady &&= problem === undefined;
   }
-  if (isReady) {
-    const text = verbose ? `${lines.join("\n")}\nreadyz check passed\n` : "ok";
-    return new Response(text, { headers: HEADERS });
-  }
-  if (!mayName) return new Response("readyz check failed\n", { status: 503, headers: HEADERS });
-  return new Response(`${lines.join("\n")}\nreadyz check failed\n`, { status: 503, headers: HEADERS });
+  if (isReady && !verbose) return new Response("ok", { headers: HEADERS });
+  const end = `readyz check ${isReady ? "passed" : "failed"}\n`;
+  const text = isReady || mayName ? `${lines.join("\n")}\n${end}` : end;
+  return new Response(text, { status: isReady ? 200 : 503, headers: HEADERS });
 }
 
 interface MeasuredState {

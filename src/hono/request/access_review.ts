@@ -6,7 +6,7 @@ import { withTimeLimit } from "../../util/abort.ts";
 import { fromBase64 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow, realClock } from "../../util/clock.ts";
 import { Deque } from "../../util/collections.ts";
-import { isRecord } from "../../util/json.ts";
+import { defined, isRecord } from "../../util/json.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { clientAddress } from "./readers.ts";
 import type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./gate.ts";
@@ -191,14 +191,9 @@ function reviewedUser(review: unknown, token: string, audiences: readonly string
   }
   const { username, uid, groups, extra } = record(user);
   if (typeof username !== "string" || username === "") return undefined;
-  const expiresAtMs = expiryOf(token);
-  return {
-    name: username,
-    groups: texts(groups),
-    ...(typeof uid === "string" && uid !== "" && { uid }),
-    ...(extra !== undefined && { extra }),
-    ...(expiresAtMs !== undefined && { expiresAtMs }),
-  };
+  const known = typeof uid === "string" && uid !== "" ? uid : undefined;
+  const rest = { extra, expiresAtMs: expiryOf(token) };
+  return defined<UserInfo>({ name: username, groups: texts(groups), uid: known, ...rest });
 }
 
 /**

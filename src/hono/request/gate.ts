@@ -7,8 +7,7 @@ import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { limitedLogger, type Logger } from "../../util/logger.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
-import { quotedByGo } from "../../protocol/go_text.ts";
-import { isStatus, resourceDetails } from "../../protocol/statuses.ts";
+import { isStatus, quotedByGo, resourceDetails } from "../../protocol/statuses.ts";
 import { tooManyRequests } from "./refusals.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 

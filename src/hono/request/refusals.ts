@@ -2,8 +2,7 @@
 
 import { formatGroupResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
-import { quotedByGo } from "../../protocol/go_text.ts";
-import { type GroupResource, resourceDetails } from "../../protocol/statuses.ts";
+import { type GroupResource, quotedByGo, resourceDetails } from "../../protocol/statuses.ts";
 
 /** 403: a page of another site wants a WebSocket with what the browser knows of its user. */
 export function foreignPage(): Status {

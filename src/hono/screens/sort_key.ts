@@ -1,6 +1,6 @@
 /** Texts that compare as the values do that objects are sorted by. */
 
-import { typedValue } from "../../protocol/typed_value.ts";
+import { typedValue } from "../../protocol/screen_values.ts";
 
 /** How the values of one key are compared. */
 export interface SortOrder {

@@ -16,14 +16,7 @@ import type { EventLog } from "../content/event_log.ts";
 import { GZIP_LEAST_BYTES, GZIP_STATE_BYTES, gzipBytes, gzipChunks, gzipResponse } from "./gzip.ts";
 import type { BodyReader, Bytes, ListBodies } from "./kept_bodies.ts";
 import { type ListShape, ListText } from "./list_text.ts";
-import {
-  cutPage,
-  type ListRequest,
-  type PagePlace,
-  placePage,
-  presentPlace,
-  stillPlaced,
-} from "../content/selection.ts";
+import { cutPage, type ListRequest, type PagePlace, placePage, stillPlaced } from "../content/selection.ts";
 import { newSpentError, newStalledError, type Reader, type Readers } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
 import { type Form, type View, viewText } from "../request/requested_read.ts";
@@ -74,7 +67,10 @@ export async function answerList(
     // Made for one reader: few ask for the same page of the same state.
     return respond(bodies.alone(new ListText(page, shape)).open(pacer), request, undefined);
   }
-  const placed = presentPlace(request) ?? await placePage(content, request);
+  const { resourceVersion = "0", continue: continued } = request.options;
+  const first = firstPlace(request);
+  const isFirst = resourceVersion === "0" && continued === undefined;
+  const placed = isFirst ? first : await placePage(content, request, first);
   if (!("limit" in placed)) return placed;
   // Others had a turn.
   const place = placed.at === undefined ? placed : stillPlaced(content, request, placed);
@@ -99,6 +95,15 @@ export async function answerList(
     return "limit" in past ? await answerAlone(past) : past;
   }
   return respond(body.open(pacer), request, tag.text);
+}
+
+/** Where the first page is. */
+function firstPlace({ options, namespace }: ListRequest): PagePlace<never> {
+  const start = namespace === "" ? "" : `${namespace}/`;
+  // A list at resourceVersion 0 comes whole, as from an API server's cache:
+  // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
+  const limit = options.resourceVersion === "0" ? Infinity : options.limit ?? Infinity;
+  return { past: undefined, start, limit };
 }
 
 /** The name of a body: requests with the same name get the same one. */

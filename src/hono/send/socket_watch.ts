@@ -42,10 +42,7 @@ export async function socketResponse(
   const protocol = socketProtocolOf(c);
   const body = watch.body!;
   try {
-    const accepted = await upgradeWebSocket(c.req.raw, {
-      ...(protocol !== undefined && { protocol }),
-      env: c.env,
-    });
+    const accepted = await upgradeWebSocket(c.req.raw, { ...(protocol && { protocol }), env: c.env });
     if (accepted === undefined) return watch;
     new SocketWatch(accepted.socket, body, options).run();
     return accepted.response;

@@ -2,32 +2,30 @@
 
 import {
   AGE,
+  at,
   type Cell,
   type CellColumn,
   count,
+  countOf,
   CREATED_AT,
+  firstOf,
   INTEGER,
   integer,
+  integerAt,
+  itemsAt,
   labels,
   NAME,
+  ofContainers,
   type Printer,
   printer,
   scalar,
+  scalarText,
   since,
   text,
-  WIDE,
-} from "./columns.ts";
-import {
-  at,
-  countOf,
-  firstOf,
-  integerAt,
-  itemsAt,
-  ofContainers,
-  scalarText,
   textAt,
   textsAt,
-} from "./fields.ts";
+  WIDE,
+} from "./columns.ts";
 import { podPrinter } from "./pod_printer.ts";
 
 const CONTAINERS_TEXT = "The names of the containers in the template.";

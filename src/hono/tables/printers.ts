@@ -3,6 +3,7 @@
 import type { ApiResource, PrinterColumn } from "../../protocol/api_resource.ts";
 import {
   AGE,
+  at,
   BOOLEAN,
   type Cell,
   type CellColumn,
@@ -11,6 +12,7 @@ import {
   flag,
   INTEGER,
   integer,
+  itemsAt,
   NAME,
   type Printer,
   printer,
@@ -19,10 +21,11 @@ import {
   selected,
   since,
   text,
+  textAt,
+  textsAt,
   WIDE,
 } from "./columns.ts";
 import { CORE_PRINTERS, loadBalancerAddresses } from "./core_printers.ts";
-import { at, itemsAt, textAt, textsAt } from "./fields.ts";
 import { WORKLOAD_PRINTERS } from "./workload_printers.ts";
 import { escaped } from "../../protocol/responses.ts";
 import { type JsonPath, parseJsonPath } from "./json_path.ts";

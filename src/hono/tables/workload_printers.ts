@@ -3,36 +3,34 @@
 import {
   AGE,
   ageAt,
+  at,
   BOOLEAN,
   type Cell,
   type CellColumn,
   count,
+  entryAt,
+  firstOf,
   humanDuration,
   INTEGER,
   integer,
+  integerAt,
+  isConditionTrue,
+  itemsAt,
   labels,
   NAME,
   type Printer,
   printer,
   reference,
   scalar,
+  scalarText,
   selected,
+  selectorText,
   since,
   text,
+  textAt,
   WIDE,
 } from "./columns.ts";
 import { containerColumns } from "./core_printers.ts";
-import {
-  at,
-  entryAt,
-  firstOf,
-  integerAt,
-  isConditionTrue,
-  itemsAt,
-  scalarText,
-  selectorText,
-  textAt,
-} from "./fields.ts";
 
 const TEMPLATE = "spec.template";
 

@@ -9,6 +9,7 @@ import { isStatus } from "../../protocol/statuses.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { encodeUtf8, wholeBody } from "../../util/bytes.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { defined } from "../../util/json.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { textHash } from "../../util/hash.ts";
 import { type Keeper, MOST_PIECE, type Reader, type Readers } from "../request/readers.ts";
@@ -327,11 +328,7 @@ export function cutOpenApi(document: JsonObject, resources: readonly ApiResource
     if (!isServed(path)) continue;
     const { get, patch, parameters } = objectOf(operations);
     if (get === undefined) continue;
-    paths[path] = {
-      get,
-      ...(patch !== undefined && { patch }),
-      ...(parameters !== undefined && { parameters }),
-    };
+    paths[path] = defined({ get, patch, parameters });
   }
   const needed = new References(document);
   needed.addAllIn(paths);

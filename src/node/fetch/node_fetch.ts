@@ -15,6 +15,7 @@ import {
   type RequestOptions,
 } from "node:http";
 import { Agent, Agent as HttpsAgent, type AgentOptions, request as httpsRequest } from "node:https";
+import { defined } from "../../util/json.ts";
 import type { FetchFunction } from "../../client/rest_config.ts";
 import { parseProxy, type Proxy } from "./proxy.ts";
 import type { TlsOptions } from "../kubeconfig/rest_config.ts";
@@ -29,13 +30,8 @@ const BODILESS = new Set([101, 204, 205, 304]);
 /** Makes a `fetch` with TLS settings, and through a proxy if one is given. */
 export function newNodeFetch(options: TlsOptions & { readonly proxy?: string | false }): FetchFunction {
   const { ca, cert, key, serverName, insecureSkipVerify } = options;
-  const tls = {
-    ...(ca !== undefined && { ca }),
-    ...(cert !== undefined && { cert }),
-    ...(key !== undefined && { key }),
-    ...(serverName !== undefined && { servername: serverName }),
-    ...(insecureSkipVerify && { rejectUnauthorized: false }),
-  };
+  const rejectUnauthorized = insecureSkipVerify ? false : undefined;
+  const tls = defined({ ca, cert, key, servername: serverName, rejectUnauthorized });
   const http = new HttpAgent({ keepAlive: true });
   if (!options.proxy) return newFetch({ http, https: new HttpsAgent({ ...tls, keepAlive: true }) });
   const proxy = parseProxy(options.proxy);

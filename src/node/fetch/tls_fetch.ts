@@ -1,5 +1,6 @@
 /** A `fetch` with its own TLS settings. */
 
+import { defined } from "../../util/json.ts";
 import type { FetchFunction } from "../../client/rest_config.ts";
 import { environmentIsInTheWay, explainingProxy, parseProxy, proxyFault } from "./proxy.ts";
 import type { TlsOptions } from "../kubeconfig/rest_config.ts";
@@ -82,13 +83,8 @@ function directFetch(options: TlsFetchOptions): FetchFunction {
     return (url, init) => fetch(url, { ...init, client } as RequestInit);
   }
   if (bun !== undefined && isNative) {
-    const tls = {
-      ...(ca !== undefined && { ca }),
-      ...(cert !== undefined && { cert }),
-      ...(key !== undefined && { key }),
-      ...(serverName !== undefined && { serverName }),
-      ...(insecureSkipVerify && { rejectUnauthorized: false }),
-    };
+    const rejectUnauthorized = insecureSkipVerify ? false : undefined;
+    const tls = defined({ ca, cert, key, serverName, rejectUnauthorized });
     const settings = { tls, timeout: false, ...(proxy && { proxy }) };
     return (url, init) => fetch(url, { ...init, ...settings } as RequestInit);
   }

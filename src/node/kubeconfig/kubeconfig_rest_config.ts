@@ -5,6 +5,7 @@ import process from "node:process";
 import { tokenFault } from "../../client/credentials.ts";
 import type { FetchFunction, Impersonation, RestConfig, TokenSource } from "../../client/rest_config.ts";
 import { type Clock, realClock } from "../../util/clock.ts";
+import { defined } from "../../util/json.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { consoleLogger, type Logger } from "../../util/logger.ts";
 import { fromBase64, toBase64 } from "../../util/bytes.ts";
@@ -206,13 +207,9 @@ async function tlsOptions(cluster: KubeconfigCluster, user: KubeconfigUser): Pro
         : "Cannot use the kubeconfig's user: it has a client-certificate without a client-key",
     );
   }
-  return {
-    ...(ca !== undefined && { ca }),
-    ...(cert !== undefined && { cert }),
-    ...(key !== undefined && { key }),
-    ...(cluster["tls-server-name"] && { serverName: cluster["tls-server-name"] }),
-    ...(cluster["insecure-skip-tls-verify"] && { insecureSkipVerify: true }),
-  };
+  const serverName = cluster["tls-server-name"] || undefined;
+  const insecureSkipVerify = cluster["insecure-skip-tls-verify"] || undefined;
+  return defined({ ca, cert, key, serverName, insecureSkipVerify });
 }
 
 async function dataOrFile(data: string | undefined, path: string | undefined): Promise<string | undefined> {

@@ -63,31 +63,21 @@ export interface LoadClusterOptions {
 export async function loadCluster(options: LoadClusterOptions = {}): Promise<Cluster> {
   const config = await configOf(options);
   const { namespace = config.namespace, metrics } = options;
-  return newCluster({
-    ...config,
-    ...(namespace !== undefined && { namespace }),
-    ...(metrics && { metrics }),
-  });
+  return newCluster({ ...config, namespace, metrics });
 }
 
 async function configOf(options: LoadClusterOptions): Promise<RestConfig> {
   const { kubeconfig: path, context, env = process.env, clock, logger } = options;
-  const settings = { ...(clock && { clock }), ...(logger && { logger }) };
-  const files = { env, ...(path !== undefined && { path }) };
-  const found = await findKubeconfig(files);
+  const found = await findKubeconfig({ env, path });
   const isEmpty = found === undefined || (found.clusters.size === 0 && found.contexts.size === 0);
   const isPod = Boolean(env.KUBERNETES_SERVICE_HOST) && Boolean(env.KUBERNETES_SERVICE_PORT);
   // A context that is given is one of a kubeconfig.
   if (isEmpty && isPod && path === undefined && context === undefined) {
-    const { serviceAccountPath } = options;
-    return await inClusterConfig({ env, ...settings, ...(serviceAccountPath && { serviceAccountPath }) });
+    const serviceAccountPath = options.serviceAccountPath || undefined;
+    return await inClusterConfig({ env, clock, logger, serviceAccountPath });
   }
-  const kubeconfig = found ?? await loadKubeconfig(files);
-  return await restConfigFromKubeconfig(kubeconfig, {
-    env,
-    ...settings,
-    ...(context !== undefined && { context }),
-  });
+  const kubeconfig = found ?? await loadKubeconfig({ env, path });
+  return await restConfigFromKubeconfig(kubeconfig, { env, clock, logger, context });
 }
 
 const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";

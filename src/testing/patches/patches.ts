@@ -1,9 +1,8 @@
 /** Patches of objects: JSON patches, merge patches and strategic merge patches. */
 
 import { errorMessage } from "../../util/errors.ts";
-import { isSameJson } from "../../util/json.ts";
+import { isRecord, isSameJson } from "../../util/json.ts";
 import { badRequest, failure, patchRefused, unsupportedMediaType } from "../api_errors.ts";
-import { isRecord } from "../../util/json.ts";
 import { type JsonObject, parseJson } from "../json.ts";
 import type { ServedResource } from "../served_resources.ts";
 
