@@ -24,7 +24,8 @@ export type Section =
   | "warm"
   | "controllers"
   | "start"
-  | "fanout";
+  | "fanout"
+  | "size";
 
 const TITLES = {
   profile: "Where the time goes",
@@ -38,6 +39,7 @@ const TITLES = {
   controllers: "Controllers",
   start: "Start",
   fanout: "Fan-out",
+  size: "Size",
 };
 
 const HEAD = `# Tables of the benchmarks
@@ -82,6 +84,7 @@ function nameOf(section: Section): string {
 }
 
 function rank(name: string): number {
+  if (name === "size") return Number.MAX_SAFE_INTEGER / 1.5;
   if (name === "start") return Number.MAX_SAFE_INTEGER / 2;
   if (name === "list") return Number.MAX_SAFE_INTEGER / 8;
   if (name === "limit") return Number.MAX_SAFE_INTEGER / 6;
