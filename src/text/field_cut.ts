@@ -13,8 +13,16 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
+  SPACE,
 } from "./json_walk.ts";
-import { type Level, type Members, type ObjectShape, placeAt, type ShapeMember } from "./object_shape.ts";
+import {
+  type Level,
+  type Members,
+  type ObjectShape,
+  placeAt,
+  type Places,
+  type ShapeMember,
+} from "./object_shape.ts";
 
 /** What stays of a value: all of it, if nothing is said about what is in it. */
 interface CutNode {
@@ -40,7 +48,7 @@ export interface HeldText extends LiveFields {
 
 /** One member of the objects of one shape that stays. */
 interface Step {
-  /** The key, as it is written. */
+  /** The key, as it is written, with a colon. */
   readonly key: string;
   /** Where its value is; -1 where that is live, or has members with places. */
   readonly place: number;
@@ -86,8 +94,9 @@ export class FieldCut {
     if (json === undefined) return undefined;
     if (!members || members.places === "" || this.#keepsMetadata) return this.text(json);
     const { shape, places } = members;
-    let steps = this.#steps.get(shape);
-    if (steps === undefined) this.#steps.set(shape, steps = stepsOf(shape, "object", this.#root));
+    let whole = this.#steps.get(shape);
+    if (whole === undefined) this.#steps.set(shape, whole = stepsOf(shape, "object", this.#root));
+    const inner = 2 * shape.size;
     let text = "";
     const write = (steps: readonly Step[]): boolean => {
       let before = "{";
@@ -98,16 +107,24 @@ export class FieldCut {
           if (!write(metadata)) return false;
           continue;
         }
-        const value = place < 0
-          ? JSON.stringify(held[live])
-          : cutPart(json.slice(placeAt(places, 2 * place), placeAt(places, 2 * place + 1)), node);
+        let value: string | undefined;
+        if (place < 0) value = JSON.stringify(held[live]);
+        else {
+          const start = placeAt(places, 2 * place);
+          const end = placeAt(places, 2 * place + 1);
+          const isFound = steps === whole && places.length > inner && node.names.length > 0 &&
+            json.charCodeAt(start) === OPEN_BRACE;
+          value = isFound
+            ? cutMembers({ json, places, inner }, { start, end }, node)
+            : cutPart(json.slice(start, end), node);
+        }
         if (value === undefined) return false;
         text += value;
       }
       text += before === "{" ? "{}" : "}";
       return true;
     };
-    return write(steps) ? text : this.text(json);
+    return write(whole) ? text : this.text(json);
   }
 
   /** Whether the whole metadata stays, parts of which are not in places. */
@@ -163,6 +180,40 @@ function cutValue(value: unknown, node: CutNode): unknown {
     Object.defineProperty(kept, name, { value: field, writable: true, enumerable: true, configurable: true });
   }
   return kept;
+}
+
+/** What stays of a member that is an object, the keys of which are known from a place on: nothing is walked. */
+function cutMembers(
+  { json, places, inner }: { readonly json: string; readonly places: Places; readonly inner: number },
+  { start, end }: { readonly start: number; readonly end: number },
+  { written, nodes }: CutNode,
+): string | undefined {
+  let text = "{";
+  for (let at = inner; at < places.length; at++) {
+    const key = placeAt(places, at);
+    if (key < start) continue;
+    if (key > end) break;
+    const first = json.charCodeAt(key + 1);
+    for (let i = 0; i < written.length; i++) {
+      if (written[i].charCodeAt(1) !== first || !json.startsWith(written[i], key)) continue;
+      const next = at + 1 < places.length ? placeAt(places, at + 1) : end;
+      const isLast = next >= end;
+      // Up to the brace of the end, or to the comma before the next key.
+      const close = isLast ? end - 1 : json.lastIndexOf(",", next);
+      const colon = afterSpace(json, key + written[i].length);
+      const value = cutPart(json.slice(afterSpace(json, colon + 1), beforeSpace(json, close)), nodes[i]);
+      if (value === undefined) return undefined;
+      text += `${text === "{" ? "" : ","}${written[i]}:${value}`;
+    }
+  }
+  return `${text}}`;
+}
+
+/** Where white space begins that ends here. */
+function beforeSpace(json: string, end: number): number {
+  let i = end;
+  while (json.charCodeAt(i - 1) <= SPACE) i--;
+  return i;
 }
 
 /** What stays of the text of one value. */

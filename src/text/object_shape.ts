@@ -148,8 +148,9 @@ export class ObjectShape {
 }
 
 /**
- * Where the values of an object's members begin and end in its text, by turns: as characters of a string,
- * which takes an eighth of an array's memory, if the text is short enough for that.
+ * Where the values of an object's members begin and end in its text, by turns, and then where the keys begin
+ * of the members that are in these, such as those of `spec`: none at all if one is written with escapes. As
+ * characters of a string, which takes an eighth of an array's memory, if the text is short enough for that.
  */
 export type Places = string | readonly number[];
 
@@ -159,11 +160,13 @@ export interface Members {
   readonly places: Places;
 }
 
-/** Packs places. */
-export function packedPlaces(places: readonly number[]): Places {
-  return places.length === 0 || places[places.length - 1] <= 0xffff
-    ? String.fromCharCode.apply(null, places as number[])
-    : [...places];
+// An engine takes that many arguments at least.
+const MOST_INNER = 4_096;
+
+/** Packs places in a text of some length. */
+export function packedPlaces(length: number, places: readonly number[], inner: readonly number[]): Places {
+  const all = inner.length === 0 || inner.length > MOST_INNER ? places.slice() : places.concat(inner);
+  return length <= 0xffff ? String.fromCharCode.apply(null, all) : all;
 }
 
 /** One of packed places. */

@@ -118,9 +118,15 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     const text = this.decoder.decode(bytes.subarray(from, textEnd));
     if (!shape) return new ObjectText(text, head, key, fields, null);
     const { places } = this.#shapes;
-    if (text.length === textEnd - from) { for (let i = 0; i < places.length; i++) places[i] -= from; }
-    else toCharacters(bytes, from, textEnd, places);
-    return new ObjectText(text, head, key, fields, { shape, places: packedPlaces(places) });
+    const { inner } = this.walk;
+    for (const some of [places, inner]) {
+      if (text.length !== textEnd - from) toCharacters(bytes, from, textEnd, some);
+      else for (let i = 0; i < some.length; i++) some[i] -= from;
+    }
+    return new ObjectText(text, head, key, fields, {
+      shape,
+      places: packedPlaces(text.length, places, inner),
+    });
   }
 
   protected override makeParsed(text: string, type?: ItemType): unknown {

@@ -26,8 +26,8 @@ import type { Level } from "./object_shape.ts";
 /** How deep objects are that are walked; deeper than those of any API. */
 const MAX_DEPTH = 1000;
 
-/** Which object is walked: the whole one, its metadata, labels or annotations, or any other in it. */
-type Part = "object" | "metadata" | "strings" | "other";
+/** Which object is walked: the whole one, its metadata, labels or annotations, another member, or any in it. */
+type Part = "object" | "metadata" | "strings" | "member" | "other";
 
 /**
  * Where the parts are of the object that was walked last; 0 for what it has not. Strings are with their
@@ -71,6 +71,9 @@ export class ObjectWalk {
   cutCount = 0;
   /** The members of the object, and those of its metadata. */
   readonly noted: Record<Level, number[]> = { object: [], metadata: [] };
+  /** Where the keys begin of the members of members, such as those of `spec`: none if one has escapes. */
+  readonly inner: number[] = [];
+  #hasPlainKeys = true;
   /** The length of all cuts so far. */
   #cutLength = 0;
   /** What the objects of a cluster have in common: their managedFields, and what is cut out. */
@@ -89,10 +92,13 @@ export class ObjectWalk {
       this.cutCount =
         0;
     this.isUsual = false;
-    this.noted.object.length = this.noted.metadata.length = 0;
+    this.noted.object.length = this.noted.metadata.length = this.inner.length = 0;
+    this.#hasPlainKeys = true;
     this.#cutLength = 0;
     this.#maxDepth = MAX_DEPTH;
-    return bytes[start] === OPEN_BRACE ? this.#members(bytes, start, root, "object") : -1;
+    const end = bytes[start] === OPEN_BRACE ? this.#members(bytes, start, root, "object") : -1;
+    if (!this.#hasPlainKeys) this.inner.length = 0;
+    return end;
   }
 
   /** The end of the JSON value that begins here, of which nothing but the cuts is noted; -1 if it is none. */
@@ -119,6 +125,7 @@ export class ObjectWalk {
         found = keyAt(node.keys, bytes, key + 1, i - key - 2);
       } else {
         if (part === "object" || part === "metadata" || (i = afterString(bytes, key + 1)) < 0) return -1;
+        if (part === "member") this.#hasPlainKeys = false;
         found = node.names.indexOf(JSON.parse(DECODER.decode(bytes.subarray(key, i))));
       }
       const length = i - key - 2;
@@ -140,6 +147,7 @@ export class ObjectWalk {
         cutStart = -1;
         const noted = part === "object" || part === "metadata" ? this.noted[part] : undefined;
         noted?.push(key + 1, length, value - this.#cutLength, 0);
+        if (part === "member") this.inner.push(key - this.#cutLength);
         const end = noted === undefined ? 0 : noted.length - 1;
         i = part === "object"
           ? this.#objectMember(bytes, key + 1, length, value, child)
@@ -191,7 +199,9 @@ export class ObjectWalk {
         ? this.#members(bytes, value, child ?? NOTHING, "metadata")
         : this.#value(bytes, value, child);
     }
-    const end = this.#value(bytes, value, child);
+    const end = bytes[value] === OPEN_BRACE
+      ? this.#members(bytes, value, child === undefined || child.keys.length === 0 ? NOTHING : child, "member")
+      : this.#value(bytes, value, child);
     if (length === 4 && isAt(bytes, key, KIND)) {
       if (this.kindStart > 0) return -1;
       this.kindStart = value;
