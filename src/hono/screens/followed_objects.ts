@@ -1,7 +1,7 @@
 /** What is made of the selected objects of a content, and follows their changes; kept while it is read. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import { cutPaths, type ScreenSegment } from "../../protocol/screen_values.ts";
+import { cutPaths, type ScreenSegment, someValue } from "../../protocol/screen_values.ts";
 import type { Held } from "../../store/holding.ts";
 import { FieldCut } from "../../text/field_cut.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
@@ -19,11 +19,18 @@ export interface FollowedObject<T> {
 
 const IN_HEAD: ReadonlySet<unknown> = new Set(["name", "namespace", "uid", "resourceVersion", "labels"]);
 
+/** A field that is read of objects. */
+export interface ReadField {
+  readonly segments: readonly ScreenSegment[];
+  /** The field without which it does not matter. */
+  readonly onlyWith?: readonly ScreenSegment[];
+}
+
 export interface FollowOptions {
   /** Which objects are followed; all of them without. */
   readonly selection: Selection | undefined;
   /** The only fields that are read of them; `undefined`: any. */
-  readonly reads: readonly { readonly segments: readonly ScreenSegment[] }[] | undefined;
+  readonly reads: readonly ReadField[] | undefined;
 }
 
 // A batch is few enough for one turn.
@@ -41,6 +48,9 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
   readonly #selection: Selection | undefined;
   /** Cuts what is read of an object out of its text, so that the rest of it is not looked at. */
   readonly #cut: FieldCut | undefined;
+  /** The same for objects that have one of the fields in which others matter that are not in `#cut`. */
+  readonly #wholeCut: FieldCut | undefined;
+  readonly #decisive: readonly (readonly ScreenSegment[])[];
   /** Whether its head has all that is read of it. */
   readonly #readsHead: boolean;
   /** The next entry to read; `undefined` before the first reading. */
@@ -54,9 +64,13 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
     this.content = content;
     this.#selection = selection;
     // A test of fields needs the object.
-    const paths = selection?.hasFields === undefined && reads ? cutPaths(reads) : undefined;
+    const fields = selection?.hasFields === undefined ? reads : undefined;
+    this.#decisive = fields?.flatMap(({ onlyWith }) => onlyWith ? [onlyWith] : []) ?? [];
+    const always = fields?.map(({ segments, onlyWith }) => ({ segments: onlyWith ?? segments }));
+    const paths = always && cutPaths(always);
     this.#readsHead = paths?.every(([first, second]) => first === "metadata" && IN_HEAD.has(second)) === true;
     this.#cut = paths && new FieldCut(paths);
+    this.#wholeCut = fields && this.#decisive.length > 0 ? new FieldCut(cutPaths(fields)) : undefined;
   }
 
   /** The number of objects. */
@@ -66,7 +80,7 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
   protected abstract clear(): void;
 
   /** Some of all objects, each of which is there once, until they {@linkcode FollowedObjects.settle}. */
-  protected abstract read(objects: Iterable<FollowedObject<T>>): void;
+  protected abstract read(objects: readonly FollowedObject<T>[]): void;
 
   /** All objects were read: what is left to do, step by step. */
   protected abstract settle(): Iterable<undefined>;
@@ -105,7 +119,12 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
     const { holding } = this.content;
     if (this.#readsHead) return holding.head(held) as unknown as T;
     const text = this.#cut && holding.json(held, this.#cut);
-    if (text !== undefined) return JSON.parse(text);
+    if (text !== undefined) {
+      const object = JSON.parse(text);
+      if (this.#wholeCut === undefined) return object;
+      const hasDecisive = this.#decisive.some((segments) => someValue(object, segments, () => true));
+      return hasDecisive ? JSON.parse(holding.json(held, this.#wholeCut)!) : object;
+    }
     const object = holding.peek(held);
     return selection?.hasFields?.(object) === false ? undefined : object;
   }
@@ -125,10 +144,15 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
       const now = states.candidates(selection?.indexed);
       this.clear();
       for (let i = 0; i < now.length;) {
-        const batch = new Map<string, Held<T>>();
-        for (; i < now.length && batch.size < BATCH; i++) batch.set(now.key(i), now.object(i));
-        this.read(this.#followed(batch));
-        if (pacer.spend(units * batch.size) && tries <= MOST_TRIES) await pacer.rest();
+        const batch: FollowedObject<T>[] = [];
+        for (const end = Math.min(i + BATCH, now.length); i < end; i++) {
+          const key = now.key(i);
+          const held = now.object(i);
+          const object = this.selected(key, held);
+          if (object !== undefined) batch.push({ key, held, object });
+        }
+        this.read(batch);
+        if (pacer.spend(units * BATCH) && tries <= MOST_TRIES) await pacer.rest();
       }
       for (const _ of this.settle()) {
         if (pacer.spend(SETTLE_UNITS) && tries <= MOST_TRIES) await pacer.rest();

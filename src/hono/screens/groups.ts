@@ -101,7 +101,7 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
     this.#blocks = NO_BLOCKS;
   }
 
-  protected read(objects: Iterable<FollowedObject<T>>): void {
+  protected read(objects: readonly FollowedObject<T>[]): void {
     this.#change(objects, new Set());
   }
 

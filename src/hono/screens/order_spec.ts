@@ -8,6 +8,7 @@ import type { SortKey } from "../../protocol/screen_query.ts";
 import { someValue, typedValue } from "../../protocol/screen_values.ts";
 import { parseFieldPath } from "../../text/field_path.ts";
 import type { Cell, Printer } from "../tables/columns.ts";
+import type { ReadField } from "./followed_objects.ts";
 import { sortText } from "./sort_key.ts";
 
 /** An order of objects. */
@@ -15,16 +16,14 @@ export interface OrderSpec {
   /** Specs of one resource with the same name order its objects alike. */
   readonly name: string;
   /** The only fields that are read of an object; `undefined`: any. */
-  readonly reads: readonly SortedField[] | undefined;
+  readonly reads: readonly ReadField[] | undefined;
   /** The text that compares as the object does. */
   textOf(object: KubernetesObject): string;
 }
 
-type SortedField = Pick<ScreenPath, "segments">;
-
 /** What one key contributes. */
 interface Part {
-  readonly reads: readonly SortedField[] | undefined;
+  readonly reads: readonly ReadField[] | undefined;
   textOf(object: KubernetesObject): string;
 }
 
@@ -90,10 +89,14 @@ function columnPart(
   const order = { isDescending, isText: printer.columns[i].format === "name" };
   const { each, reads, readsRarely } = printer;
   const cell: Cell = each?.[i] ?? ((object, nowMs) => printer.cells(object, nowMs)[i]);
+  const segmentsOf = (path: string) => parseFieldPath(path, { mayEndInElements: true });
+  const { fields, onlyWith } = readsRarely?.[i] ?? { fields: [] };
+  const rarely = fields.map((path) => ({
+    segments: segmentsOf(path),
+    ...(onlyWith !== undefined && { onlyWith: segmentsOf(onlyWith) }),
+  }));
   return {
-    reads: reads?.[i].concat(readsRarely?.[i] ?? []).map((path) => ({
-      segments: parseFieldPath(path, { mayEndInElements: true }),
-    })),
+    reads: reads?.[i].map((path): ReadField => ({ segments: segmentsOf(path) })).concat(rarely),
     textOf: (object) => sortText(cellValue(cell(object, nowMs)), order),
   };
 }

@@ -87,14 +87,12 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
     this.#places = new Map();
   }
 
-  protected read(objects: Iterable<FollowedObject<T>>): void {
-    const read: { readonly place: string; readonly held: Held<T> }[] = [];
-    for (const { key, held, object } of objects) {
-      if (object === undefined) continue;
-      const place = this.#spec.textOf(object) + key;
-      read.push({ place, held: held! });
+  protected read(objects: readonly FollowedObject<T>[]): void {
+    const read = objects.map(({ key, held, object }) => {
+      const place = this.#spec.textOf(object!) + key;
       this.#places.set(key, place);
-    }
+      return { place, held: held! };
+    });
     read.sort((a, b) => a.place < b.place ? -1 : 1);
     this.#runs.push({ keys: read.map(({ place }) => place), values: read.map(({ held }) => held) });
   }

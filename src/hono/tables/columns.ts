@@ -22,9 +22,15 @@ export interface Printer {
   /** The fields that each column is made of, where all cells are made together. */
   readonly reads?: readonly (readonly string[])[];
   /** The fields that it depends on in rare cases besides. */
-  readonly readsRarely?: readonly (readonly string[])[];
+  readonly readsRarely?: readonly RareReads[];
   /** The conditions of a row: whether its object has run to completion. */
   conditions?(object: KubernetesObject): unknown[] | undefined;
+}
+
+export interface RareReads {
+  readonly fields: readonly string[];
+  /** The field without which the others do not matter. */
+  readonly onlyWith?: string;
 }
 
 export type Cell = (object: KubernetesObject, nowMs: number) => unknown;

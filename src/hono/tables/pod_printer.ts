@@ -90,7 +90,13 @@ export const podPrinter: Printer = {
     ["status.nominatedNodeName"],
     ["spec.readinessGates", "status.conditions"],
   ],
-  readsRarely: [[], OF_INIT_CONTAINERS, OF_INIT_CONTAINERS, OF_INIT_CONTAINERS],
+  readsRarely: [
+    { fields: [] },
+    { fields: OF_INIT_CONTAINERS },
+    { fields: OF_INIT_CONTAINERS },
+    // Without a status they are not restarted.
+    { fields: OF_INIT_CONTAINERS, onlyWith: "status.initContainerStatuses" },
+  ],
   cells(object, nowMs) {
     try {
       return podCells(object, nowMs);
