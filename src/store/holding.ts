@@ -74,6 +74,8 @@ export interface Holding<T> {
   keepTexts(): void;
   /** The object's JSON text as it came, or cut to some fields, if it is there; otherwise `undefined`. */
   json(held: Held<T>, fields?: FieldCut): string | undefined;
+  /** A new object of some of its fields, if its text is there; otherwise `undefined`. */
+  cut(held: Held<T>, fields: FieldCut): object | undefined;
   /** Whether two objects have the same content. */
   isSameContent(a: Held<T>, b: Held<T>): boolean;
   /**
@@ -138,6 +140,10 @@ export class ObjectHolding<T> implements Holding<T> {
   keepTexts(): void {}
 
   json(_held: Held<T>, _fields?: FieldCut): string | undefined {
+    return undefined;
+  }
+
+  cut(_held: Held<T>, _fields: FieldCut): object | undefined {
     return undefined;
   }
 

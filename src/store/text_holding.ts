@@ -263,6 +263,14 @@ export class TextHolding<T> implements Holding<T> {
     return fields ? fields.text(this.#text(held)) : this.#text(held);
   }
 
+  /** A new object of some of its fields. */
+  cut(held: Held<T>, fields: FieldCut): object | undefined {
+    if (held instanceof LazyText) return fields.objectOf(held);
+    if (!(held instanceof TextObject)) return undefined;
+    const json = fields.text(this.#text(held));
+    return json === undefined ? undefined : JSON.parse(json);
+  }
+
   /** What reads the object: what is held itself, if that has the text. */
   #opened(held: TextObject): Opened {
     if (held instanceof LazyText) return held;

@@ -48,11 +48,11 @@ export interface HeldText extends LiveFields {
 
 /** One member of the objects of one shape that stays. */
 interface Step {
-  /** The key, as it is written, with a colon. */
+  readonly name: string;
+  /** The same, as it is written. */
   readonly key: string;
   /** Where its value is; -1 where that is live, or has members with places. */
   readonly place: number;
-  readonly live: keyof LiveFields;
   readonly node: CutNode;
   readonly metadata: readonly Step[] | undefined;
 }
@@ -90,41 +90,26 @@ export class FieldCut {
    * what is between those that stay is not walked.
    */
   textOf(held: HeldText): string | undefined {
+    return this.#cut(held, TEXT);
+  }
+
+  /** The same as an object. */
+  objectOf(held: HeldText): object | undefined {
+    return this.#cut(held, VALUE) as object | undefined;
+  }
+
+  #cut<V>(held: HeldText, form: Form<V>): V | undefined {
     const { json, members } = held;
     if (json === undefined) return undefined;
-    if (!members || members.places === "" || this.#keepsMetadata) return this.text(json);
-    const { shape, places } = members;
-    let whole = this.#steps.get(shape);
-    if (whole === undefined) this.#steps.set(shape, whole = stepsOf(shape, "object", this.#root));
-    const inner = 2 * shape.size;
-    let text = "";
-    const write = (steps: readonly Step[]): boolean => {
-      let before = "{";
-      for (const { key, place, live, node, metadata } of steps) {
-        text += before + key;
-        before = ",";
-        if (metadata !== undefined) {
-          if (!write(metadata)) return false;
-          continue;
-        }
-        let value: string | undefined;
-        if (place < 0) value = JSON.stringify(held[live]);
-        else {
-          const start = placeAt(places, 2 * place);
-          const end = placeAt(places, 2 * place + 1);
-          const isFound = steps === whole && places.length > inner && node.names.length > 0 &&
-            json.charCodeAt(start) === OPEN_BRACE;
-          value = isFound
-            ? cutMembers({ json, places, inner }, { start, end }, node)
-            : cutPart(json.slice(start, end), node);
-        }
-        if (value === undefined) return false;
-        text += value;
-      }
-      text += before === "{" ? "{}" : "}";
-      return true;
-    };
-    return write(whole) ? text : this.text(json);
+    if (members && members.places !== "" && !this.#keepsMetadata) {
+      const { shape, places } = members;
+      let steps = this.#steps.get(shape);
+      if (steps === undefined) this.#steps.set(shape, steps = stepsOf(shape, "object", this.#root));
+      const value = cutSteps(form, { held, json, places, inner: 2 * shape.size }, steps, false);
+      if (value !== undefined) return value;
+    }
+    const text = this.text(json);
+    return text === undefined ? undefined : form.whole(text);
   }
 
   /** Whether the whole metadata stays, parts of which are not in places. */
@@ -160,8 +145,7 @@ function stepsOf(shape: ObjectShape, level: Level, node: CutNode): Step[] {
     const child = node.nodes[at];
     const isMetadata = level === "object" && name === "metadata";
     const metadata = isMetadata ? stepsOf(shape, "metadata", child) : undefined;
-    const live = name as keyof LiveFields;
-    steps.push({ key: `${JSON.stringify(name)}:`, place, live, node: child, metadata });
+    steps.push({ name, key: node.written[at], place, node: child, metadata });
   }
   return steps;
 }
@@ -182,13 +166,83 @@ function cutValue(value: unknown, node: CutNode): unknown {
   return kept;
 }
 
-/** What stays of a member that is an object, the keys of which are known from a place on: nothing is walked. */
-function cutMembers(
-  { json, places, inner }: { readonly json: string; readonly places: Places; readonly inner: number },
-  { start, end }: { readonly start: number; readonly end: number },
-  { written, nodes }: CutNode,
-): string | undefined {
-  let text = "{";
+/** What a cut is made as: a text, or an object. */
+interface Form<V> {
+  /** A value that stays as it is written. */
+  whole(json: string): V;
+  /** `undefined` if the text has to say what it is. */
+  live(value: string | undefined): V | undefined;
+  open(): V;
+  /** The object with one more member. */
+  with(object: V, name: string, key: string, value: V): V;
+  close(object: V): V;
+}
+
+const TEXT: Form<string> = {
+  whole: (json) => json,
+  live: (value) => JSON.stringify(value),
+  open: () => "{",
+  with: (text, _name, key, value) => `${text}${text === "{" ? "" : ","}${key}:${value}`,
+  close: (text) => `${text}}`,
+};
+
+const VALUE: Form<unknown> = {
+  whole: (json) =>
+    json.charCodeAt(0) === QUOTE && !json.includes("\\") ? json.slice(1, -1) : JSON.parse(json),
+  live: (value) => value,
+  open: () => ({}),
+  with: (object, name, _key, value) => {
+    if (name !== "__proto__") (object as Record<string, unknown>)[name] = value;
+    else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
+    return object;
+  },
+  close: (object) => object,
+};
+
+/** An object as text, with the places of its members, and from one of them on the keys of theirs. */
+interface PlacedText {
+  readonly held: HeldText;
+  readonly json: string;
+  readonly places: Places;
+  readonly inner: number;
+}
+
+/** What stays of the members of an object, or of its metadata, whose members have no keys with places. */
+function cutSteps<V>(
+  form: Form<V>,
+  of: PlacedText,
+  steps: readonly Step[],
+  isMetadata: boolean,
+): V | undefined {
+  const { held, json, places, inner } = of;
+  let object = form.open();
+  for (const { name, key, place, node, metadata } of steps) {
+    let value: V | undefined;
+    if (metadata !== undefined) value = cutSteps(form, of, metadata, true);
+    else if (place < 0) value = form.live(held[name as keyof LiveFields]);
+    else {
+      const start = placeAt(places, 2 * place);
+      const end = placeAt(places, 2 * place + 1);
+      const hasPlaces = !isMetadata && places.length > inner && node.names.length > 0 &&
+        json.charCodeAt(start) === OPEN_BRACE;
+      value = hasPlaces
+        ? cutMembers(form, of, { start, end, node })
+        : cutPart(form, json.slice(start, end), node);
+    }
+    if (value === undefined) return undefined;
+    object = form.with(object, name, key, value);
+  }
+  return form.close(object);
+}
+
+/** What stays of a member that is an object, the keys of which have places. */
+function cutMembers<V>(
+  form: Form<V>,
+  { json, places, inner }: PlacedText,
+  { start, end, node }: { readonly start: number; readonly end: number; readonly node: CutNode },
+): V | undefined {
+  const { names, written, nodes } = node;
+  let object = form.open();
   for (let at = inner; at < places.length; at++) {
     const key = placeAt(places, at);
     if (key < start) continue;
@@ -197,16 +251,16 @@ function cutMembers(
     for (let i = 0; i < written.length; i++) {
       if (written[i].charCodeAt(1) !== first || !json.startsWith(written[i], key)) continue;
       const next = at + 1 < places.length ? placeAt(places, at + 1) : end;
-      const isLast = next >= end;
-      // Up to the brace of the end, or to the comma before the next key.
-      const close = isLast ? end - 1 : json.lastIndexOf(",", next);
+      // Up to the comma before the next key, or to the brace of the end.
+      const close = next < end ? json.lastIndexOf(",", next) : end - 1;
       const colon = afterSpace(json, key + written[i].length);
-      const value = cutPart(json.slice(afterSpace(json, colon + 1), beforeSpace(json, close)), nodes[i]);
+      const part = json.slice(afterSpace(json, colon + 1), beforeSpace(json, close));
+      const value = cutPart(form, part, nodes[i]);
       if (value === undefined) return undefined;
-      text += `${text === "{" ? "" : ","}${written[i]}:${value}`;
+      object = form.with(object, names[i], written[i], value);
     }
   }
-  return `${text}}`;
+  return form.close(object);
 }
 
 /** Where white space begins that ends here. */
@@ -217,10 +271,10 @@ function beforeSpace(json: string, end: number): number {
 }
 
 /** What stays of the text of one value. */
-function cutPart(json: string, node: CutNode): string | undefined {
-  if (isWhole(node)) return json;
+function cutPart<V>(form: Form<V>, json: string, node: CutNode): V | undefined {
+  if (isWhole(node)) return form.whole(json);
   const cutter = new TextCutter(json, node);
-  return cutter.value(0, node) < 0 ? undefined : cutter.text;
+  return cutter.value(0, node) < 0 ? undefined : form.whole(cutter.text);
 }
 
 /** Writes what stays of one text. */

@@ -100,13 +100,15 @@ export function afterTextValue(json: string, start: number): number {
     while (i < json.length && !endsScalar(json.charCodeAt(i))) i++;
     return i === start ? -1 : i;
   }
-  for (let depth = 0; i < json.length; i++) {
+  const { length } = json;
+  for (let depth = 0; i < length; i++) {
     const code = json.charCodeAt(i);
     if (code === QUOTE) {
-      i = closingQuote(json, i);
+      const quote = json.indexOf('"', i + 1);
+      i = json.charCodeAt(quote - 1) === BACKSLASH ? closingQuote(json, i) : quote;
       if (i < 0) return -1;
-    } else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++;
-    else if ((code === CLOSE_BRACE || code === CLOSE_BRACKET) && --depth === 0) return i + 1;
+    } else if ((code | 0x20) === OPEN_BRACE) depth++; // a bit more than the bracket
+    else if ((code | 0x20) === CLOSE_BRACE && --depth === 0) return i + 1;
   }
   return -1;
 }

@@ -286,6 +286,10 @@ class SourcesHolding extends ObjectHolding<KubernetesObject> {
     return held instanceof SourceObject ? held.json(fields) : undefined;
   }
 
+  override cut(held: Held<KubernetesObject>, fields: FieldCut): object | undefined {
+    return held instanceof SourceObject ? held.cut(fields) : undefined;
+  }
+
   override isSameContent(a: Held<KubernetesObject>, b: Held<KubernetesObject>): boolean {
     return a instanceof SourceObject && b instanceof SourceObject && a.source === b.source
       ? a.source.holding.isSameContent(a.held, b.held)

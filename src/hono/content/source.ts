@@ -108,6 +108,14 @@ export class SourceObject implements HeldObject {
     const shown = json === undefined ? undefined : shownText(name, json);
     return shown === undefined || fields === undefined ? shown : fields.text(shown);
   }
+
+  /** A new object of some of its fields, if its text is there. */
+  cut(fields: FieldCut): object | undefined {
+    const { holding, isCluster } = this.#source;
+    if (!isCluster) return holding.cut(this.held, fields);
+    const json = this.json(fields);
+    return json === undefined ? undefined : JSON.parse(json);
+  }
 }
 
 /** The annotation of objects that are shown among those of other clusters. */

@@ -118,12 +118,10 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
     if (selection?.mayHave(key) === false || selection?.hasLabels?.(held) === false) return undefined;
     const { holding } = this.content;
     if (this.#readsHead) return holding.head(held) as unknown as T;
-    const text = this.#cut && holding.json(held, this.#cut);
-    if (text !== undefined) {
-      const object = JSON.parse(text);
-      if (this.#wholeCut === undefined) return object;
-      const hasDecisive = this.#decisive.some((segments) => someValue(object, segments, () => true));
-      return hasDecisive ? JSON.parse(holding.json(held, this.#wholeCut)!) : object;
+    const cut = this.#cut && holding.cut(held, this.#cut) as T | undefined;
+    if (cut !== undefined) {
+      const isWhole = !this.#decisive.some((segments) => someValue(cut, segments, () => true));
+      return isWhole ? cut : holding.cut(held, this.#wholeCut!) as T;
     }
     const object = holding.peek(held);
     return selection?.hasFields?.(object) === false ? undefined : object;
