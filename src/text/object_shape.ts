@@ -160,13 +160,9 @@ export interface Members {
   readonly places: Places;
 }
 
-// An engine takes that many arguments at least.
-const MOST_INNER = 4_096;
-
 /** Packs places in a text of some length. */
-export function packedPlaces(length: number, places: readonly number[], inner: readonly number[]): Places {
-  const all = inner.length === 0 || inner.length > MOST_INNER ? places.slice() : places.concat(inner);
-  return length <= 0xffff ? String.fromCharCode.apply(null, all) : all;
+export function packedPlaces(places: readonly number[], length: number): Places {
+  return length <= 0xffff ? String.fromCharCode.apply(null, places as number[]) : [...places];
 }
 
 /** One of packed places. */

@@ -118,15 +118,16 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     const text = this.decoder.decode(bytes.subarray(from, textEnd));
     if (!shape) return new ObjectText(text, head, key, fields, null);
     const { places } = this.#shapes;
-    const { inner } = this.walk;
-    for (const some of [places, inner]) {
-      if (text.length !== textEnd - from) toCharacters(bytes, from, textEnd, some);
-      else for (let i = 0; i < some.length; i++) some[i] -= from;
+    const { inner, innerCount } = this.walk;
+    const isAscii = text.length === textEnd - from;
+    if (!isAscii) {
+      inner.length = innerCount;
+      toCharacters(bytes, from, textEnd, places);
+      toCharacters(bytes, from, textEnd, inner);
     }
-    return new ObjectText(text, head, key, fields, {
-      shape,
-      places: packedPlaces(text.length, places, inner),
-    });
+    if (innerCount <= MOST_INNER) { for (let i = 0; i < innerCount; i++) places.push(inner[i]); }
+    if (isAscii) { for (let i = 0; i < places.length; i++) places[i] -= from; }
+    return new ObjectText(text, head, key, fields, { shape, places: packedPlaces(places, text.length) });
   }
 
   protected override makeParsed(text: string, type?: ItemType): unknown {
@@ -281,6 +282,9 @@ function toCharacters(bytes: Uint8Array, from: number, end: number, places: numb
 }
 
 const NO_FIELDS: FieldTexts = [];
+
+/** Of so many keys in members the places are noted: an engine takes that many arguments at least. */
+const MOST_INNER = 4_096;
 
 /** A kind or an apiVersion, as it was read last. */
 interface TypeText {

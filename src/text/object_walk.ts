@@ -71,8 +71,9 @@ export class ObjectWalk {
   cutCount = 0;
   /** The members of the object, and those of its metadata. */
   readonly noted: Record<Level, number[]> = { object: [], metadata: [] };
-  /** Where the keys begin of the members of members, such as those of `spec`: none if one has escapes. */
+  /** Where the keys begin of the members of members, such as those of `spec`; none if one has escapes. */
   readonly inner: number[] = [];
+  innerCount = 0;
   #hasPlainKeys = true;
   /** The length of all cuts so far. */
   #cutLength = 0;
@@ -92,12 +93,12 @@ export class ObjectWalk {
       this.cutCount =
         0;
     this.isUsual = false;
-    this.noted.object.length = this.noted.metadata.length = this.inner.length = 0;
+    this.noted.object.length = this.noted.metadata.length = this.innerCount = 0;
     this.#hasPlainKeys = true;
     this.#cutLength = 0;
     this.#maxDepth = MAX_DEPTH;
     const end = bytes[start] === OPEN_BRACE ? this.#members(bytes, start, root, "object") : -1;
-    if (!this.#hasPlainKeys) this.inner.length = 0;
+    if (!this.#hasPlainKeys) this.innerCount = 0;
     return end;
   }
 
@@ -147,7 +148,7 @@ export class ObjectWalk {
         cutStart = -1;
         const noted = part === "object" || part === "metadata" ? this.noted[part] : undefined;
         noted?.push(key + 1, length, value - this.#cutLength, 0);
-        if (part === "member") this.inner.push(key - this.#cutLength);
+        if (part === "member") this.inner[this.innerCount++] = key - this.#cutLength;
         const end = noted === undefined ? 0 : noted.length - 1;
         i = part === "object"
           ? this.#objectMember(bytes, key + 1, length, value, child)
@@ -200,7 +201,12 @@ export class ObjectWalk {
         : this.#value(bytes, value, child);
     }
     const end = bytes[value] === OPEN_BRACE
-      ? this.#members(bytes, value, child === undefined || child.keys.length === 0 ? NOTHING : child, "member")
+      ? this.#members(
+        bytes,
+        value,
+        child === undefined || child.keys.length === 0 ? NOTHING : child,
+        "member",
+      )
       : this.#value(bytes, value, child);
     if (length === 4 && isAt(bytes, key, KIND)) {
       if (this.kindStart > 0) return -1;

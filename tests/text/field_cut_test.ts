@@ -2,6 +2,7 @@ import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
+import { Projection } from "@listwatch/cache/client";
 import { TextHolding } from "../../src/store/text_holding.ts";
 import { FieldCut } from "../../src/text/field_cut.ts";
 import { EACH, type FieldPathSegment, parseFieldPath } from "../../src/text/field_path.ts";
@@ -48,10 +49,10 @@ function cutPod(...paths: readonly string[]): any {
   return shown;
 }
 
-/** What a store holds of a text that a watch has brought; `undefined` if it holds the object. */
-function hold(text: string): LazyText | undefined {
+/** What a store holds of a text that a list has brought; `undefined` if it holds the object. */
+function hold(text: string, projection?: Projection): LazyText | undefined {
   const { holdText } = new TextHolding<KubernetesObject>(metaNamespaceKey);
-  const read = holdText.reader.read(text);
+  const read = holdText.reader.items(() => undefined, projection).readItem(text);
   if (!(read instanceof ObjectText)) return undefined;
   const held = holdText.hold(read.text, read.head as KubernetesObject, read);
   return held instanceof LazyText ? held : undefined;
@@ -117,6 +118,10 @@ describe("FieldCut", () => {
     const shown = cut('{"__proto__":{"polluted":1,"x":2},"constructor":3}', [["__proto__", "polluted"]]);
     assert.equal(JSON.stringify(shown), '{"__proto__":{"polluted":1}}');
     assert.equal(({} as { polluted?: unknown }).polluted, undefined);
+    const lazy = hold('{"metadata":{"name":"web-1","uid":"u"},"spec":{"__proto__":{"polluted":1},"a":2}}')!;
+    assert.ok(lazy.members);
+    const value = new FieldCut([["spec", "__proto__"]]).objectOf(lazy);
+    assert.equal(JSON.stringify(value), '{"spec":{"__proto__":{"polluted":1}}}');
   });
 
   it("has the last value of a field that comes twice, as a parser", () => {
@@ -134,6 +139,7 @@ describe("FieldCut", () => {
       for (const paths of [[["spec", "a"]], [["spec", "a"], ["spec", "b"]]]) {
         const fields = new FieldCut(paths);
         assert.deepEqual(JSON.parse(fields.textOf(lazy)!), fields.object(JSON.parse(lazy.json!)), spec);
+        assert.deepEqual(fields.objectOf(lazy), fields.object(JSON.parse(lazy.json!)), spec);
       }
     }
   });
@@ -173,6 +179,7 @@ describe("FieldCut", () => {
 
   it("gives the same for a text that is held with the places of its members", () => {
     let held = 0;
+    let withKeys = 0;
     fc.assert(
       fc.property(fc.nat(), (seed) => {
         const writer = new JsonWriter(seed);
@@ -182,13 +189,76 @@ describe("FieldCut", () => {
         const lazy = hold(text);
         if (lazy?.json === undefined) return;
         held++;
-        const paths = [...randomPaths(writer), ["metadata", "uid"], ["kind"]];
-        const fields = new FieldCut(paths);
-        assert.deepEqual(JSON.parse(fields.textOf(lazy)!), fields.object(JSON.parse(lazy.json)), text);
-        assert.deepEqual(JSON.parse(fields.textOf(lazy)!), JSON.parse(fields.text(lazy.json)!), text);
+        if (lazy.members && lazy.members.places.length > 2 * lazy.members.shape.size) withKeys++;
+        const names = Object.entries(JSON.parse(lazy.json)).filter(([name]) => name !== "metadata")
+          .flatMap(([name, value]) =>
+            typeof value === "object" && value !== null
+              ? Object.keys(value).map((inner) => [name, inner])
+              : []
+          );
+        const some = names.filter(() => writer.below(2) === 0);
+        for (const paths of [[...randomPaths(writer), ["metadata", "uid"], ["kind"]], [...some, ["kind"]]]) {
+          const fields = new FieldCut(paths);
+          const expected = fields.object(JSON.parse(lazy.json));
+          assert.deepEqual(JSON.parse(fields.textOf(lazy)!), expected, text);
+          assert.deepEqual(JSON.parse(fields.textOf(lazy)!), JSON.parse(fields.text(lazy.json)!), text);
+          assert.deepEqual(fields.objectOf(lazy), expected, text);
+        }
       }),
       propertyOptions(5_000),
     );
     assert.ok(held > propertyOptions(100).numRuns, `only ${held} were held as texts`);
+    assert.ok(withKeys > propertyOptions(50).numRuns, `only ${withKeys} have places of keys in members`);
+  });
+
+  it("finds members of members in texts of any length, with white space and in any alphabet", () => {
+    const data = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`key-${i}`, `wert-ü-${i}`]));
+    for (const indent of [undefined, 1, "\t"]) {
+      for (const count of [1, 2, 300, 5_000]) {
+        const object = {
+          metadata: { name: "web-1", namespace: "shop", uid: "u", labels: { app: "ü", "key-0": "no" } },
+          data: data(count),
+          none: {},
+          spec: {
+            a: { data: { "key-0": "no" } },
+            "key-0": "x".repeat(count * 30),
+            list: [{ n: 1, m: 2 }, 3],
+          },
+        };
+        const lazy = hold(JSON.stringify(object, undefined, indent))!;
+        const last = `key-${count - 1}`;
+        const cuts: FieldPathSegment[][][] = [
+          [["data", last], ["spec", "key-0"]],
+          [["data", "key-0"], ["data", "none"], ["none", "x"], ["spec", "list", EACH, "n"]],
+          [["metadata", "labels", "key-0"], ["spec", "a"]],
+          [["metadata", "labels", "app"], ["spec", "list"], ["spec", "none", "x"]],
+        ];
+        for (const paths of cuts) {
+          const fields = new FieldCut(paths);
+          assert.deepEqual(JSON.parse(fields.textOf(lazy)!), fields.object(object));
+          assert.deepEqual(fields.objectOf(lazy), fields.object(object));
+        }
+      }
+    }
+  });
+
+  it("finds members of members where others were cut out", () => {
+    const cut = new Projection({ drop: ["spec.b", "status", "spec.d", "x.first", "x.last"] });
+    const object = {
+      metadata: { name: "web-1", uid: "u" },
+      spec: { a: "1", b: { c: 1 }, c: "ü", d: 4 },
+      status: { a: 1 },
+      x: { first: 1, a: [{ b: 1 }], last: 2 },
+      y: { first: 1 },
+    };
+    for (const indent of [undefined, 2]) {
+      const lazy = hold(JSON.stringify(object, undefined, indent), cut)!;
+      const kept = JSON.parse(lazy.json!);
+      assert.deepEqual(kept.x, { a: [{ b: 1 }] });
+      const fields = new FieldCut([["spec", "a"], ["spec", "c"], ["x", "a"], ["x", "last"], ["y", "first"]]);
+      assert.deepEqual(fields.objectOf(lazy), fields.object(kept));
+      assert.deepEqual(JSON.parse(fields.textOf(lazy)!), fields.object(kept));
+    }
   });
 });

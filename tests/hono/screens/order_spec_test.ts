@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
+import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
+import { readApi } from "@listwatch/cache/hono";
+import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { orderSpecOf } from "../../../src/hono/screens/order_spec.ts";
 import { printerOf } from "../../../src/hono/tables/printers.ts";
 import type { ApiResource } from "../../../src/protocol/api_resource.ts";
@@ -94,6 +97,48 @@ describe("orderSpecOf", () => {
         }
       }),
       propertyOptions(500),
+    );
+  });
+});
+
+describe("readApi, sortBy over texts", () => {
+  it("has the order that the objects have", async () => {
+    const orders = [
+      ...printer.columns.map(({ name }) => `column("${name}"):desc`),
+      "spec.nodeName,status.phase:desc",
+      "metadata.name:desc,status.podIPs[].ip",
+      "sum(status.containerStatuses[].restartCount),status.conditions[type=Ready].status",
+    ];
+    await fc.assert(
+      fc.asyncProperty(fc.array(aPod, { maxLength: 12 }), async (pods) => {
+        using server = new InMemoryApiServer();
+        for (const [i, pod] of pods.entries()) {
+          const metadata = { ...pod.metadata, name: `${pod.metadata.name}-${i}`, namespace: "shop" };
+          server.create("v1/pods", { ...pod, metadata } as KubernetesObject);
+        }
+        const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+        const informer = new SharedIndexInformer(cluster.resource("v1/pods"), { logger: silentLogger });
+        await using _running = informer.start();
+        await informer.synced();
+        const resources = [{ informer, resource: "v1/pods" }];
+        const api = readApi({ resources, allowAnonymous: true, freshness: "as-is" });
+        const { items } = await (await api.request("/api/v1/pods")).json();
+        for (const sortBy of orders) {
+          const spec = specOf(sortBy);
+          const places = new Map<string, string>();
+          for (const item of items) {
+            places.set(item.metadata.name, `${spec.textOf(item)}shop/${item.metadata.name}`);
+          }
+          const expected = [...places.keys()].sort((a, b) => places.get(a)! < places.get(b)! ? -1 : 1);
+          const list = await (await api.request(`/api/v1/pods?sortBy=${encodeURIComponent(sortBy)}`)).json();
+          assert.deepEqual(
+            list.items.map(({ metadata }: KubernetesObject) => metadata!.name),
+            expected,
+            sortBy,
+          );
+        }
+      }),
+      propertyOptions(50),
     );
   });
 });
