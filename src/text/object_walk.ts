@@ -26,7 +26,7 @@ import type { Level } from "./object_shape.ts";
 /** How deep objects are that are walked; deeper than those of any API. */
 const MAX_DEPTH = 1000;
 
-/** Which object is walked: the whole one, its metadata, labels or annotations, another member, or any in it. */
+/** Which object is walked: the whole, its metadata, labels or annotations, another member, any in that. */
 type Part = "object" | "metadata" | "strings" | "member" | "other";
 
 /**
