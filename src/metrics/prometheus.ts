@@ -221,6 +221,12 @@ const ITEMS: readonly number[] = [0, 1, 10, 50, 100, 500, 1_000, 5_000, 10_000, 
 // As client-go's:
 // https://github.com/kubernetes/component-base/blob/master/metrics/prometheus/workqueue/metrics.go
 const QUEUE: readonly number[] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10];
+// As controller-runtime's:
+// https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/internal/controller/metrics/metrics.go
+const RECONCILE: readonly number[] = [
+  ...[0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9],
+  ...[1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60],
+];
 
 const counter = (help: string): MetricFamily => ({ type: "counter", help });
 const gauge = (help: string): MetricFamily => ({ type: "gauge", help });
@@ -230,7 +236,7 @@ const histogram = (help: string, buckets: readonly number[]): MetricFamily => ({
   buckets,
 });
 
-/** The measurements of reflectors, informers, work queues and the read API. */
+/** The measurements of reflectors, informers, work queues, controllers and the read API. */
 export const FAMILIES: Readonly<Record<string, MetricFamily>> = {
   reflector_lists_total: counter("Lists that were started, including streamed ones."),
   reflector_list_duration_seconds: histogram("Time from the request of a list to the store write.", REQUEST),
@@ -263,6 +269,14 @@ export const FAMILIES: Readonly<Record<string, MetricFamily>> = {
   workqueue_unfinished_work_seconds: gauge("Time that items in work have been with their workers, in total."),
   workqueue_longest_running_processor_seconds: gauge("The longest time that an item in work has been there."),
   workqueue_retries_total: counter("Calls of addAfter and addRateLimited."),
+  controller_runtime_reconcile_total: counter("Reconciles, by controller and result."),
+  controller_runtime_reconcile_errors_total: counter("Reconciles that threw."),
+  controller_runtime_terminal_reconcile_errors_total: counter("Reconciles that threw a TerminalError."),
+  controller_runtime_reconcile_timeouts_total: counter("Reconciles that took longer than their timeout."),
+  controller_runtime_reconcile_time_seconds: histogram("Duration of one reconcile.", RECONCILE),
+  controller_runtime_max_concurrent_reconciles: gauge("Workers of the controller."),
+  controller_runtime_active_workers: gauge("Workers that are reconciling."),
+  leader_election_master_status: gauge("1 while this process leads by the lease; otherwise 0."),
   rest_client_requests_total: counter("Requests to API servers, by status code, method and host."),
   read_api_requests_total: counter("Answered requests, by verb, resource and status code."),
   read_api_request_duration_seconds: histogram(

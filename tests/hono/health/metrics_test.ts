@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+import { newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
+import { defineController, Manager, TerminalError } from "@listwatch/cache/controller";
 import { allowNamespaces, type ReadApiOptions } from "@listwatch/cache/hono";
 import { PrometheusMetrics } from "@listwatch/cache/metrics";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
@@ -120,6 +121,43 @@ describe("PrometheusMetrics.text", () => {
     assert.equal(valueOf(families, "workqueue_depth", labels), 1);
     assert.equal(valueOf(families, "workqueue_work_duration_seconds_sum", labels), 2);
     queue.shutDown();
+  });
+});
+
+describe("PrometheusMetrics of a Manager", () => {
+  it("describes all that it measures, with controller-runtime's buckets", async () => {
+    using server = new InMemoryApiServer();
+    server.create("v1/configmaps", { metadata: { name: "a", namespace: "shop" } });
+    const metrics = new PrometheusMetrics();
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+    const reconciled = Promise.withResolvers<void>();
+    const controller = defineController({
+      name: "maps",
+      for: cluster.resource("v1/configmaps"),
+      reconcile() {
+        reconciled.resolve();
+        throw new TerminalError("not this one");
+      },
+    });
+    const manager = new Manager(cluster, {
+      controllers: [controller],
+      leader: { lease: "maps", namespace: "shop" },
+      logger: silentLogger,
+      metrics,
+    });
+    const stop = new AbortController();
+    const running = manager.run(stop.signal);
+    await reconciled.promise;
+    stop.abort();
+    await running;
+    const families = parsePrometheusText(metrics.text());
+    assert.ok(families.has("leader_election_master_status"));
+    assert.ok(families.has("controller_runtime_terminal_reconcile_errors_total"));
+    for (const [name, { help }] of families) assert.doesNotMatch(help ?? "", /no description/, name);
+    const times = families.get("controller_runtime_reconcile_time_seconds")!;
+    const bounds = times.samples.flatMap(({ labels }) => labels.get("le") ?? []);
+    assert.equal(bounds.length, 41);
+    assert.ok(bounds.includes("0.15") && bounds.includes("40"), "dashboards ask for these");
   });
 });
 
