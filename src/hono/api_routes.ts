@@ -80,7 +80,7 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
   const held = path && state.served.find(({ resource }) => isAt(resource, path));
   const forwarded = path && state.forwarded.find(({ resource }) => isAt(resource, path));
   const target = held ?? forwarded;
-  const passed = passThroughRoute(c, state, { own, reader, isResource: path !== undefined });
+  const passed = passThroughRoute(c, state, own, path, reader);
   if (target !== undefined && isRead(c, target, path!)) {
     // The cache answers for the user who sends the request; for another one only the API server may.
     const isForApiServer = passed !== undefined && impersonates(c) && state.passThrough!.hasCredentials(c);
@@ -96,7 +96,7 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
     return { access: "API server", path: own!, isWatch: false, answer: () => noReviews(path) };
   }
   return path === undefined
-    ? documentRoute(c, state, { pathname, segments, reader })
+    ? documentRoute(c, state, pathname, segments, reader)
     : otherRoute(c, path, target);
 }
 
@@ -111,15 +111,13 @@ function isRead(c: Context, { resource }: Described, path: ResourcePath): boolea
 function passThroughRoute(
   c: Context,
   { passThrough, settings, readers }: ReadApiState,
-  { own, reader, isResource }: {
-    readonly own: string | undefined;
-    readonly reader: Reader;
-    readonly isResource: boolean;
-  },
+  own: string | undefined,
+  path: ResourcePath | undefined,
+  reader: Reader,
 ): Route<ServedResource> | undefined {
   if (passThrough === undefined || own === undefined) return undefined;
   // Discovery and OpenAPI are also of use to readers that may read the cache only.
-  if (!isResource && !passThrough.hasCredentials(c)) return undefined;
+  if (path === undefined && !passThrough.hasCredentials(c)) return undefined;
   const isWatch = isStream(c, own);
   return {
     access: "API server",
@@ -178,11 +176,9 @@ function notAllowed(c: Context, path: ResourcePath, target: Described): Status {
 function documentRoute(
   c: Context,
   state: ReadApiState,
-  { pathname, segments, reader }: {
-    readonly pathname: string;
-    readonly segments: readonly string[];
-    readonly reader: Reader;
-  },
+  pathname: string,
+  segments: readonly string[],
+  reader: Reader,
 ): Route<ServedResource> {
   const path = segments.length === 0 ? pathname : `/${segments.join("/")}`;
   return {

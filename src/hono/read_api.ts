@@ -390,7 +390,7 @@ function readyRoute(c: Context, { gate, served, readers, settings }: ReadApiStat
     access: "open",
     answer: async () => {
       readers.dropUnused();
-      const checks = checksOf({ served, readers, maxLagMs: settings.maxLagMs });
+      const checks = checksOf(served, readers, settings.maxLagMs);
       const verbose = c.req.query("verbose") !== undefined;
       const hasNames = verbose || checks.some(({ problem }) => problem !== undefined);
       const mayName = hasNames && !isStatus(await gate.permit(askedOfPath("/readyz"), c));

@@ -78,7 +78,7 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
     resources,
     gate: new Gate({ ...settings, authenticate, authorize, allowAnonymous, logger }),
     passThrough: options.passThrough &&
-      new PassThrough(options.passThrough, { hasAuthenticate: authenticate !== undefined, logger, clock }),
+      new PassThrough(options.passThrough, authenticate !== undefined, logger, clock),
     openApi: new OpenApi({ fetch: options.openApi, resources, readers, clock }),
     metrics: metrics && new ReadMetrics(metrics, clock),
     readers,

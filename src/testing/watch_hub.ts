@@ -109,10 +109,7 @@ class Watch {
   constructor(request: WatchRequest, hub: WatchHub) {
     this.#request = request;
     this.#hub = hub;
-    this.stream = new EventStream({
-      maxBufferBytes: hub.settings.maxWatchBufferBytes,
-      onClose: () => this.#close(),
-    });
+    this.stream = new EventStream(hub.settings.maxWatchBufferBytes, () => this.#close());
   }
 
   get resource(): ServedResource {
@@ -243,20 +240,14 @@ function* encodeChanges(
 // About the size of one read from a socket.
 const CHUNK_BYTES = 65_536;
 
-export interface EventStreamOptions {
-  /** How many bytes may wait for the reader before the stream is closed. */
-  readonly maxBufferBytes: number;
-  /** Called once, when the stream is over: ended, failed, or cancelled by its reader. */
-  readonly onClose: () => void;
-}
-
 /**
  * Passes encoded events to one reader. Waiting events are passed together, up to 64 KiB in a chunk. All
  * watchers share the encoded events, so chunks are copies: a byte stream detaches the buffers of its chunks.
  */
 export class EventStream {
   readonly body: ReadableStream<Uint8Array>;
-  readonly #options: EventStreamOptions;
+  readonly #maxBufferBytes: number;
+  readonly #onClose: () => void;
   #controller!: ReadableByteStreamController;
   #backlog: Iterator<Uint8Array> | undefined;
   #queue: Uint8Array[] = [];
@@ -265,8 +256,13 @@ export class EventStream {
   #isEnding = false;
   #isClosed = false;
 
-  constructor(options: EventStreamOptions) {
-    this.#options = options;
+  /**
+   * @param maxBufferBytes How many bytes may wait for the reader before the stream is closed.
+   * @param onClose Called once, when the stream is over: ended, failed, or cancelled by its reader.
+   */
+  constructor(maxBufferBytes: number, onClose: () => void) {
+    this.#maxBufferBytes = maxBufferBytes;
+    this.#onClose = onClose;
     this.body = new ReadableStream({
       type: "bytes",
       start: (controller) => {
@@ -294,7 +290,7 @@ export class EventStream {
     this.#queue.push(event);
     this.#queuedBytes += event.byteLength;
     if (this.#isReaderWaiting) this.#flush();
-    else if (this.#queuedBytes > this.#options.maxBufferBytes) this.fail(undefined);
+    else if (this.#queuedBytes > this.#maxBufferBytes) this.fail(undefined);
   }
 
   /** Ends the stream after the pushed events. */
@@ -355,6 +351,6 @@ export class EventStream {
     this.#isClosed = true;
     this.#backlog = undefined;
     this.#queue = [];
-    this.#options.onClose();
+    this.#onClose();
   }
 }

@@ -16,19 +16,17 @@ import { briefReason } from "../errors.ts";
 /** The path of the page's files; Kubernetes does not use it. */
 const DASHBOARD_PATH: string = "/dashboard";
 
-export interface DashboardRoutesOptions {
-  /** The present state. */
-  readonly state: () => DashboardState;
-  readonly asked: readonly Asked[];
-  readonly paths: readonly string[];
-}
-
 /**
  * Makes the routes: the page at `/` for browsers, and its files below {@linkcode DASHBOARD_PATH}. Their
  * readers are readers of the read API: its hooks decide, and its limits hold for them. Objects are read
  * through the read API itself.
  */
-export function dashboardRoutes(api: ReadApiState, { state, asked, paths }: DashboardRoutesOptions): Hono {
+export function dashboardRoutes(
+  api: ReadApiState,
+  state: () => DashboardState,
+  asked: readonly Asked[],
+  paths: readonly string[],
+): Hono {
   const app = new Hono();
   const get = (path: string, answer: (c: Context, reader: Reader) => Answer): void => {
     app.get(path, async (c) => {

@@ -97,7 +97,7 @@ export async function serveReaders(content: ServedContent, options: ReadersSetti
   if (accessLog !== undefined) app.use("*", accessLog.middleware);
   app.use("*", access.hostGuard);
   const paths = pathsOf(resources);
-  app.route("/", dashboardRoutes(state, { state: pageState, asked: access.pageAsked, paths }));
+  app.route("/", dashboardRoutes(state, pageState, access.pageAsked, paths));
   app.route("/", api);
   app.notFound(() => pageNotFound());
   app.onError((error, c) => {

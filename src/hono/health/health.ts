@@ -22,11 +22,11 @@ export interface Check {
   readonly problem: string | undefined;
 }
 
-export function checksOf({ served, readers, maxLagMs }: {
-  readonly served: readonly { readonly resource: ApiResource; readonly informer: ServedInformer }[];
-  readonly readers: { readonly isDraining: boolean };
-  readonly maxLagMs: number | undefined;
-}): Check[] {
+export function checksOf(
+  served: readonly { readonly resource: ApiResource; readonly informer: ServedInformer }[],
+  readers: { readonly isDraining: boolean },
+  maxLagMs: number | undefined,
+): Check[] {
   const informers = served.flatMap(({ resource, informer }) =>
     sourcesOf(informer).map((source): Check => ({
       name: `informer/${formatGroupResource(resource)}${source.name && ` of ${source.name}`}`,

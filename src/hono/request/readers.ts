@@ -262,8 +262,7 @@ export class Readers {
   enter(client: string | undefined): Reader | undefined {
     this.dropUnused();
     const places = this.#requestPlaces;
-    const watchPlaces = this.#watchPlaces;
-    return places.take(client) ? new Reader(client, { readers: this, places, watchPlaces }) : undefined;
+    return places.take(client) ? new Reader(client, this, places, this.#watchPlaces) : undefined;
   }
 }
 
@@ -282,14 +281,7 @@ export class Reader {
   /** Breaks its answer off, for the sake of others: all bytes are spent. */
   onSpent: () => void = () => {};
 
-  constructor(
-    client: string | undefined,
-    { readers, places, watchPlaces }: {
-      readonly readers: Readers;
-      readonly places: Places;
-      readonly watchPlaces: Places;
-    },
-  ) {
+  constructor(client: string | undefined, readers: Readers, places: Places, watchPlaces: Places) {
     this.#readers = readers;
     this.#client = client;
     this.#places = places;

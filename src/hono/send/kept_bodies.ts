@@ -272,7 +272,7 @@ export class ListBody {
       isLarge: () => this.#hasBytes(GZIP_LEAST_BYTES - this.#headAt(resourceVersion).bytes.byteLength, pacer),
       gzipped: async () => (await this.#gzippedOnce(pacer))?.with(this.#headAt(resourceVersion).bytes),
       isShared: this.of !== undefined,
-      pieces: (readers) => this.#pieces(resourceVersion, { readers, pacer, detach: close }),
+      pieces: (readers) => this.#pieces(resourceVersion, readers, pacer, close),
       close,
     };
   }
@@ -286,11 +286,9 @@ export class ListBody {
 
   *#pieces(
     resourceVersion: string,
-    { readers, pacer, detach }: {
-      readonly readers: Readers;
-      readonly pacer: Pacer;
-      readonly detach: () => void;
-    },
+    readers: Readers,
+    pacer: Pacer,
+    detach: () => void,
   ): Generator<Bytes, undefined> {
     let before: Bytes | undefined = this.#headAt(resourceVersion).bytes;
     const withHead = (bytes: Bytes) => {

@@ -117,20 +117,11 @@ export class PassThrough {
    * @throws {TypeError} The server is no https URL, or has a user, password,
    * query or fragment; or another option is wrong.
    */
-  constructor(
-    options: PassThroughOptions,
-    { hasAuthenticate, logger, clock }: {
-      readonly hasAuthenticate: boolean;
-      readonly logger: Logger;
-      readonly clock: Clock;
-    },
-  ) {
+  constructor(options: PassThroughOptions, hasAuthenticate: boolean, logger: Logger, clock: Clock) {
     this.#options = options;
     this.#server = checkServer(options);
-    requireNumbers("pass requests through", { timeoutMs: options.timeoutMs }, {
-      least: 1,
-      mayBeInfinite: true,
-    });
+    const { timeoutMs } = options;
+    requireNumbers("pass requests through", { timeoutMs }, { least: 1, mayBeInfinite: true });
     const { pathname } = this.#server;
     this.#basePath = pathname.endsWith("/") ? pathname.slice(0, -1) : pathname;
     this.#hasOwnReaders = hasAuthenticate && options.clusterTokens !== true;

@@ -108,25 +108,22 @@ function lateNodeFetch(make: (module: typeof import("./node_fetch.ts")) => Fetch
   };
 }
 
-interface FileCertificateOptions {
-  /** With the certificate that was read first. */
-  readonly tls: TlsFetchOptions;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
-
 /**
  * Makes a `fetch` that presents the client certificate of two files. They are read again about once a minute,
  * and after a 401 response, upon which the request is sent once more if they hold another certificate. A new
  * certificate opens new connections; what is open stays. Files that do not match, as in the middle of a
  * rotation, change nothing.
  *
+ * @param tls With the certificate that was read first.
+ *
  * Mirrors client-go's rotation of certificates, which closes what is open:
  * https://github.com/kubernetes/client-go/blob/master/transport/cert_rotation.go
  */
 export function createFileCertificateFetch(
   files: ServerTlsFiles,
-  { tls, clock, logger }: FileCertificateOptions,
+  tls: TlsFetchOptions,
+  clock: Clock,
+  logger: Logger,
 ): FetchFunction {
   let { cert, key } = tls;
   let fetch = createTlsFetch(tls);

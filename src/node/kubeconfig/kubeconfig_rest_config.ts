@@ -253,7 +253,7 @@ async function credentials(user: KubeconfigUser, options: CredentialsOptions): P
   }
   const { "client-certificate": certFile, "client-key": keyFile } = user;
   const fetch = certFile && keyFile
-    ? createFileCertificateFetch({ certFile, keyFile }, { tls, clock, logger })
+    ? createFileCertificateFetch({ certFile, keyFile }, tls, clock, logger)
     : createTlsFetch(tls);
   if (user.tokenFile) {
     const file = new FileToken(user.tokenFile, { clock, logger, ...(user.token && { token: user.token }) });

@@ -8,27 +8,27 @@ import { realClock, type TimerHandle } from "../../util/clock.ts";
 const LOOK_MS = 3_000;
 const ACCEPT_MS = 1_000;
 
-export interface AcceptProbeOptions {
-  readonly host: string;
-  /** Where it listens now. */
-  readonly port: () => number;
-  /** Listens again; called until it succeeds. */
-  readonly listenAgain: () => Promise<void>;
-}
-
 /**
  * Listens again where a server has stopped to accept. Deno's ends silently when the process has no file
  * descriptor left for a connection, and stays so when it has them again: nothing but a connection shows it.
  * One is made to the server's own port while no others come.
  */
 export class AcceptProbe {
-  readonly #options: AcceptProbeOptions;
+  readonly #host: string;
+  readonly #port: () => number;
+  readonly #listenAgain: () => Promise<void>;
   #timer: TimerHandle | undefined;
   #hasAccepted = true;
   #isStopped = false;
 
-  constructor(options: AcceptProbeOptions) {
-    this.#options = options;
+  /**
+   * @param port Where it listens now.
+   * @param listenAgain Called until it succeeds.
+   */
+  constructor(host: string, port: () => number, listenAgain: () => Promise<void>) {
+    this.#host = host;
+    this.#port = port;
+    this.#listenAgain = listenAgain;
     this.#look();
   }
 
@@ -49,16 +49,15 @@ export class AcceptProbe {
   async #check(): Promise<void> {
     if (!this.#hasAccepted && await this.#isDeaf()) {
       // A failure is found again: it has accepted nothing.
-      await this.#options.listenAgain().catch(() => {});
+      await this.#listenAgain().catch(() => {});
     }
     this.#hasAccepted = false;
   }
 
   /** Whether a connection is made and not accepted. One that cannot be made says nothing. */
   #isDeaf(): Promise<boolean> {
-    const { host, port } = this.#options;
     return new Promise((resolve) => {
-      const socket = connect({ host: loopbackOf(host), port: port() });
+      const socket = connect({ host: loopbackOf(this.#host), port: this.#port() });
       const end = (isDeaf: boolean) => {
         realClock.clearTimeout(this.#timer);
         socket.destroy();

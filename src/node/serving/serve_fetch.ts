@@ -259,7 +259,7 @@ class Listening {
         this.#logger.error(`port ${this.port} accepts no connections any more: listening again`);
         await this.#listenAgain(this.#tls);
       };
-      this.#probe ??= new AcceptProbe({ host, port: () => this.port, listenAgain });
+      this.#probe ??= new AcceptProbe(host, () => this.port, listenAgain);
       this.#probe.observe(server);
     }
   }

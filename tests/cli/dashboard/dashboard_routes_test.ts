@@ -25,11 +25,10 @@ class Routes {
     });
     const asked = [{ verb: "get", path: "/" }] as never;
     const cluster = { name: "test", server: "http://in-memory" };
-    this.#app = dashboardRoutes(this.state, {
-      state: () => ({ nowMs: clock.now(), cluster, resources: resources.map((of) => resourceState(of, 0)) }),
-      asked,
-      paths: ["/api"],
-    });
+    const stateNow = () => (
+      { nowMs: clock.now(), cluster, resources: resources.map((of) => resourceState(of, 0)) }
+    );
+    this.#app = dashboardRoutes(this.state, stateNow, asked, ["/api"]);
   }
 
   static async synced(maxReaderBytes = 100_000_000): Promise<Routes> {

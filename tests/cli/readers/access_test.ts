@@ -16,7 +16,7 @@ function newApp(options: AccessOptions): Hono {
   const state = newReadApiState({ resources: [], ...access.readApi });
   const cluster = { name: "test", server: "https://10.0.0.1" };
   const pageState = () => ({ nowMs: 1, cluster, resources: [] });
-  app.route("/", dashboardRoutes(state, { state: pageState, asked: access.pageAsked, paths: [] }));
+  app.route("/", dashboardRoutes(state, pageState, access.pageAsked, []));
   return app;
 }
 

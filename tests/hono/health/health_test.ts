@@ -22,7 +22,7 @@ function problemOf(state: State, maxLagMs?: number): string | undefined {
   });
   const resource = { ...parseResource("v1/pods"), kind: "Pod", namespaced: true };
   const served = [{ resource, informer: informer as never }];
-  const [{ name, problem }, ...more] = checksOf({ served, readers: { isDraining: false }, maxLagMs });
+  const [{ name, problem }, ...more] = checksOf(served, { isDraining: false }, maxLagMs);
   assert.deepEqual([name, more], ["informer/pods", []]);
   return problem;
 }
@@ -65,7 +65,7 @@ describe("checksOf", () => {
 
   it("says that a server is about to stop", () => {
     assert.deepEqual(
-      checksOf({ served: [], readers: { isDraining: true }, maxLagMs: undefined }).map(({ name }) => name),
+      checksOf([], { isDraining: true }, undefined).map(({ name }) => name),
       ["shutdown"],
     );
   });
