@@ -16,6 +16,7 @@ export class TextCodec {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   /** The vocabulary, filled from its end to its beginning, and behind it the text that is worked on. */
   #bytes = new Uint8Array(VOCABULARY + 4096);
+  #words = new DataView(this.#bytes.buffer);
   #short = new Uint8Array(4096);
   #unused = VOCABULARY;
   // Where the same characters were seen last, by their hash; in the text counted from its beginning. Both are
@@ -25,21 +26,30 @@ export class TextCodec {
 
   /** Shortens a JSON text, which must be one: `\x` is in none. */
   encode(text: string): string {
-    const json = !text.isWellFormed() || CONTROL.test(text) ? escaped(text) : text;
-    this.#makeRoom(VOCABULARY + json.length);
-    let { read, written: length } = this.#encoder.encodeInto(json, this.#bytes.subarray(VOCABULARY));
-    if (read < json.length) {
-      this.#makeRoom(VOCABULARY + MOST_BYTES * json.length);
-      ({ read, written: length } = this.#encoder.encodeInto(json, this.#bytes.subarray(VOCABULARY)));
-    }
-    const isAscii = length === json.length;
+    let json = text.isWellFormed() ? text : escaped(text);
+    let length = this.#write(json);
     let shortened = this.#shorten(VOCABULARY + length);
+    if (shortened < 0) {
+      length = this.#write(json = escaped(text));
+      shortened = this.#shorten(VOCABULARY + length);
+    }
     if (shortened > length * UNFAMILIAR && length <= MAX_LEARNED && length <= this.#unused) {
       this.#learn(length);
       shortened = this.#shorten(VOCABULARY + length); // now it is one reference
     }
     const short = this.#short.subarray(0, shortened);
-    return isAscii ? this.#decoder.decode(short) : charactersOf(short);
+    return length === json.length ? this.#decoder.decode(short) : charactersOf(short);
+  }
+
+  /** Puts a text behind the vocabulary; returns how many bytes it takes. */
+  #write(json: string): number {
+    this.#makeRoom(VOCABULARY + json.length);
+    let { read, written } = this.#encoder.encodeInto(json, this.#bytes.subarray(VOCABULARY));
+    if (read < json.length) {
+      this.#makeRoom(VOCABULARY + MOST_BYTES * json.length);
+      ({ read, written } = this.#encoder.encodeInto(json, this.#bytes.subarray(VOCABULARY)));
+    }
+    return written;
   }
 
   /** Restores the text that was shortened. */
@@ -78,54 +88,65 @@ export class TextCodec {
       const bytes = new Uint8Array(end + (end - VOCABULARY));
       bytes.set(this.#bytes);
       this.#bytes = bytes;
+      this.#words = new DataView(bytes.buffer);
       this.#short = new Uint8Array(bytes.length - VOCABULARY);
     }
     return this.#bytes;
   }
 
-  /** From the text that ends at `end` into `#short`; returns how many that took, which is never more. */
+  /**
+   * From the text that ends at `end` into `#short`; returns how many bytes that took, which is never more; -1 if
+   * the text has a control character.
+   */
   #shorten(end: number): number {
     const bytes = this.#bytes;
+    const words = this.#words;
     const short = this.#short;
+    const inVocabulary = this.#inVocabulary;
     const inText = this.#inText.fill(0);
+    const lastNew = end - MIN_NEW;
     let at = VOCABULARY;
     let distance = 1;
     let written = 0;
-    const number = (value: number) => {
-      for (; value > 63; value = Math.floor(value / 64)) short[written++] = 64 | (value % 64);
-      short[written++] = value;
-    };
-    const common = (place: number) => {
-      let length = 0;
-      while (at + length < end && bytes[at + length] === bytes[place + length]) length++;
-      return length;
-    };
+    /** How many bytes were written last that are no references. */
+    let plain = 0;
     while (at < end) {
-      let length = common(at - distance);
-      let code = length - MIN_AGAIN;
-      if (code >= 0) {
-        short[written++] = Math.min(code, 15);
-        if (code >= 15) number(code - 15);
+      let length = commonLength(bytes, words, at - distance, at, end);
+      if (length >= MIN_AGAIN) {
+        const before = commonBefore(bytes, at - distance, at, plain);
+        written = writeLength(short, written - before, 0, before + length - MIN_AGAIN);
+        plain = 0;
         at += length;
         continue;
       }
-      if (at + MIN_NEW <= end) {
-        const hash = hashAt(bytes, at);
-        let place = this.#inVocabulary[hash >>> 18];
-        length = common(place);
-        const before = VOCABULARY + inText[hash >>> 20];
+      if (at <= lastNew) {
+        const hash = hashAt(words, at);
+        let place = inVocabulary[hash >>> 18];
+        length = commonLength(bytes, words, place, at, end);
+        const placeInText = VOCABULARY + inText[hash >>> 20];
         inText[hash >>> 20] = at - VOCABULARY;
-        if (before < at && common(before) > length) length = common(place = before);
-        code = length - MIN_NEW;
-        if (code >= 0) {
-          short[written++] = 16 + Math.min(code, 15);
-          if (code >= 15) number(code - 15);
-          number(distance = at - place);
+        const lengthInText = placeInText < at ? commonLength(bytes, words, placeInText, at, end) : 0;
+        if (lengthInText > length) {
+          length = lengthInText;
+          place = placeInText;
+        }
+        if (length >= MIN_NEW) {
+          distance = at - place;
+          const before = commonBefore(bytes, place, at, plain);
+          written = writeLength(short, written - before, 16, before + length - MIN_NEW);
+          written = writeNumber(short, written, distance);
+          plain = 0;
           at += length;
           continue;
         }
       }
-      short[written++] = bytes[at++];
+      // Behind many that are new most are.
+      for (let i = plain < MANY ? 1 : 2; i > 0 && at < end; i--) {
+        const code = bytes[at++];
+        if (code < 32) return -1;
+        short[written++] = code;
+        plain++;
+      }
     }
     return written;
   }
@@ -135,16 +156,13 @@ export class TextCodec {
     this.#unused -= length;
     this.#bytes.copyWithin(this.#unused, VOCABULARY, VOCABULARY + length);
     for (let at = this.#unused; at + MIN_NEW <= end; at++) {
-      this.#inVocabulary[hashAt(this.#bytes, at) >>> 18] = at;
+      this.#inVocabulary[hashAt(this.#words, at) >>> 18] = at;
     }
   }
 }
 
-// deno-lint-ignore no-control-regex -- their codes are those of references
-const CONTROL = /[\0-\x1f]/;
-
 // Of a pair that is whole, the first half is followed by the second one.
-// deno-lint-ignore no-control-regex -- the same
+// deno-lint-ignore no-control-regex -- their codes are those of references
 const ESCAPED = /[\0-\x1f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 /** Every escape as a whole, as a backslash may be escaped itself. */
 const ESCAPE = /\\(?:x([0-9a-f]{4})|.)/g;
@@ -179,9 +197,51 @@ const UNFAMILIAR = 0.3;
 /** The shortest reference that is worthwhile, without a distance of its own and with one. */
 const MIN_AGAIN = 3;
 const MIN_NEW = 6;
+/** After so many bytes that were new, every second one is looked up. */
+const MANY = 8;
+
+/** How many bytes are the same at `place` and at `at`, behind it, up to `end`. */
+function commonLength(bytes: Uint8Array, words: DataView, place: number, at: number, end: number): number {
+  if (bytes[place] !== bytes[at]) return 0;
+  let i = at;
+  let k = place;
+  // No eight bytes of UTF-8 without control characters are a number that equals another, or not itself.
+  for (const last = end - 8; i <= last && words.getFloat64(i, true) === words.getFloat64(k, true); i += 8) {
+    k += 8;
+  }
+  while (i < end && bytes[i] === bytes[k]) {
+    i++;
+    k++;
+  }
+  return i - at;
+}
+
+/** How many bytes are the same before `place` and before `at`; at most so many. */
+function commonBefore(bytes: Uint8Array, place: number, at: number, most: number): number {
+  let length = 0;
+  while (length < most && bytes[at - length - 1] === bytes[place - length - 1]) length++;
+  return length;
+}
+
+/** Writes the beginning of a reference; returns where the next byte comes. */
+function writeLength(short: Uint8Array, written: number, kind: number, length: number): number {
+  if (length < 15) {
+    short[written] = kind + length;
+    return written + 1;
+  }
+  short[written] = kind + 15;
+  return writeNumber(short, written + 1, length - 15);
+}
+
+function writeNumber(short: Uint8Array, written: number, number: number): number {
+  let value = number;
+  for (; value > 63; value >>>= 6) short[written++] = 64 | (value & 63);
+  short[written] = value;
+  return written + 1;
+}
 
 /** Of MIN_NEW bytes. */
-function hashAt(bytes: Uint8Array, at: number): number {
-  const four = bytes[at] | bytes[at + 1] << 8 | bytes[at + 2] << 16 | bytes[at + 3] << 24;
-  return Math.imul(four ^ Math.imul(bytes[at + 4] | bytes[at + 5] << 8, 0x85ebca6b), 0x9e3779b1) >>> 0;
+function hashAt(words: DataView, at: number): number {
+  const last = Math.imul(words.getUint16(at + 4, true), 0x85ebca6b);
+  return Math.imul(words.getInt32(at, true) ^ last, 0x9e3779b1) >>> 0;
 }
