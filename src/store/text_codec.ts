@@ -95,8 +95,8 @@ export class TextCodec {
   }
 
   /**
-   * From the text that ends at `end` into `#short`; returns how many bytes that took, which is never more; -1 if
-   * the text has a control character.
+   * From the text that ends at `end` into `#short`; returns how many bytes that took, which is never more; -1
+   * if the text has a control character.
    */
   #shorten(end: number): number {
     const bytes = this.#bytes;

@@ -170,11 +170,15 @@ export function placeAt(places: Places, at: number): number {
   return typeof places === "string" ? places.charCodeAt(at) : places[at];
 }
 
-/**
- * The members of one level of an object, as a walk has noted them: by turns where the name begins, its
- * length, and where the value begins and ends once what is cut out is removed.
- */
-export type NotedMembers = readonly number[];
+/** The members of one level of an object, as a walk has noted them. */
+export interface NotedMembers {
+  /**
+   * By turns where the name begins, its length, and where the value begins and ends once what is cut out is
+   * removed; behind `length` those of an object before it.
+   */
+  readonly numbers: readonly number[];
+  readonly length: number;
+}
 
 /** The shapes that one reader has seen. */
 export class Shapes {
@@ -183,6 +187,8 @@ export class Shapes {
   readonly #metadata = new MemberNode("metadata", this.#known, "", NO_NAME, undefined);
   /** Where the values of the last object are that have a place, in the order of the text. */
   readonly places: number[] = [];
+  /** How many numbers those are; behind them are those of an object before it. */
+  placeCount = 0;
 
   /** The shape of an object; `undefined` if it is to be parsed whole. */
   shapeOf(
@@ -190,21 +196,28 @@ export class Shapes {
     { object, metadata }: Readonly<Record<Level, NotedMembers>>,
     isTyped: boolean,
   ): ObjectShape | undefined {
-    this.places.length = 0;
+    const { places } = this;
+    let placed = 0;
     let inMetadata: MemberNode | undefined;
     let node: MemberNode | undefined = this.#object;
     for (let i = 0; i < object.length; i += 4) {
-      node = node.child(bytes, object[i], object[i + 1]);
+      node = node.child(bytes, object.numbers[i], object.numbers[i + 1]);
       if (node === undefined) return undefined;
       if (node.name === "metadata") {
         inMetadata = this.#metadata;
         for (let k = 0; k < metadata.length; k += 4) {
-          inMetadata = inMetadata.child(bytes, metadata[k], metadata[k + 1]);
+          inMetadata = inMetadata.child(bytes, metadata.numbers[k], metadata.numbers[k + 1]);
           if (inMetadata === undefined) return undefined;
-          if (inMetadata.isPlaced) this.places.push(metadata[k + 2], metadata[k + 3]);
+          if (!inMetadata.isPlaced) continue;
+          places[placed++] = metadata.numbers[k + 2];
+          places[placed++] = metadata.numbers[k + 3];
         }
-      } else if (node.isPlaced) this.places.push(object[i + 2], object[i + 3]);
+      } else if (node.isPlaced) {
+        places[placed++] = object.numbers[i + 2];
+        places[placed++] = object.numbers[i + 3];
+      }
     }
+    this.placeCount = placed;
     return inMetadata && (isTyped ? node.typed() : node)?.shapeWith(inMetadata);
   }
 }

@@ -120,12 +120,15 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     const { places } = this.#shapes;
     const { inner, innerCount } = this.walk;
     const isAscii = text.length === textEnd - from;
+    let count = this.#shapes.placeCount;
     if (!isAscii) {
+      places.length = count;
       inner.length = innerCount;
       toCharacters(bytes, from, textEnd, places);
       toCharacters(bytes, from, textEnd, inner);
     }
-    if (innerCount <= MOST_INNER) { for (let i = 0; i < innerCount; i++) places.push(inner[i]); }
+    if (innerCount <= MOST_INNER) { for (let i = 0; i < innerCount; i++) places[count++] = inner[i]; }
+    if (places.length > count) places.length = count;
     if (isAscii) { for (let i = 0; i < places.length; i++) places[i] -= from; }
     return new ObjectText(text, head, key, fields, { shape, places: packedPlaces(places, text.length) });
   }

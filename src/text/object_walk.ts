@@ -14,17 +14,21 @@ import {
   COLON,
   COMMA,
   isAt,
+  KnownShapes,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
   space,
 } from "./json_walk.ts";
 import { type FieldNode, newFieldNode } from "./field_tree.ts";
-import { KnownShapes } from "./known_shapes.ts";
 import type { Level } from "./object_shape.ts";
 
 /** How deep objects are that are walked; deeper than those of any API. */
 const MAX_DEPTH = 1000;
+
+/** In how many groups members are by their names, and up to which length their values are remembered. */
+const NAMES = 16;
+const MAX_SHAPE = 4096;
 
 /** Which object is walked: the whole, its metadata, labels or annotations, another member, any in that. */
 type Part = "object" | "metadata" | "strings" | "member" | "other";
@@ -70,7 +74,10 @@ export class ObjectWalk {
   readonly cuts: number[] = [];
   cutCount = 0;
   /** The members of the object, and those of its metadata. */
-  readonly noted: Record<Level, number[]> = { object: [], metadata: [] };
+  readonly noted: Record<Level, { readonly numbers: number[]; length: number }> = {
+    object: { numbers: [], length: 0 },
+    metadata: { numbers: [], length: 0 },
+  };
   /** Where the keys begin of the members of members, such as those of `spec`; none if one has escapes. */
   readonly inner: number[] = [];
   innerCount = 0;
@@ -79,6 +86,11 @@ export class ObjectWalk {
   #cutLength = 0;
   /** What the objects of a cluster have in common: their managedFields, and what is cut out. */
   readonly #shapes = new KnownShapes();
+  /** The same of other members, by their names, of which some share one. */
+  readonly #shapesByName: readonly KnownShapes[] = Array.from(
+    { length: NAMES },
+    () => new KnownShapes(MAX_SHAPE),
+  );
   #annotationsStart = 0;
   /** Times that were seen: of creation, of deletion. */
   #times = 0;
@@ -147,15 +159,24 @@ export class ObjectWalk {
         if (cutStart >= 0) this.#addCut(cutStart, key);
         cutStart = -1;
         const noted = part === "object" || part === "metadata" ? this.noted[part] : undefined;
-        noted?.push(key + 1, length, value - this.#cutLength, 0);
+        const place = noted === undefined ? 0 : noted.length;
+        if (noted !== undefined) {
+          const { numbers } = noted;
+          numbers[place] = key + 1;
+          numbers[place + 1] = length;
+          numbers[place + 2] = value - this.#cutLength;
+          numbers[place + 3] = 0;
+          noted.length = place + 4;
+        }
         if (part === "member") this.inner[this.innerCount++] = key - this.#cutLength;
-        const end = noted === undefined ? 0 : noted.length - 1;
         i = part === "object"
           ? this.#objectMember(bytes, key + 1, length, value, child)
           : part === "metadata"
           ? this.#metadataMember(bytes, key + 1, length, value, child)
+          : child === undefined
+          ? this.#afterLike(bytes, key + 1, length, value)
           : this.#value(bytes, value, child);
-        if (noted !== undefined) noted[end] = i - this.#cutLength;
+        if (noted !== undefined) noted.numbers[place + 3] = i - this.#cutLength;
         if (part === "strings" && bytes[value] !== QUOTE) this.isUsual = false;
         keptEnd = i;
       }
@@ -170,6 +191,13 @@ export class ObjectWalk {
       if (code !== COMMA) return -1;
       i = space(bytes, i + 1);
     }
+  }
+
+  /** The end of a member's value in which nothing is noted; mostly it is like that of other objects. */
+  #afterLike(bytes: Uint8Array, key: number, length: number, value: number): number {
+    const isNested = bytes[value] === OPEN_BRACE || bytes[value] === OPEN_BRACKET;
+    if (!isNested || this.#maxDepth !== MAX_DEPTH) return afterValue(bytes, value, this.#maxDepth);
+    return this.#shapesByName[(bytes[key] ^ length) % NAMES].afterValue(bytes, value, MAX_DEPTH);
   }
 
   #afterCut(bytes: Uint8Array, value: number): number {

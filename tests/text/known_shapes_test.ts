@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { afterValue } from "../../src/text/json_walk.ts";
-import { KnownShapes } from "../../src/text/known_shapes.ts";
+import { KnownShapes } from "../../src/text/json_walk.ts";
 import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { propertyOptions } from "../property.ts";
 
