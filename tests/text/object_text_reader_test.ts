@@ -109,6 +109,22 @@ describe("ObjectTextReader.read", () => {
     }
   });
 
+  it("sees the same in a value that is like those of the objects before", () => {
+    const before = '{"kind":"Pod","metadata":{"name":"a"},"spec":{"containers":';
+    const value =
+      '[{"name":"web","ports":[{"port":80,"protocol":"TCP"}],"limits":{"cpu":"1","memory":"1Gi"},' +
+      '"args":["a","\\"b"],"tty":false,"stdin":null,"n":-1.5e+3}]';
+    const textOf = (changed: string) => `${before}${changed}},"status":{"conditions":${value}}}`;
+    for (let at = 0; at < value.length; at++) {
+      assertSame(textOf(value), "as it was");
+      assertSame(textOf(value.slice(0, at) + value.slice(at + 1)), `without character ${at}`);
+      for (const character of CHARACTERS) {
+        assertSame(textOf(value.slice(0, at) + character + value.slice(at)), `${character} before ${at}`);
+        assertSame(textOf(value.slice(0, at) + character + value.slice(at + 1)), `${character} at ${at}`);
+      }
+    }
+  });
+
   it("takes the last of the keys that are written twice", () => {
     const text =
       '{"metadata":{"name":"a","name":"b"},"kind":"A","kind":"B","metadata":{"uid":"c","managedFields":1,"managedFields":2}}';
