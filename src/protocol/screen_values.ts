@@ -103,15 +103,16 @@ const FACTORS: Readonly<Record<string, number>> = {
 const QUANTITY = /^([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))((?:[KMGTPE]i|[numkMGTPE])?|[eE][+-]?[0-9]{1,3})$/;
 const TIME =
   /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2})$/;
-// Longer texts are neither.
+// Longer texts are neither, nor those that begin with a letter.
 const MAX_LENGTH = 64;
+const NINE = 0x39;
 
 /** A scalar as it is compared; `undefined` for what has no order: null, objects, arrays. */
 export function typedValue(value: unknown): TypedValue | undefined {
   if (typeof value === "number") return { type: "number", number: value };
   if (typeof value === "boolean") return { type: "boolean", number: value ? 1 : 0 };
   if (typeof value !== "string") return undefined;
-  if (value.length <= MAX_LENGTH) {
+  if (value.length <= MAX_LENGTH && value.charCodeAt(0) <= NINE) {
     const quantity = QUANTITY.exec(value);
     if (quantity !== null) {
       const [, number, suffix] = quantity;
