@@ -28,11 +28,11 @@ export const MEASURED = {
   heapBytes: 948,
   residentBytes: 3_047,
   /** A watch that receives nothing, on Deno and on Node. */
-  denoWatcherBytes: 24_500,
-  nodeWatcherBytes: 30_900,
+  denoWatcherBytes: 30_400,
+  nodeWatcherBytes: 34_700,
   /** CPU of an event: to take it in as short text, and to send it to one watcher at a low rate. */
-  ingestUs: 38.8,
-  deliverUs: 12.7,
+  ingestUs: 50.2,
+  deliverUs: 16,
   /**
    * Rows that an event writes: body, object, event, state; later the old body and the old event are deleted.
    */
@@ -180,12 +180,16 @@ export function scaleTables(): Record<string, string> {
       [
         "memory",
         `${number(s.servers.residentGb)} GB`,
-        `${number(LOAD.objects)} x 3.05 KB + ${number(LOAD.watchers)} x 24.5 KB`,
+        `${number(LOAD.objects)} x 3.05 KB + ${number(LOAD.watchers)} x ${
+          MEASURED.denoWatcherBytes / 1e3
+        } KB`,
       ],
       [
         "cores busy",
         s.servers.cores.toFixed(1),
-        `${number(s.events)}/s x 38.8 us + ${number(s.deliveries)}/s x 12.7 us`,
+        `${number(s.events)}/s x ${MEASURED.ingestUs} us + ${
+          number(s.deliveries)
+        }/s x ${MEASURED.deliverUs} us`,
       ],
       [
         "servers",

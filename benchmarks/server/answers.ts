@@ -18,8 +18,8 @@ export interface EncodedList {
   readonly resourceVersion: string;
   /** Bytes of the whole body. */
   readonly bytes: number;
-  /** The body from item `start` to before item `end`, in blocks. */
-  page(start: number, end: number): Iterable<Uint8Array>;
+  /** The body from item `start` to before item `end`, in blocks; says that it is of this version. */
+  page(start: number, end: number, version?: string): Iterable<Uint8Array>;
 }
 
 /** Pods of 13 KB, some of which were restarted, and changes of which a page shows some. */
@@ -69,9 +69,9 @@ export function encodeList(pods: Pods): EncodedList {
   return {
     resourceVersion,
     bytes,
-    *page(start: number, end: number): Iterable<Uint8Array> {
+    *page(start: number, end: number, version = resourceVersion): Iterable<Uint8Array> {
       if (start === 0 && end >= objects) {
-        yield whole;
+        yield version === resourceVersion ? whole : head({ resourceVersion: version });
         yield* blocks.all;
         yield suffix;
         return;
@@ -79,7 +79,7 @@ export function encodeList(pods: Pods): EncodedList {
       const stop = Math.min(end, objects);
       const rest = objects - stop;
       yield head({
-        resourceVersion,
+        resourceVersion: version,
         ...(rest > 0 && { continue: `from-${stop}`, remainingItemCount: rest }),
       });
       // The first item of a page has no comma before it.
@@ -95,6 +95,8 @@ export interface EncodedEvents {
   readonly events: number;
   readonly lastResourceVersion: string;
   readonly blocks: readonly Uint8Array[];
+  /** The version of the last event in each block. */
+  readonly versions: readonly string[];
   /** Of some blocks: how often the first pod was restarted after it, which is more than any other. */
   readonly marks: ReadonlyMap<number, number>;
 }
@@ -118,10 +120,11 @@ export function encodeEvents(pods: Pods, events: number, framing: "event" | "blo
   let resourceVersion = String(BASE_VERSION + objects);
   let packed: Uint8Array[] = [];
   let packedBytes = 0;
+  const versions: string[] = [];
   const chunk = (parts: Uint8Array[], bytes: number) => {
-    blocks.add(encoder.encode(`${bytes.toString(16)}\r\n`));
-    for (const part of parts) blocks.add(part);
-    blocks.add(encoder.encode("\r\n"));
+    // In one piece: between two blocks, a bookmark may be sent.
+    blocks.add(joined([encoder.encode(`${bytes.toString(16)}\r\n`), ...parts, encoder.encode("\r\n")]));
+    versions[blocks.all.length] = resourceVersion;
   };
   for (let i = 0; i < events; i++) {
     resourceVersion = String(BASE_VERSION + objects + i + 1);
@@ -146,11 +149,21 @@ export function encodeEvents(pods: Pods, events: number, framing: "event" | "blo
     if (isMark) marks.set(blocks.all.length, restarts);
   }
   blocks.end();
-  return { events, lastResourceVersion: resourceVersion, blocks: blocks.all, marks };
+  return { events, lastResourceVersion: resourceVersion, blocks: blocks.all, versions, marks };
 }
 
 const MARK_EVERY = 200;
 const MARKS_FROM = 1_000_000;
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
 
 /**
  * The first number from `wanted` on that has no divisor in common with

@@ -6,7 +6,7 @@
  * It answers what informers ask: lists (a page where there is a `limit` and the resourceVersion is not
  * 0, all in one otherwise, as kube-apiserver does) and watches. It is like a server without the
  * WatchList feature: `sendInitialEvents` is refused with 422, so that every contestant lists. It never
- * compresses. Bookmarks are not due in so short a time.
+ * compresses. Each watch has a bookmark every half a minute, so that no client takes it for dead.
  *
  * Four more paths drive it:
  *
@@ -109,7 +109,7 @@ async function sendList(query: URLSearchParams, response: ServerResponse): Promi
   const isPaged = limit > 0 && query.get("resourceVersion") !== "0";
   const end = isPaged ? start + limit : objects;
   response.writeHead(200, { "Content-Type": "application/json" });
-  for (const block of list.page(start, end)) {
+  for (const block of list.page(start, end, version())) {
     if (!response.write(block)) await drained(response);
   }
   response.end();
@@ -127,9 +127,28 @@ function watch(query: URLSearchParams, response: ServerResponse): void {
   response.writeHead(200, { "Content-Type": "application/json" });
   response.flushHeaders();
   watches.add(response);
-  response.on("close", () => watches.delete(response));
+  const bookmarks = setInterval(() => sendBookmark(response.socket!), BOOKMARK_MS);
+  response.on("close", () => {
+    watches.delete(response);
+    clearInterval(bookmarks);
+  });
   stats.watches++;
   for (const call of onWatch.splice(0)) call();
+}
+
+const BOOKMARK_MS = 30_000;
+
+/** The version of the last event that was sent: a server that names an older one has lost data. */
+function version(): string {
+  return burst.versions[nextBlock - 1] ?? list.resourceVersion;
+}
+
+/** Below the HTTP layer, as the blocks. */
+function sendBookmark(socket: Socket): void {
+  const metadata = { resourceVersion: version(), creationTimestamp: null };
+  const object = { kind: "Pod", apiVersion: "v1", metadata };
+  const line = `${JSON.stringify({ type: "BOOKMARK", object })}\n`;
+  socket.write(`${line.length.toString(16)}\r\n${line}\r\n`);
 }
 
 async function sendBurst(response: ServerResponse, perSecond: number, seconds: number): Promise<void> {
