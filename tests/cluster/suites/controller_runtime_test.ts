@@ -19,7 +19,7 @@ describeSuite({
     outOfScope: [],
     differs: [],
     races: [{
-      name: "to be cancelled",
+      ending: "to be cancelled",
       why: "an informer that has synced by then is returned although the context is cancelled",
     }],
   },
