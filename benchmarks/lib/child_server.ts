@@ -94,3 +94,11 @@ export function useOf(pid: number): ProcessUse | undefined {
   };
   return Object.values(use).every(Number.isFinite) ? use : undefined;
 }
+
+/** How many cores a process uses while something is done; `undefined` where the system does not say it. */
+export async function coresDuring(pid: number, work: () => Promise<unknown>): Promise<number | undefined> {
+  const [before, startMs] = [useOf(pid), performance.now()];
+  await work();
+  const after = useOf(pid);
+  return before && after && (after.cpuSeconds - before.cpuSeconds) * 1_000 / (performance.now() - startMs);
+}

@@ -8,7 +8,7 @@
 import { join } from "node:path";
 import { run } from "../../scripts/lib/process.ts";
 import type { Tools } from "../../scripts/lib/tools.ts";
-import { type ProcessUse, startChildServer, useOf } from "./child_server.ts";
+import { coresDuring, type ProcessUse, startChildServer, useOf } from "./child_server.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Programs } from "./programs.ts";
 import { count } from "./report.ts";
@@ -188,11 +188,13 @@ async function measurePart(
   tools: Tools,
   programs: Programs,
 ): Promise<Measured> {
-  const [before, startMs] = [useOf(pid), performance.now()];
   let pages: PageFigures | undefined;
   const paths = part.paths?.(sample);
-  if (paths === undefined) await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
-  else {
+  const cores = await coresDuring(pid, async () => {
+    if (paths === undefined) {
+      await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
+      return;
+    }
     const { connections, perSecond = 0 } = part;
     const given: PageReaderArguments = { url, paths, connections, seconds, perSecond };
     const reader = join(programs.bundles, "page_reader.mjs");
@@ -201,10 +203,7 @@ async function measurePart(
     });
     if (code !== 0) throw new Error(`Cannot read pages: ${output}`);
     pages = JSON.parse(stdout) as PageFigures;
-  }
-  const after = useOf(pid);
-  const cores = before && after &&
-    (after.cpuSeconds - before.cpuSeconds) * 1_000 / (performance.now() - startMs);
+  });
   return { part, cores, pages };
 }
 

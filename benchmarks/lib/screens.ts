@@ -8,11 +8,12 @@
 import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { ChromiumPage } from "../../scripts/lib/chromium_page.ts";
+import { kubeconfigOf } from "../../scripts/lib/kubeconfig.ts";
 import { startLineProcess } from "../../scripts/lib/line_process.ts";
 import { run } from "../../scripts/lib/process.ts";
 import { BIN_FLAGS } from "../../scripts/npm_package.ts";
 import type { Tools } from "../../scripts/lib/tools.ts";
-import { useOf } from "./child_server.ts";
+import { coresDuring, useOf } from "./child_server.ts";
 import { quantile } from "./million.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Programs } from "./programs.ts";
@@ -29,6 +30,8 @@ const LISTED = 20_000;
 const ROW_FIELDS = "metadata.name,status.phase,status.containerStatuses[].restartCount";
 const WARM_PAGES = 40;
 const MOST_WINDOWS = 1_000;
+/** The rows of a page, and of a window. */
+const ROWS = 50;
 /** Windows that are opened together: a socket's queue of new connections is not long. */
 const AT_ONCE = 100;
 const WINDOW_EVENTS_PER_SECOND = 100;
@@ -64,7 +67,7 @@ export async function measureScreens(
       tools,
       log,
       seconds: options.events / EVENTS_PER_SECOND,
-      windows: Math.min(MOST_WINDOWS, Math.ceil(objects / 10)),
+      windows: Math.min(MOST_WINDOWS, Math.ceil(objects / ROWS)),
     };
     parts.push(
       `${count(objects)} pods of ${bytes} KB; \`serve\` was ready after ${digits(syncS)} s:`,
@@ -103,15 +106,7 @@ interface ServedPods extends AsyncDisposable {
 
 async function startServe(upstream: BenchServer, tools: Tools, programs: Programs): Promise<ServedPods> {
   const kubeconfig = await Deno.makeTempFile({ prefix: "listwatch-screens-", suffix: ".json" });
-  await Deno.writeTextFile(
-    kubeconfig,
-    JSON.stringify({
-      clusters: [{ name: "bench", cluster: { server: upstream.url } }],
-      users: [{ name: "bench", user: {} }],
-      contexts: [{ name: "bench", context: { cluster: "bench", user: "bench" } }],
-      "current-context": "bench",
-    }),
-  );
+  await Deno.writeTextFile(kubeconfig, kubeconfigOf({ server: upstream.url }));
   const program = join(programs.bundles, "screens_server.mjs");
   const running = await startLineProcess(tools.node, { args: [...BIN_FLAGS, program, kubeconfig] });
   const { url, pid } = JSON.parse(running.firstLine) as { url: string; pid: number };
@@ -125,11 +120,20 @@ async function startServe(upstream: BenchServer, tools: Tools, programs: Program
   };
 }
 
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** A figure beside its limit. */
+function judged(value: number, limit: number): string {
+  return `${digits(value)} (≤ ${limit}) ${value <= limit ? "met" : "missed"}`;
+}
+
 /** Waits until a process has little to do, such as collecting what it has dropped; a minute at most. */
 async function settled(pid: number): Promise<void> {
   for (let i = 0; i < 30; i++) {
     const before = useOf(pid)?.cpuSeconds ?? 0;
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await sleep(2_000);
     if ((useOf(pid)?.cpuSeconds ?? 0) - before < 0.1) return;
   }
 }
@@ -156,7 +160,7 @@ async function pagesTable({ served: { url }, upstream, log, seconds }: Setup): P
     async () => {
       const rows: string[][] = [];
       for (const order of ORDERS) {
-        const path = `${url}/api/v1/pods?limit=50&sortBy=${encodeURIComponent(order)}`;
+        const path = `${url}/api/v1/pods?limit=${ROWS}&sortBy=${encodeURIComponent(order)}`;
         const first = await timeOf(path);
         const warm: number[] = [];
         for (let i = 0; i < WARM_PAGES; i++) warm.push(await timeOf(path));
@@ -244,18 +248,16 @@ async function chromiumTable({ served, upstream, tools, log, seconds: all }: Set
     async () => {
       const pods = `${url}/#/api/v1/pods?sort=Restarts:desc`;
       await page.open(pods);
-      await new Promise((resolve) => setTimeout(resolve, 200 * all * PAGE_SHARE));
+      await sleep(200 * all * PAGE_SHARE);
       const { rowsMs: freshMs } = await probed(page);
       await page.open("about:blank");
-      const [before, startMs, bytes] = [useOf(pid), performance.now(), page.receivedBytes];
-      await page.open(pods);
-      await new Promise((resolve) => setTimeout(resolve, 700 * all * PAGE_SHARE));
-      const [after, seconds] = [useOf(pid), (performance.now() - startMs) / 1_000];
-      return {
-        freshMs,
-        kilobytes: (page.receivedBytes - bytes) / 1e3 / seconds,
-        cores: before && after && (after.cpuSeconds - before.cpuSeconds) / seconds,
-      };
+      const [startMs, bytes] = [performance.now(), page.receivedBytes];
+      const cores = await coresDuring(pid, async () => {
+        await page.open(pods);
+        await sleep(700 * all * PAGE_SHARE);
+      });
+      const seconds = (performance.now() - startMs) / 1_000;
+      return { freshMs, kilobytes: (page.receivedBytes - bytes) / 1e3 / seconds, cores };
     },
   );
   const marks = await (await fetch(`${upstream.url}/control/marks`)).json() as Record<string, number>;
@@ -266,8 +268,6 @@ async function chromiumTable({ served, upstream, tools, log, seconds: all }: Set
     throw new Error("The page shows no pods, or no change of them");
   }
   const heap = await page.heapBytes();
-  const judged = (value: number, limit: number) =>
-    `${digits(value)} (≤ ${limit}) ${value <= limit ? "met" : "missed"}`;
   return `The page of pods sorted by restarts, in Chromium; ${
     count(delays.length)
   } changes of its first row:\n\n${
@@ -296,46 +296,35 @@ async function chromiumTable({ served, upstream, tools, log, seconds: all }: Set
   }`;
 }
 
-async function windowsTable({ served, upstream, log, seconds: all, windows }: Setup): Promise<string> {
+async function windowsTable({ served, upstream, log, seconds: whole, windows }: Setup): Promise<string> {
   const { url, pid } = served;
   log(`${count(windows)} windows ...`);
-  const seconds = all * WINDOW_SHARE;
+  const seconds = whole * WINDOW_SHARE;
   const burst = { perSecond: WINDOW_EVENTS_PER_SECOND, seconds };
-  const coresDuring = () =>
-    during(upstream, burst, async () => {
-      const [before, startMs] = [useOf(pid), performance.now()];
-      await new Promise((resolve) => setTimeout(resolve, 900 * seconds));
-      const after = useOf(pid);
-      return before && after &&
-        (after.cpuSeconds - before.cpuSeconds) * 1_000 / (performance.now() - startMs);
-    });
+  const cores = async () =>
+    await during(upstream, burst, () => coresDuring(pid, () => sleep(900 * seconds))) ?? 0;
   const rows: string[][] = [];
   await settled(pid);
-  const alone = await coresDuring() ?? 0;
+  const alone = await cores();
   rows.push(["none", "-", digits(alone), "-"]);
-  for (
-    const [label, placeOf] of [["the same 50 rows", () => 0], [
-      "each ten rows after another",
-      (i: number) => 50 * i,
-    ]] as const
-  ) {
+  for (const [label, apart] of [["the same 50 rows", 0], ["50 rows of their own", ROWS]] as const) {
     const stop = new AbortController();
     let bytes = 0;
     for (let i = 0; i < windows; i += AT_ONCE) {
-      await Promise.all(Array.from({ length: AT_ONCE }, (_, k) => {
-        const place = `limit=50&offset=${placeOf(i + k)}&sortBy=${RESTARTS}&fields=${ROW_FIELDS}`;
+      const opened = Array.from({ length: Math.min(AT_ONCE, windows - i) }, (_, k) => {
+        const place = `limit=${ROWS}&offset=${apart * (i + k)}&sortBy=${RESTARTS}&fields=${ROW_FIELDS}`;
         return openWindow(`${url}/api/v1/pods?watch=1&${place}`, stop.signal, (length) => bytes += length);
-      }));
+      });
+      await Promise.all(opened);
     }
     await settled(pid);
     bytes = 0;
-    const cores = await coresDuring() ?? 0;
-    const own = cores - alone;
+    const all = await cores();
     rows.push([
       label,
       digits(bytes / 1e3 / seconds),
-      digits(cores),
-      `${digits(own)} (≤ 0.05) ${own <= 0.05 ? "met" : "missed"}`,
+      digits(all),
+      judged(all - alone, 0.05),
     ]);
     stop.abort();
     await settled(pid);

@@ -6,6 +6,7 @@
 
 import type { Cluster } from "@listwatch/cache";
 import { seededRandom, type ServerFetch } from "@listwatch/cache/testing";
+import { kubeconfigOf } from "../lib/kubeconfig.ts";
 import { type LineProcess, startLineProcess } from "../lib/line_process.ts";
 import { FaultProxy } from "../../tests/soak/fault_proxy.ts";
 import { sleepUnlessAborted } from "../../src/util/abort.ts";
@@ -192,7 +193,13 @@ class WatchedClient implements AsyncDisposable {
     const proxy = stack.use(await FaultProxy.start({ port: gate.port }));
     const kubeconfig = await Deno.makeTempFile({ suffix: ".json" });
     stack.defer(() => Deno.remove(kubeconfig));
-    await Deno.writeTextFile(kubeconfig, kubeconfigOf(proxy.port));
+    await Deno.writeTextFile(
+      kubeconfig,
+      kubeconfigOf({
+        server: `https://127.0.0.1:${proxy.port}`,
+        "certificate-authority": AUTHORITY,
+      }),
+    );
     const [program, ...args] = client.command;
     const process = stack.use(
       await startLineProcess(program, {
@@ -301,21 +308,6 @@ class WatchedClient implements AsyncDisposable {
     for (const key of this.#held.keys()) if (key.startsWith(`${NAMESPACE}/`) && !present.has(key)) missed++;
     return missed;
   }
-}
-
-/** In JSON, which is YAML. */
-function kubeconfigOf(port: number): string {
-  return JSON.stringify({
-    apiVersion: "v1",
-    kind: "Config",
-    clusters: [{
-      name: "faults",
-      cluster: { server: `https://127.0.0.1:${port}`, "certificate-authority": AUTHORITY },
-    }],
-    users: [{ name: "faults", user: {} }],
-    contexts: [{ name: "faults", context: { cluster: "faults", user: "faults" } }],
-    "current-context": "faults",
-  });
 }
 
 async function peakMemory(pid: number): Promise<number | undefined> {

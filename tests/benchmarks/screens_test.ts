@@ -20,7 +20,7 @@ describe("measureScreens", () => {
         "whole",
         "three fields",
         "the same 50 rows",
-        "each ten rows after another",
+        "50 rows of their own",
       ]
     ) {
       const row = rows.find(([first]) => first === name);

@@ -9,6 +9,7 @@ import type { Cluster } from "@listwatch/cache";
 import type { VersionInfo } from "@listwatch/cache/hono";
 import { buildProgram } from "../../../scripts/lib/bundle.ts";
 import { ROOT } from "../../../scripts/lib/gate.ts";
+import { kubeconfigOf } from "../../../scripts/lib/kubeconfig.ts";
 import { type LineProcess, startLineProcess } from "../../../scripts/lib/line_process.ts";
 import { installTools, type Tools } from "../../../scripts/lib/tools.ts";
 import type { TestCluster } from "../../../scripts/lib/cluster.ts";
@@ -96,17 +97,8 @@ export async function startServe(
   };
   const running = await startProgram(runtime, "serve_command", options);
   const kubeconfigPath = await Deno.makeTempFile({ prefix: "listwatch-served-", suffix: ".json" });
-  const name = "served";
-  const kubeconfig = {
-    clusters: [{
-      name,
-      cluster: { server: running.firstLine, "certificate-authority": join(fixtures, "ca.crt") },
-    }],
-    users: [{ name, user: { token } }],
-    contexts: [{ name, context: { cluster: name, user: name } }],
-    "current-context": name,
-  };
-  await Deno.writeTextFile(kubeconfigPath, JSON.stringify(kubeconfig));
+  const cluster = { server: running.firstLine, "certificate-authority": join(fixtures, "ca.crt") };
+  await Deno.writeTextFile(kubeconfigPath, kubeconfigOf(cluster, { token }));
   return {
     runtime,
     kubeconfigPath,

@@ -13,6 +13,7 @@ import { serve, type Served } from "@listwatch/cache/cli";
 import { serveFetch } from "@listwatch/cache/node";
 import { answerStatus, InMemoryApiServer } from "@listwatch/cache/testing";
 import { ChromiumPage } from "../../../scripts/lib/chromium_page.ts";
+import { kubeconfigOf } from "../../../scripts/lib/kubeconfig.ts";
 
 /** That of CHROMIUM, or the one of npm; Deno does not know it, so it is imported by a variable. */
 async function chromium(): Promise<string> {
@@ -65,14 +66,8 @@ describe("serve() has a page in Chromium that", {
     for (let i = 0; i < 3; i++) server.create("v1/nodes", { metadata: { name: `worker-${i}` } });
     folder = await mkdtemp(join(tmpdir(), "listwatch-page-"));
     const api = await serveFetch(server.fetch, { signal: stop.signal });
-    const config = {
-      "current-context": "test",
-      contexts: [{ name: "test", context: { cluster: "test", user: "test" } }],
-      clusters: [{ name: "test", cluster: { server: api.url } }],
-      users: [{ name: "test", user: {} }],
-    };
     const path = join(folder, "config");
-    await writeFile(path, JSON.stringify(config));
+    await writeFile(path, kubeconfigOf({ server: api.url }));
     const source = { kind: "kubeconfig", path } as const;
     served = await serve({ source, resources: ["pods", "nodes"], port: 0, signal: stop.signal });
     await served.synced();
