@@ -61,7 +61,7 @@ Time, events and memory beside @kubernetes/client-node and a bare loop.
   --controllers         instead: the same controller on ours, controller-runtime and kube-rs (needs Go and Rust)
   --start               instead: what an import of each entry adds to the start of a program
   --out FILE            where the report goes. Default: benchmarks/TABLES.md for a run with five rounds or more in
-                        which no contestant is left out, and nowhere for less
+                        which no contestant is left out, and nowhere for less, --profile and --tasks
   --help                show this text
 `;
 
@@ -146,7 +146,9 @@ export function readOptions(args: string[]): BenchOptions {
   const rounds = values.rounds === undefined ? leastRounds : readCount("rounds", values.rounds);
   const only = values.only?.split(",").filter((word) => word !== "") ?? [];
   const peers = values.peers ?? (mode === "controllers" ? "all" : "node");
-  const why = rounds < leastRounds
+  const why = mode === "profile" || mode === "tasks"
+    ? `--${mode} is for who works on the library`
+    : rounds < leastRounds
     ? `of fewer than ${{ 3: "three", 5: "five" }[leastRounds] ?? leastRounds} rounds`
     : only.length > 0
     ? "of --only"

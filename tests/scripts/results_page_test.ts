@@ -27,10 +27,10 @@ describe("resultsFiles", () => {
 
   it("names each goal that was missed, and no other", () => {
     const goal = "| pods | 1.2 (≤ 1) missed | 0.5 (≤ 1) met | 3 (≥ 4) |\n";
-    const text = tables.replace("<!-- end tasks -->", `| a | b | c | d |\n| - | - | - | - |\n${goal}\n$&`);
+    const text = tables.replace("<!-- end growth -->", `| a | b | c | d |\n| - | - | - | - |\n${goal}\n$&`);
     const page = resultsFiles(text)["benchmarks/RESULTS.md"];
-    assert.ok(page.includes("| The longest turn | pods: b | 1.2 (≤ 1) |"));
-    assert.ok(page.includes("| The longest turn | pods: d | 3 (≥ 4) |"));
+    assert.ok(page.includes("| Cost per object | pods: b | 1.2 (≤ 1) |"));
+    assert.ok(page.includes("| Cost per object | pods: d | 3 (≥ 4) |"));
     assert.ok(!page.includes("| pods: c |"));
   });
 
