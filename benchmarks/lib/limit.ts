@@ -10,7 +10,7 @@ import type { Tools } from "../../scripts/lib/tools.ts";
 import type { BenchOptions } from "./options.ts";
 import type { Programs } from "./programs.ts";
 import { count } from "./report.ts";
-import { startServer } from "./rounds.ts";
+import { begin, startServer } from "./rounds.ts";
 import { digits } from "./statistics.ts";
 import { markdownTable } from "./table.ts";
 
@@ -74,6 +74,7 @@ export async function measureLimit(
           seconds: SECONDS,
           perSecond: PER_SECOND,
         };
+        await begin(server);
         rows.push([storage, ...cells(await measure(given, tools, programs), objects)]);
       }
     }

@@ -51,6 +51,11 @@ export async function startServer(
   };
 }
 
+/** For a client that must find no version beyond the list's, as the first one found none. */
+export async function begin({ url }: BenchServer): Promise<void> {
+  await (await fetch(`${url}/control/begin`, { method: "POST" })).body?.cancel();
+}
+
 /** What one process is to do. */
 export interface Job {
   readonly entrant: Entrant;
@@ -73,6 +78,7 @@ export async function runJob(
   const line = commandOf(job.entrant, tools, programs);
   if (line === undefined) return { skipped: "its program could not be built" };
   const [command, ...args] = line;
+  await begin(server);
   const result = await run(command, [
     ...args,
     `--server=${server.url}`,

@@ -8,10 +8,11 @@
  * WatchList feature: `sendInitialEvents` is refused with 422, so that every contestant lists. It never
  * compresses. Each watch has a bookmark every half a minute, so that no client takes it for dead.
  *
- * Four more paths drive it:
+ * Five more paths drive it:
  *
  *     GET  /control/stats    how many lists and watches there were
  *     GET  /control/marks    when which mark was sent, in milliseconds of the epoch
+ *     POST /control/begin    no event was sent yet: the next client finds what the first one found
  *     POST /control/burst    sends the events to every open watch, waiting for one first;
  *                            answers at their end. With `perSecond` no faster than that. With
  *                            `seconds` it ends then, and the next one continues there
@@ -74,6 +75,9 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
       return sendJson(response, 200, stats);
     case "/control/marks":
       return sendJson(response, 200, marks);
+    case "/control/begin":
+      nextBlock = 0;
+      return sendJson(response, 200, stats);
     case "/control/burst":
       return await sendBurst(
         response,
