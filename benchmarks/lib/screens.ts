@@ -234,6 +234,16 @@ async function probed(page: ChromiumPage): Promise<{ rowsMs?: number; seen: Reco
   return await page.evaluate("screenProbe");
 }
 
+/** When the page showed its first rows; waits for them. */
+async function firstRows(page: ChromiumPage): Promise<number> {
+  for (let i = 0; i < 600; i++) {
+    const { rowsMs } = await probed(page);
+    if (rowsMs !== undefined) return rowsMs;
+    await sleep(50);
+  }
+  throw new Error("The page has shown no row for half a minute");
+}
+
 async function chromiumTable({ served, upstream, tools, log, seconds: all }: Setup): Promise<string> {
   const { url, pid } = served;
   const executable = await chromiumPath(tools);
@@ -242,24 +252,23 @@ async function chromiumTable({ served, upstream, tools, log, seconds: all }: Set
   await using page = await ChromiumPage.start(executable);
   await page.resize(1280, 860);
   await page.evaluateFirst(PROBE);
-  const figures = await during(
-    upstream,
-    { perSecond: EVENTS_PER_SECOND, seconds: all * PAGE_SHARE },
-    async () => {
-      const pods = `${url}/#/api/v1/pods?sort=Restarts:desc`;
+  const pods = `${url}/#/api/v1/pods?sort=Restarts:desc`;
+  const burst = (share: number) => ({ perSecond: EVENTS_PER_SECOND, seconds: all * PAGE_SHARE * share });
+  const freshMs = await during(upstream, burst(0.3), async () => {
+    await page.open(pods);
+    return await firstRows(page);
+  });
+  await page.open("about:blank");
+  const again = burst(0.7);
+  const { kilobytes, cores } = await during(upstream, again, async () => {
+    const [startMs, bytes] = [performance.now(), page.receivedBytes];
+    const cores = await coresDuring(pid, async () => {
       await page.open(pods);
-      await sleep(200 * all * PAGE_SHARE);
-      const { rowsMs: freshMs } = await probed(page);
-      await page.open("about:blank");
-      const [startMs, bytes] = [performance.now(), page.receivedBytes];
-      const cores = await coresDuring(pid, async () => {
-        await page.open(pods);
-        await sleep(700 * all * PAGE_SHARE);
-      });
-      const seconds = (performance.now() - startMs) / 1_000;
-      return { freshMs, kilobytes: (page.receivedBytes - bytes) / 1e3 / seconds, cores };
-    },
-  );
+      await sleep(900 * again.seconds);
+    });
+    const seconds = (performance.now() - startMs) / 1_000;
+    return { kilobytes: (page.receivedBytes - bytes) / 1e3 / seconds, cores };
+  });
   const marks = await (await fetch(`${upstream.url}/control/marks`)).json() as Record<string, number>;
   const { rowsMs, seen } = await probed(page);
   const delays = Object.entries(seen).map(([mark, ms]) => ms - marks[mark]).filter((ms) => ms >= 0)
@@ -283,14 +292,14 @@ async function chromiumTable({ served, upstream, tools, log, seconds: all }: Set
         "cores of serve",
       ],
       [[
-        figures.freshMs === undefined ? "-" : digits(figures.freshMs),
+        digits(freshMs),
         judged(rowsMs, 300),
-        judged(figures.kilobytes, 100),
+        judged(kilobytes, 100),
         judged(heap / 1e6, 50),
         digits(quantile(delays, 0.5)!),
         judged(quantile(delays, 0.95)!, 200),
         digits(delays.at(-1)!),
-        figures.cores === undefined ? "-" : digits(figures.cores),
+        cores === undefined ? "-" : digits(cores),
       ]],
     )
   }`;
