@@ -136,8 +136,9 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     const action = `discover ${this.#subject("")}`;
     const path = group === "" ? `/api/${apiVersion}` : `/apis/${apiVersion}`;
     const answer = await this.#cluster.request(path, { ...options, action });
-    const { resources = [] } = (answer ?? {}) as { readonly resources?: readonly GroupVersionEntry[] };
-    const found = resources.find(({ name }) => name === resource);
+    // Go writes a list without elements as null.
+    const { resources } = (answer ?? {}) as { readonly resources?: readonly GroupVersionEntry[] | null };
+    const found = resources?.find(({ name }) => name === resource);
     if (found?.kind) return { apiVersion, kind: found.kind, isNamespaced: found.namespaced === true };
     const message = `Cannot ${action}: ${this.#cluster.server} serves ${apiVersion} without it`;
     throw new StatusError(newStatus(404, "NotFound", message), { message });

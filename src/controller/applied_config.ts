@@ -58,13 +58,13 @@ export function isApplied(
 /** The part of a value that is where a configuration has something; lists as a whole. */
 function inPlaceOf(config: unknown, value: unknown): unknown {
   if (!isRecord(config) || !isRecord(value)) return value;
-  const part: Record<string, unknown> = {};
+  const part = new Map<string, unknown>();
   for (const name of Object.keys(config)) {
     if (config[name] !== undefined && Object.hasOwn(value, name)) {
-      part[name] = inPlaceOf(config[name], value[name]);
+      part.set(name, inPlaceOf(config[name], value[name]));
     }
   }
-  return part;
+  return Object.fromEntries(part); // keeps a field named __proto__ a field
 }
 
 /** A set of fields, as `metadata.managedFields[].fieldsV1` writes it. */

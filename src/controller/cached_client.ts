@@ -6,6 +6,7 @@ import type { GroupVersionResource } from "../meta/resource.ts";
 import { isNotFound } from "../meta/status.ts";
 import { listAllByNamespace } from "../informer/lister.ts";
 import { parseLabelSelector } from "../meta/labels.ts";
+import { isRecord } from "../util/json.ts";
 import { appliedConfig, isApplied } from "./applied_config.ts";
 import { type CachedResource, OWNER_INDEX } from "./cached_resource.ts";
 import { controllerOf, isPatched, mergePatch } from "./objects.ts";
@@ -75,8 +76,14 @@ export interface CachedClient<T extends KubernetesObject, I extends string = str
    * and returns it changed, or another. It is created, or changed by a patch that the server refuses if the
    * object has changed since; nothing is sent if nothing differs. Mirrors controller-runtime's
    * `CreateOrUpdate`.
+   *
+   * @throws {TypeError} `change` returned no object.
    */
-  createOrUpdate(name: string, change: (present: T) => T, options?: InNamespace): Promise<Applied<T>>;
+  createOrUpdate(
+    name: string,
+    change: (present: T) => T | Promise<T>,
+    options?: InNamespace,
+  ): Promise<Applied<T>>;
   /** Writes fields of the status, if they differ, by a merge patch as `Result.status` says. */
   patchStatus(name: string, status: unknown, options?: InNamespace): Promise<Applied<T>>;
   /** Asks for an object to be deleted. */
@@ -199,18 +206,25 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
 
   async createOrUpdate(
     name: string,
-    change: (present: T) => T,
+    change: (present: T) => T | Promise<T>,
     options: InNamespace = {},
   ): Promise<Applied<T>> {
+    const changed = async (object: T): Promise<T> => {
+      const returned = await change(object);
+      if (isRecord(returned)) return returned;
+      throw new TypeError(
+        `Cannot change ${JSON.stringify(name)}: the function has returned no object; return it`,
+      );
+    };
     const namespace = await this.#namespace(options.namespace);
     const present = await this.get(name, { namespace });
     if (present === undefined) {
       const { apiVersion, kind } = await this.#resource.description(this.#access.signal);
       const bare = { apiVersion, kind, metadata: { name, ...inOne(namespace) } };
-      return { object: await this.create(change(bare as unknown as T)), changed: true };
+      return { object: await this.create(await changed(bare as unknown as T)), changed: true };
     }
     const copy = JSON.parse(JSON.stringify(present)) as T; // the cache's is shared
-    const patch = mergePatch(present, change(copy));
+    const patch = mergePatch(present, await changed(copy));
     if (patch === undefined) return { object: present, changed: false };
     return { object: await this.#patchVersion(present, patch as object, {}), changed: true };
   }

@@ -6,7 +6,7 @@ import { SharedIndexInformer } from "../informer/shared_informer.ts";
 import { compareResourceVersions, type KubernetesObject } from "../meta/object.ts";
 import { formatResource } from "../meta/resource.ts";
 import { type IndexFunc, ownerIndex } from "../store/index_func.ts";
-import { linkedAbort } from "../util/abort.ts";
+import { abortable, linkedAbort } from "../util/abort.ts";
 import type { Random } from "../util/backoff.ts";
 import type { Clock } from "../util/clock.ts";
 import { AppliedConfigs } from "./applied_config.ts";
@@ -108,11 +108,12 @@ export class CachedResource {
 
   /** Kind and scope of the resource: as any object in the cache has them, or requested once. */
   async description(signal: AbortSignal): Promise<ResourceDescription> {
-    this.#description ??= this.#describedByCache() ?? this.client.describe({ signal });
+    // Not with the signal of one of those who wait for it: the others have more time.
+    const description = this.#description ??= this.#describedByCache() ?? this.client.describe();
     try {
-      return await this.#description;
+      return await abortable(description, signal);
     } catch (error) {
-      this.#description = undefined;
+      if (!signal.aborted && this.#description === description) this.#description = undefined;
       throw error;
     }
   }

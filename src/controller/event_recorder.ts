@@ -181,7 +181,7 @@ export class EventRecorder {
       return this.#dropped(series, "too many events wait to be written");
     }
     this.#waiting.add(series);
-    this.#writing ??= this.#writeAll().finally(() => this.#writing = undefined);
+    this.#writing ??= this.#writeAll();
   }
 
   async #writeAll(): Promise<void> {
@@ -190,6 +190,7 @@ export class EventRecorder {
       this.#waiting.delete(series);
       await this.#tryToWrite(series);
     }
+    this.#writing = undefined; // in the turn that has found none: what comes after it begins again
   }
 
   async #tryToWrite(series: Series): Promise<void> {

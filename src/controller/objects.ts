@@ -82,8 +82,9 @@ export function withCondition(
 ): Condition[] {
   const present = conditions?.find(({ type }) => type === condition.type);
   const { now = new Date(realClock.now()) } = options;
-  const lastTransitionTime = condition.lastTransitionTime ??
-    (present?.status === condition.status ? present.lastTransitionTime : undefined) ?? now.toISOString();
+  const isSame = present?.status === condition.status;
+  const lastTransitionTime = (isSame ? present.lastTransitionTime : undefined) ??
+    condition.lastTransitionTime ?? now.toISOString();
   const set = { ...condition, lastTransitionTime };
   if (present === undefined) return [...conditions ?? [], set];
   return conditions!.map((other) => other === present ? set : other);
@@ -124,14 +125,15 @@ export async function retryOnConflict<R>(
 export function mergePatch(from: unknown, to: unknown): unknown {
   if (isSameJson(from, to)) return undefined;
   if (!isRecord(from) || !isRecord(to)) return to;
-  const patch: Record<string, unknown> = {};
+  const patch = new Map<string, unknown>();
   for (const name of new Set([...Object.keys(from), ...Object.keys(to)])) {
-    const part = to[name] === undefined
-      ? (from[name] === undefined ? undefined : null)
-      : mergePatch(from[name], to[name]);
-    if (part !== undefined) patch[name] = part;
+    const [before, after] = [from, to].map((object) =>
+      Object.hasOwn(object, name) ? object[name] : undefined
+    );
+    const part = after === undefined ? (before === undefined ? undefined : null) : mergePatch(before, after);
+    if (part !== undefined) patch.set(name, part);
   }
-  return patch;
+  return Object.fromEntries(patch); // keeps a field named __proto__ a field
 }
 
 /** Whether a merge patch would leave a value as it is. */

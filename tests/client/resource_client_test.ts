@@ -385,6 +385,11 @@ describe("ResourceClient.describe", () => {
       /Cannot discover "widgets": http:\/\/in-memory serves v1 without it/,
     );
   });
+
+  it("says so of a version without resources, of which Go writes null", async () => {
+    const { pods } = client(Response.json({ kind: "APIResourceList", groupVersion: "v1", resources: null }));
+    await assert.rejects(pods.describe(), /Cannot discover "pods".*serves v1 without it/);
+  });
 });
 
 describe("ResourceClient.on", () => {

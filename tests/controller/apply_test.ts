@@ -9,6 +9,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type ConfigMap, type Rig, startRig, type Widget, widget } from "./rig.ts";
 import { WIDGETS } from "../widgets.ts";
+import { appliedConfig } from "../../src/controller/applied_config.ts";
+import { mergePatch } from "../../src/controller/objects.ts";
 
 const MAPS = "v1/configmaps";
 
@@ -155,4 +157,70 @@ describe("CachedClient.createOrUpdate", () => {
       assert.deepEqual(dataOf(rig), { color: "blue", theirs: "2" });
     });
   }
+
+  const odd: readonly (readonly [what: string, returned: unknown])[] = [
+    ["nothing", undefined],
+    ["null", null],
+    ["a list", [{ data: {} }]],
+    ["text", "m"],
+  ];
+  for (const [what, returned] of odd) {
+    it(`sends nothing, and says so, where the function returns ${what}`, async () => {
+      await using rig = startRig(
+        writing("x", (maps) => maps.createOrUpdate("m", () => returned as ConfigMap)),
+      );
+      rig.server.create(MAPS, { metadata: { name: "m", namespace: "shop" }, data: { a: "1" } });
+      rig.server.create(WIDGETS, widget("a", "red"));
+      await rig.clock.advance(10);
+      assert.match(rig.lines[0], /Cannot change "m": the function has returned no object; return it/);
+      assert.deepEqual(rig.writes(), []);
+    });
+  }
+
+  it("waits for a function that is asynchronous", async () => {
+    await using rig = startRig(
+      writing("x", (maps) =>
+        maps.createOrUpdate("m", async (map) => {
+          await undefined;
+          return { ...map, data: { ...map.data, b: "2" } };
+        })),
+    );
+    rig.server.create(MAPS, { metadata: { name: "m", namespace: "shop" }, data: { a: "1" } });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.clock.advance(1_000);
+    assert.deepEqual(dataOf(rig), { a: "1", b: "2" });
+  });
+});
+
+describe("mergePatch", () => {
+  it("takes a key named __proto__ for a key, also where that reaches the prototype, as on Node", () => {
+    const { prototype } = Object;
+    const present = Object.getOwnPropertyDescriptor(prototype, "__proto__");
+    Object.defineProperty(prototype, "__proto__", {
+      configurable: true,
+      get() {
+        return Object.getPrototypeOf(this);
+      },
+      set(value: unknown) {
+        if (typeof value === "object") Object.setPrototypeOf(this, value);
+      },
+    });
+    try {
+      const one = JSON.parse('{"data":{"a":"1"},"b":{}}');
+      const other = JSON.parse('{"data":{"a":"1","__proto__":"2"},"b":{"__proto__":{"c":"3"}}}');
+      assert.equal(
+        JSON.stringify(mergePatch(one, other)),
+        '{"data":{"__proto__":"2"},"b":{"__proto__":{"c":"3"}}}',
+      );
+      assert.equal(
+        JSON.stringify(mergePatch(other, one)),
+        '{"data":{"__proto__":null},"b":{"__proto__":null}}',
+      );
+      assert.equal(appliedConfig(one, other) === appliedConfig(one, one), true);
+      assert.equal(appliedConfig(other, other) === appliedConfig(other, one), false);
+    } finally {
+      if (present === undefined) delete (prototype as { __proto__?: unknown }).__proto__;
+      else Object.defineProperty(prototype, "__proto__", present);
+    }
+  });
 });

@@ -121,6 +121,25 @@ describe("ObjectEvents", () => {
     );
   });
 
+  it("are written whenever they come, also as the last write ends", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    const rounds = 60;
+    for (let round = 0; round < rounds; round++) {
+      rig.server.intercept(async (request, next) => {
+        const response = await next(request);
+        void (async () => {
+          for (let i = 0; i < round; i++) await undefined;
+          events.normal(`Late${round}`, "");
+        })();
+        return response;
+      }, { times: 1, match: ({ method }) => method === "POST" });
+      events.normal(`First${round}`, "");
+      await rig.clock.advance(1_000);
+      assert.equal(stored().length, 2 * (round + 1), `so many microtasks after the answer: ${round}`);
+    }
+  });
+
   it("have a name that the server takes, whatever the object's is", async () => {
     const names: string[] = [];
     const clock = new FakeClock(Date.UTC(2026, 0, 1));

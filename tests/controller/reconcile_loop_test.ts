@@ -104,3 +104,22 @@ describe("Manager.run", () => {
     assert.deepEqual(rig.lines.filter((line) => !line.startsWith("info")), []);
   });
 });
+
+describe("withCondition", () => {
+  const ready = { type: "Ready", status: "True", reason: "Configured", message: "" } as const;
+  const times = (conditions: readonly Condition[]) => conditions.map((each) => each.lastTransitionTime);
+
+  it("keeps the time while the status stays, also where one is given, as apimachinery does", () => {
+    const first = withCondition([], { ...ready, lastTransitionTime: "2026-01-01T00:00:00Z" });
+    assert.deepEqual(times(first), ["2026-01-01T00:00:00Z"]);
+    const same = withCondition(first, { ...ready, lastTransitionTime: "2026-01-02T00:00:00Z" });
+    assert.deepEqual(same, first);
+    const other = withCondition(same, {
+      ...ready,
+      status: "False",
+      lastTransitionTime: "2026-01-03T00:00:00Z",
+    });
+    assert.deepEqual(times(other), ["2026-01-03T00:00:00Z"]);
+    assert.deepEqual(times(withCondition(other, ready, { now: new Date(0) })), ["1970-01-01T00:00:00.000Z"]);
+  });
+});

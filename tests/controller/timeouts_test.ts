@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubernetesObject } from "@listwatch/cache";
 import { defineController } from "@listwatch/cache/controller";
+import { delayRequest } from "@listwatch/cache/testing";
 import { startRig, widget } from "./rig.ts";
 import { WIDGETS } from "../widgets.ts";
 
@@ -51,5 +52,29 @@ describe("defineController({ timeoutMs })", () => {
     assert.ok(began[1][1] - began[0][1] < 7_000);
     assert.equal(reasons.length, 1);
     assert.match(rig.lines.join("\n"), /error .*shop\/a.* heeds no signal/);
+  });
+
+  it("leaves others the discovery that it has waited for with them", async () => {
+    const ended: string[] = [];
+    await using rig = startRig((cluster) =>
+      defineController({
+        name: "widgets",
+        for: cluster.resource<KubernetesObject>(WIDGETS),
+        owns: { maps: cluster.resource("v1/configmaps") },
+        workers: 2,
+        timeoutMs: 5_000,
+        async reconcile({ metadata }, { maps }) {
+          await maps.create({ metadata: { name: metadata!.name! } });
+          ended.push(metadata!.name!);
+        },
+      })
+    );
+    rig.server.intercept(delayRequest(6_000), { times: 1, match: ({ path }) => path === "/api/v1" });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.clock.advance(3_000);
+    rig.server.create(WIDGETS, widget("b", "red"));
+    await rig.clock.advance(3_500);
+    assert.deepEqual(ended.sort(), ["a", "b"]);
+    assert.equal(rig.lines.filter((line) => line.startsWith("warn")).length, 1, rig.lines.join("\n"));
   });
 });
