@@ -139,7 +139,6 @@ export class ManagedCluster {
   /** Nothing reconciles any more. */
   ended(): void {
     this.#loops.clear();
-    for (const cache of this.caches) cache.isCaughtUp = false;
   }
 
   #here(client: ResourceClient<KubernetesObject>): ResourceClient<KubernetesObject> {

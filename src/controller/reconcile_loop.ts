@@ -240,7 +240,7 @@ export class ReconcileLoop {
       const writes = this.#writes.get(key);
       if (writes !== undefined && !writes.isInCaches()) {
         this.#track(this.#waitForCaches(key, writes, abandon));
-      } else await this.#reconcileInTime(key, abandon);
+      } else await this.#reconcileInTime(key);
     }
   }
 
@@ -265,7 +265,7 @@ export class ReconcileLoop {
   }
 
   /** Reconciles, and returns when that has ended or hangs. */
-  async #reconcileInTime(key: string, abandon: AbortSignal): Promise<void> {
+  async #reconcileInTime(key: string): Promise<void> {
     const { clock } = this.#settings;
     const controller = new AbortController();
     let late: TimerHandle;
@@ -292,7 +292,6 @@ export class ReconcileLoop {
         this.#active(-1);
       }),
     );
-    if (abandon.aborted) abort(abandon.reason);
     await Promise.race([attempt, hangs]);
     clock.clearTimeout(late);
   }

@@ -31,8 +31,8 @@ export class WorkOrder implements QueueOrder<string> {
   readonly #lanes = { change: new Deque<Entry>(), resync: new Deque<Entry>() };
   /** What waits. An entry of a lane that is not in it was moved to the other lane. */
   readonly #entries = new Map<string, Entry>();
-  /** How urgent the next push of a key is, if it is no change. */
-  readonly #resyncs = new Set<string>();
+  /** How urgent the adds of a key are that have not come to `touch` or `push` yet: a change, if one is. */
+  readonly #expected = new Map<string, Urgency>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -44,18 +44,17 @@ export class WorkOrder implements QueueOrder<string> {
 
   /** Says how urgent a key is that is added to the queue next. */
   expect(key: string, urgency: Urgency): void {
-    if (urgency === "change") this.#resyncs.delete(key);
-    else if (!this.#entries.has(key)) this.#resyncs.add(key);
+    if (urgency === "change" || !this.#expected.has(key)) this.#expected.set(key, urgency);
   }
 
   /** A key that waits was added again; a change takes it to the changes. */
   touch(key: string): void {
-    const entry = this.#entries.get(key);
-    if (entry?.urgency === "resync" && !this.#resyncs.has(key)) this.#put(key, "change");
+    const isChange = this.#takeExpected(key) === "change";
+    if (isChange && this.#entries.get(key)?.urgency === "resync") this.#put(key, "change");
   }
 
   push(key: string): void {
-    this.#put(key, this.#resyncs.delete(key) ? "resync" : "change");
+    this.#put(key, this.#takeExpected(key));
   }
 
   pop(): string {
@@ -67,6 +66,13 @@ export class WorkOrder implements QueueOrder<string> {
     const { key } = (isChange ? change : resync).shift()!;
     this.#entries.delete(key);
     return key;
+  }
+
+  /** What is not said to be a resync is as urgent as a change, such as another try. */
+  #takeExpected(key: string): Urgency {
+    const urgency = this.#expected.get(key) ?? "change";
+    this.#expected.delete(key);
+    return urgency;
   }
 
   #put(key: string, urgency: Urgency): void {

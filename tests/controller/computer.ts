@@ -12,6 +12,8 @@ export class Computer implements Clock {
   network: "good" | "slow" | "away" = "good";
   /** How long answers of a good network take. */
   answerDelayMs = 0;
+  /** How far its wall clock was set forward. */
+  wallAheadMs = 0;
   readonly #time: FakeClock;
   readonly #speed: number;
   readonly #startMs: number;
@@ -34,7 +36,7 @@ export class Computer implements Clock {
   }
 
   now(): number {
-    return this.#startMs + this.monotonicNow();
+    return this.#startMs + this.monotonicNow() + this.wallAheadMs;
   }
 
   monotonicNow(): number {

@@ -140,6 +140,75 @@ describe("ObjectEvents", () => {
     }
   });
 
+  it("are a series at once where the second one comes while the first one is written", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    rig.server.intercept(async (request, next) => {
+      const response = await next(request);
+      events.normal("Painted", "green");
+      return response;
+    }, { times: 1, match: ({ method }) => method === "POST" });
+    events.normal("Painted", "red");
+    await rig.clock.advance(1_000);
+    assert.equal(stored()[0].series?.count, 2);
+  });
+
+  it("of a series that continues are counted on the server every half an hour, and no more often", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    const counts: number[] = [];
+    for (let minute = 0; minute < 125; minute++) {
+      events.normal("Painted", "red");
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.clock.advance(60_000);
+      const count = stored()[0].series?.count ?? 1;
+      if (count !== counts.at(-1)) counts.push(count);
+    }
+    assert.equal(stored().length, 1);
+    assert.deepEqual(counts.map((count) => Math.round(count / 10) * 10), [0, 0, 30, 60, 90, 120]);
+  });
+
+  it("fill no memory while the server is away: a thousand wait, the others are dropped", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    const restore = rig.server.intercept(answerStatus(503), { match: ({ method }) => method === "POST" });
+    for (let i = 0; i < 1_500; i++) events.normal(`R${i}`, "");
+    await rig.clock.advance(1_000);
+    restore();
+    await rig.clock.advance(60_000);
+    assert.equal(stored().length, 1_000);
+    assert.match(rig.lines.join("\n"), /Cannot write the event R1000 .*: too many events wait to be written/);
+  });
+
+  it("are remembered of 4,096 series at most: the oldest begins again", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    for (let i = 0; i < 4_097; i++) {
+      events.normal(`R${i}`, "");
+      // deno-lint-ignore no-await-in-loop -- fewer wait than are dropped
+      if (i % 500 === 0) await rig.clock.advance(0);
+    }
+    await rig.clock.advance(1_000);
+    assert.equal(stored().length, 4_097);
+    for (const reason of ["R0", "R4096"]) events.normal(reason, "");
+    await rig.clock.advance(1_000);
+    assert.equal(stored().filter(({ reason }) => reason === "R0").length, 2);
+    assert.equal(stored().find(({ reason }) => reason === "R4096")?.series?.count, 2);
+  });
+
+  it("leave no timer when the program has stopped", async () => {
+    const { rig, events } = await startRecording();
+    await using _ = rig;
+    events.normal("Painted", "red");
+    await rig.clock.advance(1_000);
+    const stopped = rig.manager.stop();
+    await rig.clock.advance(5_000);
+    await stopped;
+    rig.server.close();
+    await rig.clock.advance(0);
+    assert.equal(rig.clock.pendingTimers, 0);
+  });
+
   it("have a name that the server takes, whatever the object's is", async () => {
     const names: string[] = [];
     const clock = new FakeClock(Date.UTC(2026, 0, 1));

@@ -71,6 +71,17 @@ describe("ControllerOptions.finalize", () => {
     assert.deepEqual(rig.lines, []);
   });
 
+  it("may remove the finalizer itself: nothing more is written", async () => {
+    await using rig = startWith(async ({ metadata }, { self }) => {
+      await self.patch(metadata!.name!, { metadata: { finalizers: ["example.com/other"] } });
+    });
+    await startDeletion(rig, ["example.com/other"]);
+    const before = rig.writes().length;
+    await rig.clock.advance(1_000);
+    assert.equal(rig.writes().length, before + 1);
+    assert.deepEqual(present(rig)?.metadata?.finalizers, ["example.com/other"]);
+  });
+
   it("is called until it succeeds, and nothing else of the object is", async () => {
     let left = 3;
     await using rig = startWith(() => {

@@ -10,6 +10,7 @@ import {
 } from "../../src/controller/leader_election.ts";
 import { realClock } from "../../src/util/clock.ts";
 import { Computer } from "./computer.ts";
+import { CountingSignal } from "../counting_signal.ts";
 import { propertyOptions } from "../property.ts";
 
 const LEASES = "coordination.k8s.io/v1/leases";
@@ -18,7 +19,7 @@ const LEASES = "coordination.k8s.io/v1/leases";
 class Candidate {
   readonly computer: Computer;
   readonly elector: LeaderElector;
-  readonly #stop = new AbortController();
+  readonly #stop = new CountingSignal();
   leadership: Leadership | undefined;
   readonly ended: Promise<void>;
 
@@ -49,6 +50,11 @@ class Candidate {
     } catch {
       return false;
     }
+  }
+
+  /** How many listeners the signal has that ends it. */
+  get listeners(): number {
+    return this.#stop.listeners;
   }
 
   /** Ends as a program does at SIGTERM. */
@@ -174,6 +180,32 @@ describe("LeaderElector.acquire", () => {
     await until(() => leaders().includes("a"), 8_000);
   });
 
+  it("takes no lease from its holder because a wall clock was set forward", async () => {
+    await using election = newElection();
+    const { clock, until, leaders } = election;
+    election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    const b = election.add("b");
+    for (let i = 0; i < 20; i++) {
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(1_900);
+      b.computer.wallAheadMs += 3_600_000;
+      assert.deepEqual(leaders(), ["a"]);
+    }
+  });
+
+  it("leaves nothing at its signal, however long it waits", async () => {
+    await using election = newElection();
+    const { clock, until, leaders } = election;
+    election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    const b = election.add("b");
+    await clock.advance(10_000);
+    const { listeners } = b;
+    await clock.advance(120_000);
+    assert.equal(b.listeners, listeners);
+  });
+
   it("continues to try while the server refuses or is away", async () => {
     await using election = newElection();
     const { server, clock, until, leaders } = election;
@@ -244,6 +276,31 @@ describe("Leadership.check", () => {
     await until(() => leaders().includes("b"), 20_000);
     a.computer.thaw();
     assert.throws(() => a.leadership!.check(), { code: "LeadershipLost" });
+  });
+});
+
+describe("Leadership.release", () => {
+  it("leaves no timer", async () => {
+    await using election = newElection();
+    const { clock, until, leaders } = election;
+    const a = election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    await clock.advance(3_000);
+    a.stop();
+    await clock.advance(0);
+    await a.ended;
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("leaves a lease to the process that has taken it meanwhile", async () => {
+    await using election = newElection();
+    const { clock, server, until, leaders } = election;
+    const a = election.add("a");
+    await until(() => leaders().length === 1, 1_000);
+    server.patch(LEASES, "default/controller", { spec: { holderIdentity: "x" } });
+    a.stop();
+    await clock.advance(100);
+    assert.equal(server.get<Lease>(LEASES, "default/controller")!.spec!.holderIdentity, "x");
   });
 });
 

@@ -74,6 +74,59 @@ describe("CachedClient: the reads of a reconcile", () => {
     watches.release();
   });
 
+  it("have all of a long list of the server", async () => {
+    const seen: number[] = [];
+    const listing = (cluster: Cluster) =>
+      defineController({
+        name: "listing",
+        for: cluster.resource<Widget>(WIDGETS),
+        owns: { secrets: cluster.resource<KubernetesObject>("v1/secrets") },
+        async reconcile(object, { secrets }) {
+          if (object.metadata?.labels?.value === undefined) {
+            await secrets.create({ metadata: { name: "own" } });
+          } else seen.push((await secrets.list()).length);
+        },
+      });
+    const { rig, watches, count, touch } = await startSlow(listing);
+    await using _ = rig;
+    for (let i = 0; i < 1_100; i++) {
+      rig.server.create("v1/secrets", { metadata: { namespace: "shop", name: `s${i}` } });
+    }
+    await rig.clock.advance(100);
+    watches.hold();
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => count() === 1_101);
+    touch("1");
+    await rig.until(() => seen.length === 1, 10_000);
+    assert.deepEqual(seen, [1_101]);
+    watches.release();
+  });
+
+  it("see a delete as soon as the object shows that it is being deleted", async () => {
+    const times: number[] = [];
+    const deleting = (cluster: Cluster) =>
+      defineController({
+        name: "deleting",
+        for: cluster.resource<Widget>(WIDGETS),
+        owns: { secrets: cluster.resource<KubernetesObject>("v1/secrets") },
+        async reconcile(_, { secrets, clock }) {
+          times.push(clock.now());
+          await secrets.deleteIfExists("token");
+        },
+      });
+    const { rig, touch } = await startSlow(deleting);
+    await using _ = rig;
+    rig.server.create("v1/secrets", {
+      metadata: { namespace: "shop", name: "token", finalizers: ["example.com/other"] },
+    });
+    await rig.clock.advance(100);
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => times.length === 1);
+    touch("1");
+    await rig.until(() => times.length === 2);
+    assert.ok(times[1] - times[0] < 500, `${times[1] - times[0]} ms`);
+  });
+
   it("wait for nothing but the key's own writes", async () => {
     const { rig, watches, count } = await startSlow();
     await using _ = rig;

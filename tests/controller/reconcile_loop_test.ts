@@ -1,6 +1,13 @@
-import type { KubernetesObject } from "@listwatch/cache";
-import { type Condition, defineController, TerminalError, withCondition } from "@listwatch/cache/controller";
-import { answerStatus, configMap } from "@listwatch/cache/testing";
+import { type KubernetesObject, StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
+import {
+  type Condition,
+  defineController,
+  retryOnConflict,
+  TerminalError,
+  withCondition,
+} from "@listwatch/cache/controller";
+import { answerStatus, configMap, FakeClock } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { startRig, widget, widgetController } from "./rig.ts";
@@ -121,5 +128,26 @@ describe("withCondition", () => {
     });
     assert.deepEqual(times(other), ["2026-01-03T00:00:00Z"]);
     assert.deepEqual(times(withCondition(other, ready, { now: new Date(0) })), ["1970-01-01T00:00:00.000Z"]);
+  });
+});
+
+describe("retryOnConflict", () => {
+  it("tries five times, 10 ms apart, and no other error again", async () => {
+    const clock = new FakeClock();
+    for (
+      const [error, tries] of [[newStatus(409, "Conflict", "c"), 5], [newStatus(500, "", "x"), 1]] as const
+    ) {
+      const times: number[] = [];
+      const startMs = clock.now();
+      const failed = retryOnConflict(() => {
+        times.push(clock.now() - startMs);
+        return Promise.reject(new StatusError(error));
+      }, { clock }).then(() => undefined, (thrown: unknown) => thrown);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await clock.advance(1_000);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      assert.equal((await failed as StatusError).status, error);
+      assert.deepEqual(times, [0, 10, 20, 30, 40].slice(0, tries));
+    }
   });
 });

@@ -41,7 +41,10 @@ describe("defineController({ timeoutMs })", () => {
     assert.ok(nextMs - startMs >= 5_000 && nextMs - startMs < 5_500, `${nextMs - startMs} ms`);
     assert.equal(reasons.length, 1);
     assert.match(String(reasons[0]), /5,?000|5 s/);
-    assert.match(rig.lines.join("\n"), /warn .*shop\/a/);
+    await rig.clock.advance(3_000);
+    const problems = rig.lines.filter((line) => !line.startsWith("info"));
+    const why = "Cannot reconcile shop/a within 5000 ms";
+    assert.deepEqual(problems, [`warn Cannot reconcile shop/a, and tries again: ${why}`]);
   });
 
   it("gives the worker of one that heeds no signal to other keys, and says so", async () => {
@@ -52,6 +55,31 @@ describe("defineController({ timeoutMs })", () => {
     assert.ok(began[1][1] - began[0][1] < 7_000);
     assert.equal(reasons.length, 1);
     assert.match(rig.lines.join("\n"), /error .*shop\/a.* heeds no signal/);
+  });
+
+  it("counts one that ends after it as failed, whatever it returns or throws", async () => {
+    for (const end of [() => {}, () => assert.fail("of its own")]) {
+      const failures: number[] = [];
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await using rig = startRig((cluster) =>
+        defineController({
+          name: "widgets",
+          for: cluster.resource<KubernetesObject>(WIDGETS),
+          timeoutMs: 5_000,
+          async reconcile(_, { clock, failures: before }) {
+            failures.push(before);
+            if (before > 0) return;
+            await new Promise<void>((resolve) => clock.setTimeout(resolve, 5_500));
+            end();
+          },
+        })
+      );
+      rig.server.create(WIDGETS, widget("a", "red"));
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await rig.clock.advance(7_000);
+      assert.deepEqual(failures, [0, 1]);
+      assert.match(rig.lines.at(-1)!, /^warn .*: Cannot reconcile shop\/a within 5000 ms$/);
+    }
   });
 
   it("leaves others the discovery that it has waited for with them", async () => {

@@ -1,0 +1,54 @@
+import type { KubernetesObject } from "@listwatch/cache";
+import { defineController, ownedBy } from "@listwatch/cache/controller";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type Rig, startRig, widget } from "./rig.ts";
+import { WIDGETS } from "../widgets.ts";
+
+const MAPS = "v1/configmaps";
+
+/** A manager of one resource that owns ConfigMaps, and the keys that it reconciled. */
+function startWith(resource: string): { readonly rig: Rig; readonly keys: string[] } {
+  const keys: string[] = [];
+  const rig = startRig((cluster) =>
+    defineController({
+      name: "owners",
+      for: cluster.resource<KubernetesObject>(resource as "v1/nodes"),
+      owns: { maps: cluster.resource<KubernetesObject>(MAPS) },
+      reconcile: (_, { key }) => void keys.push(key),
+    })
+  );
+  return { rig, keys };
+}
+
+describe("ControllerOptions.owns", () => {
+  it("reconciles an owner that is in no namespace", async () => {
+    const { rig, keys } = startWith("v1/nodes");
+    await using _ = rig;
+    const owner = rig.server.create("v1/nodes", { apiVersion: "v1", kind: "Node", metadata: { name: "n1" } });
+    await rig.until(() => keys.length === 1);
+    rig.server.create(MAPS, { metadata: { name: "m", namespace: "shop", ...ownedBy(owner) } });
+    await rig.until(() => keys.length === 2, 1_000);
+    rig.server.delete(MAPS, "shop/m");
+    await rig.until(() => keys.length === 3, 1_000);
+    assert.deepEqual(keys, ["n1", "n1", "n1"]);
+  });
+
+  it("reconciles no other object that has the owner's name, and no owner that is not the controller", async () => {
+    const { rig, keys } = startWith(WIDGETS);
+    await using _ = rig;
+    const owner = rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => keys.length === 1);
+    const [reference] = ownedBy(owner).ownerReferences;
+    const strangers = [{ ...reference, uid: "another" }, { ...reference, controller: false }];
+    for (const [i, stranger] of strangers.entries()) {
+      rig.server.create(MAPS, {
+        metadata: { name: `m${i}`, namespace: "shop", ownerReferences: [stranger] },
+      });
+    }
+    await rig.clock.advance(1_000);
+    assert.deepEqual(keys, ["shop/a"]);
+    rig.server.create(MAPS, { metadata: { name: "own", namespace: "shop", ownerReferences: [reference] } });
+    await rig.until(() => keys.length === 2, 1_000);
+  });
+});

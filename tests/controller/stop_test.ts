@@ -1,0 +1,146 @@
+import type { KubernetesObject } from "@listwatch/cache";
+import {
+  type ControllerDefinition,
+  defineController,
+  LeadershipLostError,
+  type ManagerOptions,
+} from "@listwatch/cache/controller";
+import { answerStatus, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { type Rig, SlowWatches, startRig, widget } from "./rig.ts";
+import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
+
+interface Waiting {
+  readonly rig: Rig;
+  /** The names of the objects whose reconcile began, and what ends it. */
+  readonly began: Map<string, () => void>;
+}
+
+/** A manager with one worker, whose reconciles take as long as the test says, whatever their signals say. */
+function startWaiting(options: Partial<ManagerOptions> = {}): Waiting {
+  const began = new Map<string, () => void>();
+  const rig = startRig((cluster) =>
+    defineController({
+      name: "widgets",
+      for: cluster.resource<KubernetesObject>(WIDGETS),
+      reconcile: ({ metadata }) => new Promise<void>((end) => void began.set(metadata!.name!, end)),
+    }), options);
+  return { rig, began };
+}
+
+const problems = ({ lines }: Rig) => lines.filter((line) => !line.startsWith("info"));
+
+describe("Manager.stop", () => {
+  it("lets a reconcile end that runs, and begins none of those that wait", async () => {
+    const { rig, began } = startWaiting();
+    await using _ = rig;
+    for (const name of ["a", "b", "c"]) rig.server.create(WIDGETS, widget(name, "red"));
+    await rig.until(() => began.size === 1);
+    let hasEnded = false;
+    void rig.manager.stop().then(() => hasEnded = true);
+    await rig.clock.advance(1_000);
+    assert.equal(hasEnded, false);
+    began.get("a")!();
+    await rig.clock.advance(1_100);
+    assert.deepEqual([...began.keys()], ["a"]);
+    assert.deepEqual([hasEnded, rig.manager.pending], [true, 0]);
+    assert.deepEqual(problems(rig), []);
+  });
+
+  it("names what heeds no signal, and nothing that has ended before", async () => {
+    const { rig, began } = startWaiting({ drainMs: 2_000 });
+    await using _ = rig;
+    for (const name of ["a", "b", "c"]) rig.server.create(WIDGETS, widget(name, "red"));
+    for (const name of ["a", "b"]) {
+      await rig.until(() => began.has(name));
+      began.get(name)!();
+    }
+    await rig.until(() => began.has("c"));
+    let hasEnded = false;
+    void rig.manager.stop().then(() => hasEnded = true);
+    await rig.clock.advance(5_000);
+    assert.equal(hasEnded, true);
+    assert.deepEqual(problems(rig), [
+      "warn reconciles still run after 2000 ms: their signals are aborted",
+      "error the reconcile of shop/c heeds no signal: its worker takes other keys",
+    ]);
+  });
+
+  it("ends the wait of a key for its own writes, which is no failure", async () => {
+    const clock = new FakeClock(Date.UTC(2026, 0, 1));
+    const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
+    const watches = new SlowWatches(server, (path) => path.endsWith("/configmaps"));
+    const define = (cluster: Rig["cluster"]): ControllerDefinition =>
+      defineController({
+        name: "widgets",
+        for: cluster.resource<KubernetesObject>(WIDGETS),
+        owns: { maps: cluster.resource("v1/configmaps") },
+        async reconcile({ metadata }, { maps }) {
+          await maps.createOrUpdate(
+            "m",
+            (map) => ({ ...map, metadata: { ...map.metadata, ...metadata?.labels } }),
+          );
+        },
+      });
+    await using rig = startRig(define, { drainMs: 100 }, { server, clock, fetch: () => watches.fetch });
+    await rig.until(() => rig.manager.status().isLeading);
+    watches.hold();
+    server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => server.get("v1/configmaps", "shop/m") !== undefined);
+    server.patch(WIDGETS, "shop/a", { metadata: { annotations: { again: "1" } } });
+    await clock.advance(50);
+    assert.equal(rig.manager.pending, 1); // it waits for the ConfigMap
+    let hasEnded = false;
+    void rig.manager.stop().then(() => hasEnded = true);
+    await clock.advance(3_000);
+    assert.equal(hasEnded, true);
+    assert.deepEqual(problems(rig), ["warn reconciles still run after 100 ms: their signals are aborted"]);
+    watches.release();
+    server.close();
+  });
+});
+
+describe("Manager.run", () => {
+  const leader = { lease: "widgets", identity: "one" };
+  const isRenewal = ({ method, path }: { method: string; path: string }) =>
+    method === "PUT" && path.includes("leases");
+
+  it("rejects when the lease is lost, and stops at once", async () => {
+    const { rig, began } = startWaiting({ leader });
+    await using _ = rig;
+    for (const name of ["a", "b"]) rig.server.create(WIDGETS, widget(name, "red"));
+    await rig.until(() => began.size === 1);
+    rig.server.intercept(answerStatus(503), { match: isRenewal });
+    await rig.clock.advance(20_000);
+    assert.ok(await rig.ended instanceof LeadershipLostError);
+    assert.deepEqual([...began.keys()], ["a"]);
+    const { isLeading, problems } = rig.manager.status();
+    assert.deepEqual([isLeading, problems], [false, ["it has ended"]]);
+  });
+
+  it("lets no reconcile write in the turn in which a frozen process wakes up", async () => {
+    const wakeup = Promise.withResolvers<void>();
+    const errors: unknown[] = [];
+    await using rig = startRig((cluster) =>
+      defineController({
+        name: "widgets",
+        for: cluster.resource<KubernetesObject>(WIDGETS),
+        owns: { maps: cluster.resource("v1/configmaps") },
+        async reconcile(_, { maps }) {
+          await maps.get("m"); // what is asked for first is not asked for again
+          await wakeup.promise;
+          await maps.create({ metadata: { name: "m" } }).catch((error) => errors.push(error));
+        },
+      }), { leader });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => rig.manager.status().isLeading);
+    await rig.clock.advance(100);
+    rig.server.intercept(answerStatus(503), { match: isRenewal });
+    wakeup.resolve();
+    await rig.clock.jump(11_000);
+    assert.equal(rig.server.get("v1/configmaps", "shop/m"), undefined);
+    assert.ok(errors[0] instanceof LeadershipLostError, String(errors[0]));
+    assert.ok(await rig.ended instanceof LeadershipLostError);
+  });
+});
