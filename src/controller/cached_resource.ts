@@ -35,8 +35,10 @@ export interface Written {
   readonly versions: Map<string, string>;
   /** The uids of deleted objects, by key. */
   readonly deleted: Map<string, string>;
-  /** Whether a write may have been made: its answer was lost. */
-  isUnknown: boolean;
+  /** How many writes may have been made: their answers were lost. */
+  unseen: number;
+  /** How many of those came before a version that is in `versions`. */
+  answered: number;
 }
 
 /** A part of a cache: all of it, or one namespace of a set. */
@@ -164,8 +166,8 @@ export class CachedResource {
   }
 
   /** Whether the cache has what was written. */
-  has({ versions, deleted, isUnknown }: Written): boolean {
-    if (isUnknown) return false;
+  has({ versions, deleted, unseen, answered }: Written): boolean {
+    if (unseen > answered) return false;
     for (const [namespace, version] of versions) {
       if (!this.#parts(namespace).every((part) => part.hasReached(version))) return false;
     }

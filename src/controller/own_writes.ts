@@ -23,7 +23,7 @@ export class OwnWrites {
   wrote(resource: CachedResource, version: string, namespace = ""): void {
     const written = this.#of(resource);
     const { versions } = written;
-    if (!isComparableResourceVersion(version)) written.isUnknown = true;
+    if (!isComparableResourceVersion(version)) written.unseen++;
     else if (compareResourceVersions(version, versions.get(namespace) ?? "") > 0) {
       versions.set(namespace, version);
     }
@@ -36,7 +36,7 @@ export class OwnWrites {
 
   /** Something was written at an unknown version; the next reconcile asks the server for one after it. */
   unseen(resource: CachedResource): void {
-    this.#of(resource).isUnknown = true;
+    this.#of(resource).unseen++;
   }
 
   /** A write failed; it was not made if the server says so. */
@@ -75,23 +75,25 @@ export class OwnWrites {
   ): Promise<void> {
     const waits = [...this.#written].filter(([of]) => resource === undefined || of === resource);
     await Promise.all(waits.map(async ([of, written]) => {
-      if (written.isUnknown) {
+      const { unseen } = written;
+      if (unseen > written.answered) {
         // A consistent read is past every write that was made before it.
-        const version = await of.presentVersion(signal);
-        written.isUnknown = false;
-        this.wrote(of, version);
+        this.wrote(of, await of.presentVersion(signal));
+        written.answered = Math.max(unseen, written.answered);
       }
       if (await of.waitFor(written, { timeoutMs, signal })) {
-        this.#written.delete(of);
+        // The reconcile may have written more meanwhile, which the next read waits for.
+        if (this.#written.get(of) === written && of.has(written)) this.#written.delete(of);
         return;
       }
       this.#readThrough.add(of);
-      // The version that was waited for may never come: the server may have been restored from a backup.
-      this.#written.set(of, {
-        versions: new Map([["", await of.presentVersion(signal)]]),
-        deleted: written.deleted,
-        isUnknown: false,
-      });
+      // The versions that were waited for may never come: the server may have been restored from a backup.
+      const given = new Map(written.versions);
+      const version = await of.presentVersion(signal);
+      for (const [namespace, up] of given) {
+        if (written.versions.get(namespace) === up) written.versions.delete(namespace);
+      }
+      this.wrote(of, version);
     }));
   }
 
@@ -103,7 +105,10 @@ export class OwnWrites {
   #of(resource: CachedResource): Written {
     let written = this.#written.get(resource);
     if (written === undefined) {
-      this.#written.set(resource, written = { versions: new Map(), deleted: new Map(), isUnknown: false });
+      this.#written.set(
+        resource,
+        written = { versions: new Map(), deleted: new Map(), unseen: 0, answered: 0 },
+      );
     }
     return written;
   }

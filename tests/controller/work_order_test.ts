@@ -4,8 +4,6 @@ import { FakeClock } from "@listwatch/cache/testing";
 import { WorkQueue } from "@listwatch/cache/workqueue";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { OwnWrites } from "../../src/controller/own_writes.ts";
-import type { CachedResource, Written } from "../../src/controller/cached_resource.ts";
 import { RetryDelays, type Urgency, WorkOrder } from "../../src/controller/work_order.ts";
 
 /** Adds keys as a queue does, and takes all of them out. */
@@ -123,50 +121,5 @@ describe("RetryDelays", () => {
     retries.forget("a");
     assert.equal(retries.of("a"), 0);
     assert.equal(retries.next("a", new Error("x")), 5);
-  });
-});
-
-describe("OwnWrites", () => {
-  /** A cache that says what it is asked for, and never has it. */
-  const cache = () => {
-    const asked: Written[] = [];
-    const resource = {
-      has: (written: Written) => (asked.push(written), false),
-      waitFor: () => Promise.resolve(false),
-      presentVersion: () => Promise.resolve("50"),
-    };
-    return { asked, resource: resource as unknown as CachedResource };
-  };
-  const never = new AbortController().signal;
-
-  it("wait for the highest version of each namespace", () => {
-    const { resource, asked } = cache();
-    const writes = new OwnWrites();
-    for (const [version, of] of [["9", "x"], ["11", "x"], ["10", "x"], ["7", "y"]]) {
-      writes.wrote(resource, version, of);
-    }
-    assert.equal(writes.isInCaches(), false);
-    assert.deepEqual([...asked[0].versions], [["x", "11"], ["y", "7"]]);
-  });
-
-  it("ask the server after a write that may have been made, and after no other", () => {
-    const mayBe = [refused(408, "Timeout"), refused(500, ""), refused(504, "Timeout"), new Error("reset")];
-    const isNot = [refused(400, "BadRequest"), refused(409, "Conflict"), refused(429, "TooManyRequests")];
-    for (const error of [...mayBe, ...isNot]) {
-      const writes = new OwnWrites();
-      writes.failed(cache().resource, error);
-      assert.equal(writes.isEmpty, isNot.includes(error as StatusError), String(error));
-    }
-  });
-
-  it("are read from the server in one reconcile, and waited for again in the next", async () => {
-    const { resource, asked } = cache();
-    const writes = new OwnWrites();
-    writes.wrote(resource, "11");
-    await writes.settle({ timeoutMs: 1, signal: never });
-    assert.deepEqual([writes.readsThrough(resource), writes.isInCaches()], [true, true]);
-    writes.ended();
-    assert.deepEqual([writes.readsThrough(resource), writes.isInCaches()], [false, false]);
-    assert.deepEqual([...asked.at(-1)!.versions], [["", "50"]]); // the server's: 11 may never come
   });
 });
