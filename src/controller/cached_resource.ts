@@ -110,7 +110,7 @@ export class CachedResource {
 
   /** Kind and scope of the resource: as any object in the cache has them, or requested once. */
   async description(signal: AbortSignal): Promise<ResourceDescription> {
-    // Not with the signal of one of those who wait for it: the others have more time.
+    // Not with the signal of one caller: the others have more time.
     const description = this.#description ??= this.#describedByCache() ?? this.client.describe();
     try {
       return await abortable(description, signal);

@@ -32,7 +32,7 @@ function startWaiting(options: Partial<ManagerOptions> = {}): Waiting {
 const problems = ({ lines }: Rig) => lines.filter((line) => !line.startsWith("info"));
 
 describe("Manager.stop", () => {
-  it("lets a reconcile end that runs, and begins none of those that wait", async () => {
+  it("lets a reconcile end that runs, and begins no other", async () => {
     const { rig, began } = startWaiting();
     await using _ = rig;
     for (const name of ["a", "b", "c"]) rig.server.create(WIDGETS, widget(name, "red"));
@@ -128,7 +128,7 @@ describe("Manager.run", () => {
         for: cluster.resource<KubernetesObject>(WIDGETS),
         owns: { maps: cluster.resource("v1/configmaps") },
         async reconcile(_, { maps }) {
-          await maps.get("m"); // what is asked for first is not asked for again
+          await maps.get("m"); // so that discovery is over
           await wakeup.promise;
           await maps.create({ metadata: { name: "m" } }).catch((error) => errors.push(error));
         },

@@ -8,7 +8,7 @@ import type { CachedResource, Written } from "../../src/controller/cached_resour
 const refused = (code: number, reason: string) => new StatusError(newStatus(code, reason, ""));
 
 describe("OwnWrites", () => {
-  /** A cache that says what it is asked for, and never has it. */
+  /** A cache that records what is looked for, and never has it. */
   const cache = () => {
     const asked: Written[] = [];
     const resource = {
@@ -84,7 +84,7 @@ describe("OwnWrites", () => {
       assert.equal(writes.isEmpty, true);
     });
 
-    it("are not forgotten by a wait for what was there before all of it came", async () => {
+    it("outlast a wait for earlier ones that ends after them", async () => {
       const { cache, resource } = slowCache();
       const writes = new OwnWrites();
       writes.wrote(resource, "10");
@@ -98,7 +98,7 @@ describe("OwnWrites", () => {
       assert.equal(writes.isInCaches(), false);
     });
 
-    it("are asked about once more where they may have been made after the question", async () => {
+    it("cause another question where they may have been made after the question", async () => {
       const { cache, resource } = slowCache();
       const writes = new OwnWrites();
       writes.unseen(resource);
@@ -131,7 +131,7 @@ describe("OwnWrites", () => {
       assert.equal(writes.isInCaches(), true);
     });
 
-    it("are asked about by each read that waits for them", async () => {
+    it("cause a question of each read that waits for them", async () => {
       const { cache, resource } = slowCache();
       const writes = new OwnWrites();
       writes.unseen(resource);
@@ -146,7 +146,7 @@ describe("OwnWrites", () => {
       assert.equal(writes.isInCaches(), true);
     });
 
-    it("are asked about again where the question was not answered", async () => {
+    it("cause the question again where it was not answered", async () => {
       const writes = new OwnWrites();
       const { resource } = slowCache();
       const away = Object.assign(resource, { presentVersion: () => Promise.reject(new Error("away")) });

@@ -110,7 +110,7 @@ describe("RetryDelays", () => {
     }
   });
 
-  it("are at least what the server asks for, and begin again once they are forgotten", () => {
+  it("are at least what the server demands, and begin again after a success", () => {
     assert.deepEqual(delays(refused(429, "TooManyRequests", 75), 2), [75, 100]);
     const retries = new RetryDelays();
     for (const error of [new Error("x"), refused(503, ""), refused(409, "Conflict")]) {
