@@ -194,8 +194,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "short texts: a field index opens the object",
     file: "src/store/text_holding.ts",
-    find: "if (place === undefined) {\n      return this.#openedToIndex",
-    replace: "if (place !== -1) {\n      return this.#openedToIndex",
+    find: "if (place === undefined) {\n      const opened",
+    replace: "if (place !== -1) {\n      const opened",
     test: "tests/store/field_index_test.ts",
   },
   {
@@ -359,8 +359,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "lazy objects: an object is parsed whole for ever once users have read most of some",
     file: "src/text/lazy_object.ts",
-    find: "this.#appetite -= GREEDY / 2;",
-    replace: "this.#appetite -= 0;",
+    find: "this.#changeAppetite(-GREEDY / 2);",
+    replace: "this.#changeAppetite(0);",
     test: "tests/text/lazy_object_test.ts",
   },
   {

@@ -300,7 +300,7 @@ export class DeltaApplier<T> {
       this.#hasPosition = change.type !== "Added";
       return "next";
     }
-    const reached = this.#store.lastStoreSyncResourceVersion();
+    const reached = this.#store.reached.resourceVersion;
     const version = resourceVersionOf(change.object) ?? "";
     // A write gives several objects one version; a delete has one of its own.
     const isAgain = change.type === "Deleted" && version === reached && isComparableResourceVersion(version);
@@ -357,7 +357,8 @@ export class DeltaApplier<T> {
   }
 
   #ends(startMs: number): void {
-    this.#options.observation?.waiters.moved();
+    const waiters = this.#options.observation?.waiters;
+    if (waiters !== undefined && waiters.waiting.size > 0) waiters.moved();
     if (this.#measurement === undefined) return;
     const { metrics, name, clock } = this.#measurement;
     const labels = { name };

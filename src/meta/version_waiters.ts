@@ -25,6 +25,8 @@ export class VersionWaiters {
   readonly #clock: Clock;
   readonly #covers: ((wanted: string) => boolean) | undefined;
   readonly #waiters = new Set<Waiter>();
+  /** Those that wait: looked at on each event, where a call would slow that down. */
+  readonly waiting: { readonly size: number } = this.#waiters;
   #isStopped = false;
 
   /**
@@ -41,10 +43,6 @@ export class VersionWaiters {
     this.#reached = reached;
     this.#clock = clock;
     this.#covers = covers;
-  }
-
-  get size(): number {
-    return this.#waiters.size;
   }
 
   /** Waits for a version that can be compared; never rejects. What was reached before the stop stays so. */
@@ -73,7 +71,6 @@ export class VersionWaiters {
 
   /** The version has changed: ends the waits for versions that are now reached. */
   moved(): void {
-    if (this.#waiters.size === 0) return; // the ordinary case, on every event
     for (const waiter of this.#waiters) {
       if (this.covers(this.#reached(), waiter.resourceVersion)) waiter.end("reached");
     }

@@ -220,8 +220,7 @@ export class WindowStore<Row> {
         const { done, value } = await abortable(reader.read(), either);
         if (done) return;
         received();
-        cutter.feed(value);
-        for (let line = cutter.next(); line !== undefined; line = cutter.next()) {
+        for (let line = cutter.feed(value); line !== undefined; line = cutter.next()) {
           const isFirst = this.#shown === undefined;
           const { shown, ageMs = isFirst ? openedAgeMs : undefined } = afterFrame(this.#shown, line);
           if (either.aborted) return;

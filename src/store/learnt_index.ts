@@ -43,13 +43,17 @@ export class LearntIndex {
   }
 
   /** Learns from an object with these fields, of which the values were not known. */
-  learn(object: object, fields: FieldTexts | undefined, values?: readonly string[]): void {
+  learn(
+    opened: { read<R>(reader: (object: object) => R): R },
+    fields: FieldTexts | undefined,
+    values?: readonly string[],
+  ): void {
     const combination = fields && this.#combinationOf(fields);
     if (combination === undefined && !this.isCurious()) return;
     const trace = new Trace();
     let traced: unknown;
     try {
-      traced = this.#indexFunc(trace.of(object, []) as never);
+      traced = opened.read((object) => this.#indexFunc(trace.of(object, []) as never));
     } catch {
       trace.isReading = false;
     }

@@ -22,12 +22,12 @@ import {
   metaNamespaceKey,
   metaOf,
   type ObjectMeta,
-  resourceVersionOf,
 } from "../meta/object.ts";
 import { type HoldText, ObjectText, ObjectTextReader } from "../text/object_text_reader.ts";
 import type { FieldCut } from "../text/field_cut.ts";
 import type { FieldTexts } from "../text/field_tree.ts";
 import { closingQuote } from "../text/json_walk.ts";
+import type { ObjectHead, ReadAlong } from "../text/object_reader.ts";
 import { LazyOrigin, LazyText, type LiveMetadata, TextObject } from "../text/lazy_object.ts";
 import { isPlainJson, isSameJson } from "../util/json.ts";
 import { fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
@@ -78,7 +78,7 @@ export class TextHolding<T> implements Holding<T> {
   readonly #fields = new HeldFields<TextObject>();
   /** What was opened last for an index function. */
   #indexed: { readonly held: TextObject; readonly opened: Opened } | undefined;
-  readonly #reader = new ObjectTextReader(this.#fields.fields, () => this.#origin.parsesNext());
+  readonly #reader: ObjectTextReader;
   /** What its lazy objects have in common. */
   readonly #origin: LazyOrigin;
   /** The same for those that are decoded: of old states that handlers receive, users read less. */
@@ -125,9 +125,9 @@ export class TextHolding<T> implements Holding<T> {
       },
       decode: form && ((text) => form.decode(text)),
     });
-    this.#origin.keepsTexts = form !== undefined;
-    this.#decoded = new LazyOrigin(this.#origin);
-    this.#decoded.keepsTexts = true;
+    this.#decoded = new LazyOrigin(this.#origin, true);
+    const reader = this.#reader = new ObjectTextReader(this.#fields.fields, this.#origin);
+    this.holdText = { reader, hold: (text, head, read) => this.#holdRead(text, head, read) };
   }
 
   /** The key function, for objects that may be encoded. */
@@ -147,7 +147,7 @@ export class TextHolding<T> implements Holding<T> {
     if (this.#form === undefined || object instanceof TextObject) return object;
     if (typeof object !== "object" || !isPlainJson(object)) return object;
     const own = object as T & object;
-    const live = this.#liveMetadata(own);
+    const live = this.#liveMetadata(own, metaOf(own));
     if (live === undefined) return object;
     try {
       key ??= this.#keyFunc(object);
@@ -184,33 +184,32 @@ export class TextHolding<T> implements Holding<T> {
   /** A list is stored after all of it has come: index functions are looked at while it comes. */
   #learnFrom(held: LazyText): void {
     for (const { learnt } of this.#early) {
-      if (learnt?.isCurious()) held.read((object) => learnt.learn(object, held.fields));
+      if (learnt?.isCurious()) learnt.learn(held, held.fields);
     }
   }
 
   /** Holds the text that a source has; the object only if it cannot be held as text. */
-  readonly holdText: HoldText = {
-    reader: this.#reader,
-    hold: (text, head, read) => {
-      try {
-        const live = this.#liveMetadata(head as T, read?.key !== undefined);
-        if (live === undefined) return JSON.parse(text);
-        // Another key function may read what is not in the head.
-        const key = this.#readsMetadataOnly
-          ? read?.key ?? this.#keyFunc(head)
-          : this.#keyFunc(JSON.parse(text));
-        const lazy = new LazyText(key, live, text, this.#origin, read?.members);
-        const held = this.#form === undefined
-          ? lazy
-          : new TextObject(key, live, this.#form.encode(text, read?.fields), lazy.shape);
-        if (this.#lastEarly !== undefined && read?.fields.length) held.fields = read.fields;
-        if (held !== lazy) this.#keepLazy(held, lazy);
-        return held;
-      } catch {
-        return JSON.parse(text); // whatever needs the key throws why there is none
-      }
-    },
-  };
+  readonly holdText: HoldText;
+
+  #holdRead(text: string, head: ObjectHead, read: ReadAlong | undefined): unknown {
+    try {
+      const live = this.#liveMetadata(head, head.metadata, read?.key !== undefined);
+      if (live === undefined) return JSON.parse(text);
+      // Another key function may read what is not in the head.
+      const key = this.#readsMetadataOnly
+        ? read?.key ?? this.#keyFunc(head)
+        : this.#keyFunc(JSON.parse(text));
+      const lazy = new LazyText(key, live, text, this.#origin, read?.members);
+      const held = this.#form === undefined
+        ? lazy
+        : new TextObject(key, live, this.#form.encode(text, read?.fields), lazy.shape);
+      if (this.#lastEarly !== undefined && read?.fields.length) held.fields = read.fields;
+      if (held !== lazy) this.#keepLazy(held, lazy);
+      return held;
+    } catch {
+      return JSON.parse(text); // whatever needs the key throws why there is none
+    }
+  }
 
   /** What was held early has been stored. */
   listStored(): void {
@@ -253,7 +252,7 @@ export class TextHolding<T> implements Holding<T> {
 
   /** Without a form texts are dropped once most of them was parsed, if they are not served. */
   keepTexts(): void {
-    this.#origin.keepsTexts = true;
+    this.#origin.keepTexts();
   }
 
   /** The object's JSON text as it came, or as `JSON.stringify` writes it for a form. */
@@ -383,11 +382,10 @@ export class TextHolding<T> implements Holding<T> {
   #valuesIn({ indexFunc, place, learnt }: Wrapper<T>, held: TextObject): readonly string[] {
     const read = indexFunc as unknown as (object: object) => readonly string[];
     if (place === undefined) {
-      return this.#openedToIndex(held).read((object) => {
-        const values = read(object);
-        if (learnt !== undefined) learnt.learn(object, held.fields, values);
-        return values;
-      });
+      const opened = this.#openedToIndex(held);
+      const values = opened.read(read);
+      learnt?.learn(opened, held.fields, values);
+      return values;
     }
     const opened = held instanceof LazyText ? undefined : this.#hot.get(held);
     if (opened === undefined) return this.#fields.values(held, place, this.#textOf);
@@ -395,17 +393,19 @@ export class TextHolding<T> implements Holding<T> {
   }
 
   /** What stays readable of an object; `undefined` if that is not what it should be. */
-  #liveMetadata(object: T, sharesLabels = false): LiveMetadata | undefined {
-    const metadata = metaOf(object);
-    const resourceVersion = resourceVersionOf(object) as unknown;
-    const uid = metadata?.uid as unknown;
-    const namespace = metadata?.namespace as unknown;
+  #liveMetadata(
+    { apiVersion, kind }: { readonly apiVersion?: unknown; readonly kind?: unknown },
+    metadata: ObjectMeta | undefined,
+    sharesLabels = false,
+  ): LiveMetadata | undefined {
+    const resourceVersion: unknown = metadata && (metadata.resourceVersion ?? "");
+    const uid: unknown = metadata?.uid;
+    const namespace: unknown = metadata?.namespace;
     if (!isTextOrAbsent(uid) || !isTextOrAbsent(resourceVersion) || !isTextOrAbsent(namespace)) {
       return undefined;
     }
     if (namespace !== this.#namespace) this.#namespace = namespace;
     if (sharesLabels || !isSame(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;
-    const { apiVersion, kind } = (object ?? {}) as { apiVersion?: unknown; kind?: unknown };
     if (!isTextOrAbsent(apiVersion) || !isTextOrAbsent(kind)) return undefined;
     if (apiVersion !== this.#apiVersion) this.#apiVersion = apiVersion;
     if (kind !== this.#kind) this.#kind = kind;

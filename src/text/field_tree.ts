@@ -94,8 +94,9 @@ export class TextFields {
 export class FieldTree {
   readonly #fields: TextFields;
   readonly #projection: Projection | undefined;
-  #root: FieldNode = newFieldNode();
-  #version = -1;
+  root: FieldNode = newFieldNode();
+  /** The version of the fields that are in it: see {@linkcode FieldTree.update}. */
+  version = -1;
 
   constructor(fields: TextFields, projection?: Projection) {
     this.#fields = fields;
@@ -107,14 +108,12 @@ export class FieldTree {
     return this.#projection === undefined;
   }
 
-  get root(): FieldNode {
-    if (this.#version !== this.#fields.version) {
-      this.#root = newFieldNode();
-      this.#projection?.addTo(this.#root);
-      this.#fields.addTo(this.#root);
-      this.#version = this.#fields.version;
-    }
-    return this.#root;
+  /** Makes the tree of the fields that there are now: before it is read, where they have changed. */
+  update(): void {
+    this.root = newFieldNode();
+    this.#projection?.addTo(this.root);
+    this.#fields.addTo(this.root);
+    this.version = this.#fields.version;
   }
 }
 

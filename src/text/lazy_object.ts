@@ -80,8 +80,11 @@ export class TextObject implements LiveMetadata {
 
 /** What the lazy objects of one store have in common. */
 export class LazyOrigin {
-  /** Whether texts stay, however much of them was parsed. */
-  keepsTexts = false;
+  /**
+   * Whether users read most of what they receive, and it need not be text: then objects are parsed as they
+   * come.
+   */
+  readWhole = false;
   /** Freezes what is parsed, and everything in it. */
   readonly freeze: (<V>(value: V) => V) | undefined;
   /** Whether a key is the namespace, if there is one, and the name. */
@@ -96,12 +99,16 @@ export class LazyOrigin {
   /** Rises while users read most of what they receive, falls while they do not. */
   #appetite = 0;
   #opened = 0;
-  #arrived = 0;
+  #keepsTexts: boolean;
   /** The last object that was opened to find out how much of it is read. */
   #probe: LazyText | undefined;
   #scratch: LazyOrigin | undefined;
 
-  constructor(options: Pick<LazyOrigin, "freeze" | "keysHaveNames" | "membersOf" | "decode">) {
+  constructor(
+    options: Pick<LazyOrigin, "freeze" | "keysHaveNames" | "membersOf" | "decode">,
+    keepsTexts: boolean = options.decode !== undefined,
+  ) {
+    this.#keepsTexts = keepsTexts;
     this.freeze = options.freeze;
     this.keysHaveNames = options.keysHaveNames;
     this.membersOf = options.membersOf;
@@ -110,11 +117,23 @@ export class LazyOrigin {
 
   /** That of objects which the library reads and drops: what is read of them says nothing about users. */
   get scratch(): LazyOrigin {
-    if (this.#scratch === undefined) {
-      this.#scratch = new LazyOrigin(this);
-      this.#scratch.keepsTexts = true;
-    }
-    return this.#scratch;
+    return this.#scratch ??= new LazyOrigin(this, true);
+  }
+
+  /** Whether texts stay, however much of them was parsed. */
+  get keepsTexts(): boolean {
+    return this.#keepsTexts;
+  }
+
+  /** From now on they stay. */
+  keepTexts(): void {
+    this.#keepsTexts = true;
+    this.readWhole = false;
+  }
+
+  #changeAppetite(by: number): void {
+    this.#appetite = Math.min(this.#appetite + by, 2 * GREEDY);
+    this.readWhole = this.#appetite >= GREEDY && !this.#keepsTexts;
   }
 
   /**
@@ -124,15 +143,9 @@ export class LazyOrigin {
   isReadWhole(text: LazyText): boolean {
     if (this.#appetite < GREEDY) return false;
     if (++this.#opened % PROBE_EVERY !== 0) return true;
-    if (this.#probe?.isMostlyRead === false) this.#appetite -= GREEDY / 2;
+    if (this.#probe?.isMostlyRead === false) this.#changeAppetite(-GREEDY / 2);
     this.#probe = text;
     return false;
-  }
-
-  /** Whether the next object of a watch is to be parsed at once: then it needs no text. */
-  parsesNext(): boolean {
-    return this.#appetite >= GREEDY && !this.keepsTexts && this.decode === undefined &&
-      ++this.#arrived % PROBE_ARRIVED !== 0;
   }
 
   /** A user has received a lazy object. */
@@ -142,7 +155,7 @@ export class LazyOrigin {
 
   /** More than half of an object was read. */
   hasReadMost(): void {
-    this.#appetite = Math.min(this.#appetite + 2, 2 * GREEDY);
+    this.#changeAppetite(2);
   }
 
   /** An object was read aside: what was parsed of it is kept a short while. */
@@ -156,8 +169,7 @@ export class LazyOrigin {
 
 /** From which appetite on objects are parsed whole: of that many objects in a row more than half was read. */
 const GREEDY = 32;
-/** One of so many objects of a watch, and of so many that are opened, is read lazily nevertheless. */
-const PROBE_ARRIVED = 16;
+/** One of so many that are opened is read lazily nevertheless. */
 const PROBE_EVERY = 8;
 /** How many objects that were read aside are kept. */
 const ASIDE = 128;

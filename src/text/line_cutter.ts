@@ -62,8 +62,8 @@ export interface LineReader<E> {
 }
 
 /**
- * Cuts bytes into frames at newlines, wherever the chunks were split: {@linkcode LineCutter.feed} a chunk,
- * then ask for {@linkcode LineCutter.next} until there is none, in the same turn.
+ * Cuts bytes into frames at newlines, wherever the chunks were split: {@linkcode LineCutter.feed} returns the
+ * first one of a chunk, {@linkcode LineCutter.next} the others, until there is none, in the same turn.
  *
  * How it works. Reading a line finds its end, so that mostly no newline is searched. A frame that continues
  * in the next chunk is read when its newline is there: a frame of any size in any number of chunks costs time
@@ -87,11 +87,14 @@ export class LineCutter<E> {
     this.#reader = reader;
   }
 
-  /** Takes the next chunk; all frames of the one before it must have been taken out. */
-  feed(chunk: Uint8Array): void {
+  /** Takes the next chunk, and its first line; all lines of the chunk before must have been taken out. */
+  feed(chunk: Uint8Array): E | string | undefined {
     const before = this.#rest.length;
     const length = chunk.lastIndexOf(NEWLINE) + 1;
-    if (length === 0) return this.#keep(chunk);
+    if (length === 0) {
+      this.#keep(chunk);
+      return undefined;
+    }
     this.#start = 0;
     this.#end = before + length;
     const bytes = this.#reader.buffer(this.#end + 1);
@@ -100,6 +103,7 @@ export class LineCutter<E> {
     bytes[this.#end] = 0;
     this.#newRest = chunk.subarray(length);
     this.#bytes = bytes;
+    return this.next();
   }
 
   /** What the next line says; its text where that is not understood; `undefined` when there is no more. */

@@ -1,13 +1,13 @@
 /** Reading objects out of bytes, for lists and watches. */
 
-import { type FieldTexts, FieldTree, type Projection, TextFields } from "./field_tree.ts";
+import { type FieldNode, type FieldTexts, FieldTree, type Projection, TextFields } from "./field_tree.ts";
 import type { ObjectMeta } from "../meta/object.ts";
 import { isRecord } from "../util/json.ts";
-import { afterString, afterValue, CLOSE_BRACE, isAt, space } from "./json_walk.ts";
+import { afterString, afterValue, CLOSE_BRACE, space } from "./json_walk.ts";
 import type { LineReader } from "./line_cutter.ts";
 import type { ItemReader } from "./list_cutter.ts";
 import type { Members } from "./object_shape.ts";
-import { ObjectWalk } from "./object_walk.ts";
+import { type ObjectEventType, ObjectWalk } from "./object_walk.ts";
 
 /**
  * What is read of an object that is held as text: its type, and of its metadata at least name, namespace,
@@ -47,7 +47,7 @@ export interface ItemType {
 
 /** An event of a watch that has an object. */
 export interface ObjectEvent<O> {
-  readonly type: "ADDED" | "MODIFIED" | "DELETED";
+  readonly type: ObjectEventType;
   readonly object: O;
 }
 
@@ -79,20 +79,25 @@ export abstract class ObjectReader<O> {
   #own: Uint8Array = new Uint8Array(ROOM + 16 * 1024);
   #ownEnd = ROOM;
   readonly #tree: FieldTree;
+  readonly #readers: { readonly readWhole: boolean };
+  #arrived = 0;
 
-  /** @param fields The fields whose values are read; more may be added to them at any time. */
-  constructor(fields: TextFields = new TextFields()) {
+  /**
+   * @param fields The fields whose values are read; more may be added to them at any time.
+   * @param readers Whether most objects are read whole: then most of those of watches are parsed as they
+   * come. Looked at for each object, which a call would slow down.
+   */
+  constructor(
+    fields: TextFields = new TextFields(),
+    readers: { readonly readWhole: boolean } = { readWhole: false },
+  ) {
     this.fields = fields;
     this.#tree = new FieldTree(fields);
+    this.#readers = readers;
   }
 
   /** Makes something of the object that was walked last. */
   protected abstract make(bytes: Uint8Array, start: number, end: number, type?: ItemType): O | undefined;
-
-  /** Whether the next object of a watch is to be parsed as it comes. */
-  protected parsesNext(): boolean {
-    return false;
-  }
 
   /**
    * Makes something of the text of a JSON value that the walk left to the parser; nothing is cut out of it
@@ -108,7 +113,7 @@ export abstract class ObjectReader<O> {
   #read(text: string, type: ItemType | undefined, tree: FieldTree): unknown {
     const bytes = this.#write(text);
     const start = space(bytes, ROOM);
-    const end = this.walk.object(bytes, start, tree.root);
+    const end = this.walk.object(bytes, start, this.#rootOf(tree));
     const isObject = end > 0 && space(bytes, end) === this.#ownEnd;
     const object = isObject ? this.make(bytes, start, end, type) : undefined;
     return object ?? this.makeParsed(tree.isWhole ? text : this.#withoutCuts(text, tree), type);
@@ -122,17 +127,15 @@ export abstract class ObjectReader<O> {
       lineEnd: 0,
       buffer: (length: number) => this.buffer(length),
       readLineAt: (bytes: Uint8Array, lineStart: number): ObjectEvent<O> | undefined => {
-        isParsed = projection === undefined && this.parsesNext();
+        isParsed = this.#readers.readWhole && projection === undefined &&
+          ++this.#arrived % PROBE_ARRIVED !== 0;
         if (isParsed) return undefined;
-        // The letter after `{"type":"`.
-        const kind = EVENTS.get(bytes[lineStart + 9]);
-        if (kind === undefined || !isAt(bytes, lineStart, kind.beginning)) return undefined;
-        const start = lineStart + kind.beginning.length;
-        const end = this.walk.object(bytes, start, tree.root);
-        if (end < 0 || bytes[end] !== CLOSE_BRACE || bytes[end + 1] !== NEWLINE) return undefined;
-        reader.lineEnd = end + 1;
-        const object = this.make(bytes, start, end);
-        return object && { type: kind.type, object };
+        const lineEnd = this.walk.event(bytes, lineStart, this.#rootOf(tree));
+        if (lineEnd < 0) return undefined;
+        reader.lineEnd = lineEnd;
+        const { eventType: type, objectStart } = this.walk;
+        const object = this.make(bytes, objectStart, lineEnd - 1);
+        return object && { type, object };
       },
       readEvent: (frame: string): unknown => isParsed ? JSON.parse(frame) : this.#readEvent(frame, tree),
     };
@@ -151,7 +154,7 @@ export abstract class ObjectReader<O> {
       buffer: (length: number) => this.buffer(length),
       readItemAt: (bytes: Uint8Array, start: number): unknown => {
         const type = typeOf();
-        const end = reader.itemEnd = this.walk.object(bytes, start, tree.root);
+        const end = reader.itemEnd = this.walk.object(bytes, start, this.#rootOf(tree));
         if (end < 0) return undefined;
         return this.make(bytes, start, end, type);
       },
@@ -189,12 +192,18 @@ export abstract class ObjectReader<O> {
   }
 
   /** A JSON value without what is cut out of it; the text as it is if that is no JSON. */
-  #withoutCuts(text: string, { root }: FieldTree): string {
+  #withoutCuts(text: string, tree: FieldTree): string {
     const bytes = this.#write(text);
     const start = space(bytes, ROOM);
-    const end = this.walk.cut(bytes, start, root);
+    const end = this.walk.cut(bytes, start, this.#rootOf(tree));
     if (end < 0 || space(bytes, end) !== this.#ownEnd) return text;
     return this.decoder.decode(bytes.subarray(start, this.compact(bytes, end)));
+  }
+
+  /** The root of a tree, in which the fields are that were added since the last object. */
+  #rootOf(tree: FieldTree): FieldNode {
+    if (tree.version !== this.fields.version) tree.update();
+    return tree.root;
   }
 
   /** Removes what is cut out of the object that was walked last. Returns where it ends then. */
@@ -253,18 +262,8 @@ export class ObjectParser extends ObjectReader<unknown> {
   }
 }
 
-/** How API servers write the events of a watch, by the first letter of the type. */
-const EVENTS: ReadonlyMap<
-  number,
-  { readonly type: ObjectEvent<unknown>["type"]; readonly beginning: Uint8Array }
-> = new Map(
-  (["MODIFIED", "ADDED", "DELETED"] as const).map((type) => [
-    type.charCodeAt(0),
-    { type, beginning: new TextEncoder().encode(`{"type":"${type}","object":`) },
-  ]),
-);
-
-const NEWLINE = 0x0a;
+/** One of so many objects of a watch stays text nevertheless, which shows how much of it is read. */
+const PROBE_ARRIVED = 16;
 /** Room for the type of an item: kinds have 63 characters at most, groups 253, versions 63. */
 export const ROOM = 512;
 /**

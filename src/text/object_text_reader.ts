@@ -10,7 +10,7 @@
  * @module
  */
 
-import { fieldText, type FieldTexts, NO_VALUES, type TextFields } from "./field_tree.ts";
+import { fieldText, type FieldTexts, NO_VALUES } from "./field_tree.ts";
 import { afterPlainString, QUOTE } from "./json_walk.ts";
 import { isRecord } from "../util/json.ts";
 import { type Members, packedPlaces, Shapes } from "./object_shape.ts";
@@ -66,22 +66,6 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
   // The types of objects that come one after the other are mostly the same.
   readonly #lastKind: TypeText = { text: "null", value: null };
   readonly #lastApiVersion: TypeText = { text: "null", value: null };
-
-  readonly #parsesNext: (() => boolean) | undefined;
-
-  /**
-   * @param fields The fields whose values are read; more may be added to them at any time.
-   * @param parsesNext Asked before each object of a watch whether it is to be parsed as
-   * it comes: then it is no {@linkcode ObjectText}.
-   */
-  constructor(fields?: TextFields, parsesNext?: () => boolean) {
-    super(fields);
-    this.#parsesNext = parsesNext;
-  }
-
-  protected override parsesNext(): boolean {
-    return this.#parsesNext?.() ?? false;
-  }
 
   /** Whether a value is what {@linkcode ObjectTextReader.read} returns for an object. */
   isText(value: unknown): value is ObjectText {

@@ -30,6 +30,9 @@ const MAX_DEPTH = 1000;
 const NAMES = 16;
 const MAX_SHAPE = 4096;
 
+/** The events of a watch that have an object. */
+export type ObjectEventType = "ADDED" | "MODIFIED" | "DELETED";
+
 /** Which object is walked: the whole, its metadata, labels or annotations, another member, any in that. */
 type Part = "object" | "metadata" | "strings" | "member" | "other";
 
@@ -42,6 +45,9 @@ type Part = "object" | "metadata" | "strings" | "member" | "other";
  * is one meaning of such texts.
  */
 export class ObjectWalk {
+  /** Of a line of a watch: its type, and where its object begins. */
+  eventType: ObjectEventType = "ADDED";
+  objectStart = 0;
   kindStart = 0;
   kindEnd = 0;
   apiVersionStart = 0;
@@ -95,6 +101,20 @@ export class ObjectWalk {
   /** Times that were seen: of creation, of deletion. */
   #times = 0;
   #maxDepth = MAX_DEPTH;
+
+  /**
+   * The newline of the line of a watch that begins here, if it is an event of an object as API servers write
+   * them; otherwise -1.
+   */
+  event(bytes: Uint8Array, start: number, root: FieldNode): number {
+    // The letter after `{"type":"`.
+    const event = EVENTS.get(bytes[start + 9]);
+    if (event === undefined || !isAt(bytes, start, event.beginning)) return -1;
+    this.eventType = event.type;
+    this.objectStart = start + event.beginning.length;
+    const end = this.object(bytes, this.objectStart, root);
+    return end > 0 && bytes[end] === CLOSE_BRACE && bytes[end + 1] === NEWLINE ? end + 1 : -1;
+  }
 
   /** The end of the object that begins here; -1 if it is none, or one that is left to the parser. */
   object(bytes: Uint8Array, start: number, root: FieldNode): number {
@@ -364,6 +384,18 @@ export class ObjectWalk {
   }
 }
 
+/** How API servers write the events of a watch, by the first letter of the type. */
+const EVENTS: ReadonlyMap<
+  number,
+  { readonly type: ObjectEventType; readonly beginning: Uint8Array }
+> = new Map(
+  (["MODIFIED", "ADDED", "DELETED"] as const).map((type) => [
+    type.charCodeAt(0),
+    { type, beginning: new TextEncoder().encode(`{"type":"${type}","object":`) },
+  ]),
+);
+
+const NEWLINE = 0x0a;
 const NOTHING: FieldNode = newFieldNode();
 const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 

@@ -16,35 +16,16 @@ export interface ByteReader {
  * an allocation of 64 KiB per read. Any other stream, and on Node all, are read in the chunks they come in;
  * on Node each is freed when it was read, as V8 collects its whole heap for memory outside of it.
  */
-export function openByteReader(
-  body: ReadableStream<Uint8Array>,
-  onBytes: ((bytes: number) => void) | undefined,
-): ByteReader {
+export function openByteReader(body: ReadableStream<Uint8Array>): ByteReader {
   if (body.locked) throw new TypeError("Cannot read the body: it has another reader");
-  let reader: ByteReader;
   try {
     const bytes = body.getReader({ mode: "byob" });
-    if (isNode()) {
-      bytes.releaseLock();
-      reader = new ChunkReader(body.getReader(), { ownsChunks: true });
-    } else {
-      reader = new BufferReader(bytes);
-    }
+    if (!isNode()) return new BufferReader(bytes);
+    bytes.releaseLock();
+    return new ChunkReader(body.getReader(), { ownsChunks: true });
   } catch {
-    reader = new ChunkReader(body.getReader(), { ownsChunks: false });
+    return new ChunkReader(body.getReader(), { ownsChunks: false });
   }
-  return onBytes === undefined ? reader : counting(reader, onBytes);
-}
-
-function counting(reader: ByteReader, onBytes: (bytes: number) => void): ByteReader {
-  return {
-    read: async () => {
-      const chunk = await reader.read();
-      if (chunk !== undefined) onBytes(chunk.byteLength);
-      return chunk;
-    },
-    cancel: (reason) => reader.cancel(reason),
-  };
 }
 
 const FIRST_BUFFER_BYTES = 64 * 1024;

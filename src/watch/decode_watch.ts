@@ -78,7 +78,7 @@ export function decodeWatch<T>(
     );
   }
   const events = (options.asText?.reader ?? new ObjectParser()).events(options.projection);
-  return new WatchBatches<T>(openByteReader(body, options.onBytes), maxFrameBytes, events, options);
+  return new WatchBatches<T>(openByteReader(body), maxFrameBytes, events, options);
 }
 
 /** The Status of a frame that could not be decoded, as client-go's `NewClientErrorReporter` makes it. */
@@ -107,6 +107,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   readonly #cutter: LineCutter<unknown>;
   readonly #validate: ValidateFrame<T>;
   readonly #subject: string;
+  readonly #onBytes: DecodeWatchOptions<T>["onBytes"];
   readonly #signal: AbortSignal | undefined;
   readonly #unlink: (() => void) | undefined;
   #ended = false;
@@ -126,6 +127,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
       ? options.validate
       : textValidator(options.validate, options.asText);
     this.#subject = options.subject ?? "the resource";
+    this.#onBytes = options.onBytes;
     const signal = this.#signal = options.signal;
     this.#unlink = signal && onAbort(signal, () => this.#fail(signal.reason));
   }
@@ -157,7 +159,9 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
 
   async #read(): Promise<Uint8Array | undefined> {
     try {
-      return await this.#reader.read();
+      const chunk = await this.#reader.read();
+      if (chunk !== undefined) this.#onBytes?.(chunk.byteLength);
+      return chunk;
     } catch (error) {
       this.#fail(newNetworkError(`Cannot read the watch of ${this.#subject}: it was cut off`, error));
       return undefined;
@@ -168,8 +172,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
     const batch: WatchItem<T>[] = [];
     const cutter = this.#cutter;
     try {
-      cutter.feed(chunk);
-      for (let frame = cutter.next(); frame !== undefined; frame = cutter.next()) {
+      for (let frame = cutter.feed(chunk); frame !== undefined; frame = cutter.next()) {
         if (!this.#decodeFrame(frame, batch)) break;
       }
     } catch (error) { // it is over the limit

@@ -273,13 +273,14 @@ async function readBody(
   const { signal, onBytes, clock, maxBytes, hint } = options;
   let bytes = 0;
   const pacer = clock && new Pacer({ units: TURN_CHUNKS, ms: TURN_MS, clock });
-  const reader = openByteReader(body, onBytes);
+  const reader = openByteReader(body);
   const unlink = signal && onAbort(signal, () => reader.cancel(signal.reason));
   try {
     for (;;) {
       let chunk: Uint8Array | undefined;
       try {
         chunk = await reader.read();
+        if (chunk !== undefined) onBytes?.(chunk.byteLength);
       } catch (error) {
         if (signal?.aborted) throw signal.reason;
         throw newNetworkError(`Cannot read the answer for ${subject}: it was cut off`, error);

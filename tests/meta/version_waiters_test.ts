@@ -22,7 +22,7 @@ describe("VersionWaiters.wait", () => {
     move("10");
     assert.deepEqual(await Promise.all(waits), ["reached", "reached", "reached"]);
     assert.equal(await waiters.wait("10"), "reached");
-    assert.equal(waiters.size, 0);
+    assert.equal(waiters.waiting.size, 0);
   });
 
   it("does not end before the first version, nor at an older one", async () => {
@@ -44,7 +44,7 @@ describe("VersionWaiters.wait", () => {
     abort.abort();
     assert.equal(await wait, "aborted");
     assert.equal(await waiters.wait("5", { signal: abort.signal }), "aborted");
-    assert.equal(waiters.size, 0);
+    assert.equal(waiters.waiting.size, 0);
   });
 
   it("ends at the stop, before the call or after", async () => {
@@ -78,7 +78,7 @@ describe("VersionWaiters.wait", () => {
       assert.deepEqual([signal.listeners, rig.clock.pendingTimers], [1, 1]);
       await end(rig, signal);
       assert.equal(await wait, how);
-      assert.deepEqual([signal.listeners, rig.clock.pendingTimers, rig.waiters.size], [0, 0, 0], how);
+      assert.deepEqual([signal.listeners, rig.clock.pendingTimers, rig.waiters.waiting.size], [0, 0, 0], how);
     }
   });
 });

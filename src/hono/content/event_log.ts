@@ -317,7 +317,7 @@ export class EventLog<T extends KubernetesObject> {
     const isLate = !this.#advance(version);
     this.#append(change, { isLate });
     this.#grown();
-    if (!isLate) this.#waiters.moved();
+    if (!isLate && this.#waiters.waiting.size > 0) this.#waiters.moved();
   }
 
   /**

@@ -195,8 +195,7 @@ function eventStream(
       while (text === "") {
         const { done, value } = await reader.read();
         if (done) return controller.close();
-        cutter.feed(value);
-        for (let line = cutter.next(); line !== undefined; line = cutter.next()) {
+        for (let line = cutter.feed(value); line !== undefined; line = cutter.next()) {
           const event = typeof line === "string" ? events.readEvent(line) : line;
           text += messageOf(event as WatchLine, typeof line === "string" ? line : undefined, ids);
         }
