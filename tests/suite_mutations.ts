@@ -1070,7 +1070,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: a watch sends events after its credential has ended",
     file: "src/hono/send/watch_stream.ts",
-    find: "expiresAtMs !== undefined && expiresAtMs <= this.#request.settings.clock.now()",
+    find: "expiresAtMs < Infinity && expiresAtMs <= this.#request.settings.clock.now()",
     replace: "false",
     test: "tests/hono/send/watch_life_test.ts",
   },

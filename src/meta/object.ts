@@ -238,6 +238,22 @@ export class ExplicitKey {
 }
 
 /**
+ * An object in another form than its own: immutable, and as good as the object where only its key and this
+ * metadata matter (`metaOf` and `resourceVersionOf` read it).
+ */
+export abstract class HeldObject {
+  /** What the key function returns for the object. */
+  abstract readonly key: string;
+  /** `undefined` for an object without metadata. */
+  abstract readonly metadata: {
+    readonly uid: string | undefined;
+    readonly resourceVersion: string | undefined;
+    readonly namespace: string | undefined;
+    readonly labels: Readonly<Record<string, string>> | undefined;
+  } | undefined;
+}
+
+/**
  * `namespace/name`, or `name` for a cluster-scoped object; the key of an {@linkcode ExplicitKey}. A tombstone
  * is refused: see {@linkcode deletionHandlingMetaNamespaceKey}. Mirrors client-go's `MetaNamespaceKeyFunc`.
  * @throws {NoMetaError} The value has no metadata.
@@ -347,9 +363,11 @@ export function deletionHandlingObjectToName(value: unknown): ObjectName {
 }
 
 /**
- * Calls a key function and wraps what it throws, so that every store and queue reports it in the same way.
+ * Calls a key function, unless the object knows its key, and wraps what it throws, so that every store and
+ * queue reports it in the same way.
  */
 export function keyOf(keyFunc: KeyFunc, value: unknown, operation: string): string {
+  if (value instanceof HeldObject) return value.key;
   let key: unknown;
   try {
     key = keyFunc(value);

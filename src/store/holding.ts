@@ -1,27 +1,11 @@
 /** How a store holds objects. */
 
-import { type KeyFunc, metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
+import { type HeldObject, type KeyFunc, metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
 import type { FieldCut } from "../text/field_cut.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
 import { isSameJson } from "../util/json.ts";
 import type { Indexers, IndexFunc } from "./index_func.ts";
 import type { TransformFunc } from "./transform.ts";
-
-/**
- * An object in another form than its own: immutable, and as good as the object where only its key and this
- * metadata matter (`metaOf` and `resourceVersionOf` read it).
- */
-export interface HeldObject {
-  /** What the key function returns for the object. */
-  readonly key: string;
-  /** `undefined` for an object without metadata. */
-  readonly metadata: {
-    readonly uid: string | undefined;
-    readonly resourceVersion: string | undefined;
-    readonly namespace: string | undefined;
-    readonly labels: Readonly<Record<string, string>> | undefined;
-  } | undefined;
-}
 
 /** An object's key, and the part of its metadata that can be read without opening the object. */
 export interface KeyedHead {

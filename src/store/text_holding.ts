@@ -264,10 +264,8 @@ export class TextHolding<T> implements Holding<T> {
 
   /** A new object of some of its fields. */
   cut(held: Held<T>, fields: FieldCut): object | undefined {
-    if (held instanceof LazyText) return fields.objectOf(held);
     if (!(held instanceof TextObject)) return undefined;
-    const json = fields.text(this.#text(held));
-    return json === undefined ? undefined : JSON.parse(json);
+    return fields.objectOf(held instanceof LazyText ? held : { json: this.#text(held), members: undefined });
   }
 
   /** What reads the object: what is held itself, if that has the text. */

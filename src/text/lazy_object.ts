@@ -18,6 +18,7 @@
  * @module
  */
 
+import { HeldObject } from "../meta/object.ts";
 import type { FieldTexts } from "./field_tree.ts";
 import { type Members, type ObjectShape, placeAt, type Places, type ShapeMember } from "./object_shape.ts";
 
@@ -37,8 +38,7 @@ export interface LiveMetadata {
  * An object, held as text: immutable, and as good as the object wherever only its key and the metadata that
  * is live matter, in `metaOf` for one.
  */
-export class TextObject implements LiveMetadata {
-  /** What the key function returns for the object. */
+export class TextObject extends HeldObject implements LiveMetadata {
   readonly key: string;
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
@@ -59,6 +59,7 @@ export class TextObject implements LiveMetadata {
   shape: ObjectShape | null | undefined;
 
   constructor(key: string, live: LiveMetadata, text: string, shape?: ObjectShape | null) {
+    super();
     this.key = key;
     this.uid = live.uid;
     this.resourceVersion = live.resourceVersion;
@@ -80,11 +81,10 @@ export class TextObject implements LiveMetadata {
 
 /** What the lazy objects of one store have in common. */
 export class LazyOrigin {
-  /**
-   * Whether users read most of what they receive, and it need not be text: then objects are parsed as they
-   * come.
-   */
+  /** Whether objects are to be parsed as they come: users read most of each, and none has to stay text. */
   readWhole = false;
+  /** Whether texts stay, however much of them was parsed. */
+  keepsTexts: boolean;
   /** Freezes what is parsed, and everything in it. */
   readonly freeze: (<V>(value: V) => V) | undefined;
   /** Whether a key is the namespace, if there is one, and the name. */
@@ -99,7 +99,6 @@ export class LazyOrigin {
   /** Rises while users read most of what they receive, falls while they do not. */
   #appetite = 0;
   #opened = 0;
-  #keepsTexts: boolean;
   /** The last object that was opened to find out how much of it is read. */
   #probe: LazyText | undefined;
   #scratch: LazyOrigin | undefined;
@@ -108,7 +107,7 @@ export class LazyOrigin {
     options: Pick<LazyOrigin, "freeze" | "keysHaveNames" | "membersOf" | "decode">,
     keepsTexts: boolean = options.decode !== undefined,
   ) {
-    this.#keepsTexts = keepsTexts;
+    this.keepsTexts = keepsTexts;
     this.freeze = options.freeze;
     this.keysHaveNames = options.keysHaveNames;
     this.membersOf = options.membersOf;
@@ -120,20 +119,15 @@ export class LazyOrigin {
     return this.#scratch ??= new LazyOrigin(this, true);
   }
 
-  /** Whether texts stay, however much of them was parsed. */
-  get keepsTexts(): boolean {
-    return this.#keepsTexts;
-  }
-
-  /** From now on they stay. */
+  /** From now on texts stay. */
   keepTexts(): void {
-    this.#keepsTexts = true;
+    this.keepsTexts = true;
     this.readWhole = false;
   }
 
   #changeAppetite(by: number): void {
     this.#appetite = Math.min(this.#appetite + by, 2 * GREEDY);
-    this.readWhole = this.#appetite >= GREEDY && !this.#keepsTexts;
+    this.readWhole = this.#appetite >= GREEDY && !this.keepsTexts;
   }
 
   /**
@@ -424,13 +418,10 @@ const INSPECTED: PropertyDescriptor = {
 
 /** In place of a value that was not read. */
 const UNREAD = Symbol("unread");
-
 /** Whether what is read now is read aside. */
 let isAside = false;
 
-/**
- * Marks: a user has the object; it waits to be dropped; its properties cannot change; it is, or was, lazy.
- */
+/** Marks: a user has the object; it waits to be dropped; its properties cannot change; it is, or was, lazy. */
 const IS_HANDED_OUT = 1;
 const IS_ASIDE = 2;
 const HAS_FIXED_VALUES = 4;

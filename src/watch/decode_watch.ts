@@ -146,6 +146,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
       if (this.#ended) return ENDED;
       const chunk = await this.#read();
       if (this.#ended) continue; // left or aborted meanwhile
+      if (chunk !== undefined) this.#onBytes?.(chunk.byteLength);
       const batch = chunk === undefined ? this.#decodeLast() : this.#decode(chunk);
       if (batch.length > 0) return { done: false, value: batch };
     }
@@ -159,9 +160,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
 
   async #read(): Promise<Uint8Array | undefined> {
     try {
-      const chunk = await this.#reader.read();
-      if (chunk !== undefined) this.#onBytes?.(chunk.byteLength);
-      return chunk;
+      return await this.#reader.read();
     } catch (error) {
       this.#fail(newNetworkError(`Cannot read the watch of ${this.#subject}: it was cut off`, error));
       return undefined;

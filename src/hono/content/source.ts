@@ -4,8 +4,8 @@
  */
 
 import type { StoreChange, StoreEvent } from "../../informer/events.ts";
-import { isComparableResourceVersion, type KubernetesObject, metaOf } from "../../meta/object.ts";
-import { type Held, type HeldObject, heldStoreOf, type Holding } from "../../store/holding.ts";
+import { HeldObject, isComparableResourceVersion, type KubernetesObject, metaOf } from "../../meta/object.ts";
+import { type Held, heldStoreOf, type Holding } from "../../store/holding.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
 import { afterSpace, CLOSE_BRACE, OPEN_BRACE, QUOTE, textMember } from "../../text/json_walk.ts";
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
@@ -75,12 +75,13 @@ export class Source {
 }
 
 /** An object of a source, in the form in which its store holds it. */
-export class SourceObject implements HeldObject {
+export class SourceObject extends HeldObject {
   readonly #source: Source;
   readonly key: string;
   readonly held: Held<KubernetesObject>;
 
   constructor(source: Source, key: string, held: Held<KubernetesObject>) {
+    super();
     this.#source = source;
     this.key = key;
     this.held = held;
@@ -113,8 +114,7 @@ export class SourceObject implements HeldObject {
   cut(fields: FieldCut): object | undefined {
     const { holding, isCluster } = this.#source;
     if (!isCluster) return holding.cut(this.held, fields);
-    const json = this.json(fields);
-    return json === undefined ? undefined : JSON.parse(json);
+    return fields.objectOf({ json: this.json(), members: undefined });
   }
 }
 

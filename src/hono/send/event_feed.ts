@@ -44,6 +44,8 @@ export interface Piece {
   readonly units: number;
   /** It cannot be sent to the end: the watch is lost. */
   readonly isCut: boolean;
+  /** Whether there is another one to send now. */
+  readonly hasMore: boolean;
 }
 
 export interface EventFeedOptions<T> extends GroupKind {
@@ -148,13 +150,13 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
     // The first watch of the group pays for all.
     const { bytes, units } = chunk;
     chunk.units = 0;
-    if (chunk.isTooLong) return { bytes: undefined, units, isCut: true };
+    if (chunk.isTooLong) return { bytes: undefined, units, isCut: true, hasMore: false };
     this.cursor = chunk.to;
     if (chunk.resourceVersion !== "") {
       this.#resourceVersion = chunk.resourceVersion;
       this.#skipThrough = "";
     }
-    return { bytes, units, isCut: false };
+    return { bytes, units, isCut: false, hasMore: this.hasNext };
   }
 
   #initialPiece(initial: InitialState<T>): Piece {
@@ -198,7 +200,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
       }
     }
     const bytes = text === "" ? undefined : encodeUtf8(text);
-    return { bytes, units: units + text.length * ENCODE_UNITS, isCut: false };
+    return { bytes, units: units + text.length * ENCODE_UNITS, isCut: false, hasMore: this.hasNext };
   }
 
   // Up to where the log has each event, unless the reader is further.

@@ -41,8 +41,12 @@ export class WatchLife {
   /** `undefined` if the permission lasts for the whole life: it keeps the request, which is large. */
   readonly #renew: Permission["renew"] | undefined;
   readonly #endMs: number;
-  /** Whose permission it is. Nothing more may be sent once the credential has ended. */
-  user: UserInfo | undefined;
+  #user: UserInfo | undefined;
+  /**
+   * When the credential ends, by the wall clock: nothing more may be sent then. Looked at before each piece,
+   * which a call would slow down.
+   */
+  expiresAtMs: number = Infinity;
   #nextCheckMs: number;
   #bookmarkMs: number;
   #timer: TimerHandle | undefined;
@@ -54,13 +58,23 @@ export class WatchLife {
     this.#clock = clock;
     this.#recheckMs = recheckMs;
     this.#endMs = monotonicNow(clock) + limitMs;
-    this.user = permission.user;
-    const isLasting = recheckMs === Infinity && permission.user?.expiresAtMs === undefined;
+    this.#belongTo(permission.user);
+    const isLasting = recheckMs === Infinity && this.expiresAtMs === Infinity;
     this.#renew = isLasting ? undefined : permission.renew;
     this.#nextCheckMs = monotonicNow(clock) + this.#checkDelayMs();
     const isShort = watch.wantsHeartbeat && options.limitMs <= SHORT_MS;
     this.#bookmarkMs = isShort ? this.#endMs - options.limitMs : Infinity;
     this.#schedule();
+  }
+
+  /** Whose permission it is. */
+  get user(): UserInfo | undefined {
+    return this.#user;
+  }
+
+  #belongTo(user: UserInfo | undefined): void {
+    this.#user = user;
+    this.expiresAtMs = user?.expiresAtMs ?? Infinity;
   }
 
   close(): void {
@@ -74,8 +88,7 @@ export class WatchLife {
   }
 
   #remainingMs(): number {
-    const clock = this.#clock;
-    return this.user?.expiresAtMs === undefined ? Infinity : this.user.expiresAtMs - clock.now();
+    return this.expiresAtMs - this.#clock.now();
   }
 
   #checkDelayMs(): number {
@@ -110,14 +123,14 @@ export class WatchLife {
   }
 
   async #check(): Promise<void> {
-    const known = this.user;
+    const known = this.#user;
     const answer = await this.#renew?.();
     if (this.#isClosed || answer === undefined) return;
     // A hook with too much to do ends no watch.
     if (isStatus(answer) && answer.code === 429) return this.#checkAgain(BUSY_MS);
     // A watch belongs to one user.
     if (isStatus(answer) || answer.user?.name !== known?.name) return this.#watch.stop();
-    this.user = answer.user;
+    this.#belongTo(answer.user);
     // A credential without a successor is good until its end, which needs no further question.
     const isSame = known?.expiresAtMs !== undefined && answer.user?.expiresAtMs === known.expiresAtMs &&
       this.#remainingMs() <= MARGIN_MS;

@@ -115,29 +115,30 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     return this.#feed.wantsHeartbeat;
   }
 
-  get #isReady(): boolean {
-    return this.#isOpen && !this.#isBlocked && (this.#isHeartbeatDue || this.#feed.hasNext);
+  get #maySend(): boolean {
+    return this.#isOpen && !this.#isBlocked;
   }
 
   /** There is more to send. */
   wake(): void {
-    if (this.#isReady) this.#watchers.fanOut.ready(this);
+    if (this.#maySend && (this.#isHeartbeatDue || this.#feed.hasNext)) this.#watchers.fanOut.ready(this);
   }
 
   deliver(): boolean {
-    if (!this.#isOpen || this.#isBlocked) return false;
-    const { expiresAtMs } = this.#life.user ?? {};
-    if (expiresAtMs !== undefined && expiresAtMs <= this.#request.settings.clock.now()) {
+    if (!this.#maySend) return false;
+    const { expiresAtMs } = this.#life;
+    if (expiresAtMs < Infinity && expiresAtMs <= this.#request.settings.clock.now()) {
       this.stop();
       return false;
     }
     const { hasNext } = this.#feed;
+    let hasMore = hasNext;
     if (!hasNext && !this.#isHeartbeatDue) return false;
     if (!this.#hasRoom()) this.#awaitReader();
     else if (this.#feed.cursor < this.#watchers.content.log.window.tail) this.cut();
-    else if (hasNext) this.#sendNext();
+    else if (hasNext) hasMore = this.#sendNext();
     else this.#sendHeartbeat();
-    return this.#isReady;
+    return this.#maySend && (this.#isHeartbeatDue || hasMore);
   }
 
   heartbeat(): void {
@@ -247,12 +248,13 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     this.#stallTimer = undefined;
   }
 
-  #sendNext(): void {
+  #sendNext(): boolean {
     const { fanOut } = this.#watchers;
-    const { bytes, units, isCut } = this.#feed.next(this.#outlet.takesLarge);
+    const { bytes, units, isCut, hasMore } = this.#feed.next(this.#outlet.takesLarge);
     fanOut.units += units;
     if (isCut) this.cut();
     else this.#write(bytes);
+    return hasMore;
   }
 
   #sendHeartbeat(): void {

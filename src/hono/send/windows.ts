@@ -226,7 +226,7 @@ export class Window {
   }
 
   /** The next bytes for a reader that has seen a step. */
-  next(seen: number): Piece & { readonly number: number } {
+  next(seen: number): Omit<Piece, "hasMore"> & { readonly number: number } {
     const { source } = this.#options;
     if (this.#failure === undefined && this.#isDue && !source.isBehind) this.#step();
     const units = this.#units;
@@ -390,7 +390,7 @@ export class WindowFeed implements Feed {
   next(): Piece {
     const piece = this.#window.next(this.#seen);
     this.#seen = piece.number;
-    return piece;
+    return { ...piece, hasMore: this.hasNext };
   }
 
   heartbeat(): Uint8Array {
