@@ -488,8 +488,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: an API server takes a token for a key elsewhere",
     file: "src/hono/content/selection.ts",
-    find: 'const start = key.slice(request.namespace === "" ? 0 : request.namespace.length + 1);',
-    replace: "const start = key;",
+    find: "`${snapshot.key(i - 1).slice(prefix.length)}\\0`",
+    replace: "`${snapshot.key(i - 1)}\\0`",
     test: "tests/hono/content/continue_token_test.ts",
   },
   {

@@ -298,7 +298,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
     : request.state.views.get(target.resource, whole, screen.fields);
   const isShown = "sharedAs" in view;
   if (verb !== "get" && !isShown) return view;
-  const isPartial = target.informer.sources !== undefined &&
+  const isPartial = target.fresh.isMerged &&
     /^(1|t|true)$/i.test(searchParams.get("partial") ?? "");
   if (missing.length > 0 && !isPartial) {
     const isFound = verb === "get" && target.content.held(formatObjectName(path)) !== undefined;

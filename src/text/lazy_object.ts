@@ -421,7 +421,7 @@ const UNREAD = Symbol("unread");
 /** Whether what is read now is read aside. */
 let isAside = false;
 
-/** Marks: a user has the object; it waits to be dropped; its properties cannot change; it is, or was, lazy. */
+/** Marks: a user has the object; it waits to be dropped; its properties are fixed; it is, or was, lazy. */
 const IS_HANDED_OUT = 1;
 const IS_ASIDE = 2;
 const HAS_FIXED_VALUES = 4;

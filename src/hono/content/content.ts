@@ -154,11 +154,14 @@ export class ContentFreshness {
   readonly #options: ContentFreshnessOptions;
   #followed: readonly Followed[] = [];
   #isClosed = false;
+  /** Whether the informer is made of others, which may lack content one by one. */
+  readonly isMerged: boolean;
 
   constructor(log: EventLog<KubernetesObject>, informer: ServedInformer, options: ContentFreshnessOptions) {
     this.#log = log;
     this.#informer = informer;
     this.#options = options;
+    this.isMerged = informer.sources !== undefined;
   }
 
   close(): void {
@@ -186,7 +189,7 @@ export class ContentFreshness {
   /** The sources without content, which may have objects of a name; of any name if it is empty. */
   missing(name: string): readonly string[] | undefined {
     if (!this.#log.isReady()) return undefined;
-    if (this.#informer.sources === undefined) return [];
+    if (!this.isMerged) return [];
     return this.#mayHave(name)
       .filter(({ informer }) => !informer.hasSynced() && informer.isRestored?.() !== true)
       .map(({ name }) => name);

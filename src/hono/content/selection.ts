@@ -7,7 +7,7 @@ import { type KubernetesObject, type ListMeta, metaOf } from "../../meta/object.
 import type { GroupVersionResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
-import { type ContinueToken, decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
+import { decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
 import { FieldFilter, type FilterRequirement } from "../../protocol/field_filter.ts";
 import type { ScreenSegment } from "../../protocol/screen_values.ts";
 import { isFieldAtItsPath, selectableFields } from "../../protocol/selectable_fields.ts";
@@ -177,6 +177,7 @@ export interface PagePlace<T> {
   readonly past: Snapshot<T> | undefined;
   /** The version of the content now, if the page is of that one only. */
   readonly at?: string;
+  /** The key that it begins at, without the namespace that is listed; empty for the first page. */
   readonly start: string;
   readonly limit: number;
   /** Of a page of a particular version: how often the content had been rewritten when it was found. */
@@ -215,7 +216,6 @@ export async function placePage<T extends KubernetesObject>(
   first: PagePlace<never>,
 ): Promise<PagePlace<T> | Status> {
   const { options, pacer } = request;
-  const { start, limit } = first;
   const { rewrites } = log.window;
   const stateAt = async (resourceVersion: string) => {
     if (pacer.isDue) await pacer.rest();
@@ -234,7 +234,7 @@ export async function placePage<T extends KubernetesObject>(
         "invalid continue token: it is of another list; continue with the same path, selectors and user",
       );
     }
-    const latest = { past: undefined, start: start + token.start, limit };
+    const latest = { ...first, start: token.start };
     if (token.resourceVersion === LATEST) return latest;
     if (isRewritten(token.epoch, request.epochOf(rewrites))) return continueFrom(latest.start, request);
     const place = { ...latest, rewrites };
@@ -280,18 +280,8 @@ export function stateTooOld(asked: string): Status {
 }
 
 /** 410, with a token for the rest of the list as it is then. */
-function continueFrom(key: string, request: ListRequest): Status {
-  return continueTooOld(tokenAt(key, { resourceVersion: LATEST }, request));
-}
-
-/** The token of the page that begins at a key. */
-function tokenAt(
-  key: string,
-  of: Pick<ContinueToken, "resourceVersion" | "epoch">,
-  request: ListRequest,
-): string {
-  const start = key.slice(request.namespace === "" ? 0 : request.namespace.length + 1);
-  return encodeContinue({ ...of, start, list: request.identity() });
+function continueFrom(start: string, request: ListRequest): Status {
+  return continueTooOld(encodeContinue({ resourceVersion: LATEST, start, list: request.identity() }));
 }
 
 // Fewer are copied, so that a page does not keep the whole snapshot in memory.
@@ -320,9 +310,10 @@ export async function cutPage<T extends KubernetesObject>(
   }
   const { resourceVersion, length, key } = snapshot;
   const firstFrom = (bound: string) => firstIndex(length, (index) => key(index) >= bound);
+  const prefix = namespace === "" ? "" : `${namespace}/`;
   // "0" is the character after "/".
   const end = namespace === "" ? length : firstFrom(`${namespace}0`);
-  const from = start === "" ? 0 : firstFrom(start);
+  const from = prefix + start === "" ? 0 : firstFrom(prefix + start);
   let i = Math.max(from, Math.min(end, from + limit));
   let own: Held<T>[] | undefined;
   if (selection !== undefined) {
@@ -356,11 +347,16 @@ export async function cutPage<T extends KubernetesObject>(
     bytes,
   };
   if (i >= end) return page;
-  const last = snapshot.key(i - 1);
+  const next = `${snapshot.key(i - 1).slice(prefix.length)}\0`;
   return {
     ...page,
     next: (resourceVersion) => ({
-      continue: tokenAt(`${last}\0`, { resourceVersion, epoch: request.epochOf(rewrites) }, request),
+      continue: encodeContinue({
+        resourceVersion,
+        epoch: request.epochOf(rewrites),
+        start: next,
+        list: request.identity(),
+      }),
       // Only if it is known without looking at every object.
       ...(selection === undefined && { remainingItemCount: end - i }),
     }),

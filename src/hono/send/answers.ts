@@ -98,12 +98,11 @@ export async function answerList(
 }
 
 /** Where the first page is. */
-function firstPlace({ options, namespace }: ListRequest): PagePlace<never> {
-  const start = namespace === "" ? "" : `${namespace}/`;
+function firstPlace({ options }: ListRequest): PagePlace<never> {
   // A list at resourceVersion 0 comes whole, as from an API server's cache:
   // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
   const limit = options.resourceVersion === "0" ? Infinity : options.limit ?? Infinity;
-  return { past: undefined, start, limit };
+  return { past: undefined, start: "", limit };
 }
 
 /** The name of a body: requests with the same name get the same one. */
