@@ -26,6 +26,7 @@ import {
   DeletedFinalStateUnknown,
   isComparableResourceVersion,
   isOlder,
+  isSameState,
   type KeyFunc,
   keyOf,
   layoutOf,
@@ -213,7 +214,7 @@ export class DeltaApplier<T> {
       if (isObserved) this.#observe({ type: "added", key, object });
       return;
     }
-    const isUnchanged = this.#isUnchanged(oldObject, object);
+    const isUnchanged = isSameState(this.#holding, oldObject, object);
     if (!isUnchanged || type === "Sync" || !this.#options.skipsUnchanged) {
       this.#receiver.distribute({ type: "update", oldObject, object }, isUnchanged);
     }
@@ -328,13 +329,6 @@ export class DeltaApplier<T> {
   #passed(): void {
     const resourceVersion = this.#newest = this.#store.lastStoreSyncResourceVersion();
     if (this.#isObserved) this.#observe({ type: "replaced", resourceVersion, changes: [], isGap: true });
-  }
-
-  #isUnchanged(oldObject: T, object: T): boolean {
-    if (oldObject === object) return true;
-    // Of two versions the content differs: most events need no comparison.
-    return resourceVersionOf(oldObject) === resourceVersionOf(object) &&
-      this.#holding.isSameContent(oldObject, object);
   }
 
   get #isObserved(): boolean {

@@ -1,5 +1,5 @@
-import { isOlder, metaOf, resourceVersionOf } from "../meta/object.ts";
-import { type Holding, isSameState } from "../store/holding.ts";
+import { isOlder, isSameState, metaOf, resourceVersionOf } from "../meta/object.ts";
+import type { Holding } from "../store/holding.ts";
 
 /** An event of one object. */
 export interface Change<T> {

@@ -1,6 +1,7 @@
 import type { HoldText } from "../text/object_text_reader.ts";
+import { isSameState } from "../meta/object.ts";
 import type { Cache } from "../store/cache.ts";
-import { type Held, isSameState } from "../store/holding.ts";
+import type { Held } from "../store/holding.ts";
 import type { TransformFunc } from "../store/transform.ts";
 
 /**

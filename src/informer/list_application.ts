@@ -7,10 +7,9 @@
  * @module
  */
 
-import { DeletedFinalStateUnknown, keyOf, metaOf } from "../meta/object.ts";
+import { DeletedFinalStateUnknown, isSameState, keyOf, metaOf } from "../meta/object.ts";
 import type { ReplacedAllInfo } from "../queue/delta.ts";
 import type { HeldStore } from "../store/cache.ts";
-import { isSameState } from "../store/holding.ts";
 import { keyedObjects, type OnIndexFailure } from "../store/store.ts";
 import type { Taken } from "../store/transform.ts";
 import { toError } from "../util/errors.ts";

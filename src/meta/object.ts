@@ -83,6 +83,16 @@ export function resourceVersionOf(value: unknown): string | undefined {
 }
 
 /**
+ * Whether two states of one object are the same state, by their content. The same uid and resourceVersion do
+ * not prove it: a server that was restored from a backup gives versions twice, and one that makes its objects
+ * up (`metrics.k8s.io`) may leave the version as it is while they change. Another resourceVersion does prove
+ * that it is another state; the content is compared only if both are the same.
+ */
+export function isSameState<H>(holding: { isSameContent(a: H, b: H): boolean }, a: H, b: H): boolean {
+  return a === b || (resourceVersionOf(a) === resourceVersionOf(b) && holding.isSameContent(a, b));
+}
+
+/**
  * Compares two resourceVersions: -1 when `a` is older, 0 when they are the same, 1 when `a` is newer.
  *
  * They are decimal numbers of any length without leading zeros: compared by length and then by digits. The

@@ -4,7 +4,7 @@ import { DecodeError } from "../meta/request.ts";
 import { metaNamespaceKey } from "../meta/object.ts";
 import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
-import { defined, isRecord } from "../util/json.ts";
+import { defined, isRecord, isTextOrAbsent } from "../util/json.ts";
 import type { LooseEvent, LooseList } from "./kubernetes_schemas.ts";
 import { formatPath, issuesOf, joinPath, type Schema, type SchemaIssue } from "./schema.ts";
 
@@ -206,12 +206,8 @@ export function isOrdinaryBookmark(value: unknown): boolean {
     isTextOrAbsent(value.apiVersion) && isTextOrAbsent(value.kind) && areTextsOrAbsent(metadata.annotations);
 }
 
-function isTextOrAbsent(value: unknown): boolean {
-  return typeof value === "string" || value === undefined;
-}
-
 function isTimeOrAbsent(value: unknown): boolean {
-  return typeof value === "string" || value === undefined || value === null;
+  return isTextOrAbsent(value) || value === null;
 }
 
 function areTextsOrAbsent(value: unknown): boolean {

@@ -1,6 +1,6 @@
 /** How a store holds objects. */
 
-import { type HeldObject, type KeyFunc, metaOf, type ObjectMeta, resourceVersionOf } from "../meta/object.ts";
+import { type HeldObject, type KeyFunc, metaOf, type ObjectMeta } from "../meta/object.ts";
 import type { FieldCut } from "../text/field_cut.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
 import { isSameJson } from "../util/json.ts";
@@ -144,16 +144,6 @@ export class ObjectHolding<T> implements Holding<T> {
   }
 
   indexersAdded(_held: Indexers<Held<T>>): void {}
-}
-
-/**
- * Whether two states of one object are the same state, by their content. The same uid and resourceVersion do
- * not prove it: a server that was restored from a backup gives versions twice, and one that makes its objects
- * up (`metrics.k8s.io`) may leave the version as it is while they change. Another resourceVersion does prove
- * that it is another state; the content is compared only if both are the same.
- */
-export function isSameState<T>(holding: Pick<Holding<T>, "isSameContent">, a: Held<T>, b: Held<T>): boolean {
-  return a === b || (resourceVersionOf(a) === resourceVersionOf(b) && holding.isSameContent(a, b));
 }
 
 /** Makes a head: the same properties in the same order, always. */

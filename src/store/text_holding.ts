@@ -29,7 +29,7 @@ import type { FieldTexts } from "../text/field_tree.ts";
 import { closingQuote } from "../text/json_walk.ts";
 import type { ObjectHead, ReadAlong } from "../text/object_reader.ts";
 import { LazyOrigin, LazyText, type LiveMetadata, TextObject } from "../text/lazy_object.ts";
-import { isPlainJson, isSameJson } from "../util/json.ts";
+import { isPlainJson, isSameJson, isTextOrAbsent } from "../util/json.ts";
 import { fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
 import { FieldReader, HeldFields } from "./field_reader.ts";
 import { LearntIndex } from "./learnt_index.ts";
@@ -399,12 +399,14 @@ export class TextHolding<T> implements Holding<T> {
     const resourceVersion: unknown = metadata && (metadata.resourceVersion ?? "");
     const uid: unknown = metadata?.uid;
     const namespace: unknown = metadata?.namespace;
-    if (!isTextOrAbsent(uid) || !isTextOrAbsent(resourceVersion) || !isTextOrAbsent(namespace)) {
+    if (
+      !isTextOrAbsent(uid) || !isTextOrAbsent(resourceVersion) || !isTextOrAbsent(namespace) ||
+      !isTextOrAbsent(apiVersion) || !isTextOrAbsent(kind)
+    ) {
       return undefined;
     }
     if (namespace !== this.#namespace) this.#namespace = namespace;
     if (sharesLabels || !isSame(metadata?.labels, this.#labels)) this.#labels = metadata?.labels;
-    if (!isTextOrAbsent(apiVersion) || !isTextOrAbsent(kind)) return undefined;
     if (apiVersion !== this.#apiVersion) this.#apiVersion = apiVersion;
     if (kind !== this.#kind) this.#kind = kind;
     return {
@@ -461,10 +463,6 @@ function newNameReader(): FieldReader {
   const reader = new FieldReader();
   reader.add("metadata.name");
   return reader;
-}
-
-function isTextOrAbsent(value: unknown): value is string | undefined {
-  return value === undefined || typeof value === "string";
 }
 
 /** Whether a JSON text, if there is one, may have a number of which JavaScript's has not all digits. */

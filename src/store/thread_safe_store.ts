@@ -56,9 +56,7 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
 
   /** Puts an object in, whether or not the key is there; the same as {@linkcode ThreadSafeStore.update}. */
   add(key: string, object: T): T | undefined {
-    const old = this.#write(key, object, "add");
-    this.#advance(object);
-    return old;
+    return this.#write(key, object, "add");
   }
 
   /**
@@ -67,9 +65,7 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
    * @throws {IndexFuncError} An index function threw; nothing was changed.
    */
   update(key: string, object: T): T | undefined {
-    const old = this.#write(key, object, "update");
-    this.#advance(object);
-    return old;
+    return this.#write(key, object, "update");
   }
 
   /** Removes a key and returns its object; an absent key is fine. Leaves the store's resourceVersion. */
@@ -234,7 +230,10 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
   }
 
   #write(key: string, object: T, operation: string): T | undefined {
-    return this.#content.put(key, object, this.#content.index.valuesOf(key, object, operation));
+    const content = this.#content;
+    const old = content.put(key, object, content.index.valuesOf(key, object, operation));
+    this.#advance(object);
+    return old;
   }
 
   #advance(object: unknown): void {

@@ -71,6 +71,10 @@ export function isPlainJson(value: unknown, depth: number = 0): boolean {
   return true;
 }
 
+export function isTextOrAbsent(value: unknown): value is string | undefined {
+  return typeof value === "string" || value === undefined;
+}
+
 /** Whether a value is an object with fields: not an array, not `null`. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);

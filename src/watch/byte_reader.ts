@@ -20,41 +20,13 @@ export function openByteReader(body: ReadableStream<Uint8Array>): ByteReader {
   if (body.locked) throw new TypeError("Cannot read the body: it has another reader");
   try {
     const bytes = body.getReader({ mode: "byob" });
-    if (!isNode()) return new BufferReader(bytes);
+    if (!isNode()) return reading(bytes, bufferReads(bytes));
     bytes.releaseLock();
-    return new ChunkReader(body.getReader(), { ownsChunks: true });
+    const chunks = body.getReader();
+    return reading(chunks, chunkReads(chunks, { areOwned: true }));
   } catch {
-    return new ChunkReader(body.getReader(), { ownsChunks: false });
-  }
-}
-
-const FIRST_BUFFER_BYTES = 64 * 1024;
-const LARGEST_BUFFER_BYTES = 256 * 1024;
-
-class BufferReader implements ByteReader {
-  readonly #reader: ReadableStreamBYOBReader;
-  // Absent while a read has it.
-  #buffer: ArrayBuffer | undefined = new ArrayBuffer(FIRST_BUFFER_BYTES);
-
-  constructor(reader: ReadableStreamBYOBReader) {
-    this.#reader = reader;
-  }
-
-  async read(): Promise<Uint8Array | undefined> {
-    const view = new Uint8Array(this.#buffer ?? new ArrayBuffer(FIRST_BUFFER_BYTES));
-    this.#buffer = undefined;
-    const { done, value } = await this.#reader.read(view);
-    if (value === undefined) return undefined;
-    const filled = value.byteLength === value.buffer.byteLength;
-    // A read that fills the buffer had more to give; most watches are quiet and stay at the first size.
-    this.#buffer = filled && value.buffer.byteLength < LARGEST_BUFFER_BYTES
-      ? new ArrayBuffer(value.buffer.byteLength * 2)
-      : value.buffer as ArrayBuffer;
-    return done ? undefined : value;
-  }
-
-  cancel(reason?: unknown): void {
-    release(this.#reader, reason);
+    const chunks = body.getReader();
+    return reading(chunks, chunkReads(chunks, { areOwned: false }));
   }
 }
 
@@ -63,44 +35,59 @@ function isNode(): boolean {
   return navigator?.userAgent?.startsWith("Node.js/") ?? false;
 }
 
-class ChunkReader implements ByteReader {
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
-  /** Whether a chunk's memory has no other owner: a byte stream takes it from the writer. */
-  readonly #ownsChunks: boolean;
-  #last: (ArrayBufferLike & { transfer?(length: number): unknown }) | undefined;
+function reading(
+  reader: ReadableStreamBYOBReader | ReadableStreamDefaultReader<Uint8Array>,
+  read: ByteReader["read"],
+): ByteReader {
+  const cancel = (reason?: unknown) => {
+    // Not awaited: a source whose cancel hangs must not hang the reader that leaves the loop.
+    reader.cancel(reason).catch(() => {});
+    try {
+      reader.releaseLock();
+    } catch {
+      // Runtimes that still follow the old rule refuse while a read is pending; the stream is cancelled
+      // nevertheless.
+    }
+  };
+  return { read, cancel };
+}
 
-  constructor(reader: ReadableStreamDefaultReader<Uint8Array>, options: { readonly ownsChunks: boolean }) {
-    this.#reader = reader;
-    this.#ownsChunks = options.ownsChunks;
-  }
+const FIRST_BUFFER_BYTES = 64 * 1024;
+const LARGEST_BUFFER_BYTES = 256 * 1024;
 
-  async read(): Promise<Uint8Array | undefined> {
-    this.#last?.transfer?.(0); // frees it
-    this.#last = undefined;
-    const { done, value } = await this.#reader.read();
+/** Reads into one buffer, which grows where reads fill it. */
+function bufferReads(reader: ReadableStreamBYOBReader): ByteReader["read"] {
+  // Absent while a read has it.
+  let buffer: ArrayBuffer | undefined = new ArrayBuffer(FIRST_BUFFER_BYTES);
+  return async () => {
+    const view = new Uint8Array(buffer ?? new ArrayBuffer(FIRST_BUFFER_BYTES));
+    buffer = undefined;
+    const { done, value } = await reader.read(view);
+    if (value === undefined) return undefined;
+    const filled = value.byteLength === value.buffer.byteLength;
+    // A read that fills the buffer had more to give; most watches are quiet and stay at the first size.
+    buffer = filled && value.buffer.byteLength < LARGEST_BUFFER_BYTES
+      ? new ArrayBuffer(value.buffer.byteLength * 2)
+      : value.buffer as ArrayBuffer;
+    return done ? undefined : value;
+  };
+}
+
+/** @param areOwned Whether a chunk's memory has no other owner: a byte stream takes it from the writer. */
+function chunkReads(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  { areOwned }: { readonly areOwned: boolean },
+): ByteReader["read"] {
+  let last: (ArrayBufferLike & { transfer?(length: number): unknown }) | undefined;
+  return async () => {
+    last?.transfer?.(0); // frees it
+    last = undefined;
+    const { done, value } = await reader.read();
     if (done) return undefined;
     if (!ArrayBuffer.isView(value)) {
       throw new TypeError(`Cannot read the body: a chunk is ${typeof value}, not bytes (Uint8Array)`);
     }
-    if (this.#ownsChunks) this.#last = value.buffer;
+    if (areOwned) last = value.buffer;
     return value;
-  }
-
-  cancel(reason?: unknown): void {
-    release(this.#reader, reason);
-  }
-}
-
-function release(
-  reader: ReadableStreamBYOBReader | ReadableStreamDefaultReader<Uint8Array>,
-  reason: unknown,
-): void {
-  // Not awaited: a source whose cancel hangs must not hang the reader that leaves the loop.
-  reader.cancel(reason).catch(() => {});
-  try {
-    reader.releaseLock();
-  } catch {
-    // Runtimes that still follow the old rule refuse while a read is pending; the stream is cancelled
-    // nevertheless.
-  }
+  };
 }

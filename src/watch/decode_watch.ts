@@ -77,8 +77,7 @@ export function decodeWatch<T>(
       `Cannot decode a watch: maxFrameBytes must be a positive number, not ${maxFrameBytes}`,
     );
   }
-  const events = (options.asText?.reader ?? new ObjectParser()).events(options.projection);
-  return new WatchBatches<T>(openByteReader(body), maxFrameBytes, events, options);
+  return new WatchBatches<T>(body, maxFrameBytes, options);
 }
 
 /** The Status of a frame that could not be decoded, as client-go's `NewClientErrorReporter` makes it. */
@@ -114,15 +113,10 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   // What the next call throws, once everything before it was delivered.
   #failure: { readonly error: unknown } | undefined;
 
-  constructor(
-    reader: ByteReader,
-    maxFrameBytes: number,
-    events: EventReader<unknown>,
-    options: DecodeWatchOptions<T>,
-  ) {
-    this.#reader = reader;
-    this.#events = events;
-    this.#cutter = new LineCutter(maxFrameBytes, events);
+  constructor(body: ReadableStream<Uint8Array>, maxFrameBytes: number, options: DecodeWatchOptions<T>) {
+    this.#reader = openByteReader(body);
+    this.#events = (options.asText?.reader ?? new ObjectParser()).events(options.projection);
+    this.#cutter = new LineCutter(maxFrameBytes, this.#events);
     this.#validate = options.asText === undefined
       ? options.validate
       : textValidator(options.validate, options.asText);
@@ -147,7 +141,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
       const chunk = await this.#read();
       if (this.#ended) continue; // left or aborted meanwhile
       if (chunk !== undefined) this.#onBytes?.(chunk.byteLength);
-      const batch = chunk === undefined ? this.#decodeLast() : this.#decode(chunk);
+      const batch = this.#decode(chunk);
       if (batch.length > 0) return { done: false, value: batch };
     }
   }
@@ -167,28 +161,23 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
     }
   }
 
-  #decode(chunk: Uint8Array): WatchItem<T>[] {
+  /** What the next chunk completes, or the end of the body. */
+  #decode(chunk: Uint8Array | undefined): WatchItem<T>[] {
     const batch: WatchItem<T>[] = [];
     const cutter = this.#cutter;
     try {
-      for (let frame = cutter.feed(chunk); frame !== undefined; frame = cutter.next()) {
-        if (!this.#decodeFrame(frame, batch)) break;
+      if (chunk === undefined) {
+        const frame = cutter.last();
+        if (frame !== undefined) this.#decodeFrame(frame, batch, true);
+        this.#end();
+      } else {
+        for (let frame = cutter.feed(chunk); frame !== undefined; frame = cutter.next()) {
+          if (!this.#decodeFrame(frame, batch)) break;
+        }
       }
-    } catch (error) { // it is over the limit
+    } catch (error) { // a frame is over the limit
       this.#refuse(errorMessage(error), batch);
     }
-    return batch;
-  }
-
-  #decodeLast(): WatchItem<T>[] {
-    const batch: WatchItem<T>[] = [];
-    try {
-      const frame = this.#cutter.last();
-      if (frame !== undefined) this.#decodeFrame(frame, batch, true);
-    } catch (error) { // a frame over the limit
-      this.#refuse(errorMessage(error), batch);
-    }
-    this.#end();
     return batch;
   }
 

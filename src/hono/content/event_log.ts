@@ -3,6 +3,7 @@
 import type { StoreChange, StoreEvent } from "../../informer/events.ts";
 import {
   compareResourceVersions,
+  isSameState,
   type KubernetesObject,
   layoutOf,
   resourceVersionOf,
@@ -304,11 +305,9 @@ export class EventLog<T extends KubernetesObject> {
     const { object } = change;
     const deletedAt = change.type === "deleted" ? change.resourceVersion : undefined;
     const version = deletedAt ?? resourceVersionOf(object) ?? "";
-    // Whether it is the same state: of two versions the content differs.
-    const isUnchanged = change.type === "updated" &&
-      (resourceVersionOf(change.oldObject) ?? "") === version &&
-      this.#store.holding.isSameContent(change.oldObject, object);
-    if (isUnchanged) return this.#noteKey(change.key); // the store has another copy of it
+    if (change.type === "updated" && isSameState(this.#store.holding, change.oldObject, object)) {
+      return this.#noteKey(change.key); // the store has another copy of it
+    }
     this.#note(change);
     if (this.#window.layout !== "" && layoutOf(version) !== this.#window.layout) {
       this.#unplaced.push(change);
