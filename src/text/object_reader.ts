@@ -79,7 +79,7 @@ export abstract class ObjectReader<O> {
   #own: Uint8Array = new Uint8Array(ROOM + 16 * 1024);
   #ownEnd = ROOM;
   readonly #tree: FieldTree;
-  readonly #readers: { readonly readWhole: boolean };
+  readonly #readers: { readonly readWhole: boolean } | undefined;
   #arrived = 0;
 
   /**
@@ -87,10 +87,7 @@ export abstract class ObjectReader<O> {
    * @param readers Whether most objects are read whole: then most of those of watches are parsed as they
    * come. Looked at for each object, which a call would slow down.
    */
-  constructor(
-    fields: TextFields = new TextFields(),
-    readers: { readonly readWhole: boolean } = { readWhole: false },
-  ) {
+  constructor(fields: TextFields = new TextFields(), readers?: { readonly readWhole: boolean }) {
     this.fields = fields;
     this.#tree = new FieldTree(fields);
     this.#readers = readers;
@@ -127,7 +124,7 @@ export abstract class ObjectReader<O> {
       lineEnd: 0,
       buffer: (length: number) => this.buffer(length),
       readLineAt: (bytes: Uint8Array, lineStart: number): ObjectEvent<O> | undefined => {
-        isParsed = this.#readers.readWhole && projection === undefined &&
+        isParsed = this.#readers?.readWhole === true && projection === undefined &&
           ++this.#arrived % PROBE_ARRIVED !== 0;
         if (isParsed) return undefined;
         const lineEnd = this.walk.event(bytes, lineStart, this.#rootOf(tree));

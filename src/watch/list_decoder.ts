@@ -192,41 +192,27 @@ class ItemCollector<T> {
   }
 
   #validate(item: unknown, type: ItemType | undefined): void {
-    const { asText } = this.#options;
-    if (asText !== undefined && item instanceof ObjectText) return this.#validateText(item, type, asText);
-    if (type !== undefined) fillType(item, type);
-    const { validateItem } = this.#options;
-    const refusal = validateItem(item, this.#count++);
-    if (refusal === undefined) this.#pushHeld(item);
-    else this.#quarantined.push(refusal);
-  }
-
-  #validateText(
-    item: ObjectText,
-    type: ItemType | undefined,
-    { reader, hold, acceptsHead }: ObjectsAsText,
-  ): void {
-    const { validateItem } = this.#options;
-    if (type !== undefined && isUntyped(item.head)) {
-      // Its type came after it.
-      item = reader.read(item.text, type) as ObjectText;
+    const { asText, validateItem, intake } = this.#options;
+    let object = item;
+    let isAccepted: boolean | undefined = false;
+    if (asText !== undefined && item instanceof ObjectText) {
+      if (type !== undefined && isUntyped(item.head)) {
+        // Its type came after it.
+        item = asText.reader.read(item.text, type);
+      }
+      const { text, head } = item as ObjectText;
+      isAccepted = asText.acceptsHead?.(head);
+      if (!isAccepted) object = JSON.parse(text);
     }
-    const { text, head } = item;
     const index = this.#count++;
-    if (acceptsHead?.(head) !== true) {
-      const object = JSON.parse(text);
+    if (!isAccepted) {
       if (type !== undefined) fillType(object, type);
       const refusal = validateItem(object, index);
-      if (refusal !== undefined) {
-        this.#quarantined.push(refusal);
-        return;
-      }
+      if (refusal !== undefined) return void this.#quarantined.push(refusal);
     }
-    this.#pushHeld(hold(text, head as ObjectHead, item));
-  }
-
-  #pushHeld(held: unknown): void {
-    const { intake } = this.#options;
+    const held = asText !== undefined && item instanceof ObjectText
+      ? asText.hold(item.text, item.head as ObjectHead, item)
+      : item;
     this.#items.push((intake === undefined ? held : intake(held)) as T);
   }
 }

@@ -313,7 +313,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "informer: objects of the same version count as equal",
-    file: "src/store/holding.ts",
+    file: "src/meta/object.ts",
     find: "(resourceVersionOf(a) === resourceVersionOf(b) && holding.isSameContent(a, b))",
     replace: "resourceVersionOf(a) === resourceVersionOf(b)",
   },
