@@ -87,9 +87,9 @@ export abstract class ObjectReader<O> {
    * @param readers Whether most objects are read whole: then most of those of watches are parsed as they
    * come. Looked at for each object, which a call would slow down.
    */
-  constructor(fields: TextFields = new TextFields(), readers?: { readonly readWhole: boolean }) {
-    this.fields = fields;
-    this.#tree = new FieldTree(fields);
+  constructor(fields?: TextFields, readers?: { readonly readWhole: boolean }) {
+    this.fields = fields ?? new TextFields();
+    this.#tree = new FieldTree(this.fields);
     this.#readers = readers;
   }
 
