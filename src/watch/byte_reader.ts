@@ -18,16 +18,17 @@ export interface ByteReader {
  */
 export function openByteReader(body: ReadableStream<Uint8Array>): ByteReader {
   if (body.locked) throw new TypeError("Cannot read the body: it has another reader");
+  let ownsChunks = false;
   try {
     const bytes = body.getReader({ mode: "byob" });
     if (!isNode()) return reading(bytes, bufferReads(bytes));
     bytes.releaseLock();
-    const chunks = body.getReader();
-    return reading(chunks, chunkReads(chunks, { areOwned: true }));
+    ownsChunks = true;
   } catch {
-    const chunks = body.getReader();
-    return reading(chunks, chunkReads(chunks, { areOwned: false }));
+    // it is no byte stream
   }
+  const chunks = body.getReader();
+  return reading(chunks, chunkReads(chunks, ownsChunks));
 }
 
 function isNode(): boolean {
@@ -73,10 +74,10 @@ function bufferReads(reader: ReadableStreamBYOBReader): ByteReader["read"] {
   };
 }
 
-/** @param areOwned Whether a chunk's memory has no other owner: a byte stream takes it from the writer. */
+/** @param ownsChunks Whether a chunk's memory has no other owner: a byte stream takes it from the writer. */
 function chunkReads(
   reader: ReadableStreamDefaultReader<Uint8Array>,
-  { areOwned }: { readonly areOwned: boolean },
+  ownsChunks: boolean,
 ): ByteReader["read"] {
   let last: (ArrayBufferLike & { transfer?(length: number): unknown }) | undefined;
   return async () => {
@@ -87,7 +88,7 @@ function chunkReads(
     if (!ArrayBuffer.isView(value)) {
       throw new TypeError(`Cannot read the body: a chunk is ${typeof value}, not bytes (Uint8Array)`);
     }
-    if (areOwned) last = value.buffer;
+    if (ownsChunks) last = value.buffer;
     return value;
   };
 }
