@@ -104,6 +104,13 @@ describe("Manager of several clusters", () => {
     comeBack();
     await rig.until(() => rig.maps("us-1").length === 1);
     await rig.until(() => manager.status().problems.length === 0);
+    const reconciling = () =>
+      Object.values(manager.status().clusters!).map(({ isReconciling }) => isReconciling);
+    assert.deepEqual(reconciling(), [true, true]);
+    const stopped = manager.stop();
+    await rig.clock.advance(5_000);
+    await stopped;
+    assert.deepEqual(reconciling(), [false, false]);
   });
 
   it("is not ready while all clusters are away", async () => {
