@@ -95,7 +95,6 @@ export function bucketRateLimiter<T = string>(options: BucketOptions): RateLimit
       const nowMs = monotonicNow(clock);
       const available = Math.min(tokens + Math.max(nowMs - lastMs, 0) * qps / 1000, burst) - 1;
       const delayMs = available < 0 ? -available * 1000 / qps : 0;
-      if (delayMs === Infinity) return delayMs; // no token was taken: it would never come
       tokens = available;
       lastMs = nowMs;
       return delayMs;

@@ -116,16 +116,34 @@ describe("makeInformer of client-node", () => {
     assert.equal((await world.received()).filter((call) => call === "connect").length, 1);
   });
 
-  it("connects again when a watch has ended, and reports nothing twice", async () => {
+  for (const useWatchList of [true, false]) {
+    it(`connects again when a watch has ended, and reports nothing twice, ${useWatchList ? "with" : "without"} streamed lists`, async () => {
+      using world = new World();
+      world.create("a");
+      await using informer = world.make({ reflector: { useWatchList } });
+      await informer.start();
+      await world.received();
+      for (const name of ["b", "c"]) {
+        world.server.closeWatches();
+        // deno-lint-ignore no-await-in-loop -- one after the other
+        await world.clock.advance(60_000);
+        world.create(name);
+        // deno-lint-ignore no-await-in-loop -- one after the other
+        assert.deepEqual(await world.received(), ["connect", `add ${name}`]);
+      }
+    });
+  }
+
+  it("reports a failure to the handler of the options, too", async () => {
     using world = new World();
-    world.create("a");
-    await using informer = world.make();
+    const errors: Error[] = [];
+    world.server.intercept(answerStatus(403), { times: 1 });
+    await using informer = world.make({
+      reflector: { useWatchList: false, watchErrorHandler: (error) => void errors.push(error) },
+    });
     await informer.start();
-    await world.received();
-    world.server.closeWatches();
-    await world.clock.advance(60_000);
-    world.create("b");
-    assert.deepEqual(await world.received(), ["connect", "add b"]);
+    assert.deepEqual(errors.map(isForbidden), [true]);
+    assert.deepEqual(await world.received(), ["error 403"]);
   });
 
   it("lists again when the history is gone: the deleted first, no error", async () => {
@@ -238,6 +256,27 @@ describe("ListWatch.stop and start", () => {
     await informer.stop();
     await informer.start();
     assert.deepEqual(await world.received(), ["connect"]);
+  });
+
+  it("reports another object of the same name and version: the server was made anew meanwhile", async () => {
+    using world = new World();
+    world.create("a");
+    const { uid } = world.server.get<Pod>("v1/pods", "shop/a")!.metadata!;
+    let isAnew = false;
+    world.server.intercept(async (request, next) => {
+      const response = await next(request);
+      return isAnew ? new Response((await response.text()).replaceAll(uid!, "another"), response) : response;
+    }, { match: ({ isWatch }) => !isWatch });
+    await using informer = world.make({ reflector: { useWatchList: false } });
+    await informer.start();
+    await informer.stop();
+    await world.received();
+    await informer.start();
+    assert.deepEqual(await world.received(), ["connect"]);
+    await informer.stop();
+    isAnew = true;
+    await informer.start();
+    assert.deepEqual(await world.received(), ["connect", "update a"]);
   });
 
   it("calls no callback any more, also when a callback stops it in the middle of a list", async () => {

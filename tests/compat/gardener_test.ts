@@ -54,6 +54,20 @@ function nodeOf(object: Pod): string {
 }
 
 describe("Informer of compat/gardener", () => {
+  it("calls a listener that is added by another one from the next change on", async () => {
+    await using world = new World();
+    let added = 0;
+    world.informer.on("add", () => {
+      if (added++ === 0) {
+        world.informer.on("add", ({ metadata }) => world.events.push(`late ${metadata?.name}`));
+      }
+    });
+    await world.start();
+    for (const name of ["web-1", "web-2"]) world.create(name);
+    const late = (await world.received()).filter((event) => event.startsWith("late"));
+    assert.deepEqual(late, ["late web-2"]);
+  });
+
   it("calls its listeners for what is added, changed and deleted, with the old state of a change", async () => {
     await using world = new World();
     const one = world.create("web-1");
@@ -170,6 +184,8 @@ describe("Store of compat/gardener", () => {
         { metadata: { namespace: "shop", name: "web-2" }, spec: { nodeName: "node-1" } },
         { spec: { containers: [{ name: "none" }] } },
         { spec: { nodeName: { name: "node-1" } } },
+        { spec: { none: undefined } },
+        { toString: undefined },
       ] as const
     ) assert.equal(store.find(none), undefined, JSON.stringify(none));
     assert.throws(

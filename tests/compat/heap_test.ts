@@ -75,6 +75,18 @@ describe("Heap", () => {
     assert.deepEqual((await Promise.all(popped)).map(({ name }) => name), ["b", "c", "a"]);
   });
 
+  it("leaves calls waiting for which a bulk add has brought nothing", async () => {
+    const heap = newHeap();
+    const popped: string[] = [];
+    const waiting = Array.from({ length: 3 }, () => heap.pop().then(({ name }) => popped.push(name)));
+    heap.bulkAdd([{ name: "a", priority: 1 }]);
+    await waiting[0];
+    assert.deepEqual(popped, ["a"]);
+    heap.bulkAdd([{ name: "b", priority: 2 }, { name: "c", priority: 1 }]);
+    await Promise.all(waiting);
+    assert.deepEqual(popped, ["a", "c", "b"]);
+  });
+
   it("ends the wait of one pop when its signal is aborted, and loses nothing", async () => {
     const heap = newHeap();
     const stop = new AbortController();

@@ -1,3 +1,4 @@
+import type { Clock } from "@listwatch/cache";
 import { FakeClock } from "@listwatch/cache/testing";
 import {
   bucketRateLimiter,
@@ -71,6 +72,17 @@ describe("itemFastSlowRateLimiter", () => {
 });
 
 describe("bucketRateLimiter", () => {
+  it("loses no tokens when a clock without a monotonic one is set back", () => {
+    let nowMs = 100_000;
+    const clock: Clock = { now: () => nowMs, setTimeout: () => 0, clearTimeout: () => {} };
+    const limiter = bucketRateLimiter({ qps: 10, burst: 2, clock });
+    assert.deepEqual(ask(limiter, "a", 3), [0, 0, 100]);
+    nowMs -= 60_000;
+    assert.deepEqual(ask(limiter, "a", 1), [200]);
+    nowMs += 1_000;
+    assert.deepEqual(ask(limiter, "a", 2), [0, 0]);
+  });
+
   it("lets a burst through, then makes each wait for a token of its own", async () => {
     const clock = new FakeClock();
     const limiter = bucketRateLimiter({ qps: 10, burst: 2, clock });

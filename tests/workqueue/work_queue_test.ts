@@ -311,6 +311,14 @@ describe("WorkQueue metrics", () => {
     return { log, metricsProvider, flush: () => log.splice(0) };
   }
 
+  it("measure nothing of a queue that is made when its signal is aborted", () => {
+    const clock = new FakeClock();
+    const { log, metricsProvider } = record();
+    const queue = new WorkQueue<string>({ clock, name: "q", metricsProvider, signal: AbortSignal.abort() });
+    queue.add("a");
+    assert.deepEqual([log, clock.pendingTimers, queue.length], [[], 0, 0]);
+  });
+
   it("report how long items wait and are processed, in seconds", async () => {
     const { flush, metricsProvider } = record();
     const clock = new FakeClock();
