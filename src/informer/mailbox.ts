@@ -38,7 +38,6 @@ export interface MailboxOptions {
 }
 
 const DEFAULT_LIMIT = 1_000;
-const OVERFLOWS: readonly unknown[] = ["coalesce", "grow", "remove"];
 
 export interface MailboxCallbacks {
   /** An object of the initial list will not be delivered as one: it was merged, or deleted again. */
@@ -75,12 +74,6 @@ export class Mailbox<T> {
     const { limit = DEFAULT_LIMIT, onOverflow = "coalesce" } = options;
     if (!(limit >= 1)) {
       throw new RangeError(`Cannot limit a mailbox to ${limit} notifications: the limit must be 1 or more`);
-    }
-    if (!OVERFLOWS.includes(onOverflow)) {
-      const known = OVERFLOWS.map((name) => JSON.stringify(name)).join(", ");
-      throw new TypeError(
-        `Cannot make a mailbox: onOverflow is ${String(onOverflow)}; it is one of ${known}`,
-      );
     }
     this.#limit = limit;
     this.#onOverflow = onOverflow;

@@ -187,7 +187,6 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * times.
    * @throws {InformerStateError} The informer has stopped.
    * @throws {RangeError} The resync period or the mailbox's limit is no such number.
-   * @throws {TypeError} The mailbox's `onOverflow` is no such word.
    */
   addEventHandler(handler: ResourceEventHandler<T>, options: HandlerOptions = {}): HandlerRegistration {
     if (this.isStopped()) {

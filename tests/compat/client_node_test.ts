@@ -258,14 +258,16 @@ describe("ListWatch.stop and start", () => {
     assert.deepEqual(await world.received(), ["connect"]);
   });
 
-  it("reports another object of the same name and version: the server was made anew meanwhile", async () => {
+  it("reports another object of the same name and version: of another server at the same address", async () => {
     using world = new World();
     world.create("a");
     const { uid } = world.server.get<Pod>("v1/pods", "shop/a")!.metadata!;
-    let isAnew = false;
+    let isAnother = false;
     world.server.intercept(async (request, next) => {
       const response = await next(request);
-      return isAnew ? new Response((await response.text()).replaceAll(uid!, "another"), response) : response;
+      return isAnother
+        ? new Response((await response.text()).replaceAll(uid!, "another"), response)
+        : response;
     }, { match: ({ isWatch }) => !isWatch });
     await using informer = world.make({ reflector: { useWatchList: false } });
     await informer.start();
@@ -274,7 +276,7 @@ describe("ListWatch.stop and start", () => {
     await informer.start();
     assert.deepEqual(await world.received(), ["connect"]);
     await informer.stop();
-    isAnew = true;
+    isAnother = true;
     await informer.start();
     assert.deepEqual(await world.received(), ["connect", "update a"]);
   });

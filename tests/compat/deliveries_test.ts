@@ -47,7 +47,7 @@ describe("Deliveries of compat/fluent", () => {
     assert.equal(one.calls.length, 5);
   });
 
-  it("give up a change after its tries, and count those of the next one anew", async () => {
+  it("give up a change after its tries, and count those of the next one by themselves", async () => {
     const one = new Callback(1);
     one.failing = () => true;
     for (const object of ["a1", "a2"]) {
