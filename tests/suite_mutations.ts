@@ -423,8 +423,22 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "windows: rows that move are removed from the first one on",
     file: "src/hono/screens/row_changes.ts",
-    find: "...removed.reverse().map(",
-    replace: "...removed.map(",
+    find: "...left.reverse().map(",
+    replace: "...left.map(",
+    test: "tests/hono/screens/row_changes_test.ts",
+  },
+  {
+    name: "windows: a row that comes before them and one that goes after them move nothing",
+    file: "src/hono/screens/rows_state.ts",
+    find: "return lowerBound(inserted, from) === count &&",
+    replace: "return lowerBound(inserted, from) >= 0 &&",
+    test: "tests/hono/screens/row_changes_test.ts",
+  },
+  {
+    name: "windows: what differs in blocks of the same keys is not looked at",
+    file: "src/hono/screens/rows_state.ts",
+    find: "for (; old !== now && b < now.keys.length; b++) {",
+    replace: "for (; b < 0; b++) {",
     test: "tests/hono/screens/row_changes_test.ts",
   },
   {

@@ -103,6 +103,7 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
   /** Reads what has come since; not while it {@linkcode FollowedObjects.isBehind}. */
   protected catchUp(): void {
     const { tail, entries } = this.content.log.window;
+    if (this.#next === tail + entries.length) return;
     const latest = new Map<string, Held<T> | undefined>();
     for (let i = this.#next! - tail; i < entries.length; i++) {
       const { type, key, object } = entries.at(i)!;

@@ -2,11 +2,12 @@
 
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { ScreenPath } from "../../protocol/screen_syntax.ts";
-import { type Blocks, NO_BLOCKS, readerOf, withChanges } from "../content/states.ts";
+import { type Blocks, NO_BLOCKS, withChanges } from "../content/states.ts";
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
 import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
 import { aggregate, eachValue } from "./order_spec.ts";
+import { RowsState } from "./rows_state.ts";
 import { sortText } from "./sort_key.ts";
 
 /** The `apiVersion` of lists of groups. */
@@ -19,13 +20,6 @@ export interface Group {
   readonly count: number;
   /** By the path. */
   readonly sums?: Readonly<Record<string, number>>;
-}
-
-/** All groups, in the order of their values. Never changes. */
-export interface GroupsState {
-  readonly resourceVersion: string;
-  readonly length: number;
-  readonly group: (index: number) => Group;
 }
 
 export interface GroupsOptions {
@@ -78,6 +72,7 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
   readonly #tallies = new Map<string, Tally>();
   readonly #shares = new Map<string, Share>();
   #blocks: Blocks<Group> = NO_BLOCKS;
+  #state: RowsState<Group> | undefined;
 
   constructor(content: Content<T>, options: GroupsOptions) {
     super(content, { selection: options.selection, reads: [...options.groupBy, ...options.sum] });
@@ -88,11 +83,14 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
     return this.#shares.size;
   }
 
-  /** The present state; {@linkcode Groups.ready} must be done. */
-  present(): GroupsState {
+  /** All groups, in the order of their values; {@linkcode Groups.ready} must be done. */
+  present(): RowsState<Group> {
     this.catchUp();
     const { resourceVersion } = this.content.log.window;
-    return { resourceVersion, length: this.#blocks.length, group: readerOf(this.#blocks).value };
+    if (!this.#state?.isOf(this.#blocks, resourceVersion)) {
+      this.#state = new RowsState(this.#blocks, resourceVersion);
+    }
+    return this.#state;
   }
 
   protected clear(): void {

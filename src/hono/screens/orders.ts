@@ -2,30 +2,13 @@
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Held } from "../../store/holding.ts";
-import {
-  type Block,
-  type Blocks,
-  firstIn,
-  mergedBlocks,
-  NO_BLOCKS,
-  readerOf,
-  sharesValues,
-  withChanges,
-} from "../content/states.ts";
+import { type Block, type Blocks, firstIn, mergedBlocks, NO_BLOCKS, withChanges } from "../content/states.ts";
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
 import type { Steps } from "../../util/turns.ts";
 import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
 import type { OrderSpec } from "./order_spec.ts";
-
-/** Objects in an order, as they are at one resourceVersion. Never changes. */
-export interface OrderState<T> {
-  readonly resourceVersion: string;
-  readonly length: number;
-  readonly object: (index: number) => Held<T>;
-  /** Whether it shares the objects from one index up to another with an earlier state of the order. */
-  sharesWith(before: OrderState<T>, from: number, to: number): boolean;
-}
+import { RowsState } from "./rows_state.ts";
 
 /**
  * The selected objects of one content in one order. Objects of equal values are in the order of their keys.
@@ -37,7 +20,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
   #runs: Block<Held<T>>[] = [];
   /** Where each object is: the text that it is sorted by, then its key. */
   #places = new Map<string, string>();
-  #state: BlocksState<T> | undefined;
+  #state: RowsState<Held<T>> | undefined;
 
   constructor(content: Content<T>, { spec, selection }: OrderOptions) {
     super(content, { selection, reads: spec.reads });
@@ -49,17 +32,17 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
   }
 
   /** The present state; {@linkcode Order.ready} must be done. */
-  present(): OrderState<T> {
+  present(): RowsState<Held<T>> {
     this.catchUp();
     const { resourceVersion } = this.content.log.window;
-    if (this.#state?.blocks !== this.#blocks || this.#state.resourceVersion !== resourceVersion) {
-      this.#state = new BlocksState(this.#blocks, resourceVersion);
+    if (!this.#state?.isOf(this.#blocks, resourceVersion)) {
+      this.#state = new RowsState(this.#blocks, resourceVersion);
     }
     return this.#state;
   }
 
   /** The state at a resourceVersion of the past; `undefined` if that is not known any more. */
-  at(resourceVersion: string): OrderState<T> | undefined {
+  at(resourceVersion: string): RowsState<Held<T>> | undefined {
     this.catchUp();
     const differences = this.content.states.differencesAt(resourceVersion);
     if (differences === undefined) return undefined;
@@ -71,7 +54,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
       if (now !== undefined && now !== place) values.set(now, undefined);
       if (place !== undefined) values.set(place, held);
     }
-    return new BlocksState(changed(this.#blocks, values), resourceVersion);
+    return new RowsState(changed(this.#blocks, values), resourceVersion);
   }
 
   /** The index of an object in the present state; `undefined` if it is not there. */
@@ -126,24 +109,4 @@ export interface OrderOptions {
 
 function changed<V>(blocks: Blocks<V>, values: ReadonlyMap<string, V | undefined>): Blocks<V> {
   return values.size === 0 ? blocks : withChanges(blocks, values.keys(), (place) => values.get(place));
-}
-
-class BlocksState<T> implements OrderState<T> {
-  readonly blocks: Blocks<Held<T>>;
-  readonly resourceVersion: string;
-  readonly object: (index: number) => Held<T>;
-
-  constructor(blocks: Blocks<Held<T>>, resourceVersion: string) {
-    this.blocks = blocks;
-    this.resourceVersion = resourceVersion;
-    this.object = readerOf(blocks).value;
-  }
-
-  get length(): number {
-    return this.blocks.length;
-  }
-
-  sharesWith(before: OrderState<T>, from: number, to: number): boolean {
-    return before instanceof BlocksState && sharesValues(this.blocks, before.blocks, from, to);
-  }
 }

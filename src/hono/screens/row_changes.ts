@@ -1,6 +1,7 @@
 /** What has changed in the rows of a window. */
 
 import { lowerBound } from "../../util/collections.ts";
+import type { Difference } from "./rows_state.ts";
 
 export interface WindowRow {
   /** What makes it the same row in another state. */
@@ -17,82 +18,101 @@ export type RowChange =
   | { readonly op: "insert"; readonly at: number; readonly row: WindowRow }
   | { readonly op: "update"; readonly at: number; readonly row: WindowRow };
 
+/** The rows that are shown of all rows. */
+export interface ShownRows {
+  /** Where they begin. */
+  readonly from: number;
+  readonly rows: readonly WindowRow[];
+}
+
+/** The places that are shown next, and what makes the rows that come. */
+export interface NextPlaces {
+  readonly from: number;
+  readonly to: number;
+  row(index: number): WindowRow;
+}
+
+export interface NextRows {
+  readonly rows: readonly WindowRow[];
+  /** The steps that lead to them, as few as there can be: each is for the rows before it. */
+  readonly changes: readonly RowChange[];
+}
+
 /**
- * The row of each state: that of the same state before, if it is where it was, or a few places from there;
- * otherwise it is made.
+ * The rows of the next places, where something differs in all rows. It counts places, and does not compare
+ * rows: of a thousand windows with fifty rows each, no row that stays is touched.
  */
-export function rowsOf(
-  states: readonly unknown[],
-  before: { readonly states: readonly unknown[]; readonly rows: readonly WindowRow[] },
-  make: (index: number) => WindowRow,
-): WindowRow[] {
-  let shift = 0;
-  return states.map((state, i) => {
-    for (const step of NEAR) {
-      const place = i + shift + step;
-      if (before.states[place] !== state) continue;
-      shift += step;
-      return before.rows[place];
-    }
-    return make(i);
-  });
-}
-
-const NEAR = [0, -1, 1, -2, 2, -3, 3];
-// How many rows come or go at one place, at most, where that is found without a table.
-const MOST_AT_ONCE = 4;
-
-/** The steps that make some rows into others, as few as there can be: each is for the rows before it. */
-export function rowChanges(before: readonly WindowRow[], after: readonly WindowRow[]): RowChange[] {
-  return changesInPlace(before, after) ?? changesByPlace(before, after);
-}
-
-/** The steps where rows come, go and change; `undefined` if one may have moved. Needs no table of rows. */
-function changesInPlace(before: readonly WindowRow[], after: readonly WindowRow[]): RowChange[] | undefined {
-  const removed: number[] = [];
-  const inserted: number[] = [];
+export function nextRows(
+  { from: fromBefore, rows: before }: ShownRows,
+  next: NextPlaces,
+  difference: Difference,
+): NextRows {
+  const { removed, inserted, changed } = difference;
+  const rows: WindowRow[] = [];
+  /** Places in the rows before, and in these. */
+  const left: number[] = [];
+  const entered: number[] = [];
   const updates: RowChange[] = [];
-  let i = 0;
-  let at = 0;
-  while (i < before.length || at < after.length) {
-    const [old, row] = [before[i], after[at]];
-    if (old?.id === row?.id) {
-      if (old.json !== row.json) updates.push({ op: "update", at, row });
-      i++;
-      at++;
+  const endBefore = fromBefore + before.length;
+  let old = fromBefore;
+  let now = next.from;
+  let r = lowerBound(removed, old);
+  let s = lowerBound(inserted, now);
+  let c = lowerBound(changed, now);
+  const enter = () => {
+    entered.push(rows.length);
+    rows.push(next.row(now++));
+  };
+  while (old < endBefore || now < next.to) {
+    if (old < endBefore && removed[r] === old) {
+      left.push(old++ - fromBefore);
+      r++;
       continue;
     }
-    const [removes, inserts] = gap(before, after, { i, at });
-    if (removes === 0 && inserts === 0) return undefined;
-    for (let k = 0; k < removes; k++) removed.push(i++);
-    for (let k = 0; k < inserts; k++) inserted.push(at++);
+    if (now < next.to && inserted[s] === now) {
+      enter();
+      s++;
+      continue;
+    }
+    // How many rows that stay come before the one that was there, and before the one that is there now.
+    const [rankBefore, rank] = [old - r, now - s];
+    if (old < endBefore && (now >= next.to || rankBefore < rank)) left.push(old++ - fromBefore);
+    else if (old >= endBefore || rank < rankBefore) enter();
+    else {
+      const row = before[old++ - fromBefore];
+      while (changed[c] < now) c++;
+      if (changed[c] === now) {
+        const other = next.row(now);
+        if (other.json !== row.json) updates.push({ op: "update", at: rows.length, row: other });
+        rows.push(other);
+      } else rows.push(row);
+      now++;
+    }
   }
-  const isMove = inserted.some((at) => removed.some((i) => before[i].id === after[at].id));
-  if (isMove) return undefined;
-  return [
-    ...removed.reverse().map((at) => ({ op: "remove", at }) as const),
-    ...inserted.map((at) => ({ op: "insert", at, row: after[at] }) as const),
+  if (isMoved(before, { left, rows, entered })) return { rows, changes: changesByPlace(before, rows) };
+  const changes: readonly RowChange[] = [
+    ...left.reverse().map((at) => ({ op: "remove", at }) as const),
+    ...entered.map((at) => ({ op: "insert", at, row: rows[at] }) as const),
     ...updates,
   ];
+  return { rows, changes };
 }
 
-/** How many rows go and come at a place until the next row that stays; neither if there is none near. */
-function gap(
+/** Whether a row that has left is one of those that have come. */
+function isMoved(
   before: readonly WindowRow[],
-  after: readonly WindowRow[],
-  { i, at }: { readonly i: number; readonly at: number },
-): [number, number] {
-  if (i === before.length) return [0, after.length - at];
-  if (at === after.length) return [before.length - i, 0];
-  for (let k = 1; k <= MOST_AT_ONCE; k++) {
-    if (before[i + k]?.id === after[at].id) return [k, 0];
-    if (after[at + k]?.id === before[i].id) return [0, k];
-    if (before[i + k] !== undefined && before[i + k].id === after[at + k]?.id) return [k, k];
-  }
-  const rest = Math.max(before.length - i, after.length - at);
-  return rest <= MOST_AT_ONCE ? [before.length - i, after.length - at] : [0, 0];
+  { left, rows, entered }: {
+    readonly left: readonly number[];
+    readonly rows: readonly WindowRow[];
+    readonly entered: readonly number[];
+  },
+): boolean {
+  if (left.length === 0 || entered.length === 0) return false;
+  const ids = new Set(left.map((at) => before[at].id));
+  return entered.some((at) => ids.has(rows[at].id));
 }
 
+/** The steps that make any rows into any others. */
 function changesByPlace(before: readonly WindowRow[], after: readonly WindowRow[]): RowChange[] {
   const changes: RowChange[] = [];
   const placeAfter = new Map(after.map(({ id }, i) => [id, i]));

@@ -2,12 +2,14 @@
 
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
+import type { Held } from "../../store/holding.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
 import type { ScreenQuery } from "../../protocol/screen_query.ts";
 import { continueTooOld, isStatus } from "../../protocol/statuses.ts";
 import type { Content } from "../content/content.ts";
 import { isRewritten, type ListRequest, type Page, stateTooOld } from "../content/selection.ts";
-import type { Order, OrderState } from "./orders.ts";
+import type { Order } from "./orders.ts";
+import type { RowsState } from "./rows_state.ts";
 
 /** Where a page or a window begins; `undefined` if the object that it is around is not there. */
 export function offsetOf(
@@ -43,7 +45,7 @@ export function cutSortedPage<T extends KubernetesObject>(
   const to = limit === 0 ? state.length : Math.min(state.length, from + limit);
   const page = {
     resourceVersion: state.resourceVersion,
-    object: state.object,
+    object: state.value,
     from,
     to,
     bytes: 0, // the order has them
@@ -59,7 +61,7 @@ export function cutSortedPage<T extends KubernetesObject>(
 }
 
 interface Placed<T> {
-  readonly state: OrderState<T>;
+  readonly state: RowsState<Held<T>>;
   readonly offset: number;
 }
 

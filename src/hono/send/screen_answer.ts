@@ -5,7 +5,7 @@ import type { Status } from "../../meta/status.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ScreenQuery } from "../../protocol/screen_query.ts";
 import { isStatus } from "../../protocol/statuses.ts";
-import type { Holding } from "../../store/holding.ts";
+import type { Held, Holding } from "../../store/holding.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
@@ -18,14 +18,15 @@ import {
 } from "../content/selection.ts";
 import type { View } from "../request/requested_read.ts";
 import type { FollowedObjects, KeptFollowers } from "../screens/followed_objects.ts";
-import { groupList, Groups } from "../screens/groups.ts";
+import { type Group, groupList, Groups } from "../screens/groups.ts";
 import { orderSpecOf } from "../screens/order_spec.ts";
-import { Order, type OrderState } from "../screens/orders.ts";
+import { Order } from "../screens/orders.ts";
 import type { WindowRow } from "../screens/row_changes.ts";
+import type { RowsState } from "../screens/rows_state.ts";
 import { cutSortedPage, notAround, offsetOf } from "../screens/sorted_page.ts";
 import { printerOf } from "../tables/printers.ts";
 import { itemJson } from "./list_text.ts";
-import type { Rows, RowSource } from "./windows.ts";
+import type { RowSource } from "./windows.ts";
 
 /** What a screen asks for of one resource. */
 export interface ScreenRequest extends Selectors {
@@ -79,8 +80,8 @@ export async function groupsList(
   request: ScreenRequest,
 ): Promise<Record<string, unknown>> {
   const { groups } = await groupsOf(content, request);
-  const { resourceVersion, length, group } = groups.present();
-  return { ...groupList({ resourceVersion }), items: Array.from({ length }, (_, i) => group(i)) };
+  const { resourceVersion, length, value } = groups.present();
+  return { ...groupList({ resourceVersion }), items: Array.from({ length }, (_, i) => value(i)) };
 }
 
 /** The rows of a window; 404 if the object that it is around is not there. */
@@ -107,12 +108,15 @@ export async function windowSource(
 }
 
 /** The rows of what follows the objects of a content. */
-abstract class FollowedRows implements RowSource {
-  readonly #followed: FollowedObjects<KubernetesObject>;
+abstract class FollowedRows<V> implements RowSource<V> {
+  readonly #followed: FollowedObjects<KubernetesObject> & { present(): RowsState<V> };
   readonly name: string | undefined;
   abstract readonly itemsField: string;
 
-  constructor(followed: FollowedObjects<KubernetesObject>, name: string | undefined) {
+  constructor(
+    followed: FollowedObjects<KubernetesObject> & { present(): RowsState<V> },
+    name: string | undefined,
+  ) {
     this.#followed = followed;
     this.name = name;
   }
@@ -125,11 +129,16 @@ abstract class FollowedRows implements RowSource {
     return this.#followed.ready(pacer);
   }
 
+  present(): RowsState<V> {
+    return this.#followed.present();
+  }
+
   shown(windows: 1 | -1): void {
     this.#followed.windows += windows;
   }
 
-  abstract present(): Rows;
+  abstract offset(before: number): number;
+  abstract row(value: V): WindowRow;
   abstract list(metadata: ListMeta): Record<string, unknown>;
   abstract bookmark(metadata: ObjectMeta): unknown;
 }
@@ -141,7 +150,7 @@ interface ObjectRowsOptions {
   readonly place: Pick<ScreenQuery, "limit" | "offset" | "around">;
 }
 
-class ObjectRows extends FollowedRows {
+class ObjectRows extends FollowedRows<Held<KubernetesObject>> {
   readonly #order: Order<KubernetesObject>;
   readonly #options: ObjectRowsOptions;
   readonly itemsField: string;
@@ -153,8 +162,14 @@ class ObjectRows extends FollowedRows {
     this.itemsField = options.view.itemsField;
   }
 
-  present(): Rows {
-    return new OrderRows(this.#order, this.#options);
+  /** It stays where it was while the object that it is around is not there. */
+  offset(before: number): number {
+    return offsetOf(this.#order, this.#options.place) ?? Math.min(before, this.#order.length);
+  }
+
+  row(held: Held<KubernetesObject>): WindowRow {
+    const { holding, view } = this.#options;
+    return { id: holding.head(held).key, json: itemJson(held, { view, holding }) };
   }
 
   list(metadata: ListMeta): Record<string, unknown> {
@@ -166,68 +181,15 @@ class ObjectRows extends FollowedRows {
   }
 }
 
-/** The rows of one state of an order. */
-class OrderRows implements Rows {
-  readonly #order: Order<KubernetesObject>;
-  readonly #present: OrderState<KubernetesObject>;
-  readonly #options: ObjectRowsOptions;
-
-  constructor(order: Order<KubernetesObject>, options: ObjectRowsOptions) {
-    this.#order = order;
-    this.#present = order.present();
-    this.#options = options;
-  }
-
-  get resourceVersion(): string {
-    return this.#present.resourceVersion;
-  }
-
-  get length(): number {
-    return this.#present.length;
-  }
-
-  state(index: number): unknown {
-    return this.#present.object(index);
-  }
-
-  row(index: number): WindowRow {
-    const { holding, view } = this.#options;
-    const held = this.#present.object(index);
-    return { id: holding.head(held).key, json: itemJson(held, { view, holding }) };
-  }
-
-  sharesWith(before: Rows, from: number, to: number): boolean {
-    return #present in before && this.#present.sharesWith(before.#present, from, to);
-  }
-
-  /** It stays where it was while the object that it is around is not there. */
-  offset(before: number): number {
-    return offsetOf(this.#order, this.#options.place) ?? Math.min(before, this.length);
-  }
-}
-
-class GroupRows extends FollowedRows {
-  readonly #groups: Groups<KubernetesObject>;
+class GroupRows extends FollowedRows<Group> {
   readonly itemsField = "items";
 
-  constructor(groups: Groups<KubernetesObject>, name: string | undefined) {
-    super(groups, name);
-    this.#groups = groups;
+  offset(): number {
+    return 0;
   }
 
-  present(): Rows {
-    const { resourceVersion, length, group } = this.#groups.present();
-    return {
-      resourceVersion,
-      length,
-      state: group,
-      row: (index) => {
-        const one = group(index);
-        return { id: JSON.stringify(one.group), json: JSON.stringify(one) };
-      },
-      sharesWith: () => false,
-      offset: () => 0,
-    };
+  row(group: Group): WindowRow {
+    return { id: JSON.stringify(group.group), json: JSON.stringify(group) };
   }
 
   list(metadata: ListMeta): Record<string, unknown> {

@@ -6,8 +6,9 @@
  *   the step before receives the changes; one that has seen an older one, as it reads slowly, receives
  *   the rows as they are now: it lags behind for a moment, and is never cut off.
  * - **Looks.** What comes into the log wakes no reader: all windows look whether their own rows have changed,
- *   at once after a quiet time, then each {@linkcode STEP_MS} at most. Mostly they see by the blocks of the
- *   order that nothing has.
+ *   at once after a quiet time, then each {@linkcode STEP_MS} at most, and less often where hundreds
+ *   change. Mostly they see by the blocks of the order that nothing has; otherwise what differs in the
+ *   order is found once for all of them.
  *
  * @module
  */
@@ -18,41 +19,33 @@ import { newStatus, type Status } from "../../meta/status.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
-import { newWorkPacer, type Pacer } from "../../util/turns.ts";
+import { newWorkPacer, type Pacer, UNITS_PER_MS } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { EventLog } from "../content/event_log.ts";
 import type { WindowPlace } from "../content/selection.ts";
 import type { Readers } from "../request/readers.ts";
-import { rowChanges, rowsOf, type WindowRow } from "../screens/row_changes.ts";
+import { nextRows, type RowChange, type WindowRow } from "../screens/row_changes.ts";
+import type { RowsState } from "../screens/rows_state.ts";
 import { eventText } from "./watch_groups.ts";
 import type { Feed, Piece } from "./event_feed.ts";
 
-/** The rows that a window is cut out of. */
-export interface RowSource {
+/** The rows that a window is cut out of, each made of a value. */
+export interface RowSource<V = unknown> {
   /** Sources with the same name have the same rows; `undefined`: they are its own. */
   readonly name: string | undefined;
   readonly itemsField: string;
   readonly isBehind: boolean;
   ready(pacer: Pacer): Promise<void> | undefined;
-  present(): Rows;
+  /** All rows, as they are now. */
+  present(): RowsState<V>;
+  /** Where the window begins in these. */
+  offset(before: number): number;
+  row(value: V): WindowRow;
   /** A list but for its rows. */
   list(metadata: ListMeta): Record<string, unknown>;
   bookmark(metadata: ObjectMeta): unknown;
   /** A window shows it, or one less. */
   shown(windows: 1 | -1): void;
-}
-
-/** Rows as they are at one resourceVersion. */
-export interface Rows {
-  readonly resourceVersion: string;
-  readonly length: number;
-  /** What differs if the row does. */
-  state(index: number): unknown;
-  row(index: number): WindowRow;
-  /** Whether rows from one index up to another are known to be the same as before. */
-  sharesWith(before: Rows, from: number, to: number): boolean;
-  /** Where the window begins. */
-  offset(before: number): number;
 }
 
 export interface WindowOptions {
@@ -64,16 +57,20 @@ export interface WindowOptions {
   readonly pacer: Pacer;
 }
 
-/** The least time from one step of a window to the next. */
-export const STEP_MS = 100;
+/** The least time from one step of a window to the next; where there are hundreds that change, the most. */
+const STEP_MS = 100;
+const MOST_STEP_MS = 250;
 
 // What a reader that is a little late finds.
 const KEPT_STEPS = 4;
 // To look at a row, and to write it.
 const ROW_UNITS = 5;
 const WRITE_UNITS = 200;
-// To look whether a window has changed.
+// To look whether a window has changed, and for each reader that it wakes then.
 const LOOK_UNITS = 50;
+const READER_UNITS = 1_500;
+// Of the time, windows take a tenth at most, until the bound.
+const REST_FACTOR = 10;
 // What is written in one turn. A thousand objects of the usual size are less.
 const MOST_LENGTH = 16 * 1024 * 1024;
 const TOO_LARGE =
@@ -133,12 +130,16 @@ export class Windows<T extends KubernetesObject> {
 
   async #look(): Promise<void> {
     this.#isLooking = true;
-    this.#restUntilMs = monotonicNow(this.#clock) + STEP_MS;
+    const startMs = monotonicNow(this.#clock);
+    this.#restUntilMs = startMs + STEP_MS;
     const { head } = this.#content.log;
+    let units = 0;
     for (const window of this.#open) {
-      window.look();
+      units += LOOK_UNITS + READER_UNITS * window.look();
       if (this.#pacer.spend(LOOK_UNITS)) await this.#pacer.rest();
     }
+    const restMs = Math.min(REST_FACTOR * units / UNITS_PER_MS, MOST_STEP_MS);
+    this.#restUntilMs = Math.max(this.#restUntilMs, startMs + restMs);
     this.#isLooking = false;
     if (this.#content.log.head !== head) this.grown();
   }
@@ -163,9 +164,8 @@ export class Window {
   readonly #onEnd: () => void;
   readonly #feeds = new Set<WindowFeed>();
   #rows: readonly WindowRow[] = [];
-  #states: readonly unknown[] = [];
   /** All rows, as they were at its last step. */
-  #before: Rows | undefined;
+  #before: RowsState<unknown> | undefined;
   #place: WindowPlace = { total: 0, offset: 0 };
   #resourceVersion = "";
   /** The entry of the log that it has not seen. */
@@ -207,13 +207,14 @@ export class Window {
     this.#onEnd();
   }
 
-  /** Wakes its readers if its rows may have changed. */
-  look(): void {
-    if (this.#isDue || this.#cursor === this.#log.head) return;
+  /** Wakes its readers if its rows may have changed; returns how many. */
+  look(): number {
+    if (this.#isDue || this.#cursor === this.#log.head) return 0;
     const { source } = this.#options;
     this.#isDue = source.isBehind || !this.#isUnchanged(source.present());
-    if (!this.#isDue) return;
+    if (!this.#isDue) return 0;
     for (const feed of this.#feeds) feed.wake();
+    return this.#feeds.size;
   }
 
   /** Whether there is something that a reader of a step has not seen, and may see now. */
@@ -258,22 +259,22 @@ export class Window {
   }
 
   /** Where it is in the rows as they are now. */
-  #placeIn(rows: Rows): WindowPlace & { readonly end: number; readonly isSame: boolean } {
+  #placeIn({ length }: RowsState<unknown>): WindowPlace & { readonly end: number; readonly isSame: boolean } {
     const { total, offset: before } = this.#place;
-    const offset = rows.offset(before);
-    const end = Math.min(rows.length, offset + this.#options.limit);
-    return { total: rows.length, offset, end, isSame: rows.length === total && offset === before };
+    const offset = this.#options.source.offset(before);
+    const end = Math.min(length, offset + this.#options.limit);
+    return { total: length, offset, end, isSame: length === total && offset === before };
   }
 
   /** Whether its rows are known to be those of its last step: then it has come as far. */
-  #isUnchanged(rows: Rows): boolean {
+  #isUnchanged(rows: RowsState<unknown>): boolean {
     const { offset, end, isSame } = this.#placeIn(rows);
-    if (!isSame || this.#before === undefined || !rows.sharesWith(this.#before, offset, end)) return false;
+    if (!isSame || this.#before === undefined || !rows.isSameIn(this.#before, offset, end)) return false;
     this.#reached(rows);
     return true;
   }
 
-  #reached(rows: Rows): void {
+  #reached(rows: RowsState<unknown>): void {
     this.#before = rows;
     this.#cursor = this.#log.head;
     this.#resourceVersion = rows.resourceVersion;
@@ -282,44 +283,41 @@ export class Window {
 
   #step(): void {
     const { source } = this.#options;
-    const rows = source.present();
-    const { total, offset, end, isSame: isPlaced } = this.#placeIn(rows);
-    this.#reached(rows);
-    const states = Array.from({ length: end - offset }, (_, i) => rows.state(offset + i));
-    const isSame = this.#number > 0 && states.length === this.#states.length &&
-      states.every((state, i) => state === this.#states[i]);
-    this.#units += ROW_UNITS * states.length;
-    if (isSame && isPlaced) return;
+    const all = source.present();
+    const { total, offset, end, isSame: isPlaced } = this.#placeIn(all);
+    const before = this.#before ?? all;
+    this.#reached(all);
+    this.#units += ROW_UNITS * (end - offset);
     let length = 0;
-    const now = isSame ? this.#rows : rowsOf(states, { states: this.#states, rows: this.#rows }, (i) => {
+    const row = (index: number) => {
       if (length > MOST_LENGTH) return NO_ROW;
-      const row = rows.row(offset + i);
+      const row = source.row(all.value(index));
       length += row.json.length;
       return row;
-    });
+    };
+    const shown = { rows: this.#rows, from: this.#place.offset };
+    const { rows, changes } = nextRows(shown, { from: offset, to: end, row }, all.differenceFrom(before));
     if (length > MOST_LENGTH) {
       this.#failure = newStatus(413, "RequestEntityTooLarge", TOO_LARGE);
       return;
     }
-    const changes = isSame ? [] : rowChanges(this.#rows, now);
-    this.#states = states;
-    this.#rows = now;
-    const place = this.#place = { total, offset };
+    this.#rows = rows;
+    if (this.#number > 0 && changes.length === 0 && isPlaced) return;
+    this.#place = { total, offset };
     this.#whole = undefined;
     this.#number++;
     this.#units += WRITE_UNITS;
-    if (this.#number === 1) return this.#count();
-    const texts = changes.map((change) => {
-      if (!("row" in change)) return JSON.stringify(change);
-      const { op, at, row } = change;
-      return `{"op":"${op}","at":${at},"item":${row.json}}`;
-    });
-    const { kind, apiVersion } = source.list({});
-    const head = { kind, apiVersion, metadata: { resourceVersion: this.#resourceVersion }, window: place };
-    const text = `${JSON.stringify(head).slice(0, -1)},"changes":[${texts.join(",")}]}`;
-    this.#steps.push({ number: this.#number, bytes: encodeUtf8(`{"type":"CHANGES","object":${text}}\n`) });
-    if (this.#steps.length > KEPT_STEPS) this.#steps.shift();
+    if (this.#number > 1) this.#keepStep(changes.map(changeText).join(","));
     this.#count();
+  }
+
+  #keepStep(changes: string): void {
+    const { kind, apiVersion } = this.#options.source.list({});
+    const metadata = { resourceVersion: this.#resourceVersion };
+    const head = JSON.stringify({ kind, apiVersion, metadata, window: this.#place }).slice(0, -1);
+    const text = `{"type":"CHANGES","object":${head},"changes":[${changes}]}}\n`;
+    this.#steps.push({ number: this.#number, bytes: encodeUtf8(text) });
+    if (this.#steps.length > KEPT_STEPS) this.#steps.shift();
   }
 
   #all(): Uint8Array {
@@ -348,6 +346,12 @@ export class Window {
     }
     this.#bytes = bytes;
   }
+}
+
+function changeText(change: RowChange): string {
+  if (!("row" in change)) return JSON.stringify(change);
+  const { op, at, row } = change;
+  return `{"op":"${op}","at":${at},"item":${row.json}}`;
 }
 
 function joined(steps: readonly Step[]): Uint8Array {

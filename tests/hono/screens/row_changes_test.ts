@@ -1,15 +1,39 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import {
-  type RowChange,
-  rowChanges,
-  rowsOf as rowsBy,
-  type WindowRow,
-} from "../../../src/hono/screens/row_changes.ts";
+import { blocksOf, withChanges } from "../../../src/hono/content/states.ts";
+import { nextRows, type RowChange, type WindowRow } from "../../../src/hono/screens/row_changes.ts";
+import { RowsState } from "../../../src/hono/screens/rows_state.ts";
 import { propertyOptions } from "../../property.ts";
 
-const rowsOf = (text: string): WindowRow[] => [...text].map((id) => ({ id, json: `"${id}"` }));
+/** A row, where it is, and what is shown of it: `b7` is at 7, `b7!` the same with other contents. */
+interface Item {
+  readonly id: string;
+  readonly place: string;
+  readonly json: string;
+}
+
+const itemOf = (text: string): Item => ({
+  id: text[0],
+  place: text.slice(1).replace("!", "").padStart(2, "0") + text[0],
+  json: text.endsWith("!") ? "2" : "1",
+});
+
+/** Rows in their order. */
+function stateOf(items: readonly Item[], version = "1"): RowsState<Item> {
+  const byPlace = new Map(items.map((item) => [item.place, item]));
+  return new RowsState(blocksOf([...byPlace.keys()].sort(), (place) => byPlace.get(place)), version);
+}
+
+type Place = readonly [from: number, to: number];
+
+function shownIn(state: RowsState<Item>, [from, to]: Place): WindowRow[] {
+  const rows: WindowRow[] = [];
+  for (let i = from; i < Math.min(to, state.length); i++) rows.push(rowOf(state.value(i)));
+  return rows;
+}
+
+const rowOf = ({ id, json }: Item): WindowRow => ({ id, json });
 
 /** The rows after some changes. */
 function applied(rows: readonly WindowRow[], changes: readonly RowChange[]): WindowRow[] {
@@ -28,46 +52,144 @@ const short = (changes: readonly RowChange[]) =>
     change.op === "move" ? `move ${change.from} ${change.to}` : `${change.op} ${change.at}`
   );
 
-describe("rowChanges", () => {
+/** What leads from rows of one state to rows of another, and which rows were made for it. */
+function step(before: RowsState<Item>, after: RowsState<Item>, [from, to]: Place, next: Place = [from, to]) {
+  const made: string[] = [];
+  const shown = { from: Math.min(from, before.length), rows: shownIn(before, [from, to]) };
+  const start = Math.min(next[0], after.length);
+  const { rows, changes } = nextRows(shown, {
+    from: start,
+    to: Math.min(next[1], after.length),
+    row: (index) => {
+      made.push(after.value(index).id);
+      return rowOf(after.value(index));
+    },
+  }, after.differenceFrom(before));
+  assert.deepEqual(rows, shownIn(after, next));
+  assert.deepEqual(applied(shown.rows, changes), rows);
+  return { changes, made: made.join("") };
+}
+
+describe("nextRows", () => {
+  const of = (before: string, after: string, place?: Place, next?: Place) => {
+    const items = new Map(before.split(" ").map((text) => [text, itemOf(text)]));
+    const state = (text: string) => stateOf(text.split(" ").map((each) => items.get(each) ?? itemOf(each)));
+    const { changes, made } = step(state(before), state(after), place ?? [0, 9], next);
+    return [...short(changes), made];
+  };
+
   it("is one change where one row comes, goes, moves or changes", () => {
-    const of = (before: string, after: string) => short(rowChanges(rowsOf(before), rowsOf(after)));
-    assert.deepEqual(of("abcd", "abcd"), []);
-    assert.deepEqual(of("abcd", "bcda"), ["move 0 3"]);
-    assert.deepEqual(of("abcd", "dabc"), ["move 3 0"]);
-    assert.deepEqual(of("abcd", "axbcd"), ["insert 1"]);
-    assert.deepEqual(of("abcd", "acd"), ["remove 1"]);
-    // A row comes in at the beginning, and the last one leaves the window.
-    assert.deepEqual(of("abcd", "xabc"), ["remove 3", "insert 0"]);
-    const updated = rowsOf("abc").with(1, { id: "b", json: "2" });
-    assert.deepEqual(short(rowChanges(rowsOf("abc"), updated)), ["update 1"]);
+    assert.deepEqual(of("a1 b2 c3 d4", "a1 b2 c3 d4"), [""]);
+    assert.deepEqual(of("a1 b2 c3 d4", "b2 c3 d4 a5"), ["move 0 3", "a"]);
+    assert.deepEqual(of("a1 b2 c3 d4", "d0 a1 b2 c3"), ["move 3 0", "d"]);
+    assert.deepEqual(of("a1 b2 c3 d4", "a1 x1 b2 c3 d4"), ["insert 1", "x"]);
+    assert.deepEqual(of("a1 b2 c3 d4", "a1 c3 d4"), ["remove 1", ""]);
+    assert.deepEqual(of("a1 b2 c3", "a1 b2! c3"), ["update 1", "b"]);
+    // Another state of the row shows the same, at its place or at another one.
+    assert.deepEqual(of("a1 b3 c5", "a1 b4 c5"), ["b"]);
   });
 
-  it("takes the rows that are a few places from where they were, and makes the others", () => {
-    const before = { states: [1, 2, 3, 4], rows: rowsOf("abcd") };
-    const made: number[] = [];
-    const rows = rowsBy([9, 1, 2, 4, 8], before, (i) => (made.push(i), { id: `${i}`, json: "" }));
-    assert.deepEqual(rows.map(({ id }) => id), ["0", "a", "b", "d", "4"]);
-    assert.deepEqual(made, [0, 4]);
+  it("is what comes in at one end and leaves at the other where rows change outside", () => {
+    const all = "a1 b2 c3 d4 e5 f6";
+    assert.deepEqual(of(all, "f0 a1 b2 c3 d4 e5", [2, 5]), ["remove 2", "insert 0", "b"]);
+    assert.deepEqual(of(all, "b2 c3 d4 e5 f6 a7", [2, 5]), ["remove 0", "insert 2", "f"]);
+    assert.deepEqual(of(all, "a1! b2 c3 d4 e5 f6!", [2, 5]), [""]);
+    assert.deepEqual(of(all, "b1 a2 c3 d4 e5 f6", [2, 5]), [""]);
   });
 
-  it("leads from any rows to any others", () => {
-    const rows = fc.uniqueArray(
-      fc.record({ id: fc.constantFrom(..."abcdefghijkl"), json: fc.constantFrom("1", "2") }, {
-        noNullPrototype: true,
-      }),
-      {
-        selector: ({ id }) => id,
-      },
-    );
+  it("keeps the rows that stay where the window itself moves", () => {
+    const all = "a1 b2 c3 d4 e5 f6";
+    assert.deepEqual(of(all, all, [1, 4], [2, 5]), ["remove 0", "insert 2", "e"]);
+    assert.deepEqual(of(all, all, [0, 2], [4, 6]), ["remove 1", "remove 0", "insert 0", "insert 1", "ef"]);
+  });
+
+  it("leads from the rows of any state to those of any other, by few moves", () => {
+    const change = fc.record({
+      id: fc.constantFrom(..."abcdefghijklmnopqrstuvwxyz"),
+      place: fc.option(fc.integer({ min: 0, max: 20 }), { nil: undefined }),
+      isOther: fc.boolean(),
+    });
+    const place = fc.tuple(fc.integer({ min: 0, max: 12 }), fc.integer({ min: 1, max: 12 }));
     fc.assert(
-      fc.property(rows, rows, (before, after) => {
-        const changes = rowChanges(before, after);
-        assert.deepEqual(applied(before, changes), after);
-        const kept = before.filter(({ id }) => after.some((row) => row.id === id)).length;
-        const moves = changes.filter(({ op }) => op === "move").length;
-        assert.ok(moves < Math.max(kept, 1), `${moves} of ${kept} rows move`);
+      fc.property(fc.array(change, { maxLength: 60 }), fc.array(change, { maxLength: 12 }), place, place, (
+        first,
+        then,
+        [from, limit],
+        [nextFrom, nextLimit],
+      ) => {
+        const items = new Map<string, Item>();
+        const apply = (changes: typeof first) => {
+          const places = new Map<string, Item | undefined>();
+          for (const { id, place, isOther } of changes) {
+            const before = items.get(id);
+            if (before !== undefined) places.set(before.place, undefined);
+            items.delete(id);
+            if (place === undefined) continue;
+            const item = itemOf(`${id}${place}${isOther ? "!" : ""}`);
+            places.set(item.place, item);
+            items.set(id, item);
+          }
+          return places;
+        };
+        apply(first);
+        const blocks = blocksOf(
+          [...items.values()].map(({ place }) => place).sort(),
+          (place) => [...items.values()].find((item) => item.place === place),
+        );
+        const before = new RowsState(blocks, "1");
+        const places = apply(then);
+        const after = new RowsState(withChanges(blocks, places.keys(), (place) => places.get(place)), "2");
+        const window: Place = [from, from + limit];
+        const next: Place = [nextFrom, nextFrom + nextLimit];
+        for (const later of [window, next]) {
+          // The same where all blocks are made again.
+          for (const state of [after, stateOf([...items.values()])]) {
+            const { changes } = step(before, state, window, later);
+            const kept = shownIn(before, window)
+              .filter(({ id }) => shownIn(state, later).some((row) => row.id === id)).length;
+            const moves = changes.filter(({ op }) => op === "move").length;
+            assert.ok(moves < Math.max(kept, 1), `${moves} of ${kept} rows move`);
+          }
+        }
+        if (after.isSameIn(before, from, Math.min(from + limit, after.length))) {
+          const { changes, made } = step(before, after, window);
+          // Rows that are beyond the end are none of the window.
+          if (before.length === after.length) assert.deepEqual([changes, made], [[], ""]);
+        }
       }),
       propertyOptions(2_000),
+    );
+  });
+});
+
+describe("RowsState.differenceFrom", () => {
+  it("has what differs, whatever blocks are shared", () => {
+    const places = fc.array(fc.integer({ min: 0, max: 4_000 }), { maxLength: 40 });
+    const keyOf = (number: number) => String(number).padStart(4, "0");
+    fc.assert(
+      fc.property(places, places, places, (less, more, others) => {
+        const keys = Array.from({ length: 2_000 }, (_, i) => keyOf(2 * i));
+        const blocks = blocksOf(keys, (key) => key);
+        const values = new Map<string, string | undefined>();
+        for (const number of others) values.set(keyOf(number & ~1), `other ${number}`);
+        for (const number of more) values.set(keyOf(number | 1), "new");
+        for (const number of less) values.set(keyOf(number & ~1), undefined);
+        const next = withChanges(blocks, values.keys(), (key) => values.get(key));
+        const [before, after] = [new RowsState(blocks, "1"), new RowsState(next, "2")];
+        const { removed, inserted, changed } = after.differenceFrom(before);
+        const all: (string | undefined)[] = Array.from({ length: before.length }, (_, i) => before.value(i));
+        for (const at of removed.toReversed()) all.splice(at, 1);
+        for (const at of inserted) all.splice(at, 0, after.value(at));
+        const changes: number[] = [];
+        for (const [at, value] of all.entries()) if (value !== after.value(at)) changes.push(at);
+        assert.deepEqual([all.length, changes], [after.length, changed]);
+        assert.equal(after.differenceFrom(before), after.differenceFrom(before));
+        const all4 = [removed, inserted, changed].every((each) =>
+          each.every((at, i) => i === 0 || at > each[i - 1])
+        );
+        assert.ok(all4);
+      }),
+      propertyOptions(200),
     );
   });
 });

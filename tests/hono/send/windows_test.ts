@@ -167,6 +167,24 @@ describe("readApi, windows", () => {
     await screen.cancel();
   });
 
+  it("rest for longer where hundreds of readers see each change, and for a quarter of a second at most", async () => {
+    const { api, informer, clock } = apiOf(some());
+    const query = "sortBy=status.restarts:desc&limit=2";
+    const first = await Screen.open(api, query);
+    const others: Screen[] = [];
+    for (let i = 1; i < 600; i++) others.push(await Screen.open(api, query));
+    await clock.advance(100);
+    informer.put(pod("a/1", 1_001, { restarts: 6 }));
+    for (const screen of [first, others[0]]) assert.equal(await screen.next(), "CHANGES, update 0");
+    informer.put(pod("a/1", 1_002, { restarts: 7 }));
+    await clock.advance(100);
+    assert.ok(await others[0].isSilent());
+    await clock.advance(150);
+    assert.equal(await first.next(), "CHANGES, update 0");
+    assert.equal(first.items[0].status.restarts, 7);
+    for (const screen of [first, ...others]) await screen.cancel();
+  });
+
   it("stay around an object, wherever it goes", async () => {
     const { api, informer, clock } = apiOf([1, 2, 3, 4, 5, 6].map((i) => pod(`a/${i}`, i, { order: i })));
     const screen = await Screen.open(api, "sortBy=status.order&limit=3&around=a/3");

@@ -1,0 +1,93 @@
+/** Rows in their order at one resourceVersion, and where the rows of two states differ. */
+
+import { lowerBound } from "../../util/collections.ts";
+import { type Blocks, readerOf, sharesValues } from "../content/states.ts";
+
+/** What differs between two states: places in all of their rows, which ascend. */
+export interface Difference {
+  /** The rows that are not there any more, by their places before. */
+  readonly removed: readonly number[];
+  /** The rows that are new there, by their places now. */
+  readonly inserted: readonly number[];
+  /** The rows whose value is another, by their places now. */
+  readonly changed: readonly number[];
+}
+
+/** All rows, as they are at one resourceVersion. Never changes. */
+export class RowsState<V> {
+  readonly #blocks: Blocks<V>;
+  readonly #differences = new Map<Blocks<V>, Difference>();
+  readonly resourceVersion: string;
+  readonly length: number;
+  readonly value: (index: number) => V;
+
+  constructor(blocks: Blocks<V>, resourceVersion: string) {
+    this.#blocks = blocks;
+    this.resourceVersion = resourceVersion;
+    this.length = blocks.length;
+    this.value = readerOf(blocks).value;
+  }
+
+  /** Whether it is the state of these rows at a resourceVersion. */
+  isOf(blocks: Blocks<V>, resourceVersion: string): boolean {
+    return this.#blocks === blocks && this.resourceVersion === resourceVersion;
+  }
+
+  /**
+   * Whether the rows from one place up to another are those that were there in an earlier state. Mostly its
+   * blocks say so; otherwise what differs is found once for all windows.
+   */
+  isSameIn(before: RowsState<V>, from: number, to: number): boolean {
+    if (sharesValues(this.#blocks, before.#blocks, from, to)) return true;
+    const { removed, inserted, changed } = this.differenceFrom(before);
+    const count = lowerBound(removed, from);
+    return lowerBound(inserted, from) === count && lowerBound(removed, to) === count &&
+      lowerBound(inserted, to) === count && lowerBound(changed, from) === lowerBound(changed, to);
+  }
+
+  /** What differs from an earlier state. Found once for each. */
+  differenceFrom(before: RowsState<V>): Difference {
+    const blocks = before.#blocks;
+    let difference = this.#differences.get(blocks);
+    if (difference === undefined) {
+      this.#differences.set(blocks, difference = differenceOf(blocks, this.#blocks));
+    }
+    return difference;
+  }
+}
+
+/** What differs between two versions: walks over the blocks that they do not share. */
+function differenceOf(before: Blocks<unknown>, after: Blocks<unknown>): Difference {
+  const removed: number[] = [];
+  const inserted: number[] = [];
+  const changed: number[] = [];
+  // Where it is: blocks, and places in them.
+  let [i, j] = [0, 0];
+  let [a, b] = [0, 0];
+  while (i < before.blocks.length || j < after.blocks.length) {
+    const [old, now] = [before.blocks[i], after.blocks[j]];
+    const isEqual = old !== undefined && now !== undefined && a === b && old.keys === now.keys;
+    if (isEqual) {
+      // The keys are the same to the end; mostly the values are, too.
+      for (; old !== now && b < now.keys.length; b++) {
+        if (old.values[b] !== now.values[b]) changed.push(after.starts[j] + b);
+      }
+      [i, j, a, b] = [i + 1, j + 1, 0, 0];
+      continue;
+    }
+    const [oldLength, nowLength] = [old?.keys.length ?? 0, now?.keys.length ?? 0];
+    while (a < oldLength && b < nowLength) {
+      const [oldKey, key] = [old.keys[a], now.keys[b]];
+      if (oldKey === key) {
+        if (old.values[a++] !== now.values[b]) changed.push(after.starts[j] + b);
+        b++;
+      } else if (oldKey < key) removed.push(before.starts[i] + a++);
+      else inserted.push(after.starts[j] + b++);
+    }
+    if (now === undefined) { while (a < oldLength) removed.push(before.starts[i] + a++); }
+    if (old === undefined) { while (b < nowLength) inserted.push(after.starts[j] + b++); }
+    if (old !== undefined && a === oldLength) [i, a] = [i + 1, 0];
+    if (now !== undefined && b === nowLength) [j, b] = [j + 1, 0];
+  }
+  return { removed, inserted, changed };
+}
