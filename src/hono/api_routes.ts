@@ -411,7 +411,7 @@ async function answerGroups(
   query: ListQuery,
   { form, screen }: { readonly form: Form; readonly screen: ScreenQuery },
 ): Promise<Answer> {
-  const { pacer } = state;
+  const { pacer } = reader;
   const { filter } = screen;
   const list = await groupsList(content, { ...query, namespace, filter, resource, screen, pacer, state });
   return await documentAnswer(reader, list, form);
@@ -436,7 +436,7 @@ function answerListOf(
     ...query,
     ...options,
     namespace,
-    pacer: state.pacer,
+    pacer: request.reader.pacer,
     resource: target.resource,
     filter: screen?.filter,
     name: JSON.stringify(of),

@@ -15,7 +15,6 @@ import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/store.ts";
 import { fromBase64, toBase64 } from "../util/bytes.ts";
 import { lowerBound } from "../util/collections.ts";
-import type { Pacer } from "../util/turns.ts";
 import { ownPath, readRoute } from "./api_routes.ts";
 import { type Answer, askedOf, askedOfPath, type Route } from "./request/gate.ts";
 import { type Content, incomplete, notSynced } from "./content/content.ts";
@@ -52,7 +51,7 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
     return readRoute(c, { state, target, path, reader, under: { index, value } });
   }
   const answer = () => {
-    if (!isWrong) return answerIndex(c, target, { index, namespace, pacer: state.pacer, reader });
+    if (!isWrong) return answerIndex(c, target, { index, namespace, reader });
     const why = `${formatGroupResource(resource)} are not in namespaces: leave namespace out`;
     return newStatus(400, "BadRequest", why, resourceDetails(resource));
   };
@@ -63,10 +62,9 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
 async function answerIndex(
   c: Context,
   target: ServedResource,
-  { index, namespace, pacer, reader }: {
+  { index, namespace, reader }: {
     readonly index: string | undefined;
     readonly namespace: string;
-    readonly pacer: Pacer;
     readonly reader: Reader;
   },
 ): Promise<Answer> {
@@ -81,7 +79,7 @@ async function answerIndex(
   }
   const page = pageOf(c);
   if (isStatus(page)) return page;
-  return await valuesOf(c, target, { ...page, index, namespace, pacer, reader });
+  return await valuesOf(c, target, { ...page, index, namespace, reader });
 }
 
 interface Described {
@@ -131,11 +129,11 @@ async function valuesOf(
     readonly namespace: string;
     readonly limit: number;
     readonly after: string | undefined;
-    readonly pacer: Pacer;
     readonly reader: Reader;
   },
 ): Promise<Answer> {
-  const { index, namespace, limit, after, pacer, reader } = page;
+  const { index, namespace, limit, after, reader } = page;
+  const { pacer } = reader;
   const indexer = target.content.states.indexer!;
   const counts = indexer.indexValueCounts(index);
   const values = Array.from(counts.keys()).sort();

@@ -7,7 +7,6 @@ import { describedResource } from "../protocol/builtin_resources.ts";
 import { onAbort } from "../util/abort.ts";
 import { monotonicNow } from "../util/clock.ts";
 import { guardedLogger, limitedLogger, type Logger } from "../util/logger.ts";
-import { newWorkPacer, type Pacer } from "../util/turns.ts";
 import { Content, ContentFreshness } from "./content/content.ts";
 import { type ServedInformer, sourcesOf } from "./content/served_informer.ts";
 import { ReadMetrics } from "./health/health.ts";
@@ -37,8 +36,6 @@ export interface ReadApiState {
   readonly openApi: OpenApi;
   readonly metrics: ReadMetrics | undefined;
   readonly readers: Readers;
-  /** Where all readers take turns. */
-  readonly pacer: Pacer;
   readonly bodies: ListBodies;
   readonly followers: KeptFollowers;
   /** The views of fields that were requested lately. */
@@ -82,7 +79,6 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
     openApi: new OpenApi({ fetch: options.openApi, resources, readers, clock }),
     metrics: metrics && new ReadMetrics(metrics, clock),
     readers,
-    pacer: newWorkPacer(),
     bodies,
     followers: new KeptFollowers({ readers, clock }),
     views,

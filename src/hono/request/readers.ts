@@ -1,6 +1,7 @@
 /** The limits of readers: their number, and the bytes that are held for them; and who they are. */
 
 import type { Context } from "hono";
+import { newWorkPacer, newWorkTurns, type Pacer, type Turns } from "../../util/turns.ts";
 import type { UserInfo } from "./gate.ts";
 
 /** A piece of this size is worth a write. */
@@ -103,6 +104,8 @@ export class Readers {
   #keptBytes = 0;
   #isDraining = false;
   readonly watches: Set<OpenWatch> = new Set();
+  /** Where they wait for each other, so that each client has its share of the time. */
+  readonly turns: Turns = newWorkTurns();
 
   constructor({ maxRequests, maxWatches, maxWatchesPerClient, maxReaderBytes }: ReadersOptions) {
     this.#requestPlaces = new Places(maxRequests);
@@ -275,6 +278,7 @@ export class Reader {
   #client: string | undefined;
   #holds = 1;
   #isEnded = false;
+  #pacer: Pacer | undefined;
   /** What is held for it; only {@linkcode Readers} changes that. */
   heldBytes = 0;
   account: Account | undefined;
@@ -301,6 +305,11 @@ export class Reader {
   /** Whose it is, as far as that is known. */
   get client(): string | undefined {
     return this.#client;
+  }
+
+  /** Measures the work that is done for it. */
+  get pacer(): Pacer {
+    return this.#pacer ??= newWorkPacer(this.#readers.turns, () => this.#client ?? this);
   }
 
   /**

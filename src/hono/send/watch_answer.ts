@@ -31,7 +31,7 @@ export interface WatchedResource {
   };
   readonly path: ResourcePath;
   readonly reader: Reader;
-  readonly state: Pick<ScreenRequest, "pacer"> & ScreenRequest["state"] & {
+  readonly state: ScreenRequest["state"] & {
     readonly readers: Readers;
     readonly settings: WatchSettings & { watchLimitMs(): number };
   };
@@ -114,8 +114,7 @@ async function answerWindow(
     readonly isEventStream: boolean;
   },
 ): Promise<Response | Status> {
-  const { target: { watchers, resource }, path: { namespace }, state } = request;
-  const { pacer } = state;
+  const { target: { watchers, resource }, path: { namespace }, reader: { pacer }, state } = request;
   const { filter } = screen;
   const selected = { ...query, namespace, filter, resource, screen };
   const source = await windowSource(watchers.content, { ...selected, pacer, state, view });

@@ -31,6 +31,10 @@ function manyPods(count: number): TestObject[] {
   );
 }
 
+async function waitFor(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await nextTurn();
+}
+
 const from = (hostname: string) => ({ remoteAddr: { hostname } });
 
 describe("Readers", () => {
@@ -330,6 +334,36 @@ describe("Readers, the bytes that wait for them,", () => {
       assert.ok(most < 20 * 64 * 1024 + share * 1_000_000, `${path}: ${most} bytes in one turn`);
     }
   });
+
+  for (const whose of ["the same client", "another client"]) {
+    it(`of a small list waits a few turns for each piece, whatever ${whose} looks for meanwhile`, async () => {
+      const { api } = apiOf(manyPods(20_000));
+      let isOver = false;
+      let searches = 0;
+      const searching = Array.from({ length: 20 }, async (_, i) => {
+        for (let n = 0; !isOver; n++) {
+          const path = `/api/v1/pods?sortBy=metadata.name&limit=1&filter=metadata.name~${i}-${n}`;
+          await (await api.request(path, {}, from("searching"))).text();
+          searches++;
+        }
+      });
+      await waitFor(() => searches > 0);
+      let turns = 0;
+      const count = () => {
+        turns++;
+        if (!isOver) setImmediate(count);
+      };
+      setImmediate(count);
+      const path = "/api/v1/pods?limit=500";
+      const response = await api.request(path, {}, from(whose === "the same client" ? "searching" : "small"));
+      let pieces = 0;
+      for await (const _ of response.body!) pieces++;
+      isOver = true;
+      await Promise.all(searching);
+      assert.ok(pieces >= 4, `${pieces} pieces`);
+      assert.ok(turns <= 8 * pieces, `${turns} turns for ${pieces} pieces`);
+    });
+  }
 
   it("is less for each the more there are, as the runtime holds a piece for each, too", async () => {
     const { api } = apiOf(manyPods(500));
