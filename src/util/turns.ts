@@ -115,7 +115,9 @@ export class TurnQueue implements Turns {
   /** Resolves in a later turn of the event loop, after every earlier caller that is like this one had one. */
   next(client?: unknown, spentUnits: number = 0): Promise<void> {
     const share = this.#shares.get(client) ?? this.#enter(client);
-    const turn = new Promise<void>((resolve) => share.push(resolve, spentUnits < SHORT_TURNS * this.#unitsPerTurn));
+    const turn = new Promise<void>((resolve) =>
+      share.push(resolve, spentUnits < SHORT_TURNS * this.#unitsPerTurn)
+    );
     if (!this.#isTurning) this.#turn();
     return turn;
   }

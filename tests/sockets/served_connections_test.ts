@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Server } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
@@ -65,6 +66,43 @@ describe("serveFetch with a body in chunks", () => {
       const client = app.send(post.replace("/", path) + "1\r\nx\r\n".repeat(50_000));
       await until(() => client.isClosed);
       assert.equal(client.answer, "");
+    }
+  });
+
+  it("parses only the first thousands of tiny ones that arrive together, and all of the next body", async (t) => {
+    // Bun's parser calls no function of ours.
+    if ("Bun" in globalThis) return t.skip("its parser has no functions that could be counted");
+    let chunks = 0;
+    const { emit } = Server.prototype;
+    Server.prototype.emit = function (event: string, ...args: unknown[]) {
+      const isHandled = Reflect.apply(emit, this, [event, ...args]);
+      if (event === "connection") {
+        const { parser } = args[0] as { parser: Record<string, unknown> };
+        const [name, onBody] = Object.entries(parser).find(([, value]) =>
+          typeof value === "function" && value.name === "parserOnBody"
+        ) as [string, (chunk: Uint8Array) => unknown];
+        function parserOnBody(this: unknown, chunk: Uint8Array) {
+          chunks++;
+          return onBody.call(this, chunk);
+        }
+        parser[name] = parserOnBody;
+        (args[0] as Socket).once("close", () => parser[name] = onBody);
+      }
+      return isHandled;
+    };
+    try {
+      await using app = await served(async (request) => new Response(await request.text()));
+      const flood = "1\r\nx\r\n".repeat(10_000);
+      for (let connection = 1; connection <= 3; connection++) {
+        const client = app.send(post + flood);
+        await until(() => client.isClosed);
+        assert.ok(chunks >= connection * 1_000 && chunks <= connection * 2_500, String(chunks));
+        // Its parser may be that of the one before.
+        const next = app.send(`${post}5\r\nwhole\r\n0\r\n\r\n`);
+        await until(() => next.answer.endsWith("whole"));
+      }
+    } finally {
+      Server.prototype.emit = emit;
     }
   });
 

@@ -201,13 +201,29 @@ export class ServedConnections {
 
 /**
  * Closes a connection, and parses nothing more of what has arrived: the parsers of Node and Deno would make a
- * request of each of the thousands that fit into one read.
+ * request of each of the thousands that fit into one read, or a piece of each of ten thousand chunks.
  */
-function cutOff(socket: Socket & { parser?: { onIncoming?: unknown } | null }): void {
-  // As for an upgraded connection, whose further bytes are no requests:
-  // https://github.com/nodejs/node/blob/main/lib/_http_common.js
-  if (socket.parser) socket.parser.onIncoming = () => 2;
+function cutOff(socket: Socket & { parser?: Parser | null }): void {
+  const { parser } = socket;
+  if (parser) {
+    // As for an upgraded connection, whose further bytes are no requests:
+    // https://github.com/nodejs/node/blob/main/lib/_http_common.js
+    parser.onIncoming = () => 2;
+    if (!("Deno" in globalThis)) takeNoBody(parser, socket);
+  }
   socket.destroy();
+}
+
+/** Lets Node's parser skip chunks, as it does without a function for them. Deno's has them in parts. */
+function takeNoBody(parser: Parser, socket: Socket): void {
+  const functions = parser as Record<string, unknown>;
+  for (const name of Object.keys(parser)) {
+    const onBody = functions[name];
+    if (typeof onBody !== "function" || onBody.name !== "parserOnBody") continue;
+    functions[name] = undefined;
+    // The next connection may have the same parser.
+    socket.once("close", () => functions[name] = onBody);
+  }
 }
 
 /** The TLS sockets of Deno 2.9 read on while they are paused, without a bound. */
@@ -273,6 +289,7 @@ function limitPieces(incoming: IncomingMessage & { _dumped?: boolean }, onTooMan
  * https://github.com/nodejs/node/blob/main/lib/_http_common.js
  */
 interface Parser {
+  onIncoming?: unknown;
   /** Whether what arrives goes to the parser by itself. */
   _consumed?: boolean;
   readonly incoming?: { readonly upgrade?: boolean } | null;
