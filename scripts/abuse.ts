@@ -85,6 +85,7 @@ for (const program of await programs()) {
       ["timers of the server are late by", delays],
       ["list of 500 alone", before.lists],
       ["list of 500", during.lists],
+      ["the same as the attackers' user", during.attackersLists],
     ] as const
   ) {
     const [p50, p99, worst] = [0.5, 0.99, 1].map((part) => ms(quantile(times, part)));

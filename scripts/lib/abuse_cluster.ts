@@ -8,8 +8,13 @@
 import { pod } from "@listwatch/cache/testing";
 import { RealCluster } from "../../tests/cli/real_cluster.ts";
 
-/** The token that the cluster knows. */
+/** The token of attackers that the cluster knows. */
 export const TOKEN = "a-token-that-is-known";
+
+/** The token of a good reader. */
+export const READER_TOKEN = "a-token-of-a-good-reader";
+
+const USERS: Readonly<Record<string, string>> = { [TOKEN]: "ann", [READER_TOKEN]: "ben" };
 
 const PODS = 20_000;
 
@@ -27,9 +32,11 @@ if (import.meta.main) {
     if (pathname.endsWith("/tokenreviews")) {
       tokens++;
       const { spec } = await request.json();
-      const authenticated = spec.token === TOKEN;
+      const username = USERS[spec.token];
       return Response.json({
-        status: { authenticated, ...(authenticated && { user: { username: "ann" } }) },
+        status: username === undefined
+          ? { authenticated: false }
+          : { authenticated: true, user: { username } },
       });
     }
     if (pathname.endsWith("/subjectaccessreviews")) return Response.json({ status: { allowed: true } });
