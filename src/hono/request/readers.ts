@@ -278,10 +278,11 @@ export class Reader {
   #client: string | undefined;
   #holds = 1;
   #isEnded = false;
-  #pacer: Pacer | undefined;
   /** What is held for it; only {@linkcode Readers} changes that. */
   heldBytes = 0;
   account: Account | undefined;
+  /** Measures the work that is done for it. */
+  readonly pacer: Pacer;
   /** Breaks its answer off, for the sake of others: all bytes are spent. */
   onSpent: () => void = () => {};
 
@@ -290,6 +291,7 @@ export class Reader {
     this.#client = client;
     this.#places = places;
     this.#watchPlaces = watchPlaces;
+    this.pacer = newWorkPacer(readers.turns, () => this.#client ?? this);
   }
 
   /** Says whose request it is, and whether it wants a watch; `false` if that client has too many. */
@@ -305,11 +307,6 @@ export class Reader {
   /** Whose it is, as far as that is known. */
   get client(): string | undefined {
     return this.#client;
-  }
-
-  /** Measures the work that is done for it. */
-  get pacer(): Pacer {
-    return this.#pacer ??= newWorkPacer(this.#readers.turns, () => this.#client ?? this);
   }
 
   /**
