@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { EventEmitter } from "node:events";
+import { createServer, type IncomingMessage, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { describe, it } from "node:test";
+import { nextTurn } from "../../src/util/clock.ts";
 import { ServedConnections } from "../../src/node/serving/served_connections.ts";
 
 describe("ServedConnections", () => {
@@ -94,5 +96,25 @@ describe("ServedConnections", () => {
     assert.equal(await upgraded, body);
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
+  });
+
+  it("starts the request of an address after few of another one, which has sent hundreds before", async () => {
+    const started: (string | undefined)[] = [];
+    const connections = new ServedConnections({
+      handle: ({ socket }) => void started.push(socket.remoteAddress),
+      writeTimeoutMs: Infinity,
+      onUnread() {},
+    });
+    const server = new EventEmitter();
+    connections.serve(server as Server);
+    const addresses = Array.from({ length: 301 }, (_, i) => i < 300 ? "192.0.2.1" : "192.0.2.2");
+    const sockets = addresses.map((remoteAddress) => Object.assign(new EventEmitter(), { remoteAddress }));
+    for (const socket of sockets) {
+      const incoming: Partial<IncomingMessage> = { headers: {}, rawHeaders: [], url: "/" };
+      server.emit("request", Object.assign(incoming, { socket }), new EventEmitter());
+    }
+    while (!started.includes("192.0.2.2")) await nextTurn();
+    assert.ok(started.length <= 20, `${started.length} were first`);
+    for (const socket of sockets) socket.emit("close");
   });
 });

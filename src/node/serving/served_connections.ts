@@ -48,8 +48,8 @@ const LOOK_MS = 5_000;
  * - The requests of a connection are answered one after the other. The servers of Node and Deno would start
  *   all that have arrived, which may be thousands. While some wait, nothing more is read; where too many
  *   wait, the connection is closed.
- * - Connections take turns: a turn of the event loop starts only some of the requests that have come. Those
- *   for the server's health have turns of their own.
+ * - Connections take turns, and so do their addresses: a turn of the event loop starts only some of the
+ *   requests that have come. Those for the server's health have turns of their own.
  * - A body in tiny chunks closes the connection: each takes as
  *   long, and nearly as much memory, as a large one.
  * - No header is dropped: too many of them are 431. By default, servers leave out what comes after the first
@@ -135,7 +135,7 @@ export class ServedConnections {
     outgoing.once("close", () => this.#answered(connection, incoming.socket));
     if (this.#isClosing) outgoing.shouldKeepAlive = false;
     const turns = HEALTH.test(incoming.url ?? "") ? this.#healthTurns : this.#turns;
-    void turns.next().then(() => {
+    void turns.next(incoming.socket.remoteAddress).then(() => {
       // Its client may have left.
       if (connection.current !== exchange) return;
       turns.spend(REQUEST_UNITS);
