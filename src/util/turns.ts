@@ -6,7 +6,7 @@ import { Deque } from "./collections.ts";
 // As many connections are accepted between two turns of work; fewer where each
 // turn has much to parse, or a flood of requests would leave lists nothing.
 const MOST_ARRIVALS = 16;
-const MOST_ARRIVING_MS = 25;
+const MOST_ARRIVING_MS = 8;
 
 let arrivals = 0;
 
