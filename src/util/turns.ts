@@ -1,6 +1,6 @@
 /** Turns of the event loop: how much work is done in one, and who has the next. */
 
-import { type Clock, laterTurn, monotonicNow, nextTurn, realClock } from "./clock.ts";
+import { type Clock, monotonicNow, nextTurn, realClock } from "./clock.ts";
 import { Deque } from "./collections.ts";
 
 // As many connections are accepted between two turns of work; fewer where each has much to parse: a turn of
@@ -32,125 +32,38 @@ export async function giveWay(): Promise<void> {
 export interface Turns {
   /** Whether others wait for theirs, or the work of this one is done. */
   readonly isBusy: boolean;
-  /**
-   * Resolves when the caller has a turn.
-   *
-   * @param client For whom it works.
-   * @param spentUnits What its task has done by now.
-   */
-  next(client?: unknown, spentUnits?: number): Promise<void>;
+  /** Resolves when the caller has a turn. */
+  next(): Promise<void>;
   /** Some work was done in this turn. */
   spend?(units: number): void;
 }
 
-// A task that has not spent so many turns is a short one, as a page of a list.
-const SHORT_TURNS = 4;
-
-// What a step costs at least: it is awaited, and writes something.
-const STEP_UNITS = 2_000;
-
-// A step has done its work, or waits for something else, after so many microtasks.
-const STEP_MICROTASKS = 10;
-
-/** The tasks of a client that wait: those that have done little yet and the others, one of each by turns. */
-class Share {
-  readonly client: unknown;
-  readonly #short = new Deque<() => void>();
-  readonly #long = new Deque<() => void>();
-  #isLongNext = false;
-
-  constructor(client: unknown) {
-    this.client = client;
-  }
-
-  get isEmpty(): boolean {
-    return this.#short.length + this.#long.length === 0;
-  }
-
-  push(task: () => void, isShort: boolean): void {
-    (isShort ? this.#short : this.#long).push(task);
-  }
-
-  shift(): (() => void) | undefined {
-    const isLong = this.#long.length > 0 && (this.#isLongNext || this.#short.length === 0);
-    this.#isLongNext = !isLong;
-    return (isLong ? this.#long : this.#short).shift();
-  }
-}
-
 /**
- * Gives tasks turns of the event loop, one after the other, so that together they delay timers and the
- * network by the work of one. By default each task has a turn for itself; with a budget, tasks share a turn
- * until they have spent it: where hundreds take small steps, each would wait for hundreds of turns.
- *
- * Clients take turns, however many tasks each has. Among the tasks of a client, every second turn is for one
- * that has not done the work of a few whole turns yet: hundreds of long tasks delay no short one.
+ * Gives each task a turn of the event loop, one after the other, so that together they delay timers and the
+ * network by the work of one.
  */
 export class TurnQueue implements Turns {
-  readonly #shares = new Map<unknown, Share>();
-  /** The clients with tasks that wait, in the order of their turns. */
-  readonly #order = new Deque<Share>();
-  readonly #unitsPerTurn: number;
+  readonly #waiting = new Deque<() => void>();
   #isTurning = false;
-  /** In this turn. */
-  #spentUnits = 0;
-
-  /**
-   * @param unitsPerTurn How much work tasks may do in a turn that they share, as they report it by `spend`.
-   */
-  constructor(unitsPerTurn: number = 0) {
-    this.#unitsPerTurn = unitsPerTurn;
-  }
 
   get isBusy(): boolean {
-    return this.#isTurning || (this.#unitsPerTurn > 0 && this.#spentUnits >= this.#unitsPerTurn);
+    return this.#isTurning;
   }
 
-  spend(units: number): void {
-    // What was spent in one turn of the event loop counts in no other.
-    if (this.#spentUnits === 0 && this.#unitsPerTurn > 0) void laterTurn().then(() => this.#spentUnits = 0);
-    this.#spentUnits += units;
-  }
-
-  /** Resolves in a later turn of the event loop, after every earlier caller that is like this one had one. */
-  next(client?: unknown, spentUnits: number = 0): Promise<void> {
-    const share = this.#shares.get(client) ?? this.#enter(client);
-    const turn = new Promise<void>((resolve) =>
-      share.push(resolve, spentUnits < SHORT_TURNS * this.#unitsPerTurn)
-    );
+  /** Resolves in a later turn of the event loop, after every earlier caller had one. */
+  next(): Promise<void> {
+    const turn = new Promise<void>((resolve) => this.#waiting.push(resolve));
     if (!this.#isTurning) this.#turn();
     return turn;
   }
 
-  #enter(client: unknown): Share {
-    const share = new Share(client);
-    this.#shares.set(client, share);
-    this.#order.push(share);
-    return share;
-  }
-
   async #turn(): Promise<void> {
     this.#isTurning = true;
-    while (this.#order.length > 0) {
-      if (this.#spentUnits >= this.#unitsPerTurn) {
-        await giveWay();
-        this.#spentUnits = 0;
-      }
-      this.#shift()?.();
-      if (this.#unitsPerTurn === 0) continue;
-      for (let i = 0; i < STEP_MICROTASKS; i++) await undefined;
-      this.spend(STEP_UNITS);
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      await giveWay();
+      next();
     }
     this.#isTurning = false;
-  }
-
-  /** Removes the next task of the next client. */
-  #shift(): (() => void) | undefined {
-    const share = this.#order.shift();
-    const task = share?.shift();
-    if (share?.isEmpty === false) this.#order.push(share);
-    else this.#shares.delete(share?.client);
-    return task;
   }
 }
 
@@ -164,7 +77,6 @@ export const OPEN_UNITS = 1_200;
 
 // To encode it, and to hand it to the socket.
 const UNITS_PER_CHARACTER = 0.5;
-const TURN_UNITS = 3 * UNITS_PER_MS;
 
 interface PacerOptions {
   /** The most work of a turn, in any unit. */
@@ -177,8 +89,6 @@ interface PacerOptions {
   readonly clock?: Clock;
   /** Where the work waits for its turn; it has the next one of the event loop by default. */
   readonly turns?: Turns;
-  /** For whom it works, which may become known later. */
-  readonly client?: () => unknown;
 }
 
 /**
@@ -189,8 +99,6 @@ export class Pacer {
   readonly #options: PacerOptions;
   readonly #turns: Turns;
   #units = 0;
-  /** Before this turn. */
-  #spentUnits = 0;
   #startMs = 0;
   #nowMs = 0;
   /** Steps until the clock is read again. */
@@ -226,16 +134,15 @@ export class Pacer {
     this.spend(length * UNITS_PER_CHARACTER);
   }
 
-  /** Whether it is time for {@linkcode Pacer.rest}: all units are spent, or others want their turn. */
+  /** Whether it is time for {@linkcode Pacer.rest}: all units are spent, or others wait for their turn. */
   get isDue(): boolean {
     return this.#units >= this.#options.units || this.#turns.isBusy;
   }
 
   /** Gives other work a turn, and begins another one. */
   async rest(): Promise<void> {
-    this.#spentUnits += this.#units;
     this.#units = 0; // others who share it work meanwhile
-    await this.#turns.next(this.#options.client?.(), this.#spentUnits);
+    await this.#turns.next();
     this.#readClock();
   }
 
@@ -265,16 +172,6 @@ export interface Pace {
 /** Makes a pacer that counts objects. */
 export function newObjectPacer({ turnObjects, turnMs }: Pace, clock: Clock, turns?: Turns): Pacer {
   return new Pacer({ units: turnObjects, ms: turnMs, clock, ...(turns && { turns }) });
-}
-
-/** Makes turns of 3 ms, for all work of one kind, which is counted in units of 20 nanoseconds. */
-export function newWorkTurns(): TurnQueue {
-  return new TurnQueue(TURN_UNITS);
-}
-
-/** Makes a pacer of one task for such turns. */
-export function newWorkPacer(turns: Turns = newWorkTurns(), client?: () => unknown): Pacer {
-  return new Pacer({ units: TURN_UNITS, turns, ...(client && { client }) });
 }
 
 /** How many objects are one step, so that a turn has whole steps. */

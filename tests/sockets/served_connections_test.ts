@@ -81,10 +81,13 @@ describe("serveFetch with a body in chunks", () => {
         const [name, onBody] = Object.entries(parser).find(([, value]) =>
           typeof value === "function" && value.name === "parserOnBody"
         ) as [string, (chunk: Uint8Array) => unknown];
-        function parserOnBody(this: unknown, chunk: Uint8Array) {
-          chunks++;
-          return onBody.call(this, chunk);
-        }
+        // The server knows it by its name.
+        const { parserOnBody } = {
+          parserOnBody(this: unknown, chunk: Uint8Array) {
+            chunks++;
+            return onBody.call(this, chunk);
+          },
+        };
         parser[name] = parserOnBody;
         (args[0] as Socket).once("close", () => parser[name] = onBody);
       }

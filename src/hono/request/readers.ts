@@ -1,7 +1,8 @@
 /** The limits of readers: their number, and the bytes that are held for them; and who they are. */
 
 import type { Context } from "hono";
-import { newWorkPacer, newWorkTurns, type Pacer, type Turns } from "../../util/turns.ts";
+import { newWorkPacer, SharedTurns } from "../../util/shared_turns.ts";
+import type { Pacer } from "../../util/turns.ts";
 import type { UserInfo } from "./gate.ts";
 
 /** A piece of this size is worth a write. */
@@ -105,7 +106,7 @@ export class Readers {
   #isDraining = false;
   readonly watches: Set<OpenWatch> = new Set();
   /** Where they wait for each other, so that each client has its share of the time. */
-  readonly turns: Turns = newWorkTurns();
+  readonly turns: SharedTurns = new SharedTurns();
 
   constructor({ maxRequests, maxWatches, maxWatchesPerClient, maxReaderBytes }: ReadersOptions) {
     this.#requestPlaces = new Places(maxRequests);

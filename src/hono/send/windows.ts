@@ -19,7 +19,8 @@ import { newStatus, type Status } from "../../meta/status.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
-import { newWorkPacer, type Pacer, UNITS_PER_MS } from "../../util/turns.ts";
+import { newWorkPacer, SharedTurns } from "../../util/shared_turns.ts";
+import { type Pacer, UNITS_PER_MS } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { EventLog } from "../content/event_log.ts";
 import type { WindowPlace } from "../content/selection.ts";
@@ -83,7 +84,7 @@ export class Windows<T extends KubernetesObject> {
   readonly #clock: Clock;
   readonly #open = new Set<Window>();
   readonly #byName = new Map<string, Window>();
-  readonly #pacer = newWorkPacer();
+  readonly #pacer = newWorkPacer(new SharedTurns(), () => this);
   #isLooking = false;
   #restUntilMs = -Infinity;
   #timer: TimerHandle | undefined;

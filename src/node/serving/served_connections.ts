@@ -3,7 +3,8 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { laterTurn, letNetworkThrough, monotonicNow, realClock, type TimerHandle } from "../../util/clock.ts";
-import { arrived, TurnQueue, UNITS_PER_MS } from "../../util/turns.ts";
+import { SharedTurns } from "../../util/shared_turns.ts";
+import { arrived, UNITS_PER_MS } from "../../util/turns.ts";
 
 export interface ServedConnectionsOptions {
   readonly handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
@@ -34,7 +35,6 @@ const MOST_HEADERS = 1_000;
 
 // What it takes to answer a request, until that waits for something, or for turns of its own.
 const REQUEST_UNITS = UNITS_PER_MS / 4;
-const TURN_UNITS = 3 * UNITS_PER_MS;
 
 // Asked by who restarts what does not answer in time.
 const HEALTH = /^\/(?:healthz|livez|readyz)(?:[/?]|$)/;
@@ -60,8 +60,8 @@ const LOOK_MS = 5_000;
 export class ServedConnections {
   readonly #options: ServedConnectionsOptions;
   readonly #connections = new Map<Socket, Connection>();
-  readonly #turns = new TurnQueue(TURN_UNITS);
-  readonly #healthTurns = new TurnQueue(TURN_UNITS);
+  readonly #turns = new SharedTurns();
+  readonly #healthTurns = new SharedTurns();
   /** Looks for responses that no client reads, while anything is being answered. */
   #timer: TimerHandle | undefined;
   #answering = 0;
