@@ -25,13 +25,12 @@ import {
 } from "../meta/object.ts";
 import { type HoldText, ObjectText, ObjectTextReader } from "../text/object_text_reader.ts";
 import type { FieldCut } from "../text/field_cut.ts";
-import type { FieldTexts } from "../text/field_tree.ts";
+import { type FieldTexts, TextFields } from "../text/field_tree.ts";
 import { closingQuote } from "../text/json_walk.ts";
 import type { ObjectHead, ReadAlong } from "../text/object_reader.ts";
 import { LazyOrigin, LazyText, type LiveMetadata, TextObject } from "../text/lazy_object.ts";
 import { isPlainJson, isSameJson, isTextOrAbsent } from "../util/json.ts";
 import { fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
-import { FieldReader, HeldFields } from "./field_reader.ts";
 import { LearntIndex } from "./learnt_index.ts";
 import {
   type Held,
@@ -75,7 +74,9 @@ export class TextHolding<T> implements Holding<T> {
   readonly #keyFunc: KeyFunc;
   readonly #readsMetadataOnly: boolean;
   readonly #options: TextsOptions & HoldingOptions;
-  readonly #fields = new HeldFields<TextObject>();
+  /** The fields of indices, and their values in the object that was read last for one of them. */
+  readonly #fields = new TextFields();
+  #fieldsRead: { readonly held: TextObject; readonly values: FieldTexts } | undefined;
   /** What was opened last for an index function. */
   #indexed: { readonly held: TextObject; readonly opened: Opened } | undefined;
   readonly #reader: ObjectTextReader;
@@ -94,11 +95,8 @@ export class TextHolding<T> implements Holding<T> {
   readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, Wrapper<T>>();
   /** The one that the store calls last. */
   #lastEarly: Wrapper<T> | undefined;
-  /** Reads names, where they are not in the keys. */
-  #names: FieldReader | undefined;
   /** Whether index functions are learnt: not where freezing what is read must throw, or fields are stored. */
   readonly #learns: boolean;
-  readonly #textOf = (held: TextObject): string => this.#text(held);
   /**
    * Of the object that was held last. Objects that were made alike come one after the other in a list, and
    * have the same.
@@ -120,13 +118,13 @@ export class TextHolding<T> implements Holding<T> {
       freeze: options.freeze,
       keysHaveNames: this.#readsMetadataOnly,
       membersOf: (text) => {
-        const read = text.isWellFormed() ? this.#reader.read(text) : undefined;
-        return read instanceof ObjectText && read.text === text ? read.members : null;
+        const read = this.#read(text);
+        return read !== undefined && read.text === text ? read.members : null;
       },
       decode: form && ((text) => form.decode(text)),
     });
     this.#decoded = new LazyOrigin(this.#origin, true);
-    const reader = this.#reader = new ObjectTextReader(this.#fields.fields, this.#origin);
+    const reader = this.#reader = new ObjectTextReader(this.#fields, this.#origin);
     this.holdText = { reader, hold: (text, head, read) => this.#holdRead(text, head, read) };
   }
 
@@ -216,7 +214,7 @@ export class TextHolding<T> implements Holding<T> {
     this.#indexed = undefined;
     this.#came.clear();
     this.#cameLength = 0;
-    this.#fields.forget();
+    this.#fieldsRead = undefined;
     this.#indexValues = new WeakMap();
   }
 
@@ -228,8 +226,15 @@ export class TextHolding<T> implements Holding<T> {
 
   #nameOf(held: TextObject): string {
     if (this.#readsMetadataOnly) return held.nameInKey;
-    this.#names ??= newNameReader();
-    return this.#names.read(this.#text(held))[0][0] ?? "";
+    const text = this.#text(held);
+    const { metadata } = this.#read(text)?.head ?? JSON.parse(text);
+    return (metadata as ObjectMeta | undefined)?.name ?? "";
+  }
+
+  /** What is read of a text, if it need not be parsed. */
+  #read(text: string): ObjectText | undefined {
+    const read = text.isWellFormed() ? this.#reader.read(text) : undefined;
+    return read instanceof ObjectText ? read : undefined;
   }
 
   /** The object; with a form it is hot from then on. */
@@ -350,10 +355,9 @@ export class TextHolding<T> implements Holding<T> {
   heldIndex(indexFunc: IndexFunc<T>): IndexFunc<Held<T>> {
     const path = fieldPathOf(indexFunc);
     const place = path === undefined ? undefined : this.#fields.add(path);
+    this.#fieldsRead = undefined;
     if (path !== undefined) this.#form?.fieldAdded?.(path);
-    const learnt = this.#learns && path === undefined
-      ? new LearntIndex(indexFunc, this.#fields.fields)
-      : undefined;
+    const learnt = this.#learns && path === undefined ? new LearntIndex(indexFunc, this.#fields) : undefined;
     const wrapper: Wrapper<T> = { indexFunc, place, learnt, early: undefined };
     const wrapped: IndexFunc<Held<T>> = (held) => {
       if (!(held instanceof TextObject)) return indexFunc(held as T);
@@ -386,8 +390,11 @@ export class TextHolding<T> implements Holding<T> {
       return values;
     }
     const opened = held instanceof LazyText ? undefined : this.#hot.get(held);
-    if (opened === undefined) return this.#fields.values(held, place, this.#textOf);
-    return opened.read(read);
+    if (opened !== undefined) return opened.read(read);
+    if (this.#fieldsRead?.held !== held) {
+      this.#fieldsRead = { values: this.#reader.fieldsOf(this.#text(held)), held };
+    }
+    return this.#fieldsRead.values[place];
   }
 
   /** What stays readable of an object; `undefined` if that is not what it should be. */
@@ -458,12 +465,6 @@ const READ_METADATA_ONLY: ReadonlySet<KeyFunc> = new Set([
   metaNamespaceKey,
   deletionHandlingMetaNamespaceKey,
 ]);
-
-function newNameReader(): FieldReader {
-  const reader = new FieldReader();
-  reader.add("metadata.name");
-  return reader;
-}
 
 /** Whether a JSON text, if there is one, may have a number of which JavaScript's has not all digits. */
 function mayLoseDigits(json: string | undefined): boolean {

@@ -67,6 +67,15 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
   readonly #lastKind: TypeText = { text: "null", value: null };
   readonly #lastApiVersion: TypeText = { text: "null", value: null };
 
+  /**
+   * The values of the fields in a JSON text, each once: what an index function of `fieldIndex` gives for the
+   * parsed object, as strings of their own, which do not keep the text in memory.
+   */
+  fieldsOf(text: string): FieldTexts {
+    const read = text.isWellFormed() ? this.read(text) : JSON.parse(text);
+    return read instanceof ObjectText ? read.fields : this.fields.valuesOf(read);
+  }
+
   /** Whether a value is what {@linkcode ObjectTextReader.read} returns for an object. */
   isText(value: unknown): value is ObjectText {
     return value instanceof ObjectText;

@@ -13,6 +13,8 @@ import {
 } from "@listwatch/cache";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { newCache } from "../../src/store/cache.ts";
+import type { Held } from "../../src/store/holding.ts";
+import { TextHolding } from "../../src/store/text_holding.ts";
 import { propertyOptions } from "../property.ts";
 import { describe, it, newHolding, newIndexer } from "./storages.ts";
 
@@ -204,3 +206,24 @@ itOnce("fieldIndex opens no short text, and a function opens it once for all fun
   });
   assert.equal(opened, 50);
 });
+
+itOnce(
+  "TextHolding.heldIndex gives no values of another object after a text that cannot be read, nor to a field that comes later",
+  () => {
+    const decode = (text: string) => {
+      if (text.includes("lost")) throw new Error("it was deleted");
+      return text;
+    };
+    const form = { encode: (json: string) => json, decode };
+    const holding = new TextHolding<Pod>(metaNamespaceKey, form, { hotObjects: 0 });
+    const hold = (name: string, nodeName: string): Held<Pod> =>
+      holding.hold(pod(name, { nodeName, priority: 1 }));
+    const [first, second, lost] = [hold("first", "n1"), hold("second", "n2"), hold("lost", "n3")];
+    const node = holding.heldIndex(fieldIndex("spec.nodeName"));
+    assert.deepEqual([node(first), node(second)], [["n1"], ["n2"]]);
+    for (let i = 0; i < 2; i++) assert.throws(() => node(lost), /it was deleted/);
+    assert.deepEqual(node(second), ["n2"]);
+    const priority = holding.heldIndex(fieldIndex("spec.priority"));
+    assert.deepEqual(priority(second), ["1"]);
+  },
+);

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { fieldIndex } from "@listwatch/cache";
-import { FieldReader, HeldFields } from "../../src/store/field_reader.ts";
 import { seededRandom } from "../../src/testing/seeded_random.ts";
+import { TextFields } from "../../src/text/field_tree.ts";
+import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { propertyOptions } from "../property.ts";
 
 const PATHS = [
@@ -78,10 +79,10 @@ class RandomText {
   }
 }
 
-function newReader(): FieldReader {
-  const reader = new FieldReader();
-  for (const path of PATHS) reader.add(path);
-  return reader;
+function newReader(): ObjectTextReader {
+  const fields = new TextFields();
+  for (const path of PATHS) fields.add(path);
+  return new ObjectTextReader(fields);
 }
 
 const indexFuncs = PATHS.map((path) => fieldIndex<unknown>(path));
@@ -97,7 +98,7 @@ function outcome(work: () => unknown): unknown {
   }
 }
 
-describe("FieldReader", () => {
+describe("ObjectTextReader.fieldsOf", () => {
   it("reads from 100,000 random texts what the index functions give for the parsed objects", () => {
     const { numRuns, seed = Date.now() } = propertyOptions(100_000);
     const random = new RandomText(seed);
@@ -106,7 +107,7 @@ describe("FieldReader", () => {
     for (let i = 0; i < numRuns; i++) {
       const text = random.below(20) === 0 ? ` ${random.value(0)}\n` : random.object();
       const expected = valuesOf(JSON.parse(text));
-      const actual = reader.read(text);
+      const actual = reader.fieldsOf(text);
       for (const each of expected) values += each.length;
       // Most are equal, and compared faster so.
       if (JSON.stringify(actual) === JSON.stringify(expected)) continue;
@@ -121,10 +122,10 @@ describe("FieldReader", () => {
     for (let i = 0; i < 300; i++) {
       const text = random.object().trim();
       for (let end = 0; end < text.length; end++) {
-        assert.throws(() => reader.read(text.slice(0, end)), SyntaxError, text.slice(0, end));
+        assert.throws(() => reader.fieldsOf(text.slice(0, end)), SyntaxError, text.slice(0, end));
       }
       for (const more of ["}", '"', "1", ",", "{}"]) {
-        assert.throws(() => reader.read(text + more), SyntaxError);
+        assert.throws(() => reader.fieldsOf(text + more), SyntaxError);
       }
     }
   });
@@ -138,7 +139,7 @@ describe("FieldReader", () => {
       const at = random.below(text.length);
       const faulty = text.slice(0, at) + random.one(faults) + text.slice(at + random.below(2));
       const expected = outcome(() => valuesOf(JSON.parse(faulty)));
-      const actual = outcome(() => reader.read(faulty));
+      const actual = outcome(() => reader.fieldsOf(faulty));
       if (expected !== "SyntaxError") assert.deepEqual(actual, expected, faulty);
       else assert.ok(actual === "SyntaxError" || Array.isArray(actual), faulty);
     }
@@ -146,14 +147,14 @@ describe("FieldReader", () => {
 
   it("takes the last of fields that occur twice, whatever it is", () => {
     const reader = newReader();
-    assert.deepEqual(reader.read('{"a":{"b":"x"},"a":{"b":"y"}}')[1], ["y"]);
-    assert.deepEqual(reader.read('{"a":{"b":"x"},"a":1}').slice(0, 2), [["1"], []]);
-    assert.deepEqual(reader.read('{"a":"x","\\u0061":null}')[0], []);
+    assert.deepEqual(reader.fieldsOf('{"a":{"b":"x"},"a":{"b":"y"}}')[1], ["y"]);
+    assert.deepEqual(reader.fieldsOf('{"a":{"b":"x"},"a":1}').slice(0, 2), [["1"], []]);
+    assert.deepEqual(reader.fieldsOf('{"a":"x","\\u0061":null}')[0], []);
   });
 
   it("writes numbers as String does, also those that JavaScript rounds", () => {
     const reader = newReader();
-    const read = (number: string) => reader.read(`{"a":${number}}`)[0];
+    const read = (number: string) => reader.fieldsOf(`{"a":${number}}`)[0];
     assert.deepEqual(["1.0", "1e3", "-0", "9007199254740993", "1e400"].map(read), [
       ["1"],
       ["1000"],
@@ -167,35 +168,18 @@ describe("FieldReader", () => {
     const reader = newReader();
     for (const length of [10, 100_000, 10, 8_190, 8_191, 8_192, 8_193, 300_000, 10]) {
       const text = JSON.stringify({ c: ["x".repeat(length), "é"], a: { b: `${length}` } });
-      assert.deepEqual(reader.read(text)[1], [`${length}`]);
+      assert.deepEqual(reader.fieldsOf(text)[1], [`${length}`]);
     }
   });
 
   it("reads many values of one field, each once, in the time of one walk", () => {
     const reader = newReader();
     const values = Array.from({ length: 200_000 }, (_, i) => `${i % 150_000}`);
-    assert.equal(reader.read(JSON.stringify({ a: { b: values } }))[4].length, 150_000);
+    assert.equal(reader.fieldsOf(JSON.stringify({ a: { b: values } }))[4].length, 150_000);
   });
 
   it("reads a depth that the parser reads", () => {
     const deep = "[".repeat(5_000) + "]".repeat(5_000);
-    assert.deepEqual(newReader().read(`{"c":${deep},"a":"x"}`)[0], ["x"]);
-  });
-});
-
-describe("HeldFields", () => {
-  it("gives no values of another object after a text that cannot be read, nor to a field that comes later", () => {
-    const fields = new HeldFields<object>();
-    const [first, lost] = [{}, {}];
-    const textOf = (held: object) => {
-      if (held === lost) throw new Error("it was deleted");
-      return JSON.stringify({ spec: { node: "n1", pool: "p1" } });
-    };
-    const node = fields.add("spec.node");
-    assert.deepEqual(fields.values(first, node, textOf), ["n1"]);
-    for (let i = 0; i < 2; i++) assert.throws(() => fields.values(lost, node, textOf), /it was deleted/);
-    assert.deepEqual(fields.values(first, node, textOf), ["n1"]);
-    const pool = fields.add("spec.pool");
-    assert.deepEqual(fields.values(first, pool, textOf), ["p1"]);
+    assert.deepEqual(newReader().fieldsOf(`{"c":${deep},"a":"x"}`)[0], ["x"]);
   });
 });
