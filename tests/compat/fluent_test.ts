@@ -359,6 +359,26 @@ describe("Watcher.events", () => {
     assert.equal(world.clock.pendingTimers, 0);
   });
 
+  it("report no failure to a watcher that was before it came", async () => {
+    using world = new World();
+    const heal = world.server.intercept(answerStatus(500));
+    await using first = world.K8s(V1Pod).Watch(() => {});
+    await first.start();
+    await using second = world.K8s(V1Pod).Watch(() => {});
+    const failures: unknown[] = [];
+    second.events.on(WatcherEvent.WATCH_ERROR, (error) => failures.push(error));
+    const started = second.start();
+    await world.clock.advance(0);
+    assert.equal(failures.length, 0);
+    heal();
+    await world.clock.advance(60_000);
+    await started;
+    assert.equal(failures.length, 0);
+    const closed = [first, second].map((watcher) => watcher[Symbol.asyncDispose]());
+    await world.clock.advance(0);
+    await Promise.all(closed);
+  });
+
   it("release the informer of a watcher that comes when the limit is passed already", async () => {
     using world = new World();
     const heal = world.server.intercept(answerStatus(500));

@@ -99,6 +99,14 @@ describe("MutationCache", () => {
     assert.deepEqual([get("a"), get("b"), get("c")], ["a@1", undefined, "c@1"]);
   });
 
+  it("forgets no other write when one is replaced", () => {
+    const { cache, get } = newCache({ maxSize: 2 });
+    for (const [name, version] of [["a", "1"], ["b", "2"], ["b", "3"], ["b", "4"]]) {
+      cache.mutation(at(version, { name }));
+    }
+    assert.deepEqual([get("a"), get("b")], ["a@1", "b@4"]);
+  });
+
   it("must have room for something", () => {
     assert.throws(() => newCache({ maxSize: 0 }), RangeError);
   });

@@ -104,6 +104,27 @@ describe("waitForCacheSync and waitFor", () => {
     ]);
   });
 
+  it("ends the other waits when one of them ends, and says why, whatever they fail with", async () => {
+    const signals: AbortSignal[] = [];
+    const one = (error?: Error): HasSynced => ({
+      hasSynced: () => false,
+      synced: (signal) => {
+        signals.push(signal!);
+        return error === undefined ? new Promise(() => {}) : Promise.reject(error);
+      },
+    });
+    assert.equal(await waitFor([one(), one(new Error("it has stopped")), one()]), false);
+    assert.deepEqual(signals.map(({ aborted }) => aborted), [true, true, true]);
+    const log = new LogRecorder();
+    const stop = new AbortController();
+    const late: HasSynced = {
+      hasSynced: () => false,
+      synced: () => (stop.abort(new Error("shutting down")), Promise.reject(new Error("of its own"))),
+    };
+    assert.equal(await waitFor([late], { what: "caches", signal: stop.signal, logger: log }), false);
+    assert.match(log.lines.at(-1)!, /stopped waiting for caches: \(unnamed\) has not synced: shutting down/);
+  });
+
   it("logs nothing without the option what", async () => {
     const log = new LogRecorder();
     await waitFor([synced("a"), new Thing("b")], { signal: AbortSignal.abort(), logger: log });
