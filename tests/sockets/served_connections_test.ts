@@ -233,6 +233,30 @@ describe("serveFetch with many headers", () => {
   });
 });
 
+describe("serveFetch with a long head", () => {
+  it("takes a token of the longest kind and a selector of a thousand values, and answers 431 to 80 KiB", async () => {
+    await using app = await served(({ url, headers }) =>
+      new Response(`${url.length} ${headers.get("Authorization")?.length}`)
+    );
+    const selector = Array.from(
+      { length: 1_000 },
+      (_, i) => `node-${String(i).padStart(4, "0")}-of-the-eu-pool`,
+    );
+    const path = `/api/v1/pods?fieldSelector=${selector.join()}`;
+    const head = (token: string) =>
+      `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    const client = app.send(head("t".repeat(16_384)));
+    await until(() => client.answer.includes("\r\n\r\n"));
+    assert.match(client.answer, /^HTTP\/1.1 200 /);
+    await until(() =>
+      client.answer.endsWith(`${"http://a".length + path.length} ${"Bearer ".length + 16_384}`)
+    );
+    const hostile = app.send(head("t".repeat(80 * 1024)));
+    await until(() => hostile.answer.includes("\r\n\r\n") || hostile.isClosed);
+    assert.match(hostile.answer, /^HTTP\/1.1 431 /);
+  });
+});
+
 describe("serveFetch with a client that reads nothing", () => {
   const text = "x".repeat(20_000_000);
   const kinds: Record<string, () => BodyInit> = {
