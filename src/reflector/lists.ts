@@ -12,7 +12,7 @@ import {
   type Quarantined,
   type WatchItem,
 } from "../meta/list_watch.ts";
-import { NetworkError } from "../meta/request.ts";
+import { DecodeError, NetworkError } from "../meta/request.ts";
 import { isResourceExpired } from "../meta/status.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
@@ -53,6 +53,7 @@ export interface PagerOptions extends ListWatchContext {
  *
  * Mirrors client-go's
  * [`ListPager.List`](https://github.com/kubernetes/client-go/blob/master/tools/pager/pager.go).
+ * @throws {DecodeError} A page names itself as the next one.
  * @throws Whatever the source throws.
  */
 export async function listAllPages<T>(
@@ -61,33 +62,48 @@ export async function listAllPages<T>(
   pager: PagerOptions,
 ): Promise<PagedList<T>> {
   const { signal, onPage, fullListIfExpired = true } = pager;
-  const request = async (page: ListOptions, itemsBefore = 0): Promise<ListPage<T>> => {
+  let count = 0;
+  const request = async (page: ListOptions): Promise<ListPage<T>> => {
     const answer = await source.list(page, { signal });
-    onPage?.(itemsBefore + answer.items.length, answer.metadata.remainingItemCount);
+    onPage?.(count += answer.items.length, answer.metadata.remainingItemCount);
     return answer;
   };
-  const whole = ({ items, metadata, quarantined = [] }: ListPage<T>, paginated: boolean): PagedList<T> => {
-    return { items, metadata, quarantined, paginated };
+  const whole = (page: ListPage<T>, paginated: boolean): PagedList<T> => {
+    return { ...page, quarantined: page.quarantined ?? [], paginated };
   };
   const first = await request(options);
-  if (!first.metadata.continue) return whole(first, false);
+  let next = nextPage(options, first);
+  if (next === undefined) return whole(first, false);
   const items = first.items.slice();
-  const quarantined = [...(first.quarantined ?? [])];
-  const { resourceVersion: _, resourceVersionMatch: __, ...rest } = options;
-  for (let token: string | undefined = first.metadata.continue; token;) {
+  const quarantined = first.quarantined?.slice() ?? [];
+  while (next !== undefined) {
     let page: ListPage<T>;
     try {
-      page = await request({ ...rest, continue: token }, items.length);
+      page = await request(next);
     } catch (error) {
       if (!fullListIfExpired || !isResourceExpired(error)) throw error;
-      const { limit: ___, ...unlimited } = options;
+      const { limit: _, ...unlimited } = options;
+      count = 0;
       return whole(await request(unlimited), true);
     }
     for (const item of page.items) items.push(item);
     for (const one of page.quarantined ?? []) quarantined.push(one);
-    token = page.metadata.continue;
+    next = nextPage(next, page);
   }
-  return { items, metadata: first.metadata, quarantined, paginated: true };
+  return whole({ ...first, items, quarantined }, true);
+}
+
+/**
+ * What to request after a page, if more follows.
+ * @throws {DecodeError} It is the same page: a proxy that ignores the token sends the first one for ever.
+ */
+function nextPage(
+  { resourceVersion: _, resourceVersionMatch: __, ...request }: ListOptions,
+  { metadata: { continue: token } }: ListPage<unknown>,
+): ListOptions | undefined {
+  if (!token) return undefined;
+  if (token !== request.continue) return { ...request, continue: token };
+  throw new DecodeError("Cannot list: a page follows itself");
 }
 
 /** Options of {@linkcode eachListItem}. All may be left out. */
@@ -112,6 +128,7 @@ const DEFAULT_PAGE_BUFFER_SIZE = 5;
  * @throws {RangeError} `pageBufferSize` is not a whole number from 1.
  * @throws {StatusError} The server refused a page.
  * @throws {NetworkError} No answer came.
+ * @throws {DecodeError} A page names itself as the next one.
  * @throws The signal's reason, once it is aborted.
  *
  * @example
@@ -144,12 +161,10 @@ export async function* eachListItem<T>(
   const changed = new Wakeup();
   let end: { readonly error?: unknown } | undefined;
   const fill = async () => {
-    const { resourceVersion: _, resourceVersionMatch: __, ...rest } = options;
     const limit = options.limit || DEFAULT_PAGE_SIZE;
     for (let next: ListOptions | undefined = { ...options, limit }; next !== undefined;) {
       const page: ListPage<T> = await abortable(source.list(next, { signal: link.signal }), link.signal);
-      const token = page.metadata.continue;
-      next = token ? { ...rest, limit, continue: token } : undefined;
+      next = nextPage(next, page);
       pages.push(page);
       changed.wakeAll();
       while (pages.length >= pageBufferSize) await changed.wait(link.signal);

@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { type KubernetesObject, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
 import {
+  eachListItem,
   listAllPages,
   type ListerWatcher,
   type ListOptions,
@@ -113,6 +114,22 @@ describe("listAllPages", () => {
     const source = new Pages(expired);
     await assert.rejects(list(source, { resourceVersion: "5", limit: 2 }), expired);
     assert.equal(source.requests.length, 1);
+  });
+
+  it("fails when a page names itself as the next one: a proxy ignores the token, and it would never end", async () => {
+    const source = new Pages(page("ab", "5", "x"), page("ab", "5", "x"));
+    await assert.rejects(listAllPages(source, { limit: 2 }, { signal }), {
+      name: "DecodeError",
+      message: /follows itself/,
+    });
+    assert.equal(source.requests.length, 2);
+    const items: (string | undefined)[] = [];
+    const read = async () => {
+      const source = new Pages(page("ab", "5", "x"), page("cd", "5", "y"), page("cd", "5", "y"));
+      for await (const { metadata } of eachListItem(source, { limit: 2 })) items.push(metadata?.name);
+    };
+    await assert.rejects(read, /follows itself/);
+    assert.equal(items.slice(0, 4).join(""), "abcd");
   });
 
   it("takes an empty continue token for the end", async () => {

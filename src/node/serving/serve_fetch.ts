@@ -159,8 +159,9 @@ const PROBE_MS = 30_000;
 // Above the idle timeouts of load balancers, which would send a request into a connection that is being
 // closed.
 const KEEP_ALIVE_MS = 75_000;
-// Of the first line and the headers: a token of the longest kind, and a selector of a thousand values. The API
-// server takes 1 MiB, by default servers take 16 KiB. It is what a client may hold before anything is known of it.
+// Of the first line and the headers: a token of the longest kind, and a selector of a thousand values. The
+// API server takes 1 MiB; servers of these runtimes 16 KiB by default. A client may hold
+// so much before anything is known of it.
 const MOST_HEADER_BYTES = 64 * 1024;
 // The longest delay of a timeout.
 const CHECK_MS = 5_000;
