@@ -73,10 +73,10 @@ export async function listAllPages<T>(
   };
   const first = await request(options);
   let next = nextPage(options, first);
-  if (next === undefined) return whole(first, false);
+  if (!next) return whole(first, false);
   const items = first.items.slice();
   const quarantined = first.quarantined?.slice() ?? [];
-  while (next !== undefined) {
+  while (next) {
     let page: ListPage<T>;
     try {
       page = await request(next);
