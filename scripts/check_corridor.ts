@@ -51,7 +51,7 @@ const TITLES: Record<Way, string> = {
 const PAGE = "docs/life.md";
 
 /** A run may catch something else in passing, such as a timer: it counts only if it comes back. */
-const RUNS = 3;
+const RUNS = 6;
 
 /** The files of the openings, in order. */
 export function openings(trace: readonly TraceEntry[], withUtil = false): string[] {

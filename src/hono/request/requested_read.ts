@@ -203,16 +203,20 @@ export interface View {
   bookmark(metadata: ObjectMeta): unknown;
 }
 
-/** An object's own text in a form of a view; `undefined` if the form is made of the object. */
+/** A form of a view. */
+interface ViewForm<T> {
+  readonly view: View;
+  readonly holding: Holding<T>;
+  readonly form: "one" | "item" | "event";
+}
+
+/**
+ * An object's own text in a form of a view; `undefined` if the form is made of the object.
+ * @param of `resourceVersion`: what it shows instead of the object's own.
+ */
 export function viewText<T extends KubernetesObject>(
   held: Held<T>,
-  { view, holding, form, resourceVersion }: {
-    readonly view: View;
-    readonly holding: Holding<T>;
-    readonly form: "one" | "item" | "event";
-    /** What it shows instead of the object's own. */
-    readonly resourceVersion?: string;
-  },
+  { view, holding, form, resourceVersion }: ViewForm<T> & { readonly resourceVersion?: string },
 ): string | undefined {
   const ofText = form === "item" ? view.itemText : view.objectText;
   const around = view.withText?.[form];
@@ -223,6 +227,11 @@ export function viewText<T extends KubernetesObject>(
   if (around === undefined) return ofText!(json);
   const object = holding.peek(held);
   return around(resourceVersion === undefined ? object : atVersion(object, resourceVersion), json);
+}
+
+/** The JSON text of an object in a form of a view. */
+export function formText<T extends KubernetesObject>(held: Held<T>, of: ViewForm<T>): string {
+  return viewText(held, of) ?? JSON.stringify(of.view[of.form](of.holding.peek(held)));
 }
 
 export function atVersion<T extends KubernetesObject>(object: T, resourceVersion: string): T {

@@ -19,7 +19,7 @@ import { type ListShape, ListText } from "./list_text.ts";
 import { cutPage, type ListRequest, type PagePlace, placePage, stillPlaced } from "../content/selection.ts";
 import { newSpentError, newStalledError, type Reader, type Readers } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
-import { type Form, type View, viewText } from "../request/requested_read.ts";
+import { type Form, formText, type View } from "../request/requested_read.ts";
 import type { KeptFollowers } from "../screens/followed_objects.ts";
 import { sortedPage } from "./screen_answer.ts";
 import { loadYaml } from "./yaml.ts";
@@ -258,7 +258,7 @@ function objectText(
   held: Held<KubernetesObject>,
   { view, pretty }: { readonly view: View; readonly pretty: boolean },
 ): string {
-  const text = viewText(held, { view, holding, form: "one" }) ?? JSON.stringify(view.one(holding.peek(held)));
+  const text = formText(held, { view, holding, form: "one" });
   return pretty ? indentedText(text) : `${text}\n`;
 }
 

@@ -208,11 +208,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
     const { eventsThrough } = this.#content.log;
     const isBehind = compareResourceVersions(eventsThrough, this.#resourceVersion) < 0;
     const resourceVersion = isBehind ? this.#resourceVersion : eventsThrough;
-    const annotations = this.#ageAnnotation();
-    const { view } = this.#group.kind;
-    return annotations === undefined
-      ? this.#group.bookmark(resourceVersion)
-      : encodeUtf8(eventText("BOOKMARK", view.bookmark({ resourceVersion, annotations })));
+    return this.#group.bookmark(resourceVersion, this.#ageAnnotation());
   }
 
   /** For a cache above this one: how old the content is. Others need no such annotation. */

@@ -4,7 +4,7 @@ import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import { indentedText, jsonText } from "../../protocol/responses.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import type { Page } from "../content/selection.ts";
-import { type View, viewText } from "../request/requested_read.ts";
+import { formText, type View } from "../request/requested_read.ts";
 import type { YamlWriter } from "./yaml.ts";
 
 export interface ListShape {
@@ -142,5 +142,5 @@ export function itemJson(
   held: Held<KubernetesObject>,
   { view, holding }: Pick<ListShape, "view" | "holding">,
 ): string {
-  return viewText(held, { view, holding, form: "item" }) ?? JSON.stringify(view.item(holding.peek(held)));
+  return formText(held, { view, holding, form: "item" });
 }

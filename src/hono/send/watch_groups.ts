@@ -9,7 +9,7 @@ import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import type { EntryForms, LogEntry, LogWindow } from "../content/log_history.ts";
 import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Selection } from "../content/selection.ts";
-import { atVersion, type View, viewText } from "../request/requested_read.ts";
+import { atVersion, formText, type View, viewText } from "../request/requested_read.ts";
 
 export interface GroupKind {
   readonly view: View;
@@ -149,13 +149,13 @@ export class WatchGroup<T extends KubernetesObject> {
     return chunk;
   }
 
-  bookmark(resourceVersion: string): Uint8Array {
+  bookmark(resourceVersion: string, annotations?: Readonly<Record<string, string>>): Uint8Array {
     const { view } = this.kind;
-    if (this.#bookmark?.resourceVersion === resourceVersion && view.sharedAs !== undefined) {
-      return this.#bookmark.bytes;
-    }
-    const bytes = encodeUtf8(eventText("BOOKMARK", view.bookmark({ resourceVersion })));
-    this.#bookmark = { resourceVersion, bytes };
+    const isShared = annotations === undefined && view.sharedAs !== undefined;
+    if (isShared && this.#bookmark?.resourceVersion === resourceVersion) return this.#bookmark.bytes;
+    const metadata = { resourceVersion, ...(annotations && { annotations }) };
+    const bytes = encodeUtf8(eventText("BOOKMARK", view.bookmark(metadata)));
+    if (isShared) this.#bookmark = { resourceVersion, bytes };
     return bytes;
   }
 
@@ -165,9 +165,10 @@ export class WatchGroup<T extends KubernetesObject> {
    */
   #place(resourceVersion: string): Uint8Array {
     const { ageMs } = this.#all.content;
-    if (ageMs < SHOWN_AGE_MS) return this.bookmark(resourceVersion);
-    const annotations = { [AGE_ANNOTATION]: String(ageMs) };
-    return encodeUtf8(eventText("BOOKMARK", this.kind.view.bookmark({ resourceVersion, annotations })));
+    return this.bookmark(
+      resourceVersion,
+      ageMs < SHOWN_AGE_MS ? undefined : { [AGE_ANNOTATION]: String(ageMs) },
+    );
   }
 
   clear(): void {
@@ -383,9 +384,7 @@ export function heldEventText<T extends KubernetesObject>(
   held: Held<T>,
   from: { readonly view: View; readonly holding: Holding<T> },
 ): string {
-  const { view, holding } = from;
-  const text = viewText(held, { view, holding, form: "event" });
-  return text ? eventLine(type, text) : eventText(type, view.event(holding.peek(held)));
+  return eventLine(type, formText(held, { ...from, form: "event" }));
 }
 
 function eventLine(type: string, json: string): string {
