@@ -1940,8 +1940,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "merged: a cache above takes the events of one source for news of all",
     file: "src/hono/send/watch_groups.ts",
-    find: "if (ageMs < SHOWN_AGE_MS)",
-    replace: "if (ageMs < Infinity)",
+    find: "ageMs < SHOWN_AGE_MS ? undefined",
+    replace: "ageMs < Infinity ? undefined",
     test: "tests/hono/content/merged_informer_test.ts",
   },
   {

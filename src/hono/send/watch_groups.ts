@@ -165,10 +165,8 @@ export class WatchGroup<T extends KubernetesObject> {
    */
   #place(resourceVersion: string): Uint8Array {
     const { ageMs } = this.#all.content;
-    return this.bookmark(
-      resourceVersion,
-      ageMs < SHOWN_AGE_MS ? undefined : { [AGE_ANNOTATION]: String(ageMs) },
-    );
+    const annotations = ageMs < SHOWN_AGE_MS ? undefined : { [AGE_ANNOTATION]: String(ageMs) };
+    return this.bookmark(resourceVersion, annotations);
   }
 
   clear(): void {
