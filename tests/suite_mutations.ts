@@ -442,6 +442,20 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/screens/row_changes_test.ts",
   },
   {
+    name: "windows: what changes while an order is made is never shown",
+    file: "src/hono/send/windows.ts",
+    find: "if (!isPresent) [this.#isDue, this.#cursor] = [true, -1];",
+    replace: "",
+    test: "tests/hono/send/windows_test.ts",
+  },
+  {
+    name: "orders: of equal objects the last ones are the first rows",
+    file: "src/hono/screens/orders.ts",
+    find: ": a - b);",
+    replace: ": b - a);",
+    test: "tests/hono/send/windows_test.ts",
+  },
+  {
     name: "orders: a page of the past is one of the present",
     file: "src/hono/screens/orders.ts",
     find:

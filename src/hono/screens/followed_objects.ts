@@ -82,8 +82,11 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
   /** Some of all objects, each of which is there once, until they {@linkcode FollowedObjects.settle}. */
   protected abstract read(objects: readonly FollowedObject<T>[]): void;
 
-  /** All objects were read: what is left to do, step by step. */
-  protected abstract settle(): Iterable<undefined>;
+  /**
+   * All objects were read, as they were at a resourceVersion, or in parts of another history: what is left to
+   * do, step by step.
+   */
+  protected abstract settle(resourceVersion: string | undefined): Iterable<undefined>;
 
   /** Some objects are new, or others than before. */
   protected abstract put(objects: Iterable<FollowedObject<T>>): void;
@@ -92,6 +95,10 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
   get isBehind(): boolean {
     const { tail, rewrites } = this.content.log.window;
     return this.#next === undefined || this.#next < tail || this.#rewrites !== rewrites;
+  }
+
+  protected get isReading(): boolean {
+    return this.#reading !== undefined;
   }
 
   /** Reads all objects, where it must, in turns; `undefined` if it need not. */
@@ -139,7 +146,7 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
     const selection = this.#selection;
     const units = PUT_UNITS + (this.#cut === undefined ? OPEN_UNITS : CUT_UNITS) + (selection?.units ?? 0);
     for (let tries = 1; this.isBehind; tries++) {
-      const { head, window: { rewrites } } = log;
+      const { head, resourceVersion, window: { rewrites } } = log;
       const now = states.candidates(selection?.indexed);
       this.clear();
       for (let i = 0; i < now.length;) {
@@ -153,7 +160,8 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
         this.read(batch);
         if (pacer.spend(units * BATCH) && tries <= MOST_TRIES) await pacer.rest();
       }
-      for (const _ of this.settle()) {
+      const isOne = log.window.rewrites === rewrites;
+      for (const _ of this.settle(isOne ? resourceVersion : undefined)) {
         if (pacer.spend(SETTLE_UNITS) && tries <= MOST_TRIES) await pacer.rest();
       }
       this.#next = head;

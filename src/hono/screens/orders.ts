@@ -2,13 +2,64 @@
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Held } from "../../store/holding.ts";
-import { type Block, type Blocks, firstIn, mergedBlocks, NO_BLOCKS, withChanges } from "../content/states.ts";
+import {
+  type Block,
+  type Blocks,
+  blocksOf,
+  firstIn,
+  mergedBlocks,
+  NO_BLOCKS,
+  readerOf,
+  withChanges,
+} from "../content/states.ts";
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
-import type { Steps } from "../../util/turns.ts";
+import type { Pacer, Steps } from "../../util/turns.ts";
 import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
 import type { OrderSpec } from "./order_spec.ts";
 import { RowsState } from "./rows_state.ts";
+
+/** Objects as they were read, in the order of their keys. */
+interface ReadObjects<T> {
+  readonly keys: string[];
+  readonly helds: Held<T>[];
+  /** What they are sorted by. */
+  readonly texts: string[];
+}
+
+/** The objects that come first of those that were read, by their places there. */
+class FirstObjects<T> {
+  readonly #count: number;
+  #best: number[] = [];
+  readonly rows: PromiseWithResolvers<RowsState<Held<T>>> = Promise.withResolvers();
+
+  constructor(count: number) {
+    this.#count = count;
+  }
+
+  /** The objects from one place on are new. */
+  look({ texts }: ReadObjects<T>, from: number): void {
+    const best = this.#best;
+    const last = best.length < this.#count ? undefined : texts[best[this.#count - 1]];
+    const { length } = best;
+    // Of equal ones those come first that were read first.
+    for (let i = from; i < texts.length; i++) if (last === undefined || texts[i] < last) best.push(i);
+    if (best.length === length) return;
+    best.sort((a, b) => texts[a] < texts[b] ? -1 : texts[a] > texts[b] ? 1 : a - b);
+    best.length = Math.min(best.length, this.#count);
+  }
+
+  settle({ keys, texts, helds }: ReadObjects<T>, resourceVersion: string): void {
+    const byPlace = new Map(this.#best.map((i) => [texts[i] + keys[i], helds[i]]));
+    const blocks = blocksOf([...byPlace.keys()], (place) => byPlace.get(place));
+    this.rows.resolve(new RowsState(blocks, resourceVersion, keys.length));
+  }
+}
+
+// More rows than a screen shows.
+const MOST_FIRST = 2_000;
+// Few enough to be sorted in one step.
+const RUN = 1_024;
 
 /**
  * The selected objects of one content in one order. Objects of equal values are in the order of their keys.
@@ -16,10 +67,12 @@ import { RowsState } from "./rows_state.ts";
 export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
   readonly #spec: OrderSpec;
   #blocks: Blocks<Held<T>> = NO_BLOCKS;
-  /** What was read, before it is joined. */
-  #runs: Block<Held<T>>[] = [];
-  /** Where each object is: the text that it is sorted by, then its key. */
-  #places = new Map<string, string>();
+  /** Where each object is, by its key: the text that it is sorted by, then its key. */
+  #places: Blocks<string> = NO_BLOCKS;
+  /** What was read, before it is in order. */
+  #read: ReadObjects<T> = { keys: [], helds: [], texts: [] };
+  /** Collects the first ones, for a reader that is not to wait until all are in order. */
+  #first: FirstObjects<T> | undefined;
   #state: RowsState<Held<T>> | undefined;
 
   constructor(content: Content<T>, { spec, selection }: OrderOptions) {
@@ -28,7 +81,17 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
   }
 
   get length(): number {
-    return this.#places.size;
+    return this.#places.length || this.#read.keys.length;
+  }
+
+  /**
+   * The first objects, where the order has to be made: as soon as all are read, and before they are in order.
+   * `undefined` once it is {@linkcode Order.ready}, where others wait for it already, or want more of it.
+   */
+  async first(count: number, pacer: Pacer): Promise<RowsState<Held<T>> | undefined> {
+    if (!this.isBehind || this.isReading || count > MOST_FIRST) return undefined;
+    const { rows } = this.#first = new FirstObjects(count);
+    return await Promise.race([rows.promise, this.ready(pacer)?.then(() => undefined)]);
   }
 
   /** The present state; {@linkcode Order.ready} must be done. */
@@ -50,7 +113,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
     for (const [key, held] of differences) {
       const object = held === undefined ? undefined : this.selected(key, held);
       const place = object && this.#spec.textOf(object) + key;
-      const now = this.#places.get(key);
+      const now = this.#placeOf(key);
       if (now !== undefined && now !== place) values.set(now, undefined);
       if (place !== undefined) values.set(place, held);
     }
@@ -60,44 +123,69 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
   /** The index of an object in the present state; `undefined` if it is not there. */
   indexOf(key: string): number | undefined {
     this.catchUp();
-    const place = this.#places.get(key);
+    const place = this.#placeOf(key);
     return place === undefined ? undefined : firstIn(this.#blocks, place);
   }
 
   protected clear(): void {
     this.#blocks = NO_BLOCKS;
-    this.#runs = [];
-    this.#places = new Map();
+    this.#places = NO_BLOCKS;
+    this.#read = { keys: [], helds: [], texts: [] };
   }
 
   protected read(objects: readonly FollowedObject<T>[]): void {
-    const read = objects.map(({ key, held, object }) => {
-      const place = this.#spec.textOf(object!) + key;
-      this.#places.set(key, place);
-      return { place, held: held! };
-    });
-    read.sort((a, b) => a.place < b.place ? -1 : 1);
-    this.#runs.push({ keys: read.map(({ place }) => place), values: read.map(({ held }) => held) });
+    const { keys, helds, texts } = this.#read;
+    const from = keys.length;
+    for (const { key, held, object } of objects) {
+      keys.push(key);
+      helds.push(held!);
+      texts.push(this.#spec.textOf(object!));
+    }
+    this.#first?.look(this.#read, from);
   }
 
-  protected *settle(): Steps {
-    this.#blocks = yield* mergedBlocks(this.#runs);
-    this.#runs = [];
+  protected *settle(resourceVersion: string | undefined): Steps {
+    const { keys, helds, texts } = this.#read;
+    if (resourceVersion !== undefined) this.#first?.settle(this.#read, resourceVersion);
+    this.#first = undefined;
+    const places: string[] = [];
+    const runs: Block<Held<T>>[] = [];
+    while (places.length < keys.length) {
+      const run: number[] = [];
+      for (const end = Math.min(places.length + RUN, keys.length); places.length < end;) {
+        const i = places.length;
+        run.push(i);
+        places.push(texts[i] + keys[i]);
+      }
+      run.sort((a, b) => places[a] < places[b] ? -1 : 1);
+      runs.push({ keys: run.map((i) => places[i]), values: run.map((i) => helds[i]) });
+      yield;
+    }
+    this.#blocks = yield* mergedBlocks(runs);
+    let next = 0;
+    this.#places = blocksOf(keys, () => places[next++]);
+    this.#read = { keys: [], helds: [], texts: [] };
   }
 
   protected put(objects: Iterable<FollowedObject<T>>): void {
     const values = new Map<string, Held<T> | undefined>();
+    const places = new Map<string, string | undefined>();
     for (const { key, held, object } of objects) {
       const place = object && this.#spec.textOf(object) + key;
-      const before = this.#places.get(key);
+      const before = this.#placeOf(key);
       if (before !== undefined && before !== place) values.set(before, undefined);
-      if (place === undefined) this.#places.delete(key);
-      else {
-        values.set(place, held);
-        this.#places.set(key, place);
-      }
+      if (place !== undefined) values.set(place, held);
+      if (before !== place) places.set(key, place);
     }
     this.#blocks = changed(this.#blocks, values);
+    this.#places = changed(this.#places, places);
+  }
+
+  #placeOf(key: string): string | undefined {
+    const index = firstIn(this.#places, key);
+    if (index === this.#places.length) return undefined;
+    const reader = readerOf(this.#places);
+    return reader.key(index) === key ? reader.value(index) : undefined;
   }
 }
 

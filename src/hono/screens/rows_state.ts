@@ -13,7 +13,7 @@ export interface Difference {
   readonly changed: readonly number[];
 }
 
-/** All rows, as they are at one resourceVersion. Never changes. */
+/** All rows, as they are at one resourceVersion; or the first ones, and how many there are. Never changes. */
 export class RowsState<V> {
   readonly #blocks: Blocks<V>;
   readonly #differences = new Map<Blocks<V>, Difference>();
@@ -21,10 +21,10 @@ export class RowsState<V> {
   readonly length: number;
   readonly value: (index: number) => V;
 
-  constructor(blocks: Blocks<V>, resourceVersion: string) {
+  constructor(blocks: Blocks<V>, resourceVersion: string, length: number = blocks.length) {
     this.#blocks = blocks;
     this.resourceVersion = resourceVersion;
-    this.length = blocks.length;
+    this.length = length;
     this.value = readerOf(blocks).value;
   }
 

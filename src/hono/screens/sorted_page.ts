@@ -30,14 +30,27 @@ export function notAround(around: string): Status {
   return newStatus(404, "NotFound", message, { causes: [cause] });
 }
 
-/** Cuts a page out of an order, in one turn: the present state, or that of a token or of an exact version. */
+/**
+ * How many of the first rows are enough for a page or a window of the present state; `undefined` if the whole
+ * order is wanted.
+ */
+export function firstRows({ limit, offset = 0, around }: ScreenQuery): number | undefined {
+  return around === undefined && limit ? offset + limit : undefined;
+}
+
+/**
+ * Cuts a page out of an order, in one turn: the present state, or that of a token or of an exact version.
+ * @param first The first rows of the present state, where the order is not ready.
+ */
 export function cutSortedPage<T extends KubernetesObject>(
   { log }: Content<T>,
   order: Order<T>,
-  request: ListRequest & { readonly screen: ScreenQuery },
+  request: ListRequest & { readonly screen: ScreenQuery; readonly first?: RowsState<Held<T>> | undefined },
 ): Page<T> | Status {
-  const { options, screen } = request;
-  const placed = place(log.window, order, request);
+  const { options, screen, first } = request;
+  const placed = first === undefined
+    ? place(log.window, order, request)
+    : { state: first, offset: screen.offset ?? 0 };
   if (isStatus(placed)) return placed;
   const { state, offset } = placed;
   const limit = options.limit ?? screen.limit ?? 0;
@@ -96,6 +109,7 @@ function place<T extends KubernetesObject>(
     const state = order.at(resourceVersion);
     return state === undefined ? stateTooOld(resourceVersion) : { state, offset: screen.offset ?? 0 };
   }
+  const state = order.present();
   const offset = offsetOf(order, screen);
-  return offset === undefined ? notAround(screen.around!) : { state: order.present(), offset };
+  return offset === undefined ? notAround(screen.around!) : { state, offset };
 }

@@ -23,7 +23,7 @@ import { orderSpecOf } from "../screens/order_spec.ts";
 import { Order } from "../screens/orders.ts";
 import type { WindowRow } from "../screens/row_changes.ts";
 import type { RowsState } from "../screens/rows_state.ts";
-import { cutSortedPage, notAround, offsetOf } from "../screens/sorted_page.ts";
+import { cutSortedPage, firstRows, notAround, offsetOf } from "../screens/sorted_page.ts";
 import { printerOf } from "../tables/printers.ts";
 import { itemJson } from "./list_text.ts";
 import type { RowSource } from "./windows.ts";
@@ -36,11 +36,19 @@ export interface ScreenRequest extends Selectors {
   readonly state: { readonly followers: KeptFollowers; readonly settings: { readonly clock: Clock } };
 }
 
-/** The order that a query means, ready to be read; 400 if there is no such column. */
+interface FoundOrder {
+  readonly order: Order<KubernetesObject>;
+  readonly name: string | undefined;
+  /** As many of the first rows as are wanted, where it is not ready to be read. */
+  readonly first: RowsState<Held<KubernetesObject>> | undefined;
+}
+
+/** The order that a query means, ready to be read but for its first rows; 400 if there is no such column. */
 async function orderOf(
   content: Content<KubernetesObject>,
   request: ScreenRequest,
-): Promise<{ readonly order: Order<KubernetesObject>; readonly name: string | undefined } | Status> {
+  wanted: number | undefined,
+): Promise<FoundOrder | Status> {
   const { state: { followers, settings }, resource, screen: { sortBy = [] }, pacer } = request;
   const spec = orderSpecOf(sortBy, { printer: printerOf(resource), nowMs: settings.clock.now() });
   if (isStatus(spec)) return spec;
@@ -48,8 +56,9 @@ async function orderOf(
   const make = () => new Order(content, { spec, selection });
   const name = `order ${spec.name}`;
   const order = followers.get(content, { name, selection, make });
-  while (order.isBehind) await order.ready(pacer);
-  return { order, name: sharedName(name, selection) };
+  const first = wanted === undefined ? undefined : await order.first(wanted, pacer);
+  while (first === undefined && order.isBehind) await order.ready(pacer);
+  return { order, name: sharedName(name, selection), first };
 }
 
 /** A page of a list with `sortBy`. */
@@ -57,8 +66,11 @@ export async function sortedPage(
   content: Content<KubernetesObject>,
   request: ListRequest & ScreenRequest,
 ): Promise<Page<KubernetesObject> | Status> {
-  const found = await orderOf(content, request);
-  return isStatus(found) ? found : cutSortedPage(content, found.order, request);
+  const { options, screen } = request;
+  const isPresent = options.continue === undefined && options.resourceVersionMatch !== "Exact";
+  const limit = options.limit ?? screen.limit;
+  const found = await orderOf(content, request, isPresent ? firstRows({ ...screen, limit }) : undefined);
+  return isStatus(found) ? found : cutSortedPage(content, found.order, { ...request, first: found.first });
 }
 
 async function groupsOf(
@@ -94,16 +106,17 @@ export async function windowSource(
     const { groups, name } = await groupsOf(content, request);
     return new GroupRows(groups, name);
   }
-  const found = await orderOf(content, request);
+  const found = await orderOf(content, request, firstRows(screen));
   if (isStatus(found)) return found;
-  const { order, name } = found;
-  if (offsetOf(order, screen) === undefined) return notAround(screen.around!);
+  const { order, name, first } = found;
+  if (first === undefined && offsetOf(order, screen) === undefined) return notAround(screen.around!);
   const viewed = view.sharedAs ?? view.itemsSharedAs;
   return new ObjectRows(order, {
     name: name === undefined || viewed === undefined ? undefined : `${name} ${viewed}`,
     holding: content.holding,
     view,
     place: screen,
+    first,
   });
 }
 
@@ -137,7 +150,8 @@ abstract class FollowedRows<V> implements RowSource<V> {
     this.#followed.windows += windows;
   }
 
-  abstract offset(before: number): number;
+  abstract readonly first: RowsState<V> | undefined;
+  abstract offset(rows: RowsState<V>, before: number): number;
   abstract row(value: V): WindowRow;
   abstract list(metadata: ListMeta): Record<string, unknown>;
   abstract bookmark(metadata: ObjectMeta): unknown;
@@ -148,23 +162,28 @@ interface ObjectRowsOptions {
   readonly holding: Holding<KubernetesObject>;
   readonly view: View;
   readonly place: Pick<ScreenQuery, "limit" | "offset" | "around">;
+  readonly first: RowsState<Held<KubernetesObject>> | undefined;
 }
 
 class ObjectRows extends FollowedRows<Held<KubernetesObject>> {
   readonly #order: Order<KubernetesObject>;
   readonly #options: ObjectRowsOptions;
   readonly itemsField: string;
+  readonly first: RowsState<Held<KubernetesObject>> | undefined;
 
   constructor(order: Order<KubernetesObject>, options: ObjectRowsOptions) {
     super(order, options.name);
     this.#order = order;
     this.#options = options;
     this.itemsField = options.view.itemsField;
+    this.first = options.first;
   }
 
   /** It stays where it was while the object that it is around is not there. */
-  offset(before: number): number {
-    return offsetOf(this.#order, this.#options.place) ?? Math.min(before, this.#order.length);
+  offset({ length }: RowsState<Held<KubernetesObject>>, before: number): number {
+    const { place } = this.#options;
+    const order = { length, indexOf: (key: string) => this.#order.indexOf(key) };
+    return offsetOf(order, place) ?? Math.min(before, length);
   }
 
   row(held: Held<KubernetesObject>): WindowRow {
@@ -183,6 +202,7 @@ class ObjectRows extends FollowedRows<Held<KubernetesObject>> {
 
 class GroupRows extends FollowedRows<Group> {
   readonly itemsField = "items";
+  readonly first: undefined;
 
   offset(): number {
     return 0;

@@ -39,8 +39,10 @@ export interface RowSource<V = unknown> {
   ready(pacer: Pacer): Promise<void> | undefined;
   /** All rows, as they are now. */
   present(): RowsState<V>;
+  /** The first of them, with which a window begins while they are behind. */
+  readonly first: RowsState<V> | undefined;
   /** Where the window begins in these. */
-  offset(before: number): number;
+  offset(rows: RowsState<V>, before: number): number;
   row(value: V): WindowRow;
   /** A list but for its rows. */
   list(metadata: ListMeta): Record<string, unknown>;
@@ -165,6 +167,8 @@ export class Window {
   readonly #onEnd: () => void;
   readonly #feeds = new Set<WindowFeed>();
   #rows: readonly WindowRow[] = [];
+  /** The first rows, until they are shown. */
+  #begin: RowsState<unknown> | undefined;
   /** All rows, as they were at its last step. */
   #before: RowsState<unknown> | undefined;
   #place: WindowPlace = { total: 0, offset: 0 };
@@ -188,6 +192,7 @@ export class Window {
     this.#log = log;
     this.#options = options;
     this.#onEnd = onEnd;
+    this.#begin = options.source.first;
     options.source.shown(1);
   }
 
@@ -222,7 +227,7 @@ export class Window {
   hasNext(seen: number): boolean {
     if (seen < this.#number || this.#failure !== undefined) return true;
     if (!this.#isDue || this.#isReading) return false;
-    if (!this.#options.source.isBehind) return true;
+    if (!this.#options.source.isBehind || this.#begin !== undefined) return true;
     this.#read();
     return false;
   }
@@ -230,7 +235,10 @@ export class Window {
   /** The next bytes for a reader that has seen a step. */
   next(seen: number): Omit<Piece, "hasMore"> & { readonly number: number } {
     const { source } = this.#options;
-    if (this.#failure === undefined && this.#isDue && !source.isBehind) this.#step();
+    const begin = this.#begin;
+    this.#begin = undefined;
+    if (this.#failure === undefined && this.#isDue && !source.isBehind) this.#step(source.present());
+    else if (begin !== undefined) this.#step(begin, { isPresent: false });
     const units = this.#units;
     this.#units = 0; // the first reader pays for all
     const number = this.#number;
@@ -260,10 +268,12 @@ export class Window {
   }
 
   /** Where it is in the rows as they are now. */
-  #placeIn({ length }: RowsState<unknown>): WindowPlace & { readonly end: number; readonly isSame: boolean } {
+  #placeIn(rows: RowsState<unknown>): WindowPlace & { readonly end: number; readonly isSame: boolean } {
     const { total, offset: before } = this.#place;
-    const offset = this.#options.source.offset(before);
-    const end = Math.min(length, offset + this.#options.limit);
+    const { source, limit } = this.#options;
+    const { length } = rows;
+    const offset = source.offset(rows, before);
+    const end = Math.min(length, offset + limit);
     return { total: length, offset, end, isSame: length === total && offset === before };
   }
 
@@ -282,12 +292,13 @@ export class Window {
     this.#isDue = false;
   }
 
-  #step(): void {
+  /** @param all All rows; where these are not present ones, a step to those must follow. */
+  #step(all: RowsState<unknown>, { isPresent = true }: { readonly isPresent?: boolean } = {}): void {
     const { source } = this.#options;
-    const all = source.present();
     const { total, offset, end, isSame: isPlaced } = this.#placeIn(all);
     const before = this.#before ?? all;
     this.#reached(all);
+    if (!isPresent) [this.#isDue, this.#cursor] = [true, -1];
     this.#units += ROW_UNITS * (end - offset);
     let length = 0;
     const row = (index: number) => {

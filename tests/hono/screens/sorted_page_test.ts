@@ -72,6 +72,15 @@ describe("readApi, lists with sortBy", () => {
     assert.deepEqual(names(await get(api, `${PODS}?sortBy=metadata.name&offset=99`)), []);
   });
 
+  it("have no rows behind the last one, also when there is one more than before", async () => {
+    const { api, informer } = apiOf([pod("a/1", 1), pod("a/2", 2)]);
+    const path = `${PODS}?sortBy=metadata.name&offset=9&limit=3`;
+    assert.deepEqual((await get(api, path)).window, { total: 2, offset: 2 });
+    informer.put(pod("a/0", 1_001));
+    const { items, window } = await get(api, path);
+    assert.deepEqual([items, window], [[], { total: 3, offset: 3 }]);
+  });
+
   it("are sorted by the columns of a Table, an age by the time of creation", async () => {
     const at = (creationTimestamp: string, name: string): TestObject => ({
       ...pod(name, 1),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
 import fc from "fast-check";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
-import { settle } from "../../../src/util/clock.ts";
+import { nextTurn, settle } from "../../../src/util/clock.ts";
 import { propertyOptions } from "../../property.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import { get, type Json, names, WatchReader } from "../reading.ts";
@@ -361,6 +361,73 @@ describe("readApi, windows", () => {
         },
       ),
       propertyOptions(60),
+    );
+  });
+
+  it("begin with rows that were, before all are in order, and continue with what came meanwhile", async () => {
+    const base = Array.from(
+      { length: 5_500 },
+      (_, i) => pod(`a/p-${i}`, i + 1, { restarts: (i * 37) % 2_000 }),
+    );
+    const change = fc.record({
+      name: fc.integer({ min: 0, max: 5_530 }),
+      restarts: fc.integer({ min: -3, max: 3 }),
+      kind: fc.constantFrom("put", "put", "put", "remove", "relist"),
+      isNextTurn: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(change, { maxLength: 20 }),
+        fc.integer({ min: 1, max: 20 }),
+        fc.constantFrom(0, 3, 1_000, 5_495, 9_000),
+        fc.boolean(),
+        async (changes, limit, offset, isListFirst) => {
+          let version = 10_000;
+          const { api, informer, clock } = apiOf(base, version);
+          const content = new Map(base.map((each) => [`a/${each.metadata!.name}`, each]));
+          const value = ({ status }: TestObject) => (status as { restarts: number }).restarts;
+          const rows = () => {
+            const sorted = [...content].sort(([a, x], [b, y]) => value(x) - value(y) || (a < b ? -1 : 1));
+            const from = Math.min(offset, sorted.length);
+            return JSON.stringify([sorted.length, sorted.slice(from, from + limit).map(([key]) => key)]);
+          };
+          const shown = (screen: Screen) => JSON.stringify([screen.window.total, screen.names()]);
+          const were = new Map([[String(version), rows()]]);
+          const query = `sortBy=status.restarts&limit=${limit}&offset=${offset}`;
+          const list = () => get(api, `${PODS}?${query}`);
+          const before = isListFirst ? list() : undefined;
+          const opening = Screen.open(api, query);
+          const listed = before ?? list();
+          for (const { name, restarts, kind, isNextTurn } of changes) {
+            const key = `a/p-${name}`;
+            version++;
+            if (kind === "put") {
+              const next = pod(key, version, { restarts });
+              content.set(key, next);
+              informer.put(next);
+            } else if (kind === "remove") {
+              if (content.delete(key)) informer.remove(key, version);
+            } else informer.relist([...content.values()], version);
+            were.set(String(version), rows());
+            if (isNextTurn) await nextTurn();
+          }
+          const page = await listed;
+          assert.equal(
+            JSON.stringify([page.window.total, names(page)]),
+            were.get(page.metadata.resourceVersion),
+          );
+          const screen = await opening;
+          assert.equal(shown(screen), were.get(screen.resourceVersion));
+          await clock.advance(200);
+          await settle();
+          while (shown(screen) !== rows()) {
+            await screen.next();
+            assert.equal(shown(screen), were.get(screen.resourceVersion));
+          }
+          await screen.cancel();
+        },
+      ),
+      propertyOptions(20),
     );
   });
 });
