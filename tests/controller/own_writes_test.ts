@@ -102,6 +102,51 @@ describe("CachedClient: the reads of a reconcile", () => {
     watches.release();
   });
 
+  it("have of the server what is selected: of a namespace, and by labels", async () => {
+    const seen: string[][] = [];
+    const listing = (cluster: Cluster) =>
+      defineController({
+        name: "listing",
+        for: cluster.resource<Widget>(WIDGETS),
+        owns: { secrets: cluster.resource<KubernetesObject>("v1/secrets") },
+        async reconcile(object, { secrets }) {
+          assert.deepEqual(secrets.resource, { group: "", version: "v1", resource: "secrets" });
+          if (object.metadata?.labels?.value === undefined) {
+            await secrets.create({ metadata: { name: "own", labels: { app: "web" } } });
+            return;
+          }
+          const selections = [{}, { namespace: "other" }, { namespace: "" }, { labelSelector: "app=web" }, {
+            namespace: "",
+            labelSelector: "app!=web",
+          }];
+          for (const selection of selections) {
+            // deno-lint-ignore no-await-in-loop -- one after the other
+            seen.push((await secrets.list(selection)).map(({ metadata }) => metadata!.name!).sort());
+          }
+        },
+      });
+    const { rig, watches, count, touch } = await startSlow(listing);
+    await using _ = rig;
+    for (
+      const [name, namespace, app] of [["a", "shop", "web"], ["b", "shop", "db"], ["c", "other", "web"], [
+        "d",
+        "other",
+        "db",
+      ]]
+    ) rig.server.create("v1/secrets", { metadata: { name, namespace, labels: { app } } });
+    await rig.clock.advance(100);
+    watches.hold();
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => count() === 5);
+    touch("1");
+    await rig.until(() => seen.length === 5, 10_000);
+    assert.deepEqual(seen, [["a", "b", "own"], ["c", "d"], ["a", "b", "c", "d", "own"], ["a", "own"], [
+      "b",
+      "d",
+    ]]);
+    watches.release();
+  });
+
   it("see a delete as soon as the object shows that it is being deleted", async () => {
     const times: number[] = [];
     const deleting = (cluster: Cluster) =>

@@ -52,3 +52,25 @@ describe("ControllerOptions.owns", () => {
     await rig.until(() => keys.length === 2, 1_000);
   });
 });
+
+describe("ownedBy", () => {
+  const owner = { apiVersion: "v1", kind: "Node", metadata: { name: "n1", uid: "u1" } };
+
+  it("is the controlling owner, as a server has it", () => {
+    assert.deepEqual(ownedBy(owner).ownerReferences, [
+      { apiVersion: "v1", kind: "Node", name: "n1", uid: "u1", controller: true, blockOwnerDeletion: true },
+    ]);
+  });
+
+  it("refuses an object that was not read: any of its four fields may be missing", () => {
+    const wrong: KubernetesObject[] = [
+      { ...owner, apiVersion: "" },
+      { kind: owner.kind, metadata: owner.metadata },
+      { apiVersion: owner.apiVersion, metadata: owner.metadata },
+      { ...owner, metadata: { uid: "u1" } },
+      { ...owner, metadata: { name: "n1" } },
+      {},
+    ];
+    for (const object of wrong) assert.throws(() => ownedBy(object), TypeError, JSON.stringify(object));
+  });
+});
