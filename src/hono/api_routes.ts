@@ -166,10 +166,11 @@ function notFound(c: Context, path: ResourcePath): Answer {
 
 function notAllowed(c: Context, path: ResourcePath, target: Described): Status {
   const { resource } = target;
+  const isUnknown = path.subresource !== "" && !isSubresource(resource, path);
+  // Custom resources have none of the actions.
+  if (isUnknown && !isBuiltinGroup(path.group)) return objectNotFound(resource, path.name);
   if (isAction(path.subresource)) return notServed(resource, path.subresource);
-  if (path.subresource !== "" && !isSubresource(resource, path)) {
-    return isBuiltinGroup(path.group) ? unknownPath() : objectNotFound(resource, path.name);
-  }
+  if (isUnknown) return unknownPath();
   return isWrite(c.req.raw.method, path, target) ? readOnly(resource) : methodNotAllowed();
 }
 

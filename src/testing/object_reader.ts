@@ -178,7 +178,8 @@ export function listDocument(
   if (shape.kind === "PartialObjectMetadata") {
     const { apiVersion } = shape;
     const partial = items.map((item) => partialMetadata(item, apiVersion));
-    return { kind: "PartialObjectMetadataList", apiVersion, metadata, items: partial };
+    const none = partial.length === 0;
+    return { kind: "PartialObjectMetadataList", apiVersion, metadata, items: none ? null : partial };
   }
   return {
     kind: `${resource.kind}List`,

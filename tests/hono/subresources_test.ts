@@ -167,6 +167,22 @@ describe("readApi, requests that a read-only cache does not serve,", () => {
     });
   }
 
+  it("are 404 with the object's name, where the resource is a custom one, as by kube-apiserver", async () => {
+    const api = apiOf([object("shop/a", 5)]);
+    for (const subresource of ["log", "exec", "finalize", "eviction", "binding", "token", "other"]) {
+      for (const method of ["GET", "POST", "PATCH"]) {
+        const path = `/apis/proto.example.com/v1/namespaces/shop/odds/a/${subresource}`;
+        const response = await api.request(path, { method, ...(method !== "GET" && { body: "{}" }) });
+        const { code, reason, message } = await response.json();
+        assert.deepEqual(
+          [code, reason, message],
+          [404, "NotFound", 'odds.proto.example.com "a" not found'],
+          path,
+        );
+      }
+    }
+  });
+
   // `kubectl auth can-i`, of a reader who may list pods and nothing else.
   it("are 405 also for who may not list reviews, and 401 for strangers", async () => {
     const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";

@@ -187,6 +187,8 @@ export interface View {
   list(metadata: ListMeta): Record<string, unknown>;
   /** Where the items stand in the list. */
   readonly itemsField: "items" | "rows";
+  /** Whether a list without items has `null` in their place. */
+  readonly isNullIfEmpty?: true;
   item(object: KubernetesObject): unknown;
   event(object: KubernetesObject): unknown;
   /**
@@ -280,6 +282,7 @@ export function newMetadataView(apiVersion: string): View {
     one: partial,
     list: (metadata) => ({ kind: "PartialObjectMetadataList", apiVersion, metadata }),
     itemsField: "items",
+    isNullIfEmpty: true,
     item: partial,
     event: partial,
     itemText: text,

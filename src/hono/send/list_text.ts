@@ -105,9 +105,15 @@ function headOf({ window }: Page<KubernetesObject>, view: View, metadata: ListMe
   return window === undefined ? view.list(metadata) : { ...view.list(metadata), window };
 }
 
+/** What kube-apiserver writes where there are no items. */
+function emptyItems({ from, to }: Page<KubernetesObject>, { isNullIfEmpty }: View): [] | null {
+  return isNullIfEmpty && from === to ? null : [];
+}
+
 function jsonFrame(page: Page<KubernetesObject>, { view, pretty }: ListShape, metadata: ListMeta): Frame {
-  const json = jsonText({ ...headOf(page, view, metadata), [view.itemsField]: [] }, { pretty });
-  const end = json.lastIndexOf("]");
+  const none = emptyItems(page, view);
+  const json = jsonText({ ...headOf(page, view, metadata), [view.itemsField]: none }, { pretty });
+  const end = json.lastIndexOf(none === null ? "null" : "]");
   const lineBreak = pretty && page.to > page.from ? "\n  " : "";
   return { head: json.slice(0, end), tail: lineBreak + json.slice(end) };
 }
@@ -119,7 +125,9 @@ function yamlFrame(page: Page<KubernetesObject>, { view, yaml }: ListShape, meta
     const selected = fields.filter(([field]) => isWithin(field));
     return selected.length === 0 ? "" : yaml!.document(JSON.stringify(Object.fromEntries(selected)));
   };
-  const items = page.to > page.from ? `${itemsField}:\n` : `${itemsField}: []\n`;
+  const items = page.to > page.from
+    ? `${itemsField}:\n`
+    : `${itemsField}: ${JSON.stringify(emptyItems(page, view))}\n`;
   return { head: write((field) => field < itemsField) + items, tail: write((field) => field > itemsField) };
 }
 

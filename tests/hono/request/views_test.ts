@@ -334,6 +334,33 @@ describe("newMetadataView", () => {
   const LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
   const ONE = "application/json;g=meta.k8s.io;v=v1;as=PartialObjectMetadata";
 
+  // As an empty slice of Go is written.
+  it("has null for items where there are none, as kube-apiserver", async () => {
+    const metadata = { resourceVersion: "10" };
+    const expected = {
+      kind: "PartialObjectMetadataList",
+      apiVersion: "meta.k8s.io/v1",
+      metadata,
+      items: null,
+    };
+    for (const objects of [[], [object("shop/a", 5)]]) {
+      const { api } = apiOf("v1/configmaps", objects);
+      const of = (query: string) => get(api, `/api/v1/namespaces/none/configmaps${query}`, { accept: LIST });
+      assert.deepEqual(await of(""), expected);
+      assert.deepEqual(await of("?limit=1&pretty=true"), expected);
+      assert.deepEqual(await of("?labelSelector=a%3Db"), expected);
+    }
+    const { api } = apiOf("v1/configmaps", []);
+    const whole = await get(api, "/api/v1/configmaps", { accept: "application/json" });
+    assert.deepEqual(whole.items, []);
+    const text = async (query: string) => {
+      const response = await api.request(`/api/v1/configmaps${query}`, { headers: { accept: LIST } });
+      return (await response.text()).trimEnd();
+    };
+    assert.match(await text(""), /,"items":null\}$/);
+    assert.match(await text("?pretty=true"), /\n {2}"items": null\n\}$/);
+  });
+
   it("is served of lists, of one object, and in watches, bookmarks too", async () => {
     const { api, informer } = apiOf("v1/configmaps", [object("shop/a", 5, { data: { a: "1" } })]);
     const list = await get(api, "/api/v1/configmaps", { accept: LIST });
