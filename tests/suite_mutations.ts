@@ -464,11 +464,18 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/screens/sorted_page_test.ts",
   },
   {
+    name: "orders: without a reader they read nothing",
+    file: "src/hono/screens/followed_objects.ts",
+    find: "content.log.along.add(kept.followed);",
+    replace: "",
+    test: "tests/hono/screens/followed_objects_test.ts",
+  },
+  {
     name: "orders: what is kept is kept for ever",
     file: "src/hono/screens/followed_objects.ts",
-    find: "else if (kept.usedMs <= nowMs - IDLE_MS) this.#drop(kept);",
+    find: "if (kept.usedMs <= nowMs - idleMs) this.#drop(kept);",
     replace: "",
-    test: "tests/hono/screens/sorted_page_test.ts",
+    test: "tests/hono/screens/followed_objects_test.ts",
   },
   {
     name: "groups: an object that leaves a group is still counted",

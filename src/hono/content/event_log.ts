@@ -24,6 +24,7 @@ import type {
   KeyFollower,
   LogEntry,
   LogFollower,
+  LogGrowth,
   LogHistory,
   LogStart,
   LogWindow,
@@ -93,6 +94,8 @@ export class EventLog<T extends KubernetesObject> {
   readonly window: LogWindow<T> = this.#window;
   /** The keys of what has changed since the follower of keys cleared them. */
   readonly changedKeys: Set<string> = new Set();
+  /** What reads each entry before it is dropped. */
+  readonly along: Set<LogGrowth> = new Set();
 
   constructor(
     informer: ServedInformer<T>,
@@ -462,6 +465,7 @@ export class EventLog<T extends KubernetesObject> {
   }
 
   #grown(): void {
+    for (const each of this.along) each.grown();
     if (this.#follower?.isSending) this.#follower.grown();
     else this.trim();
   }

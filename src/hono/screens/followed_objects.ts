@@ -7,6 +7,7 @@ import { FieldCut } from "../../text/field_cut.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { OPEN_UNITS, type Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
+import type { LogGrowth } from "../content/log_history.ts";
 import type { Selection } from "../content/selection.ts";
 import type { Keeper, Readers } from "../request/readers.ts";
 
@@ -42,8 +43,12 @@ const SETTLE_UNITS = 5_000;
 // After that, content that changes as fast as it is read is read in one turn.
 const MOST_TRIES = 3;
 
+// So many entries are read in one step; each costs some microseconds.
+const LEAST_UNREAD = 128;
+const MOST_UNREAD = 1_024;
+
 /** Follows the selected objects of one content. */
-export abstract class FollowedObjects<T extends KubernetesObject> {
+export abstract class FollowedObjects<T extends KubernetesObject> implements LogGrowth {
   protected readonly content: Content<T>;
   readonly #selection: Selection | undefined;
   /** Cuts what is read of an object out of its text, so that the rest of it is not looked at. */
@@ -105,6 +110,15 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
   ready(pacer: Pacer): Promise<void> | undefined {
     if (!this.isBehind && this.#reading === undefined) return undefined;
     return this.#reading ??= this.#readAll(pacer).finally(() => this.#reading = undefined);
+  }
+
+  /** The log has grown: reads some entries at a time, so that none is dropped that it has not read. */
+  grown(): void {
+    if (this.isBehind) return;
+    const { log: { head } } = this.content;
+    const unread = head - this.#next!;
+    // What is more came at once: it is read in turns, for the next reader.
+    if (unread >= LEAST_UNREAD && unread <= MOST_UNREAD) this.catchUp();
   }
 
   /** Reads what has come since; not while it {@linkcode FollowedObjects.isBehind}. */
@@ -173,19 +187,22 @@ export abstract class FollowedObjects<T extends KubernetesObject> {
 interface Kept {
   readonly followed: FollowedObjects<KubernetesObject>;
   readonly name: string;
-  readonly ofContent: Map<string, Kept>;
+  readonly content: Content<KubernetesObject>;
   usedMs: number;
   /** What was counted for it. */
   bytes: number;
 }
 
-// A reader turns a page within a minute.
+// A reader turns a page within a minute, and comes back to a screen within a quarter of an hour.
 const IDLE_MS = 60_000;
+const LONG_IDLE_MS = 15 * 60_000;
+// Each follows every change of its content, which takes some microseconds.
+const MOST_LONG_IDLE = 8;
 // The text and the key of one object, its places in two maps.
 const ENTRY_BYTES = 250;
 
 /**
- * Keeps what follows the objects of all contents: while windows show it, and for a minute after it was last
+ * Keeps what follows the objects of all contents: while windows show it, and for a while after it was last
  * read. The least recently used is dropped for the sake of readers when all bytes are spent. It needs no
  * timer: what is unused is dropped at the next request, whatever that is for.
  */
@@ -221,8 +238,9 @@ export class KeptFollowers implements Keeper {
     const fullName = JSON.stringify([name, selected]);
     let kept = ofContent.get(fullName);
     if (kept === undefined) {
-      kept = { followed: make(), name: fullName, ofContent, usedMs: 0, bytes: 0 };
+      kept = { followed: make(), name: fullName, content, usedMs: 0, bytes: 0 };
       ofContent.set(fullName, kept);
+      content.log.along.add(kept.followed);
     }
     kept.usedMs = monotonicNow(this.#clock);
     this.kept.delete(kept);
@@ -234,10 +252,13 @@ export class KeptFollowers implements Keeper {
   /** Drops what was not read for a while. */
   dropUnused(): void {
     const nowMs = monotonicNow(this.#clock);
-    for (const kept of this.kept) {
+    let unused = 0;
+    for (const kept of Array.from(this.kept).reverse()) {
       this.#count(kept);
       if (kept.followed.windows > 0) kept.usedMs = nowMs;
-      else if (kept.usedMs <= nowMs - IDLE_MS) this.#drop(kept);
+      if (kept.usedMs <= nowMs - IDLE_MS) unused++;
+      const idleMs = unused <= MOST_LONG_IDLE ? LONG_IDLE_MS : IDLE_MS;
+      if (kept.usedMs <= nowMs - idleMs) this.#drop(kept);
     }
   }
 
@@ -262,7 +283,8 @@ export class KeptFollowers implements Keeper {
 
   #drop(kept: Kept): void {
     this.kept.delete(kept);
-    kept.ofContent.delete(kept.name);
+    this.#byContent.get(kept.content)!.delete(kept.name);
+    kept.content.log.along.delete(kept.followed);
     this.#readers.unkeep(kept.bytes);
     kept.bytes = 0;
   }

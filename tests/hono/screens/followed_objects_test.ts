@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { Content } from "../../../src/hono/content/content.ts";
+import { Readers } from "../../../src/hono/request/readers.ts";
+import { KeptFollowers } from "../../../src/hono/screens/followed_objects.ts";
+import { Order } from "../../../src/hono/screens/orders.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import type { KubernetesObject } from "../../../src/meta/object.ts";
+import { Pacer } from "../../../src/util/turns.ts";
+import { FakeInformer, object } from "../fake_informer.ts";
+
+const MINUTE_MS = 60_000;
+
+/** Orders of a few objects, by the number in their names; how often all objects are read for them. */
+function kept() {
+  const clock = new FakeClock();
+  const informer = FakeInformer.with([object("a/1", 1), object("a/3", 2)], 1_000);
+  const content = new Content<KubernetesObject>(informer, { clock, capacity: 300, capacityBytes: 1e9 });
+  const readers = new Readers({ maxRequests: 9, maxWatches: 9, maxWatchesPerClient: 9, maxReaderBytes: 1e9 });
+  const followers = new KeptFollowers({ readers, clock });
+  let reads = 0;
+  const order = async (name: string) => {
+    const spec = {
+      name,
+      reads: undefined,
+      textOf: ({ metadata }: { readonly metadata?: { readonly name?: string } }) => `${metadata!.name}\0`,
+    };
+    const make = () => new Order<KubernetesObject>(content, { spec, selection: undefined });
+    const found = followers.get<Order<KubernetesObject>>(content, { name, selection: undefined, make });
+    if (found.isBehind) reads++;
+    await found.ready(new Pacer({ units: 1_000 }));
+    return found;
+  };
+  return { clock, informer, content, readers, followers, order, reads: () => reads };
+}
+
+describe("KeptFollowers", () => {
+  it("read along while they have no readers, also when more comes than the log keeps", async () => {
+    const { informer, content, order, reads } = kept();
+    await order("a");
+    for (let i = 0; i < 2_000; i++) informer.put(object(i % 2 === 0 ? "a/2" : `b/${i}`, 1_001 + i));
+    assert.ok(content.log.window.tail > 1_000);
+    const state = (await order("a")).present();
+    assert.deepEqual([reads(), state.length, state.resourceVersion], [1, 1_003, "3000"]);
+    const names = Array.from({ length: 4 }, (_, i) => content.holding.head(state.value(i)).key);
+    assert.deepEqual(names, ["a/1", "b/1", "b/1001", "b/1003"]);
+  });
+
+  it("are read again where too much comes at once", async () => {
+    const { informer, order, reads } = kept();
+    await order("a");
+    const list = Array.from({ length: 3_000 }, (_, i) => object(`c/${i}`, 2_001 + i));
+    informer.relist(list, 9_000);
+    assert.equal((await order("a")).present().length, 3_000);
+    assert.equal(reads(), 2);
+  });
+
+  it("drop what was not read for a quarter of an hour, and all but the last eight after a minute", async () => {
+    const { clock, content, readers, followers, order } = kept();
+    for (let i = 0; i < 12; i++) await order(`order ${i}`);
+    await clock.advance(MINUTE_MS);
+    readers.dropUnused();
+    assert.deepEqual([followers.kept.size, content.log.along.size], [8, 8]);
+    assert.deepEqual(
+      Array.from(followers.kept, ({ name }) => JSON.parse(name)[0]),
+      [4, 5, 6, 7, 8, 9, 10, 11].map((i) => `order ${i}`),
+    );
+    await clock.advance(10 * MINUTE_MS);
+    await order("order 7");
+    await clock.advance(4 * MINUTE_MS);
+    readers.dropUnused();
+    assert.deepEqual([followers.kept.size, content.log.along.size], [1, 1]);
+    await clock.advance(11 * MINUTE_MS);
+    readers.dropUnused();
+    assert.deepEqual([followers.kept.size, content.log.along.size], [0, 0]);
+  });
+});
