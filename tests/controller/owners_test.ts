@@ -72,5 +72,9 @@ describe("ownedBy", () => {
       {},
     ];
     for (const object of wrong) assert.throws(() => ownedBy(object), TypeError, JSON.stringify(object));
+    assert.throws(() => ownedBy({ metadata: { name: "a\n" } }), {
+      message: /^Cannot make "a\\n" an owner: /,
+    });
+    assert.throws(() => ownedBy({}), { message: /^Cannot make "" an owner: / });
   });
 });

@@ -35,6 +35,10 @@ describe("InMemoryApiServer: PartialObjectMetadata", () => {
       assert.deepEqual([body.metadata.resourceVersion, body.metadata.remainingItemCount], ["3", 1]);
       assert.equal(body.items.length, 1);
       isPartial(body.items[0]);
+      // As an empty slice of Go is written, where whole objects have [].
+      const path = "/api/v1/namespaces/none/pods";
+      assert.equal((await call(server, "GET", path, { headers })).body.items, null);
+      assert.deepEqual((await call(server, "GET", path)).body.items, []);
     }));
 
   it("is sent in every event of a watch, including bookmarks; other watches get whole objects", () =>
