@@ -740,7 +740,7 @@ describe("MergedInformer below another informer", () => {
     );
     // They may come with two bookmarks, which are two steps.
     const rounds: string[] = [];
-    for (let count = 6; count <= 51; count += 5) {
+    for (let count = 6; count <= 251; count += 5) {
       turns.length = 0;
       for (let i = 1; i <= 5; i++) {
         servers[0].create("v1/pods", pod(`db-${count - i}`, { namespace: "shop" }));
