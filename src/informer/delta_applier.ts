@@ -301,7 +301,7 @@ export class DeltaApplier<T> {
       this.#hasPosition = change.type !== "Added";
       return "next";
     }
-    const reached = this.#store.reached.resourceVersion;
+    const reached = this.#store.lastStoreSyncResourceVersion();
     const version = resourceVersionOf(change.object) ?? "";
     // A write gives several objects one version; a delete has one of its own.
     const isAgain = change.type === "Deleted" && version === reached && isComparableResourceVersion(version);

@@ -25,7 +25,7 @@ export class VersionWaiters {
   readonly #clock: Clock;
   readonly #covers: ((wanted: string) => boolean) | undefined;
   readonly #waiters = new Set<Waiter>();
-  /** Those that wait: looked at on each event, where a call would slow that down. */
+  /** Those that wait: mostly nobody does, and nobody needs to be told. */
   readonly waiting: { readonly size: number } = this.#waiters;
   #isStopped = false;
 

@@ -38,15 +38,9 @@ import { StoreIndex, type Values } from "./store_index.ts";
  */
 export class ThreadSafeStore<T, I extends string = string> implements Lookups<T, I> {
   readonly #content: Content<T>;
-  /**
-   * What {@linkcode ThreadSafeStore.lastStoreSyncResourceVersion} returns: read at each event, which a call
-   * would slow down.
-   * @internal
-   */
-  readonly reached: { readonly resourceVersion: string };
 
   constructor(indexers: Indexers<T, I> = {} as Indexers<T, I>) {
-    this.reached = this.#content = new Content<T>(indexers);
+    this.#content = new Content<T>(indexers);
   }
 
   /** How many objects are stored. */

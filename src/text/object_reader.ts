@@ -85,7 +85,7 @@ export abstract class ObjectReader<O> {
   /**
    * @param fields The fields whose values are read; more may be added to them at any time.
    * @param readers Whether most objects are read whole: then most of those of watches are parsed as they
-   * come. Looked at for each object, which a call would slow down.
+   * come. Looked at for each object.
    */
   constructor(fields?: TextFields, readers?: { readonly readWhole: boolean }) {
     this.fields = fields ?? new TextFields();

@@ -42,10 +42,7 @@ export class WatchLife {
   readonly #renew: Permission["renew"] | undefined;
   readonly #endMs: number;
   #user: UserInfo | undefined;
-  /**
-   * When the credential ends, by the wall clock: nothing more may be sent then. Looked at before each piece,
-   * which a call would slow down.
-   */
+  /** When the credential ends, by the wall clock: no piece may be sent after that. */
   expiresAtMs: number = Infinity;
   #nextCheckMs: number;
   #bookmarkMs: number;
