@@ -44,8 +44,8 @@ const SETTLE_UNITS = 5_000;
 const MOST_TRIES = 3;
 
 // So many entries are read in one step; each costs some microseconds.
-const LEAST_UNREAD = 128;
-const MOST_UNREAD = 1_024;
+const LEAST_UNREAD = 512;
+const MOST_UNREAD = 2_048;
 
 /** Follows the selected objects of one content. */
 export abstract class FollowedObjects<T extends KubernetesObject> implements LogGrowth {
@@ -197,7 +197,7 @@ interface Kept {
 const IDLE_MS = 60_000;
 const LONG_IDLE_MS = 15 * 60_000;
 // Each follows every change of its content, which takes some microseconds.
-const MOST_LONG_IDLE = 8;
+const MOST_LONG_IDLE = 4;
 // The text and the key of one object, its places in two maps.
 const ENTRY_BYTES = 250;
 

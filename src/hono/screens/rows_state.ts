@@ -16,7 +16,7 @@ export interface Difference {
 /** All rows, as they are at one resourceVersion; or the first ones, and how many there are. Never changes. */
 export class RowsState<V> {
   readonly #blocks: Blocks<V>;
-  readonly #differences = new Map<Blocks<V>, Difference>();
+  readonly #differences = new Map<Blocks<V>, FoundDifference>();
   readonly resourceVersion: string;
   readonly length: number;
   readonly value: (index: number) => V;
@@ -39,55 +39,69 @@ export class RowsState<V> {
    */
   isSameIn(before: RowsState<V>, from: number, to: number): boolean {
     if (sharesValues(this.#blocks, before.#blocks, from, to)) return true;
-    const { removed, inserted, changed } = this.differenceFrom(before);
+    const { removed, inserted, changed } = this.differenceFrom(before, to);
     const count = lowerBound(removed, from);
     return lowerBound(inserted, from) === count && lowerBound(removed, to) === count &&
       lowerBound(inserted, to) === count && lowerBound(changed, from) === lowerBound(changed, to);
   }
 
-  /** What differs from an earlier state. Found once for each. */
-  differenceFrom(before: RowsState<V>): Difference {
+  /** What differs from an earlier state, at least in the rows before a place. Found once for each. */
+  differenceFrom(before: RowsState<V>, end: number = Infinity): Difference {
     const blocks = before.#blocks;
     let difference = this.#differences.get(blocks);
     if (difference === undefined) {
-      this.#differences.set(blocks, difference = differenceOf(blocks, this.#blocks));
+      this.#differences.set(blocks, difference = new FoundDifference(blocks, this.#blocks));
     }
+    difference.find(end);
     return difference;
   }
 }
 
-/** What differs between two versions: walks over the blocks that they do not share. */
-function differenceOf(before: Blocks<unknown>, after: Blocks<unknown>): Difference {
-  const removed: number[] = [];
-  const inserted: number[] = [];
-  const changed: number[] = [];
-  // Where it is: blocks, and places in them.
-  let [i, j] = [0, 0];
-  let [a, b] = [0, 0];
-  while (i < before.blocks.length || j < after.blocks.length) {
-    const [old, now] = [before.blocks[i], after.blocks[j]];
-    const isEqual = old !== undefined && now !== undefined && a === b && old.keys === now.keys;
-    if (isEqual) {
-      // The keys are the same to the end; mostly the values are, too.
-      for (; old !== now && b < now.keys.length; b++) {
-        if (old.values[b] !== now.values[b]) changed.push(after.starts[j] + b);
-      }
-      [i, j, a, b] = [i + 1, j + 1, 0, 0];
-      continue;
-    }
-    const [oldLength, nowLength] = [old?.keys.length ?? 0, now?.keys.length ?? 0];
-    while (a < oldLength && b < nowLength) {
-      const [oldKey, key] = [old.keys[a], now.keys[b]];
-      if (oldKey === key) {
-        if (old.values[a++] !== now.values[b]) changed.push(after.starts[j] + b);
-        b++;
-      } else if (oldKey < key) removed.push(before.starts[i] + a++);
-      else inserted.push(after.starts[j] + b++);
-    }
-    if (now === undefined) { while (a < oldLength) removed.push(before.starts[i] + a++); }
-    if (old === undefined) { while (b < nowLength) inserted.push(after.starts[j] + b++); }
-    if (old !== undefined && a === oldLength) [i, a] = [i + 1, 0];
-    if (now !== undefined && b === nowLength) [j, b] = [j + 1, 0];
+/** What differs between two versions, as far as it was sought: walks over the blocks that they do not share. */
+class FoundDifference implements Difference {
+  readonly #before: Blocks<unknown>;
+  readonly #after: Blocks<unknown>;
+  readonly removed: number[] = [];
+  readonly inserted: number[] = [];
+  readonly changed: number[] = [];
+  /** Where it is: blocks, and places in them. */
+  #at: readonly [i: number, j: number, a: number, b: number] = [0, 0, 0, 0];
+
+  constructor(before: Blocks<unknown>, after: Blocks<unknown>) {
+    this.#before = before;
+    this.#after = after;
   }
-  return { removed, inserted, changed };
+
+  /** Finds what differs before a place, in both. */
+  find(end: number): void {
+    const { removed, inserted, changed } = this;
+    const [before, after] = [this.#before, this.#after];
+    let [i, j, a, b] = this.#at;
+    while (before.starts[i] + a < end || after.starts[j] + b < end) {
+      const [old, now] = [before.blocks[i], after.blocks[j]];
+      const isEqual = old !== undefined && now !== undefined && a === b && old.keys === now.keys;
+      if (isEqual) {
+        // The keys are the same to the end; mostly the values are, too.
+        for (; old !== now && b < now.keys.length; b++) {
+          if (old.values[b] !== now.values[b]) changed.push(after.starts[j] + b);
+        }
+        [i, j, a, b] = [i + 1, j + 1, 0, 0];
+        continue;
+      }
+      const [oldLength, nowLength] = [old?.keys.length ?? 0, now?.keys.length ?? 0];
+      while (a < oldLength && b < nowLength) {
+        const [oldKey, key] = [old.keys[a], now.keys[b]];
+        if (oldKey === key) {
+          if (old.values[a++] !== now.values[b]) changed.push(after.starts[j] + b);
+          b++;
+        } else if (oldKey < key) removed.push(before.starts[i] + a++);
+        else inserted.push(after.starts[j] + b++);
+      }
+      if (now === undefined) { while (a < oldLength) removed.push(before.starts[i] + a++); }
+      if (old === undefined) { while (b < nowLength) inserted.push(after.starts[j] + b++); }
+      if (old !== undefined && a === oldLength) [i, a] = [i + 1, 0];
+      if (now !== undefined && b === nowLength) [j, b] = [j + 1, 0];
+    }
+    this.#at = [i, j, a, b];
+  }
 }

@@ -308,7 +308,11 @@ export class Window {
       return row;
     };
     const shown = { rows: this.#rows, from: this.#place.offset };
-    const { rows, changes } = nextRows(shown, { from: offset, to: end, row }, all.differenceFrom(before));
+    const { rows, changes } = nextRows(
+      shown,
+      { from: offset, to: end, row },
+      all.differenceFrom(before, Math.max(end, this.#place.offset + this.#rows.length)),
+    );
     if (length > MOST_LENGTH) {
       this.#failure = newStatus(413, "RequestEntityTooLarge", TOO_LARGE);
       return;

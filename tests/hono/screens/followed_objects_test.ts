@@ -15,7 +15,7 @@ const MINUTE_MS = 60_000;
 function kept() {
   const clock = new FakeClock();
   const informer = FakeInformer.with([object("a/1", 1), object("a/3", 2)], 1_000);
-  const content = new Content<KubernetesObject>(informer, { clock, capacity: 300, capacityBytes: 1e9 });
+  const content = new Content<KubernetesObject>(informer, { clock, capacity: 600, capacityBytes: 1e9 });
   const readers = new Readers({ maxRequests: 9, maxWatches: 9, maxWatchesPerClient: 9, maxReaderBytes: 1e9 });
   const followers = new KeptFollowers({ readers, clock });
   let reads = 0;
@@ -55,18 +55,18 @@ describe("KeptFollowers", () => {
     assert.equal(reads(), 2);
   });
 
-  it("drop what was not read for a quarter of an hour, and all but the last eight after a minute", async () => {
+  it("drop what was not read for a quarter of an hour, and all but the last four after a minute", async () => {
     const { clock, content, readers, followers, order } = kept();
     for (let i = 0; i < 12; i++) await order(`order ${i}`);
     await clock.advance(MINUTE_MS);
     readers.dropUnused();
-    assert.deepEqual([followers.kept.size, content.log.along.size], [8, 8]);
+    assert.deepEqual([followers.kept.size, content.log.along.size], [4, 4]);
     assert.deepEqual(
       Array.from(followers.kept, ({ name }) => JSON.parse(name)[0]),
-      [4, 5, 6, 7, 8, 9, 10, 11].map((i) => `order ${i}`),
+      [8, 9, 10, 11].map((i) => `order ${i}`),
     );
     await clock.advance(10 * MINUTE_MS);
-    await order("order 7");
+    await order("order 9");
     await clock.advance(4 * MINUTE_MS);
     readers.dropUnused();
     assert.deepEqual([followers.kept.size, content.log.along.size], [1, 1]);
