@@ -57,7 +57,7 @@ export class RowsState<V> {
   }
 }
 
-/** What differs between two versions, as far as it was sought: walks over the blocks that they do not share. */
+/** What differs between two versions, as far as it was sought, in the blocks that they do not share. */
 class FoundDifference implements Difference {
   readonly #before: Blocks<unknown>;
   readonly #after: Blocks<unknown>;
