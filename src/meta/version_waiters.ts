@@ -25,7 +25,7 @@ export class VersionWaiters {
   readonly #clock: Clock;
   readonly #covers: ((wanted: string) => boolean) | undefined;
   readonly #waiters = new Set<Waiter>();
-  /** Those that wait: mostly nobody does, and nobody needs to be told. */
+  /** Those that wait, of which there mostly are none: then a change needs no look at them. */
   readonly waiting: { readonly size: number } = this.#waiters;
   #isStopped = false;
 
