@@ -1,5 +1,10 @@
-import type { Cluster, KubernetesObject } from "@listwatch/cache";
-import { type ControllerDefinition, defineController, ownedBy } from "@listwatch/cache/controller";
+import type { Clock, Cluster, KubernetesObject } from "@listwatch/cache";
+import {
+  type CachedClient,
+  type ControllerDefinition,
+  defineController,
+  ownedBy,
+} from "@listwatch/cache/controller";
 import { answerStatus, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -17,6 +22,23 @@ function tokens(cluster: Cluster): ControllerDefinition {
       await secrets.create({ metadata: { generateName: "token-", ...ownedBy(object) } });
     },
   });
+}
+
+/** A controller of Widgets that has Secrets. */
+function overSecrets(
+  name: string,
+  reconcile: (
+    object: Widget,
+    context: { readonly secrets: CachedClient<KubernetesObject>; readonly clock: Clock },
+  ) => Promise<void>,
+): (cluster: Cluster) => ControllerDefinition {
+  return (cluster) =>
+    defineController({
+      name,
+      for: cluster.resource<Widget>(WIDGETS),
+      owns: { secrets: cluster.resource<KubernetesObject>("v1/secrets") },
+      reconcile,
+    });
 }
 
 interface SlowRig {
@@ -76,17 +98,11 @@ describe("CachedClient: the reads of a reconcile", () => {
 
   it("have all of a long list of the server", async () => {
     const seen: number[] = [];
-    const listing = (cluster: Cluster) =>
-      defineController({
-        name: "listing",
-        for: cluster.resource<Widget>(WIDGETS),
-        owns: { secrets: cluster.resource<KubernetesObject>("v1/secrets") },
-        async reconcile(object, { secrets }) {
-          if (object.metadata?.labels?.value === undefined) {
-            await secrets.create({ metadata: { name: "own" } });
-          } else seen.push((await secrets.list()).length);
-        },
-      });
+    const listing = overSecrets("listing", async (object, { secrets }) => {
+      if (object.metadata?.labels?.value === undefined) {
+        await secrets.create({ metadata: { name: "own" } });
+      } else seen.push((await secrets.list()).length);
+    });
     const { rig, watches, count, touch } = await startSlow(listing);
     await using _ = rig;
     for (let i = 0; i < 1_100; i++) {
@@ -104,27 +120,21 @@ describe("CachedClient: the reads of a reconcile", () => {
 
   it("have of the server what is selected: of a namespace, and by labels", async () => {
     const seen: string[][] = [];
-    const listing = (cluster: Cluster) =>
-      defineController({
-        name: "listing",
-        for: cluster.resource<Widget>(WIDGETS),
-        owns: { secrets: cluster.resource<KubernetesObject>("v1/secrets") },
-        async reconcile(object, { secrets }) {
-          assert.deepEqual(secrets.resource, { group: "", version: "v1", resource: "secrets" });
-          if (object.metadata?.labels?.value === undefined) {
-            await secrets.create({ metadata: { name: "own", labels: { app: "web" } } });
-            return;
-          }
-          const selections = [{}, { namespace: "other" }, { namespace: "" }, { labelSelector: "app=web" }, {
-            namespace: "",
-            labelSelector: "app!=web",
-          }];
-          for (const selection of selections) {
-            // deno-lint-ignore no-await-in-loop -- one after the other
-            seen.push((await secrets.list(selection)).map(({ metadata }) => metadata!.name!).sort());
-          }
-        },
-      });
+    const listing = overSecrets("listing", async (object, { secrets }) => {
+      assert.deepEqual(secrets.resource, { group: "", version: "v1", resource: "secrets" });
+      if (object.metadata?.labels?.value === undefined) {
+        await secrets.create({ metadata: { name: "own", labels: { app: "web" } } });
+        return;
+      }
+      const selections = [{}, { namespace: "other" }, { namespace: "" }, { labelSelector: "app=web" }, {
+        namespace: "",
+        labelSelector: "app!=web",
+      }];
+      for (const selection of selections) {
+        // deno-lint-ignore no-await-in-loop -- one after the other
+        seen.push((await secrets.list(selection)).map(({ metadata }) => metadata!.name!).sort());
+      }
+    });
     const { rig, watches, count, touch } = await startSlow(listing);
     await using _ = rig;
     for (
@@ -149,16 +159,10 @@ describe("CachedClient: the reads of a reconcile", () => {
 
   it("see a delete as soon as the object shows that it is being deleted", async () => {
     const times: number[] = [];
-    const deleting = (cluster: Cluster) =>
-      defineController({
-        name: "deleting",
-        for: cluster.resource<Widget>(WIDGETS),
-        owns: { secrets: cluster.resource<KubernetesObject>("v1/secrets") },
-        async reconcile(_, { secrets, clock }) {
-          times.push(clock.now());
-          await secrets.deleteIfExists("token");
-        },
-      });
+    const deleting = overSecrets("deleting", async (_, { secrets, clock }) => {
+      times.push(clock.now());
+      await secrets.deleteIfExists("token");
+    });
     const { rig, touch } = await startSlow(deleting);
     await using _ = rig;
     rig.server.create("v1/secrets", {
@@ -202,23 +206,17 @@ describe("CachedClient: the reads of a reconcile", () => {
 
   it("see a delete, of an object that is there again as of one that is not", async () => {
     let made = 0;
-    const replacing = (cluster: Cluster) =>
-      defineController({
-        name: "replacing",
-        for: cluster.resource<Widget>(WIDGETS),
-        owns: { secrets: cluster.resource<KubernetesObject>("v1/secrets") },
-        async reconcile(object, { secrets }) {
-          const wanted = object.metadata?.labels?.value ?? "";
-          const [secret] = await secrets.owned();
-          if (secret?.metadata?.labels?.value === wanted) return;
-          if (secret !== undefined) await secrets.delete(secret.metadata!.name!);
-          assert.deepEqual(await secrets.owned(), []);
-          made++;
-          await secrets.create({
-            metadata: { name: "token", labels: { value: wanted }, ...ownedBy(object) },
-          });
-        },
+    const replacing = overSecrets("replacing", async (object, { secrets }) => {
+      const wanted = object.metadata?.labels?.value ?? "";
+      const [secret] = await secrets.owned();
+      if (secret?.metadata?.labels?.value === wanted) return;
+      if (secret !== undefined) await secrets.delete(secret.metadata!.name!);
+      assert.deepEqual(await secrets.owned(), []);
+      made++;
+      await secrets.create({
+        metadata: { name: "token", labels: { value: wanted }, ...ownedBy(object) },
       });
+    });
     const { rig, watches, count, touch } = await startSlow(replacing);
     await using _ = rig;
     rig.server.create(WIDGETS, widget("a", "red"));
@@ -235,17 +233,11 @@ describe("CachedClient: the reads of a reconcile", () => {
 
   it("see a delete of an object that the cache does not have yet", async () => {
     const seen: number[] = [];
-    const deleting = (cluster: Cluster) =>
-      defineController({
-        name: "deleting",
-        for: cluster.resource<Widget>(WIDGETS),
-        owns: { secrets: cluster.resource<KubernetesObject>("v1/secrets") },
-        async reconcile(object, { secrets }) {
-          const { value } = object.metadata?.labels ?? {};
-          if (value === "1") await secrets.deleteIfExists("token");
-          if (value !== undefined) seen.push((await secrets.list()).length);
-        },
-      });
+    const deleting = overSecrets("deleting", async (object, { secrets }) => {
+      const { value } = object.metadata?.labels ?? {};
+      if (value === "1") await secrets.deleteIfExists("token");
+      if (value !== undefined) seen.push((await secrets.list()).length);
+    });
     const { rig, watches, touch } = await startSlow(deleting);
     await using _ = rig;
     rig.server.create(WIDGETS, widget("a", "red"));

@@ -23,6 +23,19 @@ function pod(name: string, resourceVersion: number, status: Record<string, unkno
   return object(name, resourceVersion, { status });
 }
 
+/** Changes an informer by a state of an object, and what it is to have. */
+function changesOf(informer: FakeInformer, content: Map<string, TestObject>) {
+  return (kind: string, key: string, next: TestObject): void => {
+    const version = Number(next.metadata!.resourceVersion);
+    if (kind === "put") {
+      content.set(key, next);
+      informer.put(next);
+    } else if (kind === "remove") {
+      if (content.delete(key)) informer.remove(key, version);
+    } else informer.relist([...content.values()], version);
+  };
+}
+
 /** A screen: shows what the frames of a window say. */
 class Screen {
   readonly #watch: WatchReader;
@@ -325,6 +338,7 @@ describe("readApi, windows", () => {
           let version = 100;
           const { api, informer, clock } = apiOf([], version);
           const content = new Map<string, TestObject>();
+          const apply = changesOf(informer, content);
           const value = ({ status }: TestObject) => (status as { restarts?: number }).restarts ?? Infinity;
           const rows = () => {
             const sorted = [...content].sort(([a, x], [b, y]) => value(x) - value(y) || (a < b ? -1 : 1));
@@ -342,13 +356,7 @@ describe("readApi, windows", () => {
               continue;
             }
             version++;
-            if (kind === "put") {
-              const next = pod(key, version, restarts === undefined ? {} : { restarts });
-              content.set(key, next);
-              informer.put(next);
-            } else if (kind === "remove") {
-              if (content.delete(key)) informer.remove(key, version);
-            } else informer.relist([...content.values()], version);
+            apply(kind, key, pod(key, version, restarts === undefined ? {} : { restarts }));
             were.set(String(version), rows());
           }
           await clock.advance(200);
@@ -385,6 +393,7 @@ describe("readApi, windows", () => {
           let version = 10_000;
           const { api, informer, clock } = apiOf(base, version);
           const content = new Map(base.map((each) => [`a/${each.metadata!.name}`, each]));
+          const apply = changesOf(informer, content);
           const value = ({ status }: TestObject) => (status as { restarts: number }).restarts;
           const rows = () => {
             const sorted = [...content].sort(([a, x], [b, y]) => value(x) - value(y) || (a < b ? -1 : 1));
@@ -401,13 +410,7 @@ describe("readApi, windows", () => {
           for (const { name, restarts, kind, isNextTurn } of changes) {
             const key = `a/p-${name}`;
             version++;
-            if (kind === "put") {
-              const next = pod(key, version, { restarts });
-              content.set(key, next);
-              informer.put(next);
-            } else if (kind === "remove") {
-              if (content.delete(key)) informer.remove(key, version);
-            } else informer.relist([...content.values()], version);
+            apply(kind, key, pod(key, version, { restarts }));
             were.set(String(version), rows());
             if (isNextTurn) await nextTurn();
           }
