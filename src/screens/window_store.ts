@@ -175,11 +175,14 @@ export class WindowStore<Row> {
       } catch (reason) {
         error = reason instanceof Error ? reason : new Error(String(reason));
       }
+      if (signal.aborted) return; // the timers are those of what is shown now
       clock.clearTimeout(this.#silence);
-      if (signal.aborted) return;
       const isShown = this.#shown !== undefined;
       if (isShown) backoff.reset();
-      if (error instanceof StatusError && isFinal(error)) return this.#become({ state: "refused", error });
+      if (error instanceof StatusError && isFinal(error)) {
+        clock.clearTimeout(this.#reopening);
+        return this.#become({ state: "refused", error });
+      }
       if (isShown && (error === undefined || isExpired(error))) {
         this.#becomeStaleIn(REOPEN_MS);
         continue;
@@ -218,7 +221,7 @@ export class WindowStore<Row> {
     try {
       for (;;) {
         const { done, value } = await abortable(reader.read(), either);
-        if (done) return;
+        if (done || either.aborted) return;
         received();
         for (let line = cutter.feed(value); line !== undefined; line = cutter.next()) {
           const isFirst = this.#shown === undefined;

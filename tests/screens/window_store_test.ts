@@ -5,6 +5,7 @@ import { silentLogger } from "@listwatch/cache";
 import { openGroups, openWindow, type OpenWindowOptions } from "@listwatch/cache/screens";
 import { readApi } from "@listwatch/cache/hono";
 import { FakeClock } from "../../src/testing/fake_clock.ts";
+import { abortable } from "../../src/util/abort.ts";
 import { settle } from "../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "../hono/fake_informer.ts";
 import { LogRecorder } from "../log_recorder.ts";
@@ -68,7 +69,7 @@ class World {
   async #fetch(request: Request): Promise<Response> {
     this.urls.push(new URL(request.url));
     const answer = this.answers.shift();
-    if (answer !== undefined) return await answer();
+    if (answer !== undefined) return await abortable(Promise.resolve(answer()), request.signal);
     const response = await this.#api.fetch(request);
     if (!response.ok) return response;
     const reader = response.body!.getReader();
@@ -243,6 +244,33 @@ describe("openWindow", () => {
     window.show({ sortBy: "metadata.name" });
     await world.settled();
     assert.equal(window.getSnapshot().state, "live");
+    window.close();
+  });
+
+  it("stays refused where it was live until its stream ended", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    await world.settled();
+    world.answers.push(() => new Response("no longer", { status: 403 }));
+    world.end();
+    await world.settled();
+    assert.equal(window.getSnapshot().state, "refused");
+    await world.settled(10_000);
+    const { state, error } = window.getSnapshot();
+    assert.deepEqual([state, error?.message], ["refused", "the server answered 403: no longer"]);
+    assert.equal(world.urls.length, 2);
+    window.close();
+  });
+
+  it("is stale when nothing comes for what is to be shown in place of its rows", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    await world.settled();
+    world.answers.push(() => new Promise(() => {}));
+    window.show({ offset: 1 });
+    await world.settled(90_000);
+    assert.equal(window.getSnapshot().state, "stale");
+    assert.match(window.getSnapshot().error?.message ?? "", /said nothing for 90000 ms/);
     window.close();
   });
 

@@ -94,7 +94,7 @@ function escaped(text: string): string {
 
 function complement(text: string): string {
   let result = "";
-  // A value of no type must stay the last one.
-  for (let i = 0; i < text.length; i++) result += String.fromCharCode(HIGHEST - 1 - text.charCodeAt(i));
+  // A text begins with its type, so that none comes behind a value of no type.
+  for (let i = 0; i < text.length; i++) result += String.fromCharCode(HIGHEST - text.charCodeAt(i));
   return result;
 }

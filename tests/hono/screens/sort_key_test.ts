@@ -14,6 +14,14 @@ describe("sortText", () => {
     assert.deepEqual(sorted(values, true), values.toReversed());
   });
 
+  it("orders numbers whose bits are all set or none, as powers of two and the numbers before them", () => {
+    const values = [-33, -32, -17.5, -17, -16, 0x10fffe, 0x10ffff, 0x110000, 2_147_000_000, 2_147_483_647];
+    assert.deepEqual(sorted(values.toReversed()), values);
+    assert.deepEqual(sorted(values, true), values.toReversed());
+    const texts = ["a\ufffe", "a\uffff"];
+    assert.deepEqual(sorted(texts, true), texts.toReversed());
+  });
+
   it("orders numbers in texts by their value, whatever the case of letters", () => {
     const values = ["a", "A1", "a2", "a10", "a10b", "a10b1", "b", "web-2-x", "web-10-a", "web-100000000000"];
     assert.deepEqual(sorted(values.toReversed()), values);
