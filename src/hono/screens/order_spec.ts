@@ -7,7 +7,7 @@ import type { ScreenPath } from "../../protocol/screen_syntax.ts";
 import type { SortKey } from "../../protocol/screen_query.ts";
 import { someValue, typedValue } from "../../protocol/screen_values.ts";
 import { parseFieldPath } from "../../text/field_path.ts";
-import type { Cell, Printer } from "../tables/columns.ts";
+import { type Cell, Duration, type Printer } from "../tables/columns.ts";
 import type { ReadField } from "./followed_objects.ts";
 import { sortText } from "./sort_key.ts";
 
@@ -78,14 +78,6 @@ function columnPart(
     const cause = { reason: "FieldValueInvalid", message, field: "sortBy" };
     return newStatus(400, "BadRequest", message, { causes: [cause] });
   }
-  // The older, the earlier: an age changes with time, the order by it does not.
-  if (name === "age") {
-    const order = { isDescending: !isDescending };
-    return {
-      reads: [{ segments: ["metadata", "creationTimestamp"] }],
-      textOf: (object) => sortText(object.metadata?.creationTimestamp, order),
-    };
-  }
   const order = { isDescending, isText: printer.columns[i].format === "name" };
   const { each, reads, readsRarely } = printer;
   const cell: Cell = each?.[i] ?? ((object, nowMs) => printer.cells(object, nowMs)[i]);
@@ -96,27 +88,22 @@ function columnPart(
     ...(onlyWith !== undefined && { onlyWith: segmentsOf(onlyWith) }),
   }));
   return {
-    reads: reads?.[i].map((path): ReadField => ({ segments: segmentsOf(path) })).concat(rarely),
+    reads: reads?.[i]?.map((path): ReadField => ({ segments: segmentsOf(path) })).concat(rarely),
     textOf: (object) => sortText(cellValue(cell(object, nowMs)), order),
   };
 }
 
 // "5 (3m ago)", of restarts.
 const COUNT = /^([0-9]+) \(/;
-// As `humanDuration` writes it.
-const DURATION = /^(?:([0-9]+)y)?(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?$/;
-const SECONDS = [365 * 86_400, 86_400, 3_600, 60, 1];
+const NO_VALUES: ReadonlySet<unknown> = new Set(["<none>", "<unknown>", "<invalid>"]);
 
-/** The value of a cell: what it begins with as a number, a duration in seconds, or itself. */
+/** The value of a cell: a duration in seconds, what it begins with as a number, or itself. */
 function cellValue(cell: unknown): unknown {
-  if (typeof cell !== "string" || cell === "<none>" || cell === "<unknown>") {
-    return typeof cell === "string" ? undefined : cell;
-  }
-  const count = COUNT.exec(cell);
+  // Ages are those at one time, and change with it; their order does not.
+  if (cell instanceof Duration) return cell.seconds;
+  const count = typeof cell === "string" ? COUNT.exec(cell) : null;
   if (count !== null) return Number(count[1]);
-  const duration = cell === "" || /^[0-9]*$/.test(cell) ? null : DURATION.exec(cell);
-  if (duration === null) return cell;
-  return SECONDS.reduce((sum, seconds, i) => sum + seconds * Number(duration[i + 1] ?? 0), 0);
+  return NO_VALUES.has(cell) ? undefined : cell;
 }
 
 /** The first of the values at a path. */

@@ -19,8 +19,8 @@ export interface Printer {
   cells(object: KubernetesObject, nowMs: number): unknown[];
   /** The cell of each column, where they are made one by one. */
   readonly each?: readonly Cell[];
-  /** The fields that each column is made of, where all cells are made together. */
-  readonly reads?: readonly (readonly string[])[];
+  /** The fields that each column is made of, where they are known. */
+  readonly reads?: readonly (readonly string[] | undefined)[];
   /** The fields that it depends on in rare cases besides. */
   readonly readsRarely?: readonly RareReads[];
   /** The conditions of a row: whether its object has run to completion. */
@@ -39,7 +39,9 @@ export type CellColumn = readonly [
   name: string,
   description: string,
   cell: Cell,
-  more?: Partial<Pick<Column, "type" | "format" | "priority">>,
+  more?: Partial<Pick<Column, "type" | "format" | "priority">> & {
+    readonly reads?: readonly string[] | undefined;
+  },
 ];
 
 const TEXT = { type: "string", format: "", priority: 0 };
@@ -55,8 +57,11 @@ export function printer(...columns: readonly CellColumn[]): Printer {
     }
   });
   return {
-    columns: columns.map(([name, description, , more]) => ({ ...TEXT, name, description, ...more })),
+    columns: columns.map(([name, description, , { reads: _, ...more } = {}]) => (
+      { ...TEXT, name, description, ...more }
+    )),
     each,
+    reads: columns.map(([, , , more]) => more?.reads),
     cells: (object, nowMs) => each.map((cell) => cell(object, nowMs)),
   };
 }
@@ -96,6 +101,7 @@ export const AGE: CellColumn = [
   "Age",
   "The time since the API server created the object.",
   ageAt("metadata.creationTimestamp"),
+  { reads: ["metadata.creationTimestamp"] },
 ];
 
 export const CREATED_AT: CellColumn = [
@@ -105,17 +111,34 @@ export const CREATED_AT: CellColumn = [
   { type: "date" },
 ];
 
-/** How long ago a time was, in one or two units. */
-export function since(time: unknown, nowMs: number): string {
+/** A duration in a cell: shown in one or two units, and sorted by its length, below 0 for times to come. */
+export class Duration {
+  readonly seconds: number;
+
+  constructor(ms: number) {
+    this.seconds = ms / 1000;
+  }
+
+  toString(): string {
+    return humanDuration(Math.trunc(this.seconds));
+  }
+
+  toJSON(): string {
+    return this.toString();
+  }
+}
+
+/** How long ago a time was. */
+export function since(time: unknown, nowMs: number): Duration | "<unknown>" {
   const thenMs = typeof time === "string" && time !== "0001-01-01T00:00:00Z" ? Date.parse(time) : NaN;
-  return Number.isNaN(thenMs) ? "<unknown>" : humanDuration(Math.trunc((nowMs - thenMs) / 1000));
+  return Number.isNaN(thenMs) ? "<unknown>" : new Duration(nowMs - thenMs);
 }
 
 /**
  * A duration in one or two units. Mirrors apimachinery's
  * [`HumanDuration`](https://github.com/kubernetes/apimachinery/blob/master/pkg/util/duration/duration.go).
  */
-export function humanDuration(seconds: number): string {
+function humanDuration(seconds: number): string {
   // Clocks of two machines may differ a little.
   if (seconds < -1) return "<invalid>";
   if (seconds < 0) return "0s";

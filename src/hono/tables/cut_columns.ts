@@ -48,7 +48,8 @@ export function heldPrinter(printer: Printer, projections: readonly Projection[]
 }
 
 function isColumnCut({ reads, each }: Printer, column: number, root: FieldNode): boolean {
-  if (reads !== undefined) return reads[column].some((path) => isPathCut(path, root));
+  const paths = reads?.[column];
+  if (paths !== undefined) return paths.some((path) => isPathCut(path, root));
   let isRead = false;
   try {
     each?.[column]?.(probe(root, () => isRead = true) as KubernetesObject, 0);

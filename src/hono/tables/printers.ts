@@ -178,13 +178,16 @@ const PRINTERS: ReadonlyMap<string, Printer> = new Map(
   [CORE_PRINTERS, WORKLOAD_PRINTERS, OTHER_PRINTERS].flatMap(Object.entries),
 );
 
-const NAME_AND_AGE = printer(NAME, [AGE[0], AGE[1], AGE[2], { type: "date" }]);
+const NAME_AND_AGE = printer(NAME, [AGE[0], AGE[1], AGE[2], { ...AGE[3], type: "date" }]);
 
 export function printerOf(resource: ApiResource): Printer {
   const { group, resource: name } = resource;
   if (resource.printerColumns?.length) return customPrinter(resource.printerColumns);
   return PRINTERS.get(group === "" ? name : `${group}/${name}`) ?? NAME_AND_AGE;
 }
+
+/** A path of nothing but fields. */
+const FIELDS = /^(?:\.[A-Za-z_][A-Za-z0-9_]*)+$/;
 
 const CUSTOM_PRINTERS = new WeakMap<readonly PrinterColumn[], Printer>();
 
@@ -203,7 +206,8 @@ function customPrinter(columns: readonly PrinterColumn[]): Printer {
     const path = readable(jsonPath);
     if (path === undefined) break;
     const text = description || `Custom resource definition column (in JSONPath format): ${jsonPath}`;
-    cells.push([name, text, cellOf(type, path), { type, format, priority }]);
+    const reads = FIELDS.test(jsonPath) ? [jsonPath.slice(1)] : undefined;
+    cells.push([name, text, cellOf(type, path), { type, format, priority, reads }]);
   }
   const made = printer(...cells);
   CUSTOM_PRINTERS.set(columns, made);
@@ -251,7 +255,7 @@ function cell(type: string, value: unknown, nowMs: number): unknown {
 const TIME =
   /^(\d{4})-(0[1-9]|1[0-2])-(\d{2})T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:[.,]\d+)?(?:Z|[+-]\d{2}:\d{2})$/;
 
-function ageOf(time: string, nowMs: number): string {
+function ageOf(time: string, nowMs: number): unknown {
   if (time === "" || time === "null") return "<unknown>";
   const [, year, month, day] = TIME.exec(time) ?? [];
   const days = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate();

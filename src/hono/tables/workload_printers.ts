@@ -8,9 +8,9 @@ import {
   type Cell,
   type CellColumn,
   count,
+  Duration,
   entryAt,
   firstOf,
-  humanDuration,
   INTEGER,
   integer,
   integerAt,
@@ -67,12 +67,12 @@ function completions(job: unknown): string {
   return parallelism > 1 ? `${succeeded}/1 of ${parallelism}` : `${succeeded}/1`;
 }
 
-function jobDuration(job: unknown, nowMs: number): string {
+function jobDuration(job: unknown, nowMs: number): unknown {
   const start = textAt(job, "status.startTime");
   if (start === "") return "";
   const end = textAt(job, "status.completionTime");
   if (end === "") return since(start, nowMs);
-  return humanDuration(Math.trunc((Date.parse(end) - Date.parse(start)) / 1000));
+  return new Duration(Date.parse(end) - Date.parse(start));
 }
 
 function suspend(cronJob: unknown): string {

@@ -117,6 +117,56 @@ describe("readApi, lists with sortBy", () => {
     );
   });
 
+  it("sort ages by times, also those that have come since the order was made, and those within an hour", async () => {
+    const event = (name: string, lastTimestamp: string, version = 1) =>
+      object(name, version, { kind: "Event", lastTimestamp });
+    const objects = [
+      event("a/b", "2026-01-01T10:00:30Z"),
+      event("a/c", "2026-01-01T10:00:10Z"),
+      event("a/a", "2026-01-01T10:00:20Z"),
+    ];
+    const informer = FakeInformer.with(objects, 1_000);
+    const clock = new FakeClock(Date.parse("2026-01-02T10:00:00Z"));
+    const events = readApi({ resources: [{ informer, resource: "v1/events" }], allowAnonymous: true, clock });
+    const order = async () => names(await get(events, "/api/v1/events?sortBy=column(Last Seen)"));
+    assert.deepEqual(await order(), ["a/b", "a/a", "a/c"]);
+    informer.put(event("a/d", "2026-01-02T10:00:30Z", 1_001));
+    informer.put(event("a/z", "2026-01-02T10:00:40Z", 1_002));
+    await clock.advance(45_000);
+    assert.deepEqual(await order(), ["a/z", "a/d", "a/b", "a/a", "a/c"]);
+  });
+
+  it("sort columns of custom resources by what they show", async () => {
+    const widget = (name: string, cpu: string, started: string) =>
+      object(name, 1, {
+        metadata: { ...object(name, 1).metadata, creationTimestamp: "2026-01-01T00:00:00Z" },
+        status: { cpu, started },
+      });
+    const objects = [
+      widget("a/1", "500m", "2026-01-03T00:00:00Z"),
+      widget("a/2", "2", "2026-01-01T00:00:00Z"),
+      widget("a/3", "100m", "2026-01-02T00:00:00Z"),
+    ];
+    const informer = FakeInformer.with(objects, 1_000);
+    const printerColumns = [
+      { name: "CPU", type: "string", jsonPath: ".status.cpu" },
+      { name: "Age", type: "date", jsonPath: ".status.started" },
+    ];
+    const resource = {
+      group: "shop.example.com",
+      version: "v1",
+      resource: "widgets",
+      kind: "Widget",
+      namespaced: true,
+      printerColumns,
+    };
+    const api = readApi({ resources: [{ informer, resource }], allowAnonymous: true });
+    const order = async (column: string) =>
+      names(await get(api, `/apis/shop.example.com/v1/widgets?sortBy=column(${column})`));
+    assert.deepEqual(await order("CPU"), ["a/3", "a/1", "a/2"]);
+    assert.deepEqual(await order("Age"), ["a/1", "a/3", "a/2"]);
+  });
+
   it("sort restarts by their number, and readiness by its own", async () => {
     const running = (name: string, restartCount: number, finishedAt?: string) =>
       object(name, 1, {
