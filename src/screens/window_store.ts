@@ -4,7 +4,7 @@ import { retryAfterMs } from "../meta/request.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { LineCutter } from "../text/line_cutter.ts";
 import { newReflectorBackoff } from "../util/backoff.ts";
-import { type Clock, realClock, type TimerHandle } from "../util/clock.ts";
+import { type Clock, monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
 import { abortable, sleepUnlessAborted } from "../util/abort.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
 import { guardedLogger, type Logger } from "../util/logger.ts";
@@ -71,7 +71,8 @@ export interface WindowSnapshot<Row> extends WindowRows<Row> {
 
 // A frame of a thousand objects; more is no frame.
 const MAX_FRAME_BYTES = 256 * 1024 * 1024;
-// A stream that ends in good order is opened again at once: rows are live all the while.
+// A stream that was open for so long and ends in good order is opened again at once: rows are live all the
+// while.
 const REOPEN_MS = 2_000;
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
@@ -169,6 +170,7 @@ export class WindowStore<Row> {
     const backoff = newReflectorBackoff({ clock, random });
     for (;;) {
       this.#shown = undefined;
+      const startMs = monotonicNow(clock);
       let error: Error | undefined;
       try {
         await this.#read(signal);
@@ -178,16 +180,16 @@ export class WindowStore<Row> {
       if (signal.aborted) return; // the timers are those of what is shown now
       clock.clearTimeout(this.#silence);
       const isShown = this.#shown !== undefined;
-      if (isShown) backoff.reset();
+      const wasOpen = isShown && monotonicNow(clock) - startMs >= REOPEN_MS;
+      if (wasOpen) backoff.reset();
       if (error instanceof StatusError && isFinal(error)) {
         clock.clearTimeout(this.#reopening);
         return this.#become({ state: "refused", error });
       }
       if (isShown && (error === undefined || isExpired(error))) {
         this.#becomeStaleIn(REOPEN_MS);
-        continue;
-      }
-      this.#becomeStale(error ?? new Error("the window ended before it showed anything"));
+        if (wasOpen) continue;
+      } else this.#becomeStale(error ?? new Error("the window ended before it showed anything"));
       const leastMs = error instanceof StatusError ? error.retryAfterMs ?? 0 : 0;
       if (!await sleepUnlessAborted(Math.max(leastMs, backoff.nextDelayMs()), { clock, signal })) return;
     }

@@ -203,7 +203,7 @@ describe("openWindow", () => {
     const window = openWindow(world.options());
     const states: string[] = [];
     window.subscribe(() => states.push(window.getSnapshot().state));
-    await world.settled();
+    await world.settled(5_000);
     world.end();
     await world.settled();
     assert.deepEqual([...new Set(states)], ["live"]);
@@ -247,10 +247,21 @@ describe("openWindow", () => {
     window.close();
   });
 
+  it("waits longer and longer where streams end as soon as they begin", async () => {
+    const world = new World();
+    const rows = { metadata: {}, window: { total: 0, offset: 0 }, items: [] };
+    const text = `${JSON.stringify({ type: "ROWS", object: rows })}\n`;
+    for (let i = 0; i < 50; i++) world.answers.push(() => new Response(text));
+    const window = openWindow(world.options());
+    for (let i = 0; i < 15; i++) await world.settled(1_000);
+    assert.equal(world.urls.length, 5);
+    window.close();
+  });
+
   it("stays refused where it was live until its stream ended", async () => {
     const world = new World();
     const window = openWindow(world.options());
-    await world.settled();
+    await world.settled(5_000);
     world.answers.push(() => new Response("no longer", { status: 403 }));
     world.end();
     await world.settled();
