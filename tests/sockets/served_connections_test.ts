@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Server } from "node:http";
+import { Server, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { describe, it } from "node:test";
 import { connect as connectTls } from "node:tls";
@@ -191,6 +191,32 @@ for (const options of [{}, { tls }]) {
       await until(() => clients.every(({ isClosed }) => isClosed));
       assert.equal(seen.length, 3);
       assert.deepEqual(clients.map((client) => client.answer), ["", "", ""]);
+    });
+
+    it("closes each response with its connection, also behind one that the server gives by itself", async () => {
+      let open = 0;
+      let started = 0;
+      await using app = await served(
+        ((_: Request, { outgoing }: { readonly outgoing: ServerResponse }) => {
+          open++;
+          started++;
+          outgoing.once("close", () => open--);
+          return started % 2 === 0 ? new Response("here") : new Response(new ReadableStream());
+        }) as (request: Request) => Response,
+        options,
+      );
+      const refused = [get("/").replace("Host: a", "Expect: nothing"), get("/").replace("Host: a\r\n", "")];
+      for (const first of [...refused, get("/"), ""]) {
+        for (const last of ["no request\r\n\r\n", ""]) {
+          const clients = Array.from({ length: 10 }, () => app.send(first + get("/") + last));
+          for (let turn = 0; turn < 20; turn++) await nextTurn();
+          for (const { socket } of clients) socket.destroy();
+          await until(() => clients.every(({ isClosed }) => isClosed));
+        }
+      }
+      assert.ok(started > 10);
+      for (let turn = 0; turn < 200 && open > 0; turn++) await nextTurn();
+      assert.equal(open, 0);
     });
 
     it("reads nothing more while some wait", async () => {

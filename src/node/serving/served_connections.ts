@@ -121,7 +121,12 @@ export class ServedConnections {
     this.#connections.set(socket, connection);
     socket.once("close", () => {
       this.#connections.delete(socket);
+      const outgoing = connection.current?.[1];
       this.#end(connection);
+      // Servers close no response that waits behind another one: behind their own 400 or 417, for one.
+      if (outgoing?.socket !== null) return;
+      outgoing.destroy();
+      outgoing.emit("close");
     });
     return connection;
   }
