@@ -201,7 +201,7 @@ for (const options of [{}, { tls }]) {
           open++;
           started++;
           outgoing.once("close", () => open--);
-          return started % 2 === 0 ? new Response("here") : new Response(new ReadableStream());
+          return new Response("here");
         }) as (request: Request) => Response,
         options,
       );
