@@ -102,11 +102,15 @@ export class ListBodies implements Keeper {
     for (const body of this.kept) if (body.usedMs <= beforeMs || !body.isCurrent) body.drop();
   }
 
-  /** Whether a body may have more bytes; drops others for it. */
+  /**
+   * Whether a body may have more bytes; drops other bodies for it, but nothing that takes longer to make, such
+   * as the orders of screens: a large list would cost each of them its order.
+   */
   take(bytes: number, of: ListBody, expectedBytes: number = bytes): boolean {
     const { readers } = this.#options;
     this.#growing = of;
-    const hasRoom = readers.keep(bytes, expectedBytes);
+    let hasRoom = readers.hasRoom(expectedBytes) && readers.keepSpare(bytes);
+    while (!hasRoom && readers.hasRoom(expectedBytes) && this.dropSome()) hasRoom = readers.keepSpare(bytes);
     this.#growing = undefined;
     if (!hasRoom) return false;
     this.#bytes += bytes;

@@ -313,6 +313,19 @@ describe("readApi, the kept body of a list", () => {
     }
   });
 
+  it("drops no order of a screen, which takes longer to make, where it fills what there is", async () => {
+    const list = await bytesOf(apiOf(pods(4_000)).api.request(PATH));
+    const resources = [{ informer: FakeInformer.with(pods(4_000), 100_000), resource: "v1/pods" }];
+    const maxReaderBytes = list.byteLength + 800_000;
+    const state = newReadApiState({ resources, allowAnonymous: true, maxReaderBytes });
+    const api = readApiOf(state);
+    await bytesOf(api.request(`${PATH}?sortBy=spec.nodeName&limit=1`));
+    await bytesOf(api.request(`${PATH}?sortBy=spec.nodeName&limit=1`));
+    assert.equal(state.followers.kept.size, 1);
+    assert.deepEqual(await bytesOf(api.request(PATH)), list);
+    assert.equal(state.followers.kept.size, 1);
+  });
+
   it("is read to its end by readers that began before it was dropped", async () => {
     const { api, informer } = apiOf(pods(400));
     const expected = textOf(await bytesOf(api.request(PATH)));
