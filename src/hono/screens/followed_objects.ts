@@ -38,8 +38,8 @@ export interface FollowOptions {
 const BATCH = 1_024;
 const PUT_UNITS = 100;
 const CUT_UNITS = 200;
-// To put some hundred keys in order.
-const SETTLE_UNITS = 5_000;
+// To put some hundred keys in order. After each step others have a turn: first rows are written meanwhile.
+const SETTLE_UNITS = 8_000;
 // After that, content that changes as fast as it is read is read in one turn.
 const MOST_TRIES = 3;
 
@@ -176,7 +176,8 @@ export abstract class FollowedObjects<T extends KubernetesObject> implements Log
       }
       const isOne = log.window.rewrites === rewrites;
       for (const _ of this.settle(isOne ? resourceVersion : undefined)) {
-        if (pacer.spend(SETTLE_UNITS) && tries <= MOST_TRIES) await pacer.rest();
+        pacer.spend(SETTLE_UNITS);
+        if (pacer.isDue && tries <= MOST_TRIES) await pacer.rest();
       }
       this.#next = head;
       this.#rewrites = rewrites;
