@@ -105,7 +105,9 @@ const TIME =
   /^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2})$/;
 // Longer texts are neither, nor those that begin with a letter.
 const MAX_LENGTH = 64;
+const ZERO = 0x30;
 const NINE = 0x39;
+const MOST_DIGITS = 15;
 
 /** A scalar as it is compared; `undefined` for what has no order: null, objects, arrays. */
 export function typedValue(value: unknown): TypedValue | undefined {
@@ -113,6 +115,8 @@ export function typedValue(value: unknown): TypedValue | undefined {
   if (typeof value === "boolean") return { type: "boolean", number: value ? 1 : 0 };
   if (typeof value !== "string") return undefined;
   if (value.length <= MAX_LENGTH && value.charCodeAt(0) <= NINE) {
+    const count = countIn(value);
+    if (count >= 0) return { type: "number", number: count };
     const quantity = QUANTITY.exec(value);
     if (quantity !== null) {
       const [, number, suffix] = quantity;
@@ -128,4 +132,16 @@ export function typedValue(value: unknown): TypedValue | undefined {
     }
   }
   return { type: "text", text: value };
+}
+
+/** The number that a few digits are; -1 for another text. */
+function countIn(text: string): number {
+  if (text.length === 0 || text.length > MOST_DIGITS) return -1;
+  let number = 0;
+  for (let i = 0; i < text.length; i++) {
+    const digit = text.charCodeAt(i) - ZERO;
+    if (digit < 0 || digit > 9) return -1;
+    number = 10 * number + digit;
+  }
+  return number;
 }

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import fc from "fast-check";
 import { typedValue } from "../../src/protocol/screen_values.ts";
+import { propertyOptions } from "../property.ts";
 
 describe("typedValue", () => {
   it("reads numbers, quantities, times and booleans", () => {
@@ -25,6 +27,18 @@ describe("typedValue", () => {
     for (const [value, number] of numbers) assert.deepEqual(typedValue(value), { type: "number", number });
     assert.deepEqual(typedValue(true), { type: "boolean", number: 1 });
     assert.deepEqual(typedValue("1970-01-01T00:00:01.5Z"), { type: "time", number: 1500 });
+  });
+
+  it("reads digits as JavaScript does, however many there are and what is beside them", () => {
+    const character = fc.constantFrom(..."0123456789".repeat(3), " ", "/", ":", "-", ".", "٣");
+    fc.assert(
+      fc.property(fc.string({ unit: character, minLength: 1, maxLength: 24 }), (text) => {
+        const isNumber = /^-?([0-9]+\.?[0-9]*|\.[0-9]+)$/.test(text);
+        const expected = isNumber ? { type: "number", number: Number(text) } : { type: "text", text };
+        assert.deepEqual(typedValue(text), expected);
+      }),
+      propertyOptions(2_000),
+    );
   });
 
   it("takes everything else for text, and objects for nothing", () => {

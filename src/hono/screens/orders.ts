@@ -59,7 +59,7 @@ class FirstObjects<T> {
 // More rows than a screen shows.
 const MOST_FIRST = 2_000;
 // Few enough to be sorted in one step.
-const RUN = 1_024;
+const RUN = 256;
 
 /**
  * The selected objects of one content in one order. Objects of equal values are in the order of their keys.
@@ -112,7 +112,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
     const values = new Map<string, Held<T> | undefined>();
     for (const [key, held] of differences) {
       const object = held === undefined ? undefined : this.selected(key, held);
-      const place = object && this.#spec.textOf(object) + key;
+      const place = this.#placeFor(key, object);
       const now = this.#placeOf(key);
       if (now !== undefined && now !== place) values.set(now, undefined);
       if (place !== undefined) values.set(place, held);
@@ -171,7 +171,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
     const values = new Map<string, Held<T> | undefined>();
     const places = new Map<string, string | undefined>();
     for (const { key, held, object } of objects) {
-      const place = object && this.#spec.textOf(object) + key;
+      const place = this.#placeFor(key, object);
       const before = this.#placeOf(key);
       if (before !== undefined && before !== place) values.set(before, undefined);
       if (place !== undefined) values.set(place, held);
@@ -179,6 +179,11 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
     }
     this.#blocks = changed(this.#blocks, values);
     this.#places = changed(this.#places, places);
+  }
+
+  /** Where an object belongs; `undefined` for none. */
+  #placeFor(key: string, object: T | undefined): string | undefined {
+    return object && this.#spec.textOf(object) + key;
   }
 
   #placeOf(key: string): string | undefined {

@@ -30,31 +30,36 @@ const HIGHEST = 0xffff;
  * texts of several keys may follow each other.
  */
 export function sortText(value: unknown, { isDescending, isText }: SortOrder): string {
-  const text = ascending(value, isText === true);
-  if (text === undefined) return NO_VALUE;
+  if (isText === true && typeof value === "string") return textOf(value, isDescending);
+  const typed = typedValue(value);
+  if (typed === undefined) return NO_VALUE;
+  if (typed.type === "text") return textOf(typed.text, isDescending);
+  if (Number.isNaN(typed.number)) return NO_VALUE;
+  return numberText(typed.type === "time" ? TIME : NUMBER, typed.number, isDescending);
+}
+
+function textOf(value: string, isDescending: boolean): string {
+  const text = TEXT + naturalText(value);
   return isDescending ? complement(text) : text;
 }
 
-function ascending(value: unknown, isText: boolean): string | undefined {
-  if (isText && typeof value === "string") return TEXT + naturalText(value);
-  const typed = typedValue(value);
-  if (typed === undefined) return undefined;
-  if (typed.type === "text") return TEXT + naturalText(typed.text);
-  if (Number.isNaN(typed.number)) return undefined;
-  return (typed.type === "time" ? TIME : NUMBER) + numberText(typed.number);
-}
-
 const view = new DataView(new ArrayBuffer(8));
+/** Objects that come one after the other often have the same value, and share its text then. */
+let last = { type: "", number: NaN, isDescending: false, text: "" };
 
-/** The bits of a double, which compare as integers once the sign is turned. */
-function numberText(number: number): string {
+/** Its type, and the bits of a double, which compare as integers once the sign is turned. */
+function numberText(type: string, number: number, isDescending: boolean): string {
+  if (number === last.number && type === last.type && isDescending === last.isDescending) return last.text;
   view.setFloat64(0, number === 0 ? 0 : number);
   const isNegative = view.getUint8(0) >= 0x80;
-  let text = "";
-  for (let at = 0; at < 8; at += 2) {
+  const code = (at: number) => {
     const bits = view.getUint16(at);
-    text += String.fromCharCode(isNegative ? HIGHEST - bits : at === 0 ? bits | 0x8000 : bits);
-  }
+    const ascending = isNegative ? HIGHEST - bits : at === 0 ? bits | 0x8000 : bits;
+    return isDescending ? HIGHEST - ascending : ascending;
+  };
+  const first = isDescending ? HIGHEST - type.charCodeAt(0) : type.charCodeAt(0);
+  const text = String.fromCharCode(first, code(0), code(2), code(4), code(6));
+  last = { type, number, isDescending, text };
   return text;
 }
 

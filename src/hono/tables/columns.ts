@@ -17,8 +17,8 @@ export interface Column {
 export interface Printer {
   readonly columns: readonly Column[];
   cells(object: KubernetesObject, nowMs: number): unknown[];
-  /** The cell of each column, where they are made one by one. */
-  readonly each?: readonly Cell[];
+  /** The cell of each column that can be made without the others. */
+  readonly each?: readonly (Cell | undefined)[];
   /** The fields that each column is made of, where they are known. */
   readonly reads?: readonly (readonly string[] | undefined)[];
   /** The fields that it depends on in rare cases besides. */

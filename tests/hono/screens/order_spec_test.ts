@@ -5,6 +5,7 @@ import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } 
 import { readApi } from "@listwatch/cache/hono";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { orderSpecOf } from "../../../src/hono/screens/order_spec.ts";
+import { sortText } from "../../../src/hono/screens/sort_key.ts";
 import { printerOf } from "../../../src/hono/tables/printers.ts";
 import type { ApiResource } from "../../../src/protocol/api_resource.ts";
 import { parseScreenQuery } from "../../../src/protocol/screen_query.ts";
@@ -95,6 +96,31 @@ describe("orderSpecOf", () => {
           const cut = JSON.parse(cuts[i].text(json)!);
           assert.equal(order.textOf(cut), order.textOf(JSON.parse(json)), `${order.name} of ${json}`);
         }
+      }),
+      propertyOptions(500),
+    );
+  });
+});
+
+describe("orderSpecOf, a column of which the cell is made alone", () => {
+  it("has the order of the cells of whole rows", () => {
+    const at = printer.columns.findIndex(({ name }) => name === "Restarts");
+    assert.ok(printer.each?.[at] !== undefined);
+    const spec = specOf("column(Restarts)");
+    const odd = fc.constantFrom<unknown>(null, 7, "seven", [null], [{ restartCount: -3 }, {
+      restartCount: 1e21,
+    }]);
+    fc.assert(
+      fc.property(aPod, some(odd), some(odd), (pod, containerStatuses, initContainerStatuses) => {
+        const status = {
+          ...pod.status,
+          ...(containerStatuses !== undefined && { containerStatuses }),
+          ...(initContainerStatuses !== undefined && { initContainerStatuses }),
+        };
+        const object = JSON.parse(JSON.stringify({ ...pod, status })) as KubernetesObject;
+        const cell = String(printer.cells(object, 1_800_000_000_000)[at]).split(" ")[0];
+        const value = cell === "<unknown>" ? undefined : Number(cell);
+        assert.equal(spec.textOf(object), sortText(value, { isDescending: false }), JSON.stringify(object));
       }),
       propertyOptions(500),
     );

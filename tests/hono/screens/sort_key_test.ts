@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import fc from "fast-check";
 import { sortText } from "../../../src/hono/screens/sort_key.ts";
+import { propertyOptions } from "../../property.ts";
 
 function sorted(values: readonly unknown[], isDescending = false, isText = false): unknown[] {
   const texts = values.map((value) => [sortText(value, { isDescending, isText }), value] as const);
@@ -53,5 +55,29 @@ describe("sortText", () => {
         }
       }
     }
+  });
+
+  it("is the same for the same value, whichever was before it, and compares as numbers do", () => {
+    const number = fc.oneof(
+      fc.double({ noNaN: true }),
+      fc.integer({ min: -2, max: 2 }),
+      fc.constantFrom(-0, 0, 2 ** 53, -(2 ** 53), Number.MIN_VALUE, -Number.MIN_VALUE, -Infinity, Infinity),
+    );
+    const epoch = "1970-01-01T00:00:00Z";
+    fc.assert(
+      fc.property(fc.array(number, { minLength: 2, maxLength: 6 }), fc.boolean(), (numbers, isDescending) => {
+        const texts = numbers.map((number) => sortText(number, { isDescending }));
+        const [time, zero] = [epoch, 0].map((value) => sortText(value, { isDescending }));
+        assert.equal(isDescending ? time < zero : time > zero, true);
+        for (const [i, a] of numbers.entries()) {
+          sortText(a, { isDescending: !isDescending });
+          assert.equal(sortText(a, { isDescending }), texts[i]);
+          for (const [k, b] of numbers.entries()) {
+            assert.equal(texts[i] < texts[k], isDescending ? a > b : a < b, `${a} ${b}`);
+          }
+        }
+      }),
+      propertyOptions(500),
+    );
   });
 });
