@@ -103,8 +103,8 @@ export class ListBodies implements Keeper {
   }
 
   /**
-   * Whether a body may have more bytes; drops other bodies for it, but nothing that takes longer to make, such
-   * as the orders of screens: a large list would cost each of them its order.
+   * Whether a body may have more bytes; drops other bodies for it, but not what takes longer to make, such
+   * as the orders of screens.
    */
   take(bytes: number, of: ListBody, expectedBytes: number = bytes): boolean {
     const { readers } = this.#options;
