@@ -4,7 +4,7 @@ import { laterTurn } from "./clock.ts";
 import { Deque } from "./collections.ts";
 import { giveWay, Pacer, type Turns, UNITS_PER_MS } from "./turns.ts";
 
-const TURN_UNITS = 3 * UNITS_PER_MS;
+const TURN_UNITS = 2 * UNITS_PER_MS;
 
 // A task that has not spent so many turns is a short one, as a page of a list.
 const SHORT_TURNS = 4;
@@ -146,7 +146,7 @@ class TaskTurns implements Turns {
 /**
  * Makes a pacer of one task, which counts units of 20 nanoseconds.
  *
- * @param turns Turns of 3 ms, which all work of one kind shares.
+ * @param turns Turns of 2 ms, which all work of one kind shares.
  * @param client For whom the task works, which may become known later.
  */
 export function newWorkPacer(turns: SharedTurns, client: () => unknown): Pacer {

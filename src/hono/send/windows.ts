@@ -62,18 +62,19 @@ export interface WindowOptions {
 
 /** The least time from one step of a window to the next; where there are hundreds that change, the most. */
 const STEP_MS = 100;
-const MOST_STEP_MS = 250;
+const MOST_STEP_MS = 1_000;
 
 // What a reader that is a little late finds.
 const KEPT_STEPS = 4;
 // To look at a row, and to write it.
 const ROW_UNITS = 5;
 const WRITE_UNITS = 200;
-// To look whether a window has changed, and for each reader that it wakes then.
+// To look whether a window has changed, its step if it has, and for each reader that it wakes then.
 const LOOK_UNITS = 50;
-const READER_UNITS = 1_500;
-// Of the time, windows take a tenth at most, until the bound.
-const REST_FACTOR = 10;
+const STEP_UNITS = 750;
+const READER_UNITS = 750;
+// Of the time, windows take a thirtieth at most, until the bound: to write a frame costs a call of the system.
+const REST_FACTOR = 30;
 // What is written in one turn. A thousand objects of the usual size are less.
 const MOST_LENGTH = 16 * 1024 * 1024;
 const TOO_LARGE =
@@ -138,7 +139,8 @@ export class Windows<T extends KubernetesObject> {
     const { head } = this.#content.log;
     let units = 0;
     for (const window of this.#open) {
-      units += LOOK_UNITS + READER_UNITS * window.look();
+      const woken = window.look();
+      units += LOOK_UNITS + (woken > 0 ? STEP_UNITS : 0) + READER_UNITS * woken;
       if (this.#pacer.spend(LOOK_UNITS)) await this.#pacer.rest();
     }
     const restMs = Math.min(REST_FACTOR * units / UNITS_PER_MS, MOST_STEP_MS);
