@@ -4,7 +4,7 @@ import { type Clock, monotonicNow, nextTurn, realClock } from "./clock.ts";
 import { Deque } from "./collections.ts";
 
 // As many connections are accepted between two turns of work; fewer where each has much to parse: a turn of
-// work is 3 ms, and a flood of requests would leave lists nothing.
+// work is 2 ms, and a flood of requests would leave lists nothing.
 const MOST_ARRIVALS = 16;
 const MOST_ARRIVING_MS = 8;
 

@@ -19,8 +19,7 @@ import { newStatus, type Status } from "../../meta/status.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
-import { newWorkPacer, SharedTurns } from "../../util/shared_turns.ts";
-import { type Pacer, UNITS_PER_MS } from "../../util/turns.ts";
+import { Pacer, UNITS_PER_MS } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { EventLog } from "../content/event_log.ts";
 import type { WindowPlace } from "../content/selection.ts";
@@ -66,6 +65,8 @@ const MOST_STEP_MS = 1_000;
 
 // What a reader that is a little late finds.
 const KEPT_STEPS = 4;
+// How much they look at in one turn of the event loop.
+const TURN_UNITS = 2 * UNITS_PER_MS;
 // To look at a row, and to write it.
 const ROW_UNITS = 5;
 const WRITE_UNITS = 200;
@@ -87,7 +88,7 @@ export class Windows<T extends KubernetesObject> {
   readonly #clock: Clock;
   readonly #open = new Set<Window>();
   readonly #byName = new Map<string, Window>();
-  readonly #pacer = newWorkPacer(new SharedTurns(), () => this);
+  readonly #pacer = new Pacer({ units: TURN_UNITS });
   #isLooking = false;
   #restUntilMs = -Infinity;
   #timer: TimerHandle | undefined;
