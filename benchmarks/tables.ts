@@ -21,7 +21,7 @@ export const COMMANDS: readonly (readonly [task: string, ...args: string[]])[] =
   ["bench", "--limit"],
   ["bench", "--warm", "--sizes", "20k", "--rounds", "3"],
   ["bench", "--start", "--rounds", "5"],
-  ["bench", "--controllers", "--sizes", "1k", "--rounds", "3", "--only", "node,controller-runtime,kube-rs"],
+  ["bench", "--controllers", "--sizes", "10k", "--rounds", "1", "--only", "node,controller-runtime,kube-rs"],
   ["bench", "--million"],
 ];
 
