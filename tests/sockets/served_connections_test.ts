@@ -259,6 +259,21 @@ describe("serveFetch with many headers", () => {
   });
 });
 
+describe("serveFetch with several Host headers", () => {
+  it("answers 400, as Go's server does", async () => {
+    await using app = await served(({ headers }) => new Response(headers.get("Host")));
+    const answerTo = async (hosts: readonly string[]) => {
+      const client = app.send(`GET / HTTP/1.1\r\n${hosts.map((host) => `${host}\r\n`).join("")}\r\n`);
+      await until(() => client.answer.includes("\r\n\r\n"));
+      client.socket.destroy();
+      return client.answer;
+    };
+    assert.match(await answerTo(["Host: a"]), /^HTTP\/1.1 200 /);
+    assert.match(await answerTo(["Host: a", "host: a"]), /^HTTP\/1.1 400 /);
+    assert.match(await answerTo(["Host: a", "Accept: b", "HOST: b"]), /^HTTP\/1.1 400 /);
+  });
+});
+
 describe("serveFetch with a long head", () => {
   it("takes a token of the longest kind and a selector of a thousand values, and answers 431 to 80 KiB", async () => {
     await using app = await served(({ url, headers }) =>

@@ -149,8 +149,11 @@ export class ServedConnections {
   }
 
   #start([incoming, outgoing]: Exchange): void {
-    if (incoming.rawHeaders.length <= 2 * MOST_HEADERS) return this.#options.handle(incoming, outgoing);
-    outgoing.writeHead(431, { Connection: "close" });
+    const { rawHeaders } = incoming;
+    const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && /^host$/i.test(name)).length;
+    const refusal = rawHeaders.length > 2 * MOST_HEADERS ? 431 : hosts > 1 ? 400 : undefined;
+    if (refusal === undefined) return this.#options.handle(incoming, outgoing);
+    outgoing.writeHead(refusal, { Connection: "close" });
     outgoing.end();
   }
 
