@@ -191,8 +191,9 @@ function documentRoute(
       const mount = pathname.slice(0, -unmounted(c, pathname).length);
       const found = await state.openApi.answer(c, path, { mount, reader }) ??
         await discovery(c, state, { path, reader });
-      // A group of custom resources that is not known has no handler that would answer with a Status.
-      const isOther = segments[0] === "apis" && !isBuiltinGroup(segments[1] ?? "");
+      // Neither documents nor an unknown group of custom resources have a handler that answers with a Status.
+      const isOther = segments[0] === "openapi" ||
+        segments[0] === "apis" && !isBuiltinGroup(segments[1] ?? "");
       return found ?? (isOther ? pageNotFound() : unknownPath());
     },
   };

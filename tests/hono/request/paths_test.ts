@@ -44,7 +44,7 @@ const OWN_TEXT = "/api/v1/namespaces/ra-alpha/configmaps?labelSelector=,";
 
 describe("readApi, by path, method and query,", () => {
   it("answers a path that no API has as kube-apiserver does", async () => {
-    for (const path of ["/", "/nothing/here", "/apix"]) {
+    for (const path of ["/", "/nothing/here", "/apix", "/openapi", "/openapi/x", "/openapi/v2/x"]) {
       const response = await api().request(path);
       assert.equal(response.status, 404);
       assert.equal(response.headers.get("Content-Type"), "text/plain; charset=utf-8");
