@@ -74,7 +74,7 @@ const WRITE_UNITS = 200;
 const LOOK_UNITS = 50;
 const STEP_UNITS = 750;
 const READER_UNITS = 750;
-// Of the time, windows take a thirtieth at most, until the bound: to write a frame costs a call of the system.
+// Of the time, windows take a thirtieth at most, until the bound: each frame costs a call of the system.
 const REST_FACTOR = 30;
 // What is written in one turn. A thousand objects of the usual size are less.
 const MOST_LENGTH = 16 * 1024 * 1024;
