@@ -230,3 +230,47 @@ describe("upgradeServed", { timeout: 60_000 }, () => {
     client.socket.destroy();
   });
 });
+
+describe("serveFetch, an answer to a request for a WebSocket", { timeout: 60_000 }, () => {
+  /** Serves one client, until its answer is sent or it has left. */
+  async function served(answer: () => Response | Promise<Response>, read: (client: RawClient) => unknown) {
+    let hasBegun = () => {};
+    const begun = new Promise<void>((resolve) => hasBegun = resolve);
+    let hasClosed = () => {};
+    const closed = new Promise<void>((resolve) => hasClosed = resolve);
+    const stop = new AbortController();
+    const { url, finished } = await serveFetch(async (_, { outgoing }) => {
+      outgoing.once("close", hasClosed);
+      hasBegun();
+      return await answer();
+    }, { webSockets: true, signal: stop.signal, logger: silentLogger });
+    const client = new RawClient(url, [KEY]);
+    await begun;
+    await read(client);
+    await closed;
+    client.socket.destroy();
+    stop.abort();
+    await finished;
+  }
+
+  it("is sent whole, also where its client takes it slowly", async () => {
+    const body = `${"x".repeat(2_000_000)}end`;
+    await served(() => new Response(body), async (client) => {
+      const text = await client.until(/end$/);
+      assert.equal(text.length - text.indexOf("\r\n\r\n"), body.length + 4);
+    });
+  });
+
+  it("ends where its client has left before it begins", async () => {
+    let left = () => {};
+    const hasLeft = new Promise<void>((resolve) => left = resolve);
+    await served(
+      () => hasLeft.then(() => new Response(new ReadableStream())),
+      async ({ socket }) => {
+        socket.destroy();
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        left();
+      },
+    );
+  });
+});

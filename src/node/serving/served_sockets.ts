@@ -82,7 +82,7 @@ export class ServedSockets {
 
   serve(server: Server): void {
     server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Uint8Array) => {
-      // The server has removed its own listener.
+      // The server has removed its own listeners.
       socket.on("error", () => socket.destroy());
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));
@@ -104,6 +104,7 @@ export class ServedSockets {
         // for that.
         return void socket.destroy();
       }
+      socket.on("drain", () => outgoing.emit("drain"));
       outgoing.on("finish", () => socket.end(() => socket.destroy()));
       this.#waiting.set(incoming, { socket, head });
       server.emit("request", incoming, outgoing);
@@ -129,9 +130,12 @@ export class ServedSockets {
   answered({ incoming, outgoing }: Exchange): void {
     const waiting = this.#waiting.get(incoming);
     if (waiting === undefined) return;
-    for (const event of ["end", "close"]) waiting.socket.once(event, () => outgoing.destroy());
+    const { socket } = waiting;
+    // It may have left meanwhile.
+    if (socket.readableEnded || socket.destroyed) return void outgoing.destroy();
+    for (const event of ["end", "close"]) socket.once(event, () => outgoing.destroy());
     // Else the end is not noticed.
-    waiting.socket.resume();
+    socket.resume();
   }
 
   close(): void {
