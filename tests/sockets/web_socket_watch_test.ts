@@ -253,12 +253,9 @@ describe("serveFetch, an answer to a request for a WebSocket", { timeout: 60_000
     await finished;
   }
 
-  it("is sent whole, also where its client takes it slowly", async () => {
-    const body = `${"x".repeat(2_000_000)}end`;
-    await served(() => new Response(body), async (client) => {
-      const text = await client.until(/end$/);
-      assert.equal(text.length - text.indexOf("\r\n\r\n"), body.length + 4);
-    });
+  it("is sent whole, also where it waits for its client", async () => {
+    const body = `${"x".repeat(600_000)}end`;
+    await served(() => new Response(body), (client) => client.until("end"));
   });
 
   it("ends where its client has left before it begins", async () => {
