@@ -235,7 +235,7 @@ describe("serveFetch, an answer to a request for a WebSocket", { timeout: 60_000
   /** Serves one client, until its answer is sent or it has left. */
   async function served(answer: () => Response | Promise<Response>, read: (client: RawClient) => unknown) {
     let hasBegun = () => {};
-    const begun = new Promise<void>((resolve) => hasBegun = resolve);
+    const started = new Promise<void>((resolve) => hasBegun = resolve);
     let hasClosed = () => {};
     const closed = new Promise<void>((resolve) => hasClosed = resolve);
     const stop = new AbortController();
@@ -245,7 +245,7 @@ describe("serveFetch, an answer to a request for a WebSocket", { timeout: 60_000
       return await answer();
     }, { webSockets: true, signal: stop.signal, logger: silentLogger });
     const client = new RawClient(url, [KEY]);
-    await begun;
+    await started;
     await read(client);
     await closed;
     client.socket.destroy();
