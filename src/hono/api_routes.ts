@@ -14,7 +14,7 @@ import { listIdentity } from "../protocol/continue_token.ts";
 import { answerDiscovery } from "../protocol/discovery.ts";
 import { type ListQuery, refusedTimeout, wantsFollow, wantsWatch } from "../protocol/list_query.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
-import { SCREEN_PARAMETERS, type ScreenQuery } from "../protocol/screen_query.ts";
+import { SCREEN_PARAMETERS, type ScreenFieldPath, type ScreenQuery } from "../protocol/screen_query.ts";
 import { fieldRules } from "../protocol/selectable_fields.ts";
 import { isStatus, methodNotAllowed, objectNotFound, unknownPath } from "../protocol/statuses.ts";
 import { isAction, SCALE, scaleOf, subresourcesOf } from "../protocol/subresources.ts";
@@ -294,8 +294,8 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const name = verb === "get" ? path.name : "";
   const missing = target.fresh.missing(name);
   if (missing === undefined) return notSynced(target.resource);
-  const whole = viewOf(request, form.shape, searchParams);
-  const view = screen?.fields === undefined || !("sharedAs" in whole)
+  const whole = viewOf(request, form.shape, searchParams, screen?.fields);
+  const view = screen?.fields === undefined || form.shape.kind !== "object" || !("sharedAs" in whole)
     ? whole
     : request.state.views.get(target.resource, whole, screen.fields);
   const isShown = "sharedAs" in view;
@@ -372,6 +372,7 @@ function viewOf(
   { target, path, state: { settings } }: ResourceRequest,
   shape: NegotiatedShape["shape"],
   searchParams: URLSearchParams,
+  fields?: readonly ScreenFieldPath[],
 ): View | Status {
   const isScale = path.subresource === "scale";
   if (shape.kind === "object") return isScale ? SCALE_VIEW : target.view;
@@ -382,7 +383,8 @@ function viewOf(
   if (includeObject === "None" || includeObject === "Metadata" || includeObject === "Object") {
     const nowMs = () => settings.clock.now();
     const printer = isScale ? printerOf(SCALE) : target.printer;
-    return newTableView(isScale ? SCALE : target.resource, { apiVersion, includeObject, nowMs, printer });
+    const resource = isScale ? SCALE : target.resource;
+    return newTableView(resource, { apiVersion, includeObject, nowMs, printer, ...(fields && { fields }) });
   }
   const problem = `Invalid value: ${
     JSON.stringify(includeObject)

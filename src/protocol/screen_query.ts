@@ -146,7 +146,7 @@ function conflicts(
       }
     }
   }
-  if (fields !== undefined && shape !== "object") {
+  if (fields !== undefined && shape === "PartialObjectMetadata") {
     found.push(["fields", `a ${shape} has its own fields; accept application/json`]);
   }
   if (groupBy !== undefined) {

@@ -21,7 +21,7 @@ export interface WindowQuery {
   readonly offset?: number;
   /** The object in whose middle the window is, as `namespace/name`; in place of `offset`. */
   readonly around?: string;
-  /** The fields that objects have; all of them by default. */
+  /** The fields that objects have, those of a Table's rows too; all of them by default. */
   readonly fields?: readonly string[];
   /** Only objects that fulfil it, such as `status.phase=Running,metadata.name~web`. */
   readonly filter?: string;

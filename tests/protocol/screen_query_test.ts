@@ -143,7 +143,6 @@ describe("parseScreenQuery", () => {
       [{ groupBy: "a", sortBy: "a" }, LIST, /^groupBy: .*leave out sortBy/],
       [{ groupBy: "a", fields: "a" }, LIST, /^groupBy: .*leave out fields/],
       [{ filter: "a" }, { verb: "get", shape: "object" }, /^filter: one object is requested/],
-      [{ fields: "a" }, { verb: "list", shape: "Table" }, /^fields: a Table has its own fields/],
       [
         { fields: "a" },
         { verb: "watch", shape: "PartialObjectMetadata" },

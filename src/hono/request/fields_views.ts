@@ -132,16 +132,25 @@ class KeptCut extends FieldCut {
 /** What identifies an object and its state: without it no reader could apply an event. */
 const IDENTITY = ["name", "namespace", "uid", "resourceVersion"];
 
+/** Cuts the objects in the rows of Tables: nothing of it is kept, as rows have ages. */
+export function newRowCut(fields: readonly ScreenFieldPath[]): FieldCut {
+  const { besides, paths } = shownPaths(fields);
+  return new FieldCut([...besides, ...paths]);
+}
+
+function shownPaths(fields: readonly ScreenFieldPath[]) {
+  const hasMetadata = fields.some(({ text }) => text === "metadata");
+  const identity = hasMetadata ? [] : IDENTITY.map((name) => ["metadata", name]);
+  return { besides: [["apiVersion"], ["kind"], ...identity], paths: fields.map(({ segments }) => segments) };
+}
+
 /** Shows some fields of what a view of whole objects shows, and the type and identity of each object. */
 export function newFieldsView(
   view: View,
   fields: readonly ScreenFieldPath[],
   newCut: (paths: readonly (readonly FieldPathSegment[])[]) => FieldCut,
 ): View {
-  const paths = fields.map(({ segments }) => segments);
-  const hasMetadata = fields.some(({ text }) => text === "metadata");
-  const identity = hasMetadata ? [] : IDENTITY.map((name) => ["metadata", name]);
-  const besides = [["apiVersion"], ["kind"], ...identity];
+  const { besides, paths } = shownPaths(fields);
   const cut = newCut([...besides, ...paths]);
   const cutObject = (object: KubernetesObject) => cut.object(object) as KubernetesObject;
   return {

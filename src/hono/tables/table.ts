@@ -3,6 +3,8 @@
 import { partialMetadata } from "../../protocol/accept.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
+import type { ScreenFieldPath } from "../../protocol/screen_query.ts";
+import { newRowCut } from "../request/fields_views.ts";
 import type { Column, Printer } from "./columns.ts";
 import {
   partialMetadataText,
@@ -20,11 +22,14 @@ export interface TableViewOptions {
   readonly nowMs: () => number;
   /** What makes its cells. */
   readonly printer: Printer;
+  /** The only fields of the objects in its rows; all by default. */
+  readonly fields?: readonly ScreenFieldPath[];
 }
 
 /** Serves objects as rows of a Table. In a watch only the first event has the columns. */
 export function newTableView(resource: ApiResource, options: TableViewOptions): View {
-  const { apiVersion, includeObject, nowMs, printer } = options;
+  const { apiVersion, includeObject, nowMs, printer, fields } = options;
+  const cut = fields && newRowCut(fields);
   let columnsAreSent = false;
 
   const row = (object: KubernetesObject) => ({
@@ -32,8 +37,9 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
     ...conditions(printer, object),
     object: rowObject(object),
   });
-  const rowObject = (object: KubernetesObject) => {
+  const rowObject = (whole: KubernetesObject) => {
     if (includeObject === "None") return null;
+    const object = cut === undefined ? whole : cut.object(whole) as KubernetesObject;
     return includeObject === "Object" ? withType(resource, object) : partialMetadata(object, apiVersion);
   };
   const table = (metadata: ListMeta, columns: readonly Column[] | null) => ({
@@ -67,7 +73,7 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
   return {
     // A row has the age, and the first one of a watch comes with columns.
     sharedAs: undefined,
-    itemsSharedAs: `Table ${apiVersion} ${includeObject}`,
+    itemsSharedAs: ["Table", apiVersion, includeObject, ...(fields ?? []).map(({ text }) => text)].join(" "),
     one: (object) => ({ ...table(versionOf(object), printer.columns), rows: [row(object)] }),
     list: (metadata) => table(metadata, printer.columns),
     itemsField: "rows",
@@ -76,6 +82,7 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
     ...(includeObject !== "None" && {
       withText: { one: tableText(() => printer.columns), item: rowText, event: tableText(nextColumns) },
     }),
+    ...(cut && { cut }),
     bookmark: (metadata) => event({ metadata }),
   };
 }

@@ -53,6 +53,42 @@ function apiOf(objects: readonly TestObject[], options: Partial<ReadApiOptions> 
 
 const TWO = [pod("shop/web-1", 5), pod("shop/web-2", 6, "Pending")];
 
+describe("fields in the rows of a Table", () => {
+  const accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
+  const fields = "fields=metadata.labels.app,spec.nodeName";
+  const metadata = { name: "web-1", namespace: "shop", resourceVersion: "5", labels: { app: "web" } };
+
+  it("are those of the object, and the cells are as without them", async () => {
+    const { api } = apiOf(TWO);
+    for (const path of ["/api/v1/namespaces/shop/pods/web-1", `${PODS}?fieldSelector=metadata.name=web-1`]) {
+      const query = path.includes("?") ? "&" : "?";
+      const whole = await get(api, path, { accept });
+      const partial = await get(api, `${path}${query}${fields}`, { accept });
+      assert.deepEqual(partial.rows, [{
+        cells: whole.rows[0].cells,
+        object: { kind: "PartialObjectMetadata", apiVersion: "meta.k8s.io/v1", metadata },
+      }]);
+      const own = await get(api, `${path}${query}${fields}&includeObject=Object`, { accept });
+      assert.deepEqual(own.rows[0].object, { ...TYPE, metadata, spec: { nodeName: "n1" } });
+      assert.deepEqual(own.rows[0].cells, whole.rows[0].cells);
+      const none = await get(api, `${path}${query}${fields}&includeObject=None`, { accept });
+      assert.equal(none.rows[0].object, null);
+    }
+  });
+
+  it("hide no change of a watch: a cell may show it", async () => {
+    const { api, informer } = apiOf(TWO);
+    const path = `${PODS}?watch=1&allowWatchBookmarks=true&resourceVersion=10&${fields}`;
+    const watch = await WatchReader.open(api, path, accept);
+    informer.put(pod("shop/web-1", 11, "Failed"));
+    const [{ type, object }] = await watch.events(1);
+    assert.equal(type, "MODIFIED");
+    assert.ok(object.rows[0].cells.includes("Failed"));
+    assert.deepEqual(object.rows[0].object.metadata, { ...metadata, resourceVersion: "11" });
+    await watch.cancel();
+  });
+});
+
 describe("newFieldsView, of a get and a list,", () => {
   it("shows the fields, the type as without it, and what identifies the objects", async () => {
     const { api } = apiOf(TWO);

@@ -40,9 +40,10 @@ describe("requestedRead", () => {
     }
   });
 
-  it("refuses fields of a Table", async () => {
-    const table = "application/json;as=Table;v=v1;g=meta.k8s.io";
-    assert.match((await causes(`${PODS}?fields=spec`, table))[0], /^fields: a Table has its own fields/);
+  it("refuses fields of PartialObjectMetadata", async () => {
+    const partial = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+    const [cause] = await causes(`${PODS}?fields=spec`, partial);
+    assert.match(cause, /^fields: a PartialObjectMetadata has its own fields/);
   });
 
   it("refuses them where they would be ignored: of a scale, of a resource that is forwarded", async () => {

@@ -251,6 +251,10 @@ describe("readApi, windows", () => {
     const fields = await Screen.open(api, "sortBy=status.restarts&limit=2&fields=status.restarts");
     assert.deepEqual(tables.map(({ items }) => items.map(({ cells }) => cells[0])), [["3", "2"], ["3", "2"]]);
     assert.deepEqual(fields.items.map(({ status }) => status), [{ restarts: 1 }, { restarts: 3 }]);
+    const both = await Screen.open(api, "sortBy=metadata.name&limit=1&fields=metadata.uid", TABLE);
+    assert.deepEqual(Object.keys(both.items[0].object.metadata), ["name", "namespace", "resourceVersion"]);
+    assert.equal(both.items[0].cells[0], "1");
+    await both.cancel();
     await clock.advance(100);
     informer.put(pod("a/4", 1_001, { restarts: 2 }));
     for (const screen of tables) assert.equal(await screen.next(), "CHANGES, remove 1, insert 0");

@@ -11,6 +11,8 @@ import { isNarrow, type RowCell, type RowColumn, Rows } from "./rows.ts";
 import { parseSearch, type Term, wantedOf } from "./search.ts";
 import { age, number, visible } from "./texts.ts";
 
+/** What is read of a row's object besides its identity. */
+const ROW_FIELDS = ["metadata.creationTimestamp"];
 const COUNT_MS = 3_000;
 const SCROLL_MS = 80;
 const TYPING_MS = 200;
@@ -137,7 +139,12 @@ export class TableView {
       return this.#store.show(query);
     }
     this.#store?.close();
-    const store = openWindow({ url: listPath(resource, namespace), table: true, ...query });
+    const store = openWindow({
+      url: listPath(resource, namespace),
+      table: true,
+      fields: ROW_FIELDS,
+      ...query,
+    });
     this.#store = store;
     store.subscribe(() => {
       if (store === this.#store) this.#show();
