@@ -53,12 +53,12 @@ function apiOf(objects: readonly TestObject[], options: Partial<ReadApiOptions> 
 
 const TWO = [pod("shop/web-1", 5), pod("shop/web-2", 6, "Pending")];
 
-describe("fields in the rows of a Table", () => {
+describe("newRowCut, of the rows of a Table,", () => {
   const accept = "application/json;as=Table;v=v1;g=meta.k8s.io";
   const fields = "fields=metadata.labels.app,spec.nodeName";
   const metadata = { name: "web-1", namespace: "shop", resourceVersion: "5", labels: { app: "web" } };
 
-  it("are those of the object, and the cells are as without them", async () => {
+  it("leaves the fields of the object, and the cells as they are", async () => {
     const { api } = apiOf(TWO);
     for (const path of ["/api/v1/namespaces/shop/pods/web-1", `${PODS}?fieldSelector=metadata.name=web-1`]) {
       const query = path.includes("?") ? "&" : "?";
@@ -76,7 +76,7 @@ describe("fields in the rows of a Table", () => {
     }
   });
 
-  it("hide no change of a watch: a cell may show it", async () => {
+  it("hides no change of a watch: a cell may show it", async () => {
     const { api, informer } = apiOf(TWO);
     const path = `${PODS}?watch=1&allowWatchBookmarks=true&resourceVersion=10&${fields}`;
     const watch = await WatchReader.open(api, path, accept);
