@@ -81,8 +81,7 @@ export class FieldCut {
 
   /** Cuts the JSON text of an object; a value that stays is not changed by a digit. */
   text(json: string): string | undefined {
-    const cutter = new TextCutter(json);
-    return cutter.value(afterSpace(json, 0), this.#root) < 0 ? undefined : cutter.text;
+    return new Cutter(TEXT, json).value(afterSpace(json, 0), this.#root);
   }
 
   /**
@@ -176,6 +175,7 @@ interface Form<V> {
   /** The object with one more member. */
   with(object: V, name: string, key: string, value: V): V;
   close(object: V): V;
+  array(elements: readonly V[]): V;
 }
 
 const TEXT: Form<string> = {
@@ -184,11 +184,15 @@ const TEXT: Form<string> = {
   open: () => "{",
   with: (text, _name, key, value) => `${text}${text === "{" ? "" : ","}${key}:${value}`,
   close: (text) => `${text}}`,
+  array: (elements) => `[${elements.join(",")}]`,
 };
 
 const VALUE: Form<unknown> = {
-  whole: (json) =>
-    json.charCodeAt(0) === QUOTE && !json.includes("\\") ? json.slice(1, -1) : JSON.parse(json),
+  whole(json) {
+    const code = json.charCodeAt(0);
+    if (code === QUOTE && !json.includes("\\")) return json.slice(1, -1);
+    return code <= NINE && code !== QUOTE ? Number(json) : JSON.parse(json);
+  },
   live: (value) => value,
   open: () => ({}),
   with: (object, name, _key, value) => {
@@ -197,7 +201,10 @@ const VALUE: Form<unknown> = {
     return object;
   },
   close: (object) => object,
+  array: (elements) => elements,
 };
+
+const NINE = 0x39;
 
 /** An object as text, with the places of its members, and from one of them on the keys of theirs. */
 interface PlacedText {
@@ -272,44 +279,45 @@ function beforeSpace(json: string, end: number): number {
 
 /** What stays of the text of one value. */
 function cutPart<V>(form: Form<V>, json: string, node: CutNode): V | undefined {
-  if (isWhole(node)) return form.whole(json);
-  const cutter = new TextCutter(json, node);
-  return cutter.value(0, node) < 0 ? undefined : form.whole(cutter.text);
+  return isWhole(node) ? form.whole(json) : new Cutter(form, json, node).value(0, node);
 }
 
-/** Writes what stays of one text. */
-class TextCutter {
+/** Makes what stays of one text. */
+class Cutter<V> {
+  readonly #form: Form<V>;
   readonly #json: string;
   readonly #hasEscapes: boolean;
   /** The node of the whole text, of which it reads no more than can stay: the text is known to be JSON. */
   readonly #part: CutNode | undefined;
-  text = "";
+  /** Where the last value ends; -1 if it is no JSON. */
+  #end = -1;
 
-  constructor(json: string, part?: CutNode) {
+  constructor(form: Form<V>, json: string, part?: CutNode) {
+    this.#form = form;
     this.#json = json;
     this.#part = part;
     this.#hasEscapes = json.includes("\\");
   }
 
-  /** Writes what stays of the value that begins here; returns its end, -1 if it is no JSON. */
-  value(start: number, node: CutNode): number {
+  /** What stays of the value that begins here; `undefined` if it is no JSON. */
+  value(start: number, node: CutNode): V | undefined {
     const code = this.#json.charCodeAt(start);
     if (code === OPEN_BRACE && node.names.length > 0) return this.#members(start, node);
     if (code === OPEN_BRACKET && node.each !== undefined) return this.#elements(start, node.each);
-    const end = afterTextValue(this.#json, start);
-    if (end >= 0) this.text += this.#json.slice(start, end);
-    return end;
+    const end = this.#end = afterTextValue(this.#json, start);
+    return end < 0 ? undefined : this.#form.whole(this.#json.slice(start, end));
   }
 
-  #members(open: number, node: CutNode): number {
+  #members(open: number, node: CutNode): V | undefined {
     const json = this.#json;
-    let before = "{";
+    const form = this.#form;
+    let object = form.open();
     let missing = 0;
     if (node === this.#part) {
       for (const name of node.written) if (this.#hasEscapes || json.includes(name)) missing++;
       if (missing === 0) {
-        this.text += "{}";
-        return json.length;
+        this.#end = json.length;
+        return form.close(object);
       }
     }
     let i = afterSpace(json, open + 1);
@@ -317,28 +325,30 @@ class TextCutter {
       for (;;) {
         const key = i;
         const keyEnd = json.charCodeAt(key) === QUOTE ? closingQuote(json, key) + 1 : 0;
-        if (keyEnd === 0) return -1;
+        if (keyEnd === 0) return undefined;
         const found = this.#fieldAt(key, keyEnd, node);
         i = afterSpace(json, keyEnd);
-        if (json.charCodeAt(i) !== COLON) return -1;
+        if (json.charCodeAt(i) !== COLON) return undefined;
         const start = afterSpace(json, i + 1);
         if (found < 0) {
           i = afterTextValue(json, start);
+          if (i < 0) return undefined;
         } else {
-          this.text += `${before}${json.slice(key, keyEnd)}:`;
-          before = ",";
-          i = this.value(start, node.nodes[found]);
-          if (--missing === 0 && i > 0 && !this.#mayHave(node, i)) break;
+          const value = this.value(start, node.nodes[found]);
+          if (value === undefined) return undefined;
+          const written = this.#hasEscapes ? json.slice(key, keyEnd) : node.written[found];
+          object = form.with(object, node.names[found], written, value);
+          i = this.#end;
+          if (--missing === 0 && !this.#mayHave(node, i)) break;
         }
-        if (i < 0) return -1;
         i = afterSpace(json, i);
         if (json.charCodeAt(i) !== COMMA) break;
         i = afterSpace(json, i + 1);
       }
-      if (json.charCodeAt(i) !== CLOSE_BRACE && missing !== 0) return -1;
+      if (json.charCodeAt(i) !== CLOSE_BRACE && missing !== 0) return undefined;
     }
-    this.text += before === "{" ? "{}" : "}";
-    return i + 1;
+    this.#end = i + 1;
+    return form.close(object);
   }
 
   /** Whether one of the fields may come from here on: of a key that comes twice the last value counts. */
@@ -361,22 +371,22 @@ class TextCutter {
     return -1;
   }
 
-  #elements(open: number, each: CutNode): number {
+  #elements(open: number, each: CutNode): V | undefined {
     const json = this.#json;
-    this.text += "[";
+    const elements: V[] = [];
     let i = afterSpace(json, open + 1);
     if (json.charCodeAt(i) !== CLOSE_BRACKET) {
       for (;;) {
-        i = this.value(i, each);
-        if (i < 0) return -1;
-        i = afterSpace(json, i);
+        const element = this.value(i, each);
+        if (element === undefined) return undefined;
+        elements.push(element);
+        i = afterSpace(json, this.#end);
         if (json.charCodeAt(i) !== COMMA) break;
-        this.text += ",";
         i = afterSpace(json, i + 1);
       }
-      if (json.charCodeAt(i) !== CLOSE_BRACKET) return -1;
+      if (json.charCodeAt(i) !== CLOSE_BRACKET) return undefined;
     }
-    this.text += "]";
-    return i + 1;
+    this.#end = i + 1;
+    return this.#form.array(elements);
   }
 }
