@@ -148,14 +148,17 @@ export class CountedReadApi {
 
   /** What is left once it, and all others of its informers, have ended. */
   left(): string[] {
-    const { served, readers, bodies, followers, views } = this.#state;
+    const { served, readers, bodies, followers, views, settings } = this.#state;
     readers.dropUnused();
+    const isAllFree = readers.keepSpare(settings.maxReaderBytes);
+    if (isAllFree) readers.unkeep(settings.maxReaderBytes);
     return counted({
       "listeners of its signal": Math.max(0, this.#listenersAtEnd - this.#listeners),
       "timers": this.#clock.timers,
       "readers": readers.count,
       "watches that can be ended": readers.watches.size,
       "bytes that are held for readers": readers.heldBytes,
+      "count of bytes that are kept, and of nothing": isAllFree ? 0 : 1,
       "lists that are kept": bodies.kept.size,
       "bytes of lists": bodies.bytes,
       "orders that are kept": followers.kept.size,

@@ -243,6 +243,36 @@ describe("readApi, windows", () => {
     await screen.cancel();
   });
 
+  it("say in a bookmark no version whose rows they have not shown", async () => {
+    const { api, informer, clock } = apiOf(some());
+    const screen = await Screen.open(api, "sortBy=metadata.name&limit=1&timeoutSeconds=600");
+    await clock.advance(29_990);
+    informer.put(pod("a/0", 1_001));
+    await screen.next();
+    assert.deepEqual([screen.names(), screen.resourceVersion], [["a/0"], "1001"]);
+    // In the rest behind a step.
+    informer.put(pod("a/00", 1_002));
+    informer.remove("a/0", 1_003);
+    await clock.advance(20);
+    assert.equal(await screen.next(), "BOOKMARK");
+    assert.equal(screen.resourceVersion, "1001");
+    await clock.advance(100);
+    await screen.next();
+    assert.deepEqual([screen.names(), screen.resourceVersion], [["a/00"], "1003"]);
+    await screen.cancel();
+  });
+
+  it("show the rows of now to a reader that comes after all others have left", async () => {
+    const { api, informer, clock } = apiOf(some());
+    for (let i = 1; i <= 3; i++) {
+      const screen = await Screen.open(api, "sortBy=status.restarts:desc&limit=2");
+      assert.deepEqual([screen.window.total, screen.resourceVersion], [2 + i, String(999 + i)]);
+      await screen.cancel();
+      await clock.advance(1_000);
+      informer.put(pod(`b/${i}`, 1_000 + i, { restarts: 10 + i }));
+    }
+  });
+
   it("have rows of Tables and fields, and are shared by readers of the same rows", async () => {
     const { api, informer, clock } = apiOf(some());
     const tables = await Promise.all(
