@@ -285,6 +285,38 @@ describe("openWindow", () => {
     window.close();
   });
 
+  it("asks again where the server had no time, or came too early", async () => {
+    for (const status of [408, 410, 425, 429, 503]) {
+      const world = new World();
+      world.answers.push(() => new Response("not now", { status }));
+      const window = openWindow(world.options());
+      await world.settled();
+      assert.equal(window.getSnapshot().state, "connecting");
+      await world.settled(1_000);
+      assert.equal(window.getSnapshot().state, "live");
+      window.close();
+    }
+  });
+
+  it("shows nothing more of a stream once a listener wants something else", async () => {
+    const world = new World();
+    const place = { metadata: {}, window: { total: 1, offset: 0 } };
+    const frames = [
+      { type: "ROWS", object: { ...place, items: [{ name: "first" }] } },
+      { type: "CHANGES", object: { ...place, changes: [{ op: "remove", at: 0 }] } },
+    ];
+    world.answers.push(() => new Response(frames.map((frame) => `${JSON.stringify(frame)}\n`).join("")));
+    const window = openWindow(world.options());
+    const stop = window.subscribe(() => {
+      stop();
+      world.answers.push(() => new Promise(() => {}));
+      window.show({ offset: 1 });
+    });
+    await world.settled();
+    assert.deepEqual(window.getSnapshot().rows, [{ name: "first" }]);
+    window.close();
+  });
+
   it("waits as long as a busy server says", async () => {
     const world = new World();
     world.answers.push(() => new Response("busy", { status: 429, headers: { "Retry-After": "20" } }));

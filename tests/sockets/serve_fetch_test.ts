@@ -123,7 +123,7 @@ describe("serveFetch with a client that does not finish its request", () => {
     let controller!: ReadableStreamDefaultController<Uint8Array>;
     const server = await serveFetch(
       () => new Response(new ReadableStream({ start: (given) => void (controller = given) })),
-      { signal: stop.signal, headersTimeoutMs: 50, requestTimeoutMs: 50 },
+      { signal: stop.signal, headersTimeoutMs: 50, requestTimeoutMs: 50, writeTimeoutMs: 50 },
     );
     const response = await fetch(server.url);
     await half(server.port, "GET"); // ends with the timeout

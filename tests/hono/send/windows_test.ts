@@ -342,6 +342,18 @@ describe("readApi, windows", () => {
     await get(api, `${PODS}?sum=spec.cpu`, { status: 400 });
   });
 
+  it("count an object with many values of several fields in a hundred groups", async () => {
+    const values = Array.from({ length: 30 }, (_, i) => i);
+    const { api, informer } = apiOf([pod("a/1", 1, { a: values, b: values, c: values })]);
+    const path = `${PODS}?groupBy=status.a[],status.b[],status.c[]`;
+    const { items } = await get(api, path);
+    assert.equal(items.length, 100);
+    informer.remove("a/1", 1_001);
+    assert.deepEqual((await get(api, path)).items, []);
+    informer.put(pod("a/1", 1_002, { a: [1], b: [2], c: [3] }));
+    assert.deepEqual((await get(api, path)).items.map(({ count }: Json) => count), [1]);
+  });
+
   it("forget what was in a sum, however large it was", async () => {
     const of = (name: string, version: number, memory: string) => object(name, version, { spec: { memory } });
     const { api, informer } = apiOf([of("a/1", 1, "3Gi"), of("a/2", 2, "1e400"), of("a/3", 3, "4e200")]);
