@@ -303,7 +303,7 @@ describe("openWindow", () => {
     const place = { metadata: {}, window: { total: 1, offset: 0 } };
     const frames = [
       { type: "ROWS", object: { ...place, items: [{ name: "first" }] } },
-      { type: "CHANGES", object: { ...place, changes: [{ op: "remove", at: 0 }] } },
+      { type: "ROWS", object: { ...place, items: [{ name: "second" }] } },
     ];
     world.answers.push(() => new Response(frames.map((frame) => `${JSON.stringify(frame)}\n`).join("")));
     const window = openWindow(world.options());
