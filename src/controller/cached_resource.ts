@@ -175,7 +175,7 @@ export class CachedResource {
     return true;
   }
 
-  /** Waits until the cache has what was written; `false` if it does not in time. */
+  /** Waits until the cache has what was written; `false` if it does not in time, or the signal is aborted. */
   async waitFor(
     written: Written,
     { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
@@ -193,7 +193,6 @@ export class CachedResource {
       await Promise.all(waits);
       return true;
     } catch (error) {
-      signal.throwIfAborted();
       if (link.signal.aborted || error instanceof NotFreshError) return false;
       throw error;
     } finally {

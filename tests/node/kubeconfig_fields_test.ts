@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
+import { inspect } from "node:util";
 import { KubeconfigError, loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
 
 const folder = mkdtempSync(join(tmpdir(), "listwatch-fields-"));
@@ -226,6 +227,18 @@ describe("restConfigFromKubeconfig, contradictory fields", () => {
       const message = await refusal({ cluster: `server: "${server}"` }).catch(String);
       assert.match(message, /contains a user or password/);
       assert.ok(!message.includes("s3cret") && !message.includes("jane"), message);
+    }
+  });
+});
+
+describe("loadKubeconfig, users whose exec is odd", () => {
+  it("shows nothing that may be a credential, and does not fail", async () => {
+    for (const exec of ["args: s3cret", "args: {a: s3cret}", "env: s3cret", "env: [null, s3cret, {name: a}]"]) {
+      const path = file(`users: [{name: u, user: {exec: {command: x, ${exec}}}}]`);
+      const { users } = await loadKubeconfig({ path });
+      const shown = inspect(users, { depth: 9 }) + JSON.stringify([...users.values()]);
+      assert.match(shown, /command/, exec);
+      assert.ok(!shown.includes("s3cret"), shown);
     }
   });
 });

@@ -101,8 +101,11 @@ export function redactedUser(user: KubeconfigUser): object {
     const { args, env } = user.exec;
     shown.exec = {
       ...user.exec,
-      ...(args && { args: args.map(() => REDACTED) }),
-      ...(env && { env: env.map(({ name }) => ({ name, value: REDACTED })) }),
+      // Of what was not checked yet, and may be no list.
+      ...(args && { args: Array.isArray(args) ? args.map(() => REDACTED) : REDACTED }),
+      ...(env && {
+        env: Array.isArray(env) ? env.map((one) => ({ name: one?.name, value: REDACTED })) : REDACTED,
+      }),
     };
   }
   return shown;
