@@ -233,7 +233,9 @@ describe("restConfigFromKubeconfig, contradictory fields", () => {
 
 describe("loadKubeconfig, users whose exec is odd", () => {
   it("shows nothing that may be a credential, and does not fail", async () => {
-    for (const exec of ["args: s3cret", "args: {a: s3cret}", "env: s3cret", "env: [null, s3cret, {name: a}]"]) {
+    for (
+      const exec of ["args: s3cret", "args: {a: s3cret}", "env: s3cret", "env: [null, s3cret, {name: a}]"]
+    ) {
       const path = file(`users: [{name: u, user: {exec: {command: x, ${exec}}}}]`);
       const { users } = await loadKubeconfig({ path });
       const shown = inspect(users, { depth: 9 }) + JSON.stringify([...users.values()]);
