@@ -275,11 +275,12 @@ export class KeptFollowers implements Keeper {
   /** Counts what has come since; once there is room, if there is none. */
   #count(kept: Kept): void {
     const bytes = kept.followed.length * ENTRY_BYTES;
-    if (bytes <= kept.bytes) this.#readers.unkeep(kept.bytes - bytes);
-    else if (!this.#readers.keep(bytes - kept.bytes)) return;
+    const more = bytes - kept.bytes;
+    if (more <= 0) this.#readers.unkeep(-more);
+    else if (!this.#readers.keep(more)) return;
     // It may have been dropped for its own sake.
     if (this.kept.has(kept)) kept.bytes = bytes;
-    else this.#readers.unkeep(bytes - kept.bytes);
+    else this.#readers.unkeep(more);
   }
 
   #drop(kept: Kept): void {

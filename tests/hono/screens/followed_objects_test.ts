@@ -10,13 +10,15 @@ import { Pacer } from "../../../src/util/turns.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 
 const MINUTE_MS = 60_000;
+const MOST_BYTES = 1e9;
 
 /** Orders of a few objects, by the number in their names; how often all objects are read for them. */
 function kept() {
   const clock = new FakeClock();
   const informer = FakeInformer.with([object("a/1", 1), object("a/3", 2)], 1_000);
   const content = new Content<KubernetesObject>(informer, { clock, capacity: 600, capacityBytes: 1e9 });
-  const readers = new Readers({ maxRequests: 9, maxWatches: 9, maxWatchesPerClient: 9, maxReaderBytes: 1e9 });
+  const places = { maxRequests: 9, maxWatches: 9, maxWatchesPerClient: 9 };
+  const readers = new Readers({ ...places, maxReaderBytes: MOST_BYTES });
   const followers = new KeptFollowers({ readers, clock });
   let reads = 0;
   const order = async (name: string) => {
@@ -53,6 +55,33 @@ describe("KeptFollowers", () => {
     informer.relist(list, 9_000);
     assert.equal((await order("a")).present().length, 3_000);
     assert.equal(reads(), 2);
+  });
+
+  it("keep what windows show, whatever else needs room, and count what is kept", async () => {
+    const { clock, informer, readers, followers, order } = kept();
+    const names = () => Array.from(followers.kept, ({ name }) => JSON.parse(name)[0]);
+    const shown = await order("shown");
+    shown.windows = 1;
+    await order("other");
+    readers.dropUnused();
+    const most = MOST_BYTES - shown.length * 250;
+    assert.ok(readers.keep(most));
+    assert.deepEqual(names(), ["shown"]);
+    assert.equal(readers.keep(1), false);
+    readers.unkeep(most);
+    await clock.advance(60 * MINUTE_MS);
+    readers.dropUnused();
+    assert.deepEqual(names(), ["shown"]);
+    shown.windows = 0;
+    // It grows, and there is no room but its own.
+    assert.ok(readers.keep(most));
+    for (const name of ["a/5", "a/6"]) informer.put(object(name, 1_001));
+    shown.present();
+    readers.dropUnused();
+    assert.deepEqual(names(), []);
+    readers.unkeep(most);
+    assert.equal(readers.keepSpare(MOST_BYTES + 1), false);
+    assert.ok(readers.keepSpare(MOST_BYTES));
   });
 
   it("drop what was not read for a quarter of an hour, and all but the last four after a minute", async () => {
