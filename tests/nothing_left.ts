@@ -150,8 +150,10 @@ export class CountedReadApi {
   left(): string[] {
     const { served, readers, bodies, followers, views, settings } = this.#state;
     readers.dropUnused();
-    const isAllFree = readers.keepSpare(settings.maxReaderBytes);
-    if (isAllFree) readers.unkeep(settings.maxReaderBytes);
+    // What is kept without a time, such as documents, gives way.
+    const most = settings.maxReaderBytes;
+    const isAllFree = readers.keep(most) && !readers.keepSpare(1);
+    if (isAllFree) readers.unkeep(most);
     return counted({
       "listeners of its signal": Math.max(0, this.#listenersAtEnd - this.#listeners),
       "timers": this.#clock.timers,

@@ -138,9 +138,14 @@ export class OpenApi implements Keeper {
       return new Response(piecesOf(kept.bytes), { headers: typed });
     }
     const gzipped = kept.gzipped ?? await gzipBytes(kept.bytes);
-    if (kept.gzipped === undefined && kept.keptBytes > 0 && this.#options.readers.keep(gzipped.length)) {
-      kept.gzipped = gzipped;
-      kept.keptBytes += gzipped.length;
+    const { readers } = this.#options;
+    if (kept.gzipped === undefined && kept.keptBytes > 0 && readers.keep(gzipped.length)) {
+      // It may have been dropped for its own sake.
+      if (kept.keptBytes === 0) readers.unkeep(gzipped.length);
+      else {
+        kept.gzipped = gzipped;
+        kept.keptBytes += gzipped.length;
+      }
     }
     return gzipResponse(piecesOf(gzipped), typed);
   }

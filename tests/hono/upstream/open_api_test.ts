@@ -174,6 +174,18 @@ describe("readApi({ openApi })", () => {
     assert.deepEqual(await (await api.request("/openapi/v2")).arrayBuffer(), whole);
   });
 
+  it("counts no compressed form of a document that gives way to it", async () => {
+    const Large = { ...gvk("", "v1", "Pod"), description: "x".repeat(1_000_000) };
+    const fetch = () => Promise.resolve(Response.json({ ...V2, definitions: { Large } }));
+    const { byteLength } = await (await apiOf(fetch).api.request("/openapi/v2")).arrayBuffer();
+    const { api } = apiOf(fetch, { maxReaderBytes: byteLength + 64 * 1024 + 10 });
+    for (const encoding of ["identity", "gzip", "identity"]) {
+      const response = await api.request("/openapi/v2", { headers: { "Accept-Encoding": encoding } });
+      assert.equal(response.headers.get("Content-Encoding"), encoding === "gzip" ? encoding : null);
+      await response.arrayBuffer();
+    }
+  });
+
   it("cuts a document of version 2", async () => {
     const document = await (await apiOf(upstream().fetch).api.request("/openapi/v2")).json();
     assert.deepEqual(Object.keys(document.paths), ["/api/v1/pods"]);
