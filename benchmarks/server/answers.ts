@@ -5,7 +5,7 @@
  * @module
  */
 
-import { podJson, populationOf } from "./pods.ts";
+import { numbersByKey, podJson, populationOf } from "./pods.ts";
 
 /** Bytes that are sent together. */
 const BLOCK_BYTES = 64 * 1024;
@@ -42,7 +42,7 @@ function populationFor({ objects, isVaried, isForScreens }: Pods) {
   return populationOf(objects, isVaried, isForScreens ? SCREEN_VARIABLES : 0);
 }
 
-/** Encodes a list of the pods. */
+/** Encodes a list of the pods, in the order of their keys. */
 export function encodeList(pods: Pods): EncodedList {
   const { objects, isForScreens } = pods;
   const population = populationFor(pods);
@@ -51,14 +51,14 @@ export function encodeList(pods: Pods): EncodedList {
 
   const items: Uint8Array[] = [];
   const blocks = new Blocks();
-  for (let i = 0; i < objects; i++) {
+  for (const i of numbersByKey(population)) {
     const json = podJson(population, i, {
       resourceVersion: String(BASE_VERSION + i + 1),
       revision: 0,
       ...(isForScreens && { restarts: restartsOf(i) }),
       isTyped: false,
     });
-    items.push(blocks.add(encoder.encode(`${i === 0 ? "" : ","}${json}`)));
+    items.push(blocks.add(encoder.encode(`${items.length === 0 ? "" : ","}${json}`)));
   }
   blocks.end();
   const suffix = encoder.encode("]}\n");

@@ -65,7 +65,17 @@ const APPS = [
 const TEAMS = ["storefront", "payments", "platform", "data"];
 const CHARACTERS = "bcdfghjklmnpqrstvwxz2456789";
 
-function buildPod(population: PodPopulation, index: number, version: PodVersion, random: Random): Json {
+/** The pods' numbers in the order of their keys, in which an API server lists them. */
+export function numbersByKey(population: PodPopulation): number[] {
+  const keys = Array.from({ length: population.objects }, (_, index) => {
+    const { namespace, name } = identityOf(population, index);
+    return `${namespace}/${name}`;
+  });
+  return Array.from(keys.keys()).sort((a, b) => keys[a] < keys[b] ? -1 : 1);
+}
+
+/** What a pod is called, and what it shares with others. */
+function identityOf(population: PodPopulation, index: number) {
   // Six pods share a replica set, and with it their namespace, release, hash and owner.
   const shared = seededRandom(
     -1 - (index % APPS.length) - APPS.length * Math.floor(index / (6 * APPS.length)),
@@ -76,14 +86,23 @@ function buildPod(population: PodPopulation, index: number, version: PodVersion,
   const namespace = `${team}-${Math.floor(shared() * population.namespaces)}`;
   const release = `2026.${1 + Math.floor(shared() * 11)}.${Math.floor(shared() * 40)}`;
   const hash = letters(10, shared);
-  const nodeNumber = Math.floor(random() * population.nodes);
-  const node = `ip-10-${nodeNumber % 7}-${nodeNumber}.eu-west-1.compute.internal`;
   // No two pods have the same suffix: the factor has no divisor in common with 27 ** 5.
   const suffix = numbered((index * 7_654_321) % 27 ** 5);
+  const isApplied = index % 10 === 3;
+  const name = isApplied ? `${app}-${suffix}` : `${app}-${hash}-${suffix}`;
+  return { shared, team, traits, app, namespace, name, release, hash, isApplied };
+}
+
+function buildPod(population: PodPopulation, index: number, version: PodVersion, random: Random): Json {
+  const { shared, team, traits, app, namespace, name, release, hash, isApplied } = identityOf(
+    population,
+    index,
+  );
+  const nodeNumber = Math.floor(random() * population.nodes);
+  const node = `ip-10-${nodeNumber % 7}-${nodeNumber}.eu-west-1.compute.internal`;
   const created = timestamp(index * 97);
   const changed = timestamp(index * 97 + 45 + version.revision * 60);
   const image = traits?.image ?? `registry.example.com/${team}/${app}:${release}`;
-  const isApplied = index % 10 === 3;
 
   const labels: Json = {
     "app.kubernetes.io/name": app,
@@ -105,7 +124,7 @@ function buildPod(population: PodPopulation, index: number, version: PodVersion,
     const applied = {
       apiVersion: "v1",
       kind: "Pod",
-      metadata: { annotations: {}, labels, name: `${app}-${suffix}`, namespace },
+      metadata: { annotations: {}, labels, name, namespace },
       spec: { containers: spec.containers },
     };
     annotations["kubectl.kubernetes.io/last-applied-configuration"] = `${JSON.stringify(applied)}\n`;
@@ -119,7 +138,7 @@ function buildPod(population: PodPopulation, index: number, version: PodVersion,
     blockOwnerDeletion: true,
   };
   const metadata: Json = {
-    name: isApplied ? `${app}-${suffix}` : `${app}-${hash}-${suffix}`,
+    name,
     ...(!isApplied && { generateName: `${app}-${hash}-` }),
     namespace,
     uid: uuid(random),
