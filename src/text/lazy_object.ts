@@ -20,7 +20,7 @@
 
 import { HeldObject } from "../meta/object.ts";
 import type { FieldTexts } from "./field_tree.ts";
-import { type Members, type ObjectShape, placeAt, type Places, type ShapeMember } from "./object_shape.ts";
+import { type Level, type Members, type ObjectShape, placeAt, type Places } from "./object_shape.ts";
 
 /** What stays readable of an object that is held as text. */
 export interface LiveMetadata {
@@ -274,7 +274,7 @@ export class LazyText extends TextObject {
     // Index functions may still have the lazy object that was dropped: its text stays one.
     if (this.shape && ((this.#marks & IS_LAZY) !== 0 || !origin.isReadWhole(this))) {
       this.#marks |= IS_LAZY;
-      return this.#object = this.#newObject(this.shape.object);
+      return this.#object = this.#newObject("object");
     }
     this.#object = this.#parseWhole();
     if (this.shape) {
@@ -299,16 +299,16 @@ export class LazyText extends TextObject {
   }
 
   /** Makes an object with these members. */
-  #newObject(members: readonly ShapeMember[]): object {
+  #newObject(level: Level): object {
     const object: Record<string, unknown> = {};
     const { keysHaveNames } = this.#origin;
-    for (const { name, place } of members) {
-      if (name === "name" && keysHaveNames && members !== this.shape!.object) {
+    for (const { name, place } of this.shape![level]) {
+      if (name === "name" && keysHaveNames && level === "metadata") {
         object["name"] = this.nameInKey;
-      } else if (place >= 0) Object.defineProperty(object, name, accessorOf(name, place));
+      } else if (place >= 0) Object.defineProperty(object, name, accessorOf(level, name));
       // Users mostly read some of it; to replace an accessor costs as much as what is in it.
-      else if (name === "metadata" && !isAside) object[name] = this.#newObject(this.shape!.metadata);
-      else if (name === "metadata") Object.defineProperty(object, name, accessorOf(name, METADATA));
+      else if (name === "metadata" && !isAside) object[name] = this.#newObject("metadata");
+      else if (name === "metadata") Object.defineProperty(object, name, accessorOf(level, name));
       else object[name] = this[name as keyof LiveMetadata];
     }
     Object.defineProperty(object, INSPECT, INSPECTED);
@@ -317,14 +317,15 @@ export class LazyText extends TextObject {
   }
 
   /** The value of a member of `owner`, which is the object or its metadata. */
-  member(owner: object, name: string, place: number): unknown {
-    const at = place === METADATA ? this.shape!.size : place;
+  member(owner: object, name: string, level: Level): unknown {
+    const isMetadata = level === "object" && name === "metadata";
     // An encoded text has no places before it is decoded; the metadata's live part needs none.
-    if (this.#places === "" && place !== METADATA && this.#parsed !== RELEASED) this.#walk();
+    if (this.#places === "" && !isMetadata && this.#parsed !== RELEASED) this.#walk();
+    const at = this.#valueAt(name, level);
     let value = this.#values === undefined ? UNREAD : this.#values[at];
     if (value === UNREAD) {
-      if (this.#parsed === RELEASED) return this.#keptValue(name, place);
-      value = place === METADATA ? this.#newObject(this.shape!.metadata) : this.#parse(place);
+      if (this.#parsed === RELEASED) return this.#keptValue(name, level);
+      value = isMetadata ? this.#newObject("metadata") : this.#parse(at);
       if (isAside) {
         this.#setValue(at, value);
         this.#noteAside();
@@ -340,10 +341,14 @@ export class LazyText extends TextObject {
       this.#setValue(at, value);
       this.#marks |= HAS_FIXED_VALUES;
     }
-    if (place !== METADATA) {
-      this.#keep(placeAt(this.#places, 2 * place + 1) - placeAt(this.#places, 2 * place));
-    }
+    if (!isMetadata) this.#keep(placeAt(this.#places, 2 * at + 1) - placeAt(this.#places, 2 * at));
     return value;
+  }
+
+  /** Where a member's value is among those that were parsed: by its place, and the metadata is the last. */
+  #valueAt(name: string, level: Level): number {
+    const shape = this.shape!;
+    return level === "object" && name === "metadata" ? shape.size : shape.placeOf(level, name);
   }
 
   #parse(place: number): unknown {
@@ -359,8 +364,8 @@ export class LazyText extends TextObject {
   }
 
   /** A user has set a member of an object whose properties cannot be defined any more. */
-  setMember(place: number, value: unknown): void {
-    this.#setValue(place === METADATA ? this.shape!.size : place, value);
+  setMember(name: string, level: Level, value: unknown): void {
+    this.#setValue(this.#valueAt(name, level), value);
     this.#marks |= HAS_FIXED_VALUES | IS_HANDED_OUT;
   }
 
@@ -398,10 +403,9 @@ export class LazyText extends TextObject {
   }
 
   /** The value of a member, of an object from which a reader aside has kept what it should not have. */
-  #keptValue(name: string, place: number): unknown {
+  #keptValue(name: string, level: Level): unknown {
     const object = this.#object as Record<string, Record<string, unknown>>;
-    const isInMetadata = place !== METADATA && !this.shape!.object.some((member) => member.place === place);
-    return isInMetadata ? object["metadata"]?.[name] : object[name];
+    return level === "metadata" ? object["metadata"]?.[name] : object[name];
   }
 }
 
@@ -429,8 +433,6 @@ const IS_LAZY = 8;
 /** In place of how much of a text was parsed: it was dropped; it was not decoded yet. */
 const RELEASED = -1;
 const ENCODED = -2;
-/** The place of the metadata, which is no value in the text, but has members with values. */
-const METADATA = -2;
 
 /** Returns the object that it is called with, so that a class can add a private field to that. */
 class Returning {
@@ -454,13 +456,18 @@ class Stamped extends Returning {
   }
 }
 
-/** The accessors by place and name: objects that have the same ones are objects of one kind to the engine. */
-const accessors: Map<string, PropertyDescriptor>[] = [];
+/**
+ * The accessors by name: one for the objects of all shapes, as V8 makes an object a dictionary that gets
+ * another accessor than the first object with the same members before it.
+ */
+const accessors: Readonly<Record<Level, Map<string, PropertyDescriptor>>> = {
+  object: new Map(),
+  metadata: new Map(),
+};
 
-function accessorOf(name: string, place: number): PropertyDescriptor {
-  const byName = accessors[place - METADATA] ??= new Map();
-  let accessor = byName.get(name);
-  if (accessor === undefined) byName.set(name, accessor = newAccessor(name, place));
+function accessorOf(level: Level, name: string): PropertyDescriptor {
+  let accessor = accessors[level].get(name);
+  if (accessor === undefined) accessors[level].set(name, accessor = newAccessor(name, level));
   return accessor;
 }
 
@@ -477,11 +484,11 @@ function ownerOf(object: object, name: string): object {
   );
 }
 
-function newAccessor(name: string, place: number): PropertyDescriptor {
+function newAccessor(name: string, level: Level): PropertyDescriptor {
   return {
     get(this: object) {
       const owner = ownerOf(this, name);
-      return Stamped.textOf(owner)!.member(owner, name, place);
+      return Stamped.textOf(owner)!.member(owner, name, level);
     },
     set(this: object, value: unknown) {
       const owner = ownerOf(this, name);
@@ -489,7 +496,9 @@ function newAccessor(name: string, place: number): PropertyDescriptor {
       if (Object.isFrozen(owner)) {
         throw new TypeError(`Cannot assign to ${JSON.stringify(name)}: the object is frozen`);
       }
-      if (owner === this && Object.isSealed(owner)) return Stamped.textOf(owner)!.setMember(place, value);
+      if (owner === this && Object.isSealed(owner)) {
+        return Stamped.textOf(owner)!.setMember(name, level, value);
+      }
       Object.defineProperty(this, name, { value, writable: true, enumerable: true, configurable: true });
     },
     enumerable: true,

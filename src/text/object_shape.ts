@@ -134,6 +134,7 @@ export class ObjectShape {
   readonly metadata: readonly ShapeMember[];
   /** How many values have a place. */
   readonly size: number;
+  readonly #places: Readonly<Record<Level, ReadonlyMap<string, number>>>;
 
   constructor(object: readonly string[], metadata: readonly string[]) {
     let size = 0;
@@ -144,6 +145,14 @@ export class ObjectShape {
     this.metadata = members("metadata", metadata);
     this.object = [...before, ...members("object", object.slice(at))];
     this.size = size;
+    const placesOf = (members: readonly ShapeMember[]) =>
+      new Map(members.map(({ name, place }) => [name, place]));
+    this.#places = { object: placesOf(this.object), metadata: placesOf(this.metadata) };
+  }
+
+  /** The place of a member's value; of a name that comes twice that of the last one. -1 for none. */
+  placeOf(level: Level, name: string): number {
+    return this.#places[level].get(name) ?? -1;
   }
 }
 

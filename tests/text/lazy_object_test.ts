@@ -67,6 +67,26 @@ describe("LazyText", () => {
     assert.equal(Object.isFrozen(object), false);
   });
 
+  it("has the accessors of objects with other members, as V8 makes a dictionary where they differ", () => {
+    const holding = newHolding();
+    const gettersOf = (metadata: object) => {
+      const object = hold(holding, JSON.stringify({ ...POD, metadata })).open() as Loose;
+      const getters = new Map<string, unknown>();
+      for (const owner of [object, object.metadata]) {
+        for (const [name, { get }] of Object.entries(Object.getOwnPropertyDescriptors(owner as object))) {
+          if (get !== undefined) getters.set(name, get);
+        }
+      }
+      return getters;
+    };
+    const { name, ...rest } = POD.metadata;
+    const getters = gettersOf({ name, ...rest });
+    const others = gettersOf({ name, generateName: "web-", ...rest });
+    assert.deepEqual([...getters.keys()], ["spec", "status", "labels", "annotations"]);
+    assert.equal(others.size, 5);
+    for (const [name, get] of getters) assert.equal(others.get(name), get, name);
+  });
+
   it("is shown as any other, by itself and within others", () => {
     for (const show of [inspect, Deno.inspect] as ((value: unknown) => string)[]) {
       const object = hold(newHolding(), TEXT).open() as typeof POD;
