@@ -257,7 +257,7 @@ export class LazyText extends TextObject {
    * What the object has in it, for a comparison: not as the object that users have, if that costs nothing.
    */
   get content(): unknown {
-    return this.#parsed === RELEASED ? this.#object : JSON.parse(this.text);
+    return this.#parsed === RELEASED ? this.#object : JSON.parse(this.json!);
   }
 
   /** Drops what was read aside, and the object if no user has it. */
@@ -335,9 +335,8 @@ export class LazyText extends TextObject {
       return value;
     }
     this.#marks |= IS_HANDED_OUT;
-    if (Object.isExtensible(owner)) {
-      Object.defineProperty(owner, name, { value, writable: true, enumerable: true, configurable: true });
-    } else {
+    // As enumerable and configurable as the accessor is, which a user may have changed.
+    if (!Object.isExtensible(owner) || !Reflect.defineProperty(owner, name, { value, writable: true })) {
       this.#setValue(at, value);
       this.#marks |= HAS_FIXED_VALUES;
     }
@@ -479,7 +478,7 @@ function ownerOf(object: object, name: string): object {
   throw new TypeError(
     `Cannot read ${
       JSON.stringify(name)
-    }: the property was copied from an object of a cache with its accessor; ` +
+    }: the property was copied from an object of a cache with its accessor, or is read through a Proxy; ` +
       "copy the object with structuredClone, or with { ...object }",
   );
 }
@@ -496,10 +495,11 @@ function newAccessor(name: string, level: Level): PropertyDescriptor {
       if (Object.isFrozen(owner)) {
         throw new TypeError(`Cannot assign to ${JSON.stringify(name)}: the object is frozen`);
       }
-      if (owner === this && Object.isSealed(owner)) {
-        return Stamped.textOf(owner)!.setMember(name, level, value);
+      if (owner !== this) {
+        Object.defineProperty(this, name, { value, writable: true, enumerable: true, configurable: true });
+      } else if (!Reflect.defineProperty(owner, name, { value, writable: true })) {
+        Stamped.textOf(owner)!.setMember(name, level, value);
       }
-      Object.defineProperty(this, name, { value, writable: true, enumerable: true, configurable: true });
     },
     enumerable: true,
     configurable: true,

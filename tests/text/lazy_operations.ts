@@ -170,6 +170,16 @@ export function act(
       });
     case 24:
       return same("compute", (object) => [`${typeof object[key]}`, object[key] ?? null, !object[key]]);
+    case 25:
+      return same("make permanent", (object) => {
+        Object.defineProperty(object, key, { configurable: false });
+        return object[key];
+      });
+    case 26:
+      return same("hide", (object) => {
+        Object.defineProperty(object, key, { enumerable: false });
+        return [Object.keys(object), object[key], Object.keys(object)];
+      });
     default: {
       const [what, happen] = meanwhile[chosen - OPERATIONS];
       done.push(what);
@@ -179,7 +189,7 @@ export function act(
 }
 
 /** How many operations there are. */
-const OPERATIONS = 25;
+const OPERATIONS = 27;
 
 function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null;
