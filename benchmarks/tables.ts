@@ -28,7 +28,7 @@ export const COMMANDS: readonly (readonly [task: string, ...args: string[]])[] =
 const USAGE = usage({
   task: "tables",
   does:
-    "Measures every section of benchmarks/TABLES.md for an hour, in which nothing else may run; then writes " +
+    "Measures every section of benchmarks/TABLES.md for half an hour, in which nothing else may run; then writes " +
     "README's figures and benchmarks/RESULTS.md.",
 });
 
