@@ -305,10 +305,10 @@ export class LazyText extends TextObject {
     for (const { name, place } of this.shape![level]) {
       if (name === "name" && keysHaveNames && level === "metadata") {
         object["name"] = this.nameInKey;
-      } else if (place >= 0) Object.defineProperty(object, name, accessorOf(level, name));
-      // Users mostly read some of it; to replace an accessor costs as much as what is in it.
-      else if (name === "metadata" && !isAside) object[name] = this.#newObject("metadata");
-      else if (name === "metadata") Object.defineProperty(object, name, accessorOf(level, name));
+      } else if (place >= 0 || (name === "metadata" && isAside)) {
+        Object.defineProperty(object, name, accessorOf(level, name));
+      } // Users mostly read some of it; to replace an accessor costs as much as what is in it.
+      else if (name === "metadata") object[name] = this.#newObject("metadata");
       else object[name] = this[name as keyof LiveMetadata];
     }
     Object.defineProperty(object, INSPECT, INSPECTED);
@@ -321,7 +321,7 @@ export class LazyText extends TextObject {
     const isMetadata = level === "object" && name === "metadata";
     // An encoded text has no places before it is decoded; the metadata's live part needs none.
     if (this.#places === "" && !isMetadata && this.#parsed !== RELEASED) this.#walk();
-    const at = this.#valueAt(name, level);
+    const at = this.shape!.placeOf(level, name);
     let value = this.#values === undefined ? UNREAD : this.#values[at];
     if (value === UNREAD) {
       if (this.#parsed === RELEASED) return this.#keptValue(name, level);
@@ -344,12 +344,6 @@ export class LazyText extends TextObject {
     return value;
   }
 
-  /** Where a member's value is among those that were parsed: by its place, and the metadata is the last. */
-  #valueAt(name: string, level: Level): number {
-    const shape = this.shape!;
-    return level === "object" && name === "metadata" ? shape.size : shape.placeOf(level, name);
-  }
-
   #parse(place: number): unknown {
     const { freeze } = this.#origin;
     const start = placeAt(this.#places, 2 * place);
@@ -364,7 +358,7 @@ export class LazyText extends TextObject {
 
   /** A user has set a member of an object whose properties cannot be defined any more. */
   setMember(name: string, level: Level, value: unknown): void {
-    this.#setValue(this.#valueAt(name, level), value);
+    this.#setValue(this.shape!.placeOf(level, name), value);
     this.#marks |= HAS_FIXED_VALUES | IS_HANDED_OUT;
   }
 

@@ -147,10 +147,16 @@ export class ObjectShape {
     this.size = size;
     const placesOf = (members: readonly ShapeMember[]) =>
       new Map(members.map(({ name, place }) => [name, place]));
-    this.#places = { object: placesOf(this.object), metadata: placesOf(this.metadata) };
+    this.#places = {
+      object: placesOf(this.object).set("metadata", size),
+      metadata: placesOf(this.metadata),
+    };
   }
 
-  /** The place of a member's value; of a name that comes twice that of the last one. -1 for none. */
+  /**
+   * The place of a member's value: of a name that comes twice that of the last one, -1 for none. The
+   * metadata itself comes behind all values.
+   */
   placeOf(level: Level, name: string): number {
     return this.#places[level].get(name) ?? -1;
   }

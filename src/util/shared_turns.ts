@@ -2,9 +2,7 @@
 
 import { laterTurn } from "./clock.ts";
 import { Deque } from "./collections.ts";
-import { giveWay, Pacer, type Turns, UNITS_PER_MS } from "./turns.ts";
-
-const TURN_UNITS = 2 * UNITS_PER_MS;
+import { giveWay, Pacer, TURN_UNITS, type Turns } from "./turns.ts";
 
 // A task that has not spent so many turns is a short one, as a page of a list.
 const SHORT_TURNS = 4;

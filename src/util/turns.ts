@@ -72,6 +72,9 @@ const NEXT_TURN: Turns = { isBusy: false, next: giveWay };
 /** About how many units a millisecond has, where work is counted in units of 20 nanoseconds. */
 export const UNITS_PER_MS = 50_000;
 
+/** How much is done for readers in one turn, in such units. */
+export const TURN_UNITS: number = 2 * UNITS_PER_MS;
+
 /** What it takes to decode an object, in such units. */
 export const OPEN_UNITS = 1_200;
 

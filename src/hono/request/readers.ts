@@ -141,10 +141,16 @@ export class Readers {
   /**
    * Counts bytes that are kept for the next readers. `false` if there is no room, whatever
    * is dropped, or none for all that is expected.
+   *
+   * @param dropSome What makes room for them, if not each keeper is to.
    */
-  keep(bytes: number, expectedBytes: number = bytes): boolean {
+  keep(
+    bytes: number,
+    expectedBytes: number = bytes,
+    dropSome: () => boolean = () => this.#dropSome(),
+  ): boolean {
     if (!this.hasRoom(expectedBytes)) return false;
-    while (this.#freeBytes < bytes) if (!this.#dropSome()) return false;
+    while (this.#freeBytes < bytes) if (!dropSome()) return false;
     this.#keptBytes += bytes;
     return true;
   }

@@ -109,8 +109,7 @@ export class ListBodies implements Keeper {
   take(bytes: number, of: ListBody, expectedBytes: number = bytes): boolean {
     const { readers } = this.#options;
     this.#growing = of;
-    let hasRoom = readers.hasRoom(expectedBytes) && readers.keepSpare(bytes);
-    while (!hasRoom && readers.hasRoom(expectedBytes) && this.dropSome()) hasRoom = readers.keepSpare(bytes);
+    const hasRoom = readers.keep(bytes, expectedBytes, () => this.dropSome());
     this.#growing = undefined;
     if (!hasRoom) return false;
     this.#bytes += bytes;

@@ -19,7 +19,7 @@ import { newStatus, type Status } from "../../meta/status.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
-import { Pacer, UNITS_PER_MS } from "../../util/turns.ts";
+import { Pacer, TURN_UNITS, UNITS_PER_MS } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { EventLog } from "../content/event_log.ts";
 import type { WindowPlace } from "../content/selection.ts";
@@ -65,8 +65,6 @@ const MOST_STEP_MS = 1_000;
 
 // What a reader that is a little late finds.
 const KEPT_STEPS = 4;
-// How much they look at in one turn of the event loop.
-const TURN_UNITS = 2 * UNITS_PER_MS;
 // To look at a row, and to write it.
 const ROW_UNITS = 5;
 const WRITE_UNITS = 200;

@@ -73,7 +73,7 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
   return {
     // A row has the age, and the first one of a watch comes with columns.
     sharedAs: undefined,
-    itemsSharedAs: ["Table", apiVersion, includeObject, ...(fields ?? []).map(({ text }) => text)].join(" "),
+    itemsSharedAs: JSON.stringify([apiVersion, includeObject, ...(fields ?? []).map(({ text }) => text)]),
     one: (object) => ({ ...table(versionOf(object), printer.columns), rows: [row(object)] }),
     list: (metadata) => table(metadata, printer.columns),
     itemsField: "rows",

@@ -150,7 +150,10 @@ export class ServedConnections {
 
   #start([incoming, outgoing]: Exchange): void {
     const { rawHeaders } = incoming;
-    const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && /^host$/i.test(name)).length;
+    let hosts = 0;
+    for (let i = 0; i < rawHeaders.length; i += 2) {
+      if (rawHeaders[i].length === 4 && rawHeaders[i].toLowerCase() === "host") hosts++;
+    }
     const refusal = rawHeaders.length > 2 * MOST_HEADERS ? 431 : hosts > 1 ? 400 : undefined;
     if (refusal === undefined) return this.#options.handle(incoming, outgoing);
     outgoing.writeHead(refusal, { Connection: "close" });
