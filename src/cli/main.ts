@@ -1,8 +1,6 @@
 /**
  * The entry point of the command line program: `deno run -A src/cli/main.ts serve`; `listwatch` in the npm
  * package.
- *
- * @module
  */
 
 import process from "node:process";

@@ -5,8 +5,6 @@
  * The server changes what it is given (defaults, quantities in their canonical form, lists that others add
  * to), so an object is compared with what the server answered to the same configuration before. Before the
  * first answer its managed fields tell: which fields this manager has applied, no more and no fewer.
- *
- * @module
  */
 
 import type { KubernetesObject } from "../meta/object.ts";

@@ -54,7 +54,6 @@ export class CachedResource {
   readonly informer: SharedIndexInformer<KubernetesObject, string>;
   /** `v1/configmaps in shop`, for texts. */
   readonly name: string;
-  /** What was applied last. */
   readonly applied: AppliedConfigs = new AppliedConfigs();
   /** Whether it has everything that was written before this process reconciles; until then it is not read. */
   isCaughtUp = false;

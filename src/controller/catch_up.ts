@@ -5,8 +5,6 @@
  * Versions count the changes of all resources, so that of a quiet one the version that the server names does
  * not come by itself before the next bookmark, a minute later. What shows sooner that nothing is missing: the
  * versions of all objects, if they are few, or a short watch on which nothing comes.
- *
- * @module
  */
 
 import { changesSince, currentState } from "../informer/snapshot/progress.ts";
@@ -34,7 +32,6 @@ export interface CaughtUpInformer {
   proven(proof: VersionProof): boolean;
 }
 
-/** A cache and its source. */
 interface Source {
   readonly informer: CaughtUpInformer;
   readonly client: ResourceClient<KubernetesObject>;

@@ -7,8 +7,6 @@
  * wakes up asks {@linkcode Leadership.check} before it writes, whether or not its timers have run.
  *
  * @see https://github.com/kubernetes/client-go/blob/master/tools/leaderelection/leaderelection.go
- *
- * @module
  */
 
 import type { ResourceClient } from "../client/resource_client.ts";

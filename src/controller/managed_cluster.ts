@@ -1,8 +1,6 @@
 /**
  * What a manager has in one cluster: the caches of its controllers, and their loops. Of several clusters each
  * begins when its caches are complete, so that one that is away holds up no other.
- *
- * @module
  */
 
 import type { ClientSource, ResourceClient } from "../client/resource_client.ts";

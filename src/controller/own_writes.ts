@@ -1,7 +1,6 @@
 /**
  * What the reconciles of one key have written, until the caches have it: a reconcile that acted on an older
  * state would create what is there, and undo what it did.
- * @module
  */
 
 import { compareResourceVersions, isComparableResourceVersion } from "../meta/object.ts";

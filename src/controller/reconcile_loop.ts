@@ -4,8 +4,6 @@
  * A key that is taken first waits until the caches have what its last reconcile wrote; meanwhile its
  * worker takes others. A reconcile that does not end at its deadline loses its signal and its worker, and
  * keeps its key: what hangs holds up nothing else.
- *
- * @module
  */
 
 import type { ResourceEventHandler } from "../informer/events.ts";

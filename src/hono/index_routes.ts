@@ -1,7 +1,6 @@
 /**
  * Queries of indices: `/indices/{resource}`, `/indices/{resource}/{index}` and
  * `/indices/{resource}/{index}/{value}`.
- * @module
  */
 
 import type { Context } from "hono";

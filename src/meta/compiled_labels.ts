@@ -21,7 +21,6 @@ export type LabelTest = (labels: LabelSet | undefined) => boolean;
 // With more keys it is cheaper to look up each label among the keys.
 const FEW_KEYS = 4;
 
-/** Makes one test of all requirements. */
 export function compileLabels(requirements: readonly Requirement[]): LabelTest {
   const conditions = conditionsOf(requirements);
   if (conditions.some(({ isImpossible }) => isImpossible)) return () => false;
@@ -71,7 +70,6 @@ function testOf(condition: KeyCondition): LabelTest {
 /** A `number` if the value fits. */
 type Int64 = bigint | number;
 
-/** All requirements on one key. */
 class KeyCondition {
   readonly key: string;
   readonly mustExist: boolean;

@@ -10,7 +10,6 @@ export interface MergedVersion {
   readonly parts: readonly string[];
 }
 
-/** The most shards. */
 export const MOST_SHARDS = 999;
 
 const LAYOUT_DIGITS = 10;
@@ -82,7 +81,6 @@ export function hasReached(version: string, wanted: string): boolean {
     whole.parts.every((part, i) => compareResourceVersions(part, other.parts[i]) >= 0);
 }
 
-/** Whether a text is a merged resourceVersion. */
 export function isMergedVersion(text: string): boolean {
   return decodeMergedVersion(text) !== undefined;
 }

@@ -1,7 +1,6 @@
 /**
  * Kubernetes objects: the fields that the cache reads, their versions and keys, and what stands for deleted
  * ones.
- * @module
  */
 
 import { CacheError, errorMessage } from "../util/errors.ts";

@@ -6,7 +6,6 @@ import { guardedLogger, type Logger } from "../util/logger.ts";
 
 const FRESH_MS = 60_000;
 
-/** Options of {@linkcode Reread}. */
 export interface RereadOptions<V> {
   /** What it is, for log lines: `token`. */
   readonly what: string;

@@ -3,8 +3,6 @@
  *
  * `objects` has a row for each object, in generations of which one counts; `meta` has one row, which says
  * which, and what the snapshot is of.
- *
- * @module
  */
 
 import { crc32 } from "node:zlib";

@@ -60,12 +60,9 @@ function comesBefore(a: AcceptClause, b: AcceptClause): boolean {
 /** A media type that answers are written in. */
 export type MediaType = "application/json" | "application/yaml";
 
-/** JSON only. */
 export const JSON_ONLY: readonly MediaType[] = ["application/json"];
-/** JSON by default, and YAML. */
 export const JSON_AND_YAML: readonly MediaType[] = ["application/json", "application/yaml"];
 
-/** The representation to answer with. */
 export interface Representation {
   readonly mediaType: MediaType;
   /** The kind that the answer is converted to (`as`, `g`, `v`), such as a Table; `undefined`: none. */
@@ -135,7 +132,6 @@ export type ObjectShape =
   | { readonly kind: "object" }
   | { readonly kind: "Table" | "PartialObjectMetadata"; readonly apiVersion: MetaVersion };
 
-/** The versions of the group `meta.k8s.io`. */
 export type MetaVersion = "meta.k8s.io/v1" | "meta.k8s.io/v1beta1";
 
 const META_VERSIONS: ReadonlySet<string> = new Set<MetaVersion>(["meta.k8s.io/v1", "meta.k8s.io/v1beta1"]);
@@ -205,7 +201,6 @@ function goType({ group, kind }: ApiResource, isList: boolean): string {
   return `*${name}.${kind}${isList ? "List" : ""}`;
 }
 
-/** An object's metadata, as a `PartialObjectMetadata`. */
 export function partialMetadata(object: KubernetesObject, apiVersion: string): KubernetesObject {
   return { kind: "PartialObjectMetadata", apiVersion, metadata: object.metadata ?? {} };
 }

@@ -127,7 +127,6 @@ function answer({ mediaType, pretty }: Representation, document: unknown): Disco
   return { status: 200, headers, mediaType, parameters: "", pretty, document };
 }
 
-/** The document at `/api`. */
 function apiVersionsDocument(serverAddress = ""): unknown {
   return {
     kind: "APIVersions",
@@ -136,7 +135,6 @@ function apiVersionsDocument(serverAddress = ""): unknown {
   };
 }
 
-/** The plain document at `/apis`. */
 function apiGroupListDocument(resources: readonly ApiResource[]): unknown {
   const names = new Set<string>();
   for (const { group } of resources) if (group !== "") names.add(group);

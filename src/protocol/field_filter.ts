@@ -15,7 +15,6 @@ export interface FilterRequirement {
   readonly values: readonly string[];
 }
 
-/** Limits of the cost of a filter. */
 export interface FilterLimits {
   readonly maxRequirements: number;
   readonly maxValues: number;

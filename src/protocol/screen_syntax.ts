@@ -153,7 +153,6 @@ function newElementMatch([, member, value]: RegExpExecArray): ElementMatch {
   return new ElementMatch(member, value[0] === '"' ? JSON.parse(value) : value);
 }
 
-/** The canonical text of a path. */
 export function pathText(segments: readonly ScreenSegment[]): string {
   let text = "";
   for (const segment of segments) {

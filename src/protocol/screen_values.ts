@@ -18,7 +18,6 @@ export class ElementMatch {
   }
 }
 
-/** One step of a path. */
 export type ScreenSegment = FieldPathSegment | ElementMatch;
 
 /** Whether one of the values at a path, an object or an array too, passes a test. */

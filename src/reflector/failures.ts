@@ -1,7 +1,6 @@
 /**
  * What failures mean: whether streamed lists are at fault, whether the server is away, and how long to wait.
  * Pure, but for the delays that a user's backoff gives.
- * @module
  */
 
 import { failureInWords, NetworkError, networkErrorOf } from "../meta/request.ts";

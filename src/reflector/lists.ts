@@ -1,7 +1,6 @@
 /**
  * Whole lists: in pages, which are put together or read item by item; and as a watch, which sends every
  * present object as ADDED.
- * @module
  */
 
 import { keyOf, type ListMeta } from "../meta/object.ts";
@@ -229,7 +228,6 @@ export async function requestList<T>(
 
 type PageSettings = Pick<ReflectorSettings, "name" | "clock" | "listTimeoutMs" | "intake" | "holdText">;
 
-/** Requests one page of a list. */
 async function requestPage<T>(
   source: ListerWatcher<T>,
   request: ListOptions & { readonly signal: AbortSignal },

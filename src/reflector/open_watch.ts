@@ -8,7 +8,6 @@
  *
  * So an age (`ageMs`) is the larger of what both say; a silence ({@linkcode Watchdog}) that is found too long
  * after it was due starts again; and an open watch, whose connection has probably died, is opened again.
- * @module
  */
 
 import type { ListOptions, WatchItem, WatchStream } from "../meta/list_watch.ts";

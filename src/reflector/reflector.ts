@@ -2,8 +2,6 @@
  * The reflector, which keeps a store equal to what a server holds; the owner of its state and its I/O.
  * `transition` decides on each step (the chart is in state.ts); the reflector does it, and passes the outcome
  * back.
- *
- * @module
  */
 
 import type { ListOptions, VersionProof } from "../meta/list_watch.ts";

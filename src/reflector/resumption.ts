@@ -1,7 +1,6 @@
 /**
  * What a reflector does with the content of a snapshot: it is written, the server's version is requested, and
  * a watch begins at that of the snapshot. Pure.
- * @module
  */
 
 import { isConnectionRefused, networkErrorOf } from "../meta/request.ts";

@@ -23,8 +23,6 @@
  * within one ({@linkcode noted}). Only the position moves without either, in place: the writer
  * (store_writer.ts) moves it with each event, after its write. The loop (reflector.ts) does the steps and the
  * {@linkcode Effect}s.
- *
- * @module
  */
 
 import { ageMs, type Clock, type Moment } from "../util/clock.ts";

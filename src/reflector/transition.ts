@@ -2,8 +2,6 @@
  * The next state of a reflector, and what to do next: the chart of state.ts. Pure. What each failure leads to
  * is client-go's answer (https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go); where
  * this differs, the reason is beside it.
- *
- * @module
  */
 
 import { isConnectionRefused, networkErrorOf } from "../meta/request.ts";
@@ -288,7 +286,6 @@ function endOf(
   };
 }
 
-/** What follows the end of a watch. */
 export function afterWatch(state: ReflectorState, end: WatchEnd, nowMs: number): Transition {
   if ("refused" in end) {
     if (isRetriable(end.refused)) return go(state, { do: "backOff", then: "watch" });

@@ -1,7 +1,6 @@
 /**
  * The schemas of what every API server sends, whatever the kind; unknown fields are kept unchecked. Each is
  * built at its first use: a cache that never receives a broken object needs none.
- * @module
  */
 
 import * as z from "zod/v4/core";

@@ -112,7 +112,6 @@ export class WindowStore<Row> {
   #silence: TimerHandle;
   #reopening: TimerHandle;
 
-  /** Opens it at once. */
   constructor(options: OpenWindowOptions) {
     const { url, table: _, fetch: __, random: ___, logger, ...others } = options;
     const { clock = realClock, staleAfterMs = 90_000, ...query } = others;

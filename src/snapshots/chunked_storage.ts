@@ -10,8 +10,6 @@
  * The first record has all objects of its time; the others are changes since. A chunk never changes. A save
  * writes the chunks of one more record, then the manifest, with which the snapshot changes from one state to
  * the next. What no manifest names any more is removed afterwards.
- *
- * @module
  */
 
 import {
@@ -42,7 +40,6 @@ import {
 
 /** A store of bytes by name. Its operations may run at the same time. */
 export interface ChunkStore {
-  /** For people. */
   readonly description: string;
   /** The largest value that it takes, in bytes. */
   readonly chunkBytes: number;
@@ -50,7 +47,6 @@ export interface ChunkStore {
   get(name: string): Promise<Uint8Array | undefined>;
   /** Sets the bytes of a name at once. Only those of {@linkcode MANIFEST} are ever replaced. */
   put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>;
-  /** Removes a name, if it is there. */
   remove(name: string): Promise<void>;
   /** The names of all chunks, if the store can list them; {@linkcode MANIFEST} may be among them. */
   list?(): Promise<string[]>;

@@ -1,7 +1,4 @@
-/**
- * What is saved of a snapshot: its parts with their checksums, and why one is refused.
- * @module
- */
+/** What is saved of a snapshot: its parts with their checksums, and why one is refused. */
 
 import {
   type SavedVersion,
@@ -13,7 +10,6 @@ import {
 import type { ObjectHead } from "../text/object_reader.ts";
 import { errorMessage } from "../util/errors.ts";
 
-/** The version in a value that was read. */
 export function readVersion(value: unknown): SavedVersion {
   const version = (value ?? {}) as SavedVersion;
   const { resourceVersion, watchedVersion, savedAtMs, needsList, clusterUid } = version;

@@ -27,7 +27,6 @@ export function notFound(of: ApiResource, name: string): StatusError {
   return new StatusError(objectNotFound(of, name));
 }
 
-/** 409: an object of that name exists. */
 export function alreadyExists(of: ApiResource, name: string): StatusError {
   const message = `${formatGroupResource(of)} ${JSON.stringify(name)} already exists`;
   return failure(409, "AlreadyExists", message, details(of, name, of.resource));

@@ -1,7 +1,6 @@
 /** Waits that an `AbortSignal` ends. */
 
-import type { Clock } from "./clock.ts";
-import { realClock } from "./clock.ts";
+import { type Clock, realClock } from "./clock.ts";
 
 interface SleepOptions {
   readonly clock?: Clock;

@@ -46,7 +46,6 @@ export async function wholeBody(
 
 const encoder = new TextEncoder();
 
-/** Text as UTF-8. */
 export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text);
 }

@@ -1,4 +1,3 @@
-/** What is allowed. */
 export interface NumberRule {
   /** The least value; 0 by default. */
   readonly least?: number;

@@ -116,7 +116,6 @@ export class SharedTurns {
   }
 }
 
-/** The turns of one task. */
 class TaskTurns implements Turns {
   readonly #turns: SharedTurns;
   readonly #client: () => unknown;

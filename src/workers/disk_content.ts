@@ -29,12 +29,10 @@ export class DiskBodies implements TextForm {
   /** How many texts were written since the start. */
   count = 0;
 
-  /** The number of the last row. */
   get lastId(): number {
     return this.#lastId;
   }
 
-  /** Writes a text. */
   encode(json: string, fields?: FieldTexts): string {
     this.#refuseLong(json);
     const id = this.#lastId + 1;

@@ -6,8 +6,6 @@
  * a crash leaves one. The object lives on between two slices, and with it the informer and its watch. Nothing
  * is done at the end, as there is no such moment: everything is in the database when a turn ends.
  * https://developers.cloudflare.com/durable-objects/concepts/durable-object-lifecycle/
- *
- * @module
  */
 
 import { type ReadApi, readApi } from "../hono/read_api.ts";
@@ -186,7 +184,6 @@ class Reflection {
   /** Resolves when what the database has can be read. */
   readonly loaded: Promise<void>;
 
-  /** Starts it. */
   constructor(storage: SqlStorage, settings: ReflectorSettings) {
     const { source, resource, informer: options = {}, identity } = settings;
     this.#clock = options.clock ?? realClock;

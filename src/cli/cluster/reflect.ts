@@ -53,7 +53,6 @@ export function reflect(
 /** The indices of every resource; `byNode` has values of pods only. */
 export type ReflectedIndex = "namespace" | "byNode";
 
-/** A resource and the informer that reflects it. */
 export interface ReflectedResource {
   /** The display name: `pods`, `deployments.apps`. */
   readonly name: string;

@@ -15,7 +15,6 @@ export class Simulation {
   readonly server: InMemoryApiServer;
   readonly #clock: Clock;
   readonly #random: () => number;
-  /** What is to be done. */
   readonly #actions: DelayingQueue<() => unknown>;
   readonly #events: BuiltObject[] = [];
 

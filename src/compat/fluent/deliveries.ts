@@ -6,8 +6,6 @@
  * its informer's handler, so that changes come in their order. A failed one waits for its time, which
  * grows with each failure of its key; changes of other keys pass it meanwhile, and a newer change of
  * the same key is merged with it and tried at once.
- *
- * @module
  */
 
 import type { Clock, TimerHandle } from "../../util/clock.ts";

@@ -1,7 +1,6 @@
 /**
  * The content of one resource: what its informer holds, what it held before, what has happened since, its
  * versions, and how fresh it is.
- * @module
  */
 
 import { compareResourceVersions, type KubernetesObject, layoutOf } from "../../meta/object.ts";
@@ -55,7 +54,6 @@ export class Content<T extends KubernetesObject> {
   }
 }
 
-/** The version of the content of a namespace. */
 export interface ContentVersion {
   /** The entry of the log behind its last change: lists with the same have the same objects. */
   readonly changes: number;
@@ -80,7 +78,6 @@ export class ContentVersions {
   readonly #log: Pick<EventLog<KubernetesObject>, "window" | "resume">;
   /** Those that have changed lately; the last one comes last. */
   readonly #namespaces = new Map<string, LastChange>();
-  /** All the others. */
   #others: LastChange = { changes: 0, since: "" };
   /** The next entry to read. */
   #next = -1;

@@ -35,14 +35,12 @@ export interface EntryForms<T> {
   oldObject?: T;
   /** As bytes, by event type and view. */
   readonly encoded: Map<string, Uint8Array>;
-  /** The length of all of them. */
   bytes: number;
 }
 
 export interface LogFollower<T> {
   /** A relist comes, or a new history, which no watch may continue with. Returns what to call after it. */
   interrupted(isNewHistory: boolean): () => void;
-  /** Whether it sends at present. */
   readonly isSending: boolean;
   /** There are entries to send; it calls {@linkcode EventLog.trim} when it has sent them. */
   grown(): void;
@@ -118,7 +116,6 @@ export interface LogHistory {
   ): KeptLog<T> | undefined;
   /** A new history begins: what came before leads nowhere. */
   begin(start: LogStart): void;
-  /** One more entry. */
   append<T>(sequence: number, entry: KeptEntry<T>): void;
   /** After a relist, watches may not start before it. */
   resumeFrom(start: LogStart): void;

@@ -7,8 +7,6 @@
  * needs a second way. A key is shown by one source (key_owners.ts). Objects keep the versions of their
  * servers; each part of the merged version is that of a state which the source had, and goes back by a list
  * only. A source without content has the part `0`.
- *
- * @module
  */
 
 import { newEventOpener, type StoreEvent } from "../../informer/events.ts";

@@ -41,7 +41,6 @@ export class KeptViews implements Keeper {
     readers.addKeeper(this);
   }
 
-  /** A view of some fields of what another view of a resource shows. */
   get(of: GroupVersionResource, whole: View, fields: readonly ScreenFieldPath[]): View {
     const name = JSON.stringify([groupVersion(of), of.resource, ...fields.map(({ text }) => text)]);
     let kept = this.kept.get(name);

@@ -1,7 +1,6 @@
 /**
  * What a GET of a resource asks for: its query, the format of the answer, and a view of the objects. Views of
  * whole objects and of metadata are here, Tables in table.ts.
- * @module
  */
 
 import type { Context } from "hono";
@@ -205,7 +204,6 @@ export interface View {
   bookmark(metadata: ObjectMeta): unknown;
 }
 
-/** A form of a view. */
 interface ViewForm<T> {
   readonly view: View;
   readonly holding: Holding<T>;
@@ -231,7 +229,6 @@ export function viewText<T extends KubernetesObject>(
   return around(resourceVersion === undefined ? object : atVersion(object, resourceVersion), json);
 }
 
-/** The JSON text of an object in a form of a view. */
 export function formText<T extends KubernetesObject>(held: Held<T>, of: ViewForm<T>): string {
   return viewText(held, of) ?? JSON.stringify(of.view[of.form](of.holding.peek(held)));
 }

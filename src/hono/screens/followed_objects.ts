@@ -20,7 +20,6 @@ export interface FollowedObject<T> {
 
 const IN_HEAD: ReadonlySet<unknown> = new Set(["name", "namespace", "uid", "resourceVersion", "labels"]);
 
-/** A field that is read of objects. */
 export interface ReadField {
   readonly segments: readonly ScreenSegment[];
   /** The field without which it does not matter. */
@@ -56,7 +55,6 @@ export abstract class FollowedObjects<T extends KubernetesObject> implements Log
   /** The same for objects that have one of the fields in which others matter that are not in `#cut`. */
   readonly #wholeCut: FieldCut | undefined;
   readonly #decisive: readonly (readonly ScreenSegment[])[];
-  /** Whether its head has all that is read of it. */
   readonly #readsHead: boolean;
   /** The next entry to read; `undefined` before the first reading. */
   #next: number | undefined;
@@ -78,7 +76,6 @@ export abstract class FollowedObjects<T extends KubernetesObject> implements Log
     this.#wholeCut = fields && this.#decisive.length > 0 ? new FieldCut(cutPaths(fields)) : undefined;
   }
 
-  /** The number of objects. */
   abstract get length(): number;
 
   /** There are no objects any more. */

@@ -1,8 +1,7 @@
 /** What objects are sorted by: the keys of a query, read from objects. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import type { Status } from "../../meta/status.ts";
-import { newStatus } from "../../meta/status.ts";
+import { newStatus, type Status } from "../../meta/status.ts";
 import type { ScreenPath } from "../../protocol/screen_syntax.ts";
 import type { SortKey } from "../../protocol/screen_query.ts";
 import { someValue, typedValue } from "../../protocol/screen_values.ts";
@@ -11,7 +10,6 @@ import { type Cell, Duration, type Printer } from "../tables/columns.ts";
 import type { ReadField } from "./followed_objects.ts";
 import { sortText } from "./sort_key.ts";
 
-/** An order of objects. */
 export interface OrderSpec {
   /** Specs of one resource with the same name order its objects alike. */
   readonly name: string;
@@ -106,7 +104,6 @@ function cellValue(cell: unknown): unknown {
   return NO_VALUES.has(cell) ? undefined : cell;
 }
 
-/** The first of the values at a path. */
 function firstValue(object: unknown, { segments }: ScreenPath): unknown {
   let first: unknown;
   someValue(object, segments, (value) => {

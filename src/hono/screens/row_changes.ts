@@ -18,7 +18,6 @@ export type RowChange =
   | { readonly op: "insert"; readonly at: number; readonly row: WindowRow }
   | { readonly op: "update"; readonly at: number; readonly row: WindowRow };
 
-/** The rows that are shown of all rows. */
 export interface ShownRows {
   /** Where they begin. */
   readonly from: number;
@@ -149,7 +148,6 @@ function changesByPlace(before: readonly WindowRow[], after: readonly WindowRow[
   return changes;
 }
 
-/** The longest ascending part of different numbers. */
 function longestAscending(numbers: readonly number[]): number[] {
   // The last numbers of the parts of each length, the least ones; and what is before each number.
   const lasts: number[] = [];

@@ -97,7 +97,6 @@ export async function answerList(
   return respond(body.open(pacer), request, tag.text);
 }
 
-/** Where the first page is. */
 function firstPlace({ options }: ListRequest): PagePlace<never> {
   // A list at resourceVersion 0 comes whole, as from an API server's cache:
   // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions

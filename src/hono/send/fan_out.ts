@@ -21,8 +21,6 @@
  * - **Bounds.** An outlet holds `watchBufferBytes` per watch and `maxReaderBytes` for all readers. A
  *   watch without room waits for its reader, for `writeTimeoutMs` at most; it is cut off with 410 when
  *   the log drops entries that it has not sent.
- *
- * @module
  */
 
 import type { KubernetesObject } from "../../meta/object.ts";

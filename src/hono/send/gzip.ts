@@ -23,7 +23,6 @@ export function gzipResponse(body: BodyInit, headers: Readonly<Record<string, st
   return new Response(body, init);
 }
 
-/** Compresses chunks. */
 export async function* gzipChunks(
   next: () => Promise<Bytes | undefined>,
 ): AsyncGenerator<Bytes> {

@@ -159,7 +159,6 @@ export class ListBodies implements Keeper {
   }
 }
 
-/** Of what a body is kept. */
 export interface BodyOf {
   readonly content: Content<KubernetesObject>;
   readonly namespace: string;

@@ -145,7 +145,6 @@ function itemText(
   return `${comma}\n    ${text}`;
 }
 
-/** The JSON text of an item. */
 export function itemJson(
   held: Held<KubernetesObject>,
   { view, holding }: Pick<ListShape, "view" | "holding">,

@@ -61,7 +61,6 @@ async function orderOf(
   return { order, name: sharedName(name, selection), first };
 }
 
-/** A page of a list with `sortBy`. */
 export async function sortedPage(
   content: Content<KubernetesObject>,
   request: ListRequest & ScreenRequest,
@@ -86,7 +85,6 @@ async function groupsOf(
   return { groups, name: sharedName(name, selection) };
 }
 
-/** All groups, as a list. */
 export async function groupsList(
   content: Content<KubernetesObject>,
   request: ScreenRequest,

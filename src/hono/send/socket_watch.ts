@@ -1,7 +1,6 @@
 /**
  * Watches over WebSockets, as kube-apiserver serves them: each event is a message of text.
  * https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/watch.go (HandleWS)
- * @module
  */
 
 import type { Context } from "hono";

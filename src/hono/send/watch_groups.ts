@@ -281,7 +281,6 @@ export class EntryViews<T extends KubernetesObject> {
     this.#holding = holding;
   }
 
-  /** An object of an entry, opened. */
   opened(entry: LogEntry<T>, which: "object" | "oldObject"): T | undefined {
     const held = entry[which];
     if (held === undefined) return undefined;

@@ -9,8 +9,6 @@
  *   at once after a quiet time, then each {@linkcode STEP_MS} at most, and less often where hundreds
  *   change. Mostly they see by the blocks of the order that nothing has; otherwise what differs in the
  *   order is found once for all of them.
- *
- * @module
  */
 
 import { AGE_ANNOTATION } from "../../meta/list_watch.ts";
@@ -161,7 +159,6 @@ interface Step {
 
 type WindowLog = Pick<EventLog<KubernetesObject>, "head" | "resourceVersion" | "oldestResourceVersion">;
 
-/** A window, for all of its readers. */
 export class Window {
   readonly #log: WindowLog;
   readonly #options: WindowOptions;

@@ -202,7 +202,6 @@ function conditionOf(object: unknown, type: string, path = "status.conditions"):
   return itemsAt(object, path).find((condition) => at(condition, "type") === type);
 }
 
-/** Whether the first condition of a type is true. */
 export function isConditionTrue(object: unknown, type: string): boolean {
   return at(conditionOf(object, type), "status") === "True";
 }
@@ -223,7 +222,6 @@ export function selectorText(object: unknown, path: string, invalid = "<error>")
   }
 }
 
-/** One field of all containers of a pod template. */
 export function ofContainers(object: unknown, template: string, field: "name" | "image"): string {
   return itemsAt(object, `${template}.spec.containers`).map((container) => textAt(container, field)).join(
     ",",

@@ -31,7 +31,6 @@ import { podPrinter } from "./pod_printer.ts";
 const CONTAINERS_TEXT = "The names of the containers in the template.";
 const IMAGES_TEXT = "The images of the containers in the template.";
 
-/** The columns of a pod template's containers. */
 export function containerColumns(template: string): [CellColumn, CellColumn] {
   return [
     ["Containers", CONTAINERS_TEXT, (object) => ofContainers(object, template, "name"), WIDE],

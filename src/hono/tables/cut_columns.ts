@@ -18,7 +18,6 @@ export function isCutColumn({ description }: { readonly description: string }): 
 
 /** A printer that knows which of its columns are cut. */
 export interface HeldPrinter extends Printer {
-  /** Their names. */
   readonly cut: readonly string[];
 }
 

@@ -1,6 +1,5 @@
 /**
  * Reads of a resource that another server answers, such as a Durable Object: decided here, and sent there.
- * @module
  */
 
 import type { Context } from "hono";

@@ -1,7 +1,6 @@
 /**
  * Requests that the cache does not answer itself, sent on to the API server with the reader's own
  * credentials.
- * @module
  */
 
 import type { Context } from "hono";

@@ -3,8 +3,6 @@
  *
  * The native `fetch` of Node takes no certificates, and ends a watch that is silent for five minutes:
  * https://undici.nodejs.org/#/docs/api/Client (`bodyTimeout`).
- *
- * @module
  */
 
 import {

@@ -1,7 +1,6 @@
 /**
  * What every REST config of this room has in common: TLS settings, credentials that logs do not show, tokens
  * in files.
- * @module
  */
 
 import { readFile } from "node:fs/promises";

@@ -6,7 +6,6 @@
  * `v:"text"` one by its value; a leaf has nothing in it.
  *
  * @see https://kubernetes.io/docs/reference/using-api/server-side-apply/
- * @module
  */
 
 import { isRecord, isSameJson } from "../../util/json.ts";
@@ -16,7 +15,6 @@ import { metadataOf, SERVER_FIELDS } from "../object_checks.ts";
 import { MERGE_KEYS } from "./patches.ts";
 import type { ServedResource } from "../served_resources.ts";
 
-/** A set of fields. */
 export interface FieldSet {
   readonly [step: string]: FieldSet;
 }
@@ -196,7 +194,6 @@ function union(a: FieldSet, b: FieldSet): FieldSet {
   return both;
 }
 
-/** The leaves of `a` that are not in `b`. */
 function minus(a: FieldSet, b: FieldSet): FieldSet {
   const left: Record<string, FieldSet> = {};
   for (const step of Object.keys(a)) {

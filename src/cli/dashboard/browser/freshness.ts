@@ -9,7 +9,6 @@ export interface Freshness {
   readonly text: string;
 }
 
-/** What is known of what is shown. */
 export interface Shown {
   /** The time since the server last answered how it is doing. */
   readonly ageMs: number;

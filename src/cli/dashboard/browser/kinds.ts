@@ -75,7 +75,6 @@ export function stateFilter(name: string, word: string): string | undefined {
 
 /** What of a resource's objects is counted, and what the counts say. */
 export interface StateCounts {
-  /** The queries: one `groupBy` each. */
   readonly groupBy: readonly (readonly string[])[];
   /** Takes the answers in the order of the queries. */
   states(answers: readonly (readonly CountedGroup[])[]): readonly StateCount[];

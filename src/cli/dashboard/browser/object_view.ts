@@ -21,7 +21,6 @@ interface SeenChange {
   readonly fields: readonly FieldChange[];
 }
 
-/** What is shown of one object. */
 export class ObjectView {
   readonly #viewOf: () => View;
   readonly #onChange: () => void;

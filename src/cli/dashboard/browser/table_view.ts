@@ -21,7 +21,6 @@ const MOST_ROWS = 400;
 
 type Place = Rows<TableRow>["place"];
 
-/** The table, and what is above it. */
 export class TableView {
   readonly #rows: Rows<TableRow>;
   readonly #viewOf: () => View;
@@ -63,7 +62,6 @@ export class TableView {
     byId("wide").addEventListener("click", () => this.#go({ isWide: !this.#route?.isWide }));
   }
 
-  /** The windows that are shown. */
   get windows(): readonly WindowStore<unknown>[] {
     return this.#store === undefined ? [] : [this.#store];
   }
