@@ -188,7 +188,6 @@ function printNext(terminal: Terminal, { url, resources }: Listening, options: S
   terminal.print("Press Ctrl-C to stop.");
 }
 
-/** The stacks of an error and its causes. */
 function chain(error: Error): string {
   const stacks: string[] = [];
   let e: unknown = error;
@@ -212,7 +211,6 @@ interface GracefulStop {
 interface ProcessSignals {
   /** Aborted by the first SIGINT, and by the first SIGTERM unless there is an `onTerminate`. */
   readonly signal: AbortSignal;
-  /** What the first SIGTERM does. */
   onTerminate(graceful: GracefulStop): void;
   release(): void;
 }

@@ -46,14 +46,12 @@ function projectionOf(
   return { ...(keep && { keep }), drop: managedFields ? drop : ["metadata.managedFields", ...drop] };
 }
 
-/** An entry of the list that discovery gives for a group and version. */
 interface GroupVersionEntry {
   readonly name?: string;
   readonly kind?: string;
   readonly namespaced?: boolean;
 }
 
-/** The client of a resource, as {@linkcode Cluster.resource} returns it. */
 export class RestResource<T extends KubernetesObject> implements ResourceClient<T> {
   readonly resource: GroupVersionResource;
   readonly namespace: string;
@@ -249,7 +247,6 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     await this.#request("delete", name, options, { method: "DELETE", body });
   }
 
-  /** Lists every namespace of the set, whole. */
   async #listEach(
     { names }: NamespaceNames,
     options: ListOptions,

@@ -17,7 +17,6 @@ import type { Metrics } from "../util/metrics.ts";
 /** The index by the uids of owners, which every cache of a controller has. */
 export const OWNER_INDEX = "listwatch.owners";
 
-/** What the caches of a manager share. */
 export interface CacheSettings {
   readonly clock: Clock;
   readonly random: Random;
@@ -25,7 +24,6 @@ export interface CacheSettings {
   readonly metrics: Metrics | undefined;
   /** How often handlers that ask for it may be notified of all objects, in milliseconds; 0: never. */
   readonly resyncPeriodMs: number;
-  /** The name of its cluster; `""` if there is only one. */
   readonly cluster: string;
 }
 
@@ -48,7 +46,6 @@ interface Part {
   readonly hasReached: (version: string) => boolean;
 }
 
-/** A resource with its shared informer. */
 export class CachedResource {
   readonly client: ResourceClient<KubernetesObject>;
   readonly informer: SharedIndexInformer<KubernetesObject, string>;
@@ -128,7 +125,6 @@ export class CachedResource {
     return Promise.resolve({ apiVersion, kind, isNamespaced: Boolean(metadata?.namespace) });
   }
 
-  /** Whether the cache is one of this namespace, too. */
   covers(namespace: string): boolean {
     return this.client.namespaces?.has(namespace) ?? true;
   }
@@ -164,7 +160,6 @@ export class CachedResource {
     );
   }
 
-  /** Whether the cache has what was written. */
   has({ versions, deleted, unseen, answered }: Written): boolean {
     if (unseen > answered) return false;
     for (const [namespace, version] of versions) {

@@ -35,7 +35,6 @@ export interface EventDetails {
   readonly related?: KubernetesObject;
 }
 
-/** An event of `events.k8s.io/v1`. */
 interface RecordedEvent extends KubernetesObject {
   readonly eventTime: string;
   readonly reportingController: string;
@@ -49,7 +48,6 @@ interface RecordedEvent extends KubernetesObject {
   readonly series?: { readonly count: number; readonly lastObservedTime: string };
 }
 
-/** Events that differ in nothing but time and note. */
 interface Series {
   readonly client: ResourceClient<RecordedEvent>;
   readonly event: RecordedEvent;

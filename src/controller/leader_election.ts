@@ -101,7 +101,6 @@ export class LeaderElector {
   readonly #logger: Logger;
   /** The Lease as it was seen last, and when it was seen so first. */
   #observed: { readonly lease: Lease; readonly at: Moment } | undefined;
-  /** When the last successful renewal was sent. */
   #renewed: Moment | undefined;
 
   /**

@@ -16,10 +16,8 @@ import { type LoopCaches, type LoopSettings, ReconcileLoop } from "./reconcile_l
 
 type Source = Indexed<KubernetesObject, string>;
 
-/** What the loops need besides what the cluster has. */
 export interface BegunSettings extends Omit<LoopSettings, "recorder" | "cluster" | "clusters" | "loopOf"> {
   readonly newRecorder: () => EventRecorder;
-  /** All clusters of the manager. */
   readonly all: readonly ManagedCluster[];
   /** What was written before must be in the caches. */
   readonly sinceMs: number;
@@ -57,7 +55,6 @@ export class ManagedCluster {
     return this.caches.every(({ informer }) => informer.hasSynced());
   }
 
-  /** Whether its loops run. */
   get isReconciling(): boolean {
     return this.#loops.size > 0;
   }
@@ -134,7 +131,6 @@ export class ManagedCluster {
     await Promise.all([...this.#loops.values()].map((loop) => loop.run({ stop, abandon })));
   }
 
-  /** Nothing reconciles any more. */
   ended(): void {
     this.#loops.clear();
   }

@@ -351,7 +351,6 @@ export class Manager implements AsyncDisposable {
   }
 }
 
-/** A reconcile was abandoned, as the program stops. */
 class ManagerStoppedError extends CacheError {
   constructor(drainMs: number) {
     super("ManagerStopped", `the manager stops, and the reconcile has not ended within ${drainMs} ms`);

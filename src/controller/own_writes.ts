@@ -7,7 +7,6 @@ import { compareResourceVersions, isComparableResourceVersion } from "../meta/ob
 import { statusErrorOf } from "../meta/status.ts";
 import type { CachedResource, Written } from "./cached_resource.ts";
 
-/** The writes of one key, by resource. */
 export class OwnWrites {
   readonly #written = new Map<CachedResource, Written>();
   /** The resources whose caches did not catch up in time; the next reconcile reads them from the server. */
@@ -28,7 +27,6 @@ export class OwnWrites {
     }
   }
 
-  /** A delete of this very object was accepted. */
   deleted(resource: CachedResource, key: string, uid: string): void {
     this.#of(resource).deleted.set(key, uid);
   }
@@ -44,7 +42,6 @@ export class OwnWrites {
     if (code < 400 || code >= 500 || code === 408) this.unseen(resource);
   }
 
-  /** Whether the reconcile reads this resource from the server. */
   readsThrough(resource: CachedResource): boolean {
     return this.#readThrough.has(resource);
   }

@@ -51,7 +51,6 @@ export interface LoopSettings {
   readonly recorder: EventRecorder;
   /** Throws if this process may not write any more. */
   readonly checkLease: () => void;
-  /** The name of the cluster; `""` if there is only one. */
   readonly cluster: string;
   /** The caches in every cluster, by name. */
   readonly clusters: ReadonlyMap<string, LoopCaches>;
@@ -62,11 +61,9 @@ export interface LoopSettings {
 // What is given to a reconcile after its deadline, to end by itself.
 const GRACE_MS = 1_000;
 
-/** A controller at work. */
 export class ReconcileLoop {
   readonly name: string;
   readonly #controller: AnyController;
-  /** Of its measurements. */
   readonly #labels: Readonly<Record<string, string>>;
   readonly #self: CachedResource;
   readonly #resources: ReadonlyMap<string, CachedResource>;
@@ -80,7 +77,6 @@ export class ReconcileLoop {
   readonly #running = new Set<Promise<void>>();
   /** Keys whose next try is due by themselves: for the tests' `idle`. */
   readonly #retrying = new Set<string>();
-  /** What aborts the reconciles that run. */
   readonly #aborts = new Set<(reason: unknown) => void>();
   #isStopping = false;
   #activeWorkers = 0;

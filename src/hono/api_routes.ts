@@ -239,7 +239,6 @@ function isAt(resource: ApiResource, path: ResourcePath): boolean {
   return resource.namespaced ? path.namespace !== "" || path.name === "" : path.namespace === "";
 }
 
-/** Whether an API server would take this for a write. */
 function isWrite(method: string, path: ResourcePath, { resource }: Described): boolean {
   if (path.isWatch) return false;
   const isOne = path.name !== "";
@@ -330,7 +329,6 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   return isWhole ? answer : withWarnings(c, await answer, { missing, stale, cut });
 }
 
-/** 400: what a screen wants cannot be had here. */
 function unservedScreen(
   { sortBy = [] }: ScreenQuery,
   { target, under }: ResourceRequest,

@@ -23,7 +23,6 @@ import { forwardRoute } from "./upstream/forward.ts";
 import { formatOf } from "./request/requested_read.ts";
 import { documentAnswer } from "./send/responses.ts";
 
-/** The `apiVersion` of answers about indices. */
 export const INDICES_VERSION = "indices.listwatch/v1";
 
 /**
@@ -57,7 +56,6 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
   return { access: "hooks", asked: askedOf(path, { verb: "list", name: "" }), target, answer };
 }
 
-/** Which indices there are, or the values of one. */
 async function answerIndex(
   c: Context,
   target: ServedResource,
@@ -98,7 +96,6 @@ interface IndexPath {
   readonly value: string | undefined;
 }
 
-/** Reads a path below `/indices`; `undefined` if it is none. */
 function parseIndexPath(path: string): IndexPath | undefined {
   // A value may have slashes, which are escaped.
   const segments = path.replace(/\/$/, "").split("/").slice(1).map(decodedPath);

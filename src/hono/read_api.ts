@@ -313,7 +313,6 @@ function isRefusal(answer: Answer): boolean {
 // (https://etcd.io/docs/v3.5/dev-guide/limit/); a longer body is not read.
 const DRAINED_BYTES = 2 * 1024 * 1024;
 
-/** Reads a body to its end; `false` if that is too far away. */
 async function drain(body: ReadableStream<Uint8Array> | null): Promise<boolean> {
   if (body === null) return true;
   let left = DRAINED_BYTES;
@@ -401,7 +400,6 @@ function readyRoute(c: Context, { gate, served, readers, settings }: ReadApiStat
 
 const VERSION_TYPES: readonly MediaType[] = ["application/json"];
 
-/** `/version`: open, as an API server's. */
 function versionRoute(c: Context, { settings }: ReadApiState): Route {
   return {
     access: "open",

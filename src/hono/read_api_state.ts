@@ -38,7 +38,6 @@ export interface ReadApiState {
   readonly readers: Readers;
   readonly bodies: ListBodies;
   readonly followers: KeptFollowers;
-  /** The views of fields that were requested lately. */
   readonly views: KeptViews;
   readonly tags: EntityTags;
   readonly settings: ReadSettings;

@@ -131,7 +131,6 @@ class KeyCondition {
     this.isImpossible = mustExist && (mustNotExist || allowed?.size === 0);
   }
 
-  /** Whether a label may have this value. */
   allows(value: string): boolean {
     if (this.#allowed !== undefined) return this.#allowed.has(value);
     return !this.#mustNotExist && this.#passes(value);

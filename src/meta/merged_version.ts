@@ -2,7 +2,6 @@
 
 import { compareResourceVersions } from "./object.ts";
 
-/** A resourceVersion of each shard. */
 export interface MergedVersion {
   /** Which shards there are, as 10 digits: versions of different layouts say nothing about each other. */
   readonly layout: string;

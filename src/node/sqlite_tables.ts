@@ -72,7 +72,6 @@ function isEmpty(database: SqliteDatabase): boolean {
   return tables === 0;
 }
 
-/** Makes the tables of a new database. */
 export function createTables(database: SqliteDatabase): void {
   if (!isEmpty(database)) return checkFormat(pragma(database, "user_version"), FORMAT);
   transaction(database, () => {

@@ -14,7 +14,6 @@ import {
   SPACE,
 } from "../text/json_walk.ts";
 
-/** The headers of every answer in JSON. */
 const JSON_HEADERS: Readonly<Record<string, string>> = {
   "Content-Type": "application/json",
   "Cache-Control": "no-cache, private",
@@ -25,7 +24,6 @@ export interface ResponseOptions {
   readonly pretty?: boolean;
 }
 
-/** A document as an answer. */
 export function jsonResponse(
   document: unknown,
   options: ResponseOptions & { readonly status?: number } = {},

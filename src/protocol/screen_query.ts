@@ -36,7 +36,6 @@ type ScreenParameter = typeof SCREEN_PARAMETERS[number];
 export interface ScreenQuery {
   /** The only fields that are sent, in the order of their canonical text, none within another one. */
   readonly fields?: readonly ScreenFieldPath[];
-  /** Only objects that match. */
   readonly filter?: FieldFilter;
   /** One or more keys. A list with it is a page of an order, a watch a window. */
   readonly sortBy?: readonly SortKey[];

@@ -359,7 +359,6 @@ class GatheredObjects<T> {
     this.#settings = settings;
   }
 
-  /** How many there are, quarantined ones included. */
   get size(): number {
     return this.#objects.size + this.#quarantinedByKey.size;
   }

@@ -124,7 +124,6 @@ export class OpenWatch<T> {
     this.#iterator = stream[Symbol.asyncIterator]();
   }
 
-  /** The next batch; `undefined` at the end. */
   async next(): Promise<readonly WatchItem<T>[] | undefined> {
     if (this.#unread !== undefined) {
       const batch = this.#unread;
@@ -201,7 +200,6 @@ export class OpenWatch<T> {
     );
   }
 
-  /** Ends the connection, whatever state it is in. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

@@ -49,7 +49,6 @@ export class Quarantine {
     this.#metrics = guardedMetrics(options.metrics, this.#logger);
   }
 
-  /** How many objects and frames were quarantined. */
   get count(): number {
     return this.#count;
   }

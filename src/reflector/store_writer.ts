@@ -155,7 +155,6 @@ export function provenAt(
   return next;
 }
 
-/** The watch that a batch came on. */
 interface BatchSource {
   readonly received: Moment | undefined;
   readonly receivedBytes: number;
@@ -415,7 +414,6 @@ function isTableKind(apiVersion: string | undefined, kind: string | undefined): 
   return kind === "Table" && (apiVersion === "meta.k8s.io/v1" || apiVersion === "meta.k8s.io/v1beta1");
 }
 
-/** Refuses a list that came as a Table. */
 export function refuseTable(page: ListPage<unknown>): void {
   if (isTableKind(page.apiVersion, page.kind)) {
     throw new TypeError("Cannot take a Table for a list: ask the server for objects (unsupported list gvk)");

@@ -37,7 +37,6 @@ const SHORT_MS = 5_000;
 /** A watch that lasts so long was well, whatever ended it. */
 const LONG_MS = 120_000;
 
-/** The state after an outcome, and the next step. */
 export function transition(state: ReflectorState, outcome: Outcome, now: Moment): Transition {
   const noted = { ...state, failures: failed(state.failures, errorOf(outcome), now) };
   const next = afterOutcome(noted, outcome, now);
@@ -233,7 +232,6 @@ function listed(
   };
 }
 
-/** Classifies the end of an open watch. */
 function endOf(
   state: ReflectorState,
   { ended: error, lastedMs }: Extract<Outcome, { of: "watch"; ended: unknown }>,

@@ -80,7 +80,6 @@ const MAX_RECORDS = 64;
 /** How many chunks are read or written at a time. */
 const CHUNKS_AT_ONCE = 6;
 
-/** Stores a snapshot in a {@linkcode ChunkStore}. */
 export class ChunkedStorage implements SnapshotStorage {
   readonly #store: ChunkStore;
   /** Of the names of this storage's chunks: another writer's are others. */

@@ -61,7 +61,6 @@ export interface LinkedAbort {
   unlink(): void;
 }
 
-/** A new abort signal that follows `parent`. */
 export function linkedAbort(parent: AbortSignal | undefined): LinkedAbort {
   const controller = new AbortController();
   const unlink = parent === undefined ? () => {} : onAbort(parent, () => controller.abort(parent.reason));

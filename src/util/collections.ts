@@ -100,12 +100,10 @@ export class KeyedHeap<K, T> {
     return true;
   }
 
-  /** The least item; it is not removed. */
   peek(): T | undefined {
     return this.#heap[0]?.item;
   }
 
-  /** Removes and returns the least item. */
   pop(): T | undefined {
     const least = this.#heap[0];
     if (least === undefined) return undefined;

@@ -1,5 +1,4 @@
 export interface NumberRule {
-  /** The least value; 0 by default. */
   readonly least?: number;
   /** Whether `Infinity` is allowed; not by default. */
   readonly mayBeInfinite?: boolean;

@@ -113,7 +113,6 @@ export class Pacer {
     this.begin();
   }
 
-  /** Begins a turn: what was done before counts no more. */
   begin(): void {
     this.#units = 0;
     this.#readClock();

@@ -1,6 +1,5 @@
 /** Reads the bytes of a body in chunks. */
 
-/** Reads a body to its end. */
 export interface ByteReader {
   /** The next bytes, `undefined` at the end. */
   read(): Promise<Uint8Array | undefined>;

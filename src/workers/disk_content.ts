@@ -47,7 +47,6 @@ export class DiskBodies implements TextForm {
     return text;
   }
 
-  /** Reads a text. */
   decode(id: string): string {
     const [row] = rowsOf(this.#sql, "SELECT json FROM listwatch_bodies WHERE id = ?", Number(id));
     if (row !== undefined) return row[0] as string;
@@ -56,7 +55,6 @@ export class DiskBodies implements TextForm {
     );
   }
 
-  /** The paths of the indexed fields. */
   get paths(): readonly string[] {
     return this.#paths;
   }
@@ -101,12 +99,10 @@ export class DiskContent {
     this.#bodies = bodies;
   }
 
-  /** How many objects there are. */
   get size(): number {
     return Number(rowsOf(this.#sql, "SELECT count(*) FROM listwatch_objects")[0][0]);
   }
 
-  /** Writes an object in the place of its key's earlier state. */
   put(key: string, held: unknown, json: () => string): void {
     const { apiVersion, kind, uid, resourceVersion, namespace, labels } = held instanceof TextObject
       ? held
@@ -128,7 +124,6 @@ export class DiskContent {
     );
   }
 
-  /** Deletes the object of a key, if there is one. */
   delete(key: string): void {
     this.#sql.exec("DELETE FROM listwatch_objects WHERE key = ?", key);
   }
@@ -141,7 +136,6 @@ export class DiskContent {
     this.#sql.exec("UPDATE listwatch_objects SET fields = NULL WHERE fields IS NOT NULL");
   }
 
-  /** Deletes all objects. */
   clear(): void {
     this.#sql.exec("DELETE FROM listwatch_objects");
   }
@@ -172,7 +166,6 @@ export class DiskContent {
     return newTextObject(key, String(id), this.#bodies.decode(String(id)));
   }
 
-  /** All objects, in the order of their keys. The texts are not read. */
   *entries(): Generator<readonly SnapshotEntry[]> {
     const shared = new SharedValues();
     const bodies = this.#bodies;

@@ -27,7 +27,6 @@ export class DiskHistory implements LogHistory {
     this.#content = options.content;
   }
 
-  /** The first row that the log may read. */
   get tail(): number {
     return this.#tail;
   }
@@ -174,7 +173,6 @@ export class DiskHistory implements LogHistory {
 const LOG = "log";
 const NOT_KEPT = "An event could not be written: watches will not resume if the object restarts now";
 
-/** What a {@linkcode DiskHistory} needs. */
 export interface DiskHistoryOptions {
   readonly content: DiskContent;
   readonly logger: Logger;

@@ -196,12 +196,9 @@ const MARK_INTERVAL_MS = 30_000;
 /** So many states may be in the database without being referred to, before a sweep looks for them. */
 const MOST_UNSTORED = 1_000;
 
-/** What was there at some time. */
 interface Mark {
   readonly atMs: number;
-  /** The first event that could be read. */
   readonly tail: number;
-  /** The last state. */
   readonly bodyId: number;
   /** How many states had been written and not stored. */
   readonly unstored: number;

@@ -179,7 +179,6 @@ class Reflection {
   readonly #logger: Logger;
   #hasStopped = false;
 
-  /** Answers reads. */
   readonly api: ReadApi;
   /** Resolves when what the database has can be read. */
   readonly loaded: Promise<void>;
@@ -215,7 +214,6 @@ class Reflection {
     this.loaded = this.#loaded();
   }
 
-  /** Whether it has ended: only by an error. */
   get hasStopped(): boolean {
     return this.#hasStopped;
   }

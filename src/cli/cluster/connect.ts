@@ -26,7 +26,6 @@ export interface Connection {
   readonly anonymous?: Pick<RestConfig, "server" | "fetch">;
   /** Runs the embedded cluster until the signal is aborted. */
   run?(signal: AbortSignal): Promise<void>;
-  /** Closes a connection that is not run. */
   close?(): void;
 }
 
@@ -120,7 +119,6 @@ export class ClusterGate {
     };
   }
 
-  /** Closes the gate until a cluster responds with this uid. */
   expect(options: ExpectOptions): Promise<void> {
     this.#expected = options;
     return new Promise((resolve, reject) => {

@@ -44,7 +44,6 @@ export async function readDefinitions(
   return { run: (signal) => Promise.all(informers.map((informer) => informer.run(signal))).then(() => {}) };
 }
 
-/** What follows the definition of a resource; `undefined` if there is none that may be read. */
 async function readDefinition(
   cluster: Pick<Cluster, "resource">,
   resource: ApiResource,

@@ -20,7 +20,6 @@ const STORAGES: Readonly<Record<StorageName, () => NewHolding | undefined>> = {
 };
 
 interface Kept {
-  /** The file of its snapshot; none by default. */
   readonly snapshotPath: string | undefined;
   /** The uid of the cluster, which the snapshot must be of; `""` if it is not known. */
   readonly clusterUid: string;
@@ -54,7 +53,6 @@ export function reflect(
 export type ReflectedIndex = "namespace" | "byNode";
 
 export interface ReflectedResource {
-  /** The display name: `pods`, `deployments.apps`. */
   readonly name: string;
   readonly resource: ApiResource;
   readonly informer: SharedIndexInformer<KubernetesObject, ReflectedIndex>;

@@ -158,7 +158,6 @@ export class SavedCluster {
     });
   }
 
-  /** Resolves when all of it is saved. */
   saved(): Promise<void> {
     return this.#saving;
   }

@@ -267,7 +267,6 @@ function unknownResource(name: string, { resources, unavailable }: Discovery): U
   return new UsageError(`Cannot reflect ${quote(name)}: the server has no such resource${down}; ${hint}`);
 }
 
-/** Each resource of a group once, in its first version. */
 function firstVersions(resources: readonly DiscoveredResource[]): DiscoveredResource[] {
   const seen = new Map<string, DiscoveredResource>();
   for (const resource of resources) {

@@ -20,10 +20,8 @@ export interface ClusterInfo {
 }
 
 export interface ResourceState extends Omit<InformerStatus, "resourceVersion" | "snapshot"> {
-  /** The display name: `pods`, `deployments.apps`. */
   readonly name: string;
   readonly kind: string;
-  /** `po`, `deploy`. */
   readonly shortNames: readonly string[];
   /** The path of the list of all namespaces: `/apis/apps/v1/deployments`. */
   readonly path: string;
@@ -31,6 +29,5 @@ export interface ResourceState extends Omit<InformerStatus, "resourceVersion" | 
   readonly objects: number;
   readonly synced: boolean;
   readonly resourceVersion: string;
-  /** The number of open watches of readers. */
   readonly watches: number;
 }

@@ -118,7 +118,6 @@ export function nodeObject(name: string, index: number, bornAt: string): BuiltSp
   };
 }
 
-/** The conditions of a node that is ready, with its last heartbeat. */
 export function nodeConditions(bornAt: string, heartbeatAt: string): unknown[] {
   return [
     ["MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"],

@@ -19,7 +19,6 @@ const DEPLOYMENTS = "apps/v1/deployments";
 const SETS = "apps/v1/replicasets";
 const PODS = "v1/pods";
 
-/** Deployments, with the controllers that keep their pods at the desired number. */
 export class Workloads {
   readonly #simulation: Simulation;
   /** The deployments of which a step of the controllers is due. */
@@ -183,7 +182,6 @@ export class Workloads {
     });
   }
 
-  /** Starts and ends pods, and writes the present status. */
   #reconcile(deployment: BuiltSpecObject): void {
     const { server } = this.#simulation;
     const set = this.#setOf(deployment);

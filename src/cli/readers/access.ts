@@ -24,9 +24,7 @@ export interface AccessOptions {
   readonly namespace?: string | readonly string[];
   /** The cluster whose tokens readers present, and whose RBAC decides what they may read. */
   readonly reviewedBy?: ReviewCluster;
-  /** The only namespaces that may be read; all by default. */
   readonly readerNamespaces?: readonly string[];
-  /** The only resources that may be read, by their display names; all by default. */
   readonly readerResources?: readonly string[];
   readonly clock?: Clock;
   /** Wraps the hook that authenticates readers, such as for a log. */
@@ -44,11 +42,9 @@ export interface Access {
     readonly authorize?: Authorize;
     readonly allowAnonymous?: boolean;
   };
-  /** Who may read, as text for people. */
   readonly description: string;
 }
 
-/** Makes the hooks that decide who may read. */
 export function newAccess(options: AccessOptions): Access {
   const hook = authenticateHook(options);
   const authenticate = hook && options.noting ? options.noting(hook) : hook;

@@ -41,7 +41,6 @@ export interface ReadersSettings extends ServeSettings {
 
 export interface ServedReaders {
   readonly url: string;
-  /** Who may read, as text for people. */
   readonly access: string;
   readonly finished: Promise<void>;
   /** Stops to listen, and ends watches; other answers may end within a time. */

@@ -174,7 +174,6 @@ function pairsOf(headers: RequestInit["headers"]): [string, string][] {
   return Array.isArray(headers) ? headers as [string, string][] : [...new Headers(headers)];
 }
 
-/** PEM as text: configs hand out bytes. */
 function pemText(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (Array.isArray(value)) return value.map(pemText).join("\n");

@@ -161,7 +161,6 @@ export class Watcher<K extends object> implements AsyncDisposable {
     return this.#controller;
   }
 
-  /** Follows the informer's connection; returns what ends that. */
   #listen(informer: SharedIndexInformer<KubernetesObject, string>, onFailure: () => void): () => void {
     let wasOpen = false;
     // Those of a try that has failed before are not its own.

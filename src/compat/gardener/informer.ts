@@ -116,7 +116,6 @@ export class Informer<T extends KubernetesObject = KubernetesObject> {
   }
 }
 
-/** The index by the store's key. */
 const BY_KEY = "compat/gardener";
 
 /**
@@ -225,7 +224,6 @@ export type Predicate<T> =
   | readonly [path: string, value: unknown]
   | { readonly [member: string]: unknown };
 
-/** The function that a predicate stands for. */
 function testOf<T>(predicate: Predicate<T>): (object: T) => unknown {
   if (typeof predicate === "function") return predicate;
   if (typeof predicate === "string") return (object) => valueAt(object, predicate);

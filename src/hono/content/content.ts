@@ -63,7 +63,6 @@ export interface ContentVersion {
   readonly since: string;
 }
 
-/** When a namespace changed last. */
 interface LastChange {
   readonly changes: number;
   since: string;
@@ -79,7 +78,6 @@ export class ContentVersions {
   /** Those that have changed lately; the last one comes last. */
   readonly #namespaces = new Map<string, LastChange>();
   #others: LastChange = { changes: 0, since: "" };
-  /** The next entry to read. */
   #next = -1;
   #rewrites = 0;
 
@@ -128,7 +126,6 @@ const MOST_NAMESPACES = 4_096;
 
 /** A source that a read cannot be proven fresh of. */
 export interface StaleSource {
-  /** Empty if there is only one. */
   readonly name: string;
   readonly why: Exclude<FreshnessOutcome, "fresh">;
 }

@@ -251,7 +251,6 @@ export class EventLog<T extends KubernetesObject> {
     if (this.#follower?.isSending) this.#follower.trimmed(window.tail);
   }
 
-  /** Stops following the informer, ends every watch and every wait. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

@@ -19,7 +19,6 @@ import {
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
 
 export interface FreshReadsOptions {
-  /** How long an API server may take to answer a question. */
   readonly freshnessTimeoutMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -316,7 +315,6 @@ export class FreshReads {
       keys.every((key) => versions.get(key) === resourceVersionOf(held.getByKey(key)));
   }
 
-  /** Waits for the next change of the content. */
   async #changeWithin(ms: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     const changed = linkedAbort(signal);

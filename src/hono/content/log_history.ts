@@ -24,7 +24,6 @@ export interface LogEntry<T> {
   readonly isPlaced: boolean;
   /** About how much memory the object takes. */
   readonly bytes: number;
-  /** When this process appended it, in monotonic time. */
   readonly atMs: number;
   /** What was made of it for watches, while that is kept. */
   views: EntryForms<T> | undefined;
@@ -119,6 +118,5 @@ export interface LogHistory {
   append<T>(sequence: number, entry: KeptEntry<T>): void;
   /** After a relist, watches may not start before it. */
   resumeFrom(start: LogStart): void;
-  /** The entries before this one are not read any more. */
   evicted(tail: number): void;
 }

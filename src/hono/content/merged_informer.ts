@@ -266,7 +266,6 @@ function checkSources(sources: readonly NamedInformer[], { by }: MergedInformerO
   }
 }
 
-/** The objects of all sources, each in the form of its own store. */
 class SourcesHolding extends ObjectHolding<KubernetesObject> {
   override isHeld(value: unknown): boolean {
     return value instanceof SourceObject;

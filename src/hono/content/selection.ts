@@ -125,7 +125,6 @@ function asFieldRequirement({ path: { segments }, operator, values }: FilterRequ
   return field === undefined ? [] : [{ field, operator: "=", value: values[0] }];
 }
 
-/** A selection of what another one selects, and a test of the held form accepts. */
 function narrowed(selection: Selection | undefined, test: (held: unknown) => boolean): Selection {
   const { mayHave = () => true, hasLabels, hasFields, indexed = {}, units = 2 } = selection ?? {};
   const hasFieldsBesides: Selection["hasFieldsBesides"] = (answered) => selection?.hasFieldsBesides(answered);
@@ -162,7 +161,6 @@ function dottedPath(segments: readonly ScreenSegment[]): string | undefined {
 export interface ListRequest extends Selectors {
   readonly resource: GroupVersionResource;
   readonly options: ListOptions;
-  /** Only the objects under this value of an index, which the store has. */
   readonly under?: IndexValue | undefined;
   identity(): string;
   /** Identifies this cache, and the epoch of its content after so many rewrites. */
@@ -184,7 +182,6 @@ export interface PagePlace<T> {
   readonly rewrites?: number;
 }
 
-/** Which part of all rows of an order is shown. */
 export interface WindowPlace {
   /** How many rows there are in all. */
   readonly total: number;
@@ -203,7 +200,6 @@ export interface Page<T> {
   object(index: number): Held<T>;
   readonly from: number;
   readonly to: number;
-  /** Of a page of an order. */
   readonly window?: WindowPlace;
   /** About how many bytes it takes, besides the objects of the store. */
   readonly bytes: number;

@@ -27,7 +27,6 @@ export interface Snapshot<T> {
   readonly answers?: FieldRequirement | undefined;
 }
 
-/** The content at one time. */
 interface KeptState<T> {
   readonly revision: number;
   /** The first entry after it. */
@@ -145,7 +144,6 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower {
     return first;
   }
 
-  /** The objects that changed in some entries, as they were before them. */
   #changedIn(first: number, end: number): Map<string, Held<T> | undefined> {
     const { tail, entries } = this.#log.window;
     const before = new Map<string, Held<T> | undefined>();
@@ -185,7 +183,6 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower {
     };
   }
 
-  /** The objects now. */
   #present(): Blocks<Held<T>> {
     const { changedKeys } = this.#log;
     const valueOf = (key: string) => this.#store.getByKey(key);

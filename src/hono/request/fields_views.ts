@@ -59,7 +59,6 @@ export class KeptViews implements Keeper {
     return kept.view;
   }
 
-  /** Drops what was not read for a while. */
   dropUnused(): void {
     const idleSinceMs = monotonicNow(this.#clock) - IDLE_MS;
     for (const [name, { usedMs }] of this.kept) if (usedMs <= idleSinceMs) this.#drop(name);

@@ -62,7 +62,6 @@ class Places {
     return true;
   }
 
-  /** Lets no client take any more. */
   close(): void {
     this.#most = 0;
   }
@@ -162,7 +161,6 @@ export class Readers {
     return true;
   }
 
-  /** Bytes are kept no longer. */
   unkeep(bytes: number): void {
     this.#keptBytes -= bytes;
   }
@@ -251,12 +249,10 @@ export class Readers {
     return true;
   }
 
-  /** Whether the server is about to stop. */
   get isDraining(): boolean {
     return this.#isDraining;
   }
 
-  /** Ends the open watches, and refuses others. */
   drain(): void {
     this.#isDraining = true;
     this.#watchPlaces.close();
@@ -311,7 +307,6 @@ export class Reader {
     return this.#places !== undefined;
   }
 
-  /** Whose it is, as far as that is known. */
   get client(): string | undefined {
     return this.#client;
   }
@@ -324,7 +319,6 @@ export class Reader {
     return !this.#isEnded && this.#readers.take(this, bytes);
   }
 
-  /** Bytes that it took are free again. */
   give(bytes: number): void {
     this.#readers.give(this, Math.min(bytes, this.heldBytes));
   }

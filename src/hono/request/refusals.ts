@@ -10,7 +10,6 @@ export function foreignPage(): Status {
   return newStatus(403, "Forbidden", message, {});
 }
 
-/** 429: there are too many readers. */
 export function tooManyRequests(): Status {
   const message = "Too many requests are being answered, please try again later.";
   return newStatus(429, "TooManyRequests", message, { retryAfterSeconds: 1 });

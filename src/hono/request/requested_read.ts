@@ -43,7 +43,6 @@ interface EventStreamRequest {
   readonly searchParams: URLSearchParams;
 }
 
-/** What a GET of a resource asks for, before it is decided. */
 export interface RequestedRead {
   readonly verb: "get" | "list" | "watch";
   /** The object that is named, by the path or by a field selector; `""` if there is none. */
@@ -113,7 +112,6 @@ export function requestedRead(
   return { verb, name, query, searchParams, form, screen, isEventStream: events !== undefined };
 }
 
-/** The shape of the objects; of a form that is refused it does not matter. */
 function shapeOf(form: RequestedForm | Status): ObjectShape["kind"] {
   return "shape" in form && form.shape.kind !== "refused" ? form.shape.kind : "object";
 }
@@ -143,7 +141,6 @@ export interface Format {
   readonly pretty: boolean;
 }
 
-/** How the answer to a read is written. */
 export interface Form extends Format {
   /** The tags of what the reader has. */
   readonly ifNoneMatch: string | undefined;

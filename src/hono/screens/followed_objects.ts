@@ -60,7 +60,6 @@ export abstract class FollowedObjects<T extends KubernetesObject> implements Log
   #next: number | undefined;
   #rewrites = 0;
   #reading: Promise<void> | undefined;
-  /** How many windows show it. */
   windows = 0;
 
   constructor(content: Content<T>, { selection, reads }: FollowOptions) {
@@ -118,7 +117,6 @@ export abstract class FollowedObjects<T extends KubernetesObject> implements Log
     if (unread >= LEAST_UNREAD && unread <= MOST_UNREAD) this.catchUp();
   }
 
-  /** Reads what has come since; not while it {@linkcode FollowedObjects.isBehind}. */
   protected catchUp(): void {
     const { tail, entries } = this.content.log.window;
     if (this.#next === tail + entries.length) return;
@@ -187,7 +185,6 @@ interface Kept {
   readonly name: string;
   readonly content: Content<KubernetesObject>;
   usedMs: number;
-  /** What was counted for it. */
   bytes: number;
 }
 
@@ -247,7 +244,6 @@ export class KeptFollowers implements Keeper {
     return kept.followed as F;
   }
 
-  /** Drops what was not read for a while. */
   dropUnused(): void {
     const nowMs = monotonicNow(this.#clock);
     let unused = 0;

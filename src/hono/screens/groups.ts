@@ -10,7 +10,6 @@ import { aggregate, eachValue } from "./order_spec.ts";
 import { RowsState } from "./rows_state.ts";
 import { sortText } from "./sort_key.ts";
 
-/** The `apiVersion` of lists of groups. */
 export const SCREENS_VERSION = "screens.listwatch/v1";
 
 /** One group, as it is sent. Never changes. */
@@ -55,7 +54,6 @@ class Sum {
   }
 }
 
-/** What one object adds to its groups. */
 interface Share {
   readonly tallies: readonly Tally[];
   readonly sums: readonly number[];
@@ -66,7 +64,6 @@ const MOST_OF_ONE = 100;
 // Sums of doubles differ by the order of what was added and taken away.
 const SUM_DIGITS = 12;
 
-/** The groups of the selected objects of one content. */
 export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
   readonly #options: GroupsOptions;
   readonly #tallies = new Map<string, Tally>();
@@ -183,7 +180,6 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
   }
 }
 
-/** The list of groups but for its items. */
 export function groupList(metadata: ListMeta): Record<string, unknown> {
   return { kind: "GroupList", apiVersion: SCREENS_VERSION, metadata };
 }

@@ -19,7 +19,6 @@ export interface OrderSpec {
   textOf(object: KubernetesObject): string;
 }
 
-/** What one key contributes. */
 interface Part {
   readonly reads: readonly ReadField[] | undefined;
   textOf(object: KubernetesObject): string;

@@ -23,7 +23,6 @@ import { RowsState } from "./rows_state.ts";
 interface ReadObjects<T> {
   readonly keys: string[];
   readonly helds: Held<T>[];
-  /** What they are sorted by. */
   readonly texts: string[];
 }
 
@@ -94,7 +93,6 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
     return await Promise.race([rows.promise, this.ready(pacer)?.then(() => undefined)]);
   }
 
-  /** The present state; {@linkcode Order.ready} must be done. */
   present(): RowsState<Held<T>> {
     this.catchUp();
     const { resourceVersion } = this.content.log.window;
@@ -120,7 +118,6 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
     return new RowsState(changed(this.#blocks, values), resourceVersion);
   }
 
-  /** The index of an object in the present state; `undefined` if it is not there. */
   indexOf(key: string): number | undefined {
     this.catchUp();
     const place = this.#placeOf(key);

@@ -6,7 +6,6 @@ import type { Difference } from "./rows_state.ts";
 export interface WindowRow {
   /** What makes it the same row in another state. */
   readonly id: string;
-  /** What is shown of it, as JSON. */
   readonly json: string;
 }
 
@@ -19,7 +18,6 @@ export type RowChange =
   | { readonly op: "update"; readonly at: number; readonly row: WindowRow };
 
 export interface ShownRows {
-  /** Where they begin. */
   readonly from: number;
   readonly rows: readonly WindowRow[];
 }
@@ -111,7 +109,6 @@ function isMoved(
   return entered.some((at) => ids.has(rows[at].id));
 }
 
-/** The steps that make any rows into any others. */
 function changesByPlace(before: readonly WindowRow[], after: readonly WindowRow[]): RowChange[] {
   const changes: RowChange[] = [];
   const placeAfter = new Map(after.map(({ id }, i) => [id, i]));

@@ -9,7 +9,6 @@ export interface Difference {
   readonly removed: readonly number[];
   /** The rows that are new there, by their places now. */
   readonly inserted: readonly number[];
-  /** The rows whose value is another, by their places now. */
   readonly changed: readonly number[];
 }
 
@@ -28,7 +27,6 @@ export class RowsState<V> {
     this.value = readerOf(blocks).value;
   }
 
-  /** Whether it is the state of these rows at a resourceVersion. */
   isOf(blocks: Blocks<V>, resourceVersion: string): boolean {
     return this.#blocks === blocks && this.resourceVersion === resourceVersion;
   }

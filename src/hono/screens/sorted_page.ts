@@ -23,7 +23,6 @@ export function offsetOf(
   return Math.max(0, Math.min(index - Math.floor(rows / 2), order.length - rows));
 }
 
-/** 404: there is no object to be around. */
 export function notAround(around: string): Status {
   const message = `around: ${JSON.stringify(around)} is none of the objects that are selected`;
   const cause = { reason: "FieldValueNotFound", message, field: "around" };

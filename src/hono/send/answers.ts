@@ -104,7 +104,6 @@ function firstPlace({ options }: ListRequest): PagePlace<never> {
   return { past: undefined, start: "", limit };
 }
 
-/** The name of a body: requests with the same name get the same one. */
 function bodyName(request: ListAnswerRequest, { start, limit }: PagePlace<unknown>): string {
   const { view, form, name, identity, options } = request;
   // The token of a page has its user.
@@ -329,5 +328,4 @@ export class EntityTags {
   }
 }
 
-/** The resourceVersion in a tag. */
 const VERSION = /^(?:0|[1-9][0-9]{0,99})?$/;

@@ -19,7 +19,6 @@ import {
 
 /** What a watch sends, piece by piece. */
 export interface Feed {
-  /** Whether there is a piece to send now. */
   readonly hasNext: boolean;
   /** The entry of the log that it reads next; entries from there on are kept for it. */
   readonly cursor: number;
@@ -32,7 +31,6 @@ export interface Feed {
   /** @param takesLarge Whether a large piece that watches share costs no more memory than a small one. */
   next(takesLarge: boolean): Piece;
   heartbeat(): Uint8Array;
-  /** Why it cannot continue. */
   lost(): Status;
   close(): void;
 }
@@ -40,11 +38,9 @@ export interface Feed {
 export interface Piece {
   /** `undefined` if there is nothing to send after all. */
   readonly bytes: Uint8Array | undefined;
-  /** The work that it took. */
   readonly units: number;
   /** It cannot be sent to the end: the watch is lost. */
   readonly isCut: boolean;
-  /** Whether there is another one to send now. */
   readonly hasMore: boolean;
 }
 

@@ -236,7 +236,6 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
   readonly content: Content<T>;
   readonly fanOut: FanOut;
   isSending = false;
-  /** All of them. */
   readonly #readers = new Set<LogReader>();
   /** Those that read the log; the others show windows, which wake them. */
   readonly recipients: Set<LogReader> = new Set();

@@ -45,7 +45,6 @@ export async function* gzipChunks(
   }
 }
 
-/** Compresses bytes, which are not changed. */
 export async function gzipBytes(bytes: Bytes): Promise<Bytes> {
   let rest: Bytes | undefined = bytes;
   const chunks: Bytes[] = [];
@@ -87,7 +86,6 @@ export class PrefixableGzip {
     this.#length = length;
   }
 
-  /** Compresses chunks. */
   static async compress(next: () => Promise<Bytes | undefined>): Promise<PrefixableGzip | undefined> {
     const chunks: Bytes[] = [];
     let length = 0;

@@ -14,7 +14,6 @@ import { GZIP_LEAST_BYTES, PrefixableGzip } from "./gzip.ts";
 import type { ListText } from "./list_text.ts";
 
 export interface ListBodiesOptions {
-  /** Where their bytes are counted. */
   readonly readers: Readers;
   /** How many bytes there may be. */
   readonly maxBytes: number;
@@ -58,7 +57,6 @@ export class ListBodies implements Keeper {
     return this.#bytes;
   }
 
-  /** The body of the present content under a name, if it is kept. */
   get({ content, name }: Pick<BodyOf, "content" | "name">): ListBody | undefined {
     const body = this.#byContent.get(content)?.get(name);
     if (body === undefined || !body.isCurrent) return undefined;
@@ -93,7 +91,6 @@ export class ListBodies implements Keeper {
     return body;
   }
 
-  /** Drops what is outdated, or was not requested for a while. */
   dropUnused(): void {
     const nowMs = monotonicNow(this.#options.clock);
     if (this.kept.size > FEW_BODIES && nowMs - this.#sweptMs < SWEEP_MS) return;

@@ -90,7 +90,6 @@ export class ListText {
   }
 }
 
-/** A list without items, around them. */
 interface Frame {
   readonly head: string;
   readonly tail: string;

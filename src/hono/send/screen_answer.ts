@@ -28,7 +28,6 @@ import { printerOf } from "../tables/printers.ts";
 import { itemJson } from "./list_text.ts";
 import type { RowSource } from "./windows.ts";
 
-/** What a screen asks for of one resource. */
 export interface ScreenRequest extends Selectors {
   readonly resource: ApiResource;
   readonly screen: ScreenQuery;
@@ -118,7 +117,6 @@ export async function windowSource(
   });
 }
 
-/** The rows of what follows the objects of a content. */
 abstract class FollowedRows<V> implements RowSource<V> {
   readonly #followed: FollowedObjects<KubernetesObject> & { present(): RowsState<V> };
   readonly name: string | undefined;

@@ -37,7 +37,6 @@ export interface WatchedResource {
   };
 }
 
-/** The answer to a watch: it replays, sends initial events, or ends at once with the reason. */
 export function answerWatch(
   request: WatchedResource,
   query: ListQuery,

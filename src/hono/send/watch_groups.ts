@@ -371,7 +371,6 @@ export class EntryViews<T extends KubernetesObject> {
   }
 }
 
-/** A line of a watch. */
 export function eventText(type: string, object: unknown): string {
   return eventLine(type, JSON.stringify(object));
 }

@@ -64,7 +64,6 @@ export class WatchLife {
     this.#schedule();
   }
 
-  /** Whose permission it is. */
   get user(): UserInfo | undefined {
     return this.#user;
   }

@@ -43,7 +43,6 @@ const SHARED_WRITE_UNITS = 500;
 // To hand a character to the socket.
 const SEND_UNITS = 0.05;
 
-/** Opens a watch: what its feed has, as lines of JSON. */
 export function openWatch<T extends KubernetesObject>(
   watchers: Watchers<T>,
   feed: Feed,
@@ -119,7 +118,6 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     return this.#isOpen && !this.#isBlocked;
   }
 
-  /** There is more to send. */
   wake(): void {
     if (this.#maySend && (this.#isHeartbeatDue || this.#feed.hasNext)) this.#watchers.fanOut.ready(this);
   }

@@ -34,14 +34,12 @@ export interface RowSource<V = unknown> {
   readonly itemsField: string;
   readonly isBehind: boolean;
   ready(pacer: Pacer): Promise<void> | undefined;
-  /** All rows, as they are now. */
   present(): RowsState<V>;
   /** The first of them, with which a window begins while they are behind. */
   readonly first: RowsState<V> | undefined;
   /** Where the window begins in these. */
   offset(rows: RowsState<V>, before: number): number;
   row(value: V): WindowRow;
-  /** A list but for its rows. */
   list(metadata: ListMeta): Record<string, unknown>;
   bookmark(metadata: ObjectMeta): unknown;
   /** A window shows it, or one less. */
@@ -78,7 +76,6 @@ const TOO_LARGE =
   "the rows of this window are more than 16 MB; ask for some of their fields, or for fewer rows";
 const NO_ROW: WindowRow = { id: "", json: "" };
 
-/** The open windows of one content. */
 export class Windows<T extends KubernetesObject> {
   readonly #content: Content<T>;
   readonly #clock: Clock;

@@ -2,7 +2,6 @@
 
 import type { CreateNodeOptions, DocumentOptions, ScalarTag, SchemaOptions, ToStringOptions } from "yaml";
 
-/** Writes YAML. Keys are sorted. */
 export interface YamlWriter {
   /** A JSON text as a YAML document, with a line break at its end. */
   document(json: string): string;

@@ -77,7 +77,6 @@ export const scalar = (path: string, absent: string): Cell => (object) =>
   scalarText(at(object, path), absent);
 export const labels = (path: string): Cell => (object) => labelsText(object, path);
 export const selected = (path: string): Cell => (object) => selectorText(object, path) || "<none>";
-/** The kind and name of another object. */
 export const reference = (path: string): Cell => (object) =>
   `${textAt(object, `${path}.kind`)}/${textAt(object, `${path}.name`)}`;
 export const flag = (path: string, absent = false): Cell => (object) => {
@@ -128,7 +127,6 @@ export class Duration {
   }
 }
 
-/** How long ago a time was. */
 export function since(time: unknown, nowMs: number): Duration | "<unknown>" {
   const thenMs = typeof time === "string" && time !== "0001-01-01T00:00:00Z" ? Date.parse(time) : NaN;
   return Number.isNaN(thenMs) ? "<unknown>" : new Duration(nowMs - thenMs);

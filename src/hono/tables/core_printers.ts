@@ -117,7 +117,6 @@ function endpoints(object: unknown): string {
   return firstOf(found, { most: 3 });
 }
 
-/** The requests, or the limits, of a quota: used and hard. */
 const quota = (isLimits: boolean): Cell => (object) => {
   const hard = Object.entries(at(object, "status.hard") ?? {});
   const used = at(object, "status.used") as Record<string, unknown> | undefined;

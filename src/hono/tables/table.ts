@@ -20,7 +20,6 @@ export interface TableViewOptions {
   readonly apiVersion: string;
   readonly includeObject: IncludeObject;
   readonly nowMs: () => number;
-  /** What makes its cells. */
   readonly printer: Printer;
   /** The only fields of the objects in its rows; all by default. */
   readonly fields?: readonly ScreenFieldPath[];

@@ -29,7 +29,6 @@ export interface ForwardedResource {
 export interface ForwardRequest {
   readonly target: ForwardedResource;
   readonly path: ResourcePath;
-  /** The path as it is sent on. */
   readonly own: string;
   readonly state: {
     readonly settings: {

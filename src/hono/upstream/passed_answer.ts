@@ -7,7 +7,6 @@ import { WatchLife, type WatchLifeOptions } from "../send/watch_life.ts";
 
 export interface AnswerLimit {
   readonly timeoutMs: number;
-  /** The reason of the abort when it is too late. */
   readonly late: Error;
   readonly clock: Clock;
   readonly signal?: AbortSignal;

@@ -25,7 +25,6 @@ import { toBase64 } from "../../util/bytes.ts";
 const KEEP_ALIVE_PROBE_MS = 30_000;
 const BODILESS = new Set([101, 204, 205, 304]);
 
-/** Makes a `fetch` with TLS settings, and through a proxy if one is given. */
 export function newNodeFetch(options: TlsOptions & { readonly proxy?: string | false }): FetchFunction {
   const { ca, cert, key, serverName, insecureSkipVerify } = options;
   const rejectUnauthorized = insecureSkipVerify ? false : undefined;
@@ -36,7 +35,6 @@ export function newNodeFetch(options: TlsOptions & { readonly proxy?: string | f
   return newFetch({ http, https: newTunnelAgent(proxy, tls), proxy });
 }
 
-/** Makes a `fetch` whose connections the agent opens. */
 export function newAgentFetch(agent: object): FetchFunction {
   return newFetch({ http: agent as HttpAgent, https: agent as HttpAgent });
 }

@@ -7,7 +7,6 @@ import { KubeconfigError } from "../kubeconfig/kubeconfig.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A proxy, taken apart. */
 export interface Proxy {
   /** Without user and password, so that it can be shown. */
   readonly origin: string;
@@ -27,7 +26,6 @@ export function proxyFault(url: string): string | undefined {
   }
 }
 
-/** Takes apart the URL of a proxy. */
 export function parseProxy(url: string): Proxy {
   const { protocol, host, username, password } = new URL(url);
   const user = { name: decode(username), password: decode(password) };

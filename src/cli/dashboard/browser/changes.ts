@@ -1,7 +1,6 @@
 /** What is different between two states of an object. */
 
 export interface FieldChange {
-  /** `status.conditions[type=Ready].status`. */
   readonly path: string;
   /** As JSON; `undefined` where the field is not there. */
   readonly before: string | undefined;

@@ -28,7 +28,6 @@ export function setClass(element: Element, className: string): void {
   if (element.className !== className) element.className = className;
 }
 
-/** What {@linkcode keyed} needs to know of items. */
 export interface KeyedItems<T, E extends HTMLElement> {
   readonly items: readonly T[];
   readonly keyOf: (item: T) => string;
@@ -65,7 +64,6 @@ export function keyed<T, E extends HTMLElement>(parent: Element, options: KeyedI
   childrenOf.set(parent, now);
 }
 
-/** A link within the page. */
 export function makeLink(href: string, text: string, className?: string): HTMLAnchorElement {
   const link = make("a", className, text);
   link.href = href;

@@ -30,7 +30,6 @@ export const EVENT_FIELDS: readonly string[] = [
   "metadata.creationTimestamp",
 ];
 
-/** When it was last seen. */
 export function eventTimeMs({ lastTimestamp, eventTime, metadata }: EventObject): number {
   return Date.parse(String(lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? ""));
 }

@@ -13,7 +13,6 @@ const READ = 100;
 const SHOWN = 6;
 const AT_ONCE = 3;
 
-/** A line of the results. */
 interface Found {
   readonly href: string;
   readonly namespace?: string | undefined;

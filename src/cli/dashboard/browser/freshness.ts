@@ -14,9 +14,7 @@ export interface Shown {
   readonly ageMs: number;
   /** Whether the last question to the server failed. */
   readonly isLost: boolean;
-  /** The resources whose objects are shown. */
   readonly resources: readonly ResourceState[];
-  /** The windows that show them. */
   readonly windows: readonly WindowSnapshot<unknown>["state"][];
   readonly nowMs: number;
 }

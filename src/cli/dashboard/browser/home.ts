@@ -16,13 +16,11 @@ const MOST_COLUMNS = 7;
 const MOST_BARS = 40;
 const MOST_NAMESPACES = 40;
 const NEWEST = 30;
-/** The resources that come first among the tiles. */
 const FIRST = ["pods", "nodes", "deployments.apps", "events", "jobs.batch", "namespaces"];
 
 const READY = "status.conditions[type=Ready].status";
 const PHASE = "status.phase";
 
-/** The view that the page begins with. */
 export class Home {
   readonly #viewOf: () => View;
   readonly #onChange: () => void;
@@ -300,7 +298,6 @@ interface Bar {
   ready: number;
   /** Without those that have completed. */
   unready: number;
-  /** The number of pods it has room for. */
   room?: number;
   isCordoned?: boolean;
 }

@@ -8,7 +8,6 @@ export interface CountedGroup {
 
 export type Tone = "good" | "warn" | "bad" | "plain";
 
-/** A number of objects that share a state, and the search that finds them. */
 export interface StateCount {
   readonly label: string;
   readonly count: number;

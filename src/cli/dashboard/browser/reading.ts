@@ -4,14 +4,10 @@ import type { DashboardState, ResourceState } from "../dashboard_message.ts";
 import type { CountedGroup } from "./kinds.ts";
 import { listPath } from "./route.ts";
 
-/** The state of the server, as the page knows it. */
 export interface View {
   readonly state: DashboardState;
-  /** The time now, by the server's clock. */
   readonly nowMs: number;
-  /** The time since the state arrived. */
   readonly ageMs: number;
-  /** Whether the last question to the server failed. */
   readonly isLost: boolean;
 }
 
@@ -58,7 +54,6 @@ export async function readGroups(
   return lists.flatMap(({ items }) => items);
 }
 
-/** An object of a list, with the fields that were requested. */
 export interface FoundObject {
   readonly metadata: {
     readonly name: string;
@@ -69,7 +64,6 @@ export interface FoundObject {
 
 export interface FoundObjects<T> {
   readonly items: readonly T[];
-  /** Also those beyond the limit. */
   readonly total: number;
 }
 
