@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
+import type { ServerResponse } from "node:http";
+import process from "node:process";
 import { after, before, describe, it } from "node:test";
 import type { TLSSocket } from "node:tls";
 import { NetworkError, newCluster } from "@listwatch/cache";
@@ -12,6 +14,21 @@ const pem = (name: string) => readFileSync(new URL(`./fixtures/${name}`, import.
 const ca = pem("ca.crt");
 const cert = pem("client.crt");
 const key = pem("client.key");
+
+const isNode = process.versions.deno === undefined && process.versions.bun === undefined;
+const EVENTS = 200;
+const EVENT_BYTES = 4_000;
+// Node hands out a record at a time, of at most 16 KiB, and reads 64 KiB of the socket at a time.
+const SMALL_CHUNK_BYTES = 24_000;
+
+/** Writes each event in a TLS record of its own, all of them within one turn. */
+async function writeEvents(response: ServerResponse): Promise<void> {
+  for (let i = 0; i < EVENTS; i++) {
+    response.write("x".repeat(EVENT_BYTES));
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+  }
+  response.end();
+}
 
 for (
   const [name, create] of [["createTlsFetch", createTlsFetch], [
@@ -38,6 +55,7 @@ for (
           response.on("close", () => closedStreams++);
           return;
         }
+        if (request.url === "/events") return void writeEvents(response);
         const peer = (request.socket as TLSSocket).getPeerCertificate();
         const chunks: Uint8Array[] = [];
         request.on("data", (chunk) => chunks.push(chunk));
@@ -54,6 +72,18 @@ for (
     after(() => {
       server.close();
       server.closeAllConnections();
+    });
+
+    it("joins the records that have arrived into one chunk", async () => {
+      const reader = (await create({ ca })(`${url}/events`)).body!.getReader();
+      let chunks = 0;
+      let bytes = 0;
+      for (let next = await reader.read(); !next.done; next = await reader.read()) {
+        chunks++;
+        bytes += next.value.length;
+      }
+      assert.equal(bytes, EVENTS * EVENT_BYTES);
+      if (isNode) assert.ok(bytes / chunks > SMALL_CHUNK_BYTES, `${chunks} chunks`);
     });
 
     it("trusts the given certificate authority", async () => {

@@ -13,6 +13,7 @@ import {
   type RequestOptions,
 } from "node:http";
 import { Agent, Agent as HttpsAgent, type AgentOptions, request as httpsRequest } from "node:https";
+import { laterTurn } from "../../util/clock.ts";
 import { defined } from "../../util/json.ts";
 import type { FetchFunction } from "../../client/rest_config.ts";
 import { parseProxy, type Proxy } from "./proxy.ts";
@@ -149,6 +150,16 @@ function toStream(message: IncomingMessage, signal: AbortSignal | undefined): Re
   let isOver = false;
   // Continues the pull that waits for bytes.
   let wake = () => {};
+  // A server sends each event in a TLS record, and Node hands them out one by one: all that the socket had is
+  // there in the next turn.
+  let isDue = false;
+  const look = async () => {
+    if (isDue) return;
+    isDue = true;
+    await laterTurn();
+    isDue = false;
+    wake();
+  };
   return new ReadableStream<Uint8Array>({
     start(controller) {
       const finish = (error?: unknown) => {
@@ -159,7 +170,7 @@ function toStream(message: IncomingMessage, signal: AbortSignal | undefined): Re
         wake();
       };
       const failure = (error: unknown) => signal?.aborted ? signal.reason : error;
-      message.on("readable", () => wake());
+      message.on("readable", look);
       message.on("end", () => finish());
       message.on("error", (error) => finish(failure(error)));
       message.on("close", () => {
