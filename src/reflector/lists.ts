@@ -300,7 +300,10 @@ interface InitialEvents<T> {
   readonly quarantined: readonly Quarantined[];
 }
 
-/** Reads a watch up to the end bookmark, leaving what comes after it unread. */
+/**
+ * Reads a watch up to the end bookmark, leaving what comes after it unread. It has progressed when there is a
+ * hundredth more: a server writes object by object, and to note a status costs as much as to read an object.
+ */
 export async function readInitialEvents<T>(
   watch: OpenWatch<T>,
   settings: StreamSettings,
@@ -321,6 +324,7 @@ export async function readInitialEvents<T>(
     stalled("no end bookmark by the watch's timeout"),
   );
   const gathered = new GatheredObjects<T>(watch, settings);
+  let noted = 0;
   try {
     for (;;) {
       const batch = await watch.next();
@@ -336,7 +340,7 @@ export async function readInitialEvents<T>(
       // Changes of what is there say nothing about the end, and neither does anything that comes after the
       // first of them.
       if (gathered.size > before && !gathered.hasChanges) end.feed();
-      onProgress(gathered.size);
+      if (gathered.size >= noted * 1.01) onProgress(noted = gathered.size);
     }
   } finally {
     silence.stop();
