@@ -84,38 +84,46 @@ function fieldsAppliedBy(manager: string, live: KubernetesObject): Fields | unde
  * @see https://kubernetes.io/docs/reference/using-api/server-side-apply/
  */
 function isCovered(config: unknown, fields: Fields, live: unknown): boolean {
-  const names = Object.keys(fields).filter((name) => name !== ".");
-  if (names.length === 0) return isSameJson(config, live); // a leaf, or a value that is replaced as a whole
-  if (Array.isArray(config)) {
-    if (!Array.isArray(live) || names.length !== config.length) return false;
-    return config.every((element) => {
-      const name = names.find((name) => isElement(element, name));
-      if (name === undefined) return false;
-      const there = live.find((other) => isElement(other, name));
-      const inside = fields[name];
-      return there !== undefined && isRecord(inside) && isCovered(element, withoutKey(inside, name), there);
-    });
-  }
+  let left = 0;
+  for (const name in fields) if (name !== ".") left++;
+  if (left === 0) return isSameJson(config, live); // a leaf, or a value that is replaced as a whole
+  if (Array.isArray(config)) return Array.isArray(live) && areElementsCovered(config, fields, live);
   if (!isRecord(config) || !isRecord(live)) return false;
-  const set = Object.keys(config).filter((name) => config[name] !== undefined);
-  if (set.length !== names.length) return false;
-  return set.every((name) => {
+  for (const name of Object.keys(config)) {
+    const value = config[name];
+    if (value === undefined) continue;
     const inside = fields[`f:${name}`];
-    return isRecord(inside) && isCovered(config[name], inside, live[name]);
+    if (!isRecord(inside) || !isCovered(value, inside, live[name])) return false;
+    left--;
+  }
+  return left === 0;
+}
+
+/** The same for a list whose elements have names: their keys, or their values. */
+function areElementsCovered(
+  config: readonly unknown[],
+  fields: Fields,
+  live: readonly unknown[],
+): boolean {
+  const names = Object.keys(fields).filter((name) => name !== ".");
+  if (names.length !== config.length) return false;
+  const isNamed = names.map(elementTest);
+  return config.every((element) => {
+    const at = isNamed.findIndex((test) => test(element));
+    if (at < 0) return false;
+    const there = live.find(isNamed[at]);
+    // An element that is named by its value has no fields.
+    const inside = names[at].startsWith("v:") ? {} : fields[names[at]];
+    return there !== undefined && isRecord(inside) && isCovered(element, inside, there);
   });
 }
 
-/** Whether an element of a list is the one that a set of fields names, by its keys or by its value. */
-function isElement(element: unknown, name: string): boolean {
+/** The test whether an element of a list is the one of this name in a set of fields. */
+function elementTest(name: string): (element: unknown) => boolean {
   const text = name.slice(2);
-  if (name.startsWith("v:")) return JSON.stringify(element) === text;
-  if (!name.startsWith("k:") || !isRecord(element)) return false;
-  const keys: unknown = JSON.parse(text);
-  return isRecord(keys) &&
-    Object.entries(keys).every(([key, value]) => element[key] === value);
-}
-
-// An element that is named by its value has no fields.
-function withoutKey(fields: Fields, name: string): Fields {
-  return name.startsWith("v:") ? {} : fields;
+  if (name.startsWith("v:")) return (element) => JSON.stringify(element) === text;
+  const keys: unknown = name.startsWith("k:") ? JSON.parse(text) : undefined;
+  if (!isRecord(keys)) return () => false;
+  const wanted = Object.entries(keys);
+  return (element) => isRecord(element) && wanted.every(([key, value]) => element[key] === value);
 }

@@ -55,7 +55,8 @@ export class CachedResource {
   /** Whether it has everything that was written before this process reconciles; until then it is not read. */
   isCaughtUp = false;
   readonly #clock: Clock;
-  #description: Promise<ResourceDescription> | undefined;
+  #description: ResourceDescription | undefined;
+  #described: Promise<ResourceDescription> | undefined;
 
   constructor(client: ResourceClient<KubernetesObject>, settings: CacheSettings) {
     const { clock, random, logger, metrics, cluster, resyncPeriodMs } = settings;
@@ -106,23 +107,25 @@ export class CachedResource {
 
   /** Kind and scope of the resource: as any object in the cache has them, or requested once. */
   async description(signal: AbortSignal): Promise<ResourceDescription> {
+    const known = this.#description ??= this.#describedByCache();
+    if (known !== undefined) return known;
     // Not with the signal of one caller: the others have more time.
-    const description = this.#description ??= this.#describedByCache() ?? this.client.describe();
+    const described = this.#described ??= this.client.describe();
     try {
-      return await abortable(description, signal);
+      return this.#description = await abortable(described, signal);
     } catch (error) {
-      if (!signal.aborted && this.#description === description) this.#description = undefined;
+      if (!signal.aborted && this.#described === described) this.#described = undefined;
       throw error;
     }
   }
 
-  #describedByCache(): Promise<ResourceDescription> | undefined {
+  #describedByCache(): ResourceDescription | undefined {
     const { indexer } = this.informer;
     const [key] = indexer.listKeys();
     const { apiVersion, kind, metadata } = (key !== undefined && indexer.getByKey(key)) || {};
     // What a server sends of metadata only is of this kind, whatever the object's own.
     if (!apiVersion || !kind || kind === "PartialObjectMetadata") return undefined;
-    return Promise.resolve({ apiVersion, kind, isNamespaced: Boolean(metadata?.namespace) });
+    return { apiVersion, kind, isNamespaced: Boolean(metadata?.namespace) };
   }
 
   covers(namespace: string): boolean {

@@ -78,6 +78,7 @@ export class ReconcileLoop {
   /** Keys whose next try is due by themselves: for the tests' `idle`. */
   readonly #retrying = new Set<string>();
   readonly #aborts = new Set<(reason: unknown) => void>();
+  readonly #userMetrics: ReconcileMetrics;
   #isStopping = false;
   #activeWorkers = 0;
 
@@ -89,6 +90,12 @@ export class ReconcileLoop {
     this.#settings = settings;
     const { clock, queueMetrics, cluster } = settings;
     this.#labels = { controller: controller.name, ...(cluster && { cluster }) };
+    const own = (labels: Readonly<Record<string, string>> = {}) => ({ ...this.#labels, ...labels });
+    this.#userMetrics = {
+      count: (name, value, labels) => settings.metrics?.count(name, value ?? 1, own(labels)),
+      gauge: (name, value, labels) => settings.metrics?.gauge(name, value, own(labels)),
+      observe: (name, value, labels) => settings.metrics?.observe(name, value, own(labels)),
+    };
     this.#order = new WorkOrder(clock);
     const name = cluster === "" ? controller.name : `${controller.name}@${cluster}`;
     let measured: QueueMetrics | undefined;
@@ -386,28 +393,31 @@ export class ReconcileLoop {
 
   #context(key: string, access: ReconcileAccess, self: ReconcileClient<KubernetesObject>): AnyContext {
     const { recorder, cluster, clusters, clock } = this.#settings;
-    const clientsOf = (resources: LoopCaches["resources"]) =>
-      Object.fromEntries(
-        [...resources].map(([name, resource]) => [name, new ReconcileClient(resource, access)]),
-      );
+    const clientsOf = (resources: LoopCaches["resources"]) => {
+      const clients: Record<string, ReconcileClient<KubernetesObject>> = {};
+      for (const [name, resource] of resources) clients[name] = new ReconcileClient(resource, access);
+      return clients;
+    };
     const own = clientsOf(this.#resources);
-    const elsewhere = [...clusters].filter(([name]) => name !== "").map(([name, caches]) =>
-      name === cluster
-        ? [name, { ...own, self }]
-        : [name, { ...clientsOf(caches.resources), self: new ReconcileClient(caches.self, access) }]
-    );
+    const elsewhere: Record<string, Record<string, ReconcileClient<KubernetesObject>>> = {};
+    for (const [name, caches] of clusters) {
+      if (name === "") continue;
+      elsewhere[name] = name === cluster
+        ? { ...own, self }
+        : { ...clientsOf(caches.resources), self: new ReconcileClient(caches.self, access) };
+    }
     return {
       ...own,
       key: this.#shown(key),
       cluster,
-      clusters: Object.fromEntries(elsewhere),
+      clusters: elsewhere,
       self,
       signal: access.signal,
       failures: this.#retries.of(key),
       clock,
       log: this.#log(key),
       events: recorder.about(access.object, this.name, this.#self.client),
-      metrics: this.#userMetrics(),
+      metrics: this.#userMetrics,
     };
   }
 
@@ -452,16 +462,6 @@ export class ReconcileLoop {
       info: (message, more) => logger.info(message, fields(more)),
       warn: (message, more) => logger.warn(message, fields(more)),
       error: (message, more) => logger.error(message, fields(more)),
-    };
-  }
-
-  #userMetrics(): ReconcileMetrics {
-    const { metrics } = this.#settings;
-    const own = (labels: Readonly<Record<string, string>> = {}) => ({ ...this.#labels, ...labels });
-    return {
-      count: (name, value, labels) => metrics?.count(name, value ?? 1, own(labels)),
-      gauge: (name, value, labels) => metrics?.gauge(name, value, own(labels)),
-      observe: (name, value, labels) => metrics?.observe(name, value, own(labels)),
     };
   }
 
