@@ -101,7 +101,7 @@ export abstract class ReflectorObject<Env = unknown> {
   readonly #ctx: DurableObjectContext;
   readonly #env: Env;
   #reflection: Reflection | undefined;
-  /** Whether an alarm is set, or runs. */
+  /** Whether an alarm is set. */
   #isArmed = false;
 
   /** Called by the platform. */
@@ -130,15 +130,13 @@ export abstract class ReflectorObject<Env = unknown> {
     return await api.fetch(request);
   }
 
-  /** Called by the platform: lets the object run for 45 s. Never throws. */
+  /** Called by the platform: lets the object run for 45 s. Throws only where no next alarm could be set. */
   async alarm(): Promise<void> {
-    this.#isArmed = true;
-    const { storage } = this.#ctx;
+    // If nothing below returns, this is the next one: the platform repeats a failed alarm six times only.
+    await this.#setAlarm(AFTER_CRASH_MS);
     try {
-      // If nothing below returns, this is the next one: the platform repeats a failed alarm six times only.
-      await storage.setAlarm(realClock.now() + AFTER_CRASH_MS);
       await this.#start().slice();
-      await storage.setAlarm(realClock.now());
+      await this.#setAlarm(0);
     } catch (error) {
       consoleLogger.error(`The object is tried again in a minute, as it has failed: ${errorMessage(error)}`);
     }
@@ -153,9 +151,14 @@ export abstract class ReflectorObject<Env = unknown> {
   }
 
   async #arm(): Promise<void> {
+    this.#isArmed = await this.#ctx.storage.getAlarm() !== null;
+    if (!this.#isArmed) await this.#setAlarm(0);
+  }
+
+  async #setAlarm(inMs: number): Promise<void> {
+    this.#isArmed = false;
+    await this.#ctx.storage.setAlarm(realClock.now() + inMs);
     this.#isArmed = true;
-    const { storage } = this.#ctx;
-    if (await storage.getAlarm() === null) await storage.setAlarm(realClock.now());
   }
 }
 

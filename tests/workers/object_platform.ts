@@ -37,6 +37,8 @@ export class ObjectPlatform {
   instances = 0;
   /** How many alarms. */
   alarms = 0;
+  /** How many of the next calls about alarms fail. */
+  alarmFailures = 0;
 
   constructor(
     clock: FakeClock,
@@ -103,12 +105,15 @@ export class ObjectPlatform {
     const storage = {
       sql,
       transactionSync: <R>(work: () => R) => sql.transactionSync(work),
-      getAlarm: () => Promise.resolve(this.#isInAlarm ? null : this.#alarmMs ?? null),
-      setAlarm: (atMs: number) => {
-        if (!life.isAlive) return new Promise<void>(() => {});
+      getAlarm: async () => {
+        await this.#mayFail();
+        return this.#isInAlarm ? null : this.#alarmMs ?? null;
+      },
+      setAlarm: async (atMs: number) => {
+        if (!life.isAlive) return await never<void>();
+        await this.#mayFail();
         this.#alarmMs = this.#clock.monotonicNow() + Math.max(0, atMs - Date.now());
         this.#schedule();
-        return Promise.resolve();
       },
       deleteAlarm: () => {
         this.#alarmMs = undefined;
@@ -121,6 +126,12 @@ export class ObjectPlatform {
       clock: mortalClock(this.#clock, life),
     });
     return Object.assign(life, { object, sql });
+  }
+
+  async #mayFail(): Promise<void> {
+    if (this.alarmFailures === 0) return;
+    this.alarmFailures--;
+    throw new Error("storage is overloaded");
   }
 
   #schedule(): void {
@@ -138,12 +149,16 @@ export class ObjectPlatform {
     this.#isInAlarm = true;
     this.alarms++;
     const instance = this.#present();
-    await instance.object.alarm();
+    const hasFailed = await instance.object.alarm().then(() => false, () => true);
     if (this.#instance !== instance) return;
     this.#isInAlarm = false;
+    if (hasFailed) this.#alarmMs = this.#clock.monotonicNow() + REPEAT_MS;
     this.#schedule();
   }
 }
+
+// How soon the platform repeats an alarm that has failed.
+const REPEAT_MS = 2_000;
 
 interface Life {
   readonly isAlive: boolean;

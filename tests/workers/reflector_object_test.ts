@@ -123,6 +123,31 @@ describe("ReflectorObject", () => {
     assert.ok(rig.platform.alarms >= 10 && rig.platform.alarms <= 13, `${rig.platform.alarms} slices`);
   });
 
+  it("has a next alarm after the storage has failed to read or set one, at its start and later", async () => {
+    for (const readsFirst of [0, 1]) {
+      using rig = new Rig();
+      rig.platform.alarmFailures = 1 - readsFirst;
+      // The first request reads whether there is an alarm, then sets one.
+      const first = rig.platform.fetch("/readyz");
+      if (readsFirst === 1) {
+        await Promise.resolve();
+        rig.platform.alarmFailures = 1;
+      }
+      await assert.rejects(first, /overloaded/);
+      assert.equal(rig.platform.alarmInMs, undefined);
+      await rig.platform.fetch("/readyz");
+      assert.ok(rig.platform.alarmInMs !== undefined);
+      // At the end of a slice, and at the start of the next one.
+      for (const failures of [1, 2]) {
+        await rig.clock.advance(100_000);
+        rig.platform.alarmFailures = failures;
+        await rig.clock.advance(90_000);
+        assert.equal(rig.platform.alarmFailures, 0);
+        assert.ok(rig.platform.alarmInMs !== undefined && rig.platform.alarmInMs <= 60_000);
+      }
+    }
+  });
+
   it("continues after a crash by a watch, without a request to wake it, and marks what it had as stale", async () => {
     using rig = await Rig.synced();
     rig.requests();
