@@ -324,7 +324,7 @@ function checkFields(selector: FieldSelector, { selectableFields, unsupportedFie
 
 /** A watch from the start sends initial events unless it says otherwise; checked like what a client says. */
 function withLegacyDefaults(query: RawQuery, watch: boolean): RawQuery {
-  const isFromStart = query.resourceVersion === "" || query.resourceVersion === "0";
+  const isFromStart = /^0*$/.test(query.resourceVersion);
   if (!watch || !isFromStart || query.sendInitialEvents !== undefined) return query;
   if (query.resourceVersionMatch !== "") return query;
   return { ...query, sendInitialEvents: true, resourceVersionMatch: "NotOlderThan" };

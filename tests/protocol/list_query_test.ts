@@ -245,6 +245,7 @@ describe("parseListQuery", () => {
   it("adds sendInitialEvents to a watch without a resourceVersion, unless the query sets it", () => {
     assert.equal(accepted("watch=1").options.sendInitialEvents, true);
     assert.equal(accepted("watch=1&resourceVersion=0").options.sendInitialEvents, true);
+    assert.equal(accepted("watch=1&resourceVersion=00").options.sendInitialEvents, true);
     assert.equal(accepted("watch=1&resourceVersion=7").options.sendInitialEvents, undefined);
     const explicit = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
     assert.equal(accepted(explicit).options.sendInitialEvents, false);
