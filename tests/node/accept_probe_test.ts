@@ -12,7 +12,7 @@ const skip = process.platform === "linux"
   : "the limit of file descriptors is set by a shell of Linux";
 
 describe("AcceptProbe", { skip }, () => {
-  it("lets a server listen again after it had no file descriptor left for connections, and says so", async () => {
+  it("lets a server listen again, until it can, after it had no file descriptor left for connections, and says so", async () => {
     const child = spawn("sh", ["-c", 'ulimit -n "$LIMIT"; exec "$DENO" run -A --no-check "$PROGRAM"'], {
       stdio: ["ignore", "pipe", "inherit"],
       env: { ...process.env, DENO: process.execPath, PROGRAM, LIMIT: String(LIMIT) },

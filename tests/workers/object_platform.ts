@@ -105,13 +105,10 @@ export class ObjectPlatform {
     const storage = {
       sql,
       transactionSync: <R>(work: () => R) => sql.transactionSync(work),
-      getAlarm: async () => {
-        await this.#mayFail();
-        return this.#isInAlarm ? null : this.#alarmMs ?? null;
-      },
+      getAlarm: () => this.#unlessFailing().then(() => this.#isInAlarm ? null : this.#alarmMs ?? null),
       setAlarm: async (atMs: number) => {
         if (!life.isAlive) return await never<void>();
-        await this.#mayFail();
+        await this.#unlessFailing();
         this.#alarmMs = this.#clock.monotonicNow() + Math.max(0, atMs - Date.now());
         this.#schedule();
       },
@@ -128,10 +125,10 @@ export class ObjectPlatform {
     return Object.assign(life, { object, sql });
   }
 
-  async #mayFail(): Promise<void> {
-    if (this.alarmFailures === 0) return;
+  #unlessFailing(): Promise<void> {
+    if (this.alarmFailures === 0) return Promise.resolve();
     this.alarmFailures--;
-    throw new Error("storage is overloaded");
+    return Promise.reject(new Error("storage is overloaded"));
   }
 
   #schedule(): void {

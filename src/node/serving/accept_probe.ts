@@ -54,18 +54,19 @@ export class AcceptProbe {
     this.#hasAccepted = false;
   }
 
-  /** Whether a connection is made and not accepted. One that cannot be made says nothing. */
+  /** Whether a connection is made and not accepted, or refused. Otherwise one that fails says nothing. */
   #isDeaf(): Promise<boolean> {
     return new Promise((resolve) => {
       const socket = connect({ host: loopbackOf(this.#host), port: this.#port() });
       const end = (isDeaf: boolean) => {
         realClock.clearTimeout(this.#timer);
         socket.destroy();
-        resolve(isDeaf);
+        resolve(isDeaf && !this.#isStopped);
       };
-      socket.on("error", () => end(false));
+      // Nothing listens: listening again has failed.
+      socket.on("error", ({ code }: NodeJS.ErrnoException) => end(code === "ECONNREFUSED"));
       socket.on("connect", () => {
-        this.#timer = realClock.setTimeout(() => end(!this.#hasAccepted && !this.#isStopped), ACCEPT_MS);
+        this.#timer = realClock.setTimeout(() => end(!this.#hasAccepted), ACCEPT_MS);
       });
     });
   }

@@ -273,7 +273,7 @@ class Listening {
   async #listenAgain(tls: ServerTls | undefined): Promise<void> {
     const server = this.#servers[this.#servers.length - 1];
     // Not if this is tried once more.
-    if (server.listening) {
+    if (server?.listening) {
       server.once("close", () => this.#servers.splice(this.#servers.indexOf(server), 1));
       server.close();
     }
