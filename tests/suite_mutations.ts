@@ -1793,7 +1793,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "workers: no alarm is set before a slice",
     file: "src/workers/reflector_object.ts",
-    find: "      await storage.setAlarm(realClock.now() + AFTER_CRASH_MS);\n",
+    find: "    await this.#setAlarm(AFTER_CRASH_MS);\n",
     replace: "",
     test: "tests/workers/reflector_object_test.ts",
   },
