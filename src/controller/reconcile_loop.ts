@@ -351,7 +351,8 @@ export class ReconcileLoop {
     }
     this.#retries.forget(key);
     if (result.requeueAfterMs === undefined) return "success";
-    this.#queue.addAfter(key, result.requeueAfterMs);
+    // By a timer in any case: a reconcile that waits for nothing would leave no turn to others.
+    this.#queue.addAfter(key, Math.max(1, result.requeueAfterMs));
     return "requeue_after";
   }
 

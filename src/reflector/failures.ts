@@ -187,7 +187,8 @@ type Kind = "away" | "refuses";
 const PATIENCE_MS = 30_000;
 
 /**
- * A request failed. A resourceVersion that expired is no outage: the server is well, and waits for a list.
+ * A request failed. A resourceVersion that expired is no outage, unless it says so again and again: the server
+ * is well, and waits for a list.
  * @returns Whether the user's callback receives it: a server that asks for patience (429), or does not have a
  * version, only where that continues, or where it ended a cycle. client-go does not report what a repeated
  * request repairs.
@@ -198,7 +199,8 @@ export function tryFailed(
   { now, endsCycle }: { readonly now: Moment; readonly endsCycle: boolean },
 ): { readonly failures: Failures; readonly isReported: boolean } {
   const { outage: before } = failures;
-  const outage: Outage | undefined = isExpired(error) ? before : {
+  const isInOrder = isExpired(error) && failures.expiries < SOON_EXPIRIES;
+  const outage: Outage | undefined = isInOrder ? before : {
     sinceTimeMs: before?.sinceTimeMs ?? now.wallMs,
     sinceMs: before?.sinceMs ?? now.monotonicMs,
     failedTries: (before?.failedTries ?? 0) + 1,

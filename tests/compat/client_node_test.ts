@@ -169,6 +169,21 @@ describe("makeInformer of client-node", () => {
   });
 });
 
+describe("makeInformer of client-node when a server deletes what is not held", () => {
+  it("calls no callback, as client-node", async () => {
+    using world = new World();
+    world.create("a");
+    await using informer = world.make({ reflector: { useWatchList: false } });
+    world.server.intercept(() => {
+      const metadata = { name: "unknown", namespace: "shop", uid: "u", resourceVersion: "9" };
+      return new Response(`${JSON.stringify({ type: "DELETED", object: { metadata } })}\n`);
+    }, { match: ({ isWatch }) => isWatch, times: 1 });
+    await informer.start();
+    assert.deepEqual(await world.received(), ["connect", "add a"]);
+    assert.equal(informer.latestResourceVersion(), "9");
+  });
+});
+
 describe("makeInformer of client-node when requests fail", () => {
   it("reports the error, with client-node's properties, and continues by itself", async () => {
     using world = new World();

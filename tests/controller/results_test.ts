@@ -80,6 +80,16 @@ describe("Result of a reconcile", () => {
   });
 });
 
+describe("Result.requeueAfterMs", () => {
+  it("of 0 leaves a turn of the event loop to others: a reconcile that waits for nothing stops no program", async () => {
+    await using rig = startWith((times) => times < 1_000 ? { requeueAfterMs: 0 } : {});
+    await rig.until(() => rig.atMs.length > 0);
+    await rig.clock.advance(10);
+    assert.ok(rig.atMs.length > 5);
+    assert.equal(new Set(rig.atMs).size, rig.atMs.length);
+  });
+});
+
 describe("TerminalError", () => {
   it("ends the tries as the cause of another error, too", async () => {
     await using rig = startWith(() => {

@@ -136,4 +136,17 @@ describe("Reflector, while its server cannot be reached,", () => {
     assert.deepEqual(run.log.of("warn"), []);
     assert.equal(run.reflector.status().outage, undefined);
   });
+
+  it("is one that says so of every list, also of the most recent data", async () => {
+    await using run = newRun([...Array(20).fill({ list: refusal("expired") }), { list: page("", "10") }, {
+      watch: openWatch(),
+    }]);
+    await run.start();
+    await run.clock.advance(60_000);
+    assert.equal(run.log.of("warn").length, 1);
+    assert.match(run.log.of("warn")[0], /the server refuses: the server answered 410 Expired/);
+    assert.ok(run.reflector.status().outage!.failedTries > 2);
+    await run.clock.until(() => run.reflector.status().outage === undefined, 240_000);
+    assert.match(run.log.of("warn")[1], /the server is back/);
+  });
 });

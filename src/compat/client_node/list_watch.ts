@@ -272,8 +272,9 @@ export class ListWatch<T extends ClientNodeObject>
 
   #change(type: "added" | "updated" | "deleted", object: T, known: T | undefined): void {
     if (type === "added") this.#call(ADD, object);
+    else if (known === undefined) return; // a delete of what was not held
     else if (type === "deleted") this.#call(DELETE, object);
-    else if (known === undefined || !isSameVersion(known, object)) this.#call(UPDATE, object);
+    else if (!isSameVersion(known, object)) this.#call(UPDATE, object);
   }
 
   #call(verb: keyof Callbacks<T>, argument: T | ListWatchError | undefined): void {
