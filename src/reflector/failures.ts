@@ -187,8 +187,8 @@ type Kind = "away" | "refuses";
 const PATIENCE_MS = 30_000;
 
 /**
- * A request failed. A resourceVersion that expired is no outage, unless it says so again and again: the server
- * is well, and waits for a list.
+ * A request failed. A resourceVersion that expired is no outage, unless again and again: the server is well,
+ * and waits for a list.
  * @returns Whether the user's callback receives it: a server that asks for patience (429), or does not have a
  * version, only where that continues, or where it ended a cycle. client-go does not report what a repeated
  * request repairs.
