@@ -8,8 +8,8 @@
  *   implements);
  * - `example`: every public function and class is in an `@example` of its entry (its own, the module's, or
  *   that of a name that is used with it), but errors, which are caught only;
- * - `category`: every public name has one `@category` of {@linkcode CATEGORIES}, and none where the entry is
- *   on one topic, which its own name says;
+ * - `category`: every name in `.` has one `@category` of {@linkcode CATEGORIES}, and none in another entry,
+ *   which is on one topic;
  * - `twice`: no name is exported by two entries;
  * - `front-door`: `.` has at most {@linkcode MAX_FRONT_DOOR_NAMES} names;
  * - `side-effect`: importing the entry calls no timer, clock, fetch or console, asks for no permission,
@@ -54,17 +54,13 @@ interface DocFile {
   symbols?: { name: string; declarations: Declaration[] }[];
 }
 
-/** The entries that are on more than one topic. */
-const MANY_TOPICS = new Set(["mod.ts", "src/hono/mod.ts"]);
-
-/** The categories of the documentation, in the order of the entries. */
+/** The categories of the names in `.`, in the order of the documentation. */
 export const CATEGORIES: readonly string[] = [
   "Cluster",
   "Informers",
   "Keys, indices, listers",
   "Objects and errors",
   "Tools",
-  "HTTP adapter",
 ];
 
 /**
@@ -151,7 +147,7 @@ function categoryProblem(declarations: Declaration[], entry: string): string | u
   const given = declarations.flatMap(({ jsDoc }) =>
     jsDoc?.tags?.filter(({ kind }) => kind === "category").map(({ doc }) => doc?.trim() ?? "") ?? []
   );
-  if (!MANY_TOPICS.has(entry.replace(/^\.\//, ""))) {
+  if (entry.replace(/^\.\//, "") !== "mod.ts") {
     return given.length === 0 ? undefined : "needs no @category: its entry is on one topic";
   }
   if (given.length === 0) return "has no @category";

@@ -19,11 +19,7 @@ import { newReadApiState, type ReadApiState, type ServedResource } from "./read_
 import { documentResponse, pageNotFound, refusalResponse, warningHeader } from "./send/responses.ts";
 import { socketResponse } from "./send/socket_watch.ts";
 
-/**
- * What {@linkcode readApi} makes: a hono app, and a hold on its watches.
- *
- * @category HTTP adapter
- */
+/** What {@linkcode readApi} makes: a hono app, and a hold on its watches. */
 export interface ReadApi extends Hono {
   /**
    * Ends open watches at once: those of the users for which `which` is true, all without it. Their readers'
@@ -116,8 +112,6 @@ export interface ReadApi extends Hono {
  * await running.stop();
  * server.close();
  * ```
- *
- * @category HTTP adapter
  */
 export function readApi(options: ReadApiOptions): ReadApi {
   return readApiOf(newReadApiState(options));

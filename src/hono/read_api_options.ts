@@ -15,18 +15,10 @@ import type { UpgradeWebSocket } from "../util/serving.ts";
 import type { ServedInformer } from "./content/served_informer.ts";
 import type { LogHistory } from "./content/log_history.ts";
 
-/**
- * One resource that is served: from an informer, or by another server.
- *
- * @category HTTP adapter
- */
+/** One resource that is served: from an informer, or by another server. */
 export type ReadApiResource = ReadApiInformer | ReadApiForward;
 
-/**
- * One informer, and what it holds.
- *
- * @category HTTP adapter
- */
+/** One informer, and what it holds. */
 export interface ReadApiInformer {
   /** The informer; it need not run yet. */
   readonly informer: ServedInformer;
@@ -51,8 +43,6 @@ export interface ReadApiInformer {
  *
  * A watch ends with its permission here, and otherwise there, by its `timeoutSeconds`. `openWatches` and
  * `/readyz` know nothing of the other server.
- *
- * @category HTTP adapter
  */
 export interface ReadApiForward {
   /** Sends a request to the other server: the path and the query of its URL count, and not the host. */
@@ -68,11 +58,7 @@ export interface ReadApiForward {
   readonly informer?: never;
 }
 
-/**
- * What `/version` says.
- *
- * @category HTTP adapter
- */
+/** What `/version` says. */
 export interface VersionInfo {
   readonly major: string;
   readonly minor: string;
@@ -91,8 +77,6 @@ export interface VersionInfo {
  *   read is answered with what the cache holds, and a `Warning` header, which kubectl prints; a reader that
  *   sends `Cache-Control: stale-if-error=0` gets 504 instead. Caches above this one send it.
  * - `"as-is"`: what the cache holds.
- *
- * @category HTTP adapter
  */
 export type Freshness = "consistent" | "stale-if-error" | "as-is";
 
@@ -102,11 +86,7 @@ export function isFreshness(value: unknown): value is Freshness {
   return (FRESHNESSES as readonly unknown[]).includes(value);
 }
 
-/**
- * Options of {@linkcode readApi}.
- *
- * @category HTTP adapter
- */
+/** Options of {@linkcode readApi}. */
 export interface ReadApiOptions {
   /** What is served, in the order of discovery. */
   readonly resources: readonly ReadApiResource[];

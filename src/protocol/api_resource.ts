@@ -2,11 +2,7 @@
 
 import type { GroupVersionResource } from "../meta/resource.ts";
 
-/**
- * A resource, as discovery describes it.
- *
- * @category HTTP adapter
- */
+/** A resource, as discovery describes it. */
 export interface ApiResource extends GroupVersionResource {
   /** The kind of its objects, such as `Pod`. */
   readonly kind: string;
@@ -47,11 +43,7 @@ export interface ApiResource extends GroupVersionResource {
   readonly deprecationWarning?: string | undefined;
 }
 
-/**
- * A column of Tables, as a CustomResourceDefinition describes it in `additionalPrinterColumns`.
- *
- * @category HTTP adapter
- */
+/** A column of Tables, as a CustomResourceDefinition describes it in `additionalPrinterColumns`. */
 export interface PrinterColumn {
   readonly name: string;
   /** `string`, `integer`, `number`, `boolean` or `date`; of a `date` the age is shown. */

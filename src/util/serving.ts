@@ -49,8 +49,6 @@ export function pushedBodyOf({ body }: Response): PushedBody | undefined {
 
 /**
  * The part of a server's WebSocket that watches need; those of Deno, Workers and the package `ws` have it.
- *
- * @category HTTP adapter
  */
 export interface ServerWebSocket {
   /** 1 while it is open. */
@@ -74,8 +72,6 @@ export interface ServerWebSocket {
 /**
  * Accepts a WebSocket: returns the response that does (101), and the server's end; `undefined` where it
  * cannot, and the request is answered as any other one. `Deno.upgradeWebSocket` is one.
- *
- * @category HTTP adapter
  */
 export type UpgradeWebSocket = (
   request: Request,
@@ -86,11 +82,7 @@ export type UpgradeWebSocket = (
   },
 ) => AcceptedWebSocket | undefined | Promise<AcceptedWebSocket | undefined>;
 
-/**
- * What {@linkcode UpgradeWebSocket} returns.
- *
- * @category HTTP adapter
- */
+/** What {@linkcode UpgradeWebSocket} returns. */
 export interface AcceptedWebSocket {
   /** Goes back to the client. */
   readonly response: Response;

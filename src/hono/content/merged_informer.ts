@@ -23,11 +23,7 @@ import { KeyOwners } from "./key_owners.ts";
 import type { NamedInformer, ServedInformer, ServedStore } from "./served_informer.ts";
 import { shownKey, Source, SourceObject } from "./source.ts";
 
-/**
- * Options of {@linkcode MergedInformer}.
- *
- * @category HTTP adapter
- */
+/** Options of {@linkcode MergedInformer}. */
 export interface MergedInformerOptions {
   /**
    * `"cluster"`: each source is a cluster of its own, and its name (a label, without dots) comes before the
@@ -72,8 +68,6 @@ export interface MergedInformerOptions {
  *   server.close();
  * }
  * ```
- *
- * @category HTTP adapter
  */
 export class MergedInformer implements ServedInformer {
   readonly #sources: readonly Source[];

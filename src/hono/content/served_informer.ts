@@ -8,11 +8,7 @@ import type { MetadataSource } from "../../informer/snapshot/progress.ts";
 import type { Projection } from "../../text/field_tree.ts";
 import type { Held } from "../../store/holding.ts";
 
-/**
- * The store of a served informer: the part of `Indexer` that is read.
- *
- * @category HTTP adapter
- */
+/** The store of a served informer: the part of `Indexer` that is read. */
 export interface ServedStore<T> {
   /** All keys, in any order. */
   listKeys(): string[];
@@ -25,8 +21,6 @@ export interface ServedStore<T> {
 /**
  * What {@linkcode readApi} needs of an informer. A `SharedIndexInformer` has it, with its default keys and
  * its default queue: a `DeltaFIFO` hides relists and the order of events, on which watches depend.
- *
- * @category HTTP adapter
  */
 export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   /** What it lists at the API server, where that is known: Secrets are recognised by it. */
@@ -86,11 +80,7 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   };
 }
 
-/**
- * One of several informers, by its name.
- *
- * @category HTTP adapter
- */
+/** One of several informers, by its name. */
 export interface NamedInformer {
   readonly name: string;
   readonly informer: ServedInformer;

@@ -12,11 +12,7 @@ import { clientAddress } from "./readers.ts";
 import type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./gate.ts";
 import { bearerTokenOf, digestOf } from "./bearer_tokens.ts";
 
-/**
- * What the hooks need of a cluster: its `request`. What `newCluster` makes has it.
- *
- * @category HTTP adapter
- */
+/** What the hooks need of a cluster: its `request`. What `newCluster` makes has it. */
 export interface ReviewCluster {
   /** Sends a review, and gives the answer's JSON as a value. */
   request(
@@ -30,11 +26,7 @@ export interface ReviewCluster {
   ): Promise<unknown>;
 }
 
-/**
- * Options of {@linkcode tokenReview} and {@linkcode subjectAccessReview}.
- *
- * @category HTTP adapter
- */
+/** Options of {@linkcode tokenReview} and {@linkcode subjectAccessReview}. */
 export interface ReviewOptions {
   /**
    * How long a positive decision is cached; 60 s by default. A revoked permission stays valid for so long.
@@ -62,11 +54,7 @@ export interface ReviewOptions {
   readonly clock?: Clock;
 }
 
-/**
- * Options of {@linkcode tokenReview}.
- *
- * @category HTTP adapter
- */
+/** Options of {@linkcode tokenReview}. */
 export interface TokenReviewOptions extends ReviewOptions {
   /** Whom tokens must be for; the API server itself by default. */
   readonly audiences?: readonly string[];
@@ -93,8 +81,6 @@ export interface TokenReviewOptions extends ReviewOptions {
  * });
  * console.log((await api.request("/api/v1/pods")).status); // 401
  * ```
- *
- * @category HTTP adapter
  */
 export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions = {}): Authenticate {
   const { audiences = [] } = options;
@@ -135,8 +121,6 @@ export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions 
  * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
  * const authorize: Authorize = subjectAccessReview(cluster, { allowedTtlMs: 10_000 });
  * ```
- *
- * @category HTTP adapter
  */
 export function subjectAccessReview(cluster: ReviewCluster, options: ReviewOptions = {}): Authorize {
   const decisions = new AnswerCache<boolean | string>(settingsOf(options));

@@ -3,11 +3,7 @@
 import type { Authorize, RequestAttributes } from "./gate.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
 
-/**
- * Options of {@linkcode allowNamespaces}.
- *
- * @category HTTP adapter
- */
+/** Options of {@linkcode allowNamespaces}. */
 export interface AllowNamespacesOptions {
   /** Which resources, as `pods` or `deployments.apps`; all that are served by default. */
   readonly resources?: readonly string[];
@@ -48,8 +44,6 @@ const VERBS: readonly string[] = ["get", "list", "watch"];
  * });
  * console.log((await api.request("/api/v1/pods")).status); // 403
  * ```
- *
- * @category HTTP adapter
  */
 export function allowNamespaces(
   namespaces: readonly string[],
@@ -98,8 +92,6 @@ export function allowNamespaces(
  * const byDay: Authorize = () => new Date().getHours() < 18 || "come back tomorrow";
  * const authorize = allOf(allowNamespaces(["shop"]), byDay);
  * ```
- *
- * @category HTTP adapter
  */
 export function allOf(...rules: readonly Authorize[]): Authorize {
   if (rules.length === 0 || rules.some((rule) => typeof rule !== "function")) {

@@ -4,11 +4,7 @@ import type { Context } from "hono";
 import { socketTokenOf } from "./cors.ts";
 import type { Authenticate, UserInfo } from "./gate.ts";
 
-/**
- * A token, and who presents it.
- *
- * @category HTTP adapter
- */
+/** A token, and who presents it. */
 export interface BearerToken {
   /** At least 16 printable ASCII characters. */
   readonly token: string;
@@ -36,8 +32,6 @@ const MAX_TOKEN_LENGTH = 16_384;
  * import { bearerTokens } from "@listwatch/cache/hono";
  * const authenticate = bearerTokens([{ token: "a-long-and-random-secret", user: { name: "ci" } }]);
  * ```
- *
- * @category HTTP adapter
  */
 export function bearerTokens(tokens: Iterable<BearerToken>): Authenticate {
   const known = Array.from(tokens);

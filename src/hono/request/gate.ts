@@ -11,11 +11,7 @@ import { isStatus, quotedByGo, resourceDetails } from "../../protocol/statuses.t
 import { tooManyRequests } from "./refusals.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 
-/**
- * The user of a request, as an `authenticate` hook found it.
- *
- * @category HTTP adapter
- */
+/** The user of a request, as an `authenticate` hook found it. */
 export interface UserInfo {
   readonly name: string;
   readonly uid?: string;
@@ -58,8 +54,6 @@ interface ResourceAttributes extends CommonAttributes {
  *   what may be read refuses, one that lists what may not (`namespace !== "kube-system"`) would show
  *   everything.
  * - `"path"`: no resource but discovery, or an unknown path. `resource` is empty; see `path`.
- *
- * @category HTTP adapter
  */
 export type RequestAttributes =
   | ResourceAttributes & { readonly scope: "namespace"; readonly namespace: string }
@@ -70,8 +64,6 @@ export type RequestAttributes =
  * Finds the user of a request: an object with a name. Anything else (no known user), a failure, and an answer
  * that does not come within `hookTimeoutMs` are answered with 401. Requests with `Impersonate-User` or
  * another header of impersonation are refused with 403 before it is called.
- *
- * @category HTTP adapter
  */
 export type Authenticate = (c: Context) => UserInfo | undefined | Promise<UserInfo | undefined>;
 
@@ -82,8 +74,6 @@ export type Authenticate = (c: Context) => UserInfo | undefined | Promise<UserIn
  * at a 429, and the hook is called once more after 5 s.
  *
  * {@linkcode allowNamespaces} and {@linkcode subjectAccessReview} make such hooks.
- *
- * @category HTTP adapter
  */
 export type Authorize = (
   attributes: RequestAttributes,

@@ -20,8 +20,6 @@ import { GUARD_HEADERS, textAnswer, VARY } from "../send/responses.ts";
 /**
  * Fetches an OpenAPI document of the API server, with the credentials of the cache. Returns the response
  * whatever its status is, 304 included.
- *
- * @category HTTP adapter
  */
 export type FetchOpenApi = (
   /** `/openapi/v2`, `/openapi/v3` or a path below it. */

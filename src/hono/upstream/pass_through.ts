@@ -20,11 +20,7 @@ import { noTunnel, tooManyRequests } from "../request/refusals.ts";
 import { GUARD_HEADERS, malformedPath } from "../send/responses.ts";
 import { answerInTime, passedBody } from "./passed_answer.ts";
 
-/**
- * Which API server requests are sent on to, and how.
- *
- * @category HTTP adapter
- */
+/** Which API server requests are sent on to, and how. */
 export interface PassThroughOptions {
   /** The API server's URL; https, as tokens are sent to it. */
   readonly server: string;
