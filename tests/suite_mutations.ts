@@ -402,8 +402,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "windows: a change of rows wakes no reader",
     file: "src/hono/send/windows.ts",
-    find: "this.#isDue = source.isBehind || !this.#isUnchanged(source.present());",
-    replace: "this.#isDue = source.isBehind;",
+    find: "this.#isDue = source.followed.isBehind || !this.#isUnchanged(source.followed.present());",
+    replace: "this.#isDue = source.followed.isBehind;",
     test: "tests/hono/send/windows_test.ts",
   },
   {

@@ -1,11 +1,11 @@
 /** Answers to screens: pages of orders, groups, and windows of both. */
 
-import type { KubernetesObject, ListMeta, ObjectMeta } from "../../meta/object.ts";
+import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ScreenQuery } from "../../protocol/screen_query.ts";
 import { isStatus } from "../../protocol/statuses.ts";
-import type { Held, Holding } from "../../store/holding.ts";
+import type { Held } from "../../store/holding.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
@@ -17,11 +17,10 @@ import {
   type Selectors,
 } from "../content/selection.ts";
 import type { View } from "../request/requested_read.ts";
-import type { FollowedObjects, KeptFollowers } from "../screens/followed_objects.ts";
+import type { KeptFollowers } from "../screens/followed_objects.ts";
 import { type Group, groupList, Groups } from "../screens/groups.ts";
 import { orderSpecOf } from "../screens/order_spec.ts";
 import { Order } from "../screens/orders.ts";
-import type { WindowRow } from "../screens/row_changes.ts";
 import type { RowsState } from "../screens/rows_state.ts";
 import { cutSortedPage, firstRows, notAround, offsetOf } from "../screens/sorted_page.ts";
 import { printerOf } from "../tables/printers.ts";
@@ -101,120 +100,38 @@ export async function windowSource(
   const { screen, view } = request;
   if (screen.groupBy !== undefined) {
     const { groups, name } = await groupsOf(content, request);
-    return new GroupRows(groups, name);
+    return {
+      followed: groups,
+      name,
+      itemsField: "items",
+      first: undefined,
+      offset: () => 0,
+      row: (group: Group) => ({ id: JSON.stringify(group.group), json: JSON.stringify(group) }),
+      list: groupList,
+      bookmark: (metadata) => ({ ...groupList({}), metadata }),
+    };
   }
   const found = await orderOf(content, request, firstRows(screen));
   if (isStatus(found)) return found;
   const { order, name, first } = found;
   if (first === undefined && offsetOf(order, screen) === undefined) return notAround(screen.around!);
   const viewed = view.sharedAs ?? view.itemsSharedAs;
-  return new ObjectRows(order, {
+  const { holding } = content;
+  return {
+    followed: order,
     name: name === undefined || viewed === undefined ? undefined : `${name} ${viewed}`,
-    holding: content.holding,
-    view,
-    place: screen,
+    itemsField: view.itemsField,
     first,
-  });
-}
-
-abstract class FollowedRows<V> implements RowSource<V> {
-  readonly #followed: FollowedObjects<KubernetesObject> & { present(): RowsState<V> };
-  readonly name: string | undefined;
-  abstract readonly itemsField: string;
-
-  constructor(
-    followed: FollowedObjects<KubernetesObject> & { present(): RowsState<V> },
-    name: string | undefined,
-  ) {
-    this.#followed = followed;
-    this.name = name;
-  }
-
-  get isBehind(): boolean {
-    return this.#followed.isBehind;
-  }
-
-  ready(pacer: Pacer): Promise<void> | undefined {
-    return this.#followed.ready(pacer);
-  }
-
-  present(): RowsState<V> {
-    return this.#followed.present();
-  }
-
-  shown(windows: 1 | -1): void {
-    this.#followed.windows += windows;
-  }
-
-  abstract readonly first: RowsState<V> | undefined;
-  abstract offset(rows: RowsState<V>, before: number): number;
-  abstract row(value: V): WindowRow;
-  abstract list(metadata: ListMeta): Record<string, unknown>;
-  abstract bookmark(metadata: ObjectMeta): unknown;
-}
-
-interface ObjectRowsOptions {
-  readonly name: string | undefined;
-  readonly holding: Holding<KubernetesObject>;
-  readonly view: View;
-  readonly place: Pick<ScreenQuery, "limit" | "offset" | "around">;
-  readonly first: RowsState<Held<KubernetesObject>> | undefined;
-}
-
-class ObjectRows extends FollowedRows<Held<KubernetesObject>> {
-  readonly #order: Order<KubernetesObject>;
-  readonly #options: ObjectRowsOptions;
-  readonly itemsField: string;
-  readonly first: RowsState<Held<KubernetesObject>> | undefined;
-
-  constructor(order: Order<KubernetesObject>, options: ObjectRowsOptions) {
-    super(order, options.name);
-    this.#order = order;
-    this.#options = options;
-    this.itemsField = options.view.itemsField;
-    this.first = options.first;
-  }
-
-  /** It stays where it was while the object that it is around is not there. */
-  offset({ length }: RowsState<Held<KubernetesObject>>, before: number): number {
-    const { place } = this.#options;
-    const order = { length, indexOf: (key: string) => this.#order.indexOf(key) };
-    return offsetOf(order, place) ?? Math.min(before, length);
-  }
-
-  row(held: Held<KubernetesObject>): WindowRow {
-    const { holding, view } = this.#options;
-    return { id: holding.head(held).key, json: itemJson(held, { view, holding }) };
-  }
-
-  list(metadata: ListMeta): Record<string, unknown> {
-    return this.#options.view.list(metadata);
-  }
-
-  bookmark(metadata: ObjectMeta): unknown {
-    return this.#options.view.bookmark(metadata);
-  }
-}
-
-class GroupRows extends FollowedRows<Group> {
-  readonly itemsField = "items";
-  readonly first: undefined;
-
-  offset(): number {
-    return 0;
-  }
-
-  row(group: Group): WindowRow {
-    return { id: JSON.stringify(group.group), json: JSON.stringify(group) };
-  }
-
-  list(metadata: ListMeta): Record<string, unknown> {
-    return groupList(metadata);
-  }
-
-  bookmark(metadata: ObjectMeta): unknown {
-    return { ...groupList({}), metadata };
-  }
+    // It stays where it was while the object that it is around is not there.
+    offset: ({ length }, before) =>
+      offsetOf({ length, indexOf: (key) => order.indexOf(key) }, screen) ?? Math.min(before, length),
+    row: (held: Held<KubernetesObject>) => ({
+      id: holding.head(held).key,
+      json: itemJson(held, { view, holding }),
+    }),
+    list: (metadata) => view.list(metadata),
+    bookmark: (metadata) => view.bookmark(metadata),
+  };
 }
 
 /** The name of what is shared by all who select the same objects. */

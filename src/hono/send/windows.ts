@@ -22,6 +22,7 @@ import type { Content } from "../content/content.ts";
 import type { EventLog } from "../content/event_log.ts";
 import type { WindowPlace } from "../content/selection.ts";
 import type { Readers } from "../request/readers.ts";
+import type { FollowedObjects } from "../screens/followed_objects.ts";
 import { nextRows, type RowChange, type WindowRow } from "../screens/row_changes.ts";
 import type { RowsState } from "../screens/rows_state.ts";
 import { eventText } from "./watch_groups.ts";
@@ -29,21 +30,19 @@ import type { Feed, Piece } from "./event_feed.ts";
 
 /** The rows that a window is cut out of, each made of a value. */
 export interface RowSource<V = unknown> {
+  /** What has all rows, as they are now. */
+  readonly followed: FollowedObjects<KubernetesObject> & { present(): RowsState<V> };
   /** Sources with the same name have the same rows; `undefined`: they are its own. */
   readonly name: string | undefined;
   readonly itemsField: string;
-  readonly isBehind: boolean;
-  ready(pacer: Pacer): Promise<void> | undefined;
-  present(): RowsState<V>;
   /** The first of them, with which a window begins while they are behind. */
   readonly first: RowsState<V> | undefined;
   /** Where the window begins in these. */
   offset(rows: RowsState<V>, before: number): number;
   row(value: V): WindowRow;
+  /** A list but for its rows. */
   list(metadata: ListMeta): Record<string, unknown>;
   bookmark(metadata: ObjectMeta): unknown;
-  /** A window shows it, or one less. */
-  shown(windows: 1 | -1): void;
 }
 
 export interface WindowOptions {
@@ -188,7 +187,7 @@ export class Window {
     this.#options = options;
     this.#onEnd = onEnd;
     this.#begin = options.source.first;
-    options.source.shown(1);
+    options.source.followed.windows++;
   }
 
   /** Why a reader cannot see more of it: there is no room for it, or a new history begins. */
@@ -204,7 +203,7 @@ export class Window {
     if (!this.#feeds.delete(feed) || this.#feeds.size > 0) return;
     const { readers, source } = this.#options;
     readers.unkeep(this.#bytes);
-    source.shown(-1);
+    source.followed.windows--;
     this.#onEnd();
   }
 
@@ -212,7 +211,7 @@ export class Window {
   look(): number {
     if (this.#isDue || this.#cursor === this.#log.head) return 0;
     const { source } = this.#options;
-    this.#isDue = source.isBehind || !this.#isUnchanged(source.present());
+    this.#isDue = source.followed.isBehind || !this.#isUnchanged(source.followed.present());
     if (!this.#isDue) return 0;
     for (const feed of this.#feeds) feed.wake();
     return this.#feeds.size;
@@ -222,7 +221,7 @@ export class Window {
   hasNext(seen: number): boolean {
     if (seen < this.#number || this.#failure !== undefined) return true;
     if (!this.#isDue || this.#isReading) return false;
-    if (!this.#options.source.isBehind || this.#begin !== undefined) return true;
+    if (!this.#options.source.followed.isBehind || this.#begin !== undefined) return true;
     this.#read();
     return false;
   }
@@ -232,8 +231,9 @@ export class Window {
     const { source } = this.#options;
     const begin = this.#begin;
     this.#begin = undefined;
-    if (this.#failure === undefined && this.#isDue && !source.isBehind) this.#step(source.present());
-    else if (begin !== undefined) this.#step(begin, { isPresent: false });
+    if (this.#failure === undefined && this.#isDue && !source.followed.isBehind) {
+      this.#step(source.followed.present());
+    } else if (begin !== undefined) this.#step(begin, { isPresent: false });
     const units = this.#units;
     this.#units = 0; // the first reader pays for all
     const number = this.#number;
@@ -257,7 +257,7 @@ export class Window {
   async #read(): Promise<void> {
     this.#isReading = true;
     const { source, pacer } = this.#options;
-    while (source.isBehind) await source.ready(pacer);
+    while (source.followed.isBehind) await source.followed.ready(pacer);
     this.#isReading = false;
     for (const feed of this.#feeds) feed.wake();
   }
