@@ -21,9 +21,8 @@ interface Waiter {
 
 /** Waits for a resourceVersion. Every wait ends, and leaves neither a timer nor an abort listener behind. */
 export class VersionWaiters {
-  readonly #reached: () => string;
   readonly #clock: Clock;
-  readonly #covers: ((wanted: string) => boolean) | undefined;
+  readonly #covers: (wanted: string) => boolean;
   readonly #waiters = new Set<Waiter>();
   /** Those that wait, of which there mostly are none: then a change needs no look at them. */
   readonly waiting: { readonly size: number } = this.#waiters;
@@ -40,14 +39,16 @@ export class VersionWaiters {
       readonly covers?: (wanted: string) => boolean;
     } = {},
   ) {
-    this.#reached = reached;
     this.#clock = clock;
-    this.#covers = covers;
+    this.#covers = covers ?? ((wanted) => {
+      const version = reached();
+      return version !== "" && compareResourceVersions(version, wanted) >= 0;
+    });
   }
 
   /** Waits for a version that can be compared; never rejects. What was reached before the stop stays so. */
   wait(resourceVersion: string, options: VersionWaitOptions = {}): Promise<WaitEnd> {
-    if (this.covers(this.#reached(), resourceVersion)) return Promise.resolve("reached");
+    if (this.#covers(resourceVersion)) return Promise.resolve("reached");
     if (this.#isStopped) return Promise.resolve("stopped");
     const { signal, timeoutMs } = options;
     if (signal?.aborted) return Promise.resolve("aborted");
@@ -72,7 +73,7 @@ export class VersionWaiters {
   /** The version has changed: ends the waits for versions that are now reached. */
   moved(): void {
     for (const waiter of this.#waiters) {
-      if (this.covers(this.#reached(), waiter.resourceVersion)) waiter.end("reached");
+      if (this.#covers(waiter.resourceVersion)) waiter.end("reached");
     }
   }
 
@@ -81,17 +82,15 @@ export class VersionWaiters {
     this.#isStopped = true;
     for (const waiter of this.#waiters) waiter.end("stopped");
   }
-
-  /** Whether a version, `""` before the first, has everything up to another one. */
-  protected covers(version: string, wanted: string): boolean {
-    if (this.#covers !== undefined) return this.#covers(wanted);
-    return version !== "" && compareResourceVersions(version, wanted) >= 0;
-  }
 }
 
 /** As {@linkcode VersionWaiters}; of a merged resourceVersion, each part must be reached. */
-export class PartwiseVersionWaiters extends VersionWaiters {
-  protected override covers(version: string, wanted: string): boolean {
-    return version !== "" && hasReached(version, wanted);
-  }
+export function newPartwiseWaiters(
+  reached: () => string,
+  { clock }: { readonly clock: Clock },
+): VersionWaiters {
+  return new VersionWaiters(reached, {
+    clock,
+    covers: (wanted) => reached() !== "" && hasReached(reached(), wanted),
+  });
 }

@@ -6,7 +6,7 @@
 import { compareResourceVersions, type KubernetesObject, layoutOf } from "../../meta/object.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
-import { PartwiseVersionWaiters, type VersionWaitOptions } from "../../meta/version_waiters.ts";
+import { newPartwiseWaiters, type VersionWaitOptions } from "../../meta/version_waiters.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { decodeContinue, LATEST } from "../../protocol/continue_token.ts";
 import type { ListQuery } from "../../protocol/list_query.ts";
@@ -300,7 +300,7 @@ export class ContentFreshness {
 
   #follow(informer: ServedInformer, closes: (() => void)[]): FollowedContent {
     const version = () => informer.indexer.lastStoreSyncResourceVersion();
-    const waiters = new PartwiseVersionWaiters(version, this.#options);
+    const waiters = newPartwiseWaiters(version, this.#options);
     const moved = () => waiters.moved();
     closes.push(informer.observeHeld?.(moved) ?? informer.observe(moved), () => waiters.stop());
     return {

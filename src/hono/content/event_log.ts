@@ -10,7 +10,7 @@ import {
 } from "../../meta/object.ts";
 import { hasReached } from "../../meta/merged_version.ts";
 import {
-  PartwiseVersionWaiters,
+  newPartwiseWaiters,
   type VersionWaiters,
   type VersionWaitOptions,
 } from "../../meta/version_waiters.ts";
@@ -105,7 +105,7 @@ export class EventLog<T extends KubernetesObject> {
     this.#informer = informer;
     this.#store = store;
     this.#options = options;
-    this.#waiters = new PartwiseVersionWaiters(() => this.#window.resourceVersion, options);
+    this.#waiters = newPartwiseWaiters(() => this.#window.resourceVersion, options);
     const observer = (event: StoreEvent<Held<T>>) => this.#observe(event);
     this.#unobserve = informer.observeHeld?.(observer) ?? informer.observe(observer);
     this.#unlisten = informer.onStatus?.((status) => this.#letGoIfStopped(status));
