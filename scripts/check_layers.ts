@@ -90,7 +90,7 @@ export const ROOMS: Record<string, RoomRule> = {
     why: "one transport over fetch; provides the reflector's contract without seeing it",
   },
   controller: {
-    rooms: ["util", "meta", "store", "informer", "client", "workqueue"],
+    rooms: ["util", "meta", "store", "reflector", "informer", "client", "workqueue"],
     packages: [],
     why: "reconcilers over informers and work queues; no room of the cache knows them",
   },

@@ -5,6 +5,7 @@ import { formatObjectName, type KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import { isNotFound } from "../meta/status.ts";
 import { listAllByNamespace } from "../informer/lister.ts";
+import { listAllPages } from "../reflector/lists.ts";
 import { parseLabelSelector } from "../meta/labels.ts";
 import { isRecord } from "../util/json.ts";
 import { appliedConfig, isApplied } from "./applied_config.ts";
@@ -330,17 +331,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
     const { signal } = this.#access;
     const { client } = this.#resource;
     const of = namespace === undefined ? client : client.inNamespace(namespace);
-    const objects: KubernetesObject[] = [];
-    let from: string | undefined;
-    do {
-      const page = await of.list(
-        { limit: PAGE_SIZE, ...(from !== undefined && { continue: from }) },
-        { signal },
-      );
-      objects.push(...page.items);
-      from = page.metadata.continue;
-    } while (from);
-    return objects as T[];
+    return (await listAllPages(of, { limit: PAGE_SIZE }, { signal })).items as T[];
   }
 
   async #namespace(given: string | undefined): Promise<string> {
