@@ -230,31 +230,17 @@ export class PassThrough {
   ): Response | Status {
     const { status } = response;
     const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304);
-    if (isRedirect || status < 200) {
-      link.abort();
-      link.unlink();
-      return newStatus(
-        502,
-        "InternalError",
-        `the API server answered ${status}, which is not passed through`,
-      );
-    }
     // Some runtimes decode what was not asked for, others do not, and none says so.
-    const coding = response.headers.get("Content-Encoding");
-    if (coding !== null && !/^identity$/i.test(coding)) {
-      link.abort();
-      link.unlink();
-      return newStatus(
-        502,
-        "InternalError",
-        "the API server answered in a content coding, though none was accepted",
-      );
-    }
+    const isCoded = !/^(identity)?$/i.test(response.headers.get("Content-Encoding") ?? "");
+    const problem = isRedirect || status < 200
+      ? `the API server answered ${status}, which is not passed through`
+      : isCoded && "the API server answered in a content coding, though none was accepted";
     const headers = responseHeaders(response.headers);
-    if (response.body === null || EMPTY_STATUSES.has(status) || c.req.raw.method === "HEAD") {
+    const isEmpty = response.body === null || EMPTY_STATUSES.has(status) || c.req.raw.method === "HEAD";
+    if (problem || isEmpty) {
       link.abort();
       link.unlink();
-      return new Response(null, { status, headers });
+      return problem ? newStatus(502, "InternalError", problem) : new Response(null, { status, headers });
     }
     const { user, reader, readers, settings } = request;
     // The API server decides, and again for the next request.
@@ -264,7 +250,7 @@ export class PassThrough {
       this.#logger.warn(`cannot pass a request through: ${error.message}`, { error });
       return error;
     };
-    const stream = passedBody(response.body, {
+    const stream = passedBody(response.body!, {
       clock: settings.clock,
       permission,
       limitMs: settings.watchLimitMs(),
