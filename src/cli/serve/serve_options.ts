@@ -211,17 +211,15 @@ export function checkServeOptions(options: ServeOptions): void {
       "A certificate needs its key, and a key its certificate: --tls-cert FILE --tls-key FILE",
     );
   }
-  if (options.clusterRbac && (options.source?.kind ?? "embedded") === "embedded") {
-    throw new UsageError("--cluster-rbac needs a real cluster: add --kubeconfig or --context");
-  }
   const { snapshot } = options;
-  if (snapshot !== undefined) {
-    if (typeof snapshot !== "string" || snapshot === "") {
-      throw new UsageError("snapshot must be the path of a folder");
-    }
-    if ((options.source?.kind ?? "embedded") === "embedded") {
-      throw new UsageError("--snapshot needs a real cluster: add --kubeconfig or --context");
-    }
+  if (snapshot !== undefined && (typeof snapshot !== "string" || snapshot === "")) {
+    throw new UsageError("snapshot must be the path of a folder");
+  }
+  const { source = { kind: "embedded" }, clusterRbac, passThrough } = options;
+  const ofRealOnes = { "cluster-rbac": clusterRbac, snapshot, "pass-through": passThrough };
+  for (const [flag, value] of Object.entries(ofRealOnes)) {
+    if (!value || source.kind !== "embedded") continue;
+    throw new UsageError(`--${flag} needs a real cluster: add --kubeconfig or --context`);
   }
   const { namespace } = options;
   if (namespace !== undefined && typeof namespace !== "string") {
@@ -268,9 +266,6 @@ function checkPassThrough(options: ServeOptions): void {
   const { passThrough, passThroughWrites, token, tokenFile } = options;
   if (passThroughWrites && !passThrough) throw new UsageError("--pass-through-writes needs --pass-through");
   if (!passThrough) return;
-  if ((options.source?.kind ?? "embedded") === "embedded") {
-    throw new UsageError("--pass-through needs a real cluster: add --kubeconfig or --context");
-  }
   if (token !== undefined || tokenFile !== undefined) {
     throw new UsageError(
       "--pass-through needs readers that present tokens of the cluster: use --cluster-rbac instead of a token of the cache",
