@@ -5,26 +5,23 @@ import type { Manager } from "../controller/manager.ts";
 import { guardedLogger, type Logger } from "../util/logger.ts";
 import { serveFetch } from "./serving/serve_fetch.ts";
 
+const STOP_ON = ["SIGTERM", "SIGINT"] as const;
+
 /** Options of {@linkcode runManager}. */
 export interface RunManagerOptions {
   /** The port of `/healthz`, `/readyz` and `/metrics`; none is opened without it. 0: any free one. */
   readonly port?: number;
   /** The address that it listens on; all by default, as probes come from outside of the pod. */
   readonly host?: string;
-  /**
-   * The signals of the system that stop it; `SIGTERM` and `SIGINT` by default. A second one ends the process.
-   */
-  readonly stopOn?: readonly ("SIGTERM" | "SIGINT" | "SIGHUP")[];
   /** Receives the address that it listens on (info); the console by default. */
   readonly logger?: Logger;
 }
 
 /**
- * Runs a manager until the system stops the program; serves its health meanwhile. It resolves when the
- * controllers have drained and the lease is released.
+ * Runs a manager until the system stops the program (`SIGTERM`, `SIGINT`; a second one ends the process at
+ * once); serves its health meanwhile. Resolves when the controllers have drained and the lease is released.
  *
- * @throws {LeadershipLostError} The lease was lost: let the process
- * end with an error, so that it is started again.
+ * @throws {LeadershipLostError} The lease was lost: let the process end with an error, so that it starts again.
  * @throws {ListenError} The port cannot be opened.
  *
  * @example
@@ -43,7 +40,7 @@ export interface RunManagerOptions {
  * ```
  */
 export async function runManager(manager: Manager, options: RunManagerOptions = {}): Promise<void> {
-  const { port, host = "0.0.0.0", stopOn = ["SIGTERM", "SIGINT"] } = options;
+  const { port, host = "0.0.0.0" } = options;
   const logger = guardedLogger(options.logger);
   const served = port === undefined ? undefined : await serveFetch(manager.fetch, { port, host });
   if (served !== undefined) logger.info(`serves health and metrics on port ${served.port}`);
@@ -53,11 +50,11 @@ export async function runManager(manager: Manager, options: RunManagerOptions = 
     logger.error(`received ${signal} once more: ends without waiting`);
     process.exit(1);
   };
-  for (const signal of stopOn) process.on(signal, onSignal);
+  for (const signal of STOP_ON) process.on(signal, onSignal);
   try {
     await manager.run(stop.signal);
   } finally {
-    for (const signal of stopOn) process.off(signal, onSignal);
+    for (const signal of STOP_ON) process.off(signal, onSignal);
     await served?.stop();
   }
 }

@@ -15,8 +15,6 @@ export interface CorsOptions {
    * opens WebSockets only where the browser sends neither.
    */
   readonly credentials?: boolean;
-  /** How long a browser may keep the answer to a preflight request; 10 minutes by default. */
-  readonly maxAgeSeconds?: number;
 }
 
 const METHODS = "GET, HEAD, OPTIONS";
@@ -30,7 +28,7 @@ const EXPOSED_HEADERS = "Age, Cache-Synced, ETag, Resource-Version, Retry-After,
  */
 export function newCors(options: CorsOptions): MiddlewareHandler {
   checkCors(options);
-  const { origins, credentials = false, maxAgeSeconds = 600 } = options;
+  const { origins, credentials = false } = options;
   const isAny = origins === "*";
   const known = new Set(isAny ? [] : origins);
   return async (c, next) => {
@@ -51,7 +49,7 @@ export function newCors(options: CorsOptions): MiddlewareHandler {
         headers: {
           "Access-Control-Allow-Methods": METHODS,
           "Access-Control-Allow-Headers": REQUEST_HEADERS,
-          "Access-Control-Max-Age": String(maxAgeSeconds),
+          "Access-Control-Max-Age": "600",
         },
       });
       add(response);
