@@ -21,7 +21,7 @@ export interface RunManagerOptions {
  * Runs a manager until the system stops the program (`SIGTERM`, `SIGINT`; a second one ends the process at
  * once); serves its health meanwhile. Resolves when the controllers have drained and the lease is released.
  *
- * @throws {LeadershipLostError} The lease was lost: let the process end with an error, so that it starts again.
+ * @throws {LeadershipLostError} The lease was lost: let the process end with an error, to be started again.
  * @throws {ListenError} The port cannot be opened.
  *
  * @example

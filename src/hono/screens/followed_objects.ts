@@ -9,7 +9,9 @@ import { OPEN_UNITS, type Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { LogGrowth } from "../content/log_history.ts";
 import type { Selection } from "../content/selection.ts";
+import { type Blocks, NO_BLOCKS } from "../content/states.ts";
 import type { Keeper, Readers } from "../request/readers.ts";
+import { RowsState } from "./rows_state.ts";
 
 export interface FollowedObject<T> {
   readonly key: string;
@@ -46,9 +48,12 @@ const MOST_TRIES = 3;
 const LEAST_UNREAD = 512;
 const MOST_UNREAD = 2_048;
 
-/** Follows the selected objects of one content. */
-export abstract class FollowedObjects<T extends KubernetesObject> implements LogGrowth {
+/** Follows the selected objects of one content, and makes rows of values of them. */
+export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> implements LogGrowth {
   protected readonly content: Content<T>;
+  /** The values, by their places. */
+  protected blocks: Blocks<V> = NO_BLOCKS;
+  #state: RowsState<V> | undefined;
   readonly #selection: Selection | undefined;
   /** Cuts what is read of an object out of its text, so that the rest of it is not looked at. */
   readonly #cut: FieldCut | undefined;
@@ -77,7 +82,7 @@ export abstract class FollowedObjects<T extends KubernetesObject> implements Log
 
   abstract get length(): number;
 
-  /** There are no objects any more. */
+  /** There are no objects any more, and no blocks. */
   protected abstract clear(): void;
 
   /** Some of all objects, each of which is there once, until they {@linkcode FollowedObjects.settle}. */
@@ -100,6 +105,16 @@ export abstract class FollowedObjects<T extends KubernetesObject> implements Log
 
   protected get isReading(): boolean {
     return this.#reading !== undefined;
+  }
+
+  /** All rows, as they are now; {@linkcode FollowedObjects.ready} must be done. */
+  present(): RowsState<V> {
+    this.catchUp();
+    const { resourceVersion } = this.content.log.window;
+    if (!this.#state?.isOf(this.blocks, resourceVersion)) {
+      this.#state = new RowsState(this.blocks, resourceVersion);
+    }
+    return this.#state;
   }
 
   /** Reads all objects, where it must, in turns; `undefined` if it need not. */
@@ -157,6 +172,7 @@ export abstract class FollowedObjects<T extends KubernetesObject> implements Log
     for (let tries = 1; this.isBehind; tries++) {
       const { head, resourceVersion, window: { rewrites } } = log;
       const now = states.candidates(selection?.indexed);
+      this.blocks = NO_BLOCKS;
       this.clear();
       for (let i = 0; i < now.length;) {
         const batch: FollowedObject<T>[] = [];

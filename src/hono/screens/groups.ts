@@ -2,12 +2,11 @@
 
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { ScreenPath } from "../../protocol/screen_syntax.ts";
-import { type Blocks, NO_BLOCKS, withChanges } from "../content/states.ts";
+import { withChanges } from "../content/states.ts";
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
 import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
 import { aggregate, eachValue } from "./order_spec.ts";
-import { RowsState } from "./rows_state.ts";
 import { sortText } from "./sort_key.ts";
 
 export const SCREENS_VERSION = "screens.listwatch/v1";
@@ -64,12 +63,11 @@ const MOST_OF_ONE = 100;
 // Sums of doubles differ by the order of what was added and taken away.
 const SUM_DIGITS = 12;
 
-export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
+/** All groups, in the order of their values. */
+export class Groups<T extends KubernetesObject> extends FollowedObjects<T, Group> {
   readonly #options: GroupsOptions;
   readonly #tallies = new Map<string, Tally>();
   readonly #shares = new Map<string, Share>();
-  #blocks: Blocks<Group> = NO_BLOCKS;
-  #state: RowsState<Group> | undefined;
 
   constructor(content: Content<T>, options: GroupsOptions) {
     super(content, { selection: options.selection, reads: [...options.groupBy, ...options.sum] });
@@ -80,20 +78,9 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
     return this.#shares.size;
   }
 
-  /** All groups, in the order of their values; {@linkcode Groups.ready} must be done. */
-  present(): RowsState<Group> {
-    this.catchUp();
-    const { resourceVersion } = this.content.log.window;
-    if (!this.#state?.isOf(this.#blocks, resourceVersion)) {
-      this.#state = new RowsState(this.#blocks, resourceVersion);
-    }
-    return this.#state;
-  }
-
   protected clear(): void {
     this.#tallies.clear();
     this.#shares.clear();
-    this.#blocks = NO_BLOCKS;
   }
 
   protected read(objects: readonly FollowedObject<T>[]): void {
@@ -130,7 +117,7 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T> {
       if (tally.count === 0) this.#tallies.delete(tally.place);
       groups.set(tally.place, tally.count === 0 ? undefined : this.#groupOf(tally));
     }
-    this.#blocks = withChanges(this.#blocks, groups.keys(), (place) => groups.get(place));
+    this.blocks = withChanges(this.blocks, groups.keys(), (place) => groups.get(place));
   }
 
   #add({ tallies, sums }: Share, sign: 1 | -1, changed: Set<Tally>): void {

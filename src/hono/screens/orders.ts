@@ -63,16 +63,14 @@ const RUN = 256;
 /**
  * The selected objects of one content in one order. Objects of equal values are in the order of their keys.
  */
-export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
+export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T>> {
   readonly #spec: OrderSpec;
-  #blocks: Blocks<Held<T>> = NO_BLOCKS;
   /** Where each object is, by its key: the text that it is sorted by, then its key. */
   #places: Blocks<string> = NO_BLOCKS;
   /** What was read, before it is in order. */
   #read: ReadObjects<T> = { keys: [], helds: [], texts: [] };
   /** Collects the first ones, for a reader that is not to wait until all are in order. */
   #first: FirstObjects<T> | undefined;
-  #state: RowsState<Held<T>> | undefined;
 
   constructor(content: Content<T>, { spec, selection }: OrderOptions) {
     super(content, { selection, reads: spec.reads });
@@ -93,15 +91,6 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
     return await Promise.race([rows.promise, this.ready(pacer)?.then(() => undefined)]);
   }
 
-  present(): RowsState<Held<T>> {
-    this.catchUp();
-    const { resourceVersion } = this.content.log.window;
-    if (!this.#state?.isOf(this.#blocks, resourceVersion)) {
-      this.#state = new RowsState(this.#blocks, resourceVersion);
-    }
-    return this.#state;
-  }
-
   /** The state at a resourceVersion of the past; `undefined` if that is not known any more. */
   at(resourceVersion: string): RowsState<Held<T>> | undefined {
     this.catchUp();
@@ -115,17 +104,16 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
       if (now !== undefined && now !== place) values.set(now, undefined);
       if (place !== undefined) values.set(place, held);
     }
-    return new RowsState(changed(this.#blocks, values), resourceVersion);
+    return new RowsState(changed(this.blocks, values), resourceVersion);
   }
 
   indexOf(key: string): number | undefined {
     this.catchUp();
     const place = this.#placeOf(key);
-    return place === undefined ? undefined : firstIn(this.#blocks, place);
+    return place === undefined ? undefined : firstIn(this.blocks, place);
   }
 
   protected clear(): void {
-    this.#blocks = NO_BLOCKS;
     this.#places = NO_BLOCKS;
     this.#read = { keys: [], helds: [], texts: [] };
   }
@@ -158,7 +146,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
       runs.push({ keys: run.map((i) => places[i]), values: run.map((i) => helds[i]) });
       yield;
     }
-    this.#blocks = yield* mergedBlocks(runs);
+    this.blocks = yield* mergedBlocks(runs);
     let next = 0;
     this.#places = blocksOf(keys, () => places[next++]);
     this.#read = { keys: [], helds: [], texts: [] };
@@ -174,7 +162,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T> {
       if (place !== undefined) values.set(place, held);
       if (before !== place) places.set(key, place);
     }
-    this.#blocks = changed(this.#blocks, values);
+    this.blocks = changed(this.blocks, values);
     this.#places = changed(this.#places, places);
   }
 

@@ -31,7 +31,7 @@ import type { Feed, Piece } from "./event_feed.ts";
 /** The rows that a window is cut out of, each made of a value. */
 export interface RowSource<V = unknown> {
   /** What has all rows, as they are now. */
-  readonly followed: FollowedObjects<KubernetesObject> & { present(): RowsState<V> };
+  readonly followed: FollowedObjects<KubernetesObject, V>;
   /** Sources with the same name have the same rows; `undefined`: they are its own. */
   readonly name: string | undefined;
   readonly itemsField: string;
