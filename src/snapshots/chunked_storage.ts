@@ -299,7 +299,7 @@ function nameOf(writer: string, number: number): string {
 function encodeManifest(manifest: Manifest): Uint8Array<ArrayBuffer> {
   const body = encoder.encode(JSON.stringify(manifest));
   const line = encoder.encode(`listwatch snapshot ${FORMAT} ${crc32(body)}\n`);
-  return concatenated([line, body], line.length + body.length);
+  return concatenated([line, body]);
 }
 
 function decodeManifest(bytes: Uint8Array): Manifest {

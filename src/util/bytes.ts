@@ -1,7 +1,10 @@
 /** Bytes: joined, read to their end, and as text. */
 
 /** The bytes of all parts, `length` in all, in a buffer of their own. */
-export function concatenated(parts: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+export function concatenated(
+  parts: readonly Uint8Array[],
+  length: number = parts.reduce((sum, part) => sum + part.byteLength, 0),
+): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(length);
   let offset = 0;
   for (const part of parts) {
@@ -62,7 +65,7 @@ export class Utf8Stream {
   /** The text of the chunk, as far as its characters are whole. */
   decode(chunk: Uint8Array): string {
     let bytes = chunk;
-    if (this.#rest.length > 0) bytes = concatenated([this.#rest, chunk], this.#rest.length + chunk.length);
+    if (this.#rest.length > 0) bytes = concatenated([this.#rest, chunk]);
     const end = wholeLength(bytes);
     this.#rest = end === bytes.length ? NOTHING : bytes.slice(end);
     return this.#decoder.decode(end === bytes.length ? bytes : bytes.subarray(0, end));

@@ -364,7 +364,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a wait for a reached version does not end",
     file: "src/meta/version_waiters.ts",
-    find: 'if (this.covers(this.#reached(), waiter.resourceVersion)) waiter.end("reached");',
+    find: 'if (this.#covers(waiter.resourceVersion)) waiter.end("reached");',
     replace: 'if (this.#reached() === waiter.resourceVersion && this.#isStopped) waiter.end("reached");',
   },
   {

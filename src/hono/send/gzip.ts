@@ -46,15 +46,8 @@ export async function* gzipChunks(
 }
 
 export async function gzipBytes(bytes: Bytes): Promise<Bytes> {
-  let rest: Bytes | undefined = bytes;
-  const chunks: Bytes[] = [];
-  const next = () => {
-    const chunk = rest;
-    rest = undefined;
-    return Promise.resolve(chunk);
-  };
-  for await (const chunk of gzipChunks(next)) chunks.push(chunk);
-  return new Uint8Array(await new Blob(chunks).arrayBuffer());
+  const compressed = new Response(bytes).body!.pipeThrough(new CompressionStream("gzip"));
+  return new Uint8Array(await new Response(compressed).arrayBuffer());
 }
 
 const HEADER_BYTES = 10;
@@ -130,15 +123,11 @@ export class PrefixableGzip {
     trailer.setUint32(4, (prefix.byteLength + this.#length) >>> 0, true);
     const end = new Uint8Array(trailer.buffer);
     const first = [...blocks, ...this.#chunks.slice(0, 1)];
-    const chunks = [joined(first), ...this.#chunks.slice(1)];
-    chunks.push(joined([chunks.pop()!, end]));
+    const chunks = [concatenated(first), ...this.#chunks.slice(1)];
+    chunks.push(concatenated([chunks.pop()!, end]));
     this.#made = { prefix, chunks };
     return chunks;
   }
-}
-
-function joined(parts: readonly Uint8Array[]): Bytes {
-  return concatenated(parts, parts.reduce((sum, part) => sum + part.byteLength, 0));
 }
 
 function range(chunks: readonly Bytes[], from: number, to: number): Bytes[] {

@@ -291,7 +291,7 @@ export class ListBody {
   ): Generator<Bytes, undefined> {
     let before: Bytes | undefined = this.#headAt(resourceVersion).bytes;
     const withHead = (bytes: Bytes) => {
-      const all = before && concatenated([before, bytes], before.byteLength + bytes.byteLength);
+      const all = before && concatenated([before, bytes]);
       before = undefined;
       return all ?? bytes;
     };

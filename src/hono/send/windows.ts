@@ -366,11 +366,7 @@ function changeText(change: RowChange): string {
 }
 
 function joined(steps: readonly Step[]): Uint8Array {
-  if (steps.length === 1) return steps[0].bytes;
-  return concatenated(
-    steps.map(({ bytes }) => bytes),
-    steps.reduce((sum, { bytes }) => sum + bytes.byteLength, 0),
-  );
+  return steps.length === 1 ? steps[0].bytes : concatenated(steps.map(({ bytes }) => bytes));
 }
 
 /** What one reader sees of a window. */
