@@ -1982,9 +1982,16 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "forward: a watch outlives its user's credential",
     file: "src/hono/upstream/passed_answer.ts",
-    find: "const stop = () => close(true)?.close();",
-    replace: "const stop = () => {};",
+    find: "if (isStream) close(true)?.close();",
+    replace: "if (isStream) return;",
     test: "tests/hono/upstream/forward_test.ts",
+  },
+  {
+    name: "pass-through: an answer that is cut off ends as if it were whole",
+    file: "src/hono/upstream/passed_answer.ts",
+    find: "if (isStream) close(true)?.close();",
+    replace: "close(true)?.close();",
+    test: "tests/hono/upstream/pass_through_test.ts",
   },
   {
     name: "pass-through: an answer that stalls is not ended",

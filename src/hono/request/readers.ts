@@ -30,6 +30,8 @@ export interface Keeper {
 /** An open watch, for callers that end watches. */
 export interface OpenWatch {
   readonly user: UserInfo | undefined;
+  /** It has an end of its own, which a server that drains waits for: another answer that is passed on. */
+  readonly isWhole?: boolean;
   /** Ends it, and sends nothing more. */
   stop(): void;
 }
@@ -256,7 +258,7 @@ export class Readers {
   drain(): void {
     this.#isDraining = true;
     this.#watchPlaces.close();
-    for (const watch of Array.from(this.watches)) watch.stop();
+    for (const watch of Array.from(this.watches)) if (!watch.isWhole) watch.stop();
   }
 
   /** Drops what was kept for readers and not used for a while. */

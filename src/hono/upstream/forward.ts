@@ -83,7 +83,7 @@ async function answerForwarded(
   const { reader, state: { readers, settings: { clock, watchRecheckMs: recheckMs } } } = request;
   const { permission } = read;
   const life = { clock, permission, limitMs: limitMs + GRACE_MS, recheckMs };
-  const body = passedBody(answer.body, { ...life, reader, readers, onEnd: () => {} });
+  const body = passedBody(answer.body, { ...life, reader, readers, isStream: true, onEnd: () => {} });
   const response = watchResponse(body, answer.headers.get("Content-Type") ?? undefined);
   for (const [name, value] of answer.headers) {
     if (!response.headers.has(name)) response.headers.set(name, value);

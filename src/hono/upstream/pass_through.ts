@@ -242,7 +242,7 @@ export class PassThrough {
       link.unlink();
       return problem ? newStatus(502, "InternalError", problem) : new Response(null, { status, headers });
     }
-    const { user, reader, readers, settings } = request;
+    const { user, reader, readers, settings, isStream } = request;
     // The API server decides, and again for the next request.
     const permission: Permission = { user, renew: () => Promise.resolve(permission) };
     const newError = () => {
@@ -257,6 +257,7 @@ export class PassThrough {
       recheckMs: Infinity,
       reader,
       readers,
+      isStream,
       ...(silenceMs < Infinity && { silence: { ms: silenceMs, newError } }),
       onEnd: (isBrokenOff) => {
         if (isBrokenOff) link.abort();

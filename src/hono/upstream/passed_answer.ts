@@ -32,9 +32,11 @@ export async function answerInTime(
  */
 export function passedBody(
   body: ReadableStream<Uint8Array>,
-  { reader, readers, silence, onEnd, ...life }: WatchLifeOptions & {
+  { reader, readers, isStream, silence, onEnd, ...life }: WatchLifeOptions & {
     readonly reader: Reader;
     readonly readers: Readers;
+    /** Whether it has no end of its own, and so may end at any time. Others are whole, or broken off. */
+    readonly isStream: boolean;
     /** How long a reader waits for more of a body; it is broken off with the error then. */
     readonly silence?: { readonly ms: number; readonly newError: () => Error };
     /** Called once; with `true` if there is more of the body, which is not wanted. */
@@ -56,7 +58,10 @@ export function passedBody(
     release();
     return was;
   };
-  const stop = () => close(true)?.close();
+  const stop = () => {
+    if (isStream) close(true)?.close();
+    else close(true)?.error(new Error("the permission of its reader has ended, or the server stops"));
+  };
   const breakOff = () => close(true)?.error(newSpentError("answer"));
   const next = async () => {
     if (silence === undefined) return await source.read();
@@ -89,6 +94,7 @@ export function passedBody(
     get user() {
       return lifetime.user;
     },
+    isWhole: !isStream,
     wantsHeartbeat: false,
     heartbeat: () => {},
     end: stop,

@@ -458,6 +458,34 @@ describe("readApi with passThrough", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
+  it("passes whole answers on to their end when the server drains, and cuts none off as if it were whole", async () => {
+    const user = { name: "jane", expiresAtMs: 0 };
+    const { api, upstream, clock } = apiOf({ clusterTokens: true, writes: true }, {
+      authenticate: () => user,
+    });
+    user.expiresAtMs = clock.now() + 30_000;
+    const bodies: ReadableStreamDefaultController<Uint8Array>[] = [];
+    upstream.answer = () => new Response(new ReadableStream({ start: (own) => void bodies.push(own) }));
+    const proxied = "/api/v1/namespaces/shop/services/web/proxy/file";
+    const texts: Promise<string>[] = [];
+    for (const path of [LOG, "/api/v1/namespaces/shop/events", proxied, proxied, `${LOG}?follow=true`]) {
+      texts.push((await api.request(path, { headers: READER })).text().catch(() => "broken off"));
+    }
+    const send = async (text: string) => {
+      for (const body of bodies) body.enqueue(new TextEncoder().encode(text));
+      await clock.advance(0);
+    };
+    await send("one ");
+    api.drain();
+    assert.equal(await texts.pop(), "one ");
+    bodies.pop();
+    await send("two");
+    for (const body of bodies.splice(0, 3)) body.close();
+    await clock.advance(30_000);
+    assert.deepEqual(await Promise.all(texts), ["one two", "one two", "one two", "broken off"]);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
   it("breaks an answer off that is silent for as long as one may take to begin, and no stream", async () => {
     const logger = new LogRecorder();
     const { api, upstream, clock } = apiOf({ writes: true }, { logger });
