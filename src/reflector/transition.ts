@@ -205,7 +205,13 @@ function afterList(
     return go(listed(known, resourceVersion, { byBookmark: false, received }), { do: "watch" });
   }
   const { error, attempt, again } = outcome;
-  if (!isUnavailable(error)) return go(state, { do: "backOff", then: "start", error: toError(error) });
+  // A version of another server at the same address is no number here, or too long a one: 400.
+  const { resourceVersion } = attempt;
+  const isUnreadable = statusErrorOf(error)?.httpStatus === 400 && resourceVersion !== "" &&
+    resourceVersion !== "0";
+  if (!isUnavailable(error) && !isUnreadable) {
+    return go(state, { do: "backOff", then: "start", error: toError(error) });
+  }
   const unavailable = { ...state, isResourceVersionUnavailable: true };
   return go(
     unavailable,

@@ -83,6 +83,21 @@ describe("Reflector: lists", () => {
     assert.equal(run.reflector.lastSyncResourceVersion(), "20");
   });
 
+  it("ask for the most recent data when the server cannot read the version that is known", async () => {
+    const bad = new StatusError(newStatus(400, "BadRequest", "invalid resource version"));
+    const watcher = openWatch();
+    await using run = newRun([
+      { list: page("a@1", "of-another-server") },
+      { watch: bad },
+      { list: bad },
+      { list: page("a@1", "20") },
+      { watch: watcher },
+    ]);
+    await run.start();
+    await run.clock.advance(10_000);
+    assert.deepEqual(run.source.requests.slice(2), ['list "of-another-server"', 'list ""', 'watch "20"']);
+  });
+
   it("ask for the most recent data when the version that is known expired", async () => {
     await using run = newRun([
       { list: page("a@1", "10") },
