@@ -347,7 +347,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
     const action = this.#action(verb, name, options);
     const { namespace = this.namespace, subresource, query, signal, timeoutMs } = options;
     // The path without a name is that of the whole collection: a delete there deletes everything.
-    if (name === "" && verb !== "create") throw new TypeError(`Cannot ${action}: the name is empty`);
+    if (!name && verb !== "create") throw new TypeError(`Cannot ${action}: the name is empty`);
     const path = resourcePath(this.resource, { namespace, name }) + (subresource ? `/${subresource}` : "");
     return await this.#cluster.request(path, {
       ...init,

@@ -129,7 +129,8 @@ export class CachedResource {
   }
 
   covers(namespace: string): boolean {
-    return this.client.namespaces?.has(namespace) ?? true;
+    const { namespaces, namespace: one } = this.client;
+    return namespaces?.has(namespace) ?? (one === "" || one === namespace);
   }
 
   /**

@@ -205,17 +205,14 @@ function afterList(
     return go(listed(known, resourceVersion, { byBookmark: false, received }), { do: "watch" });
   }
   const { error, attempt, again } = outcome;
-  // A version of another server at the same address is no number here, or too long a one: 400.
-  const { resourceVersion } = attempt;
-  const isUnreadable = statusErrorOf(error)?.httpStatus === 400 && resourceVersion !== "" &&
-    resourceVersion !== "0";
-  if (!isUnavailable(error) && !isUnreadable) {
-    return go(state, { do: "backOff", then: "start", error: toError(error) });
-  }
-  const unavailable = { ...state, isResourceVersionUnavailable: true };
+  // 400: a version of another server at the same address cannot be read here.
+  const isRefused = isUnavailable(error) ||
+    (attempt.resourceVersion > "0" && statusErrorOf(error)?.httpStatus === 400);
   return go(
-    unavailable,
-    again ? { do: "backOff", then: "start", error: toError(error) } : { do: "list", again: attempt },
+    isRefused ? { ...state, isResourceVersionUnavailable: true } : state,
+    isRefused && !again
+      ? { do: "list", again: attempt }
+      : { do: "backOff", then: "start", error: toError(error) },
   );
 }
 

@@ -284,6 +284,9 @@ describe("ResourceClient: verbs", () => {
     const { pods, asked } = client(kept());
     await assert.rejects(pods.delete(""), /Cannot delete "pods": the name is empty/);
     await assert.rejects(pods.replace({ metadata: {} }), /the name is empty/);
+    const { name } = ({} as Pod).metadata ?? {};
+    await assert.rejects(pods.delete(name!), /Cannot delete undefined of "pods": the name is empty/);
+    await assert.rejects(pods.get(null as unknown as string), /the name is empty/);
     for (const name of [".", "..", "a/b", "a%2Fb"]) {
       await assert.rejects(pods.delete(name), TypeError);
       await assert.rejects(pods.get("a", { namespace: name }), TypeError);

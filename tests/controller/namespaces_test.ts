@@ -4,7 +4,7 @@
  */
 
 import { NamespaceSet } from "@listwatch/cache";
-import { defineController, ownedBy } from "@listwatch/cache/controller";
+import { type CachedClient, defineController, ownedBy } from "@listwatch/cache/controller";
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -77,5 +77,49 @@ describe("Manager with controllers over a set of namespaces", () => {
     const answer = await rig.manager.fetch(new Request("http://localhost/readyz"));
     assert.equal(answer.status, 500);
     assert.match(await answer.text(), /widgets in 2 namespaces is not complete: .* in "secret"/);
+  });
+});
+
+describe("CachedClient, of a resource in one namespace,", () => {
+  /** A controller whose ConfigMaps are those of `shop`. */
+  const reads = (reconcile: (configMaps: CachedClient<ConfigMap, never>) => Promise<unknown>) => {
+    const shared = newServer();
+    shared.server.create(WIDGETS, widget("one", "red"));
+    const rig = startRig(
+      (cluster) =>
+        defineController({
+          name: "reads",
+          for: cluster.resource<Widget>(WIDGETS),
+          owns: { configMaps: cluster.resource<ConfigMap>("v1/configmaps", { namespace: "shop" }) },
+          reconcile: async (_, { configMaps }) => void await reconcile(configMaps),
+        }),
+      {},
+      shared,
+    );
+    return rig;
+  };
+
+  it("reads what is in another one from the server", async () => {
+    const found: unknown[] = [];
+    await using rig = reads(async (configMaps) => {
+      const name = (object?: ConfigMap) => object?.metadata?.name;
+      found.push(name(await configMaps.get("there", { namespace: "other" })));
+      found.push((await configMaps.list({ namespace: "other" })).map(name));
+      found.push(await configMaps.get("there", { namespace: "shop" }));
+    });
+    rig.server.create("v1/configmaps", { metadata: { name: "there", namespace: "other" } });
+    await rig.until(() => found.length === 3);
+    assert.deepEqual(found, ["there", ["there"], undefined]);
+  });
+
+  it("fails where a page of that follows itself", async () => {
+    let pages = 0;
+    await using rig = reads((configMaps) => configMaps.list({ namespace: "other" }));
+    const metadata = { resourceVersion: "5", continue: "again" };
+    rig.server.intercept(() => Response.json({ metadata: pages++ < 100 ? metadata : {}, items: [] }), {
+      match: ({ path }) => path === "/api/v1/namespaces/other/configmaps",
+    });
+    await rig.until(() => rig.lines.some((line) => line.includes("Cannot list: a page follows itself")));
+    assert.ok(pages < 10);
   });
 });
