@@ -244,12 +244,7 @@ function hex(bytes: Uint8Array): string {
 interface Question<T> {
   readonly key: string;
   readonly client: string;
-  ask(signal: AbortSignal): Promise<Reviewed<T>>;
-}
-
-interface Reviewed<T> {
-  readonly value: T;
-  readonly isYes: boolean;
+  ask(signal: AbortSignal): Promise<{ readonly value: T; readonly isYes: boolean }>;
 }
 
 interface Kept<T> {

@@ -72,7 +72,8 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T
   /** Collects the first ones, for a reader that is not to wait until all are in order. */
   #first: FirstObjects<T> | undefined;
 
-  constructor(content: Content<T>, { spec, selection }: OrderOptions) {
+  /** @param selection Which objects it has; all of them without. */
+  constructor(content: Content<T>, spec: OrderSpec, selection: Selection | undefined) {
     super(content, { selection, reads: spec.reads });
     this.#spec = spec;
   }
@@ -177,12 +178,6 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T
     const reader = readerOf(this.#places);
     return reader.key(index) === key ? reader.value(index) : undefined;
   }
-}
-
-export interface OrderOptions {
-  readonly spec: OrderSpec;
-  /** Which objects it has; all of them without. */
-  readonly selection: Selection | undefined;
 }
 
 function changed<V>(blocks: Blocks<V>, values: ReadonlyMap<string, V | undefined>): Blocks<V> {

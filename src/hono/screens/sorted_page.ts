@@ -72,16 +72,11 @@ export function cutSortedPage<T extends KubernetesObject>(
   return { ...page, next };
 }
 
-interface Placed<T> {
-  readonly state: RowsState<Held<T>>;
-  readonly offset: number;
-}
-
 function place<T extends KubernetesObject>(
   window: Content<T>["log"]["window"],
   order: Order<T>,
   request: ListRequest & { readonly screen: ScreenQuery },
-): Placed<T> | Status {
+): { readonly state: RowsState<Held<T>>; readonly offset: number } | Status {
   const { options, screen } = request;
   if (options.continue !== undefined) {
     const token = decodeContinue(options.continue);

@@ -51,7 +51,7 @@ async function orderOf(
   const spec = orderSpecOf(sortBy, { printer: printerOf(resource), nowMs: settings.clock.now() });
   if (isStatus(spec)) return spec;
   const selection = newSelection(resource, request);
-  const make = () => new Order(content, { spec, selection });
+  const make = () => new Order(content, spec, selection);
   const name = `order ${spec.name}`;
   const order = followers.get(content, { name, selection, make });
   const first = wanted === undefined ? undefined : await order.first(wanted, pacer);

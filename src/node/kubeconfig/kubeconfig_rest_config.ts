@@ -239,11 +239,10 @@ interface Credentials {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-interface CredentialsOptions extends ExecCredentialsOptions {
-  readonly logger: Logger;
-}
-
-async function credentials(user: KubeconfigUser, options: CredentialsOptions): Promise<Credentials> {
+async function credentials(
+  user: KubeconfigUser,
+  options: ExecCredentialsOptions & { readonly logger: Logger },
+): Promise<Credentials> {
   const { context, cluster, tls, clock, logger } = options;
   // Credentials are sent over TLS only, as by client-go: see `ClientConfig` in
   // https://github.com/kubernetes/client-go/blob/master/tools/clientcmd/client_config.go

@@ -27,7 +27,7 @@ function kept() {
       reads: undefined,
       textOf: ({ metadata }: { readonly metadata?: { readonly name?: string } }) => `${metadata!.name}\0`,
     };
-    const make = () => new Order<KubernetesObject>(content, { spec, selection: undefined });
+    const make = () => new Order<KubernetesObject>(content, spec, undefined);
     const found = followers.get<Order<KubernetesObject>>(content, { name, selection: undefined, make });
     if (found.isBehind) reads++;
     await found.ready(new Pacer({ units: 1_000 }));

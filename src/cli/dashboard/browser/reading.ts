@@ -62,11 +62,6 @@ export interface FoundObject {
   readonly [member: string]: unknown;
 }
 
-export interface FoundObjects<T> {
-  readonly items: readonly T[];
-  readonly total: number;
-}
-
 /** Reads the first objects of a list, by name. */
 export async function readObjects<T extends FoundObject = FoundObject>(
   path: string,
@@ -77,7 +72,7 @@ export async function readObjects<T extends FoundObject = FoundObject>(
     readonly limit: number;
     readonly signal: AbortSignal;
   },
-): Promise<FoundObjects<T>> {
+): Promise<{ readonly items: readonly T[]; readonly total: number }> {
   const query = new URLSearchParams({ sortBy: "metadata.name", limit: String(limit), fields });
   if (filter !== undefined) query.set("filter", filter);
   if (labelSelector !== undefined) query.set("labelSelector", labelSelector);
