@@ -22,43 +22,73 @@ interface Flag {
   readonly multiple?: boolean;
   /** For the error of a missing value. */
   readonly example?: string;
+  /** What its texts mean for `serve`; of the flags without it several together mean something. */
+  readonly read?: (texts: readonly string[], flag: string) => ServeOptions;
 }
+
+/** Reads the value of an option of `serve`. */
+type Read<V> = (texts: readonly string[], flag: string) => V;
+
+function yes(option: BooleanOption): Flag {
+  return { type: "boolean", read: () => ({ [option]: true }) };
+}
+
+function one<K extends keyof ServeOptions>(option: K, read: Read<ServeOptions[K]>, example: string): Flag {
+  return { type: "string", example, read: (texts, flag) => ({ [option]: read(texts, flag) }) };
+}
+
+function many<K extends keyof ServeOptions>(
+  option: K,
+  example: string,
+  of: (items: string[]) => ServeOptions[K],
+): Flag {
+  return { ...one(option, (texts, flag) => of(items(texts, flag, example)), example), multiple: true };
+}
+
+type BooleanOption = {
+  [K in keyof ServeOptions]-?: true extends ServeOptions[K] ? K : never;
+}[keyof ServeOptions];
+
+const all = (items: string[]): string[] => items;
+const oneOrAll = (items: string[]): string | string[] => items.length === 1 ? items[0] : items;
+const text: Read<string> = ([text]) => text;
 
 const FLAGS = {
   kubeconfig: { type: "string", example: "--kubeconfig ~/.kube/config" },
   context: { type: "string", example: "--context NAME, which `kubectl config get-contexts` lists" },
-  resource: { type: "string", short: "r", multiple: true, example: "--resource pods,nodes,deployments.apps" },
-  namespace: { type: "string", short: "n", multiple: true, example: "--namespace shop,blog" },
-  host: { type: "string", example: "--host 127.0.0.1" },
-  port: { type: "string", short: "p", example: "--port 8787, or --port 0 for any free port" },
-  token: { type: "string", example: "--token TEXT, which readers must present" },
-  "token-file": {
-    type: "string",
-    example: "--token-file FILE, which contains the token that readers must present",
-  },
-  "cluster-rbac": { type: "boolean" },
-  "reader-namespaces": { type: "string", multiple: true, example: "--reader-namespaces shop,blog" },
-  "reader-resources": { type: "string", multiple: true, example: "--reader-resources pods,deployments.apps" },
-  "allow-host": { type: "string", multiple: true, example: "--allow-host cache.example.com" },
-  "cors-origin": { type: "string", multiple: true, example: "--cors-origin https://dashboard.example" },
-  "tls-cert": { type: "string", example: "--tls-cert FILE --tls-key FILE" },
-  "tls-key": { type: "string", example: "--tls-cert FILE --tls-key FILE" },
-  "access-log": { type: "string", example: "--access-log line, or json" },
-  "max-lag": { type: "string", example: "--max-lag 90s, or 5m" },
-  "keep-alive": { type: "string", example: "--keep-alive 75s" },
-  "shutdown-grace": { type: "string", example: "--shutdown-grace 10s" },
-  "max-watches": { type: "string", example: "--max-watches 20000" },
-  "max-watches-per-client": { type: "string", example: "--max-watches-per-client 1000" },
-  metrics: { type: "boolean" },
-  drop: { type: "string", multiple: true, example: "--drop 'spec.containers[].env'" },
-  freshness: { type: "string", example: "--freshness consistent, stale-if-error or as-is" },
-  storage: { type: "string", example: "--storage texts or short-texts" },
-  snapshot: { type: "string", example: "--snapshot /var/cache/listwatch" },
-  "pass-through": { type: "boolean" },
-  "pass-through-writes": { type: "boolean" },
-  "allow-anonymous": { type: "boolean" },
-  "allow-secrets": { type: "boolean" },
   seed: { type: "string", example: "--seed 42" },
+  resource: { ...many("resources", "--resource pods,nodes,deployments.apps", all), short: "r" },
+  namespace: { ...many("namespace", "--namespace shop,blog", oneOrAll), short: "n" },
+  host: one("host", text, "--host 127.0.0.1"),
+  port: { ...one("port", integer(0, 65_535), "--port 8787, or --port 0 for any free port"), short: "p" },
+  token: one("token", text, "--token TEXT, which readers must present"),
+  "token-file": one(
+    "tokenFile",
+    text,
+    "--token-file FILE, which contains the token that readers must present",
+  ),
+  "cluster-rbac": yes("clusterRbac"),
+  "reader-namespaces": many("readerNamespaces", "--reader-namespaces shop,blog", all),
+  "reader-resources": many("readerResources", "--reader-resources pods,deployments.apps", all),
+  "allow-host": many("allowedHosts", "--allow-host cache.example.com", all),
+  "cors-origin": many("corsOrigins", "--cors-origin https://dashboard.example", all),
+  "tls-cert": one("tlsCert", text, "--tls-cert FILE --tls-key FILE"),
+  "tls-key": one("tlsKey", text, "--tls-cert FILE --tls-key FILE"),
+  "access-log": { type: "string", example: "--access-log line, or json" },
+  "max-lag": one("maxLagMs", durationMs, "--max-lag 90s, or 5m"),
+  "keep-alive": one("keepAliveMs", durationMs, "--keep-alive 75s"),
+  "shutdown-grace": one("shutdownGraceMs", durationMs, "--shutdown-grace 10s"),
+  "max-watches": one("maxWatches", integer(1, 1e9), "--max-watches 20000"),
+  "max-watches-per-client": one("maxWatchesPerClient", integer(1, 1e9), "--max-watches-per-client 1000"),
+  metrics: yes("metrics"),
+  drop: many("drop", "--drop 'spec.containers[].env'", all),
+  freshness: one("freshness", oneOf(FRESHNESSES), "--freshness consistent, stale-if-error or as-is"),
+  storage: one("storage", oneOf(STORAGE_NAMES), "--storage texts or short-texts"),
+  snapshot: one("snapshot", text, "--snapshot /var/cache/listwatch"),
+  "pass-through": yes("passThrough"),
+  "pass-through-writes": yes("passThroughWrites"),
+  "allow-anonymous": yes("allowAnonymous"),
+  "allow-secrets": yes("allowSecrets"),
   verbose: { type: "boolean", short: "v" },
   help: { type: "boolean", short: "h" },
   version: { type: "boolean" },
@@ -135,11 +165,11 @@ export function parseCommandLine(
         `resources are named with --resource ${words.slice(1).join(",")}`,
     );
   }
-  const accessLog = oneOf("access-log", values.get("access-log")?.[0], ["line", "json"]);
+  const accessLog = values.get("access-log");
   return {
     name: "serve",
     verbose: values.has("verbose"),
-    ...(accessLog !== undefined && { accessLog }),
+    ...(accessLog && { accessLog: oneOf(["line", "json"])(accessLog, "access-log") }),
     options: serveOptions(values, env),
   };
 }
@@ -155,91 +185,51 @@ function serveOptions(
   values: ReadonlyMap<FlagName, readonly string[]>,
   env: Readonly<Record<string, string | undefined>>,
 ): ServeOptions {
-  const value = (name: FlagName): string | undefined => values.get(name)?.[0];
-  const list = (name: FlagName): string[] | undefined => {
-    const given = values.get(name);
-    const items = given?.flatMap((text) => text.split(",")).map((item) => item.trim()).filter((item) =>
-      item !== ""
-    );
-    if (items?.length === 0) {
-      throw new UsageError(`Flag --${name} has an empty list: ${(FLAGS[name] as Flag).example}`);
-    }
-    return items;
-  };
-  const [kubeconfig, context] = [value("kubeconfig"), value("context")];
-  const real = kubeconfig !== undefined || context !== undefined;
-  if (real && values.has("seed")) {
+  const [path, context, seed] = [values.get("kubeconfig"), values.get("context"), values.get("seed")];
+  const real = path !== undefined || context !== undefined;
+  if (real && seed !== undefined) {
     throw new UsageError(
       "Flag --seed is only for the embedded cluster: remove it, or --kubeconfig and --context",
     );
   }
   const source: ClusterSource = real
-    ? { kind: "kubeconfig", path: kubeconfig, context }
-    : { kind: "embedded", seed: integer("seed", value("seed"), 0, 2 ** 32 - 1) };
-  const isSet = (name: FlagName): true | undefined => values.has(name) || undefined;
-  const hasOtherToken = values.has("token-file") || values.has("cluster-rbac") || values.has("pass-through");
-  return defined<ServeOptions>({
-    source,
-    resources: list("resource"),
-    namespace: oneOrMany(list("namespace")),
-    host: value("host"),
-    port: integer("port", value("port"), 0, 65_535),
-    token: value("token") ?? (hasOtherToken ? undefined : env["LISTWATCH_TOKEN"] || undefined),
-    tokenFile: value("token-file"),
-    clusterRbac: isSet("cluster-rbac"),
-    readerNamespaces: list("reader-namespaces"),
-    readerResources: list("reader-resources"),
-    allowedHosts: list("allow-host"),
-    corsOrigins: list("cors-origin"),
-    tlsCert: value("tls-cert"),
-    tlsKey: value("tls-key"),
-    maxLagMs: durationMs("max-lag", value("max-lag")),
-    keepAliveMs: durationMs("keep-alive", value("keep-alive")),
-    shutdownGraceMs: durationMs("shutdown-grace", value("shutdown-grace")),
-    maxWatches: integer("max-watches", value("max-watches"), 1, 1e9),
-    maxWatchesPerClient: integer("max-watches-per-client", value("max-watches-per-client"), 1, 1e9),
-    drop: list("drop"),
-    freshness: oneOf("freshness", value("freshness"), FRESHNESSES),
-    storage: oneOf("storage", value("storage"), STORAGE_NAMES),
-    snapshot: value("snapshot"),
-    passThrough: isSet("pass-through"),
-    passThroughWrites: isSet("pass-through-writes"),
-    metrics: isSet("metrics"),
-    allowAnonymous: isSet("allow-anonymous"),
-    allowSecrets: isSet("allow-secrets"),
-  });
-}
-
-function oneOf<T extends string>(
-  name: FlagName,
-  text: string | undefined,
-  known: readonly T[],
-): T | undefined {
-  const found = known.find((one) => one === text);
-  if (text === undefined || found !== undefined) return found;
-  throw new UsageError(
-    `Flag --${name} must be ${known.join(known.length > 2 ? ", " : " or ")}, not ${quote(text)}`,
+    ? { kind: "kubeconfig", path: path?.[0], context: context?.[0] }
+    : { kind: "embedded", seed: seed && integer(0, 2 ** 32 - 1)(seed, "seed") };
+  const hasToken = (["token", "token-file", "cluster-rbac", "pass-through"] as const).some((flag) =>
+    values.has(flag)
   );
+  const given = Array.from(values, ([flag, texts]) => (FLAGS[flag] as Flag).read?.(texts, flag));
+  const token = hasToken ? undefined : env["LISTWATCH_TOKEN"] || undefined;
+  return defined<ServeOptions>(Object.assign({ source, token }, ...given));
 }
 
-function integer(name: FlagName, text: string | undefined, min: number, max: number): number | undefined {
-  if (text === undefined) return undefined;
-  const number = /^[0-9]{1,10}$/.test(text) ? Number(text) : NaN;
-  if (!(number >= min && number <= max)) {
-    throw new UsageError(`Flag --${name} must be a whole number from ${min} to ${max}, not ${quote(text)}`);
-  }
-  return number;
+function items(texts: readonly string[], flag: string, example: string): string[] {
+  const items = texts.flatMap((text) => text.split(",")).map((item) => item.trim()).filter(Boolean);
+  if (items.length > 0) return items;
+  throw new UsageError(`Flag --${flag} has an empty list: ${example}`);
+}
+
+function oneOf<T extends string>(known: readonly T[]): Read<T> {
+  return ([text], flag) => {
+    const found = known.find((one) => one === text);
+    if (found !== undefined) return found;
+    const names = known.join(known.length > 2 ? ", " : " or ");
+    throw new UsageError(`Flag --${flag} must be ${names}, not ${quote(text)}`);
+  };
+}
+
+function integer(min: number, max: number): Read<number> {
+  return ([text], flag) => {
+    const number = /^[0-9]{1,10}$/.test(text) ? Number(text) : NaN;
+    if (number >= min && number <= max) return number;
+    throw new UsageError(`Flag --${flag} must be a whole number from ${min} to ${max}, not ${quote(text)}`);
+  };
 }
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
-function durationMs(name: FlagName, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
+function durationMs([text]: readonly string[], flag: string): number {
   const [, digits, unit] = /^([0-9]{1,9})(ms|s|m|h)$/.exec(text) ?? [];
   if (digits !== undefined) return Number(digits) * UNITS_MS[unit];
-  throw new UsageError(`Flag --${name} must be a duration such as 90s or 5m, not ${quote(text)}`);
-}
-
-function oneOrMany(items: string[] | undefined): string | string[] | undefined {
-  return items?.length === 1 ? items[0] : items;
+  throw new UsageError(`Flag --${flag} must be a duration such as 90s or 5m, not ${quote(text)}`);
 }

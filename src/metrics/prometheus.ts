@@ -49,22 +49,18 @@ export class PrometheusMetrics implements ServedMetrics {
   readonly #families = new Map<string, Family>();
   readonly #byName = new Map<string, Family>();
 
-  /** The Content-Type of {@linkcode PrometheusMetrics.text}. */
   readonly contentType: string = "text/plain; version=0.0.4; charset=utf-8";
 
-  /** Adds to a counter. */
   count(name: string, value: number, labels: MetricLabels): void {
     const series = this.#series(name, "counter", labels);
     if (series !== undefined && value >= 0 && value < Infinity) series.value += value;
   }
 
-  /** Sets a gauge. */
   gauge(name: string, value: number, labels: MetricLabels): void {
     const series = this.#series(name, "gauge", labels);
     if (series !== undefined && Number.isFinite(value)) series.value = value;
   }
 
-  /** Puts a value into a histogram. */
   observe(name: string, value: number, labels: MetricLabels): void {
     const histogram = this.#series(name, "histogram", labels)?.histogram;
     if (histogram === undefined || !Number.isFinite(value)) return;
@@ -104,7 +100,6 @@ export class PrometheusMetrics implements ServedMetrics {
     };
   }
 
-  /** All measurements, each name with its help text and type. */
   text(): string {
     let text = "";
     for (const { name, type, help, series, buckets } of this.#byName.values()) {

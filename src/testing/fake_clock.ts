@@ -40,12 +40,10 @@ export class FakeClock implements Clock {
     this.#nowMs = startMs;
   }
 
-  /** The wall clock, in milliseconds. */
   now(): number {
     return this.#nowMs + this.#wallAheadMs;
   }
 
-  /** The monotonic clock, in milliseconds. */
   monotonicNow(): number {
     return this.#nowMs;
   }
@@ -68,7 +66,6 @@ export class FakeClock implements Clock {
     return id;
   }
 
-  /** Cancels a timer. */
   clearTimeout(handle: TimerHandle): void {
     this.#timers.delete(handle as number);
   }

@@ -112,7 +112,6 @@ export class DiskObjects implements SnapshotStorage {
     return this.#history;
   }
 
-  /** The content as it was saved last. */
   load(identity: SnapshotIdentity): LoadedSnapshot | undefined {
     this.#identity = JSON.stringify([identity.resource, identity.source]);
     const saved = readState<SavedState>(this.#storage.sql, SAVED);

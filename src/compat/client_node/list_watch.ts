@@ -179,12 +179,10 @@ export class ListWatch<T extends ClientNodeObject>
     }
   }
 
-  /** An object by its name; `undefined` if there is none. */
   get(name: string, namespace?: string): T | undefined {
     return this.#content?.getByKey(namespace ? `${namespace}/${name}` : name);
   }
 
-  /** All objects, or those of one namespace; a new array. */
   list(namespace?: string): ReadonlyArray<T> {
     return (namespace ? this.#content?.byIndex(NAMESPACE_INDEX, namespace) : this.#content?.list()) ?? [];
   }

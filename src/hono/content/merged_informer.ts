@@ -80,7 +80,6 @@ export class MergedInformer implements ServedInformer {
   #stopFollowing: (() => void) | undefined;
   #resourceVersion: string;
 
-  /** All informers that it is made of. */
   readonly sources: readonly NamedInformer[];
   /** The content of all of them. */
   readonly indexer: ServedStore<KubernetesObject>;
@@ -114,7 +113,6 @@ export class MergedInformer implements ServedInformer {
     return !this.hasSynced() && this.#sources.some(({ isIn }) => isIn);
   }
 
-  /** As {@linkcode ServedInformer.observe}. */
   observe(observer: (event: StoreEvent<KubernetesObject>) => void): () => void {
     const opened = newEventOpener(this.#store.holding);
     return this.observeHeld((event) => observer(opened(event)));
@@ -158,7 +156,6 @@ export class MergedInformer implements ServedInformer {
     return lags.includes(undefined) ? undefined : Math.max(...lags as number[]);
   }
 
-  /** The version of each source that a resourceVersion stands for; `undefined` if it is of another layout. */
   partsOf(resourceVersion: string): readonly string[] | undefined {
     // A version of the cluster that all shards belong to: each of them can come to it.
     if (layoutOf(resourceVersion) === "" && !this.#hasClusters) {
@@ -168,7 +165,6 @@ export class MergedInformer implements ServedInformer {
     return layout === this.#layout && parts?.length === this.#sources.length ? parts : undefined;
   }
 
-  /** The only source that may have an object of a name; `undefined` if all may. */
   sourceOf(name: string): NamedInformer | undefined {
     const cluster = this.#hasClusters ? name.split(".", 1)[0] : undefined;
     return this.sources.find(({ name }) => name === cluster);
