@@ -13,7 +13,7 @@
  * - **Aside.** Index functions, selectors and the like read an object aside ({@linkcode LazyText.read}): what
  *   they parse is kept a short while, for handlers that read the same, and is dropped then.
  * - **Ordinary everywhere else**: `Object.keys`, spread, `JSON.stringify`, `structuredClone`, comparison,
- *   `console.log`. Only a copy of the property descriptors has no values.
+ *   `console.log`, behind a `Proxy`.
  *
  * @module
  */
@@ -312,6 +312,7 @@ export class LazyText extends TextObject {
       else object[name] = this[name as keyof LiveMetadata];
     }
     Object.defineProperty(object, INSPECT, INSPECTED);
+    Object.defineProperty(object, SELF, { value: object });
     new Stamped(object, this);
     return this.#origin.freeze === undefined ? object : Object.freeze(object);
   }
@@ -413,6 +414,9 @@ const INSPECTED: PropertyDescriptor = {
   writable: true,
 };
 
+/** Where a lazy object has itself: a `Proxy` of it, and a copy of its property descriptors, have no stamp. */
+const SELF = Symbol("self");
+
 /** In place of a value that was not read. */
 const UNREAD = Symbol("unread");
 /** Whether what is read now is read aside. */
@@ -464,17 +468,15 @@ function accessorOf(level: Level, name: string): PropertyDescriptor {
   return accessor;
 }
 
-/** The lazy object that has the accessor: itself, or what it inherits from. */
+/** The lazy object that has the accessor: itself, what it inherits from, what it is a Proxy or a copy of. */
 function ownerOf(object: object, name: string): object {
   for (let owner: object | null = object; owner !== null; owner = Object.getPrototypeOf(owner)) {
     if (Stamped.textOf(owner) !== undefined) return owner;
+    // A Proxy may wrap what is read of it, but not what its descriptors have.
+    const self: unknown = Object.getOwnPropertyDescriptor(owner, SELF)?.value;
+    if (self !== undefined) return self as object;
   }
-  throw new TypeError(
-    `Cannot read ${
-      JSON.stringify(name)
-    }: the property was copied from an object of a cache with its accessor, or is read through a Proxy; ` +
-      "copy the object with structuredClone, or with { ...object }",
-  );
+  throw new TypeError(`Cannot read ${JSON.stringify(name)}: the accessor is that of another object`);
 }
 
 function newAccessor(name: string, level: Level): PropertyDescriptor {
@@ -489,9 +491,9 @@ function newAccessor(name: string, level: Level): PropertyDescriptor {
       if (Object.isFrozen(owner)) {
         throw new TypeError(`Cannot assign to ${JSON.stringify(name)}: the object is frozen`);
       }
-      if (owner !== this) {
+      if (!Object.hasOwn(this, SELF)) { // it inherits the accessor
         Object.defineProperty(this, name, { value, writable: true, enumerable: true, configurable: true });
-      } else if (!Reflect.defineProperty(owner, name, { value, writable: true })) {
+      } else if (!Reflect.defineProperty(this, name, { value, writable: true })) {
         Stamped.textOf(owner)!.setMember(name, level, value);
       }
     },

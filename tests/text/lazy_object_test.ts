@@ -281,10 +281,33 @@ describe("LazyText", () => {
     assert.deepStrictEqual(pod, POD);
   });
 
-  it("says what to do with a copied accessor", () => {
+  it("is read and written through a Proxy that wraps all it reads, as of Vue and Svelte", () => {
+    const reactive = (object: object): Loose =>
+      new Proxy(object, {
+        get(target, key, receiver) {
+          const value = Reflect.get(target, key, receiver);
+          return typeof value === "object" && value !== null ? reactive(value) : value;
+        },
+      }) as Loose;
+    const pod = hold(newHolding(), TEXT).open() as typeof POD;
+    const proxy = reactive(pod) as typeof POD;
+    assert.equal(proxy.metadata.annotations.note, POD.metadata.annotations.note);
+    assert.equal(proxy.spec.nodeName, POD.spec.nodeName);
+    proxy.status = { phase: "Failed" } as typeof POD.status;
+    assert.deepStrictEqual(pod, { ...POD, status: { phase: "Failed" } });
+  });
+
+  it("gives its values to a copy of its property descriptors", () => {
     const pod = hold(newHolding(), TEXT).open();
     const copy = Object.defineProperties({}, Object.getOwnPropertyDescriptors(pod)) as Loose;
-    assert.throws(() => copy["spec"], /copied from an object of a cache .* structuredClone/);
+    assert.deepEqual(copy["spec"], POD.spec);
+    copy["spec"] = 1;
+    assert.deepStrictEqual(pod, POD);
+  });
+
+  it("says what is wrong with its accessor on another object", () => {
+    const { get } = Object.getOwnPropertyDescriptor(hold(newHolding(), TEXT).open(), "spec")!;
+    assert.throws(() => get!.call({}), /Cannot read "spec": the accessor is that of another object/);
   });
 
   it("behaves as a parsed one, whatever is done to both", () => {

@@ -180,6 +180,21 @@ export function act(
         Object.defineProperty(object, key, { enumerable: false });
         return [Object.keys(object), object[key], Object.keys(object)];
       });
+    case 27:
+      return same("proxy", (object) => {
+        const proxy = new Proxy(object, {});
+        const before = [proxy[key], Object.is(proxy[key], object[key]), Object.keys(proxy), { ...proxy }];
+        proxy[key] = "by proxy";
+        return [before, object[key], delete proxy[key], Object.keys(object)];
+      });
+    case 28:
+      return same("copy of descriptors", (object) => {
+        const copy = Object.defineProperties({} as Loose, Object.getOwnPropertyDescriptors(object));
+        const before = { ...copy };
+        // A permanent accessor of a copy cannot become a value.
+        if (Object.getOwnPropertyDescriptor(copy, key)?.configurable !== false) copy[key] = "copied";
+        return [before, copy[key], object[key]];
+      });
     default: {
       const [what, happen] = meanwhile[chosen - OPERATIONS];
       done.push(what);
@@ -189,7 +204,7 @@ export function act(
 }
 
 /** How many operations there are. */
-const OPERATIONS = 27;
+const OPERATIONS = 29;
 
 function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null;
