@@ -1990,7 +1990,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     name: "pass-through: an answer that is cut off ends as if it were whole",
     file: "src/hono/upstream/passed_answer.ts",
     find: "if (isStream) close(true)?.close();",
-    replace: "close(true)?.close();",
+    replace: "if (true) close(true)?.close();",
     test: "tests/hono/upstream/pass_through_test.ts",
   },
   {
