@@ -200,6 +200,25 @@ describe("readApi, windows", () => {
     for (const screen of [first, ...others]) await screen.cancel();
   });
 
+  it("look again where more has come while they looked", async () => {
+    const { api, informer, clock } = apiOf(some());
+    const first = await Screen.open(api, "sortBy=status.restarts:desc&limit=1");
+    // So many that some looks take more than one turn.
+    const others: Screen[] = [];
+    for (let i = 1; i <= 40; i++) {
+      others.push(await Screen.open(api, `sortBy=status.restarts:desc&limit=${i}&offset=1`));
+    }
+    for (let restarts = 10; restarts < 120; restarts++) {
+      informer.put(pod("a/3", 1_001 + restarts, { restarts: 1 }));
+      // The first one has looked; the last one may not have.
+      await Promise.resolve();
+      informer.put(pod("a/1", 1_001 + ++restarts, { restarts }));
+      await clock.advance(200);
+      while (first.items[0].status.restarts !== restarts) await first.next();
+    }
+    for (const screen of [first, ...others]) await screen.cancel();
+  });
+
   it("stay around an object, wherever it goes", async () => {
     const { api, informer, clock } = apiOf([1, 2, 3, 4, 5, 6].map((i) => pod(`a/${i}`, i, { order: i })));
     const screen = await Screen.open(api, "sortBy=status.order&limit=3&around=a/3");
