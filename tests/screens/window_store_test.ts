@@ -274,15 +274,27 @@ describe("openWindow", () => {
   });
 
   it("is stale when nothing comes for what is to be shown in place of its rows", async () => {
-    const world = new World();
-    const window = openWindow(world.options());
-    await world.settled();
-    world.answers.push(() => new Promise(() => {}));
-    window.show({ offset: 1 });
-    await world.settled(90_000);
-    assert.equal(window.getSnapshot().state, "stale");
-    assert.match(window.getSnapshot().error?.message ?? "", /said nothing for 90000 ms/);
-    window.close();
+    const rows = { metadata: {}, window: { total: 0, offset: 0 }, items: [] };
+    const frame = new TextEncoder().encode(`${JSON.stringify({ type: "ROWS", object: rows })}\n`);
+    for (let ticks = 0; ticks < 6; ticks++) {
+      const world = new World();
+      let stream!: ReadableStreamDefaultController<Uint8Array>;
+      world.answers.push(() => new Response(new ReadableStream({ start: (own) => void (stream = own) })));
+      const window = openWindow(world.options());
+      await world.settled();
+      stream.enqueue(frame);
+      await world.settled();
+      assert.equal(window.getSnapshot().state, "live");
+      world.answers.push(() => new Promise(() => {}));
+      // On its way, and no longer wanted.
+      stream.enqueue(frame);
+      for (let i = 0; i < ticks; i++) await Promise.resolve();
+      window.show({ offset: 1 });
+      await world.settled(90_000);
+      assert.equal(window.getSnapshot().state, "stale");
+      assert.match(window.getSnapshot().error?.message ?? "", /said nothing for 90000 ms/);
+      window.close();
+    }
   });
 
   it("asks again where the server had no time, or came too early", async () => {

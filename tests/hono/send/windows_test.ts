@@ -388,6 +388,15 @@ describe("readApi, windows", () => {
     informer.remove("a/4", 1_003);
     informer.remove("a/2", 1_004);
     assert.equal(await sum(), 3 * 2 ** 30);
+    // A sum beyond all numbers ends with its group.
+    const large = ["a/1", "a/2"].map((name, i) => of(name, 1_005 + i, "17e307"));
+    for (const each of large) informer.put(each);
+    await sum();
+    for (const [i, name] of ["a/1", "a/2"].entries()) informer.remove(name, 1_007 + i);
+    informer.put(of("b/1", 1_009, "1"));
+    assert.equal(await sum(), 1);
+    informer.put(of("a/1", 1_010, "2"));
+    assert.equal(await sum(), 2);
   });
 
   it("show, step by step, states that were", async () => {
