@@ -61,3 +61,31 @@ describe("Readers.keepSpare", () => {
     assert.equal(pieces(), 9);
   });
 });
+
+describe("Reader.take", () => {
+  it("drops what is kept before it is refused, and before it ends others", () => {
+    const { readers, pieces } = newReaders(9);
+    const [a, b] = ["a", "b"].map((client) => readers.enter(client)!);
+    assert.ok(a.take(50));
+    assert.equal(pieces(), 5);
+    assert.ok(b.take(10));
+    assert.equal(pieces(), 4);
+    assert.equal(b.take(41), false);
+    assert.deepEqual([a.heldBytes, b.heldBytes, pieces()], [50, 10, 0]);
+  });
+
+  it("ends the answer of a client that has more than twice as much, and what is ended takes nothing more", () => {
+    const { readers } = newReaders(0);
+    const [a, b, c] = ["a", "b", "c"].map((client) => readers.enter(client)!);
+    const ended: string[] = [];
+    a.onSpent = () => ended.push("a");
+    b.onSpent = () => ended.push("b");
+    assert.ok(a.take(45) && b.take(40));
+    assert.equal(c.take(23), false);
+    assert.deepEqual(ended, []);
+    assert.ok(c.take(22));
+    assert.deepEqual(ended, ["a"]);
+    assert.equal(a.take(1), false);
+    assert.deepEqual([a.heldBytes, b.heldBytes, c.heldBytes], [0, 40, 22]);
+  });
+});
