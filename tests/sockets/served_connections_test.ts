@@ -367,6 +367,29 @@ describe("ServedFetch.stop", () => {
     assert.match(client.answer, /^HTTP\/1.1 200 OK\r\n(.+\r\n)*connection: close\r\n(.+\r\n)*\r\n\/1$/i);
   });
 
+  it("closes a connection behind the last of its answers, while others are under way", async () => {
+    const streams = new Map<string, ReadableStreamDefaultController<Uint8Array>>();
+    const end = (path: string) => streams.get(path)!.close();
+    await using app = await served(({ url }) => {
+      const start = (own: ReadableStreamDefaultController<Uint8Array>) =>
+        void streams.set(new URL(url).pathname, own);
+      return new Response(new ReadableStream({ start }));
+    });
+    const [one, two, lasting] = [get("/1"), get("/2") + get("/3"), get("/lasting")].map(app.send);
+    await until(() => [one, two, lasting].every(({ answer }) => answer.includes("\r\n\r\n")));
+    const stopped = app.server.stop(60_000);
+    end("/1");
+    end("/2");
+    await until(() => one.isClosed && streams.has("/3"));
+    end("/3");
+    await until(() => two.isClosed);
+    assert.doesNotMatch(one.answer, /^connection: close\r$/im);
+    assert.equal(two.answer.match(/^connection: close\r$/gim)?.length, 1);
+    assert.equal(lasting.isClosed, false);
+    end("/lasting");
+    await stopped;
+  });
+
   it("cuts off what takes longer than graceMs, and everything once the signal is aborted", async () => {
     const { seen, answer } = held();
     const first = await served(answer);
