@@ -4,7 +4,7 @@ import { DecodeError } from "../meta/request.ts";
 import { metaNamespaceKey } from "../meta/object.ts";
 import type { Quarantined, WatchItem } from "../meta/list_watch.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
-import { defined, isRecord, isTextOrAbsent } from "../util/json.ts";
+import { defined, isRecord, isTextOrAbsent, recordOf } from "../util/json.ts";
 import type { LooseEvent, LooseList } from "./kubernetes_schemas.ts";
 import { formatPath, issuesOf, joinPath, type Schema, type SchemaIssue } from "./schema.ts";
 
@@ -28,7 +28,7 @@ export function eventCheck<T>(
   return (frame) => {
     const fault = checkEvent(schemas, frame, schema);
     if (fault === undefined) return frame as WatchItem<T>;
-    const { type, object } = isRecord(frame) ? frame : {};
+    const { type, object } = recordOf(frame);
     if (type === "ERROR") return { type, object: unreadableStatus(fault) };
     const quarantined = report(fault, object, typeof type === "string" ? type : undefined);
     onInvalid?.(quarantined, frame);

@@ -2,6 +2,7 @@
 
 import { AGE_ANNOTATION } from "../meta/list_watch.ts";
 import { type Status, StatusError } from "../meta/status.ts";
+import { recordOf } from "../util/json.ts";
 
 /** A column of a Table. */
 export interface WindowColumn {
@@ -46,7 +47,7 @@ type Members = Readonly<Record<string, unknown>>;
 export function afterFrame<Row>(shown: WindowRows<Row> | undefined, line: string): FrameResult<Row> {
   const { type, object } = JSON.parse(line) as { readonly type?: unknown; readonly object?: Members };
   if (type === "ERROR") throw new StatusError(object as unknown as Status);
-  const { resourceVersion = "", annotations } = membersOf(object?.metadata) as {
+  const { resourceVersion = "", annotations } = recordOf(object?.metadata) as {
     readonly resourceVersion?: string;
     readonly annotations?: Readonly<Record<string, string>>;
   };
@@ -68,12 +69,8 @@ export function afterFrame<Row>(shown: WindowRows<Row> | undefined, line: string
   return { shown: { ...shown, rows, ...placeOf(object), resourceVersion }, ageMs: undefined };
 }
 
-function membersOf(value: unknown): Members {
-  return typeof value === "object" && value !== null ? value as Members : {};
-}
-
 function placeOf(object: Members | undefined): { readonly total: number; readonly offset: number } {
-  const { total, offset } = membersOf(object?.window);
+  const { total, offset } = recordOf(object?.window);
   if (typeof total !== "number" || typeof offset !== "number") throw new TypeError("a frame has no place");
   return { total, offset };
 }

@@ -3,7 +3,7 @@
 import { lowerBound } from "../util/collections.ts";
 import { failure, notFound } from "./api_errors.ts";
 import type { ClusterState, StoredObject } from "./cluster_state.ts";
-import { isRecord } from "../util/json.ts";
+import { isRecord, recordOf } from "../util/json.ts";
 import type { JsonObject } from "./json.ts";
 import { finalizersOf, metadataOf, metaText, timestamp } from "./object_checks.ts";
 import type { CustomResource, ResourceTable, ServedResource } from "./served_resources.ts";
@@ -151,11 +151,11 @@ interface DefinitionSpec {
 }
 
 function specOf(definition: JsonObject): DefinitionSpec {
-  const spec = isRecord(definition.spec) ? definition.spec : {};
+  const spec = recordOf(definition.spec);
   return {
     group: String(spec.group ?? ""),
     scope: String(spec.scope ?? "Namespaced"),
-    names: isRecord(spec.names) ? spec.names : {},
+    names: recordOf(spec.names),
     versions: Array.isArray(spec.versions) ? spec.versions.filter(isRecord) : [],
   };
 }
@@ -166,7 +166,7 @@ function customResource(definition: StoredObject): CustomResource | undefined {
   const name = metaText(definition, "name");
   const resource = String(names.plural ?? name.slice(0, name.indexOf(".")));
   if (version === undefined || version.served === false || group === "" || !names.kind) return undefined;
-  const subresources = isRecord(version.subresources) ? version.subresources : {};
+  const subresources = recordOf(version.subresources);
   const fields = Array.isArray(version.selectableFields) ? version.selectableFields.filter(isRecord) : [];
   return {
     group,

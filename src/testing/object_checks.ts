@@ -13,7 +13,7 @@ import {
   required,
 } from "./api_errors.ts";
 import type { StoredObject } from "./cluster_state.ts";
-import { isRecord } from "../util/json.ts";
+import { isRecord, recordOf } from "../util/json.ts";
 import { type JsonObject, parseJson } from "./json.ts";
 import type { ServedResource } from "./served_resources.ts";
 
@@ -62,7 +62,7 @@ export function checkType(resource: ServedResource, object: JsonObject): void {
 }
 
 export function metadataOf(object: JsonObject): JsonObject {
-  return isRecord(object.metadata) ? object.metadata : {};
+  return recordOf(object.metadata);
 }
 
 /** The text of a metadata field; `""` if it is absent. */

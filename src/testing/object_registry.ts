@@ -2,7 +2,7 @@
 
 import { formatObjectName, type ObjectName } from "../meta/object.ts";
 import { formatGroupResource, groupVersion } from "../meta/resource.ts";
-import { isRecord, isSameJson } from "../util/json.ts";
+import { isSameJson, recordOf } from "../util/json.ts";
 import {
   alreadyExists,
   conflict,
@@ -313,8 +313,8 @@ export class ObjectRegistry {
     options: DeleteOptions,
   ): number | undefined {
     if (!this.#settings.gracefulPodDeletion || resource.id !== "v1/pods" || options.asGiven) return undefined;
-    const spec = isRecord(existing.spec) ? existing.spec : {};
-    const status = isRecord(existing.status) ? existing.status : {};
+    const spec = recordOf(existing.spec);
+    const status = recordOf(existing.status);
     const isRunning = Boolean(spec.nodeName) && status.phase !== "Failed" && status.phase !== "Succeeded";
     if (!isRunning) return 0;
     return options.gracePeriodSeconds ?? Number(spec.terminationGracePeriodSeconds ?? 30);

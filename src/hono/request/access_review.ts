@@ -6,7 +6,7 @@ import { withTimeLimit } from "../../util/abort.ts";
 import { fromBase64 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow, realClock } from "../../util/clock.ts";
 import { Deque } from "../../util/collections.ts";
-import { defined, isRecord } from "../../util/json.ts";
+import { defined, isRecord, recordOf } from "../../util/json.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { clientAddress } from "./readers.ts";
 import type { Authenticate, Authorize, RequestAttributes, UserInfo } from "./gate.ts";
@@ -165,7 +165,7 @@ function reviewedUser(review: unknown, token: string, audiences: readonly string
   if (audiences.length > 0 && !texts(agreed).some((audience) => audiences.includes(audience))) {
     return undefined;
   }
-  const { username, uid, groups, extra } = record(user);
+  const { username, uid, groups, extra } = recordOf(user);
   if (typeof username !== "string" || username === "") return undefined;
   const known = typeof uid === "string" && uid !== "" ? uid : undefined;
   const rest = { extra, expiresAtMs: expiryOf(token) };
@@ -180,7 +180,7 @@ function expiryOf(token: string): number | undefined {
   const parts = token.split(".");
   if (parts.length !== 3) return undefined;
   try {
-    const { exp } = record(JSON.parse(fromBase64(parts[1])));
+    const { exp } = recordOf(JSON.parse(fromBase64(parts[1])));
     return typeof exp === "number" && Number.isFinite(exp) ? exp * 1000 : undefined;
   } catch {
     return undefined; // no JSON web token
@@ -217,12 +217,8 @@ function isExtra(extra: unknown): boolean {
     );
 }
 
-function statusOf(review: unknown): Record<string, unknown> {
-  return record(record(review).status);
-}
-
-function record(value: unknown): Record<string, unknown> {
-  return isRecord(value) ? value : {};
+function statusOf(review: unknown): Readonly<Record<string, unknown>> {
+  return recordOf(recordOf(review).status);
 }
 
 function texts(value: unknown): string[] {

@@ -9,7 +9,7 @@ import { isStatus } from "../../protocol/statuses.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { encodeUtf8, wholeBody } from "../../util/bytes.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
-import { defined } from "../../util/json.ts";
+import { defined, recordOf } from "../../util/json.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { textHash } from "../../util/hash.ts";
 import { type Keeper, MOST_PIECE, type Reader, type Readers } from "../request/readers.ts";
@@ -327,9 +327,9 @@ export function groupVersionPath({ group, version }: Pick<ApiResource, "group" |
 export function cutOpenApi(document: JsonObject, resources: readonly ApiResource[]): JsonObject {
   const isServed = newPathFilter(resources);
   const paths: Record<string, unknown> = {};
-  for (const [path, operations] of Object.entries(objectOf(document.paths))) {
+  for (const [path, operations] of Object.entries(recordOf(document.paths))) {
     if (!isServed(path)) continue;
-    const { get, patch, parameters } = objectOf(operations);
+    const { get, patch, parameters } = recordOf(operations);
     if (get === undefined) continue;
     paths[path] = defined({ get, patch, parameters });
   }
@@ -338,7 +338,7 @@ export function cutOpenApi(document: JsonObject, resources: readonly ApiResource
   const kinds = new Set(resources.map(({ group, version, kind }) => `${group}/${version}/${kind}`));
   for (const section of SCHEMA_SECTIONS) {
     for (const [name, schema] of Object.entries(sectionOf(document, section))) {
-      const named = objectOf(schema)["x-kubernetes-group-version-kind"];
+      const named = recordOf(schema)["x-kubernetes-group-version-kind"];
       const isKind = Array.isArray(named) &&
         named.some(({ group, version, kind }) => kinds.has(`${group}/${version}/${kind}`));
       if (isKind) needed.add([...section, name]);
@@ -386,7 +386,7 @@ class References {
       const [first, second] = section;
       result = {
         ...result,
-        [first]: second === undefined ? kept : { ...objectOf(result[first]), [second]: kept },
+        [first]: second === undefined ? kept : { ...recordOf(result[first]), [second]: kept },
       };
     }
     return result;
@@ -418,11 +418,7 @@ function referencesIn(value: unknown): string[][] {
 }
 
 function sectionOf(document: JsonObject, section: readonly string[]): JsonObject {
-  return section.reduce<JsonObject>((value, name) => objectOf(value[name]), document);
-}
-
-function objectOf(value: unknown): JsonObject {
-  return typeof value === "object" && value !== null ? value as JsonObject : {};
+  return section.reduce<JsonObject>((value, name) => recordOf(value[name]), document);
 }
 
 /** Whether a path of a document is one of discovery or of a resource. */

@@ -8,7 +8,7 @@
  * @see https://kubernetes.io/docs/reference/using-api/server-side-apply/
  */
 
-import { isRecord, isSameJson } from "../../util/json.ts";
+import { isRecord, isSameJson, recordOf } from "../../util/json.ts";
 import { badRequest, failure } from "../api_errors.ts";
 import type { JsonObject } from "../json.ts";
 import { metadataOf, SERVER_FIELDS } from "../object_checks.ts";
@@ -119,22 +119,21 @@ function isOf(entry: ManagedFields, operation: string, { manager, subresource }:
 }
 
 function managedFieldsOf(object: JsonObject | undefined): ManagedFields[] {
-  const metadata = isRecord(object?.metadata) ? object.metadata : {};
-  return Array.isArray(metadata.managedFields) ? metadata.managedFields : [];
+  const { managedFields } = recordOf(object?.metadata);
+  return Array.isArray(managedFields) ? managedFields : [];
 }
 
 function withManagedFields(object: JsonObject, entries: readonly ManagedFields[]): JsonObject {
   const managedFields = entries.filter(({ fieldsV1 }) => Object.keys(fieldsV1).length > 0);
-  const metadata = isRecord(object.metadata) ? object.metadata : {};
-  return { ...object, metadata: { ...metadata, managedFields } };
+  return { ...object, metadata: { ...metadataOf(object), managedFields } };
 }
 
 /** What managers have of an object: through `status` the status alone, otherwise everything else. */
 function managedPart(resource: ServedResource, object: JsonObject, subresource: string): JsonObject {
-  const { apiVersion: _1, kind: _2, status, metadata, ...rest } = object;
+  const { apiVersion: _1, kind: _2, status, metadata: _3, ...rest } = object;
   if (subresource === "status") return status === undefined ? {} : { status };
   const settable = Object.fromEntries(
-    Object.entries(isRecord(metadata) ? metadata : {}).filter(([name]) => !UNMANAGED.has(name)),
+    Object.entries(metadataOf(object)).filter(([name]) => !UNMANAGED.has(name)),
   );
   return {
     ...rest,

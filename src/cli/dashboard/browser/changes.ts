@@ -1,5 +1,7 @@
 /** What is different between two states of an object. */
 
+import { isRecord } from "../../../util/json.ts";
+
 export interface FieldChange {
   readonly path: string;
   /** As JSON; `undefined` where the field is not there. */
@@ -14,8 +16,6 @@ const SKIPPED: ReadonlySet<string> = new Set(["metadata.resourceVersion", "metad
 /** Members by which elements of an array are known in both states. */
 const IDENTITIES = ["uid", "name", "type", "key", "ip"];
 
-type Members = Readonly<Record<string, unknown>>;
-
 export function changesBetween(before: unknown, after: unknown): readonly FieldChange[] {
   const changes: FieldChange[] = [];
   compare(before, after, "", changes);
@@ -24,7 +24,7 @@ export function changesBetween(before: unknown, after: unknown): readonly FieldC
 
 function compare(before: unknown, after: unknown, path: string, changes: FieldChange[]): void {
   if (changes.length >= MOST || before === after || SKIPPED.has(path)) return;
-  if (isMembers(before) && isMembers(after)) {
+  if (isRecord(before) && isRecord(after)) {
     for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) {
       compare(before[name], after[name], below(path, name), changes);
     }
@@ -47,7 +47,7 @@ function compareElements(
       elements.map((element, i) =>
         identity === undefined
           ? [`${path}[${i}]`, element]
-          : [`${path}[${identity}=${(element as Members)[identity]}]`, element]
+          : [`${path}[${identity}=${(element as Record<string, unknown>)[identity]}]`, element]
       ),
     );
   const [old, now] = [keyed(before), keyed(after)];
@@ -57,12 +57,8 @@ function compareElements(
 }
 
 function isIdentity(elements: readonly unknown[], name: string): boolean {
-  const values = elements.map((element) => isMembers(element) ? element[name] : undefined);
+  const values = elements.map((element) => isRecord(element) ? element[name] : undefined);
   return values.every((value) => typeof value === "string") && new Set(values).size === values.length;
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function below(path: string, name: string): string {

@@ -1,5 +1,7 @@
 /** Texts for people: numbers, times, and names with all that is in them. */
 
+import { humanDuration } from "../../../hono/tables/human_duration.ts";
+
 /** A space that keeps the height of a line without text. */
 export const NO_TEXT = "\u00a0";
 
@@ -31,13 +33,7 @@ export function ago(ms: number): string {
 
 /** `5s`, `3m`, `2h`, `4d`, as kubectl prints ages. */
 export function age(ms: number): string {
-  const s = Math.max(0, Math.floor(ms / 1_000));
-  if (s < 120) return `${s}s`;
-  if (s < 600) return `${Math.floor(s / 60)}m${s % 60 === 0 ? "" : `${s % 60}s`}`;
-  if (s < 10_800) return `${Math.floor(s / 60)}m`;
-  if (s < 172_800) return `${Math.floor(s / 3_600)}h`;
-  if (s < 63_072_000) return `${Math.floor(s / 86_400)}d`;
-  return `${Math.floor(s / 31_536_000)}y`;
+  return humanDuration(Math.max(0, Math.floor(ms / 1_000)));
 }
 
 /** A text with its invisible characters escaped. */
