@@ -129,6 +129,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/meta/version_waiters_test.ts",
   },
   {
+    name: "store: a list that is stored while an index is added in steps is lost",
+    file: "src/store/long_writes.ts",
+    find: "const isOutdated = () => content.entries !== before || content.indexChanges !== indexChanges;",
+    replace: "const isOutdated = () => content.indexChanges !== indexChanges;",
+    test: "tests/store/replace_in_steps_test.ts",
+  },
+  {
     name: "store: what was patched in is put in though the store was written to meanwhile",
     file: "src/store/long_writes.ts",
     find: "      if (this.#content.writes !== writes) return false;\n",

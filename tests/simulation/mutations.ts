@@ -417,12 +417,6 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "",
   },
   {
-    name: "store: a list that is stored while an index is added in steps is lost",
-    file: "src/store/long_writes.ts",
-    find: "const isOutdated = () => content.entries !== before || content.indexChanges !== indexChanges;",
-    replace: "const isOutdated = () => content.indexChanges !== indexChanges;",
-  },
-  {
     name: "store: a replace that changes little keeps deleted objects",
     file: "src/store/long_writes.ts",
     find: "for (const key of removed) content.remove(key);",
