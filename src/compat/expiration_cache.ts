@@ -33,6 +33,14 @@ export interface ExpirationPolicy<T> {
  * Entries expire once they are older than a time to live; at exactly that age they are not.
  *
  * Mirrors client-go's `TTLPolicy`.
+ *
+ * @example
+ * ```ts
+ * import { TTLPolicy } from "@listwatch/cache/compat";
+ * const policy = new TTLPolicy(1_000);
+ * console.log(policy.isExpired({ key: "a", object: {}, timestampMs: 0 }, 1_000)); // false
+ * console.log(policy.isExpired({ key: "a", object: {}, timestampMs: 0 }, 1_001)); // true
+ * ```
  */
 export class TTLPolicy implements ExpirationPolicy<unknown> {
   /** The time to live, in milliseconds; entries never expire where it is 0 or less. */

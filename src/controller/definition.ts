@@ -261,6 +261,28 @@ const FINALIZER = /^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?\/[A-Za-z0-9](?:[-A-Za
  *
  * @throws {TypeError} A name, the finalizer or the combination of options is nothing that can run.
  * @throws {RangeError} A number is negative, or `NaN`.
+ *
+ * @example
+ * ```ts
+ * import { type KubernetesObject, newCluster } from "@listwatch/cache";
+ * import { defineController, ownedBy } from "@listwatch/cache/controller";
+ * interface Widget extends KubernetesObject { spec?: { color?: string } }
+ * interface ConfigMap extends KubernetesObject { data?: Record<string, string> }
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const widgets = defineController({
+ *   name: "widgets",
+ *   for: cluster.resource<Widget>("example.com/v1/widgets"),
+ *   owns: { configMaps: cluster.resource<ConfigMap>("v1/configmaps") },
+ *   workers: 4,
+ *   when: "generationOrMetadata",
+ *   async reconcile(widget, { configMaps }) {
+ *     const metadata = { name: `widget-${widget.metadata?.name}`, ...ownedBy(widget) };
+ *     await configMaps.apply({ metadata, data: { color: widget.spec?.color ?? "none" } });
+ *     return { status: { ready: true } };
+ *   },
+ * });
+ * console.log(widgets.name); // widgets
+ * ```
  */
 export function defineController<
   T extends KubernetesObject,

@@ -93,6 +93,20 @@ export interface ManagerStatus {
  * rejects: the process should end and be started again.
  *
  * Mirrors controller-runtime's `manager.Manager`.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import { defineController, Manager } from "@listwatch/cache/controller";
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const nodes = defineController({
+ *   name: "nodes",
+ *   for: cluster.resource("v1/nodes"),
+ *   reconcile: (node, { log }) => log.info(`there is ${node.metadata?.name}`),
+ * });
+ * const manager = new Manager(cluster, { controllers: [nodes], leader: { lease: "nodes" } });
+ * console.log((await manager.fetch(new Request("http://localhost/readyz"))).status); // 500
+ * ```
  */
 export class Manager implements AsyncDisposable {
   readonly #options: ManagerOptions;

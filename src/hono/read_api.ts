@@ -50,13 +50,20 @@ export interface ReadApi extends Hono {
  *   besides. `/healthz`, `/livez`, `/readyz` and `/version` are open, as an API server's are; the informers
  *   that are not ready are named for users that may read `/readyz`. Every other request is decided before
  *   anything of it is answered, 404 included.
+ * - Hooks are fail-closed: one that returns anything but `true` (or a user), fails or does not answer in time
+ *   refuses. A watch ends after an hour or less, when its reader's credential ends, and when the hooks, asked
+ *   again, refuse.
  * - A continue token continues its own list only: the same path, selectors and user. An index needs the
  *   permission to list the resource.
+ * - With `passThrough`, what is not served goes to the API server with the reader's own bearer token, never
+ *   with the cache's credentials; `authorize` does not decide on it. What tunnels is refused (405).
+ * - Pages of other origins may read, and open WebSockets, as `cors` allows.
  *
  * **Content**
  *
- * - A read at `resourceVersion=0` is answered at once; one at another resourceVersion waits until the cache
- *   has come to it, and is answered 504 if it does not.
+ * - A read without a resourceVersion is as fresh as the API server's own, see `freshness`; one at
+ *   `resourceVersion=0` is answered at once. A read at a resourceVersion waits until the cache has come to
+ *   it, and is answered 504 if it does not.
  * - An object that a store holds as text (`storage: texts()` or `shortTexts()`) is served as the API server
  *   sent it, digit for digit, less the fields that the informer drops. One that is held as an object is
  *   encoded again: a number that `JSON.parse` cannot hold (beyond 2^53) comes out rounded.
@@ -64,12 +71,14 @@ export interface ReadApi extends Hono {
  *   Expired), watches from before it 410 Expired, and so do watches that require each event (`Prefer:
  *   handling=strict`, as those of a `Cluster`). One at an older resourceVersion, of a restored server, ends
  *   all watches with 410 Expired.
- * - Lists and objects have a weak `ETag`, but not Tables; that of a list stays while only its resourceVersion
- *   moves.
+ * - An answer about a resource has `Cache-Synced`, `Age` (seconds since the last contact with the API server)
+ *   and `Resource-Version` (what the cache has reached). Lists and objects have a weak `ETag`, but not
+ *   Tables; that of a list stays while only its resourceVersion moves.
  * - While nothing was read of one of the sources of a {@linkcode MergedInformer}, reads are 503, and with
  *   `partial=true` they have what the others have, with a `Warning`.
  *
- * No timer runs while no watch is open and no read waits. hono's `etag()`, `compress()`, `prettyJSON()`,
+ * Many readers of one list cost one encoding of it, and texts are not parsed for gets, lists and watches. No
+ * timer runs while no watch is open and no read waits. hono's `etag()`, `compress()`, `prettyJSON()`,
  * `timeout()`, `logger()` and `cors()` may precede it. A middleware that reads the body of a watch itself,
  * rather than a clone, which has none, would wait for ever.
  *

@@ -44,6 +44,18 @@ const MOST_SERIES = 2_000;
  * not have become `_`. Each name has at most 2,000 sets of labels; further ones are skipped.
  *
  * @see https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { readApi } from "@listwatch/cache/hono";
+ * import { PrometheusMetrics } from "@listwatch/cache/metrics";
+ * const metrics = new PrometheusMetrics();
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const pods = new SharedIndexInformer(cluster.resource("v1/pods"), { metrics });
+ * const api = readApi({ resources: [{ informer: pods, resource: "v1/pods" }], allowAnonymous: true, metrics });
+ * console.log((await api.request("/metrics")).status); // 200
+ * ```
  */
 export class PrometheusMetrics implements ServedMetrics {
   readonly #families = new Map<string, Family>();

@@ -15,6 +15,14 @@ import * as schemas from "./kubernetes_schemas.ts";
  * - ERROR: never refused, so that no error is lost. If its object is no Status, one of code 500 says so.
  * - A `Table` is refused, as client-go does: its rows are no objects.
  *
+ * @example
+ * ```ts
+ * import { newEventValidator } from "@listwatch/cache/client";
+ * const validate = newEventValidator();
+ * const item = validate({ type: "ADDED", object: { metadata: { name: 42 } } });
+ * if (item.type === "QUARANTINED") console.log(item.quarantined.path); // object.metadata.name
+ * ```
+ *
  * @throws {TypeError} (by the validator) The schema is asynchronous.
  */
 export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame: unknown) => WatchItem<T> {
@@ -24,6 +32,14 @@ export function newEventValidator<T>(options: ValidatorOptions<T> = {}): (frame:
 /**
  * Makes the validator of single objects: list items, and what `get` or `create` return. It answers what is
  * wrong, or `undefined`. The path it is given is put before the one of what is wrong.
+ *
+ * @example
+ * ```ts
+ * import { newObjectValidator } from "@listwatch/cache/client";
+ * const validate = newObjectValidator();
+ * console.log(validate({ metadata: { name: "web-1" } }, "items[0]")); // undefined
+ * console.log(validate({ metadata: { name: "" } }, "items[1]")?.path); // items[1].metadata.name
+ * ```
  *
  * @throws {TypeError} (by the validator) The schema is asynchronous.
  */
@@ -37,6 +53,13 @@ export function newObjectValidator<T>(
  * Validates the envelope of a list, and returns it typed.
  *
  * @param subject What is listed, for error texts: `"pods" in "default"`.
+ *
+ * @example
+ * ```ts
+ * import { validateList } from "@listwatch/cache/client";
+ * const { metadata } = validateList({ kind: "PodList", metadata: { resourceVersion: "7" }, items: [] }, '"pods"');
+ * console.log(metadata.resourceVersion); // 7
+ * ```
  *
  * @throws {StatusError} It is a Status that says Failure.
  * @throws {DecodeError} It is a Table, or no list.

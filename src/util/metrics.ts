@@ -9,8 +9,34 @@ export type MetricLabels = Readonly<Record<string, string>>;
  * bytes. The methods are called in the turn of what is measured; they must be fast. What they throw is logged
  * once, and ends nothing.
  *
- * `PrometheusMetrics` has a help text for each measurement, and says what type it is. Those of a reflector and
- * of an informer have its name as the label `name`.
+ * Measurements of a reflector (label `name`):
+ *
+ * - `reflector_lists_total`, a counter: lists started, including streamed ones;
+ * - `reflector_list_duration_seconds`, a histogram: from the request to the store write;
+ * - `reflector_items_per_list`, a histogram: objects in a list;
+ * - `reflector_list_bytes_total`, `reflector_watch_bytes_total`, counters: bytes of bodies, not decoded yet;
+ * - `reflector_watches_total`, `reflector_short_watches_total`, counters: watches opened; those that ended
+ *   at once;
+ * - `reflector_watch_duration_seconds`, `reflector_items_per_watch`, histograms: of a watch that ended;
+ * - `reflector_events_total` (`type`), a counter: events applied;
+ * - `reflector_relists_total` (`reason`), a counter: cycles after the first, by what ended the one before;
+ * - `reflector_reconnects_total` (`reason`), a counter: watches opened again without a list;
+ * - `reflector_quarantined_total`, a counter: quarantined objects;
+ * - `reflector_last_contact_timestamp_seconds`, a gauge: time of the last sign of life from the server; the
+ *   lag is the time since then.
+ *
+ * Measurements of an informer (label `name`):
+ *
+ * - `informer_sync_duration_seconds`, a histogram: from the start to the whole first list in the store;
+ * - `informer_snapshot_loads_total`, `informer_snapshot_saves_total` (`outcome`), counters: loads are
+ *   `restored`, `none` or `refused`, saves `saved` or `failed`;
+ * - `informer_snapshot_save_duration_seconds`, a histogram: one save;
+ * - `informer_repeated_events_total` (`type`), a counter: events that were sent again and skipped;
+ * - `informer_objects`, a gauge: objects in the store;
+ * - `informer_store_resource_version`, a gauge: the version of the store, its last 15 digits;
+ * - `informer_processing_latency_seconds`, a histogram: from the queueing of a delta to its end;
+ * - `informer_handler_backlog` (`handler`), a gauge: waiting notifications;
+ * - `informer_handler_duration_seconds` (`handler`), a histogram: one call of a handler.
  *
  * @category Tools
  */

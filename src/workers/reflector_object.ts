@@ -65,9 +65,15 @@ export interface ReflectorSettings<T extends KubernetesObject = KubernetesObject
  * A Durable Object that owns one list-watch: it keeps a copy of a resource in its SQLite database, and
  * answers reads of it in Kubernetes' own protocol, watches included. Extend it, and say what it caches.
  *
- * Give it to readers through a Worker that decides who may read: the object itself answers all of its
- * callers. It needs SQLite storage (`new_sqlite_classes` in `wrangler.jsonc`). docs/workers.md says how it
- * lives, and what it costs.
+ * - It follows the API server from the first request on, at all times: it is resident, and billed for it. A
+ *   crash, a deploy and an eviction cost no list: the next instance has the same content, continues by a
+ *   watch, and its readers resume theirs. Deletes that happened meanwhile are events as any other.
+ * - What it answers is on disk. Before the first list it answers 503, and after a restart with what it had,
+ *   marked stale.
+ * - Give it to readers through a Worker that decides who may read: the object itself answers all of its
+ *   callers.
+ *
+ * It needs no flag, such as `nodejs_compat`, and SQLite storage (`new_sqlite_classes` in `wrangler.jsonc`).
  *
  * @example A Worker with one object for each cluster
  * ```ts

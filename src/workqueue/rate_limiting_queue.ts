@@ -10,6 +10,18 @@ import type { WorkQueueOptions } from "./work_queue.ts";
  *
  * After success, or after the last try, call {@linkcode RateLimitingQueue.forget}, or the limiter keeps the
  * item for ever; `done` is needed as well. Mirrors client-go's `workqueue.TypedRateLimitingInterface`.
+ *
+ * @example
+ * ```ts
+ * import { defaultControllerRateLimiter, RateLimitingQueue } from "@listwatch/cache/workqueue";
+ * const queue = new RateLimitingQueue<string>(defaultControllerRateLimiter());
+ * queue.addRateLimited("shop/web-1");
+ * const { item } = await queue.get(); // after 5 ms
+ * if (item !== undefined) {
+ *   queue.forget(item);
+ *   queue.done(item);
+ * }
+ * ```
  */
 export class RateLimitingQueue<T = string> extends DelayingQueue<T> {
   readonly #rateLimiter: RateLimiter<T>;

@@ -15,6 +15,22 @@ import type { ClientNodeObject, ListPromise } from "./verbs.ts";
  * @param options What client-node has no options for.
  *
  * @throws {TypeError} The path is not that of a collection.
+ *
+ * @example
+ * ```ts
+ * import { CoreV1Api, KubeConfig } from "@kubernetes/client-node";
+ * import { makeInformer } from "@listwatch/cache/compat/client-node";
+ * async function followPods() {
+ *   const kubeConfig = new KubeConfig();
+ *   kubeConfig.loadFromDefault();
+ *   const api = kubeConfig.makeApiClient(CoreV1Api);
+ *   const informer = makeInformer(kubeConfig, "/api/v1/pods", () => api.listPodForAllNamespaces());
+ *   informer.on("add", (pod) => console.log("added", pod.metadata?.name));
+ *   informer.on("error", (error) => console.log(error.message)); // it tries again by itself
+ *   await informer.start();
+ *   return informer;
+ * }
+ * ```
  */
 export function makeInformer<T extends ClientNodeObject>(
   kubeConfig: KubeConfigLike,

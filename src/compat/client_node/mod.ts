@@ -6,17 +6,12 @@
  *
  * @example
  * ```ts
- * import { CoreV1Api, KubeConfig } from "@kubernetes/client-node";
+ * import { KubeConfig, type V1Pod } from "@kubernetes/client-node";
  * import { makeInformer } from "@listwatch/cache/compat/client-node";
- * async function followPods() {
- *   const kubeConfig = new KubeConfig();
- *   kubeConfig.loadFromDefault();
- *   const api = kubeConfig.makeApiClient(CoreV1Api);
- *   const informer = makeInformer(kubeConfig, "/api/v1/pods", () => api.listPodForAllNamespaces());
- *   informer.on("add", (pod) => console.log("added", pod.metadata?.name));
- *   informer.on("error", (error) => console.log(error.message)); // it tries again by itself
+ * async function countPods(kubeConfig: KubeConfig) {
+ *   const informer = makeInformer<V1Pod>(kubeConfig, "/api/v1/namespaces/shop/pods");
  *   await informer.start();
- *   return informer;
+ *   return informer.list().length;
  * }
  * ```
  *

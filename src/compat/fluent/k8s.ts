@@ -74,6 +74,19 @@ let onDefaultCluster: K8sFunction | undefined;
  * changes or reads objects (`Apply`, `Get`, ...) stays with kubernetes-fluent-client.
  *
  * @throws {TypeError} No kind is known for the class: {@linkcode RegisterKind} says it.
+ *
+ * @example
+ * ```ts
+ * import { V1Pod } from "@kubernetes/client-node"; // or kind.Pod of kubernetes-fluent-client
+ * import { K8s } from "@listwatch/cache/compat/fluent";
+ * async function followWeb() {
+ *   const watcher = K8s(V1Pod).InNamespace("shop").WithLabel("app", "web").Watch((pod, phase) => {
+ *     console.log(phase, pod.metadata?.name);
+ *   });
+ *   await watcher.start();
+ *   return watcher;
+ * }
+ * ```
  */
 export function K8s<T extends GenericClass, K extends object = InstanceType<T>>(
   model: T,

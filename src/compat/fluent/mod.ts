@@ -5,15 +5,10 @@
  *
  * @example
  * ```ts
- * import { V1Pod } from "@kubernetes/client-node"; // or kind.Pod of kubernetes-fluent-client
+ * import { V1Pod } from "@kubernetes/client-node";
  * import { K8s } from "@listwatch/cache/compat/fluent";
- * async function followWeb() {
- *   const watcher = K8s(V1Pod).InNamespace("shop").WithLabel("app", "web").Watch((pod, phase) => {
- *     console.log(phase, pod.metadata?.name);
- *   });
- *   await watcher.start();
- *   return watcher;
- * }
+ * const watcher = K8s(V1Pod).Watch((pod, phase) => console.log(phase, pod.metadata?.name));
+ * const start = () => watcher.start();
  * ```
  *
  * @module

@@ -23,6 +23,17 @@ type Listener<T> = (object: T, oldObject: T) => unknown;
  *
  * Listeners are called in the turn in which the change was stored, so that the store shows the state that is
  * reported. Where an object was deleted and made again between two lists, they receive `delete` and `add`.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import { Informer } from "@listwatch/cache/compat/gardener";
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const projects = new Informer(cluster.resource("core.gardener.cloud/v1beta1/projects"));
+ * projects.on("update", (project, old) => console.log(project.metadata?.name, old?.metadata?.resourceVersion));
+ * projects.run(AbortSignal.timeout(10_000));
+ * await projects.store.untilHasSynced.catch((error) => console.log(error.message));
+ * ```
  */
 export class Informer<T extends KubernetesObject = KubernetesObject> {
   /** The informer beneath, for what gardener's has not: indices, handlers, lag, status. */

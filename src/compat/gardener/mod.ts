@@ -7,10 +7,8 @@
  * import { newCluster } from "@listwatch/cache";
  * import { Informer } from "@listwatch/cache/compat/gardener";
  * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
- * const projects = new Informer(cluster.resource("core.gardener.cloud/v1beta1/projects"));
- * projects.on("update", (project, old) => console.log(project.metadata?.name, old?.metadata?.resourceVersion));
- * projects.run(AbortSignal.timeout(10_000));
- * await projects.store.untilHasSynced.catch((error) => console.log(error.message));
+ * const shoots = new Informer(cluster.resource("core.gardener.cloud/v1beta1/shoots"));
+ * const getShoot = (namespace: string, name: string) => shoots.store.find({ metadata: { namespace, name } });
  * ```
  *
  * @module

@@ -113,6 +113,14 @@ export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions 
  * What asks must be allowed to `create subjectaccessreviews.authorization.k8s.io` (the ClusterRole
  * `system:auth-delegator`). Without an `authenticate` hook every user is `system:anonymous`. Answers are kept
  * by user and request, for a while and a bounded number of them.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import { type Authorize, subjectAccessReview } from "@listwatch/cache/hono";
+ * const cluster = newCluster({ server: "http://127.0.0.1:8001" });
+ * const authorize: Authorize = subjectAccessReview(cluster, { allowedTtlMs: 10_000 });
+ * ```
  */
 export function subjectAccessReview(cluster: ReviewCluster, options: ReviewOptions = {}): Authorize {
   const decisions = new AnswerCache<boolean | string>(settingsOf(options));

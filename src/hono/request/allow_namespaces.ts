@@ -32,6 +32,18 @@ const VERBS: readonly string[] = ["get", "list", "watch"];
  *
  * @throws {TypeError} There is no namespace, or a name is empty,
  * a pattern or no text, or a verb is not known.
+ *
+ * @example
+ * ```ts
+ * import { newCluster, SharedIndexInformer } from "@listwatch/cache";
+ * import { allowNamespaces, readApi } from "@listwatch/cache/hono";
+ * const pods = new SharedIndexInformer(newCluster({ server: "http://127.0.0.1:8001" }).resource("v1/pods"));
+ * const api = readApi({
+ *   resources: [{ informer: pods, resource: "v1/pods" }],
+ *   authorize: allowNamespaces(["shop"]),
+ * });
+ * console.log((await api.request("/api/v1/pods")).status); // 403
+ * ```
  */
 export function allowNamespaces(
   namespaces: readonly string[],

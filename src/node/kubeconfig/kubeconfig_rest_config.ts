@@ -53,6 +53,15 @@ export interface RestConfigOptions {
  * the cluster's `proxy-url`, or else the proxy of the environment, if there is one.
  *
  * @throws {KubeconfigError} The context, its cluster or its user is missing or cannot be used.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import { loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
+ * async function connect() {
+ *   return newCluster(await restConfigFromKubeconfig(await loadKubeconfig()));
+ * }
+ * ```
  */
 export async function restConfigFromKubeconfig(
   kubeconfig: Kubeconfig,

@@ -49,6 +49,16 @@ export interface LoadClusterOptions {
  *
  * @throws {KubeconfigError} The file or the context given is not there or cannot be used; or there is no
  * kubeconfig, and this is no pod. Its message names each place that was looked at.
+ *
+ * @example
+ * ```ts
+ * import { loadCluster } from "@listwatch/cache/node";
+ * async function namesOfPods() {
+ *   const cluster = await loadCluster();
+ *   const { items } = await cluster.resource("v1/pods", { namespace: cluster.namespace }).list();
+ *   return items.map((pod) => pod.metadata?.name);
+ * }
+ * ```
  */
 export async function loadCluster(options: LoadClusterOptions = {}): Promise<Cluster> {
   const config = await configOf(options);

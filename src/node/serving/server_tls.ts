@@ -66,6 +66,15 @@ export interface ServerTlsFiles {
  * Reads a certificate and its key from files.
  *
  * @throws {TlsError} A file cannot be read or is not PEM, or they do not match.
+ *
+ * @example
+ * ```ts
+ * import { readServerTls, serveFetch } from "@listwatch/cache/node";
+ * async function serve(certFile: string, keyFile: string) {
+ *   const tls = await readServerTls({ certFile, keyFile });
+ *   return await serveFetch(() => new Response("hello"), { tls });
+ * }
+ * ```
  */
 export async function readServerTls({ certFile, keyFile }: ServerTlsFiles): Promise<ServerTls> {
   const read = async (file: string, what: string): Promise<string> => {
