@@ -204,6 +204,7 @@ export class CachedResource {
   #parts(namespace: string): readonly Part[] {
     const { informer, informer: { sources } } = this;
     if (sources === undefined) {
+      if (namespace !== "" && !this.covers(namespace)) return [];
       const hasReached = (version: string) => {
         const reached = informer.indexer.lastStoreSyncResourceVersion();
         return reached !== "" && compareResourceVersions(reached, version) >= 0;

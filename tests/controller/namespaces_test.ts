@@ -112,6 +112,20 @@ describe("CachedClient, of a resource in one namespace,", () => {
     assert.deepEqual(found, ["there", ["there"], undefined]);
   });
 
+  it("does not wait for what it wrote to another one", async () => {
+    const found: unknown[] = [];
+    const metadata = { name: "made", namespace: "other" };
+    await using rig = reads(async (configMaps) => {
+      const made = await configMaps.get("made", { namespace: "other" });
+      found.push(made?.metadata?.name);
+      if (made !== undefined) return;
+      await configMaps.create({ metadata });
+      throw new Error("again");
+    });
+    await rig.until(() => found.length === 2, 1_000);
+    assert.deepEqual(found, [undefined, "made"]);
+  });
+
   it("fails where a page of that follows itself", async () => {
     let pages = 0;
     await using rig = reads((configMaps) => configMaps.list({ namespace: "other" }));
