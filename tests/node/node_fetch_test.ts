@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { type AddressInfo, createServer as createSocketServer } from "node:net";
+import { type AddressInfo, createServer as createSocketServer, type Socket } from "node:net";
 import process from "node:process";
 import { after, describe, it } from "node:test";
 import { newNodeFetch } from "../../src/node/fetch/node_fetch.ts";
@@ -109,6 +109,37 @@ describe("newNodeFetch", () => {
       await read.read();
       await read.cancel();
       await turn();
+    }
+  });
+
+  it("gives up the connection with an answer that is none: of a status that there is not, and of 101", async () => {
+    const sockets = new Set<Socket>();
+    const server = createSocketServer((socket) => {
+      sockets.add(socket);
+      socket.on("error", () => {});
+      socket.on("close", () => sockets.delete(socket));
+      socket.on("data", (data) => {
+        const [head, body] = String(data).includes("/upgrade")
+          ? ["101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade", ""]
+          : ["999 Odd\r\nContent-Length: 2", "{}"];
+        socket.write(`HTTP/1.1 ${head}\r\n\r\n${body}`);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const fetch = newNodeFetch({});
+    try {
+      for (const path of ["/", "/upgrade"]) {
+        const answered = Promise.resolve(fetch(url + path, { signal: AbortSignal.timeout(2_000) }));
+        // deno-lint-ignore no-await-in-loop -- one after the other
+        await assert.rejects(answered, (error: Error) => error.name !== "TimeoutError");
+      }
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      for (let i = 0; i < 100 && sockets.size > 0; i++) await turn();
+      assert.equal(sockets.size, 0);
+    } finally {
+      server.close();
+      for (const socket of sockets) socket.destroy();
     }
   });
 

@@ -62,7 +62,13 @@ function newFetch(connections: Connections): FetchFunction {
     for (;;) {
       signal?.throwIfAborted();
       const message = await exchange(open(), body, signal);
-      if (message !== STALE) return toResponse(message, method, signal);
+      if (message === STALE) continue;
+      try {
+        return toResponse(message, method, signal);
+      } catch (error) {
+        message.destroy(); // of no status that there is
+        throw error;
+      }
     }
   };
 }
@@ -106,6 +112,12 @@ function exchange(
       } else {
         reject(signal?.aborted ? signal.reason : error);
       }
+    });
+    // An answer of 101, which is no response: nothing was to be upgraded.
+    request.on("upgrade", (_, socket: Socket) => {
+      unlisten();
+      socket.destroy();
+      reject(new Error("the server switches to another protocol (101)"));
     });
     request.on("response", (message) => {
       message.on("close", unlisten);
