@@ -73,11 +73,9 @@ export function changeFilter<T extends KubernetesObject>(
  * an object may move from one owner to another; each key is enqueued once.
  */
 export function byBothStates(
-  { keysOf, enqueue, isChange = () => true }: {
-    readonly keysOf: (object: KubernetesObject) => readonly string[];
-    readonly enqueue: (key: string, urgency: Urgency) => void;
-    readonly isChange?: (before: KubernetesObject, after: KubernetesObject) => boolean;
-  },
+  keysOf: (object: KubernetesObject) => readonly string[],
+  enqueue: (key: string, urgency: Urgency) => void,
+  isChange: (before: KubernetesObject, after: KubernetesObject) => boolean = () => true,
 ): ResourceEventHandler<KubernetesObject> {
   const enqueueAll = (keys: readonly string[], urgency: Urgency) => {
     for (const key of new Set(keys)) enqueue(key, urgency);

@@ -162,20 +162,14 @@ export class ReconcileLoop {
     for (const name of Object.keys(owns)) {
       const keysOf = (object: KubernetesObject) => this.#keysOfOwner(object);
       const enqueue = (key: string, urgency: Urgency) => this.#enqueue(key, urgency);
-      this.#add(this.#resources.get(name)!, byBothStates({ keysOf, enqueue }));
+      this.#add(this.#resources.get(name)!, byBothStates(keysOf, enqueue));
     }
-    const caches: Caches = Object.fromEntries(
-      [["self", this.#self] as const, ...this.#resources].map((
-        [name, { informer }],
-      ) => [name, informer.indexer]),
-    );
+    const resources = [["self", this.#self] as const, ...this.#resources];
+    const caches: Caches = Object.fromEntries(resources.map(([name, { informer }]) => [name, informer.indexer]));
     for (const [name, watched] of Object.entries(watches)) {
       const keysOf = this.#guarded([], "map", (object) => [...watched.keys(object, caches)].map(checkedKey));
       const enqueue = (key: string, urgency: Urgency) => this.#enqueueAnywhere(key, urgency);
-      this.#add(
-        this.#resources.get(name)!,
-        byBothStates({ keysOf, enqueue, isChange: filter(watched) }),
-      );
+      this.#add(this.#resources.get(name)!, byBothStates(keysOf, enqueue, filter(watched)));
     }
   }
 

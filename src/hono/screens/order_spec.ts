@@ -47,7 +47,7 @@ export function orderSpecOf(
 }
 
 function partOf({ by, isDescending }: SortKey, printer: Printer, nowMs: number): Part | Status {
-  if (by.type === "column") return columnPart(by.name, { isDescending, printer, nowMs });
+  if (by.type === "column") return columnPart(by.name, isDescending, printer, nowMs);
   const { type, path } = by;
   const reads = [path];
   if (type !== "field") {
@@ -60,14 +60,7 @@ function partOf({ by, isDescending }: SortKey, printer: Printer, nowMs: number):
 // They are names, also where they look like numbers.
 const NAMES: ReadonlySet<string> = new Set(["metadata.name", "metadata.namespace", "metadata.uid"]);
 
-function columnPart(
-  name: string,
-  { isDescending, printer, nowMs }: {
-    readonly isDescending: boolean;
-    readonly printer: Printer;
-    readonly nowMs: number;
-  },
-): Part | Status {
+function columnPart(name: string, isDescending: boolean, printer: Printer, nowMs: number): Part | Status {
   const i = printer.columns.findIndex((column) => column.name.toLowerCase() === name);
   if (i < 0) {
     const known = printer.columns.map((column) => column.name).join(", ");

@@ -86,7 +86,7 @@ export function nextRows(
       now++;
     }
   }
-  if (isMoved(before, { left, rows, entered })) return { rows, changes: changesByPlace(before, rows) };
+  if (isMoved(before, left, rows, entered)) return { rows, changes: changesByPlace(before, rows) };
   const changes: readonly RowChange[] = [
     ...left.reverse().map((at) => ({ op: "remove", at }) as const),
     ...entered.map((at) => ({ op: "insert", at, row: rows[at] }) as const),
@@ -98,11 +98,9 @@ export function nextRows(
 /** Whether a row that has left is one of those that have come. */
 function isMoved(
   before: readonly WindowRow[],
-  { left, rows, entered }: {
-    readonly left: readonly number[];
-    readonly rows: readonly WindowRow[];
-    readonly entered: readonly number[];
-  },
+  left: readonly number[],
+  rows: readonly WindowRow[],
+  entered: readonly number[],
 ): boolean {
   if (left.length === 0 || entered.length === 0) return false;
   const ids = new Set(left.map((at) => before[at].id));

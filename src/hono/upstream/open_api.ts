@@ -103,17 +103,15 @@ export class OpenApi implements Keeper {
       return new Response(null, { status: 301, headers });
     }
     const isFinal = hash === kept.tag;
-    return await this.#respond(c, kept, { isFinal, mount: isDocument ? "" : mount, reader });
+    return await this.#respond(c, kept, reader, isDocument ? "" : mount, isFinal);
   }
 
   async #respond(
     c: Context,
     kept: Kept,
-    { isFinal, mount, reader }: {
-      readonly isFinal: boolean;
-      readonly mount: string;
-      readonly reader: Reader;
-    },
+    reader: Reader,
+    mount: string,
+    isFinal: boolean,
   ): Promise<Response | Status> {
     const expiresMs = this.#options.clock.now() + YEAR_MS;
     const headers = {

@@ -207,7 +207,7 @@ export class PassThrough {
         });
       const limit = { timeoutMs, late, clock: settings.clock, signal: link.signal };
       const response = await answerInTime(send, limit);
-      return this.#passed(c, request, { response, link, silenceMs: isLasting ? Infinity : timeoutMs });
+      return this.#passed(c, request, response, link, isLasting ? Infinity : timeoutMs);
     } catch (error) {
       link.abort();
       link.unlink();
@@ -222,11 +222,9 @@ export class PassThrough {
   #passed(
     c: Context,
     request: PassThroughRequest,
-    { response, link, silenceMs }: {
-      readonly response: Response;
-      readonly link: LinkedAbort;
-      readonly silenceMs: number;
-    },
+    response: Response,
+    link: LinkedAbort,
+    silenceMs: number,
   ): Response | Status {
     const { status } = response;
     const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304);

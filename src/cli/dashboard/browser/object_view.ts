@@ -148,7 +148,7 @@ export class ObjectView {
 
   #writeText(before: ReadonlySet<string> | undefined): void {
     const hasManagedFields = byId<HTMLInputElement>("object-managed").checked;
-    this.#lines = showText(byId("object-text"), this.#text, { before, hasManagedFields });
+    this.#lines = showText(byId("object-text"), this.#text, before, hasManagedFields);
   }
 
   #showState(text: string, level = "loading"): void {
@@ -309,10 +309,8 @@ const MAX_MARKED_LINES = 5_000;
 function showText(
   pre: HTMLElement,
   text: string,
-  { before, hasManagedFields }: {
-    readonly before: ReadonlySet<string> | undefined;
-    readonly hasManagedFields: boolean;
-  },
+  before: ReadonlySet<string> | undefined,
+  hasManagedFields: boolean,
 ): ReadonlySet<string> {
   const all = text.trimEnd().split("\n");
   const lines = hasManagedFields ? all : withoutManagedFields(all);
