@@ -165,7 +165,9 @@ export class ReconcileLoop {
       this.#add(this.#resources.get(name)!, byBothStates(keysOf, enqueue));
     }
     const resources = [["self", this.#self] as const, ...this.#resources];
-    const caches: Caches = Object.fromEntries(resources.map(([name, { informer }]) => [name, informer.indexer]));
+    const caches: Caches = Object.fromEntries(
+      resources.map(([name, { informer }]) => [name, informer.indexer]),
+    );
     for (const [name, watched] of Object.entries(watches)) {
       const keysOf = this.#guarded([], "map", (object) => [...watched.keys(object, caches)].map(checkedKey));
       const enqueue = (key: string, urgency: Urgency) => this.#enqueueAnywhere(key, urgency);
