@@ -465,6 +465,29 @@ describe("ReflectorObject", () => {
     assert.deepEqual(items[0].metadata.labels, { i: "99" });
   });
 
+  it("breaks a watch off for which nothing can be read, and sends events to the next one", async () => {
+    using rig = await Rig.synced();
+    const { resourceVersion } = (await rig.list()).metadata;
+    const open = async () =>
+      new WatchReader(await rig.platform.fetch(`${PODS}?watch=1&resourceVersion=${resourceVersion}`));
+    rig.server.update("v1/pods", pod("web-1", { namespace: "shop", labels: { app: "web" } }));
+    await rig.clock.advance(1_000);
+    rig.platform.commit();
+    // So that no text is in memory.
+    rig.platform.kill();
+    await rig.platform.fetch("/readyz");
+    await rig.clock.advance(1_000);
+    const { sql } = rig.platform;
+    sql.failsWith = (query) => query.startsWith("SELECT json") ? new Error("the disk is away") : undefined;
+    const broken = await open();
+    await assert.rejects(broken.chunk(), /the disk is away/);
+    sql.failsWith = undefined;
+    const next = await open();
+    await rig.clock.advance(1_000);
+    assert.match((await next.lines(1))[0], /^MODIFIED shop\/web-1 /);
+    await next.cancel();
+  });
+
   it("keeps all objects of a list that takes ten minutes", async () => {
     const count = 3_000;
     using rig = new Rig();

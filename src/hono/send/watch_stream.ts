@@ -6,6 +6,7 @@ import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts"
 import type { Permission, UserInfo } from "../request/gate.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import { Deque } from "../../util/collections.ts";
+import { toError } from "../../util/errors.ts";
 import { type ByteSink, PushedBody, type SinkUser } from "../../util/serving.ts";
 import {
   MOST_PIECE,
@@ -248,11 +249,17 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
 
   #sendNext(): boolean {
     const { fanOut } = this.#watchers;
-    const { bytes, units, isCut, hasMore } = this.#feed.next(this.#outlet.takesLarge);
-    fanOut.units += units;
-    if (isCut) this.cut();
-    else this.#write(bytes);
-    return hasMore;
+    try {
+      const { bytes, units, isCut, hasMore } = this.#feed.next(this.#outlet.takesLarge);
+      fanOut.units += units;
+      if (isCut) this.cut();
+      else this.#write(bytes);
+      return hasMore;
+    } catch (error) {
+      // An object on disk that cannot be read: the other watches go on.
+      this.#disconnect(toError(error));
+      return false;
+    }
   }
 
   #sendHeartbeat(): void {
