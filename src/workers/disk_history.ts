@@ -69,19 +69,34 @@ export class DiskHistory implements LogHistory {
     };
   }
 
-  begin({ position, sequence }: LogStart): void {
-    // The rows of the past are there still: readers may be reading the texts that they refer to.
-    this.#tail = this.#nextRow();
-    this.#offset = this.#tail - sequence;
-    const resumeFrom = { position, sequence: this.#tail };
-    writeState(this.#sql, LOG, { first: this.#tail, base: position, lastLateEvicted: "", resumeFrom });
-    this.#isBroken = false;
+  begin(start: LogStart): void {
+    this.#write(() => this.#begin(start));
   }
 
   append<T>(sequence: number, entry: KeptEntry<T>): void {
-    try {
-      if (this.#isBroken) this.begin({ position: entry.position, sequence: sequence + 1 });
+    this.#write(() => {
+      if (this.#isBroken) this.#begin({ position: entry.position, sequence: sequence + 1 });
       else this.#append(sequence, entry);
+    });
+  }
+
+  resumeFrom({ position, sequence }: LogStart): void {
+    this.#write(() => {
+      const kept = readState<KeptState>(this.#sql, LOG);
+      const resumeFrom = { position, sequence: sequence + this.#offset };
+      if (kept !== undefined) writeState(this.#sql, LOG, { ...kept, resumeFrom });
+    });
+  }
+
+  /** If an entry could not be written, the next process has no history. */
+  dropBroken(): void {
+    if (this.#isBroken) this.#sql.exec("DELETE FROM listwatch_state WHERE name = ?", LOG);
+  }
+
+  /** Never throws: the log in memory continues. */
+  #write(write: () => void): void {
+    try {
+      write();
     } catch (error) {
       if (!this.#isBroken) this.#options.logger.error(`${NOT_KEPT}: ${errorMessage(error)}`);
       this.#isBroken = true;
@@ -93,9 +108,13 @@ export class DiskHistory implements LogHistory {
     }
   }
 
-  /** If an entry could not be written, the next process has no history. */
-  dropBroken(): void {
-    if (this.#isBroken) this.#sql.exec("DELETE FROM listwatch_state WHERE name = ?", LOG);
+  #begin({ position, sequence }: LogStart): void {
+    // The rows of the past are there still: readers may be reading the texts that they refer to.
+    this.#tail = this.#nextRow();
+    this.#offset = this.#tail - sequence;
+    const resumeFrom = { position, sequence: this.#tail };
+    writeState(this.#sql, LOG, { first: this.#tail, base: position, lastLateEvicted: "", resumeFrom });
+    this.#isBroken = false;
   }
 
   #append<T>(sequence: number, entry: KeptEntry<T>): void {
@@ -112,12 +131,6 @@ export class DiskHistory implements LogHistory {
       isLate ? 1 : 0,
       gapAfter ?? null,
     );
-  }
-
-  resumeFrom({ position, sequence }: LogStart): void {
-    const kept = readState<KeptState>(this.#sql, LOG);
-    const resumeFrom = { position, sequence: sequence + this.#offset };
-    if (kept !== undefined) writeState(this.#sql, LOG, { ...kept, resumeFrom });
   }
 
   evicted(tail: number): void {

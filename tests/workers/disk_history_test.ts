@@ -196,4 +196,21 @@ describe("DiskHistory", () => {
     const { entries: kept, base } = new Process(sql).restored("15")!;
     assert.deepEqual([positions(kept), base], [[14, 15], "13"]);
   });
+
+  it("begins again after a list or a new history that could not be written", () => {
+    for (const write of ["resumeFrom", "begin"] as const) {
+      const sql = new NodeSql();
+      const first = begun(sql, [11]);
+      const entries = [13, 14].map((version) => first.entry(`${version}`));
+      sql.failsWith = (query) => /INSERT INTO listwatch_state/.test(query) ? new Error("full") : undefined;
+      first.history[write]({ position: "12", sequence: 1 });
+      sql.failsWith = undefined;
+      first.saved("12");
+      assert.equal(new Process(sql).restored("12"), undefined);
+      entries.forEach((entry, i) => first.history.append(1 + i, entry));
+      first.saved("14");
+      const { entries: kept, base } = new Process(sql).restored("14")!;
+      assert.deepEqual([positions(kept), base], [[14], "13"]);
+    }
+  });
 });

@@ -256,7 +256,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
       else this.#write(bytes);
       return hasMore;
     } catch (error) {
-      // An object on disk that cannot be read: the other watches go on.
+      // An object on disk that cannot be read: the other watches continue.
       this.#disconnect(toError(error));
       return false;
     }
