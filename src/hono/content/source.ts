@@ -76,19 +76,15 @@ export class Source {
 
 /** An object of a source, in the form in which its store holds it. */
 export class SourceObject extends HeldObject {
-  readonly #source: Source;
+  readonly source: Source;
   readonly key: string;
   readonly held: Held<KubernetesObject>;
 
   constructor(source: Source, key: string, held: Held<KubernetesObject>) {
     super();
-    this.#source = source;
+    this.source = source;
     this.key = key;
     this.held = held;
-  }
-
-  get source(): Source {
-    return this.#source;
   }
 
   get metadata(): HeldObject["metadata"] {
@@ -96,14 +92,14 @@ export class SourceObject extends HeldObject {
   }
 
   opened(how: "open" | "peek"): KubernetesObject {
-    const { holding, isCluster, name } = this.#source;
+    const { holding, isCluster, name } = this.source;
     const object = holding[how](this.held);
     return isCluster ? shownObject(name, object) : object;
   }
 
   /** Its JSON text as it is shown, or cut to some fields, if that costs less than the object. */
   json(fields?: FieldCut): string | undefined {
-    const { holding, isCluster, name } = this.#source;
+    const { holding, isCluster, name } = this.source;
     if (!isCluster) return holding.json(this.held, fields);
     const json = holding.json(this.held);
     const shown = json === undefined ? undefined : shownText(name, json);
@@ -112,7 +108,7 @@ export class SourceObject extends HeldObject {
 
   /** A new object of some of its fields, if its text is there. */
   cut(fields: FieldCut): object | undefined {
-    const { holding, isCluster } = this.#source;
+    const { holding, isCluster } = this.source;
     if (!isCluster) return holding.cut(this.held, fields);
     return fields.objectOf({ json: this.json(), members: undefined });
   }
