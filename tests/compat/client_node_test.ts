@@ -307,6 +307,30 @@ describe("ListWatch.stop and start", () => {
     assert.equal(world.server.openWatches, 0);
   });
 
+  it("reports after the next start what a callback has cut off in the middle of a list", async () => {
+    using world = new World();
+    for (const name of ["a", "b", "c", "d"]) world.create(name);
+    await using informer = world.make();
+    let stops = 1;
+    for (const verb of ["add", "delete"] as const) {
+      informer.on(verb, () => {
+        if (stops-- > 0) void informer.stop();
+      });
+    }
+    await informer.start();
+    assert.deepEqual(await world.received(), ["connect", "add a"]);
+    world.delete("d");
+    await informer.start();
+    assert.deepEqual(await world.received(), ["connect", "add b", "add c"]);
+    await informer.stop();
+    for (const name of ["b", "c"]) world.delete(name);
+    stops = 1;
+    await informer.start();
+    assert.deepEqual(await world.received(), ["connect", "delete b"]);
+    await informer.start();
+    assert.deepEqual(await world.received(), ["connect", "delete c"]);
+  });
+
   it("can be called without a start, and twice", async () => {
     using world = new World();
     const informer = world.make();

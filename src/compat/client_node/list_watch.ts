@@ -91,6 +91,8 @@ export class ListWatch<T extends ClientNodeObject>
   #run: Run<T> | undefined;
   /** What the last run held, until the next one has listed. */
   #before: Indexer<T, typeof NAMESPACE_INDEX> | undefined;
+  /** What callbacks know of objects whose change in a list they did not see, as one of them stopped this. */
+  #unseen = new Map<string, T | undefined>();
 
   /**
    * Makes one of client-node's `Watch`, whose config is used; its `watch` is not called.
@@ -251,20 +253,21 @@ export class ListWatch<T extends ClientNodeObject>
       this.#change(event.type, event.object, "oldObject" in event ? event.oldObject : undefined);
       return;
     }
-    const before = this.#before;
-    this.#before = undefined;
-    const deleted = before?.listKeys().filter((key) => !indexer.has(key)) ?? [];
-    for (const key of deleted) {
-      if (isCurrent()) this.#call(DELETE, before!.getByKey(key)!);
+    const [before, unseen] = [this.#before, this.#unseen];
+    [this.#before, this.#unseen] = [undefined, new Map()];
+    const knownOf = (key: string) => unseen.has(key) ? unseen.get(key) : before?.getByKey(key);
+    const report = (type: "added" | "updated" | "deleted", key: string, object: T, known: T | undefined) => {
+      if (isCurrent()) this.#change(type, object, known);
+      else this.#unseen.set(key, known);
+    };
+    for (const key of new Set([...before?.listKeys() ?? [], ...unseen.keys()])) {
+      const known = indexer.has(key) ? undefined : knownOf(key);
+      if (known !== undefined) report("deleted", key, known, known);
     }
     for (const change of event.changes) {
-      if (!isCurrent()) return;
-      const known = before?.getByKey(change.key) ?? ("oldObject" in change ? change.oldObject : undefined);
-      this.#change(
-        change.type === "added" && known !== undefined ? "updated" : change.type,
-        change.object,
-        known,
-      );
+      const { type, key, object } = change;
+      const known = knownOf(key) ?? ("oldObject" in change ? change.oldObject : undefined);
+      report(type === "added" && known !== undefined ? "updated" : type, key, object, known);
     }
   }
 
