@@ -7,6 +7,14 @@ import { KeyedHeap } from "../util/collections.ts";
 
 /**
  * Something was added to a closed {@linkcode Heap}, or popped from one that is closed and empty.
+ *
+ * @example
+ * ```ts
+ * import { Heap, HeapClosedError } from "@listwatch/cache/compat";
+ * const heap = new Heap<number>(String, (a, b) => a < b);
+ * heap.close();
+ * await heap.pop().catch((error) => console.log(error instanceof HeapClosedError)); // true
+ * ```
  */
 export class HeapClosedError extends CacheError {
   constructor(operation: string) {
@@ -16,6 +24,16 @@ export class HeapClosedError extends CacheError {
 
 /**
  * An object that was to be deleted from a {@linkcode Heap} is not in it.
+ *
+ * @example
+ * ```ts
+ * import { Heap, HeapItemNotFoundError } from "@listwatch/cache/compat";
+ * try {
+ *   new Heap<number>(String, (a, b) => a < b).delete(7);
+ * } catch (error) {
+ *   if (error instanceof HeapItemNotFoundError) console.log(error.key); // 7
+ * }
+ * ```
  */
 export class HeapItemNotFoundError extends CacheError {
   readonly key: string;

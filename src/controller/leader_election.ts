@@ -57,6 +57,12 @@ export interface LeaderOptions {
 
 /**
  * This process does not lead any more: what it wanted to write was not written.
+ *
+ * @example
+ * ```ts
+ * import { LeadershipLostError } from "@listwatch/cache/controller";
+ * console.log(new LeadershipLostError("widgets", "it was not renewed for 10000 ms").code); // LeadershipLost
+ * ```
  */
 export class LeadershipLostError extends CacheError {
   constructor(lease: string, why: string) {

@@ -35,9 +35,14 @@ export interface ReadApiInformer {
 /**
  * A resource that another server answers for, such as a Durable Object with a {@linkcode readApi} of its own.
  *
- * Discovery, authentication and authorization are those of this adapter. What is permitted is sent on with
- * the name of its user as `X-Remote-User` (percent-encoded) and no credential, so the other server must be
- * private. docs/serving.md says more. `openWatches` and `/readyz` know nothing of the other server.
+ * Discovery, authentication and authorization are those of this adapter. A permitted request is sent on with
+ * its path, its query and what it accepts, and with the name of its user as `X-Remote-User`
+ * (percent-encoded); no credential, and nothing else of its headers. So the other server must be private: it
+ * answers all requests. Its answers are passed on as they come; 503 while it cannot be reached, 504 where it
+ * does not begin to answer within 10 s.
+ *
+ * A watch ends with its permission here, and otherwise there, by its `timeoutSeconds`. `openWatches` and
+ * `/readyz` know nothing of the other server.
  */
 export interface ReadApiForward {
   /** Sends a request to the other server: the path and the query of its URL count, and not the host. */
@@ -151,8 +156,10 @@ export interface ReadApiOptions {
    */
   readonly clientOf?: (c: Context, user: UserInfo | undefined) => string | undefined;
   /**
-   * How many bytes may be held for all readers together, with what is kept for the next ones; 64 MiB by
-   * default. What is kept gives way first, then the largest answers of the client for which most is held.
+   * How many bytes may be held for all readers together: what waits to be read, the bodies of requests, what
+   * it takes to compress, lists of the past, and what is kept for the next readers (bodies of lists, OpenAPI
+   * documents); 64 MiB by default. What is kept gives way first. Then the client for which most is held loses
+   * its largest answers: watches, which their clients resume, and lists; its new ones get 429.
    */
   readonly maxReaderBytes?: number;
   /** How many requirements a selector may have; 100 by default. More are refused with 400. */
@@ -180,8 +187,10 @@ export interface ReadApiOptions {
    */
   readonly cors?: CorsOptions;
   /**
-   * Accepts WebSockets, so that watches can be read over them: `upgradeServed` behind `serveFetch`,
-   * `Deno.upgradeWebSocket`, `upgradeInWorkers`. Without it such a request is answered as any other one.
+   * Accepts WebSockets, so that watches can be read over them as from an API server: `upgradeServed` of
+   * `@listwatch/cache/node` behind `serveFetch`, `Deno.upgradeWebSocket` behind `Deno.serve`,
+   * `upgradeInWorkers` of `@listwatch/cache/workers` in Workers. Without it such a request is answered as any
+   * other one.
    */
   readonly upgradeWebSocket?: UpgradeWebSocket;
   /**

@@ -39,60 +39,110 @@ export type StorageName = "texts" | "short-texts";
 export const STORAGE_NAMES: readonly StorageName[] = ["texts", "short-texts"];
 
 /**
- * Options of {@linkcode serve}: the flags of `listwatch serve`, whose `--help` says more. All are optional;
- * the default is the embedded cluster at `http://127.0.0.1:8787`.
+ * Options of {@linkcode serve}. All are optional; the default is the embedded cluster at
+ * `http://127.0.0.1:8787`.
  */
 export interface ServeOptions
   extends Pick<ReadApiOptions, "allowSecrets" | "clock" | "maxLagMs" | "maxWatches" | "maxWatchesPerClient"> {
   /** The cluster; the embedded one by default. */
   readonly source?: ClusterSource;
-  /** The resources to reflect, by the names that kubectl accepts; the most common ones by default. */
+  /**
+   * The resources to reflect, by the names that kubectl accepts: plural, singular, short name or kind,
+   * optionally with version and group (`deploy`, `deployments.apps`, `deployments.v1.apps`). By default the
+   * most common ones.
+   */
   readonly resources?: readonly string[];
-  /** The only namespace to reflect, or several, without `snapshot`; all by default. */
+  /**
+   * The only namespace to reflect, or several, without `snapshot`; all by default. Cluster-scoped resources
+   * are not affected.
+   */
   readonly namespace?: string | readonly string[];
   /** The address to listen on; `127.0.0.1` by default. */
   readonly host?: string;
   /** The port to listen on; 8787 by default, 0 for any free port. */
   readonly port?: number;
-  /** The bearer token of readers, 16 characters or more; none by default. */
+  /**
+   * The bearer token of readers, 16 characters or more; none by default. A browser asks for it as a password.
+   */
   readonly token?: string;
   /** A file with the token instead; it is read again about every minute. */
   readonly tokenFile?: string;
-  /** Readers present tokens of the cluster, and its RBAC decides; `false` by default. */
+  /**
+   * Authenticates readers by tokens of the reflected cluster (`TokenReview`), and authorizes them by its RBAC
+   * (`SubjectAccessReview`); `false` by default. The page then needs the right to list everything that is
+   * reflected.
+   */
   readonly clusterRbac?: boolean;
-  /** The only namespaces that may be read; all by default. */
+  /**
+   * The only namespaces that may be read; all by default. The page, which shows all of them, is refused then.
+   */
   readonly readerNamespaces?: readonly string[];
-  /** With `readerNamespaces`: the only resources that may be read, as in {@linkcode Served.resources}. */
+  /**
+   * With `readerNamespaces`: the only resources that may be read, by the names in {@linkcode
+   * Served.resources}.
+   */
   readonly readerResources?: readonly string[];
   /** Host names of requests that need no token, besides loopback, addresses and `host`; none by default. */
   readonly allowedHosts?: readonly string[];
-  /** Origins whose pages may read, or `*`, which needs a token; none by default. */
+  /**
+   * Origins whose pages may read, such as `https://dashboard.example`; none by default. `*`: the pages of
+   * every origin, which needs a token.
+   */
   readonly corsOrigins?: readonly string[];
-  /** Serves over TLS with this certificate, a PEM file that is followed; plain HTTP by default. */
+  /**
+   * Serves over TLS with this certificate, a PEM file that is reloaded when it changes; plain HTTP by
+   * default.
+   */
   readonly tlsCert?: string;
   /** The file of the certificate's private key. */
   readonly tlsKey?: string;
   /** Receives every request when its response has ended. */
   readonly accessLog?: (entry: AccessLogEntry) => void;
-  /** Fields that are neither stored nor served; none by default. */
+  /**
+   * Fields that are neither stored nor served, such as `spec.containers[].env`. Where there are any,
+   * kubectl's annotation of the last applied configuration is one, too: it has the whole object in it. By
+   * default everything is kept, `managedFields` too: readers receive what the API server has, and may write
+   * it back. (A client of your own leaves out both, unless it has `keep: "everything"`.)
+   */
   readonly drop?: readonly string[];
-  /** How objects are held; `"texts"` by default. */
+  /**
+   * How objects are held; `"texts"` by default. `"short-texts"` takes a third of the memory, and more time
+   * per request. Readers receive what the API server sent, byte for byte, with both.
+   */
   readonly storage?: StorageName;
-  /** A folder in which the content is kept for the next start; none by default. */
+  /**
+   * A folder in which the content is kept, one file per resource: with it, `serve` starts while the API
+   * server does not respond, and serves what it had, marked as stale; when the server is back, watches
+   * continue. Nothing is kept by default. Not with the embedded cluster. Only the owner may open a folder
+   * that is made.
+   */
   readonly snapshot?: string;
-  /** Sends what is not cached to the API server, with the token of the reader; `false` by default. */
+  /**
+   * Sends what is not cached to the API server, with the reader's own bearer token: logs, events, other
+   * resources, discovery, access reviews; `false` by default. Needs a cluster over https. Readers must
+   * present tokens of the cluster, so it does not go with `token` and `tokenFile`.
+   */
   readonly passThrough?: boolean;
   /** With `passThrough`: writes, too; `false` by default. */
   readonly passThroughWrites?: boolean;
-  /** How fresh reads without a resourceVersion are; `"stale-if-error"` by default. */
+  /**
+   * How fresh reads without a resourceVersion are; `"stale-if-error"` by default: as fresh as the API
+   * server's own, and the last known state with a `Warning` header while it does not answer.
+   */
   readonly freshness?: Freshness;
   /** Serves metrics of the cache at `/metrics`, in the text format of Prometheus; `false` by default. */
   readonly metrics?: boolean;
-  /** How long a connection of a reader stays open for the next request; 75 s by default. */
+  /**
+   * How long a connection of a reader stays open for the next request; 75 s by default. Longer than a load
+   * balancer keeps its own, which would send a request into a connection that is being closed.
+   */
   readonly keepAliveMs?: number;
   /** How long answers that are under way may take when {@linkcode Served.stop} is called; 10 s by default. */
   readonly shutdownGraceMs?: number;
-  /** Allows a `host` other than loopback without a token; `false` by default. */
+  /**
+   * Allows a `host` other than loopback without a token: everyone who can reach it may read; `false` by
+   * default.
+   */
   readonly allowAnonymous?: boolean;
   /** Stops everything at once; {@linkcode Served.finished} then resolves. */
   readonly signal?: AbortSignal;

@@ -85,6 +85,15 @@ export interface ClientNodeInformer<T extends ClientNodeObject> {
  * A list or watch that failed, with the properties that programs read of client-node's errors. The
  * informer tries again by itself. Its `cause` is the error of this package: a `StatusError`, a
  * `NetworkError` or what the `KubeConfig` threw.
+ *
+ * @example
+ * ```ts
+ * import { isForbidden } from "@listwatch/cache";
+ * import { ListWatchError } from "@listwatch/cache/compat/client-node";
+ * function onError(error: unknown) {
+ *   if (error instanceof ListWatchError && isForbidden(error.cause)) console.log(error.statusCode, error.message); // 403
+ * }
+ * ```
  */
 export class ListWatchError extends Error {
   /** The HTTP status of the server's answer; `undefined` if there was no answer. */
