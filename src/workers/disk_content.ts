@@ -17,6 +17,9 @@ export class DiskBodies implements TextForm {
   readonly #paths: string[] = [];
   /** The values of the fields of states that were written and are not stored yet. */
   readonly #fields = new Map<string, FieldTexts>();
+  /** The texts that could not be written, until they are. */
+  readonly #unwritten = new Map<number, string>();
+  #unwrittenLength = 0;
 
   /** Continues after what is in the table, which must exist. */
   constructor(sql: SqlDatabase, maxBytes: number) {
@@ -36,7 +39,13 @@ export class DiskBodies implements TextForm {
   encode(json: string, fields?: FieldTexts): string {
     this.#refuseLong(json);
     const id = this.#lastId + 1;
-    this.#sql.exec("INSERT INTO listwatch_bodies(id, json) VALUES(?, ?)", id, json);
+    try {
+      this.#sql.exec("INSERT INTO listwatch_bodies(id, json) VALUES(?, ?)", id, json);
+    } catch (error) {
+      if (this.#unwrittenLength + json.length > MOST_UNWRITTEN) throw error;
+      this.#unwritten.set(id, json);
+      this.#unwrittenLength += json.length;
+    }
     this.#lastId = id;
     this.count++;
     const text = String(id);
@@ -47,7 +56,21 @@ export class DiskBodies implements TextForm {
     return text;
   }
 
+  /** Writes the texts that could not be written before; throws if they still cannot be. */
+  writeAll(): void {
+    const query = "INSERT INTO listwatch_bodies(id, json) VALUES(?, ?) ON CONFLICT(id) DO NOTHING";
+    for (const [id, json] of this.#unwritten) this.#sql.exec(query, id, json);
+  }
+
+  /** All texts are written, and no transaction can undo it. */
+  wroteAll(): void {
+    this.#unwritten.clear();
+    this.#unwrittenLength = 0;
+  }
+
   decode(id: string): string {
+    const unwritten = this.#unwritten.get(Number(id));
+    if (unwritten !== undefined) return unwritten;
     const [row] = rowsOf(this.#sql, "SELECT json FROM listwatch_bodies WHERE id = ?", Number(id));
     if (row !== undefined) return row[0] as string;
     throw new Error(
@@ -83,6 +106,8 @@ export class DiskBodies implements TextForm {
 }
 
 const encoder = new TextEncoder();
+/** Beyond so many characters an object whose text cannot be written is quarantined. */
+const MOST_UNWRITTEN = 8_000_000;
 /** Those of states that are never stored are dropped then. */
 const MOST_FIELDS = 500_000;
 
@@ -138,6 +163,12 @@ export class DiskContent {
 
   clear(): void {
     this.#sql.exec("DELETE FROM listwatch_objects");
+  }
+
+  /** Writes what could not be written before, so that no other row refers to a text that is not there. */
+  writeAll(): void {
+    this.#bodies.writeAll();
+    this.#bodies.wroteAll();
   }
 
   /** The row of an object's state; written now, if the object is not held as text. */

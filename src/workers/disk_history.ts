@@ -119,6 +119,7 @@ export class DiskHistory implements LogHistory {
 
   #append<T>(sequence: number, entry: KeptEntry<T>): void {
     const { type, position, key, object, oldObject, isLate, gapAfter } = entry;
+    this.#content.writeAll();
     this.#sql.exec(
       "INSERT INTO listwatch_events(sequence, type, position, key, body, old_body, late, gap_after) " +
         "VALUES(?, ?, ?, ?, ?, ?, ?, ?)",

@@ -139,6 +139,7 @@ export class DiskObjects implements SnapshotStorage {
     const { replaces, puts, deletes } = change;
     const { sql } = this.#storage;
     this.#storage.transactionSync(() => {
+      this.#bodies.writeAll();
       if (replaces) this.#content.clear();
       for (const key of deletes) this.#content.delete(key);
       for (const put of puts) this.#content.put(put.key, put.held, () => put.json());
@@ -148,6 +149,7 @@ export class DiskObjects implements SnapshotStorage {
       const saved: SavedState = { format: FORMAT, identity, paths, ...versionOf(change) };
       writeState(sql, SAVED, saved);
     });
+    this.#bodies.wroteAll();
     this.#storedCount += puts.length;
   }
 
