@@ -488,6 +488,22 @@ describe("ReflectorObject", () => {
     await next.cancel();
   });
 
+  it("lists all objects again after one of them could not be read", async () => {
+    using rig = await Rig.synced();
+    rig.platform.commit();
+    // So that no text is in memory.
+    rig.platform.kill();
+    await rig.platform.fetch("/readyz");
+    await rig.clock.advance(1_000);
+    let reads = 0;
+    rig.platform.sql.failsWith = (query) =>
+      query.startsWith("SELECT json") && ++reads === 2 ? new Error("the disk is away") : undefined;
+    const response = await rig.platform.fetch(PODS);
+    await response.body?.cancel();
+    assert.equal(response.status, 500);
+    assert.deepEqual(await rig.names(), ["web-1", "web-2"]);
+  });
+
   it("keeps all objects of a list that takes ten minutes", async () => {
     const count = 3_000;
     using rig = new Rig();

@@ -70,13 +70,16 @@ export class ListText {
     const { from, to } = this.#page;
     const least = length / this.weight;
     let text = "";
-    while (this.next < to) {
-      text += itemText(this.#page.object(this.next), this.#shape, { isFirst: this.next === from });
-      this.next++;
+    // After an item that cannot be read, the piece is made again.
+    for (let next = this.next; next < to;) {
+      text += itemText(this.#page.object(next), this.#shape, { isFirst: next === from });
+      next++;
       if (text.length < least) continue;
-      this.progress = (this.next - from) / (to - from);
+      this.next = next;
+      this.progress = (next - from) / (to - from);
       return text;
     }
+    this.next = to;
     this.isDone = true;
     this.progress = 1;
     return text + this.#frame.tail;
