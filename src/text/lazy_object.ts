@@ -312,7 +312,7 @@ export class LazyText extends TextObject {
       else object[name] = this[name as keyof LiveMetadata];
     }
     Object.defineProperty(object, INSPECT, INSPECTED);
-    Object.defineProperty(object, SELF, { value: object });
+    Object.defineProperty(object, SELF, { value: new Self(object) });
     new Stamped(object, this);
     return this.#origin.freeze === undefined ? object : Object.freeze(object);
   }
@@ -417,6 +417,15 @@ const INSPECTED: PropertyDescriptor = {
 /** Where a lazy object has itself: a `Proxy` of it, and a copy of its property descriptors, have no stamp. */
 const SELF = Symbol("self");
 
+/** A lazy object, in an instance of a class: what wraps plain objects leaves it as it is. */
+class Self {
+  readonly object: object;
+
+  constructor(object: object) {
+    this.object = object;
+  }
+}
+
 /** In place of a value that was not read. */
 const UNREAD = Symbol("unread");
 /** Whether what is read now is read aside. */
@@ -470,13 +479,11 @@ function accessorOf(level: Level, name: string): PropertyDescriptor {
 
 /** The lazy object that has the accessor: itself, what it inherits from, what it is a Proxy or a copy of. */
 function ownerOf(object: object, name: string): object {
-  for (let owner: object | null = object; owner !== null; owner = Object.getPrototypeOf(owner)) {
-    if (Stamped.textOf(owner) !== undefined) return owner;
-    // A Proxy may wrap what is read of it, but not what its descriptors have.
-    const self: unknown = Object.getOwnPropertyDescriptor(owner, SELF)?.value;
-    if (self !== undefined) return self as object;
-  }
-  throw new TypeError(`Cannot read ${JSON.stringify(name)}: the accessor is that of another object`);
+  if (Stamped.textOf(object) !== undefined) return object;
+  // A Proxy may wrap what is read of it, but not what its descriptors have; MobX makes those accessors.
+  const self: unknown = Object.getOwnPropertyDescriptor(object, SELF)?.value ?? Reflect.get(object, SELF);
+  if (self instanceof Self) return self.object;
+  throw new TypeError(`Cannot read ${name} of another object`);
 }
 
 function newAccessor(name: string, level: Level): PropertyDescriptor {

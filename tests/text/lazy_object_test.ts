@@ -305,9 +305,27 @@ describe("LazyText", () => {
     assert.deepStrictEqual(pod, POD);
   });
 
+  it("is read where each of its properties was made an accessor, symbols too, as by MobX", () => {
+    const pod = hold(newHolding(), TEXT).open();
+    const isWrapped = (value: unknown) =>
+      typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+    const wrapped = (object: object): Loose => {
+      const result = {};
+      for (
+        const [key, { get, value, enumerable }] of Reflect.ownKeys(Object.getOwnPropertyDescriptors(object))
+          .map((key) => [key, Object.getOwnPropertyDescriptor(object, key)!] as const)
+      ) {
+        const inside = isWrapped(value) ? wrapped(value) : value;
+        Object.defineProperty(result, key, { get: get ?? (() => inside), enumerable });
+      }
+      return result;
+    };
+    assert.equal(JSON.stringify(wrapped(pod)), TEXT);
+  });
+
   it("says what is wrong with its accessor on another object", () => {
     const { get } = Object.getOwnPropertyDescriptor(hold(newHolding(), TEXT).open(), "spec")!;
-    assert.throws(() => get!.call({}), /Cannot read "spec": the accessor is that of another object/);
+    assert.throws(() => get!.call({}), /Cannot read spec of another object/);
   });
 
   it("behaves as a parsed one, whatever is done to both", () => {
