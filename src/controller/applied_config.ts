@@ -8,6 +8,7 @@
  */
 
 import type { KubernetesObject } from "../meta/object.ts";
+import { getOrMake } from "../util/collections.ts";
 import { isRecord, isSameJson } from "../util/json.ts";
 
 /** What each controller has applied last, by key of the object, while the object is there. */
@@ -20,9 +21,7 @@ export class AppliedConfigs {
 
   /** Remembers a configuration and what the server made of it. */
   set(manager: string, key: string, applied: string): void {
-    let byKey = this.#byManager.get(manager);
-    if (byKey === undefined) this.#byManager.set(manager, byKey = new Map());
-    byKey.set(key, applied);
+    getOrMake(this.#byManager, manager, () => new Map()).set(key, applied);
   }
 
   forget(key: string): void {

@@ -8,6 +8,7 @@ import { waitForCacheSync } from "../informer/waits.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatResource } from "../meta/resource.ts";
 import { abortable, sleep } from "../util/abort.ts";
+import { getOrMake } from "../util/collections.ts";
 import { errorMessage } from "../util/errors.ts";
 import { CachedResource, type CacheSettings } from "./cached_resource.ts";
 import type { AnyController, Indexed } from "./definition.ts";
@@ -139,15 +140,9 @@ export class ManagedCluster {
     return this.#cluster === undefined ? client : client.on(this.#cluster);
   }
 
-  #cached(
-    source: Source,
-    client: ResourceClient<KubernetesObject>,
-  ): CachedResource {
+  #cached(source: Source, client: ResourceClient<KubernetesObject>): CachedResource {
     const key = this.#keyOf(client);
-    let resource = this.#resources.get(key);
-    if (resource === undefined) {
-      this.#resources.set(key, resource = new CachedResource(client, this.#settings));
-    }
+    const resource = getOrMake(this.#resources, key, () => new CachedResource(client, this.#settings));
     resource.addIndexers(source.indexers);
     return resource;
   }

@@ -6,6 +6,7 @@
 import { compareResourceVersions, isComparableResourceVersion } from "../meta/object.ts";
 import { statusErrorOf } from "../meta/status.ts";
 import type { CachedResource, Written } from "./cached_resource.ts";
+import { getOrMake } from "../util/collections.ts";
 
 export class OwnWrites {
   readonly #written = new Map<CachedResource, Written>();
@@ -99,13 +100,7 @@ export class OwnWrites {
   }
 
   #of(resource: CachedResource): Written {
-    let written = this.#written.get(resource);
-    if (written === undefined) {
-      this.#written.set(
-        resource,
-        written = { versions: new Map(), deleted: new Map(), unseen: 0, answered: 0 },
-      );
-    }
-    return written;
+    const none = () => ({ versions: new Map(), deleted: new Map(), unseen: 0, answered: 0 });
+    return getOrMake(this.#written, resource, none);
   }
 }

@@ -17,6 +17,7 @@ import {
 import { isConflict, isNotFound } from "../meta/status.ts";
 import { linkedAbort, onAbort, sleep } from "../util/abort.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../util/clock.ts";
+import { getOrMake } from "../util/collections.ts";
 import { callGuarded, errorMessage } from "../util/errors.ts";
 import type { LogFields, Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
@@ -382,8 +383,7 @@ export class ReconcileLoop {
   }
 
   #access(key: string, object: KubernetesObject, signal: AbortSignal): ReconcileAccess {
-    let writes = this.#writes.get(key);
-    if (writes === undefined) this.#writes.set(key, writes = new OwnWrites());
+    const writes = getOrMake(this.#writes, key, () => new OwnWrites());
     const { checkLease, readTimeoutMs } = this.#settings;
     return { object, manager: this.name, writes, readTimeoutMs, signal, checkLease };
   }

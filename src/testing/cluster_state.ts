@@ -2,7 +2,7 @@
 
 import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
-import { Deque, firstIndex, lowerBound } from "../util/collections.ts";
+import { Deque, firstIndex, getOrMake, lowerBound } from "../util/collections.ts";
 import type { ServedResource } from "./served_resources.ts";
 import type { ServerSettings } from "./server_settings.ts";
 
@@ -142,8 +142,7 @@ export class ClusterState {
 
   /** Calls `listener` with every change of a resource; returns a function that stops the calls. */
   subscribe(resource: ServedResource, listener: Listener): () => void {
-    let listeners = this.#listeners.get(resource.id);
-    if (listeners === undefined) this.#listeners.set(resource.id, listeners = new Set());
+    const listeners = getOrMake(this.#listeners, resource.id, () => new Set());
     listeners.add(listener);
     return () => {
       listeners.delete(listener);
@@ -151,11 +150,7 @@ export class ClusterState {
   }
 
   #collection(resource: ServedResource): Collection {
-    let collection = this.#collections.get(resource.id);
-    if (collection === undefined) {
-      this.#collections.set(resource.id, collection = { objects: new Map(), keys: [] });
-    }
-    return collection;
+    return getOrMake(this.#collections, resource.id, () => ({ objects: new Map(), keys: [] }));
   }
 
   #commit(change: Change): void {

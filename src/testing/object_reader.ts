@@ -11,7 +11,7 @@ import { type ObjectShape, partialMetadata } from "../protocol/accept.ts";
 import { selectableFields } from "../protocol/selectable_fields.ts";
 import { continueTooOld, isStatus, tooLargeResourceVersion } from "../protocol/statuses.ts";
 import { onOneLine } from "../text/json_walk.ts";
-import { lowerBound } from "../util/collections.ts";
+import { getOrMake, lowerBound } from "../util/collections.ts";
 import { failure, internal, notFound } from "./api_errors.ts";
 import type { Change, ClusterState, Snapshot, StoredObject } from "./cluster_state.ts";
 import type { JsonObject } from "./json.ts";
@@ -213,15 +213,10 @@ export function encodeChange(
   const wasIn = previous !== undefined && selection.matches(previous);
   if (!isIn && !wasIn) return undefined;
   const type = !isIn ? "DELETED" : wasIn ? "MODIFIED" : "ADDED";
-  let encoded = encodedChanges.get(change);
-  if (encoded === undefined) encodedChanges.set(change, encoded = new Map());
+  const encoded = getOrMake(encodedChanges, change, () => new Map<string, Uint8Array>());
   const name = `${type} ${shape.kind === "PartialObjectMetadata" ? shape.apiVersion : ""}`;
-  let event = encoded.get(name);
-  if (event === undefined) {
-    event = encodeEvent(type, shaped(isIn ? object : lastState(change, previous!), shape));
-    encoded.set(name, event);
-  }
-  return event;
+  const shown = () => shaped(isIn ? object : lastState(change, previous!), shape);
+  return getOrMake(encoded, name, () => encodeEvent(type, shown()));
 }
 
 function lastState(change: Change, previous: StoredObject): StoredObject {

@@ -177,3 +177,14 @@ export function firstIndex(end: number, isSo: (index: number) => boolean, start:
   }
   return low;
 }
+
+/** What a map has under a key; what `make` makes where it has nothing, which it has from then on. */
+export function getOrMake<K, V>(
+  map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
+  key: K,
+  make: () => V,
+): V {
+  let value = map.get(key);
+  if (value === undefined) map.set(key, value = make());
+  return value;
+}

@@ -5,6 +5,7 @@ import type { TextForm } from "../store/text_holding.ts";
 import { TextObject } from "../text/lazy_object.ts";
 import type { FieldTexts } from "../text/field_tree.ts";
 import { rowsOf, type SqlDatabase, type SqlValue } from "./sql_database.ts";
+import { getOrMake } from "../util/collections.ts";
 
 /**
  * Texts in a table, each written once, when its object arrives; what is held in memory is the number of its
@@ -215,12 +216,7 @@ export class DiskContent {
   }
 
   #labelText(labels: Readonly<Record<string, string>>): string {
-    let text = this.#labelTexts.get(labels);
-    if (text === undefined) {
-      text = JSON.stringify(labels);
-      this.#labelTexts.set(labels, text);
-    }
-    return text;
+    return getOrMake(this.#labelTexts, labels, () => JSON.stringify(labels));
   }
 }
 

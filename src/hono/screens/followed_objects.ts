@@ -5,6 +5,7 @@ import { cutPaths, type ScreenSegment, someValue } from "../../protocol/screen_v
 import type { Held } from "../../store/holding.ts";
 import { FieldCut } from "../../text/field_cut.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { getOrMake } from "../../util/collections.ts";
 import { OPEN_UNITS, type Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { LogGrowth } from "../content/log_history.ts";
@@ -244,8 +245,7 @@ export class KeptFollowers implements Keeper {
   ): F {
     const selected = selection === undefined ? "" : selection.sharedAs;
     if (selected === undefined) return make();
-    let ofContent = this.#byContent.get(content);
-    if (ofContent === undefined) this.#byContent.set(content, ofContent = new Map());
+    const ofContent = getOrMake(this.#byContent, content, () => new Map<string, Kept>());
     const fullName = JSON.stringify([name, selected]);
     let kept = ofContent.get(fullName);
     if (kept === undefined) {

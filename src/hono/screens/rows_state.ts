@@ -1,6 +1,6 @@
 /** Rows in their order at one resourceVersion, and where the rows of two states differ. */
 
-import { lowerBound } from "../../util/collections.ts";
+import { getOrMake, lowerBound } from "../../util/collections.ts";
 import { type Blocks, readerOf, sharesValues } from "../content/states.ts";
 
 /** What differs between two states: places in all of their rows, which ascend. */
@@ -46,10 +46,7 @@ export class RowsState<V> {
   /** What differs from an earlier state, at least in the rows before a place. Found once for each. */
   differenceFrom(before: RowsState<V>, end: number = Infinity): Difference {
     const blocks = before.#blocks;
-    let difference = this.#differences.get(blocks);
-    if (difference === undefined) {
-      this.#differences.set(blocks, difference = new FoundDifference(blocks, this.#blocks));
-    }
+    const difference = getOrMake(this.#differences, blocks, () => new FoundDifference(blocks, this.#blocks));
     difference.find(end);
     return difference;
   }

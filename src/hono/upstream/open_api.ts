@@ -9,6 +9,7 @@ import { isStatus } from "../../protocol/statuses.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { encodeUtf8, wholeBody } from "../../util/bytes.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { getOrMake } from "../../util/collections.ts";
 import { defined, recordOf } from "../../util/json.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { textHash } from "../../util/hash.ts";
@@ -392,9 +393,7 @@ class References {
 
   #namesOf(section: readonly string[]): Set<string> {
     const key = section.join("/");
-    let names = this.#names.get(key);
-    if (names === undefined) this.#names.set(key, names = new Set());
-    return names;
+    return getOrMake(this.#names, key, () => new Set());
   }
 }
 
