@@ -24,7 +24,7 @@ export interface Discovery {
    * kubectl takes the first match, too.
    */
   readonly resources: readonly DiscoveredResource[];
-  /** Group versions without a response; usually an aggregated API server is down. */
+  /** Group versions without a list of resources; usually an aggregated API server is down. */
   readonly unavailable: readonly string[];
 }
 
@@ -61,9 +61,12 @@ export async function discover(cluster: Pick<Requests, "request">, signal?: Abor
   const paths = plain.map((groupVersion) =>
     `/${groupVersion.includes("/") ? "apis" : "api"}/${groupVersion}`
   );
-  (await Promise.allSettled(askDiscovery(cluster, paths, signal))).forEach((answer, i) => {
+  const read = askDiscovery(cluster, paths, signal).map(async (answer, i) =>
+    readPlain(plain[i], await answer as PlainResources)
+  );
+  (await Promise.allSettled(read)).forEach((answer, i) => {
     if (answer.status === "rejected") unavailable.push(plain[i]);
-    else readPlain(plain[i], answer.value as PlainResources, resources);
+    else resources.push(...answer.value);
   });
   return { resources, unavailable };
 }
@@ -211,27 +214,23 @@ interface PlainResources {
     | null;
 }
 
-function readPlain(groupVersion: string, answer: PlainResources, resources: DiscoveredResource[]): void {
+function readPlain(groupVersion: string, answer: PlainResources): DiscoveredResource[] {
   const slash = groupVersion.indexOf("/");
   const group = slash < 0 ? "" : groupVersion.slice(0, slash);
   const version = groupVersion.slice(slash + 1);
-  const readable = new Set(
-    (answer.resources ?? []).filter(({ verbs }) => verbs?.includes("get")).map(({ name }) => name),
-  );
-  for (const resource of answer.resources ?? []) {
-    // Subresources, such as "pods/status".
-    if (resource.name.includes("/")) continue;
-    resources.push({
-      group,
-      version,
-      resource: resource.name,
-      kind: resource.kind,
-      singularName: resource.singularName ?? "",
-      shortNames: resource.shortNames ?? [],
-      categories: resource.categories ?? [],
-      namespaced: resource.namespaced,
-      verbs: resource.verbs ?? [],
-      ...(readable.has(`${resource.name}/status`) && { subresources: { status: true } }),
-    });
-  }
+  const resources = answer.resources ?? [];
+  const readable = new Set(resources.filter(({ verbs }) => verbs?.includes("get")).map(({ name }) => name));
+  // Without subresources, such as "pods/status".
+  return resources.filter(({ name }) => !name.includes("/")).map((resource) => ({
+    group,
+    version,
+    resource: resource.name,
+    kind: resource.kind,
+    singularName: resource.singularName ?? "",
+    shortNames: resource.shortNames ?? [],
+    categories: resource.categories ?? [],
+    namespaced: resource.namespaced,
+    verbs: resource.verbs ?? [],
+    ...(readable.has(`${resource.name}/status`) && { subresources: { status: true } }),
+  }));
 }

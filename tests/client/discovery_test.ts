@@ -51,6 +51,18 @@ describe("discover", () => {
     assert.ok(!resources.some(({ group }) => group === "apps"));
   });
 
+  it("skips a group whose answer is no list of resources, and names it", async () => {
+    for (const answer of [null, { resources: [null] }, { resources: [{}] }]) {
+      const server = new InMemoryApiServer();
+      server.intercept(plainOnly);
+      server.intercept(() => Response.json(answer), { match: ({ path }) => path === "/apis/apps/v1" });
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      const { resources, unavailable } = await ask(server);
+      assert.deepEqual(unavailable, ["apps/v1"]);
+      assert.ok(resources.some(({ resource }) => resource === "pods"));
+    }
+  });
+
   it("names the stale groups of an aggregated document", async () => {
     const items = [{
       metadata: { name: "metrics.k8s.io" },
