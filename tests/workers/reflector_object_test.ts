@@ -504,6 +504,47 @@ describe("ReflectorObject", () => {
     assert.deepEqual(await rig.names(), ["web-1", "web-2"]);
   });
 
+  it("ends a window whose rows cannot be read, for all of its readers", async () => {
+    class Small extends Pods {
+      protected override settings(instance: Instance): ReflectorSettings {
+        return { ...super.settings(instance), readApi: { freshness: "as-is", eventWindow: 2 } };
+      }
+    }
+    for (const deletes of [["web-1"], ["web-1", "web-2", "web-3", "web-4"]]) {
+      using rig = new Rig((instance) => new Small(instance.ctx, instance));
+      const names = Array.from({ length: 9 }, (_, i) => `web-${i + 1}`);
+      for (const name of names) rig.server.create("v1/pods", pod(name, { namespace: "shop" }));
+      await rig.platform.fetch("/readyz");
+      await rig.clock.advance(1_000);
+      rig.platform.commit();
+      // So that no text is in memory.
+      rig.platform.kill();
+      await rig.platform.fetch("/readyz");
+      await rig.clock.advance(1_000);
+      const open = async () =>
+        new WatchReader(await rig.platform.fetch(`${PODS}?watch=1&sortBy=status.phase&limit=1`));
+      const readers = [await open(), await open()];
+      for (const reader of readers) assert.equal((await reader.events(1))[0].type, "ROWS");
+      // The windows look, and rest.
+      rig.server.update("v1/pods", pod("web-9", { namespace: "shop", labels: { app: "web" } }));
+      await rig.clock.advance(1);
+      rig.platform.sql.failsWith = (query) =>
+        query.startsWith("SELECT json") ? new Error("the disk is away") : undefined;
+      // One row, or more entries than the log keeps.
+      for (const name of deletes) rig.server.delete("v1/pods", `shop/${name}`);
+      await rig.clock.advance(1_000);
+      for (const reader of readers) {
+        const [{ type, object }] = await reader.events(1);
+        assert.deepEqual([type, object.code, object.message], ["ERROR", 500, "the disk is away"]);
+      }
+      rig.platform.sql.failsWith = undefined;
+      const next = await open();
+      const [{ object }] = await next.events(1);
+      assert.equal(object.items[0].metadata.name, `web-${deletes.length + 1}`);
+      await next.cancel();
+    }
+  });
+
   it("keeps all objects of a list that takes ten minutes", async () => {
     const count = 3_000;
     using rig = new Rig();

@@ -17,6 +17,7 @@ import { newStatus, type Status } from "../../meta/status.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
+import { errorMessage } from "../../util/errors.ts";
 import { Pacer, TURN_UNITS, UNITS_PER_MS } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { EventLog } from "../content/event_log.ts";
@@ -231,9 +232,13 @@ export class Window {
     const { source } = this.#options;
     const begin = this.#begin;
     this.#begin = undefined;
-    if (this.#failure === undefined && this.#isDue && !source.followed.isBehind) {
-      this.#step(source.followed.present());
-    } else if (begin !== undefined) this.#step(begin, { isPresent: false });
+    try {
+      if (this.#failure === undefined && this.#isDue && !source.followed.isBehind) {
+        this.#step(source.followed.present());
+      } else if (begin !== undefined) this.#step(begin, { isPresent: false });
+    } catch (error) {
+      this.#fail(error);
+    }
     const units = this.#units;
     this.#units = 0; // the first reader pays for all
     const number = this.#number;
@@ -257,9 +262,18 @@ export class Window {
   async #read(): Promise<void> {
     this.#isReading = true;
     const { source, pacer } = this.#options;
-    while (source.followed.isBehind) await source.followed.ready(pacer);
+    try {
+      while (source.followed.isBehind) await source.followed.ready(pacer);
+    } catch (error) {
+      this.#fail(error);
+    }
     this.#isReading = false;
     for (const feed of this.#feeds) feed.wake();
+  }
+
+  /** An object on disk cannot be read. */
+  #fail(error: unknown): void {
+    this.#failure ??= newStatus(500, "InternalError", errorMessage(error));
   }
 
   /** Where it is in the rows as they are now. */
