@@ -199,8 +199,9 @@ export function tryFailed(
   { now, endsCycle }: { readonly now: Moment; readonly endsCycle: boolean },
 ): { readonly failures: Failures; readonly isReported: boolean } {
   const { outage: before } = failures;
-  const isInOrder = isExpired(error) && failures.expiries < SOON_EXPIRIES;
-  const outage: Outage | undefined = isInOrder ? before : {
+  // Health: a watch was open since the last try.
+  const isSoon = failures.healthySinceMs !== undefined || failures.expiries < SOON_EXPIRIES;
+  const outage: Outage | undefined = isSoon && isExpired(error) ? before : {
     sinceTimeMs: before?.sinceTimeMs ?? now.wallMs,
     sinceMs: before?.sinceMs ?? now.monotonicMs,
     failedTries: (before?.failedTries ?? 0) + 1,

@@ -208,12 +208,10 @@ function afterList(
   // 400: a version of another server at the same address cannot be read here.
   const isRefused = isUnavailable(error) ||
     (attempt.resourceVersion > "0" && statusErrorOf(error)?.httpStatus === 400);
-  return go(
-    isRefused ? { ...state, isResourceVersionUnavailable: true } : state,
-    isRefused && !again
-      ? { do: "list", again: attempt }
-      : { do: "backOff", then: "start", error: toError(error) },
-  );
+  if (isRefused && !again) {
+    return go({ ...state, isResourceVersionUnavailable: true }, { do: "list", again: attempt });
+  }
+  return go(state, { do: "backOff", then: "start", error: toError(error) });
 }
 
 /** A whole list was written: with that, all is well. `byBookmark`: a bookmark said that it was all. */

@@ -137,6 +137,26 @@ describe("Reflector, while its server cannot be reached,", () => {
     assert.equal(run.reflector.status().outage, undefined);
   });
 
+  it("is not one that says so again and again, and is watched in between", async () => {
+    const cycle = () => {
+      const watcher = openWatch();
+      return [{ list: page("a@1", "10") }, { watch: watcher }, { watch: refusal("expired") }] as const;
+    };
+    const cycles = Array.from({ length: 6 }, cycle);
+    await using run = newRun([...cycles.flat(), { list: page("a@1", "10") }, { watch: openWatch() }]);
+    await run.start();
+    for (const [, { watch }] of cycles) {
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await run.clock.advance(20_000);
+      watch.stop();
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await run.clock.until(() => run.reflector.status().attempt > 0);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      await run.clock.until(() => run.reflector.status().phase === "watching", 120_000);
+    }
+    assert.deepEqual(run.log.of("warn"), []);
+  });
+
   it("is one that says so of every list, also of the most recent data", async () => {
     await using run = newRun([...Array(20).fill({ list: refusal("expired") }), { list: page("", "10") }, {
       watch: openWatch(),
