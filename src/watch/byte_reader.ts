@@ -1,5 +1,7 @@
 /** Reads the bytes of a body in chunks. */
 
+import { freeBytes } from "../util/bytes.ts";
+
 export interface ByteReader {
   /** The next bytes, `undefined` at the end. */
   read(): Promise<Uint8Array | undefined>;
@@ -78,16 +80,16 @@ function chunkReads(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   ownsChunks: boolean,
 ): ByteReader["read"] {
-  let last: (ArrayBufferLike & { transfer?(length: number): unknown }) | undefined;
+  let last: Uint8Array | undefined;
   return async () => {
-    last?.transfer?.(0); // frees it
+    if (last !== undefined) freeBytes(last);
     last = undefined;
     const { done, value } = await reader.read();
     if (done) return undefined;
     if (!ArrayBuffer.isView(value)) {
       throw new TypeError(`Cannot read the body: a chunk is ${typeof value}, not bytes (Uint8Array)`);
     }
-    if (ownsChunks) last = value.buffer;
+    if (ownsChunks) last = value;
     return value;
   };
 }

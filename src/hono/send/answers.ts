@@ -158,9 +158,8 @@ async function respond(
 }
 
 /**
- * Pieces as a stream: of bytes, unless their buffers are shared, as such a stream hands
- * them over. Servers free what is theirs once it is sent. Left to the garbage collector,
- * 64 MB of buffers begin a collection of the whole heap in V8, however large that is.
+ * Pieces as a stream: of bytes, unless their buffers are shared, as such a stream hands them over. Servers free
+ * what is theirs once it is sent.
  */
 function streamOf(
   pieces: Iterator<Bytes> | AsyncIterator<Bytes>,

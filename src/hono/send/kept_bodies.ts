@@ -4,7 +4,7 @@
  */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
+import { concatenated, encodeUtf8, freeBytes } from "../../util/bytes.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import type { Pacer } from "../../util/turns.ts";
@@ -289,6 +289,7 @@ export class ListBody {
     pacer: Pacer,
     detach: () => void,
   ): Generator<Bytes, undefined> {
+    const isAlone = this.of === undefined;
     let before: Bytes | undefined = this.#headAt(resourceVersion).bytes;
     const withHead = (bytes: Bytes) => {
       const all = before && concatenated([before, bytes]);
@@ -305,8 +306,9 @@ export class ListBody {
         at += piece.byteLength;
         pacer.spendText(piece.byteLength * SENT_WEIGHT);
         // `withHead` copies the first one.
-        yield before === undefined && this.of === undefined ? piece.slice() : withHead(piece);
+        yield before === undefined && isAlone ? piece.slice() : withHead(piece);
       }
+      if (isAlone) freeBytes(chunk); // its only reader has it
     }
     if (!this.#isFull) return;
     const rest = this.#text.rest(this.#starts[i]);

@@ -1,6 +1,7 @@
 /** Writes the responses of a `fetch` function to the connections of Node's server. */
 
 import type { ServerResponse } from "node:http";
+import { freeBytes } from "../../util/bytes.ts";
 import { laterTurn } from "../../util/clock.ts";
 import { type ByteSink, type PushedBody, pushedBodyOf } from "../../util/serving.ts";
 
@@ -29,12 +30,8 @@ export async function sendResponse(response: Response, outgoing: ServerResponse)
   outgoing.once("close", onClose);
   const owned: Uint8Array[] = [];
   let isOwner = false;
-  // Otherwise they stay until the next garbage collection: hundreds of megabytes when hundreds of readers
-  // start at once.
   const freeSent = () => {
-    if (outgoing.writableLength === 0) {
-      for (const { buffer } of owned.splice(0)) (buffer as ArrayBuffer).transfer(0);
-    }
+    if (outgoing.writableLength === 0) owned.splice(0).forEach(freeBytes);
   };
   const write = async (bytes: Uint8Array) => {
     for (let at = 0; at < bytes.byteLength && !outgoing.destroyed; at += MOST_PIECE) {

@@ -2,6 +2,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { freeBytes } from "../../util/bytes.ts";
 import { laterTurn, letNetworkThrough, monotonicNow, realClock, type TimerHandle } from "../../util/clock.ts";
 import { SharedTurns } from "../../util/shared_turns.ts";
 import { arrived, UNITS_PER_MS } from "../../util/turns.ts";
@@ -332,7 +333,7 @@ function parseInParts(socket: Socket & { parser?: Parser | null }): void {
       const part = bytes.subarray(at, at + MOST_PARSED);
       const parsed = execute.call(this, part);
       if (socket.destroyed) {
-        (bytes.buffer as ArrayBuffer).transfer(0);
+        freeBytes(bytes);
         break;
       }
       if (typeof parsed !== "number") return parsed;
