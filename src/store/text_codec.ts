@@ -54,7 +54,7 @@ export class TextCodec {
 
   /** Restores the text that was shortened. */
   decode(short: string): string {
-    let bytes = this.#bytes;
+    let words = this.#words;
     let at = VOCABULARY;
     let distance = 1;
     let next = 0;
@@ -75,15 +75,18 @@ export class TextCodec {
         if (code >= 16) distance = number();
       }
       const end = at + length;
-      if (end > bytes.length) bytes = this.#makeRoom(end);
-      if (code >= 32) bytes[at++] = code;
-      else for (; at < end; at++) bytes[at] = bytes[at - distance];
+      if (end + 4 > words.byteLength) words = this.#makeRoom(end + 4);
+      // Of what repeats sooner the first byte counts; what is written behind the end is written again.
+      const step = distance < 4 ? 1 : 4;
+      if (code >= 32) words.setUint8(at, code);
+      else for (; at < end; at += step) words.setInt32(at, words.getInt32(at - distance, true), true);
+      at = end;
     }
-    const json = this.#decoder.decode(bytes.subarray(VOCABULARY, at));
+    const json = this.#decoder.decode(this.#bytes.subarray(VOCABULARY, at));
     return json.includes("\\x") ? unescaped(json) : json;
   }
 
-  #makeRoom(end: number): Uint8Array<ArrayBuffer> {
+  #makeRoom(end: number): DataView<ArrayBuffer> {
     if (end > this.#bytes.length) {
       const bytes = new Uint8Array(end + (end - VOCABULARY));
       bytes.set(this.#bytes);
@@ -91,7 +94,7 @@ export class TextCodec {
       this.#words = new DataView(bytes.buffer);
       this.#short = new Uint8Array(bytes.length - VOCABULARY);
     }
-    return this.#bytes;
+    return this.#words;
   }
 
   /**

@@ -415,7 +415,7 @@ const INSPECTED: PropertyDescriptor = {
 };
 
 /** Where a lazy object has itself: a `Proxy` of it, and a copy of its property descriptors, have no stamp. */
-const SELF = Symbol("self");
+const SELF = Symbol();
 
 /** A lazy object, in an instance of a class: what wraps plain objects leaves it as it is. */
 class Self {
@@ -496,7 +496,7 @@ function newAccessor(name: string, level: Level): PropertyDescriptor {
       const owner = ownerOf(this, name);
       // As for any property that cannot be written, of the object or of one that inherits it.
       if (Object.isFrozen(owner)) {
-        throw new TypeError(`Cannot assign to ${JSON.stringify(name)}: the object is frozen`);
+        throw new TypeError(`Cannot write ${name}: frozen`);
       }
       if (!Object.hasOwn(this, SELF)) { // it inherits the accessor
         Object.defineProperty(this, name, { value, writable: true, enumerable: true, configurable: true });

@@ -51,8 +51,8 @@ export async function wholeBody(
  * Frees the memory of bytes that are not read any more, and have their buffer for themselves. Left to the
  * garbage collector, 64 MB of buffers begin a collection of the whole heap in V8, however large that is.
  */
-export function freeBytes({ buffer }: Uint8Array): void {
-  (buffer as ArrayBufferLike & { transfer?(length: number): unknown }).transfer?.(0);
+export function freeBytes(bytes: Uint8Array | undefined): void {
+  (bytes?.buffer as { transfer?(length: number): unknown } | undefined)?.transfer?.(0);
 }
 
 const encoder = new TextEncoder();

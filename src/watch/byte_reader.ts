@@ -82,12 +82,12 @@ function chunkReads(
 ): ByteReader["read"] {
   let last: Uint8Array | undefined;
   return async () => {
-    if (last !== undefined) freeBytes(last);
+    freeBytes(last);
     last = undefined;
     const { done, value } = await reader.read();
     if (done) return undefined;
     if (!ArrayBuffer.isView(value)) {
-      throw new TypeError(`Cannot read the body: a chunk is ${typeof value}, not bytes (Uint8Array)`);
+      throw new TypeError(`Cannot read the body: a chunk is ${typeof value}, no Uint8Array`);
     }
     if (ownsChunks) last = value;
     return value;

@@ -158,8 +158,8 @@ async function respond(
 }
 
 /**
- * Pieces as a stream: of bytes, unless their buffers are shared, as such a stream hands them over. Servers free
- * what is theirs once it is sent.
+ * Pieces as a stream: of bytes, unless their buffers are shared, as such a stream hands
+ * them over. Servers free what is theirs once it is sent.
  */
 function streamOf(
   pieces: Iterator<Bytes> | AsyncIterator<Bytes>,
