@@ -87,7 +87,7 @@ function chunkReads(
     const { done, value } = await reader.read();
     if (done) return undefined;
     if (!ArrayBuffer.isView(value)) {
-      throw new TypeError(`Cannot read the body: a chunk is ${typeof value}, no Uint8Array`);
+      throw new TypeError(`Cannot read the body: a chunk is ${typeof value}, not bytes`);
     }
     if (ownsChunks) last = value;
     return value;
