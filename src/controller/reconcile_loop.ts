@@ -390,24 +390,21 @@ export class ReconcileLoop {
 
   #context(key: string, access: ReconcileAccess, self: ReconcileClient<KubernetesObject>): AnyContext {
     const { recorder, cluster, clusters, clock } = this.#settings;
-    const clientsOf = (resources: LoopCaches["resources"]) => {
-      const clients: Record<string, ReconcileClient<KubernetesObject>> = {};
-      for (const [name, resource] of resources) clients[name] = new ReconcileClient(resource, access);
-      return clients;
-    };
+    const clientsOf = (resources: LoopCaches["resources"]) =>
+      Object.fromEntries(
+        [...resources].map(([name, resource]) => [name, new ReconcileClient(resource, access)]),
+      );
     const own = clientsOf(this.#resources);
-    const elsewhere: Record<string, Record<string, ReconcileClient<KubernetesObject>>> = {};
-    for (const [name, caches] of clusters) {
-      if (name === "") continue;
-      elsewhere[name] = name === cluster
-        ? { ...own, self }
-        : { ...clientsOf(caches.resources), self: new ReconcileClient(caches.self, access) };
-    }
+    const elsewhere = [...clusters].filter(([name]) => name !== "").map(([name, caches]) =>
+      name === cluster
+        ? [name, { ...own, self }]
+        : [name, { ...clientsOf(caches.resources), self: new ReconcileClient(caches.self, access) }]
+    );
     return {
       ...own,
       key: this.#shown(key),
       cluster,
-      clusters: elsewhere,
+      clusters: Object.fromEntries(elsewhere),
       self,
       signal: access.signal,
       failures: this.#retries.of(key),

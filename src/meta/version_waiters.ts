@@ -89,8 +89,9 @@ export function newPartwiseWaiters(
   reached: () => string,
   { clock }: { readonly clock: Clock },
 ): VersionWaiters {
-  return new VersionWaiters(reached, {
-    clock,
-    covers: (wanted) => reached() !== "" && hasReached(reached(), wanted),
-  });
+  const covers = (wanted: string) => {
+    const version = reached();
+    return version !== "" && hasReached(version, wanted);
+  };
+  return new VersionWaiters(reached, { clock, covers });
 }
