@@ -371,6 +371,20 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/text/lazy_object_test.ts",
   },
   {
+    name: "lazy objects: objects come without their texts although those are served",
+    file: "src/text/lazy_object.ts",
+    find: "    this.keepsTexts = true;\n    this.readWhole = false;",
+    replace: "    this.keepsTexts = true;",
+    test: "tests/text/lazy_object_test.ts",
+  },
+  {
+    name: "lazy objects: what is read aside is kept after another one was read aside",
+    file: "src/text/lazy_object.ts",
+    find: "isAside = before;",
+    replace: "isAside = false;",
+    test: "tests/text/lazy_object_test.ts",
+  },
+  {
     name: "selection: an object is opened for the name that its key shows",
     file: "src/hono/content/selection.ts",
     find: 'operator === "!=" || value === "" || required',
@@ -602,6 +616,20 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     find: "if (this.#fieldsRead?.held !== held) {",
     replace: "if (this.#fieldsRead === undefined) {",
     test: "tests/store/field_index_test.ts",
+  },
+  {
+    name: "store: a replace drops an index that was added in steps meanwhile",
+    file: "src/store/thread_safe_store.ts",
+    find: "    if (index.size !== this.index.size) this.indexChanges++;\n",
+    replace: "",
+    test: "tests/store/replace_in_steps_test.ts",
+  },
+  {
+    name: "store: an index that was added in steps is never learnt from a list",
+    file: "src/store/cache.ts",
+    find: "    yield* this.held.addIndexersSteps(held, options);\n    this.holding.indexersAdded(held);",
+    replace: "    yield* this.held.addIndexersSteps(held, options);",
+    test: "tests/store/learnt_index_test.ts",
   },
   {
     name: "work queue: a worker ends its chunk after another one has failed",
@@ -1095,6 +1123,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/request/hooks_test.ts",
   },
   {
+    name: "read API: an answer about a permission is kept from its arrival on",
+    file: "src/hono/request/access_review.ts",
+    find: "untilMs: startMs + (isYes",
+    replace: "untilMs: monotonicNow(clock) + (isYes",
+    test: "tests/hono/request/ready_hooks_test.ts",
+  },
+  {
     name: "read API: hooks that are too busy to decide end a watch",
     file: "src/hono/send/watch_life.ts",
     find: "    if (isStatus(answer) && answer.code === 429) return this.#checkAgain(BUSY_MS);\n",
@@ -1142,6 +1177,20 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     find: "if (this.#rest.length > this.#options.maxItemBytes) ",
     replace: "if (this.#rest.length === Infinity) ",
     test: "tests/client/large_answers_test.ts",
+  },
+  {
+    name: "text: a second array of items is one more part of the first",
+    file: "src/text/list_cutter.ts",
+    find: "this.#isItemsKey && !this.#wasCut)",
+    replace: "this.#isItemsKey)",
+    test: "tests/text/list_cutter_test.ts",
+  },
+  {
+    name: "text: what a backslash escapes in the next chunk counts",
+    file: "src/text/list_cutter.ts",
+    find: "if (i === end) this.#isEscaped = true;",
+    replace: "",
+    test: "tests/text/list_cutter_test.ts",
   },
   {
     name: "older events: a delete of another object than the stored one is taken for one that was sent again",
@@ -1369,11 +1418,27 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/hono/request/hooks_test.ts",
   },
   {
+    name: "read API: resources of the cluster may be read with every verb",
+    file: "src/hono/request/allow_namespaces.ts",
+    find:
+      '    if (verbs?.has(request.verb) === false) return `only ${Array.from(verbs).join(", ")} is allowed here`;\n    const resource = formatGroupResource(request);\n    if (clusterResources.has(resource)) return true;',
+    replace:
+      '    const resource = formatGroupResource(request);\n    if (clusterResources.has(resource)) return true;\n    if (verbs?.has(request.verb) === false) return `only ${Array.from(verbs).join(", ")} is allowed here`;',
+    test: "tests/hono/request/ready_hooks_test.ts",
+  },
+  {
     name: "text: what is dropped stays in kubectl's annotation",
     file: "src/text/field_tree.ts",
     find: "isWhole ? [] : [...drop, LAST_APPLIED]",
     replace: "isWhole ? [] : [...drop]",
     test: "tests/cli/readers/readers_test.ts",
+  },
+  {
+    name: "text: a field that was removed is read for ever",
+    file: "src/text/field_tree.ts",
+    find: "    this.#paths[place] = [];\n",
+    replace: "",
+    test: "tests/text/field_texts_test.ts",
   },
   {
     name: "client: the body of a refusal is waited for as long as the caller waits",
@@ -2139,5 +2204,12 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     find: "groups.slice(0, 4)",
     replace: "groups",
     test: "tests/hono/request/readers_test.ts",
+  },
+  {
+    name: "read API: of two credentials the second one counts",
+    file: "src/hono/request/bearer_tokens.ts",
+    find: 'if (header.slice(0, 7).toLowerCase() !== "bearer ") return undefined;',
+    replace: 'if (header.slice(0, 7).toLowerCase() !== "bearer ") return socketTokenOf(c);',
+    test: "tests/hono/request/ready_hooks_test.ts",
   },
 ];

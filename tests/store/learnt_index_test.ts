@@ -1,16 +1,25 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type IndexFunc, type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
-import type { Held } from "../../src/store/holding.ts";
+import { newCache } from "../../src/store/cache.ts";
+import type { Held, Holding } from "../../src/store/holding.ts";
 import { TextCodec } from "../../src/store/text_codec.ts";
 import { TextHolding } from "../../src/store/text_holding.ts";
 import { ObjectText } from "../../src/text/object_text_reader.ts";
+import { finish } from "../../src/util/turns.ts";
 import { propertyOptions } from "../property.ts";
 import { JsonWriter } from "../text/json_writer.ts";
 
 interface Pod extends KubernetesObject {
   spec?: { nodeName?: string; hostNetwork?: boolean; containers?: { image?: string }[] };
   status?: { phase?: string };
+}
+
+/** What a store holds of the text of an object. */
+function held({ holdText }: Pick<Holding<Pod>, "holdText">, text: string): Held<Pod> {
+  const read = holdText!.reader.read(text);
+  assert.ok(read instanceof ObjectText, text);
+  return holdText!.hold(read.text, read.head as KubernetesObject, read) as Held<Pod>;
 }
 
 /** An index of a store, and how often its function was called, with which objects. */
@@ -24,11 +33,7 @@ function newIndex(indexFunc: IndexFunc<Pod>, form?: TextCodec) {
   holding.indexersAdded({ byValue });
   return {
     objects,
-    hold(text: string): Held<Pod> {
-      const read = holding.holdText.reader.read(text);
-      assert.ok(read instanceof ObjectText, text);
-      return holding.holdText.hold(read.text, read.head as KubernetesObject, read) as Held<Pod>;
-    },
+    hold: (text: string) => held(holding, text),
     holding,
     byValue,
     /** The values of a text that an event has brought. */
@@ -75,6 +80,21 @@ for (
 }
 
 describe("LearntIndex", () => {
+  it("of an index that was added in steps is learnt from the next list, too", () => {
+    const cache = newCache<Pod, string>(metaNamespaceKey, {}, {});
+    let calls = 0;
+    const counted = (pod: Pod) => {
+      calls++;
+      return byNode(pod);
+    };
+    finish(cache.addIndexersSteps({ byNode: counted }));
+    const { holding } = cache;
+    const list = Array.from({ length: 2 * SOME }, (_, i) => holding.holdEarly(held(holding, podText(i))));
+    for (const one of list) cache.held.add(holding.keyFunc(one), one);
+    assert.equal(cache.countByIndex("byNode", "node-0"), Math.ceil(list.length / 3));
+    assert.ok(calls < SOME + 10, `called ${calls} times`);
+  });
+
   it("asks again where what is read depends on what was read", () => {
     const index = newIndex((pod) =>
       pod.status?.phase === "Running" ? [pod.spec?.nodeName ?? ""] : [pod.status?.phase ?? "none"]

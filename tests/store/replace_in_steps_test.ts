@@ -267,6 +267,19 @@ describe("ContentReplacement and additionSteps", () => {
     assert.equal(store.countByIndex("byNode", "three"), 0);
   });
 
+  it("does not put content without an index in place of content that has come to have it", () => {
+    const store = newThings();
+    store.replace(keyed(NAMES.map((name) => ({ name, node: "one" }))), "1");
+    const next = NAMES.map((name) => ({ name, node: "two" }));
+    const replacement = store.newReplacement({ objects: keyed(next), resourceVersion: "2" });
+    finish(replacement.prepare());
+    finish(store.addIndexersSteps({ byName: ({ name }) => [name] }, { stepObjects: 1 }));
+    assert.equal(replacement.commit(), false);
+    replaceNow(replacement);
+    assert.deepEqual(store.byIndex("byName", NAMES[0]), [next[0]]);
+    assert.equal(store.countByIndex("byNode", "two"), NAMES.length);
+  });
+
   it("reports a quarantined object once, however often it starts again, and keeps what takes its place", () => {
     for (let at = 0; at < 40; at++) {
       const store = new ThreadSafeStore<Thing, string>({

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { fieldIndex } from "@listwatch/cache";
 import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { TextFields } from "../../src/text/field_tree.ts";
-import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
+import { type ObjectText, ObjectTextReader } from "../../src/text/object_text_reader.ts";
 import { propertyOptions } from "../property.ts";
 
 const PATHS = [
@@ -150,6 +150,18 @@ describe("ObjectTextReader.fieldsOf", () => {
     assert.deepEqual(reader.fieldsOf('{"a":{"b":"x"},"a":{"b":"y"}}')[1], ["y"]);
     assert.deepEqual(reader.fieldsOf('{"a":{"b":"x"},"a":1}').slice(0, 2), [["1"], []]);
     assert.deepEqual(reader.fieldsOf('{"a":"x","\\u0061":null}')[0], []);
+  });
+
+  it("reads a field no more that was removed, and the others as before", () => {
+    const fields = new TextFields();
+    const reader = new ObjectTextReader(fields);
+    const [a, , kind] = ["a", "b", "kind"].map((path) => fields.add(path));
+    const text = '{"metadata":{"name":"web-1"},"a":"x","b":"y"}';
+    const read = () => (reader.read(text, { apiVersion: "v1", kind: "Pod" }) as ObjectText).fields;
+    assert.deepEqual(read(), [["x"], ["y"], ["Pod"]]);
+    fields.remove(a);
+    fields.remove(kind);
+    assert.deepEqual(read(), [[], ["y"], []]);
   });
 
   it("writes numbers as String does, also those that JavaScript rounds", () => {

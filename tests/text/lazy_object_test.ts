@@ -4,6 +4,7 @@ import { inspect } from "node:util";
 import { type KubernetesObject, metaNamespaceKey } from "@listwatch/cache";
 import { Projection } from "../../src/text/field_tree.ts";
 import { TextHolding } from "../../src/store/text_holding.ts";
+import { LineCutter } from "../../src/text/line_cutter.ts";
 import { LazyOrigin, LazyText } from "../../src/text/lazy_object.ts";
 import { ObjectText } from "../../src/text/object_text_reader.ts";
 import { propertyOptions } from "../property.ts";
@@ -137,6 +138,20 @@ describe("LazyText", () => {
     );
   });
 
+  it("keeps nothing of what a reader aside reads after it has read another object aside", () => {
+    const holding = newHolding();
+    const [outer, inner] = [hold(holding, TEXT), hold(holding, TEXT)];
+    outer.read((pod) => {
+      inner.read((other) => (other as typeof POD).spec);
+      assert.equal((pod as typeof POD).spec.nodeName, "node-1");
+    });
+    for (let i = 0; i < 200; i++) hold(holding, TEXT).read((pod) => (pod as typeof POD).spec);
+    assert.deepEqual(
+      parsedBy(() => assert.equal((outer.open() as typeof POD).spec.nodeName, "node-1")),
+      [JSON.stringify(POD.spec)],
+    );
+  });
+
   it("has no text any more once most of it was read, unless the text is served", () => {
     for (const keeps of [false, true]) {
       const holding = newHolding();
@@ -175,6 +190,17 @@ describe("LazyText", () => {
     // Lazily again, a while after the last one who did.
     for (let i = 0; i < 1_000; i++) holding.open(hold(holding, TEXT) as never);
     assert.deepEqual(parsedBy(() => holding.open(hold(holding, TEXT) as never)), []);
+  });
+
+  it("comes as text again once texts are served, though users have read most of what they received", () => {
+    const holding = newHolding();
+    const events = holding.holdText.reader.events();
+    const frame = new TextEncoder().encode(`{"type":"MODIFIED","object":${TEXT}}\n`);
+    const come = () => Array.from({ length: 20 }, () => typeof new LineCutter(1e6, events).feed(frame));
+    for (let i = 0; i < 100; i++) JSON.stringify(holding.open(hold(holding, TEXT) as never));
+    assert.ok(come().includes("string"), "none is left to the parser");
+    holding.keepTexts();
+    assert.deepEqual(new Set(come()), new Set(["object"]));
   });
 
   it("has no more than is kept of its text, and the type of its list", () => {

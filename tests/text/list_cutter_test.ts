@@ -83,6 +83,19 @@ describe("ListCutter", () => {
     }
   });
 
+  it("hands out the first of two arrays of items only, and leaves the other one to the envelope's parser", () => {
+    const { items, envelope } = cut('{"items":[1],"items":[2]}');
+    assert.deepEqual(items, [1]);
+    assert.equal(envelope, '{"items":[],"items":[2]}');
+  });
+
+  it("finds the end of an item that was split between a backslash and what it escapes", () => {
+    const text = '{"items":["\\"",{"a":"\\"}"},{"b":"\\\\"}]}';
+    for (let at = 0; at <= text.length; at++) {
+      assert.deepEqual(cut(text, { splits: [at] }).items, JSON.parse(text).items, text.slice(0, at));
+    }
+  });
+
   it("leaves items that are no array in the envelope", () => {
     for (const text of ['{"items":null}', '{"items":{"a":[1]}}', "[1]", '"items"']) {
       assert.deepEqual(cut(text), { items: [], envelope: text, prefixes: [] });

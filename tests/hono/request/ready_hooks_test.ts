@@ -9,6 +9,7 @@ import {
   tokenReview,
 } from "@listwatch/cache/hono";
 import { AnswerCache } from "../../../src/hono/request/access_review.ts";
+import { sleep } from "../../../src/util/abort.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 
 const context = (headers: Record<string, string> = {}) => {
@@ -78,6 +79,28 @@ describe("subjectAccessReview", () => {
     assert.deepEqual([user, groups], ["system:anonymous", ["system:unauthenticated"]]);
   });
 
+  it("keeps an answer from the moment of the question on: what changes while it is decided is not in it", async () => {
+    const clock = new FakeClock();
+    let questions = 0;
+    const request = async () => {
+      questions++;
+      await sleep(4_000, { clock });
+      return { status: { allowed: true } };
+    };
+    const authorize = subjectAccessReview({ request }, { allowedTtlMs: 10_000, clock });
+    const answer = authorize(pods, context());
+    await clock.advance(4_000);
+    assert.equal(await answer, true);
+    await clock.advance(5_999);
+    assert.equal(await authorize(pods, context()), true);
+    assert.equal(questions, 1);
+    await clock.advance(1);
+    const next = authorize(pods, context());
+    await clock.advance(4_000);
+    assert.equal(await next, true);
+    assert.equal(questions, 2);
+  });
+
   it("refuses what an authorizer denies, though another one allows it", async () => {
     for (const denied of [true, "false", null, 0]) {
       const { cluster } = reviewer({ allowed: true, denied });
@@ -90,13 +113,13 @@ describe("subjectAccessReview", () => {
 
 const withToken = (token: string) => context({ Authorization: `Bearer ${token}` });
 // As a page sends it, which cannot set a header.
-const withSocketToken = (token: string) =>
-  context({
-    Upgrade: "websocket",
-    "Sec-WebSocket-Protocol": `base64url.bearer.authorization.k8s.io.${
-      btoa(token).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")
-    }, watch`,
-  });
+const socketHeaders = (token: string) => ({
+  Upgrade: "websocket",
+  "Sec-WebSocket-Protocol": `base64url.bearer.authorization.k8s.io.${
+    btoa(token).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")
+  }, watch`,
+});
+const withSocketToken = (token: string) => context(socketHeaders(token));
 
 describe("tokenReview", () => {
   const user = { username: "jane" };
@@ -109,6 +132,9 @@ describe("tokenReview", () => {
       assert.equal((await authenticate(present(longest)))?.name, "jane");
       assert.equal(await authenticate(present(`${longest}xxxxxxxxxxxxxxxxx`)), undefined);
     }
+    // Which of two credentials counts is not for the cache to decide.
+    const both = { ...socketHeaders("a-token"), Authorization: "Basic amFuZTpzZWNyZXQ=" };
+    assert.equal(await authenticate(context(both)), undefined);
     for (
       const header of ["Secret a-token", "Basic xa-token", "a-token", "Bearer", "Bearer ", "Bearera-token"]
     ) {
@@ -164,6 +190,17 @@ describe("allowNamespaces", () => {
     const nodes = { scope: "cluster", namespace: undefined, resource: "nodes" } as const;
     assert.equal(await authorize(of(nodes), context()), true);
     assert.notEqual(await authorize(of({ ...nodes, group: "metrics.k8s.io" }), context()), true);
+  });
+
+  it("allows no verb but the given ones, whatever is read", async () => {
+    const authorize = allowNamespaces(["shop"], { clusterResources: ["nodes"], verbs: ["get"] });
+    const nodes = { scope: "cluster", namespace: undefined, resource: "nodes" } as const;
+    for (const what of [{}, nodes]) {
+      assert.equal(await authorize(of({ ...what, verb: "get" }), context()), true);
+      for (const verb of ["list", "watch"] as const) {
+        assert.equal(await authorize(of({ ...what, verb }), context()), "only get is allowed here");
+      }
+    }
   });
 
   it("takes no path for discovery that has it further on", async () => {
