@@ -5,7 +5,7 @@ import type { ListPage, Quarantined } from "../meta/list_watch.ts";
 import { onAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import { jsonFault } from "../util/json.ts";
-import { openByteReader } from "./byte_reader.ts";
+import { openByteReader } from "./decode_watch.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { Pacer } from "../util/turns.ts";
 import { Utf8Stream } from "../util/bytes.ts";
