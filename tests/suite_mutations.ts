@@ -736,7 +736,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "snapshot: one of another cluster that responds at the same address is used",
-    file: "src/informer/snapshot/cluster_check.ts",
+    file: "src/informer/snapshot/progress.ts",
     find: "this.#uid !== undefined && this.#savedUid !== undefined && this.#uid !== this.#savedUid",
     replace: "false",
     test: "tests/informer/snapshot_restart_test.ts",
@@ -757,7 +757,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "snapshot: what another cluster has listed is saved as that of the one before",
-    file: "src/informer/snapshot/cluster_check.ts",
+    file: "src/informer/snapshot/progress.ts",
     within: "readAgain",
     find: "await this.#ask(signal);",
     replace: "await this.read(signal);",

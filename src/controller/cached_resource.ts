@@ -6,16 +6,24 @@ import { SharedIndexInformer } from "../informer/shared_informer.ts";
 import { compareResourceVersions, type KubernetesObject } from "../meta/object.ts";
 import { formatResource } from "../meta/resource.ts";
 import { type IndexFunc, ownerIndex } from "../store/index_func.ts";
-import { abortable, linkedAbort } from "../util/abort.ts";
+import { abortable, linkedAbort, sleep } from "../util/abort.ts";
 import type { Random } from "../util/backoff.ts";
-import type { Clock } from "../util/clock.ts";
+import { type Clock, momentOf } from "../util/clock.ts";
 import { AppliedConfigs } from "./applied_config.ts";
-import { catchUp, type CaughtUpInformer } from "./catch_up.ts";
 import type { Logger } from "../util/logger.ts";
 import type { Metrics } from "../util/metrics.ts";
+import { changesSince, currentState, isEqualTo } from "../informer/snapshot/progress.ts";
+import type { Indexer } from "../store/store.ts";
 
 /** The index by the uids of owners, which every cache of a controller has. */
 export const OWNER_INDEX = "listwatch.owners";
+
+// As many objects as one page of a list has.
+const MOST_COMPARED = 500;
+// Events that are on their way come within this time.
+const GRACE_MS = 20;
+// Where the events of a slow server are waited for.
+const LONGEST_PAUSE_MS = 2_000;
 
 export interface CacheSettings {
   readonly clock: Clock;
@@ -42,7 +50,12 @@ export interface Written {
 /** A part of a cache: all of it, or one namespace of a set. */
 interface Part {
   readonly namespace?: string;
-  readonly informer: CaughtUpInformer;
+  readonly informer: Pick<SharedIndexInformer<KubernetesObject, string>, "waitForVersion" | "proven"> & {
+    readonly indexer: Pick<
+      Indexer<KubernetesObject>,
+      "lastStoreSyncResourceVersion" | "listKeys" | "getByKey"
+    >;
+  };
   readonly hasReached: (version: string) => boolean;
 }
 
@@ -154,14 +167,60 @@ export class CachedResource {
     const consistentMs = this.informer.consistentMs();
     if (consistentMs !== undefined && consistentMs >= sinceMs) return;
     const version = await this.presentVersion(signal);
-    const clock = this.#clock;
     await Promise.all(
       this.#parts("").map(async (part) => {
-        if (part.hasReached(version)) return;
-        const client = part.namespace === undefined ? this.client : this.client.inNamespace(part.namespace);
-        await catchUp({ informer: part.informer, client, clock }, version, signal);
+        if (!part.hasReached(version)) await this.#catchUp(part, version, signal);
       }),
     );
+  }
+
+  /**
+   * Waits until a part has reached a version that the server has: of a leader before this process, or of a
+   * server that knows more than the one that answered.
+   *
+   * Versions count the changes of all resources, so that of a quiet one the version that the server names
+   * does not come by itself before the next bookmark, a minute later. What shows sooner that nothing is
+   * missing: the versions of all objects, if they are few, or a short watch on which nothing comes.
+   */
+  async #catchUp(part: Part, version: string, signal: AbortSignal): Promise<void> {
+    const proving = linkedAbort(signal);
+    try {
+      await Promise.race([
+        part.informer.waitForVersion(version, { signal: proving.signal }),
+        this.#proveUntilReached(part, proving.signal),
+      ]);
+    } finally {
+      proving.abort();
+      proving.unlink();
+    }
+  }
+
+  /** Looks for proofs until the wait for the version ends, with what it fails with. */
+  async #proveUntilReached(part: Part, signal: AbortSignal): Promise<never> {
+    for (let delayMs = GRACE_MS;; delayMs = Math.min(2 * delayMs, LONGEST_PAUSE_MS)) {
+      await sleep(delayMs, { clock: this.#clock, signal });
+      await this.#proveOnce(part, signal);
+    }
+  }
+
+  async #proveOnce({ informer, namespace }: Part, signal: AbortSignal): Promise<void> {
+    const clock = this.#clock;
+    const metadata = (namespace === undefined ? this.client : this.client.inNamespace(namespace)).metadata();
+    const from = informer.indexer.lastStoreSyncResourceVersion();
+    const asked = momentOf(clock);
+    const state = await currentState(metadata, { maxObjects: MOST_COMPARED, signal });
+    if (state !== undefined) {
+      await sleep(GRACE_MS, { clock, signal });
+      if (!isEqualTo(state, informer.indexer)) return;
+      const after = informer.indexer.lastStoreSyncResourceVersion();
+      informer.proven({ after, through: state.resourceVersion, asked, byState: true });
+      return;
+    }
+    const changes = await changesSince(metadata, { resourceVersion: from, signal });
+    if (changes === undefined) return;
+    const after = changes.lastChange || from;
+    await informer.waitForVersion(after, { signal });
+    informer.proven({ after, through: changes.through, asked });
   }
 
   has({ versions, deleted, unseen, answered }: Written): boolean {
@@ -231,12 +290,9 @@ export class CachedResource {
     const unobserve = this.informer.observe(() => {
       if (this.#hasSeenDelete(key, uid)) seen.resolve();
     });
-    const giveUp = () => seen.reject(signal.reason);
-    signal.addEventListener("abort", giveUp, { once: true });
     try {
-      await seen.promise;
+      await abortable(seen.promise, signal);
     } finally {
-      signal.removeEventListener("abort", giveUp);
       unobserve();
     }
   }

@@ -566,7 +566,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "fresh reads: a list of versions proves its version although the content differs",
     file: FRESH,
-    find: "if (this.#isEqualTo(state)) {",
+    find: "if (isEqualTo(state, held)) {",
     replace:
       "if (this.#isEqualTo(state) || state.versions.size === this.#informer.indexer.listKeys().length) {",
   },

@@ -1,6 +1,6 @@
 /** Reads that are as fresh as the API server's own. */
 
-import { compareResourceVersions, type KubernetesObject, resourceVersionOf } from "../../meta/object.ts";
+import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import { hasReached } from "../../meta/merged_version.ts";
 import { isExpired, statusErrorOf } from "../../meta/status.ts";
 import type { VersionWaitOptions } from "../../meta/version_waiters.ts";
@@ -14,6 +14,7 @@ import {
   type CurrentState,
   currentState,
   currentVersion,
+  isEqualTo,
   type MetadataSource,
 } from "../../informer/snapshot/progress.ts";
 import type { ServedInformer, ServedStore } from "./served_informer.ts";
@@ -293,8 +294,11 @@ export class FreshReads {
   /** Whether the content becomes equal to a state, which proves the state's version. */
   async #becomes(state: CurrentState, asked: Moment, signal: AbortSignal): Promise<boolean> {
     const untilMs = this.#nowMs() + ASK_MS;
+    const { held } = heldStoreOf<KubernetesObject, ServedStore<Held<KubernetesObject>>>(
+      this.#informer.indexer,
+    );
     while (!this.#isReached(state.resourceVersion)) {
-      if (this.#isEqualTo(state)) {
+      if (isEqualTo(state, held)) {
         const after = this.#content.resourceVersion;
         const proof = { after, through: state.resourceVersion, asked, byState: true };
         return this.#informer.proven?.(proof) ?? false;
@@ -304,15 +308,6 @@ export class FreshReads {
       await this.#changeWithin(leftMs, signal);
     }
     return true;
-  }
-
-  #isEqualTo({ versions }: CurrentState): boolean {
-    const { held } = heldStoreOf<KubernetesObject, ServedStore<Held<KubernetesObject>>>(
-      this.#informer.indexer,
-    );
-    const keys = held.listKeys();
-    return keys.length === versions.size &&
-      keys.every((key) => versions.get(key) === resourceVersionOf(held.getByKey(key)));
   }
 
   async #changeWithin(ms: number, signal: AbortSignal): Promise<void> {

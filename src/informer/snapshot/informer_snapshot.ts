@@ -26,8 +26,7 @@ import {
 } from "../../meta/object.ts";
 import { type LinkedAbort, linkedAbort, sleep } from "../../util/abort.ts";
 import { momentOf } from "../../util/clock.ts";
-import { ClusterCheck } from "./cluster_check.ts";
-import { ANSWER_MS, changesSince, currentVersion, inTime, TOO_SLOW } from "./progress.ts";
+import { ANSWER_MS, changesSince, ClusterCheck, currentVersion, inTime, TOO_SLOW } from "./progress.ts";
 
 /** Options of a snapshot, whatever it is stored in. All may be left out. */
 export interface SnapshotOptions {

@@ -1,11 +1,15 @@
-/** Questions to an API server about its progress. */
+/** Questions to an API server: about its progress, and which cluster is its own. */
 
 import { type KubernetesObject, layoutOf, metaNamespaceKey, resourceVersionOf } from "../../meta/object.ts";
 import type { ListOptions, ListPage, WatchStream } from "../../meta/list_watch.ts";
 import type { ListWatchContext } from "../../text/object_text_reader.ts";
-import { StatusError } from "../../meta/status.ts";
+import { isTooManyRequests, StatusError, statusErrorOf } from "../../meta/status.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
+import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
+import { DecodeError } from "../../meta/request.ts";
+import { errorMessage } from "../../util/errors.ts";
+import type { SnapshotStatus } from "./storage.ts";
 
 /** How long the server may take to answer a question. */
 export const ANSWER_MS: number = 30_000;
@@ -68,6 +72,16 @@ export async function currentState(
   return { resourceVersion: metadata.resourceVersion ?? "", versions };
 }
 
+/** Whether a store has the objects of a state, each at its version there. */
+export function isEqualTo(
+  { versions }: CurrentState,
+  store: { listKeys(): string[]; getByKey(key: string): unknown },
+): boolean {
+  const keys = store.listKeys();
+  return keys.length === versions.size &&
+    keys.every((key) => versions.get(key) === resourceVersionOf(store.getByKey(key)));
+}
+
 // kube-apiserver sends a bookmark 2 s before the end of a watch, and looks for due ones once a second:
 // https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
 const WATCH_SECONDS = 3;
@@ -96,4 +110,82 @@ export async function changesSince(
     }
   }
   return undefined;
+}
+
+/** What identifies the cluster of a content, and the one that responds. */
+export class ClusterCheck {
+  readonly #source: Pick<ListerWatcher<unknown>, "clusterUid">;
+  readonly #clock: Clock;
+  /** Of the snapshot that was loaded, if it says that. */
+  #savedUid: string | undefined;
+  /** Of the cluster that responds, or why that cannot be read. */
+  #uid: string | undefined;
+  #unknown: string | undefined;
+
+  constructor({ source, clock }: { readonly source: ListerWatcher<unknown>; readonly clock: Clock }) {
+    this.#source = source;
+    this.#clock = clock;
+  }
+
+  /** A snapshot of this cluster was loaded. */
+  loaded(uid: string | undefined): void {
+    this.#savedUid = uid;
+  }
+
+  /** What identifies the cluster of the content, as far as that is known. */
+  get uid(): string | undefined {
+    return this.#uid ?? this.#savedUid;
+  }
+
+  /** Whether the snapshot is of another cluster than the one that responds. */
+  get isOther(): boolean {
+    return this.#uid !== undefined && this.#savedUid !== undefined && this.#uid !== this.#savedUid;
+  }
+
+  /** Whether that is not known, and may be known later. */
+  get isUndecided(): boolean {
+    return this.#source.clusterUid !== undefined && this.#savedUid !== undefined && this.#uid === undefined &&
+      this.#unknown === undefined;
+  }
+
+  /**
+   * Reads what identifies the cluster that responds, if the source and the server permit that and it is not
+   * known yet.
+   */
+  async read(signal: AbortSignal): Promise<void> {
+    if (this.#uid === undefined) await this.#ask(signal);
+  }
+
+  /**
+   * Reads it after a list, which another cluster may have answered than the one before.
+   * @returns Whether it is another one than that of the content was.
+   * @throws As {@linkcode ClusterCheck.read}.
+   */
+  async readAgain(signal: AbortSignal): Promise<boolean> {
+    const before = this.uid;
+    await this.#ask(signal);
+    return this.uid !== before;
+  }
+
+  async #ask(signal: AbortSignal): Promise<void> {
+    const source = this.#source;
+    if (source.clusterUid === undefined) return;
+    try {
+      this.#uid = await inTime((limited) => source.clusterUid!(limited), { clock: this.#clock, signal });
+      this.#unknown = undefined;
+    } catch (error) {
+      const { httpStatus = 0 } = statusErrorOf(error) ?? {};
+      const isForGood = error === TOO_SLOW || error instanceof DecodeError ||
+        (httpStatus >= 400 && httpStatus < 500 && !isTooManyRequests(error));
+      if (!isForGood) throw error;
+      this.#unknown = errorMessage(error);
+    }
+  }
+
+  status(): Pick<SnapshotStatus, "clusterUid" | "clusterUnknown"> {
+    return {
+      ...(this.#uid !== undefined && { clusterUid: this.#uid }),
+      ...(this.#unknown !== undefined && { clusterUnknown: this.#unknown }),
+    };
+  }
 }
