@@ -7,7 +7,7 @@
 
 export { Controller, type ControllerConfig, type InformerOptions, newInformer } from "./controller.ts";
 export { type CacheSyncErrorOptions, NoIndexerError } from "./errors.ts";
-export { freezeObject } from "./intake.ts";
+export { freezeObject } from "./pipeline.ts";
 export { listAll, listAllByNamespace } from "./lister.ts";
 export type { MailboxOptions } from "./mailbox.ts";
 export { MutationCache, type MutationCacheOptions } from "./mutation_cache.ts";

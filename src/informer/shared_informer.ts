@@ -21,9 +21,8 @@ import { requireNumbers } from "../util/require_number.ts";
 import { InformerStateError } from "./errors.ts";
 import { newEventOpener, type ResourceEventHandler, type StoreEvent } from "./events.ts";
 import { InformerWaits } from "./waits.ts";
-import { freezeObject } from "./intake.ts";
+import { freezeObject, newPipeline, type Pipeline } from "./pipeline.ts";
 import type { FollowedNamespaces, NamespacePart } from "./namespaces/namespace_part.ts";
-import { newPipeline, type Pipeline } from "./pipeline.ts";
 import { type HandlerOptions, type HandlerRegistration, Processor } from "./processor.ts";
 import { paceOf, type Running, startRunning } from "./queue_drain.ts";
 import {

@@ -12,7 +12,7 @@
  *   more than 500 levels) and whatever holds it is stored as it is. A property that is `undefined` is left
  *   out, since setting fields to `undefined` is how transforms drop them.
  * - **Early**: an informer holds an object as soon as it has come, so that a first list never stands in
- *   memory as objects; reflector, queue, store and mailboxes pass on what is held (informer/intake.ts).
+ *   memory as objects; reflector, queue, store and mailboxes pass on what is held (`Intake`).
  * @module
  */
 

@@ -45,5 +45,5 @@ export {
   type RateLimiter,
   withMaxWaitRateLimiter,
 } from "./rate_limiters.ts";
-export { RateLimitingQueue } from "./rate_limiting_queue.ts";
+export { RateLimitingQueue } from "./delaying_queue.ts";
 export { type GetResult, type QueueOrder, WorkQueue, type WorkQueueOptions } from "./work_queue.ts";
