@@ -165,6 +165,12 @@ describe("DeltaFIFO", () => {
     assert.deepEqual(drain(queue), [["foo", "Deleted ?()"]]);
   });
 
+  it("makes a tombstone of the stored state where a delete is queued already, also of an earlier tombstone", () => {
+    const queue = new DeltaFIFO<Thing>({ knownObjects: known(thing("foo", "stored")) });
+    for (let i = 0; i < 3; i++) queue.deleteKey("foo");
+    assert.deepEqual(drain(queue), [["foo", "Deleted ?(stored)"]]);
+  });
+
   it("calls what a list brings Sync, or Replaced with emitDeltaTypeReplaced", () => {
     for (
       const [emitDeltaTypeReplaced, type] of [[undefined, "Sync"], [false, "Sync"], [
@@ -304,6 +310,11 @@ describe("DeltaFIFO", () => {
     queue.addIfNotPresent([{ type: "Added", object: foo }]);
     queue.addIfNotPresent([{ type: "Added", object: thing("foo", "other") }]);
     assert.deepEqual(drain(queue), [["foo", "Added 5"]]);
+    const given: Parameters<typeof queue.addIfNotPresent>[0] = [{ type: "Added", object: foo }];
+    queue.addIfNotPresent(given);
+    queue.update(thing("foo", "later"));
+    assert.equal(text(given), "Added 5");
+    assert.deepEqual(drain(queue), [["foo", "Added 5, Updated later"]]);
     // @ts-expect-error -- an object is no deltas
     assert.throws(() => queue.addIfNotPresent(foo), NotDeltasError);
     assert.throws(() => queue.addIfNotPresent([]), KeyError);

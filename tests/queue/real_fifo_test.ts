@@ -157,6 +157,39 @@ describe("RealFIFO, atomic", () => {
     ]);
   });
 
+  it("holds the list as it was given, whatever becomes of the array", () => {
+    const queue = atomic();
+    const list = [thing("foo", 1)];
+    queue.replace(list, "7");
+    list.push(thing("bar", 2));
+    assert.deepEqual(drain(queue), ["ReplacedAll@7 foo"]);
+  });
+
+  it("passes the version of a delete on of which no more than the key is known", () => {
+    const queue = atomic();
+    queue.deleteKey("foo", "9");
+    queue.tryPop(([delta]) => {
+      assert.deepEqual(delta, {
+        type: "Deleted",
+        object: new DeletedFinalStateUnknown("foo", undefined),
+        resourceVersion: "9",
+      });
+    });
+  });
+
+  it("has synced once what is queued when its population ends to be held was processed, and no sooner", () => {
+    const queue = atomic();
+    const release = queue.holdPopulation();
+    queue.replaceNamespace([thing("foo", 1)], "7", { namespace: "a" });
+    queue.replaceNamespace([thing("bar", 1)], "8", { namespace: "b" });
+    queue.tryPop(() => {});
+    assert.equal(queue.hasSynced(), false);
+    release();
+    assert.equal(queue.hasSynced(), false);
+    queue.tryPop(() => {});
+    assert.equal(queue.hasSynced(), true);
+  });
+
   it("carries transformed objects in a list, and leaves the given array alone", () => {
     const queue = atomic({ transform: (object) => ({ ...object, value: "transformed" }) });
     const given = [thing("a", "as it was")];
@@ -274,6 +307,20 @@ describe("RealFIFO with known objects", () => {
       "Deleted bar=?(6)",
       "Replaced foo=8",
     ]);
+  });
+
+  it("makes a tombstone of the last state before a delete that is queued, also of an earlier tombstone", () => {
+    const queue = new RealFIFO<Thing>({
+      knownObjects: known(thing("foo", "stored"), thing("bar", "stored")),
+    });
+    queue.update(thing("foo", "queued"));
+    for (const key of ["foo", "bar"]) {
+      queue.deleteKey(key);
+      queue.deleteKey(key);
+    }
+    const foo = "Deleted foo=?(queued)";
+    const bar = "Deleted bar=?(stored)";
+    assert.deepEqual(drain(queue), ["Updated foo=queued", foo, foo, bar, bar]);
   });
 
   it("makes a tombstone without an object for a known key without an object", () => {

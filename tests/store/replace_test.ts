@@ -141,6 +141,18 @@ describe("Store.replace", () => {
     }
   });
 
+  it("leaves a refused value out where nothing takes its place, with few differences and with many", () => {
+    for (const broken of [1, 9]) {
+      const store = newThings();
+      const before = things(10, "one");
+      store.replace(keyed(before), "1");
+      const list = before.map((thing, i) => i < broken ? { ...thing, node: "broken" } : thing);
+      store.replace(keyed(list), "2", () => undefined);
+      assert.deepEqual(store.listKeys().sort(), list.slice(broken).map(({ name }) => name));
+      assert.equal(store.countByIndex("byNode", "one"), 10 - broken);
+    }
+  });
+
   it("asks no index function about what takes the place of a refused value and is stored already", () => {
     for (const count of [4, 1]) {
       let isBroken = false;

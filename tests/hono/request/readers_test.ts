@@ -4,6 +4,7 @@ import process from "node:process";
 import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
+import { Readers } from "../../../src/hono/request/readers.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { nextTurn, settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
@@ -208,6 +209,21 @@ describe("Readers", () => {
       if (i === 0) await list.text();
       else await list.body?.cancel();
     }
+  });
+});
+
+describe("Reader.hold", () => {
+  it("is given back once, however often what was returned is called", () => {
+    const limits = { maxRequests: 1, maxWatches: 1, maxWatchesPerClient: 1, maxReaderBytes: 1_000 };
+    const readers = new Readers(limits);
+    const reader = readers.enter("a client")!;
+    const giveBack = reader.hold();
+    giveBack();
+    giveBack();
+    assert.equal(readers.count, 1);
+    assert.equal(readers.enter("another client"), undefined);
+    reader.answered({});
+    assert.equal(readers.count, 0);
   });
 });
 
