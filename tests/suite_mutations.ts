@@ -647,6 +647,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/workqueue/parallelize_test.ts",
   },
   {
+    name: "work queue: the last failure of several is thrown",
+    file: "src/workqueue/parallelize.ts",
+    find: "failure ??= { error };",
+    replace: "failure = { error };",
+    test: "tests/workqueue/parallelize_test.ts",
+  },
+  {
     name: "reflector: a proof moves the position between two watches",
     file: "src/reflector/reflector.ts",
     within: "proven",

@@ -157,7 +157,7 @@ describe("RealFIFO, atomic", () => {
     ]);
   });
 
-  it("holds the list as it was given, whatever becomes of the array", () => {
+  it("holds the list as it was given, whatever the caller does to the array", () => {
     const queue = atomic();
     const list = [thing("foo", 1)];
     queue.replace(list, "7");

@@ -65,6 +65,7 @@ describe("parallelizeUntil", () => {
         if (piece === 0) throw new Error("piece 0");
         for (let i = 0; i < 5; i++) await Promise.resolve();
         finished = true;
+        throw new Error("piece 1, later");
       }, { workers: 2 }),
       /piece 0/,
     );
