@@ -6,7 +6,7 @@ import { readApiOf } from "../../../src/hono/read_api.ts";
 import { newReadApiState } from "../../../src/hono/read_api_state.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FieldCut } from "../../../src/text/field_cut.ts";
-import { get } from "../reading.ts";
+import { get, WatchReader } from "../reading.ts";
 
 const PODS = "/api/v1/pods?resourceVersion=0&fields=status.phase";
 const COUNT = 1_000;
@@ -21,6 +21,8 @@ async function served(
     change(i: number): Promise<void>;
     /** The phases of a list, and how many objects were cut for it. */
     list(path?: string): Promise<{ readonly phases: string[]; readonly cuts: number }>;
+    /** A watch of the phases, from now on. */
+    watch(): Promise<WatchReader>;
   }) => Promise<void>,
 ): Promise<void> {
   const server = new InMemoryApiServer();
@@ -56,6 +58,10 @@ async function served(
         const { items } = await get(api, path);
         return { phases: items.map(({ status }: { status: { phase: string } }) => status.phase), cuts };
       },
+      watch: () => {
+        const version = informer.indexer.lastStoreSyncResourceVersion();
+        return WatchReader.open(api, `/api/v1/pods?watch=1&fields=status.phase&resourceVersion=${version}`);
+      },
     });
   } finally {
     FieldCut.prototype.textOf = textOf;
@@ -78,6 +84,34 @@ describe("KeptViews", () => {
       assert.equal(state.views.kept.size, 0);
       await change(1);
       assert.equal((await list()).cuts, COUNT);
+    });
+  });
+
+  it("have few views: those that were read last", async () => {
+    await served(64e6, async ({ state: { views }, change, list }) => {
+      const often = `${PODS},spec.often`;
+      await list(often);
+      for (let i = 0; i < 12; i++) {
+        await list(`${PODS},spec.a${i}`);
+        await list(often);
+      }
+      assert.equal(views.kept.size, 8);
+      await change(0);
+      assert.equal((await list(often)).cuts, 1);
+      assert.equal((await list(`${PODS},spec.a11`)).cuts, 1);
+      assert.equal((await list(`${PODS},spec.a0`)).cuts, COUNT);
+    });
+  });
+
+  it("take no bytes for a watch that reads one of them which was dropped", async () => {
+    await served(64e6, async ({ state: { views, readers }, clock, change, watch }) => {
+      const events = await watch();
+      await clock.advance(60_000);
+      views.dropUnused();
+      assert.equal(views.kept.size, 0);
+      await change(0);
+      assert.equal((await events.events(1))[0].object.status.phase, "Running");
+      assert.ok(readers.keep(64e6 - readers.heldBytes), "bytes are kept for the view");
     });
   });
 
