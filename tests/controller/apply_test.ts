@@ -1,4 +1,5 @@
-import type { Cluster } from "@listwatch/cache";
+import { type Cluster, isConflict } from "@listwatch/cache";
+import type { DeleteOptions } from "@listwatch/cache/client";
 import {
   type CachedClient,
   type ControllerDefinition,
@@ -7,9 +8,10 @@ import {
 } from "@listwatch/cache/controller";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { type ConfigMap, type Rig, startRig, type Widget, widget } from "./rig.ts";
-import { WIDGETS } from "../widgets.ts";
-import { appliedConfig } from "../../src/controller/applied_config.ts";
+import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import { type ConfigMap, type Rig, SlowWatches, startRig, type Widget, widget } from "./rig.ts";
+import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
+import { appliedConfig, isApplied } from "../../src/controller/applied_config.ts";
 import { mergePatch } from "../../src/controller/objects.ts";
 
 const MAPS = "v1/configmaps";
@@ -121,6 +123,42 @@ describe("CachedClient.apply", () => {
   });
 });
 
+describe("CachedClient.delete", () => {
+  /** Deletes a ConfigMap that another one has replaced, of which the cache does not know yet. */
+  async function deleteReplaced(options: DeleteOptions): Promise<{ error: unknown; isThere: boolean }> {
+    const clock = new FakeClock();
+    const server = new InMemoryApiServer({ clock, customResources: [WIDGET_RESOURCE] });
+    const watches = new SlowWatches(server, (path) => path.endsWith("/configmaps"));
+    const map = () => server.create<ConfigMap>(MAPS, { metadata: { name: "m", namespace: "shop" } });
+    const before = map();
+    let error: unknown;
+    const define = writing("x", async (maps) => {
+      watches.hold();
+      server.delete(MAPS, "shop/m");
+      map();
+      error = await maps.delete("m", options).catch((error) => error);
+    });
+    await using rig = startRig(define, {}, { server, clock, fetch: () => watches.fetch });
+    server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => error !== undefined || server.get(MAPS, "shop/m") === undefined);
+    watches.release();
+    const there = server.get(MAPS, "shop/m");
+    return { error, isThere: there !== undefined && there.metadata?.uid !== before.metadata?.uid };
+  }
+
+  it("deletes the object that was read, and none that has come in its place", async () => {
+    const { error, isThere } = await deleteReplaced({});
+    assert.equal(isConflict(error), true, String(error));
+    assert.equal(isThere, true);
+  });
+
+  it("has the preconditions that it is given", async () => {
+    const { error, isThere } = await deleteReplaced({ preconditions: { uid: "of-no-object" } });
+    assert.match(String(error), /of-no-object/);
+    assert.equal(isThere, true);
+  });
+});
+
 describe("CachedClient.create", () => {
   it("refuses an owner of another namespace, whose object the server would delete", async () => {
     await using rig = startRig(
@@ -222,5 +260,52 @@ describe("mergePatch", () => {
       if (present === undefined) delete (prototype as { __proto__?: unknown }).__proto__;
       else Object.defineProperty(prototype, "__proto__", present);
     }
+  });
+});
+
+describe("isApplied", () => {
+  const config = { metadata: { name: "m" }, data: { a: "1" } };
+  const entry = { manager: "x", operation: "Apply", fieldsV1: { "f:data": { "f:a": {} } } };
+  const live = (uid: string, ...managedFields: Record<string, unknown>[]): ConfigMap => ({
+    metadata: { name: "m", uid, managedFields },
+    data: { a: "1" },
+  });
+
+  it("goes by what the manager has applied, not by what it has updated, or applied to a subresource", () => {
+    const of = { manager: "x", remembered: undefined };
+    const ofStatus = { ...entry, subresource: "status", fieldsV1: { "f:status": { "f:ready": {} } } };
+    assert.equal(isApplied(config, live("u-1", entry), of), true);
+    assert.equal(isApplied(config, live("u-1", ofStatus, entry), of), true);
+    assert.equal(isApplied(config, live("u-1", { ...entry, subresource: "status" }), of), false);
+    assert.equal(isApplied(config, live("u-1", { ...entry, operation: "Update" }), of), false);
+    assert.equal(isApplied(config, live("u-1", { ...entry, manager: "y" }), of), false);
+    assert.equal(isApplied(config, live("u-1"), of), false);
+  });
+
+  it("is false where the manager has applied more than the configuration has, of an object as of a list", () => {
+    const of = { manager: "x", remembered: undefined };
+    const more = { ...entry, fieldsV1: { "f:data": { "f:a": {}, "f:b": {} } } };
+    assert.equal(
+      isApplied(config, { ...live("u-1", more), data: { a: "1", b: "2" } } as ConfigMap, of),
+      false,
+    );
+    const named = (...names: string[]) => names.map((name) => ({ name }));
+    const fields = (...names: string[]) => ({
+      "f:ports": Object.fromEntries(names.map((name) => [`k:{"name":"${name}"}`, { "f:name": {} }])),
+    });
+    const ported = (ports: unknown, ...names: string[]) =>
+      isApplied({ metadata: { name: "m" }, ports: named("a") } as ConfigMap, {
+        metadata: { name: "m", managedFields: [{ ...entry, fieldsV1: fields(...names) }] },
+        ports,
+      } as ConfigMap, of);
+    assert.equal(ported(named("a"), "a"), true);
+    assert.equal(ported(named("a", "b"), "a"), true);
+    assert.equal(ported(named("a", "b"), "a", "b"), false);
+  });
+
+  it("remembers nothing of another object of the same name: its fields are no one's yet", () => {
+    const remembered = appliedConfig(config, live("u-1", entry));
+    assert.equal(isApplied(config, live("u-1"), { manager: "x", remembered }), true);
+    assert.equal(isApplied(config, live("u-2"), { manager: "x", remembered }), false);
   });
 });

@@ -53,6 +53,29 @@ describe("ControllerOptions.owns", () => {
   });
 });
 
+describe("CachedReader.owned", () => {
+  it("has what the object controls, and nothing of which it is one more owner", async () => {
+    const owned: string[][] = [];
+    await using rig = startRig((cluster) =>
+      defineController({
+        name: "owners",
+        for: cluster.resource<KubernetesObject>(WIDGETS),
+        owns: { maps: cluster.resource<KubernetesObject>(MAPS) },
+        async reconcile(_, { maps }) {
+          owned.push((await maps.owned()).map(({ metadata }) => metadata?.name ?? ""));
+        },
+      })
+    );
+    const [reference] = ownedBy(rig.server.create(WIDGETS, widget("a", "red"))).ownerReferences;
+    for (const controller of [false, true]) {
+      const ownerReferences = [{ ...reference, controller }];
+      rig.server.create(MAPS, { metadata: { name: `m-${controller}`, namespace: "shop", ownerReferences } });
+    }
+    await rig.clock.advance(1_000);
+    assert.deepEqual(owned.at(-1), ["m-true"]);
+  });
+});
+
 describe("ownedBy", () => {
   const owner = { apiVersion: "v1", kind: "Node", metadata: { name: "n1", uid: "u1" } };
 
