@@ -29,6 +29,7 @@ import { type FieldTexts, TextFields } from "../text/field_tree.ts";
 import { closingQuote } from "../text/json_walk.ts";
 import type { ObjectHead, ReadAlong } from "../text/object_reader.ts";
 import { LazyOrigin, LazyText, type LiveMetadata, TextObject } from "../text/lazy_object.ts";
+import { Recent } from "../util/collections.ts";
 import { isPlainJson, isSameJson, isTextOrAbsent } from "../util/json.ts";
 import { fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
 import { LearntIndex } from "./learnt_index.ts";
@@ -44,7 +45,7 @@ import type { TransformFunc } from "./transform.ts";
 
 /** Options of `shortTexts`. */
 export interface TextsOptions {
-  /** How many objects are kept decoded; 128 by default. */
+  /** How many objects that were read last stay decoded, at least; 128 by default, and at most twice as many. */
   readonly hotObjects?: number;
 }
 
@@ -73,7 +74,6 @@ export class TextHolding<T> implements Holding<T> {
   readonly #form: TextForm | undefined;
   readonly #keyFunc: KeyFunc;
   readonly #readsMetadataOnly: boolean;
-  readonly #options: TextsOptions & HoldingOptions;
   /** The fields of indices, and their values in the object that was read last for one of them. */
   readonly #fields = new TextFields();
   #fieldsRead: { readonly held: TextObject; readonly values: FieldTexts } | undefined;
@@ -84,11 +84,10 @@ export class TextHolding<T> implements Holding<T> {
   readonly #origin: LazyOrigin;
   /** The same for those that are decoded: of old states that handlers receive, users read less. */
   readonly #decoded: LazyOrigin;
-  /** Decoded objects in the order they were used, the latest last. */
-  readonly #hot = new Map<TextObject, Opened>();
-  /** Objects as they came, the latest last, until they are read: what is held of them costs more to read. */
-  readonly #came = new Map<TextObject, LazyText>();
-  #cameLength = 0;
+  /** Decoded objects that were used last. */
+  readonly #hot: Recent<TextObject, Opened>;
+  /** Objects as they came: what is held of them costs more to read. */
+  readonly #came = new Recent<TextObject, LazyText>(KEPT_TEXT);
   /** The index functions that run early. */
   readonly #early: Wrapper<T>[] = [];
   /** What {@linkcode Holding.heldIndex} made of which. */
@@ -112,7 +111,7 @@ export class TextHolding<T> implements Holding<T> {
     this.#form = form;
     this.#keyFunc = keyFunc;
     this.#readsMetadataOnly = READ_METADATA_ONLY.has(keyFunc);
-    this.#options = options;
+    this.#hot = new Recent(options.hotObjects ?? HOT_OBJECTS);
     this.#learns = options.freeze === undefined && form?.fieldAdded === undefined;
     this.#origin = new LazyOrigin({
       freeze: options.freeze,
@@ -153,7 +152,7 @@ export class TextHolding<T> implements Holding<T> {
       return object; // whatever needs the key throws why there is none
     }
     const held = new TextObject(key, live, this.#form.encode(JSON.stringify(object)));
-    this.#heat(held, { open: () => own, read: (reader) => reader(own), json: undefined });
+    this.#hot.set(held, { open: () => own, read: (reader) => reader(own), json: undefined });
     return held;
   }
 
@@ -202,7 +201,7 @@ export class TextHolding<T> implements Holding<T> {
         ? lazy
         : new TextObject(key, live, this.#form.encode(text, read?.fields), lazy.shape);
       if (this.#lastEarly !== undefined && read?.fields.length) held.fields = read.fields;
-      if (held !== lazy) this.#keepLazy(held, lazy);
+      if (held !== lazy) this.#came.set(held, lazy, text.length);
       return held;
     } catch {
       return JSON.parse(text); // whatever needs the key throws why there is none
@@ -213,7 +212,6 @@ export class TextHolding<T> implements Holding<T> {
   listStored(): void {
     this.#indexed = undefined;
     this.#came.clear();
-    this.#cameLength = 0;
     this.#fieldsRead = undefined;
     this.#indexValues = new WeakMap();
   }
@@ -241,7 +239,7 @@ export class TextHolding<T> implements Holding<T> {
   open(held: Held<T>): T {
     if (!(held instanceof TextObject)) return held as T;
     const opened = this.#opened(held);
-    if (!(held instanceof LazyText)) this.#heat(held, opened);
+    if (!(held instanceof LazyText)) this.#hot.set(held, opened);
     return opened.open() as T;
   }
 
@@ -292,17 +290,6 @@ export class TextHolding<T> implements Holding<T> {
   #text(held: TextObject): string {
     if (held instanceof LazyText) return held.json ?? JSON.stringify(held.content);
     return this.#came.get(held)?.json ?? this.#hot.get(held)?.json ?? this.#form!.decode(held.text);
-  }
-
-  #keepLazy(held: TextObject, lazy: LazyText): void {
-    this.#came.set(held, lazy);
-    this.#cameLength += lazy.text.length;
-    if (this.#cameLength <= KEPT_TEXT) return;
-    for (const [oldest, { text }] of this.#came) {
-      this.#came.delete(oldest);
-      this.#cameLength -= text.length;
-      if (this.#cameLength <= KEPT_TEXT) return;
-    }
   }
 
   /**
@@ -424,18 +411,6 @@ export class TextHolding<T> implements Holding<T> {
       namespace: this.#namespace,
       labels: this.#labels,
     };
-  }
-
-  #heat(held: TextObject, opened: Opened): void {
-    const hot = this.#hot;
-    if (this.#came.delete(held)) this.#cameLength -= opened.json?.length ?? 0;
-    hot.delete(held);
-    hot.set(held, opened);
-    if (hot.size <= (this.#options.hotObjects ?? HOT_OBJECTS)) return;
-    for (const coldest of hot.keys()) {
-      hot.delete(coldest);
-      return;
-    }
   }
 }
 

@@ -1,4 +1,4 @@
-/** A queue, a heap, and binary search. */
+/** A queue, values that were used last, a heap, and binary search. */
 
 // Freed slots are released in one slice once there are this many and they are more than half of the array.
 const COMPACT_AT = 1024;
@@ -44,6 +44,45 @@ export class Deque<T> {
   /** From first to last; includes elements that are pushed meanwhile. */
   *[Symbol.iterator](): Iterator<T> {
     for (let i = this.#head; i < this.#items.length; i++) yield this.#items[i] as T;
+  }
+}
+
+/**
+ * The values that were set last: those that weigh `most` together, and up to as much of those before them.
+ *
+ * Two maps take turns, and none is deleted from. A map from which keys are deleted makes new tables, and once
+ * a table has become old, V8 keeps all that it held, and all tables after it, up to a collection of the whole
+ * heap.
+ */
+export class Recent<K, V> {
+  readonly #most: number;
+  #latest = new Map<K, V>();
+  #before = this.#latest;
+  /** What is in the latest map weighs. */
+  #weight = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get(key: K): V | undefined {
+    return this.#latest.get(key) ?? this.#before.get(key);
+  }
+
+  /** What weighs too much by itself is not kept. */
+  set(key: K, value: V, weight = 1): void {
+    if (weight > this.#most) return;
+    if (!this.#latest.has(key) && (this.#weight += weight) > this.#most) {
+      this.#before = this.#latest;
+      this.#latest = new Map();
+      this.#weight = weight;
+    }
+    this.#latest.set(key, value);
+  }
+
+  clear(): void {
+    this.#latest = this.#before = new Map();
+    this.#weight = 0;
   }
 }
 

@@ -1,7 +1,41 @@
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { KeyedHeap } from "../../src/util/collections.ts";
+import { KeyedHeap, Recent } from "../../src/util/collections.ts";
+
+describe("Recent", () => {
+  it("has at least what was set last up to its weight, and at most twice as much", () => {
+    const sets = fc.array(fc.record({ key: fc.nat(20), weight: fc.integer({ min: 0, max: 6 }) }));
+    fc.assert(fc.property(sets, fc.integer({ min: 0, max: 12 }), (steps, most) => {
+      const recent = new Recent<number, number>(most);
+      /** The weights, in the order in which the keys were set last. */
+      const model = new Map<number, number>();
+      for (const [i, { key, weight }] of steps.entries()) {
+        // A key always weighs the same, as a text does.
+        const weighs = model.get(key) ?? weight;
+        recent.set(key, i, weighs);
+        model.delete(key);
+        model.set(key, weighs);
+        assert.equal(recent.get(key), weighs > most ? undefined : i);
+        let latest = 0;
+        for (const [other, weight] of [...model].reverse()) {
+          if (weight > most) continue;
+          if ((latest += weight) > most) break;
+          assert.notEqual(recent.get(other), undefined);
+        }
+        const kept = [...model].filter(([other]) => recent.get(other) !== undefined);
+        assert.equal(kept.reduce((sum, [, weight]) => sum + weight, 0) <= 2 * most, true);
+      }
+    }));
+  });
+
+  it("has nothing after clear", () => {
+    const recent = new Recent<string, number>(1);
+    for (const key of ["a", "b"]) recent.set(key, 1);
+    recent.clear();
+    assert.deepEqual([recent.get("a"), recent.get("b")], [undefined, undefined]);
+  });
+});
 
 describe("KeyedHeap", () => {
   it("returns the least item first, and moves an item that is set again", () => {
