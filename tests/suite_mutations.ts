@@ -301,14 +301,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "texts: an object that was opened is parsed again",
     file: "src/store/text_holding.ts",
-    find: "    if (!(held instanceof LazyText)) this.#heat(held, opened);\n    return opened.open() as T;",
+    find: "    if (!(held instanceof LazyText)) this.#hot.set(held, opened);\n    return opened.open() as T;",
     replace: "    return opened.open() as T;",
     test: "tests/store/short_texts_test.ts",
   },
   {
     name: "texts: a short text is restored though it has just come",
     file: "src/store/text_holding.ts",
-    find: "if (held !== lazy) this.#keepLazy(held, lazy);",
+    find: "if (held !== lazy) this.#came.set(held, lazy, text.length);",
     replace: "void lazy;",
     test: "tests/informer/openings_test.ts",
   },

@@ -45,7 +45,7 @@ import type { TransformFunc } from "./transform.ts";
 
 /** Options of `shortTexts`. */
 export interface TextsOptions {
-  /** How many objects that were read last stay decoded, at least; 128 by default, and at most twice as many. */
+  /** How many objects are kept decoded at most, of those that were used last; 128 by default. */
   readonly hotObjects?: number;
 }
 
@@ -111,7 +111,7 @@ export class TextHolding<T> implements Holding<T> {
     this.#form = form;
     this.#keyFunc = keyFunc;
     this.#readsMetadataOnly = READ_METADATA_ONLY.has(keyFunc);
-    this.#hot = new Recent(options.hotObjects ?? HOT_OBJECTS);
+    this.#hot = new Recent(Math.ceil((options.hotObjects ?? HOT_OBJECTS) / 2));
     this.#learns = options.freeze === undefined && form?.fieldAdded === undefined;
     this.#origin = new LazyOrigin({
       freeze: options.freeze,
