@@ -42,7 +42,7 @@ const files = new Set([
 checkMetadata();
 await checkEntries();
 await checkModules();
-await checkReadme();
+await checkLinks();
 if (!quick) await checkConsumers();
 const unpacked = await checkSize();
 
@@ -168,10 +168,13 @@ function wrongSpecifier(path: string, specifier: string, packages: Set<string>):
   return packages.has(name) ? undefined : "which package.json does not name";
 }
 
-/** README's links lead to what is packed, or are whole URLs. */
-async function checkReadme(): Promise<void> {
-  for (const target of relativeLinks(await Deno.readTextFile(join(NPM_DIST, "README.md")))) {
-    if (!files.has(target.split("#")[0])) problems.push(`README.md: links to ${target}, which is not packed`);
+/** The links of Markdown files lead to what is packed, or are whole URLs. */
+async function checkLinks(): Promise<void> {
+  for (const path of [...files].filter((path) => path.endsWith(".md"))) {
+    for (const target of relativeLinks(await Deno.readTextFile(join(NPM_DIST, path)))) {
+      const linked = join(dirname(path), target.split("#")[0]).replaceAll("\\", "/");
+      if (!files.has(linked)) problems.push(`${path}: links to ${target}, which is not packed`);
+    }
   }
   if (![...files].some((path) => path.startsWith("examples/"))) problems.push("there are no examples");
 }

@@ -70,8 +70,11 @@ export async function buildNpm({ repository }: BuildNpmOptions = {}): Promise<Pa
     await copyDeclarations(packed, join(dist, "types"), Object.values(exports));
     await Deno.copyFile(join(ROOT, "LICENSE"), join(dist, "LICENSE"));
     await copyTree(join(ROOT, "examples"), join(dist, "examples"));
-    const readme = await Deno.readTextFile(join(ROOT, "README.md"));
-    await Deno.writeTextFile(join(dist, "README.md"), linkedReadme(readme, NPM_PACKAGE.files, repository));
+    for (const folder of ["", "examples/edge"]) {
+      const path = join(folder, "README.md");
+      const text = await Deno.readTextFile(join(ROOT, path));
+      await Deno.writeTextFile(join(dist, path), linkedReadme(text, NPM_PACKAGE.files, repository, folder));
+    }
     await Deno.writeTextFile(join(dist, BUNDLED.notice), await thirdPartyNotice(tools));
     for (const path of Object.values(NPM_PACKAGE.bin)) {
       await Deno.writeTextFile(join(dist, path), BIN_SOURCE, { mode: 0o755 });

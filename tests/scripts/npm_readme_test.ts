@@ -30,6 +30,20 @@ describe("linkedReadme", () => {
   });
 });
 
+describe("linkedReadme of a README in a folder", () => {
+  it("leads from that folder", () => {
+    const text = "[the page](src/page.js), [ways](../../docs/workers.md#ways)";
+    assert.equal(
+      linkedReadme(text, NPM_PACKAGE.files, undefined, "examples/edge"),
+      "[the page](src/page.js), ways",
+    );
+    assert.equal(
+      linkedReadme(text, NPM_PACKAGE.files, "https://example.com/o/r", "examples/edge"),
+      "[the page](src/page.js), [ways](https://example.com/o/r/blob/main/docs/workers.md#ways)",
+    );
+  });
+});
+
 describe("relativeLinks", () => {
   it("returns the targets that are no whole URLs", () => {
     assert.deepEqual(relativeLinks(README), [
