@@ -10,8 +10,8 @@ import { posix } from "node:path";
 const LINK = /(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)/g;
 
 /**
- * A README with links that work outside of the repository: those to files that are packed stay, the others lead
- * to the repository's page; without one they become plain text.
+ * A README with links that work outside of the repository: those to files that are packed stay, the others
+ * lead to the repository's page; without one they become plain text.
  *
  * @param packed The files and folders of the package.
  * @param repository The repository's page: `https://host/owner/name`.

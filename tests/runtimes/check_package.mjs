@@ -44,18 +44,39 @@ const nodes = ["/node", "/cli", "/compat/client-node", "/compat/fluent"].map((su
   manifest.name + subpath
 );
 writeFileSync(join(build, "page.ts"), importsOf(entries.filter((entry) => !nodes.includes(entry))));
+// The programs of README and the guides, as readers compile them; those of browsers.md have a page's globals.
+const root = join(import.meta.dirname, "..", "..");
+const guides = [];
+for (const page of ["README.md", ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`)]) {
+  if (!page.endsWith(".md")) continue;
+  for (const { 1: code, index } of readFileSync(join(root, page), "utf8").matchAll(/^```ts\n([^]*?)^```/gm)) {
+    if (code.includes(`"kubernetes-fluent-client"`)) continue; // not installed here
+    const file = `${page.replace("docs/", "")}.${index}.ts`;
+    writeFileSync(join(build, file), code);
+    guides.push(file);
+  }
+}
 const dom = ["dom", "dom.iterable", "dom.asynciterable"];
+const strictest = {
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  verbatimModuleSyntax: true,
+  skipLibCheck: false,
+};
+const strict = { skipLibCheck: true }; // client-node's declarations need types that it does not install
 for (
-  const [module, moduleResolution, libs, types, file] of [
-    ["nodenext", "nodenext", dom, ["node"], "consumer.ts"],
-    ["esnext", "bundler", dom, ["node"], "consumer.ts"],
+  const [module, moduleResolution, libs, types, files, options] of [
+    ["nodenext", "nodenext", dom, ["node"], ["consumer.ts"], strictest],
+    ["esnext", "bundler", dom, ["node"], ["consumer.ts"], strictest],
     // Either types of a page, of a worker, or of Node are enough: they have `fetch`.
-    ["nodenext", "nodenext", [], ["node"], "consumer.ts"],
-    ["esnext", "bundler", dom, [], "page.ts"],
-    ["esnext", "bundler", ["webworker"], [], "page.ts"],
+    ["nodenext", "nodenext", [], ["node"], ["consumer.ts"], strictest],
+    ["esnext", "bundler", dom, [], ["page.ts"], strictest],
+    ["esnext", "bundler", ["webworker"], [], ["page.ts"], strictest],
+    ["nodenext", "nodenext", [], ["node"], guides.filter((file) => !file.startsWith("browsers")), strict],
+    ["esnext", "bundler", dom, ["node"], guides, strict],
   ]
 ) {
-  const config = join(build, `tsconfig.${[module, ...libs, ...types].join("-")}.json`);
+  const config = join(build, `tsconfig.${[module, ...libs, ...types, files.length].join("-")}.json`);
   const compilerOptions = {
     module,
     moduleResolution,
@@ -63,13 +84,10 @@ for (
     lib: ["es2024", "esnext.disposable", ...libs],
     types,
     strict: true,
-    exactOptionalPropertyTypes: true,
-    noUncheckedIndexedAccess: true,
-    verbatimModuleSyntax: true,
-    skipLibCheck: false,
     noEmit: true,
+    ...options,
   };
-  writeFileSync(config, JSON.stringify({ compilerOptions, files: [file] }));
+  writeFileSync(config, JSON.stringify({ compilerOptions, files }));
   try {
     const tsc = join(import.meta.dirname, "node_modules", "typescript", "bin", "tsc");
     execFileSync(process.execPath, [tsc, "--pretty", "false", "-p", config], {
