@@ -20,11 +20,17 @@ export class DiskHistory implements LogHistory {
   #offset = 0;
   /** The first row that the log may read; the ones before it are deleted in time. */
   #tail = 0;
+  /** The number of the next row. */
+  #next: number;
+  /** What the next row must be at least, for the rows to lead to the content that was saved last. */
+  #leadsTo = 0;
 
   constructor(sql: SqlDatabase, options: DiskHistoryOptions) {
     this.#sql = sql;
     this.#options = options;
     this.#content = options.content;
+    const [[next]] = rowsOf(sql, "SELECT coalesce(max(sequence), -1) + 1 FROM listwatch_events");
+    this.#next = Math.max(Number(next), readState<KeptState>(sql, LOG)?.first ?? 0);
   }
 
   get tail(): number {
@@ -35,8 +41,9 @@ export class DiskHistory implements LogHistory {
     position: string,
     { capacity, held }: { readonly capacity: number; readonly held: (key: string) => Held<T> | undefined },
   ): KeptLog<T> | undefined {
-    const kept = this.#options.isRestored() ? readState<KeptState>(this.#sql, LOG) : undefined;
-    if (kept === undefined) return undefined;
+    const leadTo = this.#options.rowsLeadTo();
+    const kept = leadTo === undefined ? undefined : readState<KeptState>(this.#sql, LOG);
+    if (leadTo === undefined || kept === undefined) return undefined;
     const rows = rowsOf(
       this.#sql,
       "SELECT type, position, key, body, old_body, late, gap_after, sequence FROM listwatch_events " +
@@ -46,8 +53,12 @@ export class DiskHistory implements LogHistory {
     ).reverse();
     const last = rows.at(-1)?.[1] as string | undefined;
     if (compareResourceVersions(last ?? kept.resumeFrom.position, position) > 0) return undefined;
+    // A list begins no earlier than watches may: what it found was not written to its end.
+    const listed = rows.findLast((row) => row[6] !== null)?.[1] as string | undefined;
+    if (compareResourceVersions(listed ?? "", kept.resumeFrom.position) > 0) return undefined;
+    if (this.#next < leadTo) return undefined;
     this.#offset = 0;
-    this.#tail = rows.length === 0 ? this.#nextRow() : Number(rows[0][7]);
+    this.#tail = rows.length === 0 ? this.#next : Number(rows[0][7]);
     const objects = new Map<number, Held<T>>();
     const read = (key: string, body: SqlValue): Held<T> | undefined => {
       if (body === null) return undefined;
@@ -88,6 +99,11 @@ export class DiskHistory implements LogHistory {
     });
   }
 
+  /** The first row behind what leads to a content that is saved now. Changes have entries, written next. */
+  leadTo({ hasChanged }: { readonly hasChanged: boolean }): number {
+    return this.#leadsTo = hasChanged ? this.#next + 1 : this.#next;
+  }
+
   /** If an entry could not be written, the next process has no history. */
   dropBroken(): void {
     if (this.#isBroken) this.#sql.exec("DELETE FROM listwatch_state WHERE name = ?", LOG);
@@ -110,7 +126,7 @@ export class DiskHistory implements LogHistory {
 
   #begin({ position, sequence }: LogStart): void {
     // The rows of the past are there still: readers may be reading the texts that they refer to.
-    this.#tail = this.#nextRow();
+    this.#tail = this.#next = Math.max(this.#next, this.#leadsTo);
     this.#offset = this.#tail - sequence;
     const resumeFrom = { position, sequence: this.#tail };
     writeState(this.#sql, LOG, { first: this.#tail, base: position, lastLateEvicted: "", resumeFrom });
@@ -132,6 +148,7 @@ export class DiskHistory implements LogHistory {
       isLate ? 1 : 0,
       gapAfter ?? null,
     );
+    this.#next = sequence + this.#offset + 1;
   }
 
   evicted(tail: number): void {
@@ -163,10 +180,6 @@ export class DiskHistory implements LogHistory {
     return rows.length;
   }
 
-  #nextRow(): number {
-    return Number(rowsOf(this.#sql, "SELECT coalesce(max(sequence), -1) + 1 FROM listwatch_events")[0][0]);
-  }
-
   /** What is known of the rows before one. */
   #before(row: number, kept: KeptState): Pick<KeptState, "base" | "lastLateEvicted"> {
     const query = (isLate: string) =>
@@ -190,8 +203,11 @@ const NOT_KEPT = "An event could not be written: watches will not resume if the 
 export interface DiskHistoryOptions {
   readonly content: DiskContent;
   readonly logger: Logger;
-  /** Whether the content that was loaded is the one that the rows lead to. */
-  isRestored(): boolean;
+  /**
+   * What {@linkcode DiskHistory.leadTo} was for the content that was loaded; `undefined` if rows cannot lead
+   * to it.
+   */
+  rowsLeadTo(): number | undefined;
 }
 
 /** What is known of the rows together. Sequence numbers are those of rows. */

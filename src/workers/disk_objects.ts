@@ -69,7 +69,8 @@ export class DiskObjects implements SnapshotStorage {
   readonly #content: DiskContent;
   readonly #history: DiskHistory;
   #identity = "";
-  #isRestored = false;
+  /** Of the content that was loaded. */
+  #rowsLeadTo: number | undefined;
   #sweep: BodySweep | undefined;
   /**
    * Up to which state the next sweep looks for those that were never stored: in the beginning, because of a
@@ -99,7 +100,7 @@ export class DiskObjects implements SnapshotStorage {
     this.#history = new DiskHistory(sql, {
       content: this.#content,
       logger: guardedLogger(options.logger),
-      isRestored: () => this.#isRestored,
+      rowsLeadTo: () => this.#rowsLeadTo,
     });
     this.#clock = options.clock ?? realClock;
     this.#sweepTo = this.#bodies.lastId;
@@ -130,7 +131,7 @@ export class DiskObjects implements SnapshotStorage {
     }
     const paths = JSON.stringify(this.#bodies.paths);
     if (saved.paths !== paths) this.#content.dropFields();
-    this.#isRestored = true;
+    this.#rowsLeadTo = saved.rowsLeadTo ?? 0;
     return { ...versionOf(saved), count: this.#content.size, entries: () => this.#content.entries() };
   }
 
@@ -146,7 +147,9 @@ export class DiskObjects implements SnapshotStorage {
       this.#history.dropBroken();
       const identity = this.#identity;
       const paths = JSON.stringify(this.#bodies.paths);
-      const saved: SavedState = { format: FORMAT, identity, paths, ...versionOf(change) };
+      const hasChanged = replaces || deletes.length > 0 || puts.length > 0;
+      const rowsLeadTo = this.#history.leadTo({ hasChanged });
+      const saved: SavedState = { format: FORMAT, identity, paths, rowsLeadTo, ...versionOf(change) };
       writeState(sql, SAVED, saved);
     });
     this.#bodies.wroteAll();
@@ -213,4 +216,6 @@ interface SavedState extends SavedVersion {
   readonly identity: string;
   /** The paths of the fields whose values the objects have. */
   readonly paths: string;
+  /** Up to which row the event log leads to it. */
+  readonly rowsLeadTo?: number;
 }

@@ -27,14 +27,14 @@ class Process {
   }
 
   /** The content is saved at a version. */
-  saved(resourceVersion: string): void {
+  saved(resourceVersion: string, deletes: readonly string[] = []): void {
     this.disk.save({
       resourceVersion,
       savedAtMs: 1,
       needsList: false,
       replaces: false,
       puts: [],
-      deletes: [],
+      deletes,
     });
   }
 
@@ -211,6 +211,41 @@ describe("DiskHistory", () => {
       first.saved("14");
       const { entries: kept, base } = new Process(sql).restored("14")!;
       assert.deepEqual([positions(kept), base], [[14], "13"]);
+    }
+  });
+
+  it("continues after a restart where all of its rows were deleted", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11, 12]);
+    first.history.evicted(2);
+    const reclaimed = first.disk.history as unknown as { reclaim(row: number, limit: number): number };
+    assert.equal(reclaimed.reclaim(2, 100), 2);
+    const second = new Process(sql);
+    const { tail, entries, base } = second.restored("12")!;
+    assert.deepEqual([entries, base], [[], "12"]);
+    second.history.append(tail, second.entry("13"));
+    second.saved("13");
+    const third = new Process(sql).restored("13");
+    assert.deepEqual([positions(third?.entries), third?.base], [[13], "12"]);
+  });
+
+  it("has nothing where the entry of the last change, or the rest of a list, could be neither written nor refused", () => {
+    const isFull = (query: string) => /^(INSERT|DELETE)/.test(query) ? new Error("full") : undefined;
+    for (const written of [0, 1, 2, 3]) {
+      const sql = new NodeSql();
+      const first = begun(sql, [11]);
+      first.saved("13", ["shop/a", "shop/b"]);
+      const changes = ["shop/a", "shop/b"].map((key) => first.entry("13", { key, gapAfter: "11" }));
+      const end = { type: "BOOKMARK", key: "", gapAfter: "11", object: undefined, oldObject: undefined } as const;
+      const entries = [...changes, first.entry("13", end)];
+      for (const [i, entry] of entries.entries()) {
+        if (i === written) sql.failsWith = isFull;
+        first.history.append(1 + i, entry);
+      }
+      sql.failsWith ??= isFull;
+      first.history.resumeFrom({ position: "13", sequence: 4 });
+      sql.failsWith = undefined;
+      assert.equal(new Process(sql).restored("13"), undefined, `${written} entries were written`);
     }
   });
 });

@@ -604,6 +604,25 @@ describe("ReflectorObject", () => {
     });
   }
 
+  it("loses no change when neither an event nor the end of the history can be written before a crash", async () => {
+    using rig = await Rig.synced();
+    const { resourceVersion } = (await rig.list()).metadata;
+    const failing = /^(INSERT INTO listwatch_events|DELETE FROM listwatch_state)/;
+    rig.platform.sql.failsWith = (query) => failing.test(query) ? new Error("the disk is full") : undefined;
+    rig.server.delete("v1/pods", "shop/web-1");
+    await rig.clock.advance(100);
+    rig.platform.commit();
+    rig.platform.kill();
+    await rig.clock.advance(10_000);
+    assert.deepEqual(await rig.names(), ["web-2"]);
+    const response = await rig.platform.fetch(`${PODS}?watch=1&resourceVersion=${resourceVersion}`);
+    const watch = new WatchReader(response);
+    const [first] = await Promise.race([watch.chunk(), rig.clock.advance(1_000)]) ?? [];
+    const text = `${first?.type} ${first?.object.code ?? first?.object.metadata.name}`;
+    assert.ok(["DELETED web-1", "ERROR 410"].includes(text), text);
+    await watch.cancel();
+  });
+
   it("equals the server after crashes at random moments, and shows readers nothing that it loses", async () => {
     const seed = Number(Deno.env.get("LISTWATCH_PROPERTY_SEED") ?? Math.floor(Math.random() * 1e9));
     console.log(`seed ${seed}`);
