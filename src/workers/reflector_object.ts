@@ -16,7 +16,7 @@ import { SharedIndexInformer } from "../informer/shared_informer.ts";
 import type { SharedIndexInformerOptions } from "../informer/shared_informer_options.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
-import { type Clock, nextTurn, realClock } from "../util/clock.ts";
+import { type Clock, monotonicNow, nextTurn, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, guardedLogger, type Logger } from "../util/logger.ts";
 import { DiskObjects, type DiskObjectsOptions } from "./disk_objects.ts";
@@ -143,7 +143,7 @@ export abstract class ReflectorObject<Env = unknown> {
   }
 
   #start(): Reflection {
-    if (this.#reflection === undefined || this.#reflection.hasStopped) {
+    if (this.#reflection === undefined || this.#reflection.isOver) {
       const { id, storage } = this.#ctx;
       this.#reflection = new Reflection(storage, this.settings(this.#env, keptName(storage.sql, id.name)));
     }
@@ -180,7 +180,7 @@ class Reflection {
   readonly #abort = new AbortController();
   readonly #clock: Clock;
   readonly #logger: Logger;
-  #hasStopped = false;
+  #stoppedMs: number | undefined;
 
   readonly api: ReadApi;
   /** Resolves when what the database has can be read. */
@@ -217,14 +217,15 @@ class Reflection {
     this.loaded = this.#loaded();
   }
 
-  get hasStopped(): boolean {
-    return this.#hasStopped;
+  /** Whether another one is due. Until then it answers with what it had, as an API server is away. */
+  get isOver(): boolean {
+    return this.#stoppedMs !== undefined && monotonicNow(this.#clock) - this.#stoppedMs >= RESTART_MS;
   }
 
   /** Lets it run for a while, and tidies the database up. */
   async slice(): Promise<void> {
     await this.#rest();
-    for (let step = 0; step < MOST_RECLAIM_STEPS && !this.#hasStopped; step++) {
+    for (let step = 0; step < MOST_RECLAIM_STEPS && this.#stoppedMs === undefined; step++) {
       const isListing = this.#informer.status().phase !== "watching";
       if (!this.#disk.reclaim({ isListing })) return;
       await nextTurn();
@@ -233,13 +234,13 @@ class Reflection {
 
   /** Ends it, and its watches. */
   stop(): void {
-    this.#hasStopped = true;
+    this.#stoppedMs = monotonicNow(this.#clock);
     this.#abort.abort();
   }
 
   async #loaded(): Promise<void> {
     const load = () => this.#informer.status().snapshot?.load;
-    while (load() === "loading" && !this.#hasStopped) await nextTurn();
+    while (load() === "loading" && this.#stoppedMs === undefined) await nextTurn();
     // Many objects are stored in many turns.
     if (load() === "restored") await this.#informer.restored(this.#abort.signal).catch(() => {});
   }
@@ -254,6 +255,8 @@ class Reflection {
  * alarm may take.
  */
 const SLICE_MS = 45_000;
+/** An informer that has failed may fail again at once: each restart is a watch or a list. */
+const RESTART_MS = 30_000;
 /** In a slice, 500 rows each. */
 const MOST_RECLAIM_STEPS = 200;
 /** A peer that has left is noticed at the next write only. */

@@ -390,6 +390,38 @@ describe("ReflectorObject", () => {
     assert.equal(rig.platform.instances, 1);
   });
 
+  it("does not start its informer again at each request while that fails, and serves what it had", async () => {
+    let starts = 0;
+    class Failing extends Pods {
+      protected override settings(instance: Instance): ReflectorSettings {
+        const { informer, ...settings } = super.settings(instance);
+        starts++;
+        const random = () => {
+          throw new Error("no entropy");
+        };
+        return { ...settings, readApi: {}, informer: { ...informer, reflector: { random } } };
+      }
+    }
+    using rig = new Rig((instance) => new Failing(instance.ctx, instance));
+    rig.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    await rig.platform.fetch("/readyz");
+    await rig.clock.advance(1_000);
+    rig.server.intercept(refuseConnection());
+    rig.server.closeWatches({ reset: true });
+    await rig.clock.advance(1_000);
+    rig.server.clearRequests();
+    for (let second = 0; second < 600; second++) {
+      const answer = rig.platform.fetch(PODS);
+      await rig.clock.advance(1_000);
+      const response = await answer;
+      const { items } = await response.json();
+      assert.deepEqual(items.map(({ metadata }: Json) => metadata.name), ["web-1"]);
+      assert.match(response.headers.get("Warning") ?? "", /last known state|saved state/);
+    }
+    assert.ok(starts > 10 && starts <= 22, `${starts} starts in ten minutes`);
+    assert.ok(rig.server.requests.length <= 150, `${rig.server.requests.length} requests`);
+  });
+
   it("lists only after 410, and makes the deletes that it had missed", async () => {
     using rig = await Rig.synced();
     const { resourceVersion } = (await rig.list()).metadata;
