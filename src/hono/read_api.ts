@@ -5,6 +5,7 @@ import { matchesRoute, type MediaType } from "../protocol/accept.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { refusedTimeout } from "../protocol/list_query.ts";
 import { isStatus, methodNotAllowed, noRouteProduces } from "../protocol/statuses.ts";
+import { errorMessage } from "../util/errors.ts";
 import type { UpgradeWebSocket } from "../util/serving.ts";
 import { apiRoute } from "./api_routes.ts";
 import { sourcesOf } from "./content/served_informer.ts";
@@ -13,7 +14,7 @@ import { indexRoute } from "./index_routes.ts";
 import { isSocketRequest, mayOpenSocket, newCors } from "./request/cors.ts";
 import { type Answer, askedOfPath, type Route, type UserInfo } from "./request/gate.ts";
 import { cutConnection, type Reader } from "./request/readers.ts";
-import { foreignPage, tooManyRequests } from "./request/refusals.ts";
+import { failed, foreignPage, tooManyRequests } from "./request/refusals.ts";
 import type { ReadApiOptions } from "./read_api_options.ts";
 import { newReadApiState, type ReadApiState, type ServedResource } from "./read_api_state.ts";
 import { documentResponse, pageNotFound, refusalResponse, warningHeader } from "./send/responses.ts";
@@ -208,9 +209,12 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
     ({ status } = response);
     return status === 200 && mayBeEndless(route) ? endless(c, response) : response;
   } catch (error) {
-    if (!c.req.raw.signal.aborted) throw error;
-    status = 499; // No client reads this.
-    return new Response(null, { status });
+    if (c.req.raw.signal.aborted) {
+      status = 499; // No client reads this.
+      return new Response(null, { status });
+    }
+    state.failures.error(`${c.req.method} ${c.req.path} failed: ${errorMessage(error)}`, { error });
+    return await refusalResponse(c, failed());
   } finally {
     reader?.answered(c.env);
     end?.(route?.access === "hooks" ? route.asked : undefined, resources, status);

@@ -41,6 +41,8 @@ export interface ReadApiState {
   readonly views: KeptViews;
   readonly tags: EntityTags;
   readonly settings: ReadSettings;
+  /** Logs failures of single requests. */
+  readonly failures: Pick<Logger, "warn" | "error">;
 }
 
 /** Checks the options, and starts to follow the informers; see `readApi` for what it throws. */
@@ -49,7 +51,8 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
   const { clock } = settings;
   const { signal, authenticate, authorize, allowAnonymous, metrics } = options;
   const logger = guardedLogger(options.logger);
-  const all = newServedResources(options, settings, logger);
+  const failures = limitedLogger(logger, () => monotonicNow(clock));
+  const all = newServedResources(options, settings, { logger, failures });
   const served = all.filter((each): each is ServedResource => !isForwarded(each));
   const forwarded = all.filter(isForwarded);
   const readers = new Readers(settings);
@@ -83,6 +86,7 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
     views,
     tags: new EntityTags(settings.random),
     settings,
+    failures,
   };
 }
 
@@ -106,13 +110,12 @@ export function isForwarded(target: { readonly resource: ApiResource }): target 
 export function newServedResources(
   options: ReadApiOptions,
   settings: ReadSettings,
-  logger: Logger,
+  { logger, failures }: Pick<ReadApiState, "failures"> & { readonly logger: Logger },
 ): (ServedResource | ForwardedResource)[] {
   const resources = options.resources.map(({ resource }) => describedResource(resource, "serve"));
   checkResources(resources, options, settings.freshness);
   const { clock, bookmarkIntervalMs: heartbeatMs } = settings;
   const fanOut = new FanOut(clock);
-  const failures = limitedLogger(logger, () => monotonicNow(clock));
   return options.resources.map((each, i): ServedResource | ForwardedResource => {
     if (each.informer === undefined) {
       const { fetch, takesScreens = false } = each;

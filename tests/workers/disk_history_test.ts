@@ -236,7 +236,13 @@ describe("DiskHistory", () => {
       const first = begun(sql, [11]);
       first.saved("13", ["shop/a", "shop/b"]);
       const changes = ["shop/a", "shop/b"].map((key) => first.entry("13", { key, gapAfter: "11" }));
-      const end = { type: "BOOKMARK", key: "", gapAfter: "11", object: undefined, oldObject: undefined } as const;
+      const end = {
+        type: "BOOKMARK",
+        key: "",
+        gapAfter: "11",
+        object: undefined,
+        oldObject: undefined,
+      } as const;
       const entries = [...changes, first.entry("13", end)];
       for (const [i, entry] of entries.entries()) {
         if (i === written) sql.failsWith = isFull;

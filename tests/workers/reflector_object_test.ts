@@ -531,8 +531,10 @@ describe("ReflectorObject", () => {
     rig.platform.sql.failsWith = (query) =>
       query.startsWith("SELECT json") && ++reads === 2 ? new Error("the disk is away") : undefined;
     const response = await rig.platform.fetch(PODS);
-    await response.body?.cancel();
     assert.equal(response.status, 500);
+    const { kind, reason, code, message } = await response.json();
+    assert.deepEqual([kind, reason, code], ["Status", "InternalError", 500]);
+    assert.match(message, /the cache cannot read what it needs to answer/);
     assert.deepEqual(await rig.names(), ["web-1", "web-2"]);
   });
 

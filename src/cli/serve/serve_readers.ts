@@ -64,7 +64,7 @@ export async function readCredentials(
 
 export async function serveReaders(content: ServedContent, options: ReadersSettings): Promise<ServedReaders> {
   const { resources, inDiscoveryOrder, connection: { cluster, name, server }, version } = content;
-  const { host = DEFAULT_HOST, credentials: { token }, namespace, clock, logger } = options;
+  const { host = DEFAULT_HOST, credentials: { token }, namespace, clock } = options;
   const accessLog = options.accessLog && newAccessLog(clock, options.accessLog);
   const access = newAccess({
     ...options,
@@ -99,10 +99,6 @@ export async function serveReaders(content: ServedContent, options: ReadersSetti
   app.route("/", dashboardRoutes(state, pageState, access.pageAsked, paths));
   app.route("/", api);
   app.notFound(() => pageNotFound());
-  app.onError((error, c) => {
-    logger.error(`${c.req.method} ${c.req.path} failed: ${error.message}`, { error });
-    return c.text("Internal error\n", 500);
-  });
   const served = await listen(app.fetch, host, options);
   return {
     url: served.url,

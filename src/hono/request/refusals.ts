@@ -15,6 +15,12 @@ export function tooManyRequests(): Status {
   return newStatus(429, "TooManyRequests", message, { retryAfterSeconds: 1 });
 }
 
+/** 500: what an answer is made of cannot be read, or a defect. What the error says may not be for readers. */
+export function failed(): Status {
+  const message = "Internal error occurred: the cache cannot read what it needs to answer; its log says why";
+  return newStatus(500, "InternalError", message);
+}
+
 function notAllowed(message: string, of?: GroupResource): Status {
   return newStatus(405, "MethodNotAllowed", message, of === undefined ? {} : resourceDetails(of));
 }
