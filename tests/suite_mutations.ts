@@ -1823,8 +1823,15 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "workers: an object whose informer has failed never starts again",
     file: "src/workers/reflector_object.ts",
-    find: "if (this.#reflection === undefined || this.#reflection.hasStopped) {",
+    find: "if (this.#reflection === undefined || this.#reflection.isOver) {",
     replace: "if (this.#reflection === undefined) {",
+    test: "tests/workers/reflector_object_test.ts",
+  },
+  {
+    name: "workers: an object whose informer has failed starts again at each request",
+    file: "src/workers/reflector_object.ts",
+    find: "const RESTART_MS = 30_000;",
+    replace: "const RESTART_MS = 0;",
     test: "tests/workers/reflector_object_test.ts",
   },
   {
@@ -1844,8 +1851,22 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "workers: a history of another source is continued",
     file: "src/workers/disk_history.ts",
-    find: "this.#options.isRestored() ? readState<KeptState>(this.#sql, LOG) : undefined",
-    replace: "readState<KeptState>(this.#sql, LOG)",
+    find: "if (leadTo === undefined) return undefined;",
+    replace: "",
+    test: "tests/workers/disk_history_test.ts",
+  },
+  {
+    name: "workers: a history without the entry of the last change is continued",
+    file: "src/workers/disk_history.ts",
+    find: "if (this.#next < leadTo) return undefined;",
+    replace: "",
+    test: "tests/workers/reflector_object_test.ts",
+  },
+  {
+    name: "workers: a history with a part of a list is continued",
+    file: "src/workers/disk_history.ts",
+    find: 'if (compareResourceVersions(listed ?? "", kept.resumeFrom.position) > 0) return undefined;',
+    replace: "",
     test: "tests/workers/disk_history_test.ts",
   },
   {

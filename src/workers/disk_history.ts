@@ -42,8 +42,9 @@ export class DiskHistory implements LogHistory {
     { capacity, held }: { readonly capacity: number; readonly held: (key: string) => Held<T> | undefined },
   ): KeptLog<T> | undefined {
     const leadTo = this.#options.rowsLeadTo();
-    const kept = leadTo === undefined ? undefined : readState<KeptState>(this.#sql, LOG);
-    if (leadTo === undefined || kept === undefined) return undefined;
+    if (leadTo === undefined) return undefined;
+    const kept = readState<KeptState>(this.#sql, LOG);
+    if (kept === undefined) return undefined;
     const rows = rowsOf(
       this.#sql,
       "SELECT type, position, key, body, old_body, late, gap_after, sequence FROM listwatch_events " +
