@@ -457,14 +457,14 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "windows: a row that comes before them and one that goes after them move nothing",
-    file: "src/hono/screens/rows_state.ts",
+    file: "src/hono/screens/row_changes.ts",
     find: "return lowerBound(inserted, from) === count &&",
     replace: "return lowerBound(inserted, from) >= 0 &&",
     test: "tests/hono/screens/row_changes_test.ts",
   },
   {
     name: "windows: what differs in blocks of the same keys is not looked at",
-    file: "src/hono/screens/rows_state.ts",
+    file: "src/hono/screens/row_changes.ts",
     find: "for (; old !== now && b < now.keys.length; b++) {",
     replace: "for (; b < 0; b++) {",
     test: "tests/hono/screens/row_changes_test.ts",
@@ -1505,7 +1505,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "hono: an Accept header of any length is sorted",
-    file: "src/protocol/accept.ts",
+    file: "src/protocol/representations.ts",
     find: 'header.split(",", MAX_CLAUSES)',
     replace: 'header.split(",")',
     test: "tests/hono/request/accept_test.ts",
@@ -1547,7 +1547,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "protocol: one deep object is indented to some hundred megabytes",
-    file: "src/protocol/responses.ts",
+    file: "src/protocol/representations.ts",
     find: "const INDENTED_LEVELS = 200;",
     replace: "const INDENTED_LEVELS = 20_000;",
     test: "tests/hono/send/yaml_reads_test.ts",

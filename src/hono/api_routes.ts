@@ -7,14 +7,19 @@ import { refusesStale, requiresEachEvent } from "../meta/request.ts";
 import { formatGroupResource } from "../meta/resource.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import type { VersionWaitOptions } from "../meta/version_waiters.ts";
-import { JSON_AND_YAML, type NegotiatedShape } from "../protocol/accept.ts";
+import { JSON_AND_YAML, type NegotiatedShape } from "../protocol/representations.ts";
 import { type ApiResource, isBuiltinGroup } from "../protocol/api_resource.ts";
 import { builtinResource } from "../protocol/builtin_resources.ts";
 import { listIdentity } from "../protocol/continue_token.ts";
 import { answerDiscovery } from "../protocol/discovery.ts";
 import { type ListQuery, refusedTimeout, wantsFollow, wantsWatch } from "../protocol/list_query.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
-import { SCREEN_PARAMETERS, type ScreenFieldPath, type ScreenQuery } from "../protocol/screen_query.ts";
+import {
+  refusedParameter,
+  SCREEN_PARAMETERS,
+  type ScreenFieldPath,
+  type ScreenQuery,
+} from "../protocol/screen_query.ts";
 import { fieldRules } from "../protocol/selectable_fields.ts";
 import { isStatus, methodNotAllowed, objectNotFound, unknownPath } from "../protocol/statuses.ts";
 import { isAction, SCALE, scaleOf, subresourcesOf } from "../protocol/subresources.ts";
@@ -333,16 +338,18 @@ function unservedScreen(
   { sortBy = [] }: ScreenQuery,
   { target, under }: ResourceRequest,
 ): Status | undefined {
-  const refusal = (message: string) => {
-    const cause = { reason: "FieldValueInvalid", message, field: "sortBy" };
-    return newStatus(400, "BadRequest", `sortBy: ${message}`, { causes: [cause] });
-  };
   if (sortBy.length > 0 && under !== undefined) {
-    return refusal("objects under a value of an index have one order; request a list with a filter");
+    return refusedParameter(
+      "sortBy",
+      "objects under a value of an index have one order; request a list with a filter",
+    );
   }
   for (const { by } of sortBy) {
     const cut = by.type === "column" && target.printer.cut.find((name) => name.toLowerCase() === by.name);
-    if (cut) return refusal(`the cache leaves out what the column ${cut} is made of; sort by another one`);
+    if (cut) {
+      const problem = `the cache leaves out what the column ${cut} is made of; sort by another one`;
+      return refusedParameter("sortBy", problem);
+    }
   }
   return undefined;
 }

@@ -1,7 +1,7 @@
 /** The cache over HTTP: the app, its routes, and the one place that every request passes. */
 
 import { type Context, Hono, type MiddlewareHandler } from "hono";
-import { matchesRoute, type MediaType } from "../protocol/accept.ts";
+import { matchesRoute, type MediaType } from "../protocol/representations.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { refusedTimeout } from "../protocol/list_query.ts";
 import { isStatus, methodNotAllowed, noRouteProduces } from "../protocol/statuses.ts";

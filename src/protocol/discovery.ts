@@ -3,9 +3,15 @@
 import { groupVersion, type GroupVersionKind } from "../meta/resource.ts";
 import type { Status } from "../meta/status.ts";
 import { textHash } from "../util/hash.ts";
-import { JSON_ONLY, matchesRoute, type MediaType, negotiate, type Representation } from "./accept.ts";
+import {
+  JSON_ONLY,
+  matchesRoute,
+  matchesTag,
+  type MediaType,
+  negotiate,
+  type Representation,
+} from "./representations.ts";
 import { type ApiResource, isBuiltinGroup, singularName } from "./api_resource.ts";
-import { matchesTag } from "./responses.ts";
 import { SCALE, subresourcesOf } from "./subresources.ts";
 import { methodNotAllowed, noRouteProduces, notAcceptable } from "./statuses.ts";
 

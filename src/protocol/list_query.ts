@@ -9,7 +9,7 @@ import type { ListOptions } from "../meta/list_watch.ts";
 import { isMergedVersion } from "../meta/merged_version.ts";
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 import { defined } from "../util/json.ts";
-import { durationProblem, isStatus, quotedByGo } from "./statuses.ts";
+import { durationProblem, forbiddenField, invalidFields, isStatus, quotedByGo } from "./statuses.ts";
 
 export interface ListQuery {
   readonly ok: true;
@@ -76,7 +76,16 @@ export function parseListQuery(
     const isWatch = options.watch !== false && wantsWatch(searchParams);
     const query = withLegacyDefaults(given, watch);
     const causes = isWatch ? watchCauses(query) : listCauses(given);
-    if (causes.length > 0) return { ok: false, status: invalid(causes) };
+    if (causes.length > 0) {
+      return {
+        ok: false,
+        status: invalidFields("ListOptions.meta.k8s.io", {
+          group: "meta.k8s.io",
+          kind: "ListOptions",
+          causes,
+        }),
+      };
+    }
     if (options.name !== undefined && fields?.requiresExactMatch("metadata.name") !== options.name) {
       throw new TypeError("fieldSelector metadata.name doesn't match requested name");
     }
@@ -245,18 +254,18 @@ function listCauses(query: RawQuery): StatusCause[] {
   const { resourceVersionMatch: match, resourceVersion } = query;
   if (match !== "") {
     if (resourceVersion === "") {
-      causes.push(forbidden(MATCH, `${MATCH} is forbidden unless resourceVersion is provided`));
+      causes.push(forbiddenField(MATCH, `${MATCH} is forbidden unless resourceVersion is provided`));
     }
     if (query.continue !== "") causes.push(matchWithContinue());
     if (match !== "Exact" && match !== "NotOlderThan") {
       causes.push(unsupported(MATCH, match, ["Exact", "NotOlderThan", ""]));
     }
     if (match === "Exact" && resourceVersion === "0") {
-      causes.push(forbidden(MATCH, `${MATCH} "exact" is forbidden for resourceVersion "0"`));
+      causes.push(forbiddenField(MATCH, `${MATCH} "exact" is forbidden for resourceVersion "0"`));
     }
   }
   if (query.sendInitialEvents !== undefined) {
-    causes.push(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+    causes.push(forbiddenField("sendInitialEvents", "sendInitialEvents is forbidden for list"));
   }
   return causes;
 }
@@ -265,11 +274,13 @@ function watchCauses(query: RawQuery): StatusCause[] {
   const causes: StatusCause[] = [];
   const { resourceVersionMatch: match, sendInitialEvents } = query;
   if (sendInitialEvents !== undefined && match !== "NotOlderThan") {
-    causes.push(forbidden(MATCH, `sendInitialEvents requires setting ${MATCH} to NotOlderThan`));
+    causes.push(forbiddenField(MATCH, `sendInitialEvents requires setting ${MATCH} to NotOlderThan`));
   }
   if (match !== "") {
     if (sendInitialEvents === undefined) {
-      causes.push(forbidden(MATCH, `${MATCH} is forbidden for watch unless sendInitialEvents is provided`));
+      causes.push(
+        forbiddenField(MATCH, `${MATCH} is forbidden for watch unless sendInitialEvents is provided`),
+      );
     }
     if (match !== "NotOlderThan") causes.push(unsupported(MATCH, match, ["NotOlderThan"]));
     if (query.continue !== "") causes.push(matchWithContinue());
@@ -278,11 +289,7 @@ function watchCauses(query: RawQuery): StatusCause[] {
 }
 
 function matchWithContinue(): StatusCause {
-  return forbidden(MATCH, `${MATCH} is forbidden when continue is provided`);
-}
-
-function forbidden(field: string, detail: string): StatusCause {
-  return { reason: "FieldValueForbidden", message: `Forbidden: ${detail}`, field };
+  return forbiddenField(MATCH, `${MATCH} is forbidden when continue is provided`);
 }
 
 function unsupported(field: string, value: string, supported: readonly string[]): StatusCause {
@@ -292,16 +299,6 @@ function unsupported(field: string, value: string, supported: readonly string[])
     message: `Unsupported value: ${JSON.stringify(shortened(value))}: supported values: ${values}`,
     field,
   };
-}
-
-function invalid(causes: readonly StatusCause[]): Status {
-  const texts = causes.map((cause) => `${cause.field}: ${cause.message}`);
-  const text = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;
-  return newStatus(422, "Invalid", `ListOptions.meta.k8s.io "" is invalid: ${text}`, {
-    group: "meta.k8s.io",
-    kind: "ListOptions",
-    causes,
-  });
 }
 
 function resourceVersionProblem(version: string): string | undefined {

@@ -2,7 +2,7 @@
 
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 import { EACH, type FieldPathSegment } from "../text/field_path.ts";
-import type { ObjectShape } from "./accept.ts";
+import type { ObjectShape } from "./representations.ts";
 import { type FieldFilter, type FilterLimits, parseFieldFilter } from "./field_filter.ts";
 import {
   checkCount,
@@ -119,6 +119,11 @@ export function parseScreenQuery(
 export function refusedScreenQuery(searchParams: URLSearchParams, problem: string): Status | undefined {
   const given = SCREEN_PARAMETERS.filter((name) => searchParams.has(name));
   return given.length === 0 ? undefined : refusal(given.map((name) => invalid(name, problem)));
+}
+
+/** 400: a parameter of screens that cannot be answered. */
+export function refusedParameter(name: ScreenParameter, problem: string): Status {
+  return refusal([invalid(name, problem)]);
 }
 
 function refusal(causes: readonly StatusCause[]): Status {

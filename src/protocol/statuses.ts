@@ -1,7 +1,7 @@
 /** The refusals of an API server, in its words. */
 
 import { formatGroupResource } from "../meta/resource.ts";
-import { newStatus, type Status } from "../meta/status.ts";
+import { newStatus, type Status, type StatusCause, type StatusDetails } from "../meta/status.ts";
 
 /** A resource without its version. */
 export interface GroupResource {
@@ -65,6 +65,22 @@ export function continueTooOld(token: string): Status {
     "of the results. Continuing with the provided token results in an inconsistent list - objects that were " +
     "created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
   return { ...newStatus(410, "Expired", message), metadata: { continue: token } };
+}
+
+/** 422: fields of an object, or of options, are wrong. */
+export function invalidFields(
+  what: string,
+  { name, causes = [], ...of }: StatusDetails,
+): Status {
+  const texts = causes.map((cause) => `${cause.field}: ${cause.message}`);
+  const text = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;
+  const message = `${what} ${JSON.stringify(name ?? "")} is invalid: ${text}`;
+  return newStatus(422, "Invalid", message, { ...(name && { name }), ...of, causes });
+}
+
+/** The cause of a refusal: a field that must not be there. */
+export function forbiddenField(field: string, detail: string): StatusCause {
+  return { reason: "FieldValueForbidden", message: `Forbidden: ${detail}`, field };
 }
 
 /** 504: a resourceVersion that the server has not reached. */

@@ -1,10 +1,27 @@
-/** Refusals of an API server as errors, in its words. */
+/** Answers of an API server in JSON, and its refusals as errors, in its words. */
 
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { formatGroupResource } from "../meta/resource.ts";
-import { newStatus, type StatusCause, type StatusDetails, StatusError } from "../meta/status.ts";
-import { objectNotFound } from "../protocol/statuses.ts";
+import { newStatus, type Status, type StatusCause, type StatusDetails, StatusError } from "../meta/status.ts";
+import { jsonText, wantsPretty } from "../protocol/representations.ts";
+import { forbiddenField, invalidFields, objectNotFound } from "../protocol/statuses.ts";
 import { isRecord } from "../util/json.ts";
+
+/** A document as an answer, indented if its request says so. */
+export function jsonResponse(document: unknown, request?: Request, status = 200): Response {
+  const { searchParams } = new URL(request?.url ?? "http://in-memory");
+  const pretty = wantsPretty(searchParams, request?.headers.get("User-Agent"));
+  const headers = { "Content-Type": "application/json", "Cache-Control": "no-cache, private" };
+  return new Response(jsonText(document, { pretty }), { status, headers });
+}
+
+/** A refusal as an answer, with `Retry-After` where the Status says so. */
+export function statusResponse(status: Status, request?: Request): Response {
+  const response = jsonResponse(status, request, status.code ?? 500);
+  const seconds = status.details?.retryAfterSeconds;
+  if (seconds) response.headers.set("Retry-After", String(seconds));
+  return response;
+}
 
 export function failure(code: number, reason: string, message: string, details?: StatusDetails): StatusError {
   return new StatusError(newStatus(code, reason, message, details));
@@ -64,10 +81,17 @@ export function invalid(of: ApiResource, name: string, causes: readonly StatusCa
 
 /** 422, with another name for the kind. */
 export function invalidAs(qualified: string, of: StatusDetails): StatusError {
-  const texts = (of.causes ?? []).map((cause) => `${cause.field}: ${cause.message}`);
-  const text = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;
-  const message = `${qualified} ${JSON.stringify(of.name ?? "")} is invalid: ${text}`;
-  return failure(422, "Invalid", message, { ...of, name: of.name || undefined });
+  return new StatusError(invalidFields(qualified, of));
+}
+
+/** 422 of a server without the streaming of lists. */
+export function initialEventsUnsupported(): StatusError {
+  const detail = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+  return invalidAs("ListOptions.meta.k8s.io", {
+    group: "meta.k8s.io",
+    kind: "ListOptions",
+    causes: [forbiddenField("sendInitialEvents", detail)],
+  });
 }
 
 /** 422 for a patch that cannot be applied. */
@@ -89,8 +113,4 @@ export function invalidValue(field: string, value: unknown, detail: string): Sta
 
 export function required(field: string, detail: string): StatusCause {
   return { reason: "FieldValueRequired", message: `Required value: ${detail}`, field };
-}
-
-export function forbidden(field: string, detail: string): StatusCause {
-  return { reason: "FieldValueForbidden", message: `Forbidden: ${detail}`, field };
 }

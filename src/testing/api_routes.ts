@@ -5,16 +5,19 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { answerDiscovery, type DiscoveryAnswer } from "../protocol/discovery.ts";
 import { type ListQuery, parseListQuery, wantsWatch } from "../protocol/list_query.ts";
-import { negotiateShape, type ObjectShape, wantsPretty } from "../protocol/accept.ts";
+import { negotiateShape, type ObjectShape } from "../protocol/representations.ts";
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
-import {
-  jsonResponse as plainJsonResponse,
-  statusResponse as plainStatusResponse,
-} from "../protocol/responses.ts";
 import { fieldRules } from "../protocol/selectable_fields.ts";
 import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../protocol/statuses.ts";
 import { errorMessage } from "../util/errors.ts";
-import { failure, internal, notFound, unsupportedMediaType } from "./api_errors.ts";
+import {
+  failure,
+  internal,
+  jsonResponse,
+  notFound,
+  statusResponse,
+  unsupportedMediaType,
+} from "./api_errors.ts";
 import { parseJson } from "./json.ts";
 import { decodeObject } from "./object_checks.ts";
 import { listDocument, newSelection, type ObjectReader, type Selection, shaped } from "./object_reader.ts";
@@ -268,18 +271,6 @@ function isJson(request: Request): boolean {
 
 function isDryRun(params: URLSearchParams): boolean {
   return params.getAll("dryRun").includes("All");
-}
-
-function jsonResponse(document: unknown, request: Request, status?: number): Response {
-  return plainJsonResponse(document, { status, pretty: isPretty(request) });
-}
-
-function statusResponse(status: Status, request: Request): Response {
-  return plainStatusResponse(status, { pretty: isPretty(request) });
-}
-
-function isPretty(request: Request): boolean {
-  return wantsPretty(new URL(request.url).searchParams, request.headers.get("User-Agent"));
 }
 
 function textResponse(text: string, status = 200): Response {

@@ -9,10 +9,11 @@ import {
   type WatchItem,
   type WatchStream,
 } from "../meta/list_watch.ts";
-import { newStatus, type Status, StatusError } from "../meta/status.ts";
+import { type Status, StatusError } from "../meta/status.ts";
 import { watchTooOld } from "../protocol/statuses.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";
 import { onAbort } from "../util/abort.ts";
+import { initialEventsUnsupported } from "./api_errors.ts";
 
 /**
  * An open watch that a test feeds: what `watch` of a `ListerWatcher` returns in a test.
@@ -311,12 +312,7 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
   }
 
   #initialEvents(options: ListOptions): WatchItem<T>[] {
-    if (!this.#watchList) {
-      const message =
-        'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is ' +
-        "forbidden for watch unless the WatchList feature gate is enabled";
-      throw new StatusError(newStatus(422, "Invalid", message));
-    }
+    if (!this.#watchList) throw initialEventsUnsupported();
     const items: WatchItem<T>[] = this.#sorted().map((object) => ({ type: "ADDED", object }));
     if (options.allowWatchBookmarks) {
       const annotations = { [INITIAL_EVENTS_END_ANNOTATION]: "true" };

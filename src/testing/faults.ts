@@ -1,9 +1,9 @@
 /** Functions between a client and a server, and ready-made ones that make faults. */
 
 import { newStatus } from "../meta/status.ts";
-import { statusResponse } from "../protocol/responses.ts";
 import { onAbort, sleep } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
+import { statusResponse } from "./api_errors.ts";
 
 /** What an {@linkcode Interceptor} can use. */
 export interface InterceptorContext {

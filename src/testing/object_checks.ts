@@ -1,10 +1,10 @@
 /** Checks of an object before it is stored, and what the server writes into its metadata. */
 
 import { DNS_LABEL, DNS_SUBDOMAIN, groupVersion } from "../meta/resource.ts";
+import { forbiddenField } from "../protocol/statuses.ts";
 import { errorMessage } from "../util/errors.ts";
 import {
   badRequest,
-  forbidden,
   internal,
   invalid,
   invalidAs,
@@ -155,7 +155,7 @@ export function checkFinalizers(resource: ServedResource, object: JsonObject, ex
   const list = added.map((finalizer) => JSON.stringify(finalizer)).join(", ");
   const detail = "no new finalizers can be added if the object is being deleted, " +
     `found new finalizers []string{${list}}`;
-  throw invalid(resource, existing.metadata.name, [forbidden("metadata.finalizers", detail)]);
+  throw invalid(resource, existing.metadata.name, [forbiddenField("metadata.finalizers", detail)]);
 }
 
 export function finalizersOf(object: JsonObject): string[] {

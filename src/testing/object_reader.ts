@@ -7,7 +7,7 @@ import { INITIAL_EVENTS_END_ANNOTATION, type ListOptions } from "../meta/list_wa
 import { groupVersion } from "../meta/resource.ts";
 import { type Status, StatusError } from "../meta/status.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../protocol/continue_token.ts";
-import { type ObjectShape, partialMetadata } from "../protocol/accept.ts";
+import { type ObjectShape, partialMetadata } from "../protocol/representations.ts";
 import { selectableFields } from "../protocol/selectable_fields.ts";
 import { continueTooOld, isStatus, tooLargeResourceVersion } from "../protocol/statuses.ts";
 import { onOneLine } from "../text/json_walk.ts";

@@ -2,12 +2,12 @@
 
 import type { ListOptions } from "../meta/list_watch.ts";
 import { type Status, StatusError } from "../meta/status.ts";
-import type { ObjectShape } from "../protocol/accept.ts";
+import type { ObjectShape } from "../protocol/representations.ts";
 import { watchTooOld } from "../protocol/statuses.ts";
 import { onAbort } from "../util/abort.ts";
 import { concatenated } from "../util/bytes.ts";
 import { monotonicNow, type TimerHandle } from "../util/clock.ts";
-import { forbidden, invalidAs } from "./api_errors.ts";
+import { initialEventsUnsupported } from "./api_errors.ts";
 import type { Change, ClusterState, StoredObject } from "./cluster_state.ts";
 import {
   encodeBookmark,
@@ -84,15 +84,6 @@ export class WatchHub {
       else watch.stream.fail(error);
     }
   }
-}
-
-function initialEventsUnsupported(): StatusError {
-  const detail = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
-  return invalidAs("ListOptions.meta.k8s.io", {
-    group: "meta.k8s.io",
-    kind: "ListOptions",
-    causes: [forbidden("sendInitialEvents", detail)],
-  });
 }
 
 class Watch {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { wantsPretty } from "../../src/protocol/accept.ts";
+import { wantsPretty } from "../../src/protocol/representations.ts";
 
 describe("wantsPretty", () => {
   const cases: [query: string, userAgent: string | undefined, expected: boolean][] = [

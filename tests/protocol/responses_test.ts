@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { newStatus } from "../../src/meta/status.ts";
-import { indentedText, jsonResponse, statusResponse } from "../../src/protocol/responses.ts";
+import { indentedText } from "../../src/protocol/representations.ts";
+import { jsonResponse, statusResponse } from "../../src/testing/api_errors.ts";
 
 describe("statusResponse", () => {
   it("has the code of the Status, and Retry-After where the details say so", async () => {
@@ -50,8 +51,11 @@ describe("indentedText", () => {
 });
 
 describe("jsonResponse", () => {
-  it("is indented only by option, and ends with a line break only if it is not", async () => {
+  it("is indented only by request, and ends with a line break only if it is not", async () => {
     assert.equal(await jsonResponse({ a: [1] }).text(), '{"a":[1]}\n');
-    assert.equal(await jsonResponse({ a: [1] }, { pretty: true }).text(), '{\n  "a": [\n    1\n  ]\n}');
+    assert.equal(
+      await jsonResponse({ a: [1] }, new Request("http://x/?pretty=1")).text(),
+      '{\n  "a": [\n    1\n  ]\n}',
+    );
   });
 });

@@ -16,7 +16,7 @@ import {
   partialMetadata,
   prefersGzip,
   wantsPretty,
-} from "../../protocol/accept.ts";
+} from "../../protocol/representations.ts";
 import { type ApiResource, isBuiltinGroup } from "../../protocol/api_resource.ts";
 import {
   LIST_PARAMETERS,

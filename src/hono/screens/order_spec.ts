@@ -1,9 +1,9 @@
 /** What objects are sorted by: the keys of a query, read from objects. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import { newStatus, type Status } from "../../meta/status.ts";
+import type { Status } from "../../meta/status.ts";
 import type { ScreenPath } from "../../protocol/screen_syntax.ts";
-import type { SortKey } from "../../protocol/screen_query.ts";
+import { refusedParameter, type SortKey } from "../../protocol/screen_query.ts";
 import { someValue, typedValue } from "../../protocol/screen_values.ts";
 import { parseFieldPath } from "../../text/field_path.ts";
 import { type Cell, Duration, type Printer } from "../tables/columns.ts";
@@ -64,9 +64,7 @@ function columnPart(name: string, isDescending: boolean, printer: Printer, nowMs
   const i = printer.columns.findIndex((column) => column.name.toLowerCase() === name);
   if (i < 0) {
     const known = printer.columns.map((column) => column.name).join(", ");
-    const message = `sortBy: there is no column ${JSON.stringify(name)}; the columns are ${known}`;
-    const cause = { reason: "FieldValueInvalid", message, field: "sortBy" };
-    return newStatus(400, "BadRequest", message, { causes: [cause] });
+    return refusedParameter("sortBy", `there is no column ${JSON.stringify(name)}; the columns are ${known}`);
   }
   const order = { isDescending, isText: printer.columns[i].format === "name" };
   const { each, reads, readsRarely } = printer;

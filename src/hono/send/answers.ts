@@ -6,7 +6,7 @@ import type { ScreenQuery } from "../../protocol/screen_query.ts";
 import { isStatus } from "../../protocol/statuses.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { Clock, TimerHandle } from "../../util/clock.ts";
-import { indentedText, matchesTag, opaqueTags } from "../../protocol/responses.ts";
+import { indentedText, matchesTag, opaqueTags } from "../../protocol/representations.ts";
 import type { Held } from "../../store/holding.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
 import { textHash } from "../../util/hash.ts";

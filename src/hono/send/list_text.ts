@@ -1,7 +1,7 @@
 /** The text of a list, written piece by piece. */
 
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
-import { indentedText, jsonText } from "../../protocol/responses.ts";
+import { indentedText, jsonText } from "../../protocol/representations.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import type { Page } from "../content/selection.ts";
 import { formText, type View } from "../request/requested_read.ts";

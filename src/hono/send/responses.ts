@@ -2,8 +2,7 @@
 
 import type { Context } from "hono";
 import type { Status } from "../../meta/status.ts";
-import { JSON_AND_YAML, type MediaType, negotiate } from "../../protocol/accept.ts";
-import { jsonText } from "../../protocol/responses.ts";
+import { JSON_AND_YAML, jsonText, type MediaType, negotiate } from "../../protocol/representations.ts";
 import { loadYaml } from "./yaml.ts";
 import { type Format, formatOf } from "../request/requested_read.ts";
 import type { Reader } from "../request/readers.ts";

@@ -21,7 +21,7 @@ import type { KeptFollowers } from "../screens/followed_objects.ts";
 import { type Group, groupList, Groups } from "../screens/groups.ts";
 import { orderSpecOf } from "../screens/order_spec.ts";
 import { cutSortedPage, firstRows, notAround, offsetOf, Order } from "../screens/orders.ts";
-import type { RowsState } from "../screens/rows_state.ts";
+import type { RowsState } from "../screens/row_changes.ts";
 import { printerOf } from "../tables/printers.ts";
 import { itemJson } from "./list_text.ts";
 import type { RowSource } from "./windows.ts";

@@ -24,8 +24,7 @@ import type { EventLog } from "../content/event_log.ts";
 import type { WindowPlace } from "../content/selection.ts";
 import type { Readers } from "../request/readers.ts";
 import type { FollowedObjects } from "../screens/followed_objects.ts";
-import { nextRows, type RowChange, type WindowRow } from "../screens/row_changes.ts";
-import type { RowsState } from "../screens/rows_state.ts";
+import { nextRows, type RowChange, type RowsState, type WindowRow } from "../screens/row_changes.ts";
 import { eventText } from "./watch_groups.ts";
 import type { Feed, Piece } from "./event_feed.ts";
 

@@ -27,7 +27,7 @@ import {
 } from "./columns.ts";
 import { CORE_PRINTERS, loadBalancerAddresses } from "./core_printers.ts";
 import { WORKLOAD_PRINTERS } from "./workload_printers.ts";
-import { escaped } from "../../protocol/responses.ts";
+import { escaped } from "../../protocol/representations.ts";
 import { type JsonPath, parseJsonPath } from "./json_path.ts";
 
 /** The name, marked if an annotation says that the object is the default of its kind. */

@@ -1,6 +1,6 @@
 /** Tables, as command-line clients show them. */
 
-import { partialMetadata } from "../../protocol/accept.ts";
+import { partialMetadata } from "../../protocol/representations.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { ScreenFieldPath } from "../../protocol/screen_query.ts";

@@ -2,9 +2,8 @@
 
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
-import { matchesRoute, prefersGzip } from "../../protocol/accept.ts";
+import { matchesRoute, matchesTag, prefersGzip } from "../../protocol/representations.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import { matchesTag } from "../../protocol/responses.ts";
 import { isStatus } from "../../protocol/statuses.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { encodeUtf8, wholeBody } from "../../util/bytes.ts";
