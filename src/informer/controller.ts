@@ -1,9 +1,8 @@
 /** A reflector that fills a queue, and the loop that drains it. */
 
 import { deletionHandlingMetaNamespaceKey } from "../meta/object.ts";
-import type { Deltas } from "../queue/delta.ts";
+import type { Deltas, Queue } from "../queue/queue.ts";
 import { DeltaFIFO } from "../queue/delta_fifo.ts";
-import type { Queue } from "../queue/queue.ts";
 import { Reflector } from "../reflector/reflector.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { Quarantine } from "../reflector/quarantine.ts";

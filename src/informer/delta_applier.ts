@@ -35,7 +35,7 @@ import {
 } from "../meta/object.ts";
 import type { Quarantined } from "../meta/list_watch.ts";
 import type { VersionWaiters } from "../meta/version_waiters.ts";
-import type { BookmarkInfo, Delta, Deltas } from "../queue/delta.ts";
+import type { BookmarkInfo, Delta, Deltas } from "../queue/queue.ts";
 import type { Quarantine } from "../reflector/quarantine.ts";
 import type { HeldStore } from "../store/cache.ts";
 import { IndexFuncError } from "../store/errors.ts";

@@ -8,7 +8,7 @@
  */
 
 import { DeletedFinalStateUnknown, isSameState, keyOf, metaOf } from "../meta/object.ts";
-import type { ReplacedAllInfo } from "../queue/delta.ts";
+import type { ReplacedAllInfo } from "../queue/queue.ts";
 import type { HeldStore } from "../store/cache.ts";
 import { keyedObjects, type OnIndexFailure } from "../store/store.ts";
 import type { Taken } from "../store/transform.ts";

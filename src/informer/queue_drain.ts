@@ -1,7 +1,6 @@
 /** What runs an informer: a reflector fills a queue, and a loop drains it. */
 
-import type { Delta, Deltas } from "../queue/delta.ts";
-import type { Queue } from "../queue/queue.ts";
+import type { Delta, Deltas, Queue } from "../queue/queue.ts";
 import { RealFIFO } from "../queue/real_fifo.ts";
 import type { Reflector } from "../reflector/reflector.ts";
 import { linkedAbort, onAbort } from "../util/abort.ts";

@@ -11,10 +11,9 @@ import {
   transformedAll,
   type TransformFunc,
 } from "../store/transform.ts";
-import { newest, type ObjectDelta } from "./delta.ts";
+import { type KeyListerGetter, newest, type ObjectDelta, type Queue, type Queued } from "./queue.ts";
 import { ErrRequeue, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
 import { type Failure, NOTHING, PoppingQueue, type QueueOptions } from "./popping.ts";
-import type { KeyListerGetter, Queue, Queued } from "./queue.ts";
 
 /** Options of {@linkcode DeltaFIFO}. */
 export interface DeltaFIFOOptions<T> extends QueueOptions<T> {

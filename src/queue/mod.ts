@@ -15,7 +15,7 @@ export {
   oldest,
   type ReplacedAllInfo,
   type SyncAllInfo,
-} from "./delta.ts";
+} from "./queue.ts";
 export { DeltaFIFO, type DeltaFIFOOptions, type ObjectDeltas } from "./delta_fifo.ts";
 export { FIFOClosedError, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
 export { FIFO } from "./fifo.ts";

@@ -10,9 +10,18 @@ import {
   transformedAll,
   type TransformFunc,
 } from "../store/transform.ts";
-import type { BookmarkInfo, Delta, Deltas } from "./delta.ts";
+import type {
+  BookmarkInfo,
+  Delta,
+  Deltas,
+  KeyListerGetter,
+  PopOptions,
+  PopProcessFunc,
+  Queue,
+  Queued,
+  SyncProcessFunc,
+} from "./queue.ts";
 import { NOTHING, PoppingQueue, type QueueOptions } from "./popping.ts";
-import type { KeyListerGetter, PopOptions, PopProcessFunc, Queue, Queued, SyncProcessFunc } from "./queue.ts";
 
 /** Options of {@linkcode RealFIFO}: atomic, or with the objects that the consumer knows. */
 export type RealFIFOOptions<T> =

@@ -7,7 +7,7 @@ import { describe, it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { main } from "@listwatch/cache/cli";
 import { answerStatus, hang, pod } from "@listwatch/cache/testing";
-import { VERSION } from "../../src/cli/usage.ts";
+import { VERSION } from "../../src/cli/command.ts";
 import { RealCluster } from "./real_cluster.ts";
 
 class Stream {

@@ -12,7 +12,7 @@ import type { LogGrowth } from "../content/log_history.ts";
 import type { Selection } from "../content/selection.ts";
 import { type Blocks, NO_BLOCKS } from "../content/states.ts";
 import type { Keeper, Readers } from "../request/readers.ts";
-import { RowsState } from "./rows_state.ts";
+import { RowsState } from "./row_changes.ts";
 
 export interface FollowedObject<T> {
   readonly key: string;

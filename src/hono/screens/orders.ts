@@ -23,7 +23,7 @@ import {
 import type { Pacer, Steps } from "../../util/turns.ts";
 import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
 import type { OrderSpec } from "./order_spec.ts";
-import { RowsState } from "./rows_state.ts";
+import { RowsState } from "./row_changes.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
 import type { ScreenQuery } from "../../protocol/screen_query.ts";

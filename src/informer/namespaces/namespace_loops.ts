@@ -9,8 +9,7 @@
 import { encodeMergedVersion } from "../../meta/merged_version.ts";
 import type { NamespaceNames, VersionProof } from "../../meta/list_watch.ts";
 import { isComparableResourceVersion, isOlder, resourceVersionOf } from "../../meta/object.ts";
-import type { BookmarkInfo } from "../../queue/delta.ts";
-import type { ReflectorStore } from "../../queue/queue.ts";
+import type { BookmarkInfo, ReflectorStore } from "../../queue/queue.ts";
 import type { RealFIFO } from "../../queue/real_fifo.ts";
 import { linkedAbort, onAbort } from "../../util/abort.ts";
 import { textHash } from "../../util/hash.ts";

@@ -5,7 +5,7 @@ import type { RestoredContent } from "../../reflector/state.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import type { ObjectHead } from "../../text/object_reader.ts";
 import { ObjectText } from "../../text/object_text_reader.ts";
-import { abortable, withTimeLimit } from "../../util/abort.ts";
+import { withTimeLimit } from "../../util/abort.ts";
 import { errorMessage, isThenable } from "../../util/errors.ts";
 import { newObjectPacer } from "../../util/turns.ts";
 import {
@@ -299,18 +299,12 @@ export class SnapshotKeeper<T> {
     const { clock, logger, name } = this.#context;
     const { stopTimeoutMs } = this.#options;
     this.#isStopped = true;
-    const timeout = new AbortController();
-    const timer = stopTimeoutMs === Infinity ? undefined : clock.setTimeout(
-      () => timeout.abort(new Error(`it did not finish within ${stopTimeoutMs} ms`)),
-      stopTimeoutMs,
-    );
+    const newError = () => new Error(`it did not finish within ${stopTimeoutMs} ms`);
     try {
-      await abortable(this.#finish(), timeout.signal);
+      await withTimeLimit(() => this.#finish(), { ms: stopTimeoutMs, newError, clock });
     } catch (error) {
       this.#isGivenUp = true;
       logger.error(`${name}: could not finish the snapshot: ${errorMessage(error)}`, { error });
-    } finally {
-      clock.clearTimeout(timer);
     }
   }
 

@@ -2,8 +2,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
 import { blocksOf, withChanges } from "../../../src/hono/content/states.ts";
-import { nextRows, type RowChange, type WindowRow } from "../../../src/hono/screens/row_changes.ts";
-import { RowsState } from "../../../src/hono/screens/rows_state.ts";
+import {
+  nextRows,
+  type RowChange,
+  RowsState,
+  type WindowRow,
+} from "../../../src/hono/screens/row_changes.ts";
 import { propertyOptions } from "../../property.ts";
 
 /** A row, where it is, and what is shown of it: `b7` is at 7, `b7!` the same with other contents. */
