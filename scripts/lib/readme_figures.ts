@@ -6,11 +6,11 @@ const THEIRS = "@kubernetes/client-node, Node";
 
 /** A line of README: what it says, the column of the results, the unit. */
 const LINES = [
-  ["until all is there", "sync, s", " s"],
+  ["time to sync", "sync, s", " s"],
   ["events per second", "events/s", ""],
-  ["memory at most", "peak RSS, MB", " MB"],
+  ["peak memory", "peak RSS, MB", " MB"],
   ["heap per pod", "heap/object, KB", " KB"],
-  ["the event loop blocked for at most", "longest task, ms", " ms"],
+  ["longest block of the event loop", "longest task, ms", " ms"],
 ] as const;
 
 const BEGIN = "<!-- begin figures -->";

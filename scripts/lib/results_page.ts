@@ -48,7 +48,7 @@ function page(sections: ReadonlyMap<string, Section>): string {
     `client-go ${at(go, "sync, s")} s, kube-rs ${at(rust, "sync, s")} s).`,
     `${at(node, "events/s")} events a second (client-node ${at(theirs, "events/s")}, client-go ` +
     `${at(go, "events/s")}, kube-rs ${at(rust, "events/s")}).`,
-    `${at(node, "peak RSS, MB")} MB of memory at most (client-node ${at(theirs, "peak RSS, MB")} MB), and ` +
+    `${at(node, "peak RSS, MB")} MB of peak memory (client-node ${at(theirs, "peak RSS, MB")} MB), and ` +
     `${at(node, "heap/object, KB")} KB of heap per pod; as short texts ${at(short, "heap/object, KB")} KB.`,
     `The event loop is blocked for ${at(node, "longest task, ms")} ms at most (client-node ` +
     `${at(theirs, "longest task, ms")} ms).`,
@@ -67,7 +67,7 @@ function page(sections: ReadonlyMap<string, Section>): string {
 
 ${lines.map((line) => `- ${line}`).join("\n")}
 
-![Beside peers: time until all is there, events per second, memory](../docs/pictures/peers.svg)
+![Beside peers: time to sync, events per second, memory](../docs/pictures/peers.svg)
 
 This library leaves out \`metadata.managedFields\` here, as it does by default; TABLES.md also has it with all fields.
 
@@ -117,9 +117,9 @@ function peersPicture(sections: ReadonlyMap<string, Section>): string {
     values: PEERS.map(([, row]) => cell(table, row, column)),
   });
   return barChart("20,000 pods, then 50,000 events", PEERS.map(([label], i) => ({ label, ours: i < 3 })), [
-    panel("until all is there, s", "shorter is better", "sync, s"),
+    panel("time to sync, s", "shorter is better", "sync, s"),
     panel("events per second", "longer is better", "events/s"),
-    panel("memory at most, MB", "shorter is better", "peak RSS, MB"),
+    panel("peak memory, MB", "shorter is better", "peak RSS, MB"),
   ]);
 }
 
@@ -155,7 +155,7 @@ function growthPicture(sections: ReadonlyMap<string, Section>): string {
       panel("list, us for each pod", "shorter is better", "sync, us/object"),
       panel("event, us", "shorter is better", "us/event"),
       panel("heap, KB for each pod", "shorter is better", "heap/object, KB"),
-      panel("memory at most, MB", "of the process", "peak RSS, MB"),
+      panel("peak memory, MB", "of the process", "peak RSS, MB"),
     ],
   );
 }

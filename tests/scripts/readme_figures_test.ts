@@ -11,6 +11,11 @@ describe("README.md", () => {
     assert.equal(withFigures(readme, await read("benchmarks/TABLES.md")), readme);
   });
 
+  it("has at most 1,200 words", async () => {
+    const words = (await read("README.md")).match(/\S*\w\S*/g) ?? [];
+    assert.ok(words.length <= 1_200, `${words.length}`);
+  });
+
   it("fails where the results have no such figure", async () => {
     const readme = await read("README.md");
     assert.throws(() => withFigures(readme, "# Results\n"), /no section comparison-20k/);
