@@ -215,6 +215,23 @@ describe("CachedClient.createOrUpdate", () => {
     });
   }
 
+  it("changes the state that it was given, or none: what others have written meanwhile is not overwritten", async () => {
+    const counted = (map: ConfigMap) => ({ data: { count: String(Number(map.data?.count ?? 0) + 1) } });
+    let isFirst = true;
+    await using rig = startRig(
+      writing("x", (maps) =>
+        maps.createOrUpdate("m", (map) => {
+          if (isFirst) rig.server.patch(MAPS, "shop/m", counted(map));
+          isFirst = false;
+          return { ...map, ...counted(map) };
+        })),
+    );
+    rig.server.create(MAPS, { metadata: { name: "m", namespace: "shop" }, data: { count: "1" } });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.clock.advance(1_000);
+    assert.deepEqual(dataOf(rig), { count: "3" });
+  });
+
   it("waits for a function that is asynchronous", async () => {
     await using rig = startRig(
       writing("x", (maps) =>

@@ -96,6 +96,21 @@ describe("CachedClient: the reads of a reconcile", () => {
     watches.release();
   });
 
+  it("have what the same reconcile has written before, though the cache does not catch up", async () => {
+    const seen: string[][] = [];
+    const define = overSecrets("listing", async (_, { secrets }) => {
+      await secrets.apply({ metadata: { name: "own" } });
+      seen.push((await secrets.list()).map(({ metadata }) => metadata?.name ?? ""));
+    });
+    const { rig, watches } = await startSlow(define);
+    await using _ = rig;
+    watches.hold();
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.until(() => seen.length === 1, 10_000);
+    assert.deepEqual(seen, [["own"]]);
+    watches.release();
+  });
+
   it("have all of a long list of the server", async () => {
     const seen: number[] = [];
     const listing = overSecrets("listing", async (object, { secrets }) => {

@@ -1,13 +1,16 @@
-import type { KubernetesObject } from "@listwatch/cache";
+import { type KubernetesObject, silentLogger } from "@listwatch/cache";
 import {
   type ControllerDefinition,
   defineController,
   LeadershipLostError,
+  Manager,
   type ManagerOptions,
 } from "@listwatch/cache/controller";
-import { answerStatus, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import { answerStatus, delayRequest, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { Lease } from "../../src/controller/leader_election.ts";
+import { CountingSignal } from "../counting_signal.ts";
 import { type Rig, SlowWatches, startRig, widget } from "./rig.ts";
 import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
 
@@ -65,6 +68,44 @@ describe("Manager.stop", () => {
       "warn reconciles still run after 2000 ms: their signals are aborted",
       "error the reconcile of shop/c heeds no signal: its worker takes other keys",
     ]);
+  });
+
+  it("resolves when the lease was given back, and not before", async () => {
+    const { rig } = startWaiting({ leader: { lease: "widgets", namespace: "shop" } });
+    await using _ = rig;
+    await rig.until(() => rig.manager.status().isLeading);
+    rig.server.intercept(delayRequest(700), { match: ({ method }) => method === "PUT" });
+    let hasEnded = false;
+    void rig.manager.stop().then(() => hasEnded = true);
+    await rig.clock.advance(600);
+    assert.equal(hasEnded, false);
+    await rig.clock.advance(200);
+    const lease = rig.server.get<Lease>("coordination.k8s.io/v1/leases", "shop/widgets");
+    assert.deepEqual([hasEnded, lease?.spec?.holderIdentity], [true, ""]);
+  });
+
+  it("leaves no listener on the signal with which the manager runs", async () => {
+    const { rig } = startWaiting();
+    await using _ = rig;
+    const { cluster, clock } = rig;
+    const manager = new Manager(cluster, {
+      controllers: [
+        defineController({
+          name: "others",
+          for: cluster.resource<KubernetesObject>(WIDGETS),
+          reconcile: () => {},
+        }),
+      ],
+      clock,
+      logger: silentLogger,
+    });
+    const signal = new CountingSignal();
+    void manager.run(signal.signal);
+    await clock.advance(100);
+    const stopped = manager.stop();
+    await clock.advance(1_000);
+    await stopped;
+    assert.equal(signal.listeners, 0);
   });
 
   it("ends the wait of a key for its own writes, which is no failure", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubernetesObject } from "@listwatch/cache";
 import { defineController } from "@listwatch/cache/controller";
-import { delayRequest } from "@listwatch/cache/testing";
+import { answerStatus, delayRequest } from "@listwatch/cache/testing";
 import { startRig, widget } from "./rig.ts";
 import { WIDGETS } from "../widgets.ts";
 
@@ -103,6 +103,26 @@ describe("defineController({ timeoutMs })", () => {
     rig.server.create(WIDGETS, widget("b", "red"));
     await rig.clock.advance(3_500);
     assert.deepEqual(ended.sort(), ["a", "b"]);
+    assert.equal(rig.lines.filter((line) => line.startsWith("warn")).length, 1, rig.lines.join("\n"));
+  });
+
+  it("is tried again after a discovery that has failed, which is made again", async () => {
+    const made: string[] = [];
+    await using rig = startRig((cluster) =>
+      defineController({
+        name: "widgets",
+        for: cluster.resource<KubernetesObject>(WIDGETS),
+        owns: { maps: cluster.resource("v1/configmaps") },
+        async reconcile({ metadata }, { maps }) {
+          await maps.create({ metadata: { name: metadata!.name! } });
+          made.push(metadata!.name!);
+        },
+      })
+    );
+    rig.server.intercept(answerStatus(503), { times: 1, match: ({ path }) => path === "/api/v1" });
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.clock.advance(1_000);
+    assert.deepEqual(made, ["a"], rig.lines.join("\n"));
     assert.equal(rig.lines.filter((line) => line.startsWith("warn")).length, 1, rig.lines.join("\n"));
   });
 });

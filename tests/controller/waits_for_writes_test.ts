@@ -1,9 +1,11 @@
 import { newStatus } from "@listwatch/cache/client";
-import { StatusError } from "@listwatch/cache";
+import { type KubernetesObject, newCluster, silentLogger, StatusError } from "@listwatch/cache";
+import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { OwnWrites } from "../../src/controller/own_writes.ts";
-import type { CachedResource, Written } from "../../src/controller/cached_resource.ts";
+import { CachedResource, type Written } from "../../src/controller/cached_resource.ts";
+import { CountingSignal } from "../counting_signal.ts";
 
 const refused = (code: number, reason: string) => new StatusError(newStatus(code, reason, ""));
 
@@ -154,5 +156,84 @@ describe("OwnWrites", () => {
       await assert.rejects(writes.settle({ timeoutMs: 1, signal: never }), /away/);
       assert.equal(writes.isInCaches(), false);
     });
+  });
+});
+
+describe("CachedResource.waitFor", () => {
+  /** A cache of ConfigMaps, of which there is one, and how many observe it. */
+  async function startCache() {
+    const clock = new FakeClock();
+    const server = new InMemoryApiServer({ clock });
+    const map: KubernetesObject = { metadata: { name: "m", namespace: "shop" } };
+    const uid = server.create("v1/configmaps", map).metadata!.uid!;
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch, clock });
+    const resource = new CachedResource(cluster.resource<KubernetesObject>("v1/configmaps"), {
+      clock,
+      random: () => 0.5,
+      logger: silentLogger,
+      metrics: undefined,
+      resyncPeriodMs: 0,
+      cluster: "",
+    });
+    const { informer } = resource;
+    const observe = informer.observe.bind(informer);
+    const observers = new Set<unknown>();
+    informer.observe = (observer) => {
+      const unobserve = observe(observer);
+      observers.add(unobserve);
+      return () => {
+        observers.delete(unobserve);
+        unobserve();
+      };
+    };
+    const running = informer.start();
+    await clock.advance(1_000);
+    const signal = new CountingSignal();
+    const before = clock.pendingTimers;
+    return {
+      server,
+      clock,
+      running,
+      version: () => informer.indexer.lastStoreSyncResourceVersion(),
+      wait: (version: string, deleted: readonly (readonly [string, string])[] = []) =>
+        resource.waitFor(
+          { versions: new Map([["", version]]), deleted: new Map(deleted), unseen: 0, answered: 0 },
+          { timeoutMs: 500, signal: signal.signal },
+        ),
+      deleted: [["shop/m", uid]] as [string, string][],
+      left: () => [clock.pendingTimers - before, signal.listeners, observers.size],
+    };
+  }
+
+  it("leaves no timer, listener or observer, whether the cache has come to what was written or not", async () => {
+    const cache = await startCache();
+    const waits = [cache.wait(String(Number(cache.version()) + 1)), cache.wait("1000000", cache.deleted)];
+    cache.server.create("v1/configmaps", { metadata: { name: "other", namespace: "shop" } });
+    await cache.clock.advance(100);
+    assert.equal(await waits[0], true);
+    assert.equal(cache.left()[0], 1);
+    await cache.clock.advance(400);
+    assert.equal(await waits[1], false);
+    assert.deepEqual(cache.left(), [0, 0, 0]);
+    const seen = cache.wait(cache.version(), cache.deleted);
+    cache.server.delete("v1/configmaps", "shop/m");
+    await cache.clock.advance(100);
+    assert.equal(await seen, true);
+    assert.deepEqual(cache.left(), [0, 0, 0]);
+    const stopped = cache.running.stop();
+    await cache.clock.advance(1_000);
+    await stopped;
+  });
+
+  it("leaves nothing where the cache stops meanwhile", async () => {
+    const cache = await startCache();
+    const wait = cache.wait("1000000", cache.deleted);
+    const stopped = cache.running.stop();
+    await cache.clock.advance(0);
+    assert.equal(await wait, false);
+    assert.deepEqual(cache.left().slice(1), [0, 0]);
+    await cache.clock.advance(1_000);
+    await stopped;
+    assert.equal(cache.clock.pendingTimers, 0);
   });
 });
