@@ -121,6 +121,18 @@ describe("Manager of several clusters", () => {
     assert.equal((await manager.fetch(new Request("http://localhost/readyz"))).status, 500);
   });
 
+  it("is not ready once it has ended, whatever the clusters are", async () => {
+    await using rig = new Clusters("eu-1", "us-1");
+    const manager = rig.run(widgetController);
+    await rig.until(() => manager.status().problems.length === 0);
+    const ready = async () => (await manager.fetch(new Request("http://localhost/readyz"))).status;
+    assert.equal(await ready(), 200);
+    const stopped = manager.stop();
+    await rig.clock.advance(30_000);
+    await stopped;
+    assert.equal(await ready(), 500);
+  });
+
   it("writes to other clusters, reads there what it wrote, and reconciles by their changes", async () => {
     await using rig = new Clusters("hub", "member");
     const { hub, member } = rig.servers;

@@ -112,6 +112,19 @@ describe("CachedClient, of a resource in one namespace,", () => {
     assert.deepEqual(found, ["there", ["there"], undefined]);
   });
 
+  it("reads what is in its own one from the cache, and asks the server for nothing", async () => {
+    const found: unknown[] = [];
+    await using rig = reads(async (configMaps) => {
+      found.push((await configMaps.list({ namespace: "shop" })).map(({ metadata }) => metadata?.name));
+      found.push((await configMaps.get("own"))?.metadata?.name);
+    });
+    rig.server.create("v1/configmaps", { metadata: { name: "own", namespace: "shop" } });
+    await rig.until(() => found.length === 2);
+    assert.deepEqual(found, [["own"], "own"]);
+    const asked = rig.server.requests.filter(({ path, isWatch }) => path.includes("/configmaps") && !isWatch);
+    assert.deepEqual(asked.map(({ path }) => path), []);
+  });
+
   it("does not wait for what it wrote to another one", async () => {
     const found: unknown[] = [];
     const metadata = { name: "made", namespace: "other" };

@@ -1,7 +1,7 @@
 import type { Cluster, KubernetesObject } from "@listwatch/cache";
 import type { FetchFunction } from "@listwatch/cache/client";
 import { type ControllerDefinition, defineController } from "@listwatch/cache/controller";
-import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import { FakeClock, hang, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Rig, startRig, widget, widgetController } from "./rig.ts";
@@ -150,6 +150,45 @@ describe("Manager.run: the start", () => {
     await rig[Symbol.asyncDispose]();
     assert.deepEqual(rig.manager.status().problems, ["it has ended"]);
     assert.equal(await ready(), "it has ended\n");
+  });
+
+  it("is not ready while a cache is further behind the server than maxLagMs", async () => {
+    await using rig = startRig(widgetController, { maxLagMs: 60_000 });
+    const ready = async () => (await rig.manager.fetch(new Request("http://localhost/readyz"))).status;
+    await rig.until(() => rig.manager.status().isLeading);
+    rig.server.intercept(hang());
+    rig.server.closeWatches();
+    await rig.clock.advance(59_000);
+    assert.equal(await ready(), 200);
+    await rig.clock.advance(70_000);
+    assert.match(rig.manager.status().problems[0], /^the cache of .* is \d+ ms behind the server$/);
+    assert.equal(await ready(), 500);
+  });
+
+  it("has resyncs for each controller as often as that one wants them", async () => {
+    const keys: string[] = [];
+    const resynced = (name: string, resyncPeriodMs: number) => (cluster: Cluster) =>
+      defineController({
+        name,
+        for: cluster.resource<KubernetesObject>(WIDGETS),
+        resyncPeriodMs,
+        reconcile: () => void keys.push(name),
+      });
+    await using rig = startRig((cluster) => [
+      resynced("seldom", 100_000)(cluster),
+      resynced("often", 20_000)(cluster),
+    ]);
+    rig.server.create(WIDGETS, widget("a", "red"));
+    await rig.clock.advance(90_000);
+    assert.equal(keys.filter((name) => name === "seldom").length, 1);
+    assert.equal(keys.filter((name) => name === "often").length, 5);
+  });
+
+  it("refuses two controllers of one name, which would share a queue's metrics and fields of objects", () => {
+    assert.throws(
+      () => startRig((cluster) => [widgetController(cluster), widgetController(cluster)]),
+      /Cannot make a manager: two controllers are named widgets/,
+    );
   });
 
   it("waits for a resource that comes with its definition, and again when that was deleted", async () => {
