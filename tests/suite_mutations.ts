@@ -2396,7 +2396,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/controller/waits_for_writes_test.ts",
   },
   {
-    name: "controller: a wait for what was written goes on after the cache has stopped",
+    name: "controller: a wait for what was written continues after the cache has stopped",
     file: "src/controller/cached_resource.ts",
     find: "      link.abort();\n      link.unlink();",
     replace: "      link.unlink();",
