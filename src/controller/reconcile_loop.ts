@@ -274,7 +274,7 @@ export class ReconcileLoop {
       controller.abort(reason);
       late = clock.setTimeout(() => {
         this.#log(key).error(
-          `the reconcile of ${this.#shown(key)} heeds no signal: its worker takes other keys`,
+          `the reconcile of ${this.#shown(key)} ignores its signal: its worker takes other keys`,
         );
         leave();
       }, GRACE_MS);

@@ -229,7 +229,7 @@ export function outageLine(
   const kind = kindOf(outage.last);
   if (outage.reported.includes(kind)) return { failures };
   const what = kind === "away" ? "lost the server" : "the server refuses";
-  const end = isPermanent(outage.last) ? "but waiting will not mend it" : "and so on until it is back";
+  const end = isPermanent(outage.last) ? "but retries cannot fix it" : "and so on until it is back";
   const next = delayMs === undefined ? "" : `; next try in ${inSeconds(delayMs)}, ${end}`;
   return {
     failures: { ...failures, outage: { ...outage, reported: [...outage.reported, kind] } },

@@ -80,7 +80,7 @@ describe("ResourceClient.list", () => {
 });
 
 describe("SharedIndexInformer.status", () => {
-  it("says that waiting will not mend the name of a resource, until the server has it", async () => {
+  it("says that retries cannot fix the name of a resource, until the server has it", async () => {
     const clock = new FakeClock();
     using server = new InMemoryApiServer({ clock });
     const log = new LogRecorder();
@@ -95,7 +95,7 @@ describe("SharedIndexInformer.status", () => {
     assert.match(outage?.permanent ?? "", /no API group "example.com"/);
     const warnings = log.of("warn");
     assert.equal(warnings.length, 1);
-    assert.match(warnings[0], /but waiting will not mend it$/);
+    assert.match(warnings[0], /but retries cannot fix it$/);
     server.create("apiextensions.k8s.io/v1/customresourcedefinitions", widgetDefinition());
     await clock.advance(60_000);
     assert.equal(widgets.hasSynced(), true);

@@ -51,7 +51,7 @@ describe("Manager.stop", () => {
     assert.deepEqual(problems(rig), []);
   });
 
-  it("names what heeds no signal, and nothing that has ended before", async () => {
+  it("names what ignores its signal, and nothing that has ended before", async () => {
     const { rig, began } = startWaiting({ drainMs: 2_000 });
     await using _ = rig;
     for (const name of ["a", "b", "c"]) rig.server.create(WIDGETS, widget(name, "red"));
@@ -66,7 +66,7 @@ describe("Manager.stop", () => {
     assert.equal(hasEnded, true);
     assert.deepEqual(problems(rig), [
       "warn reconciles still run after 2000 ms: their signals are aborted",
-      "error the reconcile of shop/c heeds no signal: its worker takes other keys",
+      "error the reconcile of shop/c ignores its signal: its worker takes other keys",
     ]);
   });
 

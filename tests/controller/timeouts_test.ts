@@ -47,14 +47,14 @@ describe("defineController({ timeoutMs })", () => {
     assert.deepEqual(problems, [`warn Cannot reconcile shop/a, and tries again: ${why}`]);
   });
 
-  it("gives the worker of one that heeds no signal to other keys, and says so", async () => {
+  it("gives the worker of one that ignores its signal to other keys, and says so", async () => {
     const { rig, began, reasons } = startWith(false);
     await using _ = rig;
     await rig.until(() => began.length >= 2);
     assert.deepEqual(began.map(([name]) => name).slice(0, 2), ["a", "b"]);
     assert.ok(began[1][1] - began[0][1] < 7_000);
     assert.equal(reasons.length, 1);
-    assert.match(rig.lines.join("\n"), /error .*shop\/a.* heeds no signal/);
+    assert.match(rig.lines.join("\n"), /error .*shop\/a.* ignores its signal/);
   });
 
   it("counts one that ends after it as failed, whatever it returns or throws", async () => {

@@ -15,17 +15,17 @@ const CALL = /(?:[lL]ogger|failures|#log\(key\))\.(?:warn|error)\(/g;
  * the error of a call alone: what of it both the file and the page have.
  */
 const MADE_BEFORE: Readonly<Record<string, readonly string[]>> = {
-  "src/cli/serve/serve_readers.ts": ["failed: "],
   "src/compat/client_node/kube_config.ts": ["Cannot use the KubeConfig"],
   "src/compat/client_node/list_watch.ts": [],
   "src/compat/fluent/watcher.ts": ["the callback of a watcher of"],
   "src/controller/reconcile_loop.ts": [],
+  "src/hono/read_api.ts": ["failed: "],
   "src/informer/namespaces/namespace_set.ts": [" namespaces threw"],
   "src/informer/pipeline.ts": [" threw: "],
   "src/informer/snapshot/content.ts": ["could not save the snapshot"],
   "src/node/reread.ts": [" stays in use"],
   "src/node/serving/serve_fetch.ts": ["failed: "],
-  "src/reflector/failures.ts": ["lost the server", "the server refuses", "but waiting will not mend it"],
+  "src/reflector/failures.ts": ["lost the server", "the server refuses", "but retries cannot fix it"],
   "src/reflector/quarantine.ts": ["quarantined"],
   "src/reflector/reports.ts": [],
   "src/reflector/store_writer.ts": ["unknown event type"],
