@@ -1,5 +1,6 @@
 /** The resourceVersion of a resource that several servers hold together. */
 
+import { textHash } from "../util/hash.ts";
 import { compareResourceVersions } from "./object.ts";
 
 export interface MergedVersion {
@@ -18,6 +19,11 @@ const TAIL_DIGITS = LAYOUT_DIGITS + COUNT_DIGITS;
 // server.
 const BASE = 10_000_000n;
 const BASE_DIGITS = 8;
+
+/** The ten digits that say in which way something is divided, and into which parts. */
+export function newLayout(names: readonly string[]): string {
+  return String(BigInt(`0x${textHash(JSON.stringify(names))}`) % 10_000_000_000n).padStart(10, "0");
+}
 
 /**
  * Writes the versions of all shards as one decimal number:

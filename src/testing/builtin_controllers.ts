@@ -14,11 +14,18 @@ export class Namespaces {
   readonly #state: ClusterState;
   readonly #resources: ResourceTable;
   readonly #settings: ServerSettings;
+  readonly #deleteObject: (resource: ServedResource, object: StoredObject) => void;
 
-  constructor(state: ClusterState, resources: ResourceTable, settings: ServerSettings) {
+  constructor(
+    state: ClusterState,
+    resources: ResourceTable,
+    settings: ServerSettings,
+    deleteObject: (resource: ServedResource, object: StoredObject) => void,
+  ) {
     this.#state = state;
     this.#resources = resources;
     this.#settings = settings;
+    this.#deleteObject = deleteObject;
   }
 
   /** Refuses a new object in a namespace that does not exist or is being deleted. */
@@ -61,19 +68,7 @@ export class Namespaces {
       if (!resource.namespaced) continue;
       for (const key of this.#keysIn(resource, name)) {
         const item = this.#state.get(resource, key);
-        if (item === undefined || item.metadata.deletionTimestamp) continue;
-        if (finalizersOf(item).length === 0) this.#state.remove(resource, key);
-        else {
-          this.#state.write(resource, key, (resourceVersion) => ({
-            ...item,
-            metadata: {
-              ...item.metadata,
-              resourceVersion,
-              deletionTimestamp: now,
-              deletionGracePeriodSeconds: 0,
-            },
-          }));
-        }
+        if (item !== undefined && !item.metadata.deletionTimestamp) this.#deleteObject(resource, item);
       }
     }
     this.finish(name);

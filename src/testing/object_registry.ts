@@ -76,7 +76,10 @@ export class ObjectRegistry {
   constructor(state: ClusterState, resources: ResourceTable, settings: ServerSettings) {
     this.#state = state;
     this.#settings = settings;
-    this.#namespaces = new Namespaces(state, resources, settings);
+    this.#namespaces = new Namespaces(state, resources, settings, (resource, { metadata }) => {
+      const { name, namespace = "" } = metadata;
+      this.delete(resource, { name, namespace }, { asGiven: true });
+    });
     this.#definitions = new CustomDefinitions(state, resources);
   }
 

@@ -10,14 +10,18 @@
  */
 
 import { newEventOpener, type StoreEvent } from "../../informer/events.ts";
-import { decodeMergedVersion, encodeMergedVersion, MOST_SHARDS } from "../../meta/merged_version.ts";
+import {
+  decodeMergedVersion,
+  encodeMergedVersion,
+  MOST_SHARDS,
+  newLayout,
+} from "../../meta/merged_version.ts";
 import { isOlder, type KubernetesObject, layoutOf } from "../../meta/object.ts";
 import { type Held, type Holding, ObjectHolding } from "../../store/holding.ts";
 import { fieldPathOf, type IndexFunc } from "../../store/index_func.ts";
 import type { Indexer } from "../../store/store.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
 import { callGuarded, errorMessage } from "../../util/errors.ts";
-import { textHash } from "../../util/hash.ts";
 import { guardedLogger, type Logger } from "../../util/logger.ts";
 import { KeyOwners } from "./key_owners.ts";
 import type { NamedInformer, ServedInformer, ServedStore } from "./served_informer.ts";
@@ -89,8 +93,7 @@ export class MergedInformer implements ServedInformer {
     this.sources = sources.map(({ name, informer }) => ({ name, informer }));
     this.#logger = guardedLogger(options.logger);
     this.#hasClusters = options.by === "cluster";
-    const hash = textHash(JSON.stringify([options.by ?? "any", ...sources.map(({ name }) => name)]));
-    this.#layout = String(BigInt(`0x${hash}`) % 10_000_000_000n).padStart(10, "0");
+    this.#layout = newLayout([options.by ?? "any", ...sources.map(({ name }) => name)]);
     this.#sources = sources.map(({ name, informer }) => new Source(name, informer, this.#hasClusters));
     this.#owners = new KeyOwners(this.#sources);
     this.#resourceVersion = this.#merged();

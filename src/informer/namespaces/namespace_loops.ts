@@ -6,13 +6,12 @@
  * @module
  */
 
-import { encodeMergedVersion } from "../../meta/merged_version.ts";
+import { encodeMergedVersion, newLayout } from "../../meta/merged_version.ts";
 import type { NamespaceNames, VersionProof } from "../../meta/list_watch.ts";
 import { isComparableResourceVersion, isOlder, resourceVersionOf } from "../../meta/object.ts";
 import type { BookmarkInfo, ReflectorStore } from "../../queue/queue.ts";
 import type { RealFIFO } from "../../queue/real_fifo.ts";
 import { linkedAbort, onAbort } from "../../util/abort.ts";
-import { textHash } from "../../util/hash.ts";
 import { defined } from "../../util/json.ts";
 import { Reflector } from "../../reflector/reflector.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
@@ -188,8 +187,7 @@ export class NamespaceLoops<T> {
     const { queue } = this.#filled!;
     const before = this.#followed;
     this.#followed = new Map(names.map((name) => [name, before.get(name) ?? this.#follow(name, signal)]));
-    const hash = textHash(JSON.stringify(["namespaces", ...names]));
-    this.#layout = String(BigInt(`0x${hash}`) % 10_000_000_000n).padStart(10, "0");
+    this.#layout = newLayout(["namespaces", ...names]);
     for (const [name, { store, end }] of before) {
       if (this.#followed.has(name)) continue;
       store.isClosed = true;

@@ -5,7 +5,7 @@ import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import type { Reflector } from "../../reflector/reflector.ts";
 import type { FailedTry } from "../../reflector/failures.ts";
 import type { ReflectorStatus } from "../../reflector/state.ts";
-import { onAbort } from "../../util/abort.ts";
+import { abortable } from "../../util/abort.ts";
 import type { StoreEvent } from "../events.ts";
 import { type NamedOptions, NamespaceLoops } from "./namespace_loops.ts";
 
@@ -103,17 +103,15 @@ export class NamespacePart<T> {
   ): Promise<void> {
     signal.throwIfAborted();
     if (this.hasReached(resourceVersion)) return;
-    await new Promise<void>((resolve, reject) => {
-      const end = (how: () => void) => {
-        unobserve();
-        unlisten();
-        how();
-      };
-      const unobserve = this.observe(() => {
-        if (this.hasReached(resourceVersion)) end(resolve);
-      });
-      const unlisten = onAbort(signal, () => end(() => reject(signal.reason)));
+    const reached = Promise.withResolvers<void>();
+    const unobserve = this.observe(() => {
+      if (this.hasReached(resourceVersion)) reached.resolve();
     });
+    try {
+      await abortable(reached.promise, signal);
+    } finally {
+      unobserve();
+    }
   }
 
   get #loop(): Reflector<unknown> | undefined {
