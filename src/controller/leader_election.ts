@@ -15,7 +15,7 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { isAlreadyExists, isConflict, isNotFound } from "../meta/status.ts";
 import { linkedAbort, onAbort, sleepUnlessAborted } from "../util/abort.ts";
 import type { Random } from "../util/backoff.ts";
-import { ageMs, type Clock, type Moment, momentOf } from "../util/clock.ts";
+import { ageMs, type Clock, type Moment, momentOf, type TimerHandle } from "../util/clock.ts";
 import { CacheError, errorMessage } from "../util/errors.ts";
 import { isSameJson } from "../util/json.ts";
 import { type Logger, silentLogger } from "../util/logger.ts";
@@ -102,6 +102,8 @@ export class LeaderElector {
   /** The Lease as it was seen last, and when it was seen so first. */
   #observed: { readonly lease: Lease; readonly at: Moment } | undefined;
   #renewed: Moment | undefined;
+  /** Whether the lease may be held: a write was sent to take it, and was not refused. */
+  #mayHold = false;
 
   /**
    * @param leases A client of the Lease's namespace.
@@ -151,18 +153,26 @@ export class LeaderElector {
 
   /**
    * Waits until this process leads. A watch of the Lease shows that it is released; without
-   * permission to watch, it is looked at every `retryMs`.
+   * permission to watch, it is looked at every `retryMs`. A lease that was taken as the signal was aborted is
+   * given back if `releaseOnStop` says so.
    *
    * @throws The signal's reason.
    */
   async acquire(signal: AbortSignal): Promise<Leadership> {
-    const { lease, retryMs } = this.#options;
+    const { lease, retryMs, releaseOnStop } = this.#options;
+    this.#mayHold = false;
     const wakeup = { wake: () => {} };
     const watch = this.#watch(() => wakeup.wake());
+    // What was sent to take the lease is awaited for a while: it may arrive after all that is sent later.
+    const taking = new AbortController();
+    let timer: TimerHandle;
+    const unlisten = onAbort(signal, () => {
+      timer = this.#clock.setTimeout(() => taking.abort(signal.reason), RELEASE_TIMEOUT_MS);
+    });
     try {
       for (let holder = "";; holder = this.holder) {
         signal.throwIfAborted();
-        if (await this.#tryOnce(signal)) break;
+        if (await this.#tryOnce(signal, taking.signal)) break;
         if (holder !== this.holder) this.#logger.info(`the lease ${lease} is held by ${this.holder}`);
         const link = linkedAbort(signal);
         wakeup.wake = () => link.abort();
@@ -173,8 +183,12 @@ export class LeaderElector {
         link.unlink();
       }
     } finally {
+      unlisten();
+      this.#clock.clearTimeout(timer);
       await watch.stop();
+      if (signal.aborted && this.#mayHold && releaseOnStop) await this.#release();
     }
+    signal.throwIfAborted();
     this.#logger.info(`leads by the lease ${lease} as ${this.identity}`);
     return this.#lead();
   }
@@ -203,12 +217,13 @@ export class LeaderElector {
   /**
    * Tries to take or renew the lease; whether this process holds it then. Never throws but for the signal.
    */
-  async #tryOnce(signal: AbortSignal): Promise<boolean> {
+  async #tryOnce(signal: AbortSignal, writing: AbortSignal = signal): Promise<boolean> {
     try {
-      return await this.#tryToHold(signal);
+      return await this.#tryToHold(signal, writing);
     } catch (error) {
-      signal.throwIfAborted();
       const isOvertaken = isConflict(error) || isAlreadyExists(error);
+      if (isOvertaken) this.#mayHold = false;
+      signal.throwIfAborted();
       if (isOvertaken || isNotFound(error)) this.#observed = undefined; // it is read again before the next try
       if (!isOvertaken) {
         this.#logger.warn(
@@ -220,9 +235,9 @@ export class LeaderElector {
     }
   }
 
-  async #tryToHold(signal: AbortSignal): Promise<boolean> {
-    const { lease: name, leaseMs } = this.#options;
-    const request = { signal, timeoutMs: this.#options.renewDeadlineMs };
+  async #tryToHold(signal: AbortSignal, writing: AbortSignal): Promise<boolean> {
+    const { lease: name, leaseMs, renewDeadlineMs: timeoutMs } = this.#options;
+    const request = { signal: writing, timeoutMs };
     const sent = momentOf(this.#clock);
     const time = microTime(this.#clock);
     const mine = {
@@ -238,9 +253,10 @@ export class LeaderElector {
     }
     let lease: Lease;
     try {
-      lease = await this.#leases.get(name, request);
+      lease = await this.#leases.get(name, { signal, timeoutMs });
     } catch (error) {
       if (!isNotFound(error)) throw error;
+      this.#mayHold = true;
       const spec = { ...mine, acquireTime: time, leaseTransitions: 0 };
       const made = await this.#leases.create({
         apiVersion: "coordination.k8s.io/v1",
@@ -254,6 +270,7 @@ export class LeaderElector {
     const { holderIdentity = "", acquireTime, leaseTransitions = 0 } = lease.spec ?? {};
     const wasMine = holderIdentity === this.identity;
     if (holderIdentity !== "" && !wasMine && !this.#hasExpired()) return false;
+    this.#mayHold = true;
     const taken = wasMine
       ? { ...mine, acquireTime, leaseTransitions }
       : { ...mine, acquireTime: time, leaseTransitions: leaseTransitions + 1 };

@@ -155,6 +155,60 @@ describe("LeaderElector.acquire", () => {
     assert.equal(server.get<Lease>(LEASES, "default/controller")!.spec!.leaseTransitions, 1);
   });
 
+  for (const before of ["there is none", "it is free", "it has run out"]) {
+    it(`releases a lease whose taking was not answered yet at the stop, where ${before}`, async () => {
+      await using election = newElection();
+      const { clock, server, until, leaders } = election;
+      if (before !== "there is none") {
+        const holderIdentity = before === "it is free" ? "" : "x";
+        const spec = { holderIdentity, leaseDurationSeconds: 1, leaseTransitions: 4 };
+        server.create(LEASES, { metadata: { name: "controller", namespace: "default" }, spec });
+      }
+      const holder = () => server.get<Lease>(LEASES, "default/controller")?.spec?.holderIdentity;
+      const a = election.add("a");
+      a.computer.answerDelayMs = 1_000;
+      await until(() => holder() === "a", 10_000);
+      assert.deepEqual(leaders(), []);
+      a.stop();
+      let isOver = false;
+      a.ended.then(() => isOver = true);
+      await until(() => isOver, 5_000);
+      assert.equal(holder(), "");
+      assert.equal(a.leadership, undefined);
+      assert.equal(clock.pendingTimers, 0);
+      election.add("b");
+      await until(() => leaders().includes("b"), 1_000);
+    });
+  }
+
+  it("ends soon after a stop, although no answer comes any more to the taking of a lease", async () => {
+    await using election = newElection();
+    const { clock, server, until } = election;
+    const a = election.add("a");
+    a.computer.answerDelayMs = 1_000;
+    await until(() => server.get<Lease>(LEASES, "default/controller") !== undefined, 5_000);
+    a.computer.answerDelayMs = 1e9;
+    let isOver = false;
+    a.ended.then(() => isOver = true);
+    await clock.advance(500);
+    a.stop();
+    await until(() => isOver, 12_000);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("keeps a lease whose taking was not answered yet at the stop, where it is not to be released", async () => {
+    await using election = newElection();
+    const { clock, server, until } = election;
+    const a = election.add("a", { releaseOnStop: false });
+    a.computer.answerDelayMs = 1_000;
+    const holder = () => server.get<Lease>(LEASES, "default/controller")?.spec?.holderIdentity;
+    await until(() => holder() === "a", 5_000);
+    a.stop();
+    await clock.advance(10_000);
+    await a.ended;
+    assert.equal(holder(), "a");
+  });
+
   it("takes over within 20 s of a killed leader, not within the lease's duration", async () => {
     await using election = newElection();
     const { clock, until, leaders } = election;
