@@ -130,7 +130,12 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> i
     const { log: { head } } = this.content;
     const unread = head - this.#next!;
     // What is more came at once: it is read in turns, for the next reader.
-    if (unread >= LEAST_UNREAD && unread <= MOST_UNREAD) this.catchUp();
+    if (unread < LEAST_UNREAD || unread > MOST_UNREAD) return;
+    try {
+      this.catchUp();
+    } catch {
+      // All is read again for the next reader, who receives why that is not possible.
+    }
   }
 
   protected catchUp(): void {
@@ -141,8 +146,9 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> i
       const { type, key, object } = entries.at(i)!;
       if (type !== "BOOKMARK") latest.set(key, type === "DELETED" ? undefined : object);
     }
-    this.#next = tail + entries.length;
+    this.#next = undefined; // where one of them cannot be read, some are put: all is read again
     if (latest.size > 0) this.put(this.#followed(latest));
+    this.#next = tail + entries.length;
   }
 
   /** An object in a held form, for a look at it; `undefined` if it is not selected. */

@@ -211,7 +211,12 @@ export class Window {
   look(): number {
     if (this.#isDue || this.#cursor === this.#log.head) return 0;
     const { source } = this.#options;
-    this.#isDue = source.followed.isBehind || !this.#isUnchanged(source.followed.present());
+    try {
+      this.#isDue = source.followed.isBehind || !this.#isUnchanged(source.followed.present());
+    } catch (error) {
+      this.#fail(error);
+      this.#isDue = true;
+    }
     if (!this.#isDue) return 0;
     for (const feed of this.#feeds) feed.wake();
     return this.#feeds.size;

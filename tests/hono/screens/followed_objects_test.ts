@@ -21,11 +21,15 @@ function kept() {
   const readers = new Readers({ ...places, maxReaderBytes: MOST_BYTES });
   const followers = new KeptFollowers({ readers, clock });
   let reads = 0;
+  const refused = new Set<string | undefined>();
   const order = async (name: string) => {
     const spec = {
       name,
       reads: undefined,
-      textOf: ({ metadata }: { readonly metadata?: { readonly name?: string } }) => `${metadata!.name}\0`,
+      textOf: ({ metadata }: { readonly metadata?: { readonly name?: string } }) => {
+        if (refused.has(metadata!.name)) throw new Error(`${metadata!.name} cannot be read`);
+        return `${metadata!.name}\0`;
+      },
     };
     const make = () => new Order<KubernetesObject>(content, spec, undefined);
     const found = followers.get<Order<KubernetesObject>>(content, { name, selection: undefined, make });
@@ -33,7 +37,7 @@ function kept() {
     await found.ready(new Pacer({ units: 1_000 }));
     return found;
   };
-  return { clock, informer, content, readers, followers, order, reads: () => reads };
+  return { clock, informer, content, readers, followers, order, refused, reads: () => reads };
 }
 
 describe("KeptFollowers", () => {
@@ -83,6 +87,28 @@ describe("KeptFollowers", () => {
     assert.equal(readers.keepSpare(MOST_BYTES + 1), false);
     assert.ok(readers.keepSpare(MOST_BYTES));
   });
+
+  for (const count of [1, 600]) {
+    it(`have what could not be read among ${count} changes once it can be`, async () => {
+      const { informer, content, order, refused } = kept();
+      await order("a");
+      let woken = 0;
+      content.log.along.add({ grown: () => woken++ });
+      refused.add("2");
+      for (let i = 0; i < count - 1; i++) informer.put(object(`b/${i + 10}`, 1_001 + i));
+      informer.put(object("a/2", 2_000));
+      informer.put(object("a/4", 2_001));
+      assert.equal(woken, count + 1);
+      const failing = async () => (await order("a")).present();
+      await assert.rejects(failing, /cannot be read/);
+      await assert.rejects(failing, /cannot be read/);
+      refused.clear();
+      const state = await failing();
+      assert.deepEqual([state.length, state.resourceVersion], [count + 3, "2001"]);
+      const keys = Array.from({ length: state.length }, (_, i) => content.holding.head(state.value(i)).key);
+      assert.deepEqual(keys.filter((key) => key.startsWith("a/")), ["a/1", "a/2", "a/3", "a/4"]);
+    });
+  }
 
   it("drop what was not read for a quarter of an hour, and all but the last four after a minute", async () => {
     const { clock, content, readers, followers, order } = kept();
