@@ -210,6 +210,11 @@ export class ListBody {
     this.of = of;
   }
 
+  /** Whether it is made for one reader, and not kept. */
+  get #isAlone(): boolean {
+    return this.of === undefined;
+  }
+
   /** Whether a list would have the same bytes now, but for its head. */
   get isCurrent(): boolean {
     if (this.of === undefined) return false;
@@ -270,7 +275,7 @@ export class ListBody {
       },
       isLarge: () => this.#hasBytes(GZIP_LEAST_BYTES - this.#headAt(resourceVersion).bytes.byteLength, pacer),
       gzipped: async () => (await this.#gzippedOnce(pacer))?.with(this.#headAt(resourceVersion).bytes),
-      isShared: this.of !== undefined,
+      isShared: !this.#isAlone,
       pieces: (readers) => this.#pieces(resourceVersion, readers, pacer, close),
       close,
     };
@@ -289,7 +294,6 @@ export class ListBody {
     pacer: Pacer,
     detach: () => void,
   ): Generator<Bytes, undefined> {
-    const isAlone = this.of === undefined;
     let before: Bytes | undefined = this.#headAt(resourceVersion).bytes;
     const withHead = (bytes: Bytes) => {
       const all = before && concatenated([before, bytes]);
@@ -306,9 +310,9 @@ export class ListBody {
         at += piece.byteLength;
         pacer.spendText(piece.byteLength * SENT_WEIGHT);
         // `withHead` copies the first one.
-        yield before === undefined && isAlone ? piece.slice() : withHead(piece);
+        yield before === undefined && this.#isAlone ? piece.slice() : withHead(piece);
       }
-      if (isAlone) freeBytes(chunk); // its only reader has it
+      if (this.#isAlone) freeBytes(chunk); // its only reader has it
     }
     if (!this.#isFull) return;
     const rest = this.#text.rest(this.#starts[i]);
@@ -324,9 +328,8 @@ export class ListBody {
   #chunk(index: number, pacer: Pacer, length = CHUNK): Bytes | undefined {
     if (index < this.#chunks.length) return this.#chunks[index];
     if (this.#isFull) return undefined;
-    const isAlone = this.of === undefined;
     const { next } = this.#text;
-    const text = this.#text.piece(isAlone || index === 0 ? FIRST_CHUNK : length);
+    const text = this.#text.piece(this.#isAlone || index === 0 ? FIRST_CHUNK : length);
     if (text === undefined) return undefined;
     this.#starts.push(next);
     const chunk = encodeUtf8(text);
@@ -334,10 +337,10 @@ export class ListBody {
     this.#chunks.push(chunk);
     const own = chunk.byteLength + (index === 0 ? this.#text.ownBytes : 0);
     const bytes = this.#bytes + own;
-    const expectedBytes = isAlone ? bytes : bytes / this.#text.progress;
+    const expectedBytes = this.#isAlone ? bytes : bytes / this.#text.progress;
     if (this.#budget.take(own, this, expectedBytes)) this.#bytes = bytes;
     else this.#isFull = true;
-    if (isAlone && bytes >= GZIP_LEAST_BYTES) this.#isFull = true;
+    if (this.#isAlone && bytes >= GZIP_LEAST_BYTES) this.#isFull = true;
     if (this.#isFull) this.drop();
     return chunk;
   }
@@ -355,7 +358,7 @@ export class ListBody {
   }
 
   async #gzippedOnce(pacer: Pacer): Promise<PrefixableGzip | undefined> {
-    if (this.#isFull || this.of === undefined) return undefined;
+    if (this.#isFull || this.#isAlone) return undefined;
     if (this.#gzipped === undefined) {
       const task = this.#gzip(pacer);
       this.#gzipped = task;
