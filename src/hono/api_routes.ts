@@ -105,11 +105,11 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
     : otherRoute(c, path, target);
 }
 
-/**
- * Whether the cache has the answer. Hono turns HEAD into GET, which would open a watch that no client reads.
- */
+/** Whether the cache has the answer. Of built-in resources API servers have no HEAD, of custom ones they do. */
 function isRead(c: Context, { resource }: Described, path: ResourcePath): boolean {
-  return c.req.raw.method === "GET" && (path.subresource === "" || isSubresource(resource, path));
+  const { method } = c.req.raw;
+  return (method === "GET" || method === "HEAD" && !isBuiltinGroup(path.group)) &&
+    (path.subresource === "" || isSubresource(resource, path));
 }
 
 /** What the API server answers; `undefined` if that is for the cache to answer. */

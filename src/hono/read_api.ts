@@ -3,8 +3,9 @@
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { matchesRoute, type MediaType } from "../protocol/representations.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
-import { refusedTimeout } from "../protocol/list_query.ts";
-import { isStatus, methodNotAllowed, noRouteProduces } from "../protocol/statuses.ts";
+import { refusedTimeout, timeoutOf } from "../protocol/list_query.ts";
+import { isStatus, methodNotAllowed, noRouteProduces, requestTimedOut } from "../protocol/statuses.ts";
+import { withTimeLimit } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { UpgradeWebSocket } from "../util/serving.ts";
 import { apiRoute } from "./api_routes.ts";
@@ -196,7 +197,9 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
       route = routeOf(c, state, reader);
       if (isWatchRoute(route) && isSocketRequest(c)) ({ upgradeWebSocket } = settings);
       const isForeign = upgradeWebSocket !== undefined && !mayOpenSocket(c, settings.cors);
-      answer = isForeign ? foreignPage() : await answerRoute(c, state, route, reader);
+      answer = isForeign
+        ? foreignPage()
+        : await inTime(c, state, route, answerRoute(c, state, route, reader));
     }
     let response = answer instanceof Response ? answer : await refusalResponse(c, answer);
     if (route?.access === "hooks" && route.target !== undefined) addCacheHeaders(response, route.target);
@@ -206,6 +209,7 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
       const options = { upgradeWebSocket, clock, bufferBytes, writeTimeoutMs, reader };
       response = await socketResponse(c, response, options);
     }
+    if (c.req.raw.method === "HEAD") response = headOf(response);
     ({ status } = response);
     return status === 200 && mayBeEndless(route) ? endless(c, response) : response;
   } catch (error) {
@@ -219,6 +223,34 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
     reader?.answered(c.env);
     end?.(route?.access === "hooks" ? route.asked : undefined, resources, status);
   }
+}
+
+/**
+ * An answer, or an API server's refusal where it takes longer than the `timeout` of the request. A watch has
+ * none, and of what the API server answers, that has to decide.
+ */
+async function inTime(
+  c: Context,
+  { settings: { clock } }: ReadApiState,
+  route: Route,
+  answer: Promise<Answer>,
+): Promise<Answer> {
+  const ms = mayBeEndless(route) || !c.req.url.includes("timeout=")
+    ? 0
+    : timeoutOf(new URL(c.req.url).searchParams);
+  if (typeof ms === "string" || ms < 1) return await answer;
+  const late = requestTimedOut();
+  return await withTimeLimit(() => answer, { ms, newError: () => late, clock }).catch((error) => {
+    if (error !== late) throw error;
+    answer.then((answer) => answer instanceof Response && headOf(answer)).catch(() => {});
+    return late;
+  });
+}
+
+/** An answer without its body. */
+function headOf({ body, status, headers }: Response): Response {
+  body?.cancel().catch(() => {});
+  return new Response(null, { status, headers });
 }
 
 // Refused by the permission check, or before it: says nothing about the cache.

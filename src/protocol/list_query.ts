@@ -9,7 +9,14 @@ import type { ListOptions } from "../meta/list_watch.ts";
 import { isMergedVersion } from "../meta/merged_version.ts";
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 import { defined } from "../util/json.ts";
-import { durationProblem, forbiddenField, invalidFields, isStatus, quotedByGo } from "./statuses.ts";
+import {
+  forbiddenField,
+  invalidFields,
+  isStatus,
+  parseDuration,
+  quotedByGo,
+  requestTimedOut,
+} from "./statuses.ts";
 
 export interface ListQuery {
   readonly ok: true;
@@ -225,19 +232,23 @@ function integer(params: URLSearchParams, name: string): number | undefined {
 }
 
 /**
- * The Status that refuses a `timeout` that is no duration, the first thing that an API server looks at in a
- * request for anything but a watch or another stream:
+ * The Status that refuses a `timeout` that is no duration, or is over before there can be an answer: the
+ * first thing that an API server looks at in a request for anything but a watch or another stream:
  * https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/filters/request_deadline.go
  */
 export function refusedTimeout(params: URLSearchParams): Status | undefined {
-  const timeout = shortened(params.get("timeout") ?? "");
-  const problem = timeout === "" || USUAL_DURATION.test(timeout) ? undefined : durationProblem(timeout);
-  if (problem === undefined) return undefined;
-  return newStatus(400, "BadRequest", `invalid timeout specified in the request URL - ${problem}`);
+  const timeout = timeoutOf(params);
+  if (typeof timeout === "string") {
+    return newStatus(400, "BadRequest", `invalid timeout specified in the request URL - ${timeout}`);
+  }
+  return timeout > 0 && timeout < 1 ? requestTimedOut() : undefined;
 }
 
-// What clients send.
-const USUAL_DURATION = /^(?:[0-9]{1,5}[hms]){1,3}$/;
+/** The `timeout` of a request in milliseconds, where 0 or less is none; or what is wrong with it. */
+export function timeoutOf(params: URLSearchParams): number | string {
+  const timeout = shortened(params.get("timeout") ?? "");
+  return timeout === "" ? 0 : parseDuration(timeout);
+}
 
 // Leading zeros included; it takes long to make a number of very many digits.
 const MAX_DIGITS = 1_000;

@@ -92,6 +92,11 @@ export function tooLargeResourceVersion(asked: string, current: string): Status 
   });
 }
 
+/** 504: there is no answer within the time that the request names. */
+export function requestTimedOut(): Status {
+  return newStatus(504, "Timeout", "Timeout: request did not complete within the allotted timeout", {});
+}
+
 /** A text in quotes; what cannot be printed is escaped. Mirrors Go's `strconv.Quote`, which is its `%q`. */
 export function quotedByGo(text: string): string {
   const escaped = text.replace(/["\\]|(?! )[\p{C}\p{Z}]/gu, (character) => {
@@ -129,13 +134,13 @@ const UNIT_NANOSECONDS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * What is wrong with a duration such as `1h15m30.5s`, `-5ms` or `0`; `undefined`: nothing. Mirrors Go's
+ * A duration such as `1h15m30.5s`, `-5ms` or `0` in milliseconds; or what is wrong with it. Mirrors Go's
  * `time.ParseDuration`.
  */
-export function durationProblem(text: string): string | undefined {
+export function parseDuration(text: string): number | string {
   const invalid = `time: invalid duration ${quotedInDuration(text)}`;
   let rest = text.replace(/^[-+]/, "");
-  if (rest === "0") return undefined;
+  if (rest === "0") return 0;
   if (rest === "") return invalid;
   let nanoseconds = 0;
   while (rest !== "") {
@@ -152,7 +157,7 @@ export function durationProblem(text: string): string | undefined {
     if (nanoseconds >= 2 ** 63) return invalid;
     rest = rest.slice(unit.length);
   }
-  return undefined;
+  return (text.startsWith("-") ? -nanoseconds : nanoseconds) / 1e6;
 }
 
 /** As Go's package `time` quotes: each byte that is no printable ASCII by itself. */

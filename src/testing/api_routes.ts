@@ -60,7 +60,7 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
   app.get("/version", (c) => jsonResponse(VERSION, c.req.raw));
   app.all("/version", (c) => statusResponse(methodNotAllowed(), c.req.raw));
   app.all("*", async (c) => {
-    const request = c.req.raw;
+    let request = c.req.raw;
     const { pathname, searchParams, host } = new URL(request.url);
     const discovery = answerDiscovery(parts.resources.all, {
       method: request.method,
@@ -78,9 +78,12 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
       const isCollectionOfAll = resource?.namespaced && path.name === "" && path.namespace === "";
       if (!isCollectionOfAll) return noResource(parts.resources, path, request);
     }
+    // Of built-in resources API servers have no HEAD, of custom ones they do.
+    const isHead = request.method === "HEAD" && resource!.isCustom;
+    if (isHead) request = new Request(request, { method: "GET" });
     const isWatch = path.name === "" && request.method === "GET" && wantsWatch(searchParams);
     const isCollection = path.name === "" && (request.method === "DELETE" || request.method === "GET");
-    return await answer({
+    const response = await answer({
       ...parts,
       request,
       params: searchParams,
@@ -90,6 +93,8 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
       path,
       shape: shapeOf(request, resource!, isWatch ? "watch" : isCollection ? "list" : "get"),
     });
+    if (isHead) response.body?.cancel().catch(() => {});
+    return response;
   });
   return app;
 }

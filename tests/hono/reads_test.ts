@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { FakeClock } from "../../src/testing/fake_clock.ts";
+import { nextTurn } from "../../src/util/clock.ts";
 import { labelIndexFunc } from "@listwatch/cache";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
@@ -482,7 +483,51 @@ describe("readApi, for what it does not serve,", () => {
     }
   });
 
-  it("refuses what no API server does either with its own words; HEAD is 405", async () => {
+  it("answers HEAD of custom resources as GET, without a body, and leaves no watch open", async () => {
+    const informer = FakeInformer.with([object("shop/one", 5)], 10);
+    const resources = [{ informer, resource: WIDGET_RESOURCE }];
+    const api = readApi({ resources, allowAnonymous: true, clock: new FakeClock() });
+    const path = "/apis/example.com/v1/namespaces/shop/widgets";
+    const found: Record<string, number> = {
+      "": 200,
+      "/one": 200,
+      "/none": 404,
+      "/one/log": 404,
+      "?limit=x": 400,
+      "?watch=1": 200,
+      "?timeout=1ns": 504,
+    };
+    for (const [rest, status] of Object.entries(found)) {
+      const head = await api.request(path + rest, { method: "HEAD" });
+      assert.deepEqual([rest, head.status, head.body], [rest, status, null]);
+      assert.equal(head.headers.get("Content-Type"), "application/json");
+    }
+    await nextTurn();
+    assert.deepEqual(api.openWatches(), [0]);
+  });
+
+  it("ends with 504 where it takes longer than the request's timeout, as on an API server", async () => {
+    const { informer, api, clock } = apiOf(THREE, 10, { freshnessTimeoutMs: 3_000 });
+    const late = async (query: string) => {
+      const started = clock.now();
+      let answer: Response | undefined;
+      const request = async () => answer = await api.request(`/api/v1/pods?resourceVersion=11&${query}`);
+      const pending = request();
+      await clock.until(() => answer !== undefined);
+      await pending;
+      return [answer!.status, (await answer!.json()).message.split(":")[0], clock.now() - started];
+    };
+    assert.deepEqual(await late("timeout=1ns"), [504, "Timeout", 0]);
+    assert.deepEqual(await late("timeout=1500ms"), [504, "Timeout", 1_500]);
+    assert.deepEqual(await late("timeout=1h"), [504, "Timeout", 3_000]);
+    assert.deepEqual(await late("timeout=-5s"), [504, "Timeout", 3_000]);
+    assert.equal(clock.pendingTimers, 0);
+    informer.put(object("shop/web-3", 11));
+    assert.equal((await get(api, "/api/v1/pods?resourceVersion=11&timeout=1ms")).items.length, 4);
+    assert.equal(clock.pendingTimers, 0);
+  });
+
+  it("refuses what no API server does either with its own words; HEAD of built-in resources is 405", async () => {
     const { api } = apiOf(THREE, 10);
     const response = await api.request("/api/v1/pods", { method: "POST", body: "{}" });
     assert.equal(response.status, 405);

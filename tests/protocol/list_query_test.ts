@@ -59,7 +59,21 @@ describe("parseListQuery", () => {
   });
 
   it("refuses a timeout that is no duration with 400, but not of a watch, which ignores it", () => {
-    for (const timeout of ["32s", "6m21s", "1h15m30.918s", "-5ms", "0", ".5s", "1.s", "", "100us", "+1ns"]) {
+    for (
+      const timeout of [
+        "32s",
+        "6m21s",
+        "1h15m30.918s",
+        "-5ms",
+        "0",
+        ".5s",
+        "1.s",
+        "",
+        "1ms",
+        "-1ns",
+        "0.001s",
+      ]
+    ) {
       accepted(`timeout=${encodeURIComponent(timeout)}&limit=5`);
       assert.ok(parseGetQuery(new URLSearchParams({ timeout })).ok, timeout);
     }
@@ -73,6 +87,11 @@ describe("parseListQuery", () => {
       const get = parseGetQuery(new URLSearchParams({ timeout, resourceVersion: "x" }));
       assert.equal(get.ok || get.status.code, 400);
       assert.equal(accepted(`timeout=${encodeURIComponent(timeout)}&watch=1&resourceVersion=5`).watch, true);
+    }
+    for (const timeout of ["100us", "+1ns", "0.9ms"]) {
+      const status = refused(`timeout=${encodeURIComponent(timeout)}`);
+      assert.deepEqual([status.code, status.reason], [504, "Timeout"]);
+      assert.equal(status.message, "Timeout: request did not complete within the allotted timeout");
     }
     assert.match(refused("timeout=10").message!, /missing unit in duration "10"$/);
     assert.match(refused("timeout=1d").message!, /unknown unit "d" in duration "1d"$/);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isConflict, isNotFound, StatusError } from "@listwatch/cache";
 import { configMap, deployment, FakeClock, pod } from "@listwatch/cache/testing";
+import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
 import { call, patch, withServer } from "./helpers.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/shop/configmaps";
@@ -360,6 +361,19 @@ describe("InMemoryApiServer: unknown methods and paths", () => {
       }
       const head = await server.fetch("http://in-memory/api/v1/pods", { method: "HEAD" });
       assert.equal(head.status, 405);
+      const late = await server.fetch("http://in-memory/api/v1/pods?timeout=1ns");
+      assert.equal(late.status, 504);
+    }));
+
+  it("answer HEAD of custom resources as GET, without a body, and leave no watch open", () =>
+    withServer({ customResources: [WIDGET_RESOURCE] }, async (server) => {
+      const path = "http://in-memory/apis/example.com/v1/namespaces/shop/widgets";
+      server.create(WIDGETS, { kind: "Widget", metadata: { name: "one", namespace: "shop" } });
+      for (const [rest, status] of [["", 200], ["/one", 200], ["/none", 404], ["?watch=1", 200]] as const) {
+        const head = await server.fetch(path + rest, { method: "HEAD" });
+        assert.deepEqual([rest, head.status, await head.text()], [rest, status, ""]);
+      }
+      assert.equal(server.openWatches, 0);
     }));
 
   it("refuse a media type that the server does not have", () =>
