@@ -105,7 +105,7 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
     : otherRoute(c, path, target);
 }
 
-/** Whether the cache has the answer. Of built-in resources API servers have no HEAD, of custom ones they do. */
+/** Whether the cache has the answer. API servers have a HEAD of custom resources only. */
 function isRead(c: Context, { resource }: Described, path: ResourcePath): boolean {
   const { method } = c.req.raw;
   return (method === "GET" || method === "HEAD" && !isBuiltinGroup(path.group)) &&

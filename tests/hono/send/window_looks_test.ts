@@ -4,7 +4,7 @@ import { Content } from "../../../src/hono/content/content.ts";
 import { blocksOf } from "../../../src/hono/content/states.ts";
 import { Readers } from "../../../src/hono/request/readers.ts";
 import type { FollowedObjects } from "../../../src/hono/screens/followed_objects.ts";
-import { RowsState } from "../../../src/hono/screens/rows_state.ts";
+import { RowsState } from "../../../src/hono/screens/row_changes.ts";
 import { WindowFeed, Windows } from "../../../src/hono/send/windows.ts";
 import type { KubernetesObject } from "../../../src/meta/object.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
