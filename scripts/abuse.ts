@@ -1,6 +1,6 @@
 /**
- * `deno task abuse [SECONDS] [--only deno|node] [--attack TEXT]`: what strangers and ill-behaved
- * readers can do to `serve`. For a minute they pipeline, send byte by byte, never read, flood random
+ * `deno task abuse [SECONDS] [--only deno|node] [--attack TEXT]`: what unauthenticated and
+ * misbehaving clients can do to `serve`. For a minute they pipeline, send byte by byte, never read, flood random
  * tokens and search the page, all at once, on each runtime. The times of `/healthz` are shown beside
  * those of a server that is left alone, which are the machine's; the attackers are nicer processes,
  * as elsewhere they have machines of their own.
@@ -28,7 +28,8 @@ const MOST_MEMORY = 150;
 const USAGE = usage({
   task: "abuse",
   takes: "[SECONDS]",
-  does: "What strangers and ill-behaved readers can do to `serve`, for 60 seconds or as many as are given.",
+  does:
+    "What unauthenticated and misbehaving clients can do to `serve`, for 60 seconds or as many as are given.",
   options: {
     "--only deno|node": "on this runtime and no other",
     "--attack TEXT": "only attacks with this text in their name",
@@ -38,6 +39,10 @@ const { values: { only, attack }, positionals: [seconds = "60"] } = taskArgument
   only: { type: "string" },
   attack: { type: "string" },
 });
+if (!(Number(seconds) > 0)) {
+  console.error(`SECONDS is a number above 0, and not ${JSON.stringify(seconds)}\n\n${USAGE}`);
+  Deno.exit(2);
+}
 
 async function programs(): Promise<Listwatch[]> {
   const all: Listwatch[] = [];

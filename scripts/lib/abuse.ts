@@ -1,5 +1,5 @@
 /**
- * What a server of `serve` does while strangers and readers abuse it.
+ * What a server of `serve` does while unauthenticated clients and readers abuse it.
  *
  * @module
  */

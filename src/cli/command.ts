@@ -268,7 +268,7 @@ Try it without a cluster:
 `;
 
 export const SERVE_USAGE: string = `\
-Reflects a cluster with list and watch, and serves the copy: a page for people at /, and the Kubernetes read API.
+Reflects a cluster with list and watch, and serves the copy: a dashboard at /, and the Kubernetes read API.
 
 Usage:
   listwatch serve [flags]

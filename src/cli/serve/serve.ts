@@ -45,7 +45,7 @@ export interface Served extends AsyncDisposable {
 }
 
 /**
- * Reflects a cluster and serves the copy over HTTP: a page for people at `/`, and the Kubernetes read API.
+ * Reflects a cluster and serves the copy over HTTP: a dashboard at `/`, and the Kubernetes read API.
  *
  * Resolves when the server listens. The first lists may still be incomplete then: see `/readyz` and
  * {@linkcode Served.synced}. From then on no failure of the cluster's API server stops it: it retries, and
