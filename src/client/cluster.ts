@@ -18,7 +18,15 @@ import { guardedLogger, type Logger, News } from "../util/logger.ts";
 import { guardedMetrics, type Metrics } from "../util/metrics.ts";
 import { readText } from "../watch/list_decoder.ts";
 import { newNetworkError } from "../watch/network_failure.ts";
-import { CredentialsError, headerFault, newScrubber, tokenFault } from "./credentials.ts";
+import {
+  CredentialsError,
+  fixedHeaders,
+  headerFault,
+  newScrubber,
+  type RestConfig,
+  serverUrl,
+  tokenFault,
+} from "./rest_config.ts";
 import type { PartialObjectMetadata } from "./metadata_only.ts";
 import type {
   Query,
@@ -30,7 +38,6 @@ import type {
 import type { ResourceClient } from "./resource_client.ts";
 import { RestResource } from "./rest_resource.ts";
 import { newResponseError } from "./response_error.ts";
-import { fixedHeaders, type RestConfig, serverUrl } from "./rest_config.ts";
 
 /**
  * One API server, and how to ask it.

@@ -14,7 +14,7 @@ export type {
   TypedResourceOptions,
 } from "./resource_options.ts";
 export type { ClientSource, ResourceDescription } from "./resource_client.ts";
-export { CredentialsError } from "./credentials.ts";
+export { CredentialsError } from "./rest_config.ts";
 export type { FetchFunction, Impersonation, TokenSource } from "./rest_config.ts";
 export { DecodeError, type NetworkFailure } from "../meta/request.ts";
 export {
@@ -38,7 +38,7 @@ export {
   statusErrorOf,
 } from "../meta/status.ts";
 export { discover, type DiscoveredResource, type Discovery } from "./discovery.ts";
-export { findResource } from "./find_resource.ts";
+export { findResource } from "./discovery.ts";
 export type { LooseList } from "../schema/kubernetes_schemas.ts";
 export type { Schema, SchemaIssue, SchemaProperties, SchemaResult } from "../schema/schema.ts";
 export type { ValidatorOptions } from "../schema/checks.ts";

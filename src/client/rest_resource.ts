@@ -27,7 +27,7 @@ import type {
 } from "./resource_options.ts";
 import { acceptMetadata, metadataOf, metadataOfEvent, metadataText } from "./metadata_only.ts";
 import { loadSchemas } from "./schemas.ts";
-import { unknownResourceHint } from "./find_resource.ts";
+import { unknownResourceHint } from "./discovery.ts";
 import { wholeSteps } from "./whole_steps.ts";
 
 /** The options of a client, and whether it keeps managed fields although it drops others. */

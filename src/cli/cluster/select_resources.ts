@@ -10,11 +10,16 @@ import type { ResourceOptions } from "../../client/resource_options.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { type Connection, readClusterUid } from "./connect.ts";
-import { discover, type DiscoveredResource, type Discovery } from "../../client/discovery.ts";
+import {
+  discover,
+  type DiscoveredResource,
+  type Discovery,
+  resourceNamed,
+  resourceNames,
+} from "../../client/discovery.ts";
 import { CommandError, explainServerError, nearNames, quote, UsageError, whereIs } from "../errors.ts";
 import type { VersionInfo } from "../../hono/read_api_options.ts";
 import type { ServeOptions, ServeSettings } from "../serve/serve_options.ts";
-import { resourceNamed, resourceNames } from "../../client/find_resource.ts";
 
 /** The time limit of the first requests; where there is a saved selection. */
 const FIRST_RESPONSE_MS = 15_000;

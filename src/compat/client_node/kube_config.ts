@@ -1,8 +1,12 @@
 /** A `KubeConfig` of `@kubernetes/client-node` as a cluster of ours. */
 
-import { CredentialsError, headerFault } from "../../client/credentials.ts";
+import {
+  CredentialsError,
+  type FetchFunction,
+  headerFault,
+  type RestConfig,
+} from "../../client/rest_config.ts";
 import { type Cluster, newCluster } from "../../client/cluster.ts";
-import type { FetchFunction, RestConfig } from "../../client/rest_config.ts";
 import { KubeconfigError } from "../../node/kubeconfig/kubeconfig.ts";
 import { createAgentFetch, createTlsFetch } from "../../node/fetch/tls_fetch.ts";
 import { errorMessage } from "../../util/errors.ts";

@@ -1,8 +1,7 @@
 /** Credentials from a credential plugin. */
 
 import process from "node:process";
-import { tokenFault } from "../../client/credentials.ts";
-import type { FetchFunction } from "../../client/rest_config.ts";
+import { type FetchFunction, tokenFault } from "../../client/rest_config.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { type ExecConfig, type KubeconfigCluster, KubeconfigError } from "./kubeconfig.ts";

@@ -2,8 +2,13 @@
 
 import { readFile } from "node:fs/promises";
 import process from "node:process";
-import { tokenFault } from "../../client/credentials.ts";
-import type { FetchFunction, Impersonation, RestConfig, TokenSource } from "../../client/rest_config.ts";
+import {
+  type FetchFunction,
+  type Impersonation,
+  type RestConfig,
+  tokenFault,
+  type TokenSource,
+} from "../../client/rest_config.ts";
 import { type Clock, realClock } from "../../util/clock.ts";
 import { defined } from "../../util/json.ts";
 import { errorMessage } from "../../util/errors.ts";

@@ -4,8 +4,7 @@
  */
 
 import { readFile } from "node:fs/promises";
-import { tokenFault } from "../../client/credentials.ts";
-import type { FetchFunction, RestConfig } from "../../client/rest_config.ts";
+import { type FetchFunction, type RestConfig, tokenFault } from "../../client/rest_config.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
