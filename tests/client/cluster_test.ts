@@ -130,6 +130,20 @@ describe("newCluster: requests", () => {
     );
   });
 
+  it("leave no body of a refusal open, after which they are sent again with a new token", async () => {
+    let isOpen = true;
+    const refusal = new ReadableStream({ cancel: () => void (isOpen = false) });
+    const answers = [new Response(refusal, { status: 401 }), Response.json({ gitVersion: "v1" })];
+    const tokens = ["old", "new"];
+    const cluster = newCluster({
+      server: SERVER,
+      fetch: () => Promise.resolve(answers.shift()!),
+      token: () => Promise.resolve(tokens.shift()!),
+    });
+    assert.deepEqual(await cluster.request("/version"), { gitVersion: "v1" });
+    assert.equal(isOpen, false);
+  });
+
   it("are not made when the token cannot be had", async () => {
     const { fetch, asked } = recorder(Response.json({}));
     const lost = new Error("the secret is missing");
@@ -328,6 +342,23 @@ describe("NetworkError of a request", () => {
 });
 
 describe("newCluster: what a refusal quotes", () => {
+  it("has the token left out that a request was sent with again", async () => {
+    const tokens = ["first-token", "second-token"];
+    const cluster = newCluster({
+      server: SERVER,
+      fetch: (_, init) => {
+        const sent = new Headers(init?.headers).get("Authorization") ?? "";
+        const status = sent.includes("first") ? 401 : 403;
+        return Promise.resolve(new Response(`not with ${sent}`, { status }));
+      },
+      token: () => Promise.resolve(tokens.shift()!),
+    });
+    await assert.rejects(
+      cluster.request("/version"),
+      /the server answered 403: not with Bearer \[redacted\]$/,
+    );
+  });
+
   it("has the credentials that were sent left out, and all else that was sent as it is", async () => {
     const headers = { "X-Api-Key": "key-of-jane", "X-Team": "team-of-jane" };
     const said = "no application/json for team-of-jane with token-of-jane, key-of-jane";

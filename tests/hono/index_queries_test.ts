@@ -162,6 +162,18 @@ describe("readApi, GET /indices/{resource}/{index}/{value}", () => {
     assert.ok(names(await get(api, "/indices/pods/byNode/n-1")).includes("shop/p-28"));
   });
 
+  it("continues with the selectors of its first page, also where that is of the past", async () => {
+    const { api, informer } = apiOf();
+    const path = `/indices/pods/byNode/n-1?labelSelector=app&fieldSelector=metadata.namespace%3Dshop`;
+    const whole = names(await get(api, path));
+    const first = await get(api, `${path}&limit=2`);
+    informer.put(object("shop/p-28", 101, { spec: { nodeName: "n-1" } }));
+    const token = encodeURIComponent(first.metadata.continue);
+    const rest = await get(api, `${path}&limit=100&continue=${token}`);
+    assert.ok(whole.length > 4 && whole.length < 15, `${whole.length}`);
+    assert.deepEqual([...names(first), ...names(rest)], whole);
+  });
+
   it("ignores watch", async () => {
     const { api } = apiOf();
     assert.equal((await get(api, "/indices/pods/byNode/n-1?watch=1")).kind, "PodList");

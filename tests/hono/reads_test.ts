@@ -169,6 +169,22 @@ describe("list", () => {
     assert.deepEqual(names(await get(api, "/api/v1/pods")), ["shop/web-2", "zoo/new"]);
   });
 
+  it("has another tag once an object of it has changed, in a namespace or in none", async () => {
+    for (const [key, path] of [["n-1", "/api/v1/nodes"], ["shop/web-1", "/api/v1/pods"]]) {
+      const informer = FakeInformer.with([object(key, 5)], 10);
+      const resource = key === "n-1" ? "v1/nodes" : "v1/pods";
+      const api = readApi({ resources: [{ informer, resource }], allowAnonymous: true });
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      const { headers } = await api.request(path);
+      informer.put(object(key, 11, { labels: { changed: "yes" } }));
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      const next = await api.request(path, { headers: { "If-None-Match": headers.get("ETag")! } });
+      assert.equal(next.status, 200, path);
+      // deno-lint-ignore no-await-in-loop -- one after the other
+      assert.equal((await next.json()).items[0].metadata.labels.changed, "yes");
+    }
+  });
+
   it("is at a bookmark's resourceVersion once one came", async () => {
     const { api, informer } = apiOf(THREE, 10);
     informer.bookmark(99);

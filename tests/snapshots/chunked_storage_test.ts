@@ -136,6 +136,32 @@ describe("ChunkedStorage", () => {
     assert.ok(after.chunks.length <= now + before, `${after.chunks.length} chunks are left`);
   });
 
+  it("leaves out what is deleted by the save that makes one record of all", async () => {
+    const chunks = new MemoryChunks();
+    const contents = await saveAll(chunks, [
+      change(1, { replaces: true, puts: [put("shop/web-1"), put("shop/web-2")] }),
+      change(2, { puts: [put("shop/web-3", { text: "z".repeat(2_000) })] }),
+      change(3, { deletes: ["shop/web-1"] }),
+    ]);
+    assert.deepEqual(Object.keys(contents.at(-1)!.texts), ["shop/web-2", "shop/web-3"]);
+    assert.deepEqual(await loadContent(new ChunkedStorage(chunks)), contents.at(-1));
+  });
+
+  it("removes later what it could not remove", async () => {
+    const chunks = new MemoryChunks();
+    chunks.values.set("left-0", new Uint8Array(10));
+    const remove = chunks.remove.bind(chunks);
+    let isAway = true;
+    chunks.remove = (name) => isAway ? Promise.reject(new Stopped()) : remove(name);
+    const storage = new ChunkedStorage(chunks);
+    await storage.load(PODS);
+    await storage.save(CHANGES[0]);
+    assert.ok(chunks.values.has("left-0"));
+    isAway = false;
+    await storage.save(CHANGES[1]);
+    assert.equal(chunks.values.has("left-0"), false);
+  });
+
   it("is refused where a chunk is missing, cut off or changed, and where the manifest is", async () => {
     const chunks = new MemoryChunks();
     const contents = await saveAll(chunks, CHANGES);

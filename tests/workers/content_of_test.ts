@@ -5,7 +5,7 @@ import {
   shortTexts,
   silentLogger,
 } from "@listwatch/cache";
-import { FakeClock, InMemoryApiServer, pod, refuseConnection } from "@listwatch/cache/testing";
+import { FakeClock, InMemoryApiServer, pod, refuseConnection, seededRandom } from "@listwatch/cache/testing";
 import { contentOf } from "@listwatch/cache/workers";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
@@ -14,10 +14,10 @@ import { isWholeList } from "./whole_lists.ts";
 class World {
   readonly #running = new Map<unknown, { stop(): Promise<unknown> }>();
   readonly clock = new FakeClock();
-  readonly server = new InMemoryApiServer({ clock: this.clock });
+  server = new InMemoryApiServer({ clock: this.clock });
   readonly cluster = newCluster({
     server: "http://in-memory",
-    fetch: this.server.fetch,
+    fetch: (url, init) => this.server.fetch(url, init),
     clock: this.clock,
   });
   readonly pods = this.cluster.resource<KubernetesObject>("v1/pods");
@@ -91,6 +91,25 @@ describe("contentOf", () => {
     await world.clock.advance(60_000);
     assert.equal(informer.hasSynced(), true);
     await world.stop(informer);
+  });
+
+  it("lists where another cluster responds at the address of the earlier one", async () => {
+    const world = new World();
+    world.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    const identify = () => world.server.create("v1/namespaces", { metadata: { name: "kube-system" } });
+    identify();
+    const first = world.start(undefined);
+    await world.clock.advance(1_000);
+    await world.stop(first);
+    world.server = new InMemoryApiServer({ clock: world.clock, random: seededRandom(2) });
+    identify();
+    for (let i = 2; i < 9; i++) world.server.create("v1/pods", pod(`web-${i}`, { namespace: "shop" }));
+    const second = world.start(first);
+    await world.clock.advance(1_000);
+    assert.equal(second.status().snapshot?.load, "refused");
+    assert.equal(second.indexer.listKeys().length, 7);
+    assert.equal(second.indexer.has("shop/web-1"), false);
+    await world.stop(second);
   });
 
   it("lists where the earlier informer has another form, another resource, or nothing", async () => {

@@ -89,6 +89,18 @@ const positions = (entries: readonly string[] | undefined) =>
   entries?.map((entry) => Number(entry.split(" ")[2]));
 
 describe("DiskHistory", () => {
+  it("has the states before its events, too, after what a crash has left was swept", () => {
+    const sql = new NodeSql();
+    const first = new Process(sql);
+    first.history.begin({ position: "1", sequence: 0 });
+    first.history.append(0, first.entry("2"));
+    first.saved("2");
+    first.held("of a list that was not stored");
+    const second = new Process(sql);
+    while (second.disk.reclaim({ isListing: true }));
+    assert.deepEqual(second.restored("2")?.entries, ["MODIFIED shop/web 2 false 2 2 before "]);
+  });
+
   it("has after a restart all that each entry had", () => {
     const sql = new NodeSql();
     const first = begun(sql);

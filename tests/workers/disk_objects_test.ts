@@ -157,7 +157,7 @@ describe("DiskObjects", () => {
       ...pod(name, { namespace: "shop" }),
       spec: { nodeName: node },
     });
-    const open = (path: string, saved?: readonly KubernetesObject[]) => {
+    const open = (path: string, saved?: readonly KubernetesObject[], replaces = true) => {
       const disk = new DiskObjects(sql);
       const indexers = { field: fieldIndex(path) };
       const store = newCache<KubernetesObject, "field">(metaNamespaceKey, indexers, { storage: disk.texts });
@@ -178,7 +178,7 @@ describe("DiskObjects", () => {
           resourceVersion: "1",
           savedAtMs: 1,
           needsList: false,
-          replaces: true,
+          replaces,
           deletes: [],
           puts,
         });
@@ -192,6 +192,10 @@ describe("DiskObjects", () => {
     assert.deepEqual([other.statements, other.names("web-2")], [2, ["shop/web-2"]]);
     const back = open("spec.nodeName");
     assert.deepEqual([back.statements, back.names("b"), back.names("web-2")], [2, ["shop/web-2"], []]);
+    open("spec.nodeName", [nodePod("web-1", "c"), nodePod("web-2", "b")]);
+    open("spec.nodeName", [nodePod("web-1", "d")], false);
+    const updated = open("spec.nodeName");
+    assert.deepEqual(["b", "c", "d"].map(updated.names), [["shop/web-2"], [], ["shop/web-1"]]);
   });
 
   it("undoes a save of which a part fails", () => {

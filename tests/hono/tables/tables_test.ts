@@ -98,6 +98,20 @@ describe("A Table", () => {
     assert.equal(await statusOf([condition("Initialized", "True")]), "NotReady");
   });
 
+  it("of pods shows why the first of its containers waits that do", async () => {
+    const waiting = (name: string, reason: string) => ({ name, state: { waiting: { reason } } });
+    const status = {
+      phase: "Pending",
+      containerStatuses: [
+        { name: "a", ready: true, state: { running: {} } },
+        waiting("b", "CrashLoopBackOff"),
+        waiting("c", "ImagePullBackOff"),
+      ],
+    };
+    const spec = { containers: [{ name: "a" }, { name: "b" }, { name: "c" }] };
+    assert.deepEqual((await cells("v1/pods", { spec, status })).slice(1, 3), ["1/3", "CrashLoopBackOff"]);
+  });
+
   it("of events shows when they were seen first and last", async () => {
     const times = async (resource: string, event: object) => {
       const row = await cells(resource, event);
