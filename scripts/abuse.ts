@@ -1,9 +1,9 @@
 /**
- * `deno task abuse [SECONDS] [--only deno|node] [--attack TEXT]`: what unauthenticated and misbehaving
- * clients can do to `serve`. For a minute they pipeline, send byte by byte, never read, flood random tokens and
- * search the page, all at once, on each runtime. The times of `/healthz` are shown beside those of a server
- * without attackers, which are the machine's; the attackers are nicer processes, as elsewhere they have
- * machines of their own.
+ * `deno task abuse [SECONDS] [--only deno|node] [--attack TEXT]`: what unauthenticated and
+ * misbehaving clients can do to `serve`. For a minute they pipeline, send byte by byte, never
+ * read, flood random tokens and search the page, all at once, on each runtime. The times of
+ * `/healthz` are shown beside those of a server without attackers, which are the machine's; the
+ * attackers are nicer processes, as elsewhere they have machines of their own.
  *
  * Exit code 1: `/healthz` takes 100 ms or more (99th percentile), a good reader's list of 500 takes 2 s or
  * more (likewise), an answer to a good reader fails, or memory is 150 MB or more above what it was before.
