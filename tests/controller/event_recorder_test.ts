@@ -42,6 +42,21 @@ async function startRecording(): Promise<{ rig: Rig; events: ObjectEvents; store
 const writesOf = (rig: Rig) => rig.writes().map((line) => line.split(" ")[0]);
 
 describe("ObjectEvents", () => {
+  it("have notes of 1,024 bytes at most, of whole characters", async () => {
+    const { rig, events, stored } = await startRecording();
+    await using _ = rig;
+    for (const note of ["ü".repeat(600), `x${"ü".repeat(600)}`, "x".repeat(1_024), "x".repeat(1_025)]) {
+      events.normal("Painted", note, { action: String(note.length) });
+    }
+    await rig.clock.advance(1_000);
+    const notes = stored().map(({ note = "" }) => note);
+    assert.equal(notes.length, 4);
+    for (const note of notes) {
+      assert.ok(new TextEncoder().encode(note).length <= 1_024, `${note.length}`);
+      assert.match(note, /^x?ü{510}\.\.\.$|^x{1024}$|^x{1021}\.\.\.$/);
+    }
+  });
+
   it("are one series while they differ in the note only, as client-go's are", async () => {
     const { rig, events, stored } = await startRecording();
     await using _ = rig;

@@ -185,6 +185,17 @@ describe("list", () => {
     }
   });
 
+  it("has another tag in a namespace that has changed, however many others have changed since", async () => {
+    const { api, informer } = apiOf([object("first/web", 5)], 10, { eventWindow: 10_000 });
+    const path = "/api/v1/namespaces/first/pods";
+    const { headers } = await api.request(path);
+    const again = () => api.request(path, { headers: { "If-None-Match": headers.get("ETag")! } });
+    assert.equal((await again()).status, 304);
+    informer.put(object("first/web", 11));
+    for (let i = 0; i < 4_200; i++) informer.put(object(`other-${i}/web`, 12 + i));
+    assert.equal((await again()).status, 200);
+  });
+
   it("is at a bookmark's resourceVersion once one came", async () => {
     const { api, informer } = apiOf(THREE, 10);
     informer.bookmark(99);

@@ -232,6 +232,39 @@ describe("openWindow", () => {
     window.close();
   });
 
+  it("is stale from its first rows on where the server has lost the API server, until that is back", async () => {
+    const world = new World();
+    world.informer.lag = 200_000;
+    const window = openWindow(world.options());
+    await world.settled();
+    assert.deepEqual(namesOf(window.getSnapshot()), ["3", "2"]);
+    assert.equal(window.getSnapshot().state, "stale");
+    world.informer.put(pod("a/4", 1_001, 0));
+    await world.settled(1_000);
+    assert.deepEqual(namesOf(window.getSnapshot()), ["4", "3"]);
+    assert.equal(window.getSnapshot().state, "stale");
+    world.informer.lag = 0;
+    await world.settled(30_000);
+    assert.equal(window.getSnapshot().state, "live");
+    window.close();
+  });
+
+  it("asks again soon after it was open for a while, however often it had failed before", async () => {
+    const world = new World();
+    const isAway = () => new Response("away", { status: 503 });
+    for (let i = 0; i < 6; i++) world.answers.push(isAway);
+    const window = openWindow(world.options());
+    await world.settled(120_000);
+    assert.equal(window.getSnapshot().state, "live");
+    world.answers.push(isAway);
+    const before = world.urls.length;
+    world.cut();
+    await world.settled(5_000);
+    assert.equal(world.urls.length, before + 2);
+    assert.equal(window.getSnapshot().state, "live");
+    window.close();
+  });
+
   it("is refused with the reason, and asks again only for something else", async () => {
     const world = new World();
     const window = openWindow(world.options({ sortBy: "column(Nope)" }));

@@ -45,9 +45,11 @@ function bucket(): KeyValueBinding & { head(): void; values: Map<string, Uint8Ar
     },
     put: (key, value) => Promise.resolve(values.set(key, value.slice())),
     delete: (key) => Promise.resolve(values.delete(key)),
-    list({ prefix }) {
-      const keys = [...values.keys()].filter((key) => key.startsWith(prefix));
-      return Promise.resolve({ objects: keys.map((key) => ({ key })), truncated: false });
+    list({ prefix, cursor = "0" }) {
+      const all = [...values.keys()].filter((key) => key.startsWith(prefix)).sort();
+      const objects = all.slice(Number(cursor), Number(cursor) + 4).map((key) => ({ key }));
+      const next = Number(cursor) + 4;
+      return Promise.resolve({ objects, truncated: next < all.length, cursor: String(next) });
     },
   };
 }
@@ -56,7 +58,14 @@ function map(): KeyValueBinding & { values: Map<string, Uint8Array> } {
   const values = new Map<string, Uint8Array>();
   return {
     values,
-    get: (key) => values.get(key),
+    // A part of a larger buffer, as of a file that was read.
+    get(key) {
+      const value = values.get(key);
+      if (value === undefined) return undefined;
+      const larger = new Uint8Array(value.length + 20).fill(7);
+      larger.set(value, 10);
+      return larger.subarray(10, 10 + value.length);
+    },
     put: (key, value) => values.set(key, value),
     delete: (key) => values.delete(key),
   };
@@ -129,6 +138,18 @@ describe("keyValueSnapshot", () => {
 });
 
 describe("memorySnapshot", () => {
+  it("has objects as they were when they were saved, whatever is done to them later", async () => {
+    let text = "before";
+    const web = put("shop/web");
+    const json = () => JSON.stringify({ ...JSON.parse(web.json()), text });
+    const { storage } = memorySnapshot();
+    await storage.load(PODS);
+    await storage.save(change(1, { replaces: true, puts: [{ ...web, json }] }));
+    const expected = json();
+    text = "after";
+    assert.deepEqual((await loadContent(storage))?.texts, { "shop/web": expected });
+  });
+
   it("loads what the informer before has saved", async () => {
     const first = memorySnapshot();
     assert.equal(await loadContent(first.storage), undefined);

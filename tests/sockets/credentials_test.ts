@@ -275,4 +275,23 @@ describe("loadCluster, after a 401 response", () => {
     await clock.advance(60_000);
     assert.deepEqual(await ask(), ["client"]);
   });
+
+  it("presents a new certificate of its file that is for the same key", {
+    skip: isBun && NO_CERTIFICATES,
+  }, async () => {
+    using server = await serveNames();
+    write("same.crt", pem("client.crt"));
+    write("same.key", pem("client.key"));
+    const cluster = await clusterOf(server.url, {
+      "client-certificate": "same.crt",
+      "client-key": "same.key",
+    });
+    await cluster.request("/version");
+    server.refused = "admin";
+    await assert.rejects(cluster.request("/version"), isUnauthorized);
+    assert.equal(server.names.splice(0).length, 2); // the files have nothing new
+    write("same.crt", `${pem("client.crt")}\n`);
+    await assert.rejects(cluster.request("/version"), isUnauthorized);
+    assert.equal(server.names.length, 2);
+  });
 });

@@ -81,6 +81,14 @@ describe("A Table", () => {
     assert.equal(await duration({ startTime, completionTime: "2026-11-21T10:01:40Z" }), "100s");
   });
 
+  it("of jobs without a number of completions shows how many run at once, where that is more than one", async () => {
+    const completions = async (spec: object) => (await cells("batch/v1/jobs", { spec, status: {} }))[2];
+    assert.equal(await completions({ completions: 3, parallelism: 2 }), "0/3");
+    assert.equal(await completions({ parallelism: 2 }), "0/1 of 2");
+    assert.equal(await completions({ parallelism: 1 }), "0/1");
+    assert.equal(await completions({}), "0/1");
+  });
+
   it("of pods shows as not ready one that runs beside a container that has completed", async () => {
     const containerStatuses = [
       { name: "done", state: { terminated: { exitCode: 0, reason: "Completed" } } },
