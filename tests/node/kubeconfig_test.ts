@@ -280,6 +280,11 @@ describe("ExecCredentials", () => {
       asked(plugin("empty", '{"apiVersion":"client.authentication.k8s.io/v1"}')),
       /neither a token/,
     );
+    const older = '{"apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"t"}}';
+    await assert.rejects(
+      asked(plugin("older", older)),
+      /answered in a version other than client.authentication.k8s.io\/v1/,
+    );
     await assert.rejects(asked({ command: "x", apiVersion: "v9" }), /uses the version v9/);
     await assert.rejects(asked({ command: "x", interactiveMode: "Always" }), /needs a terminal/);
   });

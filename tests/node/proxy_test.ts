@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { KubeconfigError, loadCluster, restConfigFromKubeconfig } from "@listwatch/cache/node";
-import { proxyFromEnvironment } from "../../src/node/fetch/proxy.ts";
+import { explainingProxy, proxyFromEnvironment } from "../../src/node/fetch/proxy.ts";
 
 const PROXY = "http://proxy.example:3128";
 
@@ -165,4 +165,28 @@ it("loadCluster in a pod heeds the proxy variables", async () => {
   } finally {
     await rm(serviceAccountPath, { recursive: true });
   }
+});
+
+describe("explainingProxy", () => {
+  const proxy = { origin: PROXY };
+  const answering = (status: number) => () => Promise.resolve(new Response("said", { status }));
+
+  it("says that a proxy asks for a user where it answers a plain request with 407", async () => {
+    const http = "http://cluster.example/version";
+    await assert.rejects(
+      explainingProxy(answering(407), proxy)(http),
+      /asks for a user and password \(407\)/,
+    );
+    const user = { name: "jane", password: "secret" };
+    await assert.rejects(
+      explainingProxy(answering(407), { ...proxy, user })(http),
+      (error: Error) => /refused the user and password/.test(error.message) && !/secret/.test(error.message),
+    );
+    assert.equal((await explainingProxy(answering(200), proxy)(http)).status, 200);
+  });
+
+  it("leaves a 407 of the server itself to the caller: behind a tunnel no proxy answers", async () => {
+    const response = await explainingProxy(answering(407), proxy)("https://cluster.example/version");
+    assert.deepEqual([response.status, await response.text()], [407, "said"]);
+  });
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { configMap, FakeClock, pod } from "@listwatch/cache/testing";
+import { CountingSignal } from "../counting_signal.ts";
 import { call, INITIAL_EVENTS, summary, watch, withServer } from "./helpers.ts";
 
 const CONFIG_MAPS = "/api/v1/namespaces/shop/configmaps";
@@ -348,7 +349,7 @@ describe("InMemoryApiServer: the end of a watch", () => {
     });
   });
 
-  it("leaves no timer, whatever its cause", async () => {
+  it("leaves no timer and no listener, whatever its cause", async () => {
     const clock = new FakeClock();
     await withServer({ clock }, async (server) => {
       const path = `${CONFIG_MAPS}?watch=1&allowWatchBookmarks=true`;
@@ -363,6 +364,12 @@ describe("InMemoryApiServer: the end of a watch", () => {
       stop.abort(new Error("no more"));
       await assert.rejects(events, { message: "no more" });
       assert.deepEqual([server.openWatches, clock.pendingTimers], [0, 0]);
+
+      const signal = new CountingSignal();
+      const left = await watch(server, path, { signal: signal.signal });
+      assert.ok(signal.listeners > 0);
+      await left.cancel();
+      assert.deepEqual([server.openWatches, clock.pendingTimers, signal.listeners], [0, 0, 0]);
 
       await watch(server, path); // never read
       server.closeWatches();

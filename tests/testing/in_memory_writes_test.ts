@@ -33,6 +33,22 @@ describe("InMemoryApiServer: POST", () => {
       assert.deepEqual((await call(server, "GET", `${CONFIG_MAPS}/a`)).body, body);
     }));
 
+  it("gives a new object a uid and a time of its own, whatever it comes with", () =>
+    withServer({ clock: new FakeClock(Date.UTC(2026, 0, 2)) }, async (server) => {
+      const given = {
+        uid: "given",
+        creationTimestamp: "2020-01-01T00:00:00Z",
+        resourceVersion: "",
+        generation: 7,
+      };
+      const { body } = await call(server, "POST", CONFIG_MAPS, {
+        body: { metadata: { name: "a", ...given } },
+      });
+      assert.notEqual(body.metadata.uid, "given");
+      assert.equal(body.metadata.creationTimestamp, "2026-01-02T00:00:00Z");
+      assert.equal(body.metadata.generation, undefined);
+    }));
+
   it("counts one resourceVersion for all resources", () =>
     withServer({}, async (server) => {
       const a = await call(server, "POST", CONFIG_MAPS, { body: { metadata: { name: "a" } } });

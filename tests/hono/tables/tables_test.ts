@@ -89,6 +89,20 @@ describe("A Table", () => {
     assert.equal(await completions({}), "0/1");
   });
 
+  it("of controller revisions shows the owner that controls them, of several", async () => {
+    const owner = (name: string, controller?: boolean) => ({
+      apiVersion: "apps/v1",
+      kind: "StatefulSet",
+      name,
+      uid: name,
+      ...(controller !== undefined && { controller }),
+    });
+    const controllerOf = async (...ownerReferences: object[]) =>
+      (await cells("apps/v1/controllerrevisions", { metadata: { name: "x", ownerReferences } }))[1];
+    assert.equal(await controllerOf(owner("a"), owner("b", false), owner("c", true)), "statefulset.apps/c");
+    assert.equal(await controllerOf(owner("a"), owner("b", false)), "<none>");
+  });
+
   it("of pods shows as not ready one that runs beside a container that has completed", async () => {
     const containerStatuses = [
       { name: "done", state: { terminated: { exitCode: 0, reason: "Completed" } } },
