@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { KubeconfigError, loadCluster, restConfigFromKubeconfig } from "@listwatch/cache/node";
-import { explainingProxy, proxyFromEnvironment } from "../../src/node/fetch/proxy.ts";
+import { explainingProxy, type Proxy, proxyFromEnvironment } from "../../src/node/fetch/proxy.ts";
 
 const PROXY = "http://proxy.example:3128";
 
@@ -169,24 +169,26 @@ it("loadCluster in a pod heeds the proxy variables", async () => {
 
 describe("explainingProxy", () => {
   const proxy = { origin: PROXY };
-  const answering = (status: number) => () => Promise.resolve(new Response("said", { status }));
+  /** What is returned for a response of a status. */
+  const explained = async (status: number, url: string, through: Proxy = proxy) =>
+    await explainingProxy(() => Promise.resolve(new Response("said", { status })), through)(url);
 
   it("says that a proxy asks for a user where it answers a plain request with 407", async () => {
     const http = "http://cluster.example/version";
     await assert.rejects(
-      explainingProxy(answering(407), proxy)(http),
+      explained(407, http),
       /asks for a user and password \(407\)/,
     );
     const user = { name: "jane", password: "secret" };
     await assert.rejects(
-      explainingProxy(answering(407), { ...proxy, user })(http),
-      (error: Error) => /refused the user and password/.test(error.message) && !/secret/.test(error.message),
+      explained(407, http, { ...proxy, user }),
+      (error) => /refused the user and password/.test(String(error)) && !/secret/.test(String(error)),
     );
-    assert.equal((await explainingProxy(answering(200), proxy)(http)).status, 200);
+    assert.equal((await explained(200, http)).status, 200);
   });
 
   it("leaves a 407 of the server itself to the caller: behind a tunnel no proxy answers", async () => {
-    const response = await explainingProxy(answering(407), proxy)("https://cluster.example/version");
+    const response = await explained(407, "https://cluster.example/version");
     assert.deepEqual([response.status, await response.text()], [407, "said"]);
   });
 });
