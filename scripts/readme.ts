@@ -42,13 +42,14 @@ async function main(): Promise<void> {
 
 /** Photographs the page of the embedded cluster, once it runs for a while. */
 async function takePicture(path: string): Promise<void> {
+  const url = `http://127.0.0.1:${PORT}/`;
+  if (await isReady(`${url}readyz`)) throw new Error(`Cannot make a picture: another server runs at ${url}`);
   const command = { cwd: ROOT, stdout: "null", stderr: "null" } as const;
   const serve = new Deno.Command(Deno.execPath(), {
     ...command,
     args: ["run", "-A", "src/cli/main.ts", "serve", "--port", String(PORT)],
   }).spawn();
   try {
-    const url = `http://127.0.0.1:${PORT}/`;
     for (let tries = 0; !await isReady(`${url}readyz`); tries++) {
       if (tries === 120) throw new Error(`Cannot make a picture: ${url} is not ready after a minute`);
       await pause(500);
