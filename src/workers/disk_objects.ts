@@ -17,7 +17,7 @@ import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { guardedLogger, type Logger } from "../util/logger.ts";
 import { BodySweep, DiskBodies, DiskContent } from "./disk_content.ts";
 import { DiskHistory } from "./disk_history.ts";
-import { createTables, FORMAT, readState, type SqlStorage, writeState } from "./sql_database.ts";
+import { createTables, FORMAT, readState, SAVED, type SqlStorage, writeState } from "./sql_database.ts";
 
 /** Options of {@linkcode DiskObjects}. */
 export interface DiskObjectsOptions extends TextsOptions {
@@ -208,7 +208,6 @@ interface Mark {
   readonly unstored: number;
 }
 const MAX_OBJECT_BYTES = 2_000_000;
-const SAVED = "saved";
 
 /** What is known of the content. */
 interface SavedState extends SavedVersion {

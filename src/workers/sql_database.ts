@@ -39,16 +39,26 @@ export function rowsOf(sql: SqlDatabase, query: string, ...bindings: SqlValue[])
   return Array.from(sql.exec(query, ...bindings).raw());
 }
 
-/** Goes up when older code cannot read the tables. */
+/** Goes up when older code cannot read the tables, or they have other columns. */
 export const FORMAT = 1;
 
-/** Makes the tables, if they are not there. */
+/** What is known of the content is in `state` under this name, with its format. */
+export const SAVED = "saved";
+
+/** Makes the tables, if they are not there, or have the columns of another format. */
 export function createTables(sql: SqlDatabase): void {
+  sql.exec(
+    "CREATE TABLE IF NOT EXISTS listwatch_state(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+  );
+  const { format } = readState<{ readonly format: number }>(sql, SAVED) ?? { format: FORMAT };
+  if (format !== FORMAT) {
+    for (const table of ["bodies", "objects", "events"]) sql.exec(`DROP TABLE IF EXISTS listwatch_${table}`);
+    sql.exec("DELETE FROM listwatch_state WHERE name = 'log'");
+  }
   for (const statement of TABLES) sql.exec(statement);
 }
 
 const TABLES = [
-  "CREATE TABLE IF NOT EXISTS listwatch_state(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
   "CREATE TABLE IF NOT EXISTS listwatch_bodies(id INTEGER PRIMARY KEY, json TEXT NOT NULL)",
   `CREATE TABLE IF NOT EXISTS listwatch_objects(
     key TEXT PRIMARY KEY, body INTEGER NOT NULL,
@@ -60,10 +70,14 @@ const TABLES = [
   )`,
 ];
 
-/** Reads a value of `state`. */
+/** Reads a value of `state`; what is no JSON is none. */
 export function readState<V>(sql: SqlDatabase, name: string): V | undefined {
   const [row] = rowsOf(sql, "SELECT value FROM listwatch_state WHERE name = ?", name);
-  return row && JSON.parse(row[0] as string);
+  try {
+    return row && JSON.parse(row[0] as string);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Writes a value of `state`. */

@@ -9,6 +9,7 @@ import type { ObjectText } from "../../src/text/object_text_reader.ts";
 import { newCache } from "../../src/store/cache.ts";
 import { heldStoreOf } from "../../src/store/holding.ts";
 import { FakeClock } from "../../src/testing/fake_clock.ts";
+import { readState } from "../../src/workers/sql_database.ts";
 import { NodeSql } from "./node_sql.ts";
 
 const IDENTITY = { resource: "v1/pods", source: "http://server" };
@@ -149,6 +150,25 @@ describe("DiskObjects", () => {
       () => new DiskObjects(sql).load(IDENTITY),
       (error) => error instanceof SnapshotRefusedError && error.reason === "newer-format",
     );
+  });
+
+  it("makes its tables anew where they are of another format, and keeps the name of the object", () => {
+    const sql = new NodeSql();
+    const { disk, save } = openStore(sql);
+    disk.load(IDENTITY);
+    save([], { replaces: true });
+    sql.exec("INSERT INTO listwatch_state(name, value) VALUES('name', '\"production\"')");
+    sql.exec("UPDATE listwatch_state SET value = json_set(value, '$.format', 99) WHERE name = 'saved'");
+    for (const table of ["bodies", "objects", "events"]) {
+      sql.exec(`DROP TABLE listwatch_${table}`);
+      sql.exec(`CREATE TABLE listwatch_${table}(other TEXT PRIMARY KEY, columns TEXT NOT NULL)`);
+    }
+    const next = openStore(sql);
+    assert.throws(() => next.disk.load(IDENTITY), /it has format 99/);
+    next.store.add(pod("web", { namespace: "shop" }));
+    next.save(["shop/web"], { replaces: true });
+    assert.equal(new DiskObjects(sql).load(IDENTITY)?.count, 1);
+    assert.equal(readState(sql, "name"), "production");
   });
 
   it("loads the values of indexed fields without a text, and reads the texts where the indices are others", () => {
