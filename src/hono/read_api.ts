@@ -2,6 +2,7 @@
 
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { matchesRoute, type MediaType } from "../protocol/representations.ts";
+import { isExpired, statusErrorOf } from "../meta/status.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { refusedTimeout, timeoutOf } from "../protocol/list_query.ts";
 import { isStatus, methodNotAllowed, noRouteProduces, requestTimedOut } from "../protocol/statuses.ts";
@@ -218,7 +219,7 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
       return new Response(null, { status });
     }
     state.failures.error(`${c.req.method} ${c.req.path} failed: ${errorMessage(error)}`, { error });
-    return await refusalResponse(c, failed());
+    return await refusalResponse(c, isExpired(error) ? statusErrorOf(error)!.status : failed());
   } finally {
     reader?.answered(c.env);
     end?.(route?.access === "hooks" ? route.asked : undefined, resources, status);

@@ -1,6 +1,7 @@
 /** The states of objects as texts on disk, and the rows of the present objects. */
 
 import type { SnapshotEntry } from "../informer/snapshot/storage.ts";
+import { newStatus, StatusError } from "../meta/status.ts";
 import type { TextForm } from "../store/text_holding.ts";
 import { TextObject } from "../text/lazy_object.ts";
 import type { FieldTexts } from "../text/field_tree.ts";
@@ -74,9 +75,8 @@ export class DiskBodies implements TextForm {
     if (unwritten !== undefined) return unwritten;
     const [row] = rowsOf(this.#sql, "SELECT json FROM listwatch_bodies WHERE id = ?", Number(id));
     if (row !== undefined) return row[0] as string;
-    throw new Error(
-      `Cannot read an earlier state of an object: its text (${id}) was deleted, minutes after the object had changed`,
-    );
+    const why = `its text (${id}) was deleted, minutes after the object had changed`;
+    throw new StatusError(newStatus(410, "Expired", `Cannot read an earlier state of an object: ${why}`));
   }
 
   get paths(): readonly string[] {

@@ -657,6 +657,35 @@ describe("ReflectorObject", () => {
     await watch.cancel();
   });
 
+  it("sends a reader 410 whose events have lost their texts after an entry that could not be written", async () => {
+    class Cold extends Pods {
+      protected override settings(instance: Instance): ReflectorSettings {
+        return { ...super.settings(instance), disk: { hotObjects: 0 } };
+      }
+    }
+    using rig = new Rig((instance) => new Cold(instance.ctx, instance));
+    for (const name of ["web-1", "web-2"]) rig.server.create("v1/pods", pod(name, { namespace: "shop" }));
+    await rig.platform.fetch("/readyz");
+    await rig.clock.advance(1_000);
+    const { resourceVersion } = (await rig.list()).metadata;
+    const web = (app: string) => pod("web-1", { namespace: "shop", labels: { app } });
+    rig.server.delete("v1/pods", "shop/web-2");
+    await rig.clock.advance(100);
+    rig.platform.sql.failsWith = (query) =>
+      query.startsWith("INSERT INTO listwatch_events") ? new Error("the disk is full") : undefined;
+    rig.server.update("v1/pods", web("a"));
+    await rig.clock.advance(100);
+    rig.platform.sql.failsWith = undefined;
+    // So many that no text of before is in memory.
+    for (let i = 0; i < 100; i++) rig.server.update("v1/pods", web("b".repeat(20_000 + i)));
+    await rig.clock.advance(900_000);
+    const query = `watch=1&resourceVersion=${resourceVersion}`;
+    const watch = new WatchReader(await rig.platform.fetch(`${PODS}?${query}`));
+    const [{ type, object }] = await watch.events(1);
+    assert.deepEqual([type, object.code], ["ERROR", 410]);
+    await watch.cancel();
+  });
+
   it("equals the server after crashes at random moments, and shows readers nothing that it loses", async () => {
     const seed = Number(Deno.env.get("LISTWATCH_PROPERTY_SEED") ?? Math.floor(Math.random() * 1e9));
     console.log(`seed ${seed}`);

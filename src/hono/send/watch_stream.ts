@@ -1,7 +1,7 @@
 /** One watch: its life, its reader, what waits for it, and the way out: the body of its response. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
-import type { Status } from "../../meta/status.ts";
+import { isExpired, type Status } from "../../meta/status.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
 import type { Permission, UserInfo } from "../request/gate.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
@@ -256,8 +256,9 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
       else this.#write(bytes);
       return hasMore;
     } catch (error) {
-      // An object on disk that cannot be read: the other watches continue.
-      this.#disconnect(toError(error));
+      // An object on disk that cannot be read, or never again: the other watches continue.
+      if (isExpired(error)) this.cut();
+      else this.#disconnect(toError(error));
       return false;
     }
   }
