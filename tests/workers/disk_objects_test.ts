@@ -152,7 +152,7 @@ describe("DiskObjects", () => {
     );
   });
 
-  it("makes its tables anew where they are of another format, and keeps the name of the object", () => {
+  it("makes other tables where those that are there have another format, and keeps the name of the object", () => {
     const sql = new NodeSql();
     const { disk, save } = openStore(sql);
     disk.load(IDENTITY);
