@@ -2207,6 +2207,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/informer/whole_steps_test.ts",
   },
   {
+    name: "informer: several namespaces are consistent as of the one that was read last",
+    file: "src/informer/namespaces/namespace_loops.ts",
+    find: "Math.min(Infinity, ...moments as number[])",
+    replace: "Math.max(-Infinity, ...moments as number[])",
+    test: "tests/informer/namespaces_test.ts",
+  },
+  {
     name: "merged: a cache above takes the events of one source for news of all",
     file: "src/hono/send/watch_groups.ts",
     find: "ageMs < SHOWN_AGE_MS ? undefined",

@@ -156,6 +156,21 @@ describe("SharedIndexInformer over a set of namespaces", () => {
     ]);
   });
 
+  it("is consistent with the server as of the namespace that was read first", async () => {
+    await using rig = newRig(["a"]);
+    const { clock, informer, namespaces } = rig;
+    const startMs = clock.monotonicNow();
+    await rig.start();
+    assert.equal(informer.consistentMs(), startMs);
+    await clock.advance(10_000);
+    namespaces.set(["a", "b"]);
+    assert.equal(informer.consistentMs(), undefined);
+    await rig.settle();
+    assert.equal(informer.consistentMs(), startMs);
+    namespaces.set(["b"]);
+    assert.equal(informer.consistentMs(), startMs + 10_000);
+  });
+
   it("has synced once a namespace that cannot be read was taken out", async () => {
     await using rig = newRig(["a", "b"]);
     const { server, informer } = rig;
