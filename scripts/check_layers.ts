@@ -73,7 +73,7 @@ export const ROOMS: Record<string, RoomRule> = {
     why: "the fluent client's signatures over informers: no room imports it",
   },
   "compat/gardener": {
-    rooms: ["util", "meta", "reflector", "informer"],
+    rooms: ["util", "meta", "reflector", "informer", "node"],
     packages: [],
     why: "the informer and store of gardener's dashboard over informers: no room imports it",
   },

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
 import { describe, it } from "node:test";
 import { type KubernetesObject, newCluster } from "@listwatch/cache";
-import { type GardenerInformerOptions, Informer } from "@listwatch/cache/compat/gardener";
+import { type GardenerInformerOptions, Informer, type Predicate } from "@listwatch/cache/compat/gardener";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
 import { LogRecorder } from "../log_recorder.ts";
 
@@ -81,6 +82,25 @@ describe("Informer of compat/gardener", () => {
       "update web-1 on node-1 -> web-1 on node-2",
       `delete web-2 ${two.metadata?.uid}`,
     ]);
+  });
+
+  it("is an emitter of Node, whose listeners receive what gardener's do", async () => {
+    await using world = new World();
+    const { informer } = world;
+    const seen: unknown[] = [];
+    const once = (...values: unknown[]) => seen.push(values.length);
+    const never = () => seen.push("never");
+    informer.once("add", once).once("update", once).once("delete", once).addListener("add", never);
+    informer.off("add", never);
+    assert.ok(informer instanceof EventEmitter);
+    await world.start();
+    for (const name of ["web-1", "web-2"]) {
+      const { metadata, ...rest } = world.create(name);
+      world.server.update<Pod>("v1/pods", { ...rest, metadata: { ...metadata, labels: { v: "2" } } });
+      world.server.delete("v1/pods", `shop/${name}`);
+    }
+    await world.received();
+    assert.deepEqual(seen, [1, 2, 1]);
   });
 
   it("reports an object that was made again between two lists as a delete and an add", async () => {
@@ -192,6 +212,36 @@ describe("Store of compat/gardener", () => {
       () => store.find(undefined!),
       /^TypeError: Cannot find an object: a predicate is a function/,
     );
+  });
+
+  it("finds as lodash does: paths with brackets, parts of arrays, and what is not there", async () => {
+    await using world = new World();
+    const { spec, ...rest } = pod("web-1", { namespace: "shop", labels: { "example.com/app": "web" } });
+    const containers = ["main", "side"].map((name) => ({ name, image: "registry.example/app:1" }));
+    world.server.create("v1/pods", { ...rest, spec: { ...spec, containers } });
+    await world.start();
+    // Each is what lodash 4.17 finds.
+    const found: [predicate: Predicate<Pod>, isFound: boolean][] = [
+      ["spec.containers[0].name", true],
+      ["spec.containers.1.name", true],
+      ["spec.containers[2]", false],
+      ["metadata.labels['example.com/app']", true],
+      ["", false],
+      [['metadata.labels["example.com/app"]', "web"], true],
+      [[["metadata", "name"], "web-1"], true],
+      [["metadata.none", undefined], false],
+      [["metadata.labels", {}], true],
+      [{ spec: { containers: [] } }, true],
+      [{ spec: { containers: {} } }, false],
+      [{ metadata: [] }, false],
+      [{ spec: { containers: [{ name: "side" }, { name: "main" }] } }, true],
+      [{ spec: { containers: [{ name: "main" }, { name: "main" }] } }, false],
+      [{ spec: { containers: [{}, {}] } }, true],
+      [{ spec: { containers: [{}, {}, {}] } }, false],
+    ];
+    for (const [predicate, isFound] of found) {
+      assert.equal(world.informer.store.find(predicate) !== undefined, isFound, JSON.stringify(predicate));
+    }
   });
 
   it("looks an object up by its uid or its name, without a try of each", async () => {

@@ -40,7 +40,7 @@ const importsOf = (imported) =>
   );
 writeFileSync(join(build, "consumer.ts"), importsOf(entries));
 // What pages and Workers import: without the types of Node.
-const nodes = ["/node", "/cli", "/compat/client-node", "/compat/fluent"].map((subpath) =>
+const nodes = ["/node", "/cli", "/compat/client-node", "/compat/fluent", "/compat/gardener"].map((subpath) =>
   manifest.name + subpath
 );
 writeFileSync(join(build, "page.ts"), importsOf(entries.filter((entry) => !nodes.includes(entry))));

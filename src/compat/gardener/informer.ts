@@ -5,8 +5,8 @@ import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import type { StoreChange } from "../../informer/events.ts";
 import { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { SharedIndexInformerOptions } from "../../informer/shared_informer_options.ts";
-import { callGuarded, errorMessage } from "../../util/errors.ts";
-import { guardedLogger, type Logger } from "../../util/logger.ts";
+import { GuardedEmitter } from "../../node/guarded_emitter.ts";
+import { guardedLogger } from "../../util/logger.ts";
 
 /** Options of {@linkcode Informer}: gardener's, and those of a `SharedIndexInformer`. */
 export interface GardenerInformerOptions<T>
@@ -15,14 +15,13 @@ export interface GardenerInformerOptions<T>
   readonly keyPath?: string;
 }
 
-type Listener<T> = (object: T, oldObject: T) => unknown;
-
 /**
  * gardener's informer over this package's, which lists in pages, continues by itself after any failure, and
  * holds one copy for all that read it.
  *
- * Listeners are called in the turn in which the change was stored, so that the store shows the state that is
- * reported. Where an object was deleted and made again between two lists, they receive `delete` and `add`.
+ * It is an event emitter of Node. Listeners are called in the turn in which the change was stored, so that
+ * the store shows the state that is reported. Where an object was deleted and made again between two lists,
+ * they receive `delete` and `add`.
  *
  * @example
  * ```ts
@@ -35,31 +34,26 @@ type Listener<T> = (object: T, oldObject: T) => unknown;
  * await projects.store.untilHasSynced.catch((error) => console.log(error.message));
  * ```
  */
-export class Informer<T extends KubernetesObject = KubernetesObject> {
+export class Informer<T extends KubernetesObject = KubernetesObject> extends GuardedEmitter {
   /** The informer beneath, for what gardener's has not: indices, handlers, lag, status. */
   readonly shared: SharedIndexInformer<T, typeof BY_KEY>;
   /** What it holds. */
   readonly store: InformerStore<T>;
   readonly #ended = new AbortController();
-  readonly #listeners: Record<"add" | "update" | "delete", Listener<T>[]> = {
-    add: [],
-    update: [],
-    delete: [],
-  };
-  readonly #logger: Logger;
 
   /** Makes an informer that does not run yet; gardener's `Informer.create`. */
   constructor(source: ListerWatcher<T>, options: GardenerInformerOptions<T> = {}) {
+    super(guardedLogger(options.logger));
     const { keyPath = "metadata.uid", ...others } = options;
+    const names = namesOf(keyPath);
     this.shared = new SharedIndexInformer<T, typeof BY_KEY>(source, {
       ...others,
-      indexers: { [BY_KEY]: (object: T) => [String(valueAt(object, keyPath) ?? "")] },
+      indexers: { [BY_KEY]: (object: T) => [String(valueAt(object, names) ?? "")] },
     });
     this.store = new InformerStore(this.shared, keyPath);
-    this.#logger = guardedLogger(options.logger);
     this.shared.observe((event) => {
       if (event.type === "bookmark") return;
-      for (const change of event.type === "replaced" ? event.changes : [event]) this.#emit(change);
+      for (const change of event.type === "replaced" ? event.changes : [event]) this.#report(change);
     });
   }
 
@@ -74,11 +68,10 @@ export class Informer<T extends KubernetesObject = KubernetesObject> {
   }
 
   /** Calls `listener` for changes from now on; what it throws is logged, and the others are called. */
-  on(event: "add" | "delete", listener: (object: T) => unknown): this;
-  on(event: "update", listener: (object: T, oldObject: T) => unknown): this;
-  on(event: "add" | "update" | "delete", listener: Listener<T>): this {
-    this.#listeners[event].push(listener);
-    return this;
+  override on(event: "add" | "delete", listener: (object: T) => unknown): this;
+  override on(event: "update", listener: (object: T, oldObject: T) => unknown): this;
+  override on(event: string, listener: (...objects: T[]) => unknown): this {
+    return super.on(event, listener);
   }
 
   /** Runs until `signal` or {@linkcode Informer.abort}; once. */
@@ -92,26 +85,15 @@ export class Informer<T extends KubernetesObject = KubernetesObject> {
     this.#ended.abort();
   }
 
-  #emit(change: StoreChange<T>): void {
+  #report(change: StoreChange<T>): void {
     const { type, object } = change;
-    if (type === "added") return this.#call("add", object);
-    if (type === "deleted") return this.#call("delete", object);
-    if (this.store.getKey(change.oldObject) === this.store.getKey(object)) {
-      return this.#call("update", object, change.oldObject);
-    }
-    this.#call("delete", change.oldObject);
-    this.#call("add", object);
-  }
-
-  #call(event: "add" | "update" | "delete", object: T, oldObject = object): void {
-    for (const listener of [...this.#listeners[event]]) {
-      callGuarded(
-        () => listener(object, oldObject),
-        (error) =>
-          this.#logger.error(`${this.shared.name}: a listener for "${event}" threw: ${errorMessage(error)}`, {
-            error,
-          }),
-      );
+    if (type === "added") this.emit("add", object);
+    else if (type === "deleted") this.emit("delete", object);
+    else if (this.store.getKey(change.oldObject) === this.store.getKey(object)) {
+      this.emit("update", object, change.oldObject);
+    } else {
+      this.emit("delete", change.oldObject);
+      this.emit("add", object);
     }
   }
 }
@@ -133,11 +115,13 @@ const BY_KEY = "compat/gardener";
 export class InformerStore<T extends KubernetesObject> {
   readonly #informer: SharedIndexInformer<T, typeof BY_KEY>;
   readonly #keyPath: string;
+  readonly #keyNames: readonly string[];
 
   /** As an {@linkcode Informer} makes it. */
   constructor(informer: SharedIndexInformer<T, typeof BY_KEY>, keyPath: string) {
     this.#informer = informer;
     this.#keyPath = keyPath;
+    this.#keyNames = namesOf(keyPath);
   }
 
   /** Whether it holds the whole first list. */
@@ -166,7 +150,7 @@ export class InformerStore<T extends KubernetesObject> {
 
   /** The key of an object: its uid. */
   getKey(object: T): string {
-    return String(valueAt(object, this.#keyPath) ?? "");
+    return String(valueAt(object, this.#keyNames) ?? "");
   }
 
   /** The object of a key; `undefined` if there is none. */
@@ -206,7 +190,7 @@ export class InformerStore<T extends KubernetesObject> {
     if (Array.isArray(predicate) && predicate[0] === this.#keyPath) {
       return indexer.byIndex(BY_KEY, String(predicate[1]));
     }
-    const [namespace, name] = ["metadata.namespace", "metadata.name"].map((path) => valueAt(predicate, path));
+    const [namespace, name] = ["namespace", "name"].map((name) => valueAt(predicate, ["metadata", name]));
     if (typeof namespace !== "string" || typeof name !== "string") return indexer.values();
     const found = indexer.getByKey(`${namespace}/${name}`);
     return found === undefined ? [] : [found];
@@ -214,43 +198,61 @@ export class InformerStore<T extends KubernetesObject> {
 }
 
 /**
- * What {@linkcode InformerStore.find} takes: a function; a path (`"spec.paused"`), whose value must be
- * truthy; a path and its value (`["spec.namespace", "garden-shop"]`); or a part of the object
+ * What {@linkcode InformerStore.find} takes: a function; a path (`"spec.paused"`, `"a[0]['b.c']"`), whose
+ * value must be truthy; a path and its value (`["spec.namespace", "garden-shop"]`); or a part of the object
  * (`{ metadata: { name: "web" } }`).
  */
 export type Predicate<T> =
   | ((object: T) => unknown)
   | string
-  | readonly [path: string, value: unknown]
+  | readonly [path: string | readonly string[], value: unknown]
   | { readonly [member: string]: unknown };
 
 function testOf<T>(predicate: Predicate<T>): (object: T) => unknown {
   if (typeof predicate === "function") return predicate;
-  if (typeof predicate === "string") return (object) => valueAt(object, predicate);
+  if (typeof predicate === "string") {
+    const names = namesOf(predicate);
+    return (object) => valueAt(object, names);
+  }
   if (typeof predicate !== "object" || predicate === null) {
     const why = `a predicate is a function, a path, [path, value] or a part, not ${String(predicate)}`;
     throw new TypeError(`Cannot find an object: ${why}`);
   }
   if (!Array.isArray(predicate)) return (object) => contains(object, predicate);
   const [path, value] = predicate;
-  return (object) => contains(valueAt(object, path), value);
+  const names = namesOf(path);
+  return (object) => contains(valueAt(object, names), value);
 }
 
-/** The value at a path such as `metadata.uid`. */
-function valueAt(object: unknown, path: string): unknown {
-  return path.split(".").reduce<unknown>((value, name) => memberOf(value, name), object);
+/** A step of a path: `name`, `[0]`, `["a.b"]` or `['a.b']`; an empty path has one without a name. */
+// deno-lint-ignore listwatch/linear-regex -- paths are part of a program
+const STEP = /\["([^"]*)"\]|\['([^']*)'\]|[^.[\]]+|^$/g;
+
+/** The names in a path such as `metadata.labels["app"]`. */
+function namesOf(path: string | readonly string[]): readonly string[] {
+  if (typeof path !== "string") return path;
+  return Array.from(path.matchAll(STEP), ([step, double, single]) => double ?? single ?? step);
 }
 
-/** Whether `value` has all that `part` has: of an array each element, in any order. */
+function valueAt(object: unknown, names: readonly string[]): unknown {
+  return names.reduce(memberOf, object);
+}
+
+/** Whether `value` has all that `part` has: of an array, for each of its elements another one. */
 function contains(value: unknown, part: unknown): boolean {
-  if (typeof part !== "object" || part === null) return Object.is(value, part);
-  if (Array.isArray(part)) {
-    return Array.isArray(value) && part.every((one) => value.some((other) => contains(other, one)));
+  // What a server sends has no members that are undefined.
+  if (typeof part !== "object" || part === null) return value === part && part !== undefined;
+  if (typeof value !== "object" || value === null || Array.isArray(value) !== Array.isArray(part)) {
+    return false;
   }
-  return typeof value === "object" && value !== null &&
-    Object.entries(part).every(([name, one]) =>
-      Object.hasOwn(value, name) && contains(memberOf(value, name), one)
-    );
+  if (!Array.isArray(part)) {
+    return Object.entries(part).every(([name, one]) => contains(memberOf(value, name), one));
+  }
+  const others = [...value as unknown[]];
+  return part.every((one) => {
+    const at = others.findIndex((other) => contains(other, one));
+    return at >= 0 && others.splice(at, 1).length > 0;
+  });
 }
 
 function memberOf(value: unknown, name: string): unknown {
