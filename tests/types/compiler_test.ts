@@ -311,6 +311,38 @@ const PROGRAMS: readonly Program[] = [
            use(compat.NotFoundError);`,
     errors: [/Property 'NotFoundError' does not exist/],
   },
+  {
+    title: "K8s of ./compat/fluent accepts a program of kubernetes-fluent-client's, with its imports changed",
+    code: `import type { EventEmitter } from "node:events";
+           import { GenericKind, kind, type WatchCfg, WatchEvent } from "kubernetes-fluent-client";
+           import { K8s, RegisterKind, WatchPhase } from "@listwatch/cache/compat/fluent";
+           class Widget extends GenericKind {
+             declare spec?: { size?: number };
+           }
+           RegisterKind(Widget, { group: "example.com", version: "v1", kind: "Widget", plural: "widgets" });
+           const handle = async (pod: kind.Pod, phase: WatchPhase): Promise<void> => {
+             switch (phase) {
+               case WatchPhase.Added:
+               case WatchPhase.Modified:
+               case WatchPhase.Deleted:
+                 return use(await pod.metadata?.name);
+               case WatchPhase.Bookmark:
+               case WatchPhase.Error:
+             }
+           };
+           const cfg: WatchCfg = { resyncFailureMax: 5, resyncDelaySec: 5, relistIntervalSec: 600, lastSeenLimitSeconds: 300 };
+           const watcher = K8s<typeof kind.Pod, kind.Pod>(kind.Pod)
+             .InNamespace("shop").WithLabel("app").WithField("spec.nodeName", "node-1").Watch(handle, cfg);
+           const events: EventEmitter = watcher.events;
+           events.on(WatchEvent.DATA, (pod: kind.Pod, phase: WatchPhase) => use(pod, phase));
+           watcher.events.once(WatchEvent.GIVE_UP, (error: Error) => use(error.message));
+           const controller: AbortController = await watcher.start();
+           controller.abort();
+           watcher.close();
+           K8s(Widget, { kindOverride: { kind: "Widget", group: "example.com", version: "v1" }, labels: { app: "web" } })
+             .Watch((widget) => use(widget.spec?.size, widget.status.any));`,
+    errors: [],
+  },
 ];
 
 describe("newCluster, SharedIndexInformer and the parts, under `deno check`", { skip: !isDeno }, () => {

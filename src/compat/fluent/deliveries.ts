@@ -19,6 +19,10 @@ export const WatchPhase = {
   Modified: "MODIFIED",
   /** It was deleted. */
   Deleted: "DELETED",
+  /** Never handed over: bookmarks are no changes. */
+  Bookmark: "BOOKMARK",
+  /** Never handed over: after an error, the watch is opened again. */
+  Error: "ERROR",
 } as const;
 
 /** What happened to an object. */

@@ -225,13 +225,14 @@ export interface RegisteredKind {
   readonly plural?: string;
 }
 
-const registered = new Map<GenericClass, RegisteredKind>();
+/** By the name of the class. */
+const registered = new Map<string, RegisteredKind>();
 
 /**
- * Says which kind a class is, for your own resources. What was registered with
- * kubernetes-fluent-client is not known here: register it with both.
+ * Says which kind the classes of a name are, for your own resources. What was registered
+ * with kubernetes-fluent-client is not known here: register it with both.
  *
- * @throws {TypeError} The class is registered already, or its kind is known by its name.
+ * @throws {TypeError} The name is registered already, or known as that of another kind.
  *
  * @example
  * ```ts
@@ -246,10 +247,14 @@ const registered = new Map<GenericClass, RegisteredKind>();
  * ```
  */
 export function RegisterKind(model: GenericClass, groupVersionKind: RegisteredKind): void {
-  if (registered.has(model) || builtinKind(model.name) !== undefined) {
-    throw new TypeError(`Cannot register the kind of ${model.name}: it is known already`);
+  const { name } = model;
+  const builtin = builtinKind(name);
+  // Some kinds are known here, and not upstream, where programs must register them.
+  const isKnown = builtin && resourcePath(builtin) !== resourcePath(resourceOfKind(groupVersionKind));
+  if (registered.has(name) || isKnown) {
+    throw new TypeError(`Cannot register the kind of ${name}: it is known already`);
   }
-  registered.set(model, groupVersionKind);
+  registered.set(name, groupVersionKind);
 }
 
 /**
@@ -258,7 +263,7 @@ export function RegisterKind(model: GenericClass, groupVersionKind: RegisteredKi
  * @throws {TypeError} No kind is known for it, or the kind has no version.
  */
 function resourceOfModel(model: GenericClass, override?: RegisteredKind): GroupVersionResource {
-  const kind = override ?? registered.get(model);
+  const kind = override ?? registered.get(model.name);
   if (kind !== undefined) return resourceOfKind(kind);
   const builtin = builtinKind(model.name);
   if (builtin !== undefined) return builtin;
@@ -285,7 +290,9 @@ const CLASS_NAME = /^(Core|Events)?V\d+([A-Z]\w*)$/;
 
 function builtinKind(className: string): GroupVersionResource | undefined {
   const [, prefix, kind] = CLASS_NAME.exec(className) ?? [];
-  if (prefix === "Events") return { group: "events.k8s.io", version: "v1", resource: "events" };
+  if (prefix === "Events" && kind === "Event") {
+    return { group: "events.k8s.io", version: "v1", resource: "events" };
+  }
   const found = builtinResources().find((one) => one.kind === kind);
   return found && { group: found.group, version: found.version, resource: found.resource };
 }

@@ -37,6 +37,8 @@ export interface WatchCfg {
 }
 
 const FIRST_RETRY_SEC = 1;
+/** What wins a race against a promise that is not settled. */
+const PENDING = Symbol("pending");
 const LAST_RETRY_MS = 300_000;
 
 /** What a watcher is made of. */
@@ -73,6 +75,7 @@ export class Watcher<K extends object> implements AsyncDisposable {
   readonly #cfg: WatchCfg;
   readonly #deliveries: Deliveries<K>;
   readonly #controller = new AbortController();
+  readonly #waits = Promise.withResolvers<void>();
   #starting: Promise<AbortController> | undefined;
   #ended: Promise<unknown> = Promise.resolve();
 
@@ -88,7 +91,11 @@ export class Watcher<K extends object> implements AsyncDisposable {
     this.#cfg = cfg;
     this.events = new WatcherEvents(logger);
     this.#deliveries = new Deliveries<K>({
-      call: callback,
+      call: async (object, phase) => {
+        const called = callback(object, phase);
+        if (await Promise.race([called, PENDING]) === PENDING) this.#waits.resolve();
+        await called;
+      },
       onError: (error) => {
         logger.warn(`the callback of a watcher of ${context.path} failed: ${errorMessage(error)}`, { error });
         this.events.emit(WatcherEvent.DATA_ERROR, error);
@@ -111,8 +118,8 @@ export class Watcher<K extends object> implements AsyncDisposable {
   /**
    * Starts it; once, also when called again.
    *
-   * @returns Resolves when the objects are listed, or when the first try to list has failed; with
-   * the controller whose `abort` closes the watcher.
+   * @returns Resolves when the callback was called for all objects of the first list, or waits for something
+   * itself, or when the first try to list has failed; with the controller whose `abort` closes the watcher.
    *
    * @throws {KubeconfigError} There is no cluster to connect to.
    */
@@ -156,7 +163,9 @@ export class Watcher<K extends object> implements AsyncDisposable {
     }, { once: true });
     unlisten = this.#listen(informer, answered.resolve);
     if (signal.aborted) unlisten();
-    informer.synced(signal).then(() => answered.resolve(), () => {});
+    informer.synced(signal)
+      .then(() => Promise.race([registration.synced(signal), this.#waits.promise]))
+      .then(() => answered.resolve(), () => {});
     await answered.promise;
     return this.#controller;
   }
@@ -186,8 +195,11 @@ export class Watcher<K extends object> implements AsyncDisposable {
   #hasFailed(name: string, error: Error, failedTries: number): void {
     const { resyncFailureMax = Infinity } = this.#cfg;
     this.events.emit(networkErrorOf(error) ? WatcherEvent.NETWORK_ERROR : WatcherEvent.WATCH_ERROR, error);
-    this.events.emit(WatcherEvent.INC_RESYNC_FAILURE_COUNT, failedTries);
-    if (failedTries <= resyncFailureMax) return void this.events.emit(WatcherEvent.RECONNECT, failedTries);
+    if (failedTries <= resyncFailureMax) {
+      this.events.emit(WatcherEvent.INC_RESYNC_FAILURE_COUNT, failedTries);
+      this.events.emit(WatcherEvent.RECONNECT, failedTries);
+      return;
+    }
     const text =
       `Cannot watch ${name}: ${failedTries} tries have failed, and the limit is ${resyncFailureMax}`;
     this.events.emit(WatcherEvent.GIVE_UP, new Error(text, { cause: error }));
