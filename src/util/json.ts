@@ -71,6 +71,35 @@ export function isPlainJson(value: unknown, depth: number = 0): boolean {
   return true;
 }
 
+/** As `JSON.stringify`, of a JSON value of any depth: on Node that throws at some thousand levels. */
+export function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+  }
+  let text = "";
+  // What is left to write, the next one last: a value behind a text.
+  const rest: { readonly text: string; readonly value?: unknown }[] = [{ text: "", value }];
+  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+    text += next.text;
+    const { value } = next;
+    if (typeof value !== "object" || value === null) {
+      if ("value" in next) text += JSON.stringify(value);
+      continue;
+    }
+    const isArray = Array.isArray(value);
+    const members = Object.entries(value).filter(([, member]) => member !== undefined);
+    text += isArray ? "[" : "{";
+    rest.push({ text: isArray ? "]" : "}" });
+    for (let i = members.length - 1; i >= 0; i--) {
+      const [name, value] = members[i];
+      rest.push({ text: (i === 0 ? "" : ",") + (isArray ? "" : `${JSON.stringify(name)}:`), value });
+    }
+  }
+  return text;
+}
+
 export function isTextOrAbsent(value: unknown): value is string | undefined {
   return typeof value === "string" || value === undefined;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { metaNamespaceKey } from "@listwatch/cache";
 import { TextHolding } from "../../src/store/text_holding.ts";
-import { isSameJson, memorySize } from "../../src/util/json.ts";
+import { isSameJson, jsonOf, memorySize } from "../../src/util/json.ts";
 
 function nested(levels: number): unknown {
   let value: unknown = 1;
@@ -79,5 +79,24 @@ describe("memorySize", () => {
     const [empty, full] = [{ a: "", b: [""] }, { a: "four", b: ["five "] }].map(memorySize);
     assert.equal(full - empty, 9);
     assert.ok(memorySize([new Uint8Array(1_000)]) >= 1_000);
+  });
+});
+
+describe("jsonOf", () => {
+  it("writes a value of any depth as JSON.stringify writes one of few levels", () => {
+    const inner = { a: [1, "\n\u2028\ud800", null, true, {}, []], 'b"': undefined, c: { d: -0, e: "" } };
+    const text = JSON.stringify(inner);
+    assert.equal(jsonOf(inner), text);
+    const depth = 100_000;
+    let value: unknown = inner;
+    for (let i = 0; i < depth; i++) value = Object.freeze([{ x: value, none: undefined }, 1]);
+    assert.throws(() => JSON.stringify(value), RangeError);
+    assert.equal(jsonOf(value), `${'[{"x":'.repeat(depth)}${text}${"},1]".repeat(depth)}`);
+  });
+
+  it("throws what JSON.stringify throws for a value that is no JSON", () => {
+    const circle: Record<string, unknown> = {};
+    circle.self = circle;
+    for (const value of [circle, 1n]) assert.throws(() => jsonOf(value), TypeError);
   });
 });

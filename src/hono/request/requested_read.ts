@@ -32,6 +32,7 @@ import { parseScreenQuery, refusedScreenQuery, type ScreenQuery } from "../../pr
 import type { FieldRules } from "../../protocol/selectable_fields.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
+import { jsonOf } from "../../util/json.ts";
 import { nameProblem } from "./refusals.ts";
 import { OPEN_BRACE, textMember, textMembers } from "../../text/json_walk.ts";
 
@@ -227,7 +228,7 @@ export function viewText<T extends KubernetesObject>(
 }
 
 export function formText<T extends KubernetesObject>(held: Held<T>, of: ViewForm<T>): string {
-  return viewText(held, of) ?? JSON.stringify(of.view[of.form](of.holding.peek(held)));
+  return viewText(held, of) ?? jsonOf(of.view[of.form](of.holding.peek(held)));
 }
 
 export function atVersion<T extends KubernetesObject>(object: T, resourceVersion: string): T {

@@ -6,6 +6,7 @@ import type { FieldCut } from "../../text/field_cut.ts";
 import { onOneLine } from "../../text/json_walk.ts";
 import { AGE_ANNOTATION } from "../../meta/list_watch.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
+import { jsonOf } from "../../util/json.ts";
 import type { EntryForms, LogEntry, LogWindow } from "../content/log_history.ts";
 import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Selection } from "../content/selection.ts";
@@ -296,7 +297,7 @@ export class EntryViews<T extends KubernetesObject> {
   showsNothingNew({ object, oldObject }: LogEntry<T>, fields: FieldCut): boolean {
     if (object === undefined || oldObject === undefined) return false;
     const [now, before] = [object, oldObject].map((held) =>
-      this.#holding.json(held, fields) ?? JSON.stringify(fields.object(this.#holding.peek(held)))
+      this.#holding.json(held, fields) ?? jsonOf(fields.object(this.#holding.peek(held)))
     );
     return now === before;
   }
@@ -372,7 +373,7 @@ export class EntryViews<T extends KubernetesObject> {
 }
 
 export function eventText(type: string, object: unknown): string {
-  return eventLine(type, JSON.stringify(object));
+  return eventLine(type, jsonOf(object));
 }
 
 export function heldEventText<T extends KubernetesObject>(
