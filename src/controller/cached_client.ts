@@ -6,6 +6,7 @@ import type { GroupVersionResource } from "../meta/resource.ts";
 import { isNotFound } from "../meta/status.ts";
 import { listAllByNamespace } from "../informer/lister.ts";
 import { listAllPages } from "../reflector/lists.ts";
+import { checkedValues } from "../store/index_func.ts";
 import { parseLabelSelector } from "../meta/labels.ts";
 import { isRecord } from "../util/json.ts";
 import { appliedConfig, isApplied } from "./applied_config.ts";
@@ -152,7 +153,7 @@ export class ReconcileClient<T extends KubernetesObject> implements CachedClient
       return indexer.byIndex(index, value) as T[];
     }
     const indexFunc = indexer.getIndexers()[index];
-    return (await this.#listThrough()).filter((object) => indexFunc(object).includes(value));
+    return (await this.#listThrough()).filter((object) => checkedValues(indexFunc(object)).includes(value));
   }
 
   async owned(): Promise<T[]> {

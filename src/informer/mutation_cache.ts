@@ -7,7 +7,7 @@ import {
   type KeyFunc,
   metaOf,
 } from "../meta/object.ts";
-import type { NoIndexNames } from "../store/index_func.ts";
+import { checkedValues, type NoIndexNames } from "../store/index_func.ts";
 import type { Indexer, Store } from "../store/store.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
@@ -159,7 +159,7 @@ export class MutationCache<
       const object = this.#get(key)?.object;
       if (object === undefined || found.has(key)) continue;
       try {
-        if (indexFunc(object).includes(value)) objects.push(object);
+        if (checkedValues(indexFunc(object)).includes(value)) objects.push(object);
       } catch (error) {
         this.#logger.debug(`Cannot index ${key} by ${indexName}: ${errorMessage(error)}`, { error });
       }

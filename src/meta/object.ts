@@ -3,7 +3,7 @@
  * ones.
  */
 
-import { CacheError, errorMessage } from "../util/errors.ts";
+import { atOnce, CacheError, errorMessage } from "../util/errors.ts";
 
 /**
  * A reference to the owner of an object.
@@ -387,7 +387,7 @@ export function keyOf(keyFunc: KeyFunc, value: unknown, operation: string): stri
   throw new KeyError(
     value,
     operation,
-    new TypeError(`the key function returned ${typeof key}, not a string`),
+    new TypeError(`the key function returned ${typeof atOnce(key)}, not a string`),
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { type KeyFunc, metaOf, NoMetaError } from "../meta/object.ts";
 import { type Advice, EACH, type IndexedPath, parseFieldPath } from "../text/field_path.ts";
-import { CacheError } from "../util/errors.ts";
+import { atOnce, CacheError } from "../util/errors.ts";
 import { fieldValues } from "../text/field_tree.ts";
 
 /**
@@ -84,6 +84,24 @@ export function readsLiveMetadata(indexFunc: IndexFunc<never>): boolean {
   return liveMetadataReaders.has(indexFunc);
 }
 
+/**
+ * What an index function returned.
+ * @throws {TypeError} It is no array of strings.
+ */
+export function checkedValues(values: readonly string[]): readonly string[] {
+  if (!Array.isArray(values)) {
+    throw new TypeError(`an index function must return an array of strings, not ${typeof atOnce(values)}`);
+  }
+  for (let i = 0; i < values.length; i++) {
+    if (typeof values[i] !== "string") {
+      throw new TypeError(
+        `an index function must return strings, but value ${i} is of type ${typeof atOnce(values[i])}`,
+      );
+    }
+  }
+  return values;
+}
+
 /** An index function that must give exactly one value gave none, or several. */
 export class IndexKeyError extends CacheError {
   /** Makes the error for the values that the index function returned. */
@@ -104,7 +122,7 @@ export class IndexKeyError extends CacheError {
  */
 export function indexFuncToKeyFunc<T>(indexFunc: IndexFunc<T>): KeyFunc {
   return (value) => {
-    const values = indexFunc(value as T);
+    const values = checkedValues(indexFunc(value as T));
     if (values.length !== 1) throw new IndexKeyError(values);
     return values[0];
   };

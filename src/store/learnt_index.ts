@@ -1,5 +1,5 @@
 import type { FieldTexts, TextFields } from "../text/field_tree.ts";
-import type { IndexFunc } from "./index_func.ts";
+import { checkedValues, type IndexFunc } from "./index_func.ts";
 
 /**
  * The values of one index function for objects that are text, without an object: most functions read a field
@@ -53,7 +53,7 @@ export class LearntIndex {
     const trace = new Trace();
     let traced: unknown;
     try {
-      traced = opened.read((object) => this.#indexFunc(trace.of(object, []) as never));
+      traced = opened.read((object) => checkedValues(this.#indexFunc(trace.of(object, []) as never)));
     } catch {
       trace.isReading = false;
     }

@@ -1,6 +1,6 @@
 import { IndexerConflictError, IndexFuncError, IndexNotFoundError } from "./errors.ts";
 import { type Entry, IndexBucket, NOWHERE, type Place, type Places } from "./index_bucket.ts";
-import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
+import { checkedValues, type Indexers, type IndexFunc, type IndexValues } from "./index_func.ts";
 
 interface Index<T> {
   readonly name: string;
@@ -279,18 +279,4 @@ function isAt<T>(place: Place<T>, values: readonly string[]): boolean {
  */
 function compact<T>(places: Places<T>): Places<T> {
   return places.length === 1 && places[0] instanceof IndexBucket ? places[0].alone : places;
-}
-
-function checkedValues(values: readonly string[]): readonly string[] {
-  if (!Array.isArray(values)) {
-    throw new TypeError(`an index function must return an array of strings, not ${typeof values}`);
-  }
-  for (let i = 0; i < values.length; i++) {
-    if (typeof values[i] !== "string") {
-      throw new TypeError(
-        `an index function must return strings, but value ${i} is of type ${typeof values[i]}`,
-      );
-    }
-  }
-  return values;
 }

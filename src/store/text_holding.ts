@@ -31,7 +31,7 @@ import type { ObjectHead, ReadAlong } from "../text/object_reader.ts";
 import { LazyOrigin, LazyText, type LiveMetadata, TextObject } from "../text/lazy_object.ts";
 import { Recent } from "../util/collections.ts";
 import { isPlainJson, isSameJson, isTextOrAbsent } from "../util/json.ts";
-import { fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
+import { checkedValues, fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
 import { LearntIndex } from "./learnt_index.ts";
 import {
   type Held,
@@ -168,7 +168,9 @@ export class TextHolding<T> implements Holding<T> {
       const values = this.#early.map((wrapper) => {
         try {
           if (knownValues(held, wrapper) !== undefined) return undefined;
-          return held === early ? this.#valuesIn(wrapper, held) : wrapper.indexFunc(early as T);
+          return checkedValues(
+            held === early ? this.#valuesIn(wrapper, held) : wrapper.indexFunc(early as T),
+          );
         } catch {
           return undefined; // it runs again when the object is stored
         }

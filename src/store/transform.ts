@@ -1,5 +1,6 @@
 /** Transforms: changes of objects before they are stored. */
 
+import { atOnce } from "../util/errors.ts";
 import { TransformError } from "./errors.ts";
 
 /**
@@ -16,7 +17,7 @@ export type OnTransformFailure<T> = (error: TransformError, object: T) => T | un
 /** Runs a transform. */
 export function transformed<T>(transform: TransformFunc<T>, object: T): T {
   try {
-    return transform(object);
+    return atOnce(transform(object));
   } catch (error) {
     throw new TransformError(object, error);
   }
@@ -29,7 +30,7 @@ export function transformOnce<T>(
 ): TransformFunc<T> {
   return (object) => {
     if (typeof object === "object" && object !== null && results.has(object)) return object;
-    const result = transform(object);
+    const result = atOnce(transform(object));
     if (typeof result === "object" && result !== null) results.add(result);
     return result;
   };

@@ -58,6 +58,17 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 /**
+ * What a function returned, unless that is a promise: it has no value now, and its rejection would end the
+ * program.
+ * @throws {TypeError} It is one.
+ */
+export function atOnce<R>(result: R): R {
+  if (!isThenable(result)) return result;
+  result.then(undefined, () => {});
+  throw new TypeError("it returned a promise: it must not be async");
+}
+
+/**
  * Calls a function, with an argument if it takes one, and ignores its result. `onError` receives what it
  * throws, and the rejection of the promise that it returns: an `async` function is assignable to one that
  * returns nothing, and its rejection would end the program.
