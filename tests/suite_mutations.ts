@@ -81,8 +81,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "reflector: a list leaves a listener",
     file: "src/reflector/lists.ts",
-    find: "    silence.stop();\n    link.unlink();",
-    replace: "    silence.stop();",
+    find: "    whole.stop();\n    link.unlink();",
+    replace: "    whole.stop();",
     test: "tests/reflector/reflector_life_test.ts",
   },
   {
@@ -117,8 +117,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "informer: a change that an index function refuses once is lost permanently",
     file: "src/informer/delta_applier.ts",
-    find: 'delta.type !== "Replaced" && delta.type !== "Sync"',
-    replace: 'delta.type === "Deleted"',
+    find: 'type !== "Replaced" && type !== "Sync"',
+    replace: 'type === "Deleted"',
     test: "tests/informer/refused_for_a_while_test.ts",
   },
   {

@@ -264,7 +264,10 @@ function inSeconds(ms: number): string {
 
 /** Delays that grow. */
 export interface RetryBackoff {
-  /** The delay before the next try, in milliseconds. */
+  /**
+   * The delay before the next try, in milliseconds. Where it throws, or that is no finite number of 0 or
+   * more, an error is logged and the try comes after 15 seconds.
+   */
   nextDelayMs(): number;
   /** Starts again at the first delay; called after two minutes of health. */
   reset?(): void;

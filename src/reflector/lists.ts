@@ -11,7 +11,7 @@ import {
   type Quarantined,
   type WatchItem,
 } from "../meta/list_watch.ts";
-import { DecodeError, NetworkError } from "../meta/request.ts";
+import { DecodeError } from "../meta/request.ts";
 import { isResourceExpired } from "../meta/status.ts";
 import type { ListWatchContext } from "../text/object_text_reader.ts";
 import { abortable, linkedAbort } from "../util/abort.ts";
@@ -22,7 +22,7 @@ import { errorMessage } from "../util/errors.ts";
 import { defined } from "../util/json.ts";
 import { StalledStreamError } from "./failures.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
-import { inTime, type OpenWatch, STALL_MS, Watchdog } from "./open_watch.ts";
+import { newTimeLimit, type OpenWatch, STALL_MS, Watchdog } from "./open_watch.ts";
 import type { ReflectorSettings } from "./reflector_options.ts";
 import type { ListAttempt, ReflectorState } from "./state.ts";
 import { eventProblem, refuseTable } from "./store_writer.ts";
@@ -52,7 +52,7 @@ export interface PagerOptions extends ListWatchContext {
  *
  * Mirrors client-go's
  * [`ListPager.List`](https://github.com/kubernetes/client-go/blob/master/tools/pager/pager.go).
- * @throws {DecodeError} A page names itself as the next one.
+ * @throws {DecodeError} A page follows itself, at once or after others.
  * @throws Whatever the source throws.
  */
 export async function listAllPages<T>(
@@ -70,6 +70,7 @@ export async function listAllPages<T>(
   const whole = (page: ListPage<T>, paginated: boolean): PagedList<T> => {
     return { ...page, quarantined: page.quarantined ?? [], paginated };
   };
+  const nextPage = newPages();
   const first = await request(options);
   let next = nextPage(options, first);
   if (!next) return whole(first, false);
@@ -93,16 +94,24 @@ export async function listAllPages<T>(
 }
 
 /**
- * What to request after a page, if more follows.
- * @throws {DecodeError} It is the same page: a proxy that ignores the token sends the first one for ever.
+ * Makes what says which request follows a page, if one does. A proxy that ignores the token sends the same
+ * page for ever, and one before several servers may send some pages in turn: of the tokens, one is kept to
+ * compare with, the last of which the number is a power of two (Brent's algorithm).
  */
-function nextPage(
-  { resourceVersion: _, resourceVersionMatch: __, ...request }: ListOptions,
-  { metadata: { continue: token } }: ListPage<unknown>,
-): ListOptions | undefined {
-  if (!token) return undefined;
-  if (token !== request.continue) return { ...request, continue: token };
-  throw new DecodeError("Cannot list: a page follows itself");
+function newPages(): (request: ListOptions, page: ListPage<unknown>) => ListOptions | undefined {
+  let known: string | undefined;
+  let tokens = 0;
+  return (
+    { resourceVersion: _, resourceVersionMatch: __, ...request },
+    { metadata: { continue: token } },
+  ) => {
+    if (!token) return undefined;
+    if (token === known || token === request.continue) {
+      throw new DecodeError("Cannot list: a page follows itself, as its continue token came before");
+    }
+    if ((++tokens & (tokens - 1)) === 0) known = token;
+    return { ...request, continue: token };
+  };
 }
 
 /** Options of {@linkcode eachListItem}. All may be left out. */
@@ -127,7 +136,7 @@ const DEFAULT_PAGE_BUFFER_SIZE = 5;
  * @throws {RangeError} `pageBufferSize` is not a whole number from 1.
  * @throws {StatusError} The server refused a page.
  * @throws {NetworkError} No answer came.
- * @throws {DecodeError} A page names itself as the next one.
+ * @throws {DecodeError} A page follows itself, at once or after others.
  * @throws The signal's reason, once it is aborted.
  *
  * @example
@@ -159,6 +168,7 @@ export async function* eachListItem<T>(
   const pages = new Deque<ListPage<T>>();
   const changed = new Wakeup();
   let end: { readonly error?: unknown } | undefined;
+  const nextPage = newPages();
   const fill = async () => {
     const limit = options.limit || DEFAULT_PAGE_SIZE;
     for (let next: ListOptions | undefined = { ...options, limit }; next !== undefined;) {
@@ -238,10 +248,14 @@ async function requestPage<T>(
   const { signal, ...listOptions } = request;
   const link = linkedAbort(signal);
   let bytes = 0;
-  const silence = new Watchdog(clock, listTimeoutMs, () => {
-    const what = bytes > 0 ? `nothing more than ${bytes} bytes of a page came for` : "no whole page within";
-    link.abort(new NetworkError("Unreachable", `Cannot list ${name}: ${what} ${listTimeoutMs} ms`));
-  });
+  const newLimit = (ms: number, what: () => string) =>
+    newTimeLimit(link, { clock, ms, late: () => `Cannot list ${name}: ${what()} ${ms} ms` });
+  const noPage = () => "no whole page within";
+  const silence = newLimit(
+    listTimeoutMs,
+    () => bytes > 0 ? `nothing more than ${bytes} bytes of a page came for` : noPage(),
+  );
+  const whole = newLimit(listTimeoutMs * LONGEST_LIST, noPage);
   const context: ListWatchContext = {
     signal: link.signal,
     onBytes: (more) => {
@@ -257,16 +271,11 @@ async function requestPage<T>(
       },
     }),
   };
-  const longestMs = listTimeoutMs * LONGEST_LIST;
   try {
-    return await inTime(() => source.list(listOptions, context), {
-      ms: longestMs,
-      late: () => `Cannot list ${name}: no whole page within ${longestMs} ms`,
-      clock,
-      link,
-    });
+    return await abortable(source.list(listOptions, context), link.signal);
   } finally {
     silence.stop();
+    whole.stop();
     link.unlink();
   }
 }

@@ -64,16 +64,12 @@ export async function openWatch<T>(
       onBytes?.(bytes);
     },
   };
+  const late = () => `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`;
+  const limit = newTimeLimit(link, { clock, ms: openTimeoutMs, late });
   let answer: Promise<WatchStream<T>> | undefined;
   try {
-    watch.begin(
-      await inTime(() => answer = source.watch({ ...listOptions, timeoutSeconds }, context), {
-        ms: openTimeoutMs,
-        late: () => `Cannot watch ${name}: no answer within ${openTimeoutMs} ms`,
-        clock,
-        link,
-      }),
-    );
+    answer = source.watch({ ...listOptions, timeoutSeconds }, context);
+    watch.begin(await abortable(answer, link.signal));
     // What a streamed list brings is kept, as a list's is.
     if (!listOptions.sendInitialEvents) watch.checkSuspension(openTimeoutMs);
     return watch;
@@ -82,6 +78,8 @@ export async function openWatch<T>(
     // A source that ignores the signal may still answer: what it opens is closed unread.
     answer?.then((late) => (watch.begin(late), watch.close())).catch(() => {});
     throw error;
+  } finally {
+    limit.stop();
   }
 }
 
@@ -294,22 +292,12 @@ export class Watchdog {
   }
 }
 
-/** What `ask` returns. */
-export async function inTime<R>(
-  ask: () => Promise<R>,
-  { ms, late, clock, link }: {
-    readonly ms: number;
-    readonly late: () => string;
-    readonly clock: Clock;
-    readonly link: LinkedAbort;
-  },
-): Promise<R> {
-  const watchdog = new Watchdog(clock, ms, () => link.abort(new NetworkError("Unreachable", late())));
-  try {
-    return await abortable(ask(), link.signal);
-  } finally {
-    watchdog.stop();
-  }
+/** Aborts a request that is too slow; to be stopped at its end. */
+export function newTimeLimit(
+  link: LinkedAbort,
+  { clock, ms, late }: { readonly clock: Clock; readonly ms: number; readonly late: () => string },
+): Watchdog {
+  return new Watchdog(clock, ms, () => link.abort(new NetworkError("Unreachable", late())));
 }
 
 /** Calls again and again until the function that it returns is called; never where `ms` is 0. */

@@ -9,9 +9,10 @@ import { networkErrorOf } from "../meta/request.ts";
 import { compareResourceVersions, isOlder } from "../meta/object.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
-import { Backoff, REFLECTOR_BACKOFF } from "../util/backoff.ts";
+import { LONGEST_DELAY_MS, newReflectorDelays } from "../util/backoff.ts";
 import { ageMs, type Clock, type Moment, momentOf, monotonicNow } from "../util/clock.ts";
-import { errorMessage } from "../util/errors.ts";
+import { atOnce, errorMessage } from "../util/errors.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import {
   delayAfter,
   type FailedTry,
@@ -108,7 +109,7 @@ export class Reflector<T> {
     const settings = this.#settings = settingsOf(name, options, wiring);
     const { clock, random, quarantine, backoff, logger } = settings;
     this.#clock = clock;
-    this.#backoff = backoff ?? new Backoff(REFLECTOR_BACKOFF, { random });
+    this.#backoff = backoff ?? newReflectorDelays(random);
     const reports = this.#reports = new ReflectorReports(settings);
     const metrics = this.#metrics = settings.metrics &&
       new ReflectorMetrics(settings.metrics, { name, clock, logger });
@@ -483,11 +484,16 @@ export class Reflector<T> {
 
   async #sleep(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
-    const { failures, delayMs } = delayAfter(this.#state.failures, monotonicNow(this.#clock), {
-      backoff: this.#backoff,
-      random: this.#settings.random,
+    let delayMs = LONGEST_DELAY_MS; // where a user's backoff gives none
+    this.#reports.guarded("backoff", () => {
+      const { failures, delayMs: nextDelayMs } = delayAfter(this.#state.failures, monotonicNow(this.#clock), {
+        backoff: this.#backoff,
+        random: this.#settings.random,
+      });
+      this.#record.state = { ...this.#state, failures };
+      requireNumbers("wait", { nextDelayMs: atOnce(nextDelayMs) ?? NaN });
+      delayMs = nextDelayMs;
     });
-    this.#record.state = { ...this.#state, failures };
     this.#note({ of: "waits", delayMs });
     await sleepUnlessAborted(delayMs, { clock: this.#clock, signal });
   }

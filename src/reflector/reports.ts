@@ -30,12 +30,12 @@ export class ReflectorReports {
   notify(status: () => ReflectorStatus): void {
     if (this.#listeners.size === 0) return;
     const present = status();
-    for (const listener of this.#listeners) this.#guarded("a status listener", () => listener(present));
+    for (const listener of this.#listeners) this.guarded("a status listener", () => listener(present));
   }
 
   report(error: Error): void {
     const handler = this.#watchErrorHandler;
-    if (handler !== undefined) this.#guarded("watchErrorHandler", () => handler(error));
+    if (handler !== undefined) this.guarded("watchErrorHandler", () => handler(error));
   }
 
   log({ level, text, isOutage, once }: Omit<Extract<Effect, { do: "log" }>, "do">): void {
@@ -49,7 +49,8 @@ export class ReflectorReports {
     this.#warned.forget();
   }
 
-  #guarded(what: string, call: () => unknown): void {
+  /** Calls a function of the user; what it throws is logged. */
+  guarded(what: string, call: () => unknown): void {
     callGuarded(call, (error) => {
       const text = `${this.#name}: ${what} threw: ${errorMessage(error)}`;
       this.#logger.error(text, { reflector: this.#name, error });

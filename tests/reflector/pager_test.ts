@@ -132,6 +132,33 @@ describe("listAllPages", () => {
     assert.equal(items.slice(0, 4).join(""), "abcd");
   });
 
+  for (const [before, length] of [[0, 2], [0, 3], [1, 2], [5, 7], [100, 2], [3, 1_000]]) {
+    it(`fails when pages go in a circle, of ${length} after ${before}: it would never end`, async () => {
+      const most = 4 * (before + length);
+      const circle = () =>
+        new Pages(...Array.from({ length: most }, (_, i) => {
+          const place = i < before ? i : before + (i - before) % length;
+          return page("a", "5", `token ${place}`);
+        }));
+      const source = circle();
+      await assert.rejects(list(source, { limit: 1 }), { name: "DecodeError", message: /follows itself/ });
+      assert.ok(source.requests.length < most);
+      const read = circle();
+      const readAll = async () => {
+        for await (const _ of eachListItem(read, { limit: 1 }));
+      };
+      await assert.rejects(readAll, { name: "DecodeError", message: /follows itself/ });
+      assert.ok(read.requests.length < most);
+    });
+  }
+
+  it("fails when pages without items go in a circle, and ends where their tokens are new ones", async () => {
+    const empty = (count: number, tokens: number) =>
+      Array.from({ length: count }, (_, i) => page("", "5", `token ${i % tokens}`));
+    await assert.rejects(list(new Pages(...empty(20, 2)), { limit: 1 }), /follows itself/);
+    assert.equal(names((await list(new Pages(...empty(20, 20), page("a", "5")), { limit: 1 })).items), "a");
+  });
+
   it("takes an empty continue token for the end", async () => {
     const source = new Pages(page("ab", "10", ""));
     assert.equal((await list(source, {})).paginated, false);

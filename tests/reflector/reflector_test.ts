@@ -170,6 +170,22 @@ describe("Reflector: lists", () => {
     assert.deepEqual(run.source.requests.slice(2), ['list "" limit 500', 'watch "10"']);
   });
 
+  it("whose pages go in a circle are reported, and tried again after delays that grow", async () => {
+    const circle = Array.from({ length: 20 }, (_, i) => ({ list: page("a@1", "10", i % 2 ? "B" : "A") }));
+    await using run = newRun([]);
+    run.source.then(...circle);
+    await run.start();
+    assert.deepEqual(run.errors.map(({ name }) => name), ["DecodeError"]);
+    assert.match(run.errors[0].message, /a page follows itself/);
+    assert.deepEqual(run.store.operations, []);
+    const requested = run.source.requests.length;
+    await run.clock.advance(799);
+    assert.equal(run.source.requests.length, requested);
+    await run.clock.advance(1);
+    assert.equal(run.errors.length, 2);
+    assert.equal(run.reflector.status().nextRetryTimeMs, run.clock.now() + 1_600);
+  });
+
   it("that fail are reported, and tried again after delays that grow", async () => {
     const broken = new Error("it broke");
     await using run = newRun(Array.from({ length: 9 }, () => ({ list: broken })));

@@ -449,8 +449,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "reflector: a list leaves a listener",
     file: "src/reflector/lists.ts",
-    find: "    silence.stop();\n    link.unlink();",
-    replace: "    silence.stop();",
+    find: "    whole.stop();\n    link.unlink();",
+    replace: "    whole.stop();",
   },
   {
     name: "reflector: a watch leaves a listener",
@@ -473,8 +473,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a change that an index function refuses once is lost permanently",
     file: APPLIER,
-    find: 'delta.type !== "Replaced" && delta.type !== "Sync"',
-    replace: 'delta.type === "Deleted"',
+    find: 'type !== "Replaced" && type !== "Sync"',
+    replace: 'type === "Deleted"',
   },
   {
     name: "informer: a resync notifies every handler",
