@@ -134,8 +134,7 @@ export class DeltaApplier<T> {
       try {
         this.#apply(delta, isInInitialList);
       } catch (error) {
-        const isLost = delta.type !== "Replaced" && delta.type !== "Sync";
-        this.#quarantine.add(quarantinedBy(toError(error), delta.object), { isLost });
+        this.#failed(error, delta);
       }
     }
     this.#ends(startMs);
@@ -150,9 +149,15 @@ export class DeltaApplier<T> {
     try {
       yield* this.#listSteps(delta, isInInitialList);
     } catch (error) {
-      this.#quarantine.add(quarantinedBy(toError(error), delta.object), { isLost: true });
+      this.#failed(error, delta);
     }
     this.#ends(startMs);
+  }
+
+  #failed(error: unknown, { type, object }: Delta<T>): void {
+    this.#receiver.dropPrepared();
+    const isLost = type !== "Replaced" && type !== "Sync";
+    this.#quarantine.add(quarantinedBy(toError(error), object), { isLost });
   }
 
   #apply(delta: Delta<T>, isInInitialList: boolean): void {

@@ -74,22 +74,20 @@ export class ListApplication<T> {
     const replacement = store.held.newReplacement(content, { stepObjects, onIndexFailure });
     let accepted = list;
     let changes: StoreChange<T>[] | undefined;
-    try {
-      do { // again if the store was written to, or given an index, in between
-        yield* replacement.prepare();
-        if (notIndexed.size > 0) {
-          accepted = new ListNotifications<T>(options);
-          yield* this.#accept(list, notIndexed, accepted);
-        }
-        if (isObserved()) yield* this.#collectChanges(accepted, changes = []);
-        yield* receiver.prepareList(accepted, stepObjects);
-      } while (!replacement.commit());
-    } catch (error) {
-      receiver.dropPrepared();
-      throw error;
-    }
+    do { // again if the store was written to, or given an index, in between
+      yield* replacement.prepare();
+      if (notIndexed.size > 0) {
+        accepted = new ListNotifications<T>(options);
+        yield* this.#accept(list, notIndexed, accepted);
+      }
+      if (isObserved()) yield* this.#collectChanges(accepted, changes = []);
+      yield* receiver.prepareList(accepted, stepObjects);
+    } while (!replacement.commit());
     history?.listEnds();
     receiver.distributeList(accepted);
+    for (const { object, oldObject } of accepted.again) {
+      receiver.distribute({ type: "update", oldObject, object }, false);
+    }
     if (!isObserved()) return;
     if (changes === undefined) finish(this.#collectChanges(accepted, changes = [])); // an observer came late
     observe({ type: "replaced", resourceVersion, changes });
@@ -104,12 +102,7 @@ export class ListApplication<T> {
       list.push(object, object);
       if (++step % stepObjects === 0) yield;
     }
-    try {
-      yield* receiver.prepareList(list, stepObjects);
-    } catch (error) {
-      receiver.dropPrepared();
-      throw error;
-    }
+    yield* receiver.prepareList(list, stepObjects);
     receiver.distributeList(list);
   }
 
@@ -121,7 +114,7 @@ export class ListApplication<T> {
     const { holding } = store;
     const { history, quarantine } = this.#context;
     const known = store.held.listKeys();
-    const keys = new Set<string>();
+    const listed = new Map<string, T>();
     let step = 0;
     for (const given of objects) {
       if (++step % stepObjects === 0) yield;
@@ -138,18 +131,18 @@ export class ListApplication<T> {
         quarantine(toError(error), object);
         continue;
       }
-      if (known.length > 0) keys.add(key);
-      const oldObject = store.held.get(key);
-      if (oldObject !== undefined && isSameState(holding, oldObject, object)) {
-        list.push(oldObject, oldObject, key);
-      } else {
-        list.push(object, oldObject, key);
-        history?.listed(key, object);
-      }
+      const before = listed.get(key);
+      const oldObject = before ?? store.held.get(key);
+      if (oldObject !== undefined && isSameState(holding, oldObject, object)) object = oldObject;
+      else history?.listed(key, object);
+      listed.set(key, object);
+      if (before === undefined) list.push(object, oldObject, key);
+      else if (before !== object) list.again.push({ type: "updated", key, object, oldObject: before });
     }
     for (const key of keptKeys) {
       const object = store.held.get(key);
-      if (object === undefined || keys.size === keys.add(key).size) continue;
+      if (object === undefined || listed.has(key)) continue;
+      listed.set(key, object);
       list.push(object, object, key);
       if (++step % stepObjects === 0) yield;
     }
@@ -157,13 +150,14 @@ export class ListApplication<T> {
     for (const key of known) {
       const stored = namespace === undefined ? undefined : store.held.get(key);
       if (stored !== undefined && metaOf(stored)?.namespace !== namespace) beside.push([key, stored]);
-      else if (!keys.has(key)) {
+      else if (!listed.has(key)) {
         list.pushDeleted(new DeletedFinalStateUnknown(key, store.held.get(key)));
         history?.listed(key, undefined);
       }
       if (++step % stepObjects === 0) yield;
     }
     for (const [key, stored] of beside) list.pushBeside(stored, key);
+    for (const { key, object } of list.again) list.pushBeside(object, key);
   }
 
   /** What of a list is stored: for an object that could not be indexed, the state before. */
@@ -173,6 +167,7 @@ export class ListApplication<T> {
     accepted: ListNotifications<T>,
   ): Steps {
     for (const deleted of list.deleted) accepted.pushDeleted(deleted);
+    for (const change of list.again) if (!notIndexed.has(change.key)) accepted.again.push(change);
     for (const [i, key] of list.keys.entries()) {
       const oldObject = list.oldObjects[i];
       if (list.isBeside(i)) accepted.pushBeside(list.objects[i], key);
@@ -199,6 +194,7 @@ export class ListApplication<T> {
       if (oldObject === undefined) changes.push({ type: "added", key, object });
       else changes.push({ type: "updated", key, object, oldObject });
     }
+    for (const change of list.again) changes.push(change);
   }
 }
 
@@ -236,6 +232,8 @@ export class ListNotifications<T> {
   readonly keys: string[] = [];
   /** What the store held for each of them; `undefined` where it held none. */
   readonly oldObjects: (T | undefined)[] = [];
+  /** Other states of keys that the list had before: an update each, as in client-go. */
+  readonly again: Extract<StoreChange<T>, { type: "updated" }>[] = [];
   readonly #options: ListNotificationsOptions;
   #adds = 0;
   /** How many of the objects are the stored ones. */
