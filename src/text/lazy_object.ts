@@ -496,7 +496,9 @@ function newAccessor(name: string, level: Level): PropertyDescriptor {
       const owner = ownerOf(this, name);
       // As for any property that cannot be written, of the object or of one that inherits it.
       if (Object.isFrozen(owner)) {
-        throw new TypeError(`Cannot write ${name}: frozen`);
+        throw new TypeError(
+          `Cannot write ${name}: the object is shared and frozen; copy it first: structuredClone(object)`,
+        );
       }
       if (!Object.hasOwn(this, SELF)) { // it inherits the accessor
         Object.defineProperty(this, name, { value, writable: true, enumerable: true, configurable: true });
