@@ -6,7 +6,7 @@ import type { GroupVersionResource } from "../meta/resource.ts";
 import { isNotFound } from "../meta/status.ts";
 import { listAllByNamespace } from "../informer/lister.ts";
 import { listAllPages } from "../reflector/lists.ts";
-import { checkedValues } from "../store/index_func.ts";
+import { checkedValues } from "../store/store_index.ts";
 import { parseLabelSelector } from "../meta/labels.ts";
 import { isRecord } from "../util/json.ts";
 import { appliedConfig, isApplied } from "./applied_config.ts";

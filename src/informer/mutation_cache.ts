@@ -7,7 +7,8 @@ import {
   type KeyFunc,
   metaOf,
 } from "../meta/object.ts";
-import { checkedValues, type NoIndexNames } from "../store/index_func.ts";
+import type { NoIndexNames } from "../store/index_func.ts";
+import { checkedValues } from "../store/store_index.ts";
 import type { Indexer, Store } from "../store/store.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";

@@ -107,7 +107,7 @@ function newPages(): (request: ListOptions, page: ListPage<unknown>) => ListOpti
   ) => {
     if (!token) return undefined;
     if (token === known || token === request.continue) {
-      throw new DecodeError("Cannot list: a page follows itself, as its continue token came before");
+      throw new DecodeError("Cannot list: a page follows itself");
     }
     if ((++tokens & (tokens - 1)) === 0) known = token;
     return { ...request, continue: token };

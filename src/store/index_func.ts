@@ -1,8 +1,7 @@
 /** Index functions. */
 
-import { type KeyFunc, metaOf, NoMetaError } from "../meta/object.ts";
+import { metaOf, NoMetaError } from "../meta/object.ts";
 import { type Advice, EACH, type IndexedPath, parseFieldPath } from "../text/field_path.ts";
-import { atOnce, CacheError } from "../util/errors.ts";
 import { fieldValues } from "../text/field_tree.ts";
 
 /**
@@ -82,50 +81,6 @@ export function markLiveMetadataReader(indexFunc: IndexFunc<never>): void {
 /** Whether an index function asks for namespace and labels only. */
 export function readsLiveMetadata(indexFunc: IndexFunc<never>): boolean {
   return liveMetadataReaders.has(indexFunc);
-}
-
-/**
- * What an index function returned.
- * @throws {TypeError} It is no array of strings.
- */
-export function checkedValues(values: readonly string[]): readonly string[] {
-  if (!Array.isArray(values)) {
-    throw new TypeError(`an index function must return an array of strings, not ${typeof atOnce(values)}`);
-  }
-  for (let i = 0; i < values.length; i++) {
-    if (typeof values[i] !== "string") {
-      throw new TypeError(
-        `an index function must return strings, but value ${i} is of type ${typeof atOnce(values[i])}`,
-      );
-    }
-  }
-  return values;
-}
-
-/** An index function that must give exactly one value gave none, or several. */
-export class IndexKeyError extends CacheError {
-  /** Makes the error for the values that the index function returned. */
-  constructor(values: readonly string[]) {
-    const isEmpty = values.length === 0;
-    super(
-      isEmpty ? "EmptyIndexKeys" : "TooManyKeys",
-      isEmpty ? "unexpected empty indexKeys" : `too many keys: ${values.join(", ")}`,
-    );
-  }
-}
-
-/**
- * Makes a key function out of an index function that gives exactly one value.
- *
- * Mirrors client-go's `IndexFuncToKeyFuncAdapter`; the key function throws an {@linkcode IndexKeyError} where
- * the index function gives no value or several.
- */
-export function indexFuncToKeyFunc<T>(indexFunc: IndexFunc<T>): KeyFunc {
-  return (value) => {
-    const values = checkedValues(indexFunc(value as T));
-    if (values.length !== 1) throw new IndexKeyError(values);
-    return values[0];
-  };
 }
 
 /**

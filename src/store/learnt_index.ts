@@ -1,5 +1,6 @@
 import type { FieldTexts, TextFields } from "../text/field_tree.ts";
-import { checkedValues, type IndexFunc } from "./index_func.ts";
+import type { IndexFunc } from "./index_func.ts";
+import { checkedValues } from "./store_index.ts";
 
 /**
  * The values of one index function for objects that are text, without an object: most functions read a field

@@ -12,13 +12,8 @@ export { ThreadSafeStore } from "./thread_safe_store.ts";
 export type { FieldIndexFunc } from "./index_func.ts";
 export type { IndexedPath } from "../text/field_path.ts";
 export type { OnTransformFailure } from "./transform.ts";
-export {
-  type IndexersOption,
-  indexFuncToKeyFunc,
-  IndexKeyError,
-  type IndexValues,
-  type NoIndexNames,
-} from "./index_func.ts";
+export type { IndexersOption, IndexValues, NoIndexNames } from "./index_func.ts";
+export { indexFuncToKeyFunc, IndexKeyError } from "./store_index.ts";
 export {
   IndexerConflictError,
   IndexFuncError,

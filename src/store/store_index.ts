@@ -1,6 +1,8 @@
+import type { KeyFunc } from "../meta/object.ts";
+import { atOnce, CacheError } from "../util/errors.ts";
 import { IndexerConflictError, IndexFuncError, IndexNotFoundError } from "./errors.ts";
 import { type Entry, IndexBucket, NOWHERE, type Place, type Places } from "./index_bucket.ts";
-import { checkedValues, type Indexers, type IndexFunc, type IndexValues } from "./index_func.ts";
+import type { Indexers, IndexFunc, IndexValues } from "./index_func.ts";
 
 interface Index<T> {
   readonly name: string;
@@ -279,4 +281,49 @@ function isAt<T>(place: Place<T>, values: readonly string[]): boolean {
  */
 function compact<T>(places: Places<T>): Places<T> {
   return places.length === 1 && places[0] instanceof IndexBucket ? places[0].alone : places;
+}
+
+/**
+ * What an index function returned.
+ * @throws {TypeError} It is no array of strings.
+ */
+export function checkedValues(values: readonly string[]): readonly string[] {
+  if (!Array.isArray(values)) {
+    throw new TypeError(`an index function must return an array of strings, not ${typeof atOnce(values)}`);
+  }
+  for (let i = 0; i < values.length; i++) {
+    if (typeof values[i] !== "string") {
+      const type = typeof atOnce(values[i]);
+      throw new TypeError(
+        `an index function must return an array of strings, but value ${i} is of type ${type}`,
+      );
+    }
+  }
+  return values;
+}
+
+/** An index function that must give exactly one value gave none, or several. */
+export class IndexKeyError extends CacheError {
+  /** Makes the error for the values that the index function returned. */
+  constructor(values: readonly string[]) {
+    const isEmpty = values.length === 0;
+    super(
+      isEmpty ? "EmptyIndexKeys" : "TooManyKeys",
+      isEmpty ? "unexpected empty indexKeys" : `too many keys: ${values.join(", ")}`,
+    );
+  }
+}
+
+/**
+ * Makes a key function out of an index function that gives exactly one value.
+ *
+ * Mirrors client-go's `IndexFuncToKeyFuncAdapter`; the key function throws an {@linkcode IndexKeyError} where
+ * the index function gives no value or several.
+ */
+export function indexFuncToKeyFunc<T>(indexFunc: IndexFunc<T>): KeyFunc {
+  return (value) => {
+    const values = checkedValues(indexFunc(value as T));
+    if (values.length !== 1) throw new IndexKeyError(values);
+    return values[0];
+  };
 }

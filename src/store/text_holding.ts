@@ -31,8 +31,9 @@ import type { ObjectHead, ReadAlong } from "../text/object_reader.ts";
 import { LazyOrigin, LazyText, type LiveMetadata, TextObject } from "../text/lazy_object.ts";
 import { Recent } from "../util/collections.ts";
 import { isPlainJson, isSameJson, isTextOrAbsent } from "../util/json.ts";
-import { checkedValues, fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
+import { fieldPathOf, type Indexers, type IndexFunc } from "./index_func.ts";
 import { LearntIndex } from "./learnt_index.ts";
+import { checkedValues } from "./store_index.ts";
 import {
   type Held,
   type HeldTransform,

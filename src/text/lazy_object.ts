@@ -497,7 +497,7 @@ function newAccessor(name: string, level: Level): PropertyDescriptor {
       // As for any property that cannot be written, of the object or of one that inherits it.
       if (Object.isFrozen(owner)) {
         throw new TypeError(
-          `Cannot write ${name}: the object is shared and frozen; copy it first: structuredClone(object)`,
+          `Cannot write ${name}: it is shared and frozen; copy it first: structuredClone`,
         );
       }
       if (!Object.hasOwn(this, SELF)) { // it inherits the accessor

@@ -299,7 +299,11 @@ describe("LazyText", () => {
     };
     const holding = newHolding({ freeze });
     const pod = holding.open(hold(holding, TEXT) as never) as typeof POD;
-    assert.throws(() => pod.spec = { nodeName: "", containers: [] }, TypeError);
+    assert.throws(() => pod.spec = { nodeName: "", containers: [] }, {
+      name: "TypeError",
+      message: "Cannot write spec: it is shared and frozen; copy it first: structuredClone",
+    });
+    assert.deepStrictEqual(structuredClone(pod), POD);
     assert.throws(() => pod.spec.nodeName = "", TypeError);
     assert.throws(() => pod.metadata.labels.app = "", TypeError);
     assert.throws(() => pod.metadata.name = "", TypeError);
