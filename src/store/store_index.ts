@@ -288,18 +288,17 @@ function compact<T>(places: Places<T>): Places<T> {
  * @throws {TypeError} It is no array of strings.
  */
 export function checkedValues(values: readonly string[]): readonly string[] {
-  if (!Array.isArray(values)) {
-    throw new TypeError(`an index function must return an array of strings, not ${typeof atOnce(values)}`);
-  }
+  if (!Array.isArray(values)) throw noValues(values, `not ${typeof values}`);
   for (let i = 0; i < values.length; i++) {
-    if (typeof values[i] !== "string") {
-      const type = typeof atOnce(values[i]);
-      throw new TypeError(
-        `an index function must return an array of strings, but value ${i} is of type ${type}`,
-      );
-    }
+    const value = values[i];
+    if (typeof value !== "string") throw noValues(value, `but value ${i} is of type ${typeof value}`);
   }
   return values;
+}
+
+function noValues(value: unknown, text: string): TypeError {
+  atOnce(value);
+  return new TypeError(`an index function must return an array of strings, ${text}`);
 }
 
 /** An index function that must give exactly one value gave none, or several. */

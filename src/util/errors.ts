@@ -65,7 +65,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 export function atOnce<R>(result: R): R {
   if (!isThenable(result)) return result;
   result.then(undefined, () => {});
-  throw new TypeError("it must not return a promise");
+  throw new TypeError("it must return no promise");
 }
 
 /**

@@ -10,9 +10,9 @@ const rejects = () => Promise.reject(new Error("it is async"));
 
 /** What programs without types return from an index function, and what the error says. */
 const WRONG: Readonly<Record<string, [indexFunc: (pod: KubernetesObject) => unknown, says: RegExp]>> = {
-  "a promise": [async ({ metadata }) => [await metadata?.name], /it must not return a promise/],
-  "a promise that rejects": [rejects, /it must not return a promise/],
-  "a list with a promise that rejects": [() => [rejects()], /it must not return a promise/],
+  "a promise": [async ({ metadata }) => [await metadata?.name], /it must return no promise/],
+  "a promise that rejects": [rejects, /it must return no promise/],
+  "a list with a promise that rejects": [() => [rejects()], /it must return no promise/],
   "a text": [({ metadata }) => metadata?.name, /must return an array of strings, not string/],
   "nothing": [() => undefined, /must return an array of strings, not undefined/],
   "a list of numbers": [() => [1], /must return an array of strings, but value 0 is of type number/],
@@ -65,13 +65,13 @@ describe("TransformFunc", () => {
     await rig.settle();
     assert.deepEqual(rig.informer.indexer.listKeys(), []);
     assert.equal(reasons.length, 2);
-    for (const reason of reasons) assert.match(reason, /it must not return a promise/);
+    for (const reason of reasons) assert.match(reason, /it must return no promise/);
   });
 });
 
 describe("KeyFunc", () => {
   it("that is async is an error that says so, and the program lives on", () => {
     const store = newIndexer<KubernetesObject>(rejects as unknown as typeof metaNamespaceKey, {});
-    assert.throws(() => store.add(pod("web-1")), /it must not return a promise/);
+    assert.throws(() => store.add(pod("web-1")), /it must return no promise/);
   });
 });

@@ -32,7 +32,7 @@ describe("ReflectorOptions.backoff", () => {
       assert.equal(run.source.requests.length, 5);
       const errors = new Set(run.log.of("error"));
       const why = name.startsWith("a promise")
-        ? "it must not return a promise"
+        ? "it must return no promise"
         : name === "an error"
         ? "no delay today"
         : `Cannot wait with a nextDelayMs of ${name === "nothing" ? NaN : nextDelayMs()}: ` +
