@@ -23,7 +23,13 @@ import { taskOptions, usage } from "../scripts/lib/task_usage.ts";
  */
 const MAX_UNPACKED_BYTES = 1_500_000;
 /** Entries for particular runtimes; the others run on every runtime, without modules of Node. */
-const RUNTIME_ENTRIES = new Set(["./node", "./cli", "./compat/client-node", "./compat/fluent"]);
+const RUNTIME_ENTRIES = new Set([
+  "./node",
+  "./cli",
+  "./compat/client-node",
+  "./compat/fluent",
+  "./compat/gardener",
+]);
 
 const { quick } = taskOptions(
   usage({

@@ -96,6 +96,34 @@ describe("newNodeFetch", () => {
     assert.equal(length, size);
   });
 
+  it("hands out bytes that are their reader's own, into its buffers too: freed, no others are lost", async () => {
+    const parts = Array.from({ length: 400 }, (_, i) => `${i} ${"x".repeat((i * 997) % 3_000)}\n`);
+    const url = await serve(async (_, response) => {
+      for (const [i, part] of parts.entries()) {
+        response.write(part);
+        if (i % 50 === 0) await turn();
+      }
+      response.end();
+    });
+    const own = (await newNodeFetch({})(url)).body!.getReader();
+    let all = "";
+    for (let { done, value } = await own.read(); !done; { done, value } = await own.read()) {
+      await turn(); // more has arrived, some of it in the same buffers
+      all += text(value);
+      structuredClone(value!.buffer, { transfer: [value!.buffer] });
+    }
+    assert.equal(all, parts.join(""));
+    const into = (await newNodeFetch({})(url)).body!.getReader({ mode: "byob" });
+    all = "";
+    for (let buffer = new ArrayBuffer(700);;) {
+      const { done, value } = await into.read(new Uint8Array(buffer));
+      all += text(value);
+      if (done) break;
+      buffer = value.buffer;
+    }
+    assert.equal(all, parts.join(""));
+  });
+
   it("reports no error when a body is cancelled, incomplete or complete", async () => {
     const url = await serve((request, response) => {
       response.write("x".repeat(100_000));

@@ -172,13 +172,16 @@ function toStream(message: IncomingMessage, signal: AbortSignal | undefined): Re
     isDue = false;
     wake();
   };
-  return new ReadableStream<Uint8Array>({
+  return new ReadableStream({
+    type: "bytes",
     start(controller) {
       const finish = (error?: unknown) => {
         if (isOver) return;
         isOver = true;
-        if (error === undefined) controller.close();
-        else controller.error(error);
+        if (error === undefined) {
+          controller.close();
+          controller.byobRequest?.respond(0); // ends the read that waits with a buffer of its own
+        } else controller.error(error);
         wake();
       };
       const failure = (error: unknown) => signal?.aborted ? signal.reason : error;
@@ -194,8 +197,10 @@ function toStream(message: IncomingMessage, signal: AbortSignal | undefined): Re
     pull(controller) {
       const take = () => {
         const chunk: Uint8Array | null = isOver ? null : message.read();
+        // The stream takes the buffer, of which other chunks may have other parts.
         if (chunk !== null) {
-          controller.enqueue(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+          const ownsBuffer = chunk.byteLength === chunk.buffer.byteLength;
+          controller.enqueue(ownsBuffer ? new Uint8Array(chunk.buffer) : new Uint8Array(chunk));
         }
         return chunk !== null || isOver;
       };
