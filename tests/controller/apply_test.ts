@@ -11,7 +11,7 @@ import { describe, it } from "node:test";
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import { type ConfigMap, type Rig, SlowWatches, startRig, type Widget, widget } from "./rig.ts";
 import { WIDGET_RESOURCE, WIDGETS } from "../widgets.ts";
-import { appliedConfig, isApplied } from "../../src/controller/applied_config.ts";
+import { appliedConfig, AppliedConfigs, isApplied } from "../../src/controller/applied_config.ts";
 import { mergePatch } from "../../src/controller/objects.ts";
 
 const MAPS = "v1/configmaps";
@@ -119,6 +119,21 @@ describe("CachedClient.apply", () => {
       false,
       false,
       true,
+    ]);
+  });
+});
+
+describe("AppliedConfigs.forget", () => {
+  it("drops what every controller has applied to an object, and keeps that of others", () => {
+    const applied = new AppliedConfigs();
+    for (const manager of ["x", "y"]) {
+      for (const key of ["shop/deleted", "shop/there"]) applied.set(manager, key, `${manager} to ${key}`);
+    }
+    applied.forget("shop/deleted");
+    assert.deepEqual(["x", "y"].map((manager) => applied.get(manager, "shop/deleted")), [undefined, undefined]);
+    assert.deepEqual(["x", "y"].map((manager) => applied.get(manager, "shop/there")), [
+      "x to shop/there",
+      "y to shop/there",
     ]);
   });
 });

@@ -58,6 +58,15 @@ describe("WorkOrder", () => {
     assert.equal(one.all(), "a b");
   });
 
+  it("remembers no urgency of a key that was taken: a failed resync is tried again as a change", () => {
+    const one = new Order();
+    one.add("a", "resync");
+    assert.equal(one.all(), "a");
+    one.add("b", "resync");
+    one.order.push("a"); // after the failure
+    assert.equal(one.all(), "a b");
+  });
+
   it("is that of a change for a key that has changed while a worker had it, whatever came then", async () => {
     const { clock, order } = new Order();
     const queue = new WorkQueue<string>({ clock, order });

@@ -8,6 +8,7 @@ import { FakeInformer, object, type TestObject } from "./fake_informer.ts";
 import { get, type Json, names } from "./reading.ts";
 import { describe, it } from "./storages.ts";
 import { readApi } from "./read_api.ts";
+import { EntityTags } from "../../src/hono/send/answers.ts";
 import { WIDGET_RESOURCE } from "../widgets.ts";
 
 function apiOf(
@@ -120,6 +121,17 @@ describe("get", () => {
       assert.match(await response.text(), /^\{\n {2}"kind": "Pod",\n {2}"apiVersion"/);
     }
     assert.doesNotMatch(await (await api.request(`${path}?pretty=false`, { headers })).text(), /\n {2}/);
+  });
+});
+
+describe("EntityTags.ofObject", () => {
+  it("is another one for another object of the same name, although its resourceVersion is the same", () => {
+    const tags = new EntityTags(() => 0.5);
+    const log = { window: { rewrites: 0 } } as Parameters<EntityTags["ofObject"]>[0];
+    const tagOf = (uid: string) =>
+      tags.ofObject(log, { metadata: { name: "web", namespace: "shop", uid, resourceVersion: "5" } }, "web");
+    assert.equal(tagOf("one"), tagOf("one"));
+    assert.notEqual(tagOf("one"), tagOf("another"));
   });
 });
 

@@ -27,6 +27,7 @@ import {
 } from "@listwatch/cache/testing";
 import { settle } from "../../src/util/clock.ts";
 import { LogRecorder } from "../log_recorder.ts";
+import { at, openWatch, page, ScriptedSource } from "../reflector/scripted_source.ts";
 import { Recorder } from "./rig.ts";
 
 interface Rig extends AsyncDisposable {
@@ -263,6 +264,70 @@ describe("SharedIndexInformer over a set of namespaces", () => {
     await rig.settle();
     await all;
     assert.deepEqual(waits, { all: true, own: true });
+  });
+
+  it("lists a namespace again whose watch sends an older event, as nothing behind it knows the order", async () => {
+    const clock = new FakeClock();
+    const namespaces = new NamespaceSet(["a", "b"]);
+    const inA = (written: string) => {
+      const { metadata, ...pod } = at(written);
+      return { ...pod, metadata: { ...metadata, namespace: "a" } };
+    };
+    const listOf = (version: string, ...items: KubernetesObject[]) => ({
+      list: { ...page("", version), items },
+    });
+    const [watch, next] = [openWatch(), openWatch()];
+    const a = new ScriptedSource(listOf("10", inA("x@5")), { watch }, listOf("13", inA("x@13")), {
+      watch: next,
+    });
+    const b = new ScriptedSource(listOf("10"), { watch: openWatch() });
+    const source = {
+      namespaces,
+      inNamespace: (name: string) => name === "a" ? a : b,
+      list: () => Promise.reject(new Error("unused")),
+      watch: () => Promise.reject(new Error("unused")),
+    };
+    const informer = new SharedIndexInformer<KubernetesObject>(source, {
+      clock,
+      logger: silentLogger,
+      reflector: { useWatchList: false, random: () => 0 },
+    });
+    const stop = new AbortController();
+    const running = informer.run(stop.signal);
+    await clock.advance(0);
+    watch.modify(inA("x@12"));
+    watch.modify(inA("x@8"));
+    await clock.advance(1_000);
+    const version = () => informer.indexer.getByKey("a/x")?.metadata?.resourceVersion;
+    assert.equal(version(), "12");
+    await clock.advance(60_000);
+    assert.equal(version(), "13");
+    assert.deepEqual([a.left, b.left, b.requests.length], [0, 0, 2]);
+    stop.abort();
+    await running;
+  });
+
+  it("leaves no observer of a wait in one namespace that was given up", async () => {
+    await using rig = newRig(["a", "b"]);
+    const { informer } = rig;
+    await rig.start();
+    const observe = informer.observeHeld.bind(informer);
+    let observers = 0;
+    informer.observeHeld = (observer) => {
+      const unobserve = observe(observer);
+      observers++;
+      return () => {
+        observers--;
+        unobserve();
+      };
+    };
+    const giveUp = new AbortController();
+    const [a] = informer.sources!;
+    const waiting = a.informer.waitForVersion("9999", { signal: giveUp.signal });
+    assert.equal(observers, 1);
+    giveUp.abort(new Error("too late"));
+    await assert.rejects(waiting, /too late/);
+    assert.equal(observers, 0);
   });
 
   it("resyncs each object once in a period", async () => {

@@ -1,14 +1,23 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubernetesObject } from "@listwatch/cache";
+import type { ListOptions, ListWatchContext } from "@listwatch/cache/reflector";
 import { FakeClock, FakeWatcher } from "@listwatch/cache/testing";
+import { RelistDue } from "../../src/reflector/failures.ts";
 import { openWatch } from "../../src/reflector/open_watch.ts";
 
-/** A watch that has been followed to its end, and its clock. */
-async function followedWatch() {
+/** A watch that is followed, its clock, and what counts the bytes that arrive. */
+async function followWatch() {
   const clock = new FakeClock();
   const watcher = new FakeWatcher<KubernetesObject>();
-  const source = { list: () => Promise.reject(new Error("unused")), watch: () => Promise.resolve(watcher) };
+  let arrived: (bytes: number) => void = () => {};
+  const source = {
+    list: () => Promise.reject(new Error("unused")),
+    watch: (_options: ListOptions, { onBytes }: ListWatchContext) => {
+      arrived = onBytes!;
+      return Promise.resolve(watcher);
+    },
+  };
   const watch = await openWatch<KubernetesObject>(source, { signal: new AbortController().signal }, {
     name: "pods",
     clock,
@@ -21,10 +30,45 @@ async function followedWatch() {
     expectsBookmarks: true,
     relistDueMs: undefined,
   });
+  return { clock, watcher, watch, followed, arrived };
+}
+
+/** A watch that has been followed to its end, and its clock. */
+async function followedWatch() {
+  const { clock, watcher, watch, followed } = await followWatch();
   watcher.stop();
   await followed;
   return { clock, watch };
 }
+
+describe("OpenWatch.received", () => {
+  it("is when the last bytes came: a read that brought none is no sign of the server", async () => {
+    const { clock, watch, watcher, followed, arrived } = await followWatch();
+    await clock.advance(1_000);
+    const cameMs = clock.monotonicNow();
+    arrived(10);
+    await clock.advance(5_000);
+    arrived(0);
+    assert.equal(watch.received?.monotonicMs, cameMs);
+    watcher.stop();
+    await followed;
+  });
+});
+
+describe("OpenWatch.relistAt", () => {
+  it("ends the watch at the time that was set last, and not at the one before", async () => {
+    const { clock, watch, followed } = await followWatch();
+    const startMs = clock.monotonicNow();
+    const ended = followed.then((reason) => ({ reason, afterMs: clock.monotonicNow() - startMs }));
+    watch.relistAt(startMs + 10_000);
+    watch.relistAt(startMs + 20_000);
+    await clock.advance(30_000);
+    const { reason, afterMs } = await ended;
+    assert.ok(reason instanceof RelistDue);
+    assert.equal(afterMs, 20_000);
+    assert.equal(clock.pendingTimers, 0);
+  });
+});
 
 describe("OpenWatch.follow", () => {
   it("leaves no timer behind when the watch ends", async () => {

@@ -361,6 +361,28 @@ describe("Reflector: watches", () => {
     assert.deepEqual(run.store.operations, ["add b@20"]);
   });
 
+  it("where the position never goes back, delete what is quarantined by its key, although an older state was sent again", async () => {
+    const watcher = openWatch();
+    await using run = newRun([{ list: page("a@5", "10") }, { watch: watcher }], {}, { neverGoesBack: true });
+    const { operations } = run.store;
+    Object.assign(run.store, { deleteKey: (key: string) => operations.push(`delete by key ${key}`) });
+    await run.start();
+    run.store.take();
+    const quarantined = {
+      reason: "no labels",
+      path: "",
+      eventType: "MODIFIED",
+      key: "a",
+      resourceVersion: "20",
+    };
+    watcher.send({ type: "QUARANTINED", quarantined });
+    watcher.add(at("b@21"));
+    watcher.modify(at("a@15"));
+    watcher.delete(at("a@25"));
+    await run.clock.advance(0);
+    assert.deepEqual(run.store.take().slice(0, 3), ["add b@21", "update a@15", "delete by key a"]);
+  });
+
   it("log an event of an unknown type, and move on to its version", async () => {
     await using run = await watching((watcher) => {
       watcher.send({ type: "RENAMED", object: at("a@20") } as never);

@@ -12,6 +12,7 @@ import {
   type ReflectorState,
 } from "../../src/reflector/state.ts";
 import { RESUMING } from "../../src/reflector/resumption.ts";
+import { NO_POSITION, noteContact, type Position } from "../../src/reflector/store_writer.ts";
 import { transition } from "../../src/reflector/transition.ts";
 import { newDecodingStatus } from "../../src/watch/decode_watch.ts";
 
@@ -501,6 +502,18 @@ const rows: readonly Row[] = [
     step: { do: "backOff", then: "start" },
   },
 ];
+
+describe("noteContact", () => {
+  it("leaves a contact that is younger than the news of a cache", () => {
+    const position: Position = { ...NO_POSITION };
+    const contactMs = () => position.contact?.monotonicMs;
+    noteContact(position, { wallMs: 51_000, monotonicMs: 1_000 }, 0);
+    noteContact(position, { wallMs: 51_200, monotonicMs: 1_200 }, 500);
+    assert.equal(contactMs(), 1_000);
+    noteContact(position, { wallMs: 51_800, monotonicMs: 1_800 }, 500);
+    assert.equal(contactMs(), 1_300);
+  });
+});
 
 describe("transition", () => {
   for (const { name, state, outcome, step, changes = {}, report, pause } of rows) {
