@@ -130,7 +130,10 @@ describe("AppliedConfigs.forget", () => {
       for (const key of ["shop/deleted", "shop/there"]) applied.set(manager, key, `${manager} to ${key}`);
     }
     applied.forget("shop/deleted");
-    assert.deepEqual(["x", "y"].map((manager) => applied.get(manager, "shop/deleted")), [undefined, undefined]);
+    assert.deepEqual(["x", "y"].map((manager) => applied.get(manager, "shop/deleted")), [
+      undefined,
+      undefined,
+    ]);
     assert.deepEqual(["x", "y"].map((manager) => applied.get(manager, "shop/there")), [
       "x to shop/there",
       "y to shop/there",
