@@ -1,3 +1,4 @@
+import { type Clock, monotonicNow } from "../../src/util/clock.ts";
 import { describe, it } from "node:test";
 import assert from "node:assert/strict";
 import { type KubernetesObject, newCluster, silentLogger } from "@listwatch/cache";
@@ -46,6 +47,22 @@ const trickle: Interceptor = async (request, next, { clock }) => {
   });
   return new Response(body, response);
 };
+
+/** The first delay of a reflector, where `random` is 0.5. */
+const FIRST_DELAY_MS = 1_200;
+
+/** A clock that cannot wait before another try, while `fails`: it ends the informer. */
+function brokenClock(clock: Clock, fails: () => boolean): Clock {
+  return {
+    now: () => clock.now(),
+    monotonicNow: () => monotonicNow(clock),
+    setTimeout: (callback, ms) => {
+      if (fails() && ms === FIRST_DELAY_MS) throw new Error("no timers");
+      return clock.setTimeout(callback, ms);
+    },
+    clearTimeout: (handle) => clock.clearTimeout(handle),
+  };
+}
 
 class Rig implements Disposable {
   readonly clock = new FakeClock(1_000_000);
@@ -364,11 +381,10 @@ describe("ReflectorObject", () => {
     class Failing extends Pods {
       protected override settings(instance: Instance): ReflectorSettings {
         const settings = super.settings(instance);
-        const random = () => {
-          if (fails) throw new Error("no entropy");
-          return 0.5;
+        return {
+          ...settings,
+          informer: { ...settings.informer, clock: brokenClock(instance.clock, () => fails) },
         };
-        return { ...settings, informer: { ...settings.informer, reflector: { random } } };
       }
     }
     using rig = new Rig((instance) => new Failing(instance.ctx, instance));
@@ -392,14 +408,13 @@ describe("ReflectorObject", () => {
 
   it("does not start its informer again at each request while that fails, and serves what it had", async () => {
     let starts = 0;
+    let fails = false;
     class Failing extends Pods {
       protected override settings(instance: Instance): ReflectorSettings {
         const { informer, ...settings } = super.settings(instance);
         starts++;
-        const random = () => {
-          throw new Error("no entropy");
-        };
-        return { ...settings, readApi: {}, informer: { ...informer, reflector: { random } } };
+        const clock = brokenClock(instance.clock, () => fails);
+        return { ...settings, readApi: {}, informer: { ...informer, clock } };
       }
     }
     using rig = new Rig((instance) => new Failing(instance.ctx, instance));
@@ -408,6 +423,7 @@ describe("ReflectorObject", () => {
     await rig.clock.advance(1_000);
     rig.server.intercept(refuseConnection());
     rig.server.closeWatches({ reset: true });
+    fails = true;
     await rig.clock.advance(1_000);
     rig.server.clearRequests();
     for (let second = 0; second < 600; second++) {
