@@ -1,7 +1,13 @@
 import type { Cluster, KubernetesObject } from "@listwatch/cache";
 import type { FetchFunction } from "@listwatch/cache/client";
 import { type ControllerDefinition, defineController } from "@listwatch/cache/controller";
-import { FakeClock, hang, InMemoryApiServer } from "@listwatch/cache/testing";
+import {
+  answerStatus,
+  FakeClock,
+  hang,
+  InMemoryApiServer,
+  type RecordedRequest,
+} from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Rig, startRig, widget, widgetController } from "./rig.ts";
@@ -122,6 +128,30 @@ describe("Manager.run: the start", () => {
     for (let i = 0; i < 600; i++) shared.server.create(WIDGETS, widget(`w${i}`, "red"));
     const tookMs = await takeOver(shared, widgetController);
     assert.ok(tookMs <= 4_000, `${tookMs} ms`);
+  });
+
+  it("asks again after 1, 2, 4 and 8 s, then every 15 s, where a cache cannot be confirmed", async () => {
+    const shared = newServer({ initialEvents: "refuse" });
+    const { clock, server } = shared;
+    const askedMs: number[] = [];
+    const refuse = (request: RecordedRequest): boolean => {
+      const isQuestion = request.path.endsWith("/configmaps") && !request.isWatch &&
+        request.query.limit === "1";
+      if (isQuestion) askedMs.push(clock.now());
+      return isQuestion;
+    };
+    server.intercept(answerStatus(403), { match: refuse });
+    await using rig = startRig(widgetController, {}, shared);
+    await rig.until(() => askedMs.length === 7);
+    assert.deepEqual(askedMs.slice(1).map((ms, i) => ms - askedMs[i]), [
+      1_000,
+      2_000,
+      4_000,
+      8_000,
+      15_000,
+      15_000,
+    ]);
+    assert.equal(rig.lines.filter((line) => line.includes("Cannot confirm the cache")).length, 1);
   });
 
   it("has one informer of a resource that one controller reconciles and others own or watch", async () => {

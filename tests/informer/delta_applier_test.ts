@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import {
+  DeletedFinalStateUnknown,
   deletionHandlingMetaNamespaceKey,
   type Indexer,
   type KubernetesObject,
@@ -9,8 +10,9 @@ import {
 import { type Delta, RealFIFO } from "@listwatch/cache/queue";
 import type { Store } from "@listwatch/cache/store";
 import { DeltaApplier } from "../../src/informer/delta_applier.ts";
+import { VersionWaiters } from "../../src/meta/version_waiters.ts";
 import { type Cache, newCache } from "../../src/store/cache.ts";
-import type { Notification } from "../../src/informer/events.ts";
+import type { Notification, StoreEvent } from "../../src/informer/events.ts";
 import type { ListNotifications, NotificationReceiver } from "../../src/informer/list_application.ts";
 import { Quarantine } from "../../src/reflector/quarantine.ts";
 import { text } from "./rig.ts";
@@ -44,6 +46,8 @@ function line(notification: Notification<KubernetesObject>, store: Store<Kuberne
 /** Writes down each notification that it receives. */
 class Lines implements NotificationReceiver<KubernetesObject> {
   readonly lines: string[] = [];
+  /** How often what was prepared was dropped. */
+  dropped = 0;
   readonly #store: Store<KubernetesObject>;
 
   constructor(store: Store<KubernetesObject>) {
@@ -61,7 +65,9 @@ class Lines implements NotificationReceiver<KubernetesObject> {
 
   *prepareList(): Generator<undefined, void, undefined> {}
 
-  dropPrepared(): void {}
+  dropPrepared(): void {
+    this.dropped++;
+  }
 }
 
 function newApplier(
@@ -73,9 +79,15 @@ function newApplier(
     name: "pods",
     onQuarantined: ({ reason }) => quarantined.push(reason),
   });
+  const observers = new Set<(event: StoreEvent<KubernetesObject>) => void>();
   const applier = new DeltaApplier<KubernetesObject>({
     store,
     receiver,
+    observation: {
+      observers,
+      onError: (error) => assert.fail(String(error)),
+      waiters: new VersionWaiters(() => store.lastStoreSyncResourceVersion()),
+    },
     skipsUnchanged: false,
     stepObjects: 128,
     quarantine,
@@ -83,7 +95,7 @@ function newApplier(
   const process = (deltas: readonly Delta<KubernetesObject>[], isInInitialList = false) =>
     applier.apply(deltas, isInInitialList);
   const relistIsDue = () => !quarantine.isRepaired;
-  return { store, lines: receiver.lines, quarantined, relistIsDue, process };
+  return { store, receiver, lines: receiver.lines, observers, quarantine, quarantined, relistIsDue, process };
 }
 
 describe("DeltaApplier.apply", () => {
@@ -156,6 +168,46 @@ describe("DeltaApplier.apply", () => {
     assert.equal(store.getByKey("a"), reborn);
     assert.deepEqual(lines, ["add a@1 (a@1)", "update a@1>a@1 (a@1)", "update a@1>a@1 (a@1)"]);
     assert.equal(store.lastStoreSyncResourceVersion(), "6");
+  });
+
+  it("hands every change of a list to an observer that comes while its notifications are prepared", () => {
+    const { receiver, observers, process } = newApplier();
+    process([{ type: "Added", object: at("a", "1") }, { type: "Added", object: at("b", "2") }]);
+    const changes: string[] = [];
+    receiver.prepareList = function* () {
+      observers.add((event) => {
+        if (event.type !== "replaced") return;
+        changes.push(...event.changes.map(({ type, key }) => `${type} ${key}`));
+      });
+      yield;
+    };
+    process([{
+      type: "ReplacedAll",
+      object: { resourceVersion: "4", objects: [at("b", "3"), at("c", "4")] },
+    }]);
+    assert.deepEqual(changes, ["deleted a", "updated b", "added c"]);
+  });
+
+  it("drops the notifications that were prepared of a list that cannot be stored", () => {
+    const { receiver, store, lines, quarantined, process } = newApplier();
+    receiver.prepareList = function* () {
+      yield;
+      throw new Error("no memory");
+    };
+    process([{ type: "ReplacedAll", object: { resourceVersion: "4", objects: [at("a", "3")] } }]);
+    assert.equal(receiver.dropped, 1);
+    assert.deepEqual([store.listKeys(), lines, quarantined], [[], [], ["no memory"]]);
+  });
+
+  it("takes a key out of the ledger of what was quarantined once its delete is applied", () => {
+    const { quarantine, process } = newApplier();
+    for (const key of ["a", "b"]) quarantine.add({ reason: "bad", path: "", key, resourceVersion: "11" });
+    process([{
+      type: "Deleted",
+      object: new DeletedFinalStateUnknown<KubernetesObject>("a", undefined),
+      resourceVersion: "12",
+    }]);
+    assert.deepEqual([...quarantine.keys.keys()], ["b"]);
   });
 
   it("hands everything out again for a SyncAll, and moves the store on for a Bookmark", () => {

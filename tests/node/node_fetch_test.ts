@@ -171,6 +171,27 @@ describe("newNodeFetch", () => {
     }
   });
 
+  it("closes the connection to a proxy that has refused a tunnel and keeps it open", async () => {
+    const open = new Set<Socket>();
+    const proxy = createSocketServer((socket) => {
+      open.add(socket);
+      socket.once("data", () => socket.write("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"));
+      socket.on("error", () => {});
+      socket.on("close", () => open.delete(socket));
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    const fetch = newNodeFetch({ proxy: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` });
+    await assert.rejects(
+      async () => await fetch("https://cluster.example/"),
+      /refused to open a tunnel: 403 Forbidden/,
+    );
+    for (let turns = 0; open.size > 0 && turns < 400; turns++) await turn();
+    const left = open.size;
+    for (const socket of open) socket.destroy();
+    proxy.close();
+    assert.equal(left, 0);
+  });
+
   it("fails when the connection ends before the body does", async () => {
     const url = await serve((_, response) => {
       response.write("a", () => response.destroy());

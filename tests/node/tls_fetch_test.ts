@@ -1,14 +1,19 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import type { ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import process from "node:process";
 import { after, before, describe, it } from "node:test";
 import type { TLSSocket } from "node:tls";
-import { NetworkError, newCluster } from "@listwatch/cache";
+import { NetworkError, newCluster, silentLogger } from "@listwatch/cache";
 import { createTlsFetch } from "@listwatch/cache/node";
+import { FakeClock } from "@listwatch/cache/testing";
 import { newNodeFetch } from "../../src/node/fetch/node_fetch.ts";
+import { createFileCertificateFetch } from "../../src/node/fetch/tls_fetch.ts";
 
 const pem = (name: string) => readFileSync(new URL(`./fixtures/${name}`, import.meta.url), "utf8");
 const ca = pem("ca.crt");
@@ -156,6 +161,39 @@ for (
     });
   });
 }
+
+describe("createFileCertificateFetch, after a 401 response", () => {
+  it("sends a request once more if its files have another certificate, but none whose token was refused", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "listwatch-certificate-"));
+    const files = { certFile: join(folder, "tls.crt"), keyFile: join(folder, "tls.key") };
+    const write = (name: string) => {
+      writeFileSync(files.certFile, pem(`${name}.crt`));
+      writeFileSync(files.keyFile, pem(`${name}.key`));
+    };
+    const asked: string[] = [];
+    const server = createHttpServer((request, response) => {
+      asked.push(request.headers.authorization ?? "no token");
+      response.writeHead(401).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      write("client");
+      const ask = createFileCertificateFetch(files, { cert, key }, new FakeClock(), silentLogger);
+      write("server");
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const refused = await ask(url, { headers: { Authorization: "Bearer old" } });
+      assert.equal(refused.status, 401);
+      await refused.body?.cancel();
+      assert.deepEqual(asked.splice(0), ["Bearer old"]);
+      await (await ask(url)).body?.cancel();
+      assert.deepEqual(asked, ["no token", "no token"]);
+    } finally {
+      server.close();
+      server.closeAllConnections();
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
 
 it("createTlsFetch throws for a certificate without its key, and a key without its certificate", () => {
   assert.throws(() => createTlsFetch({ cert }), TypeError);

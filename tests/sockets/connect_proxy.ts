@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, connect, type Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 
 /** What it does with a request to it. */
 export interface ConnectProxyOptions {
@@ -19,6 +20,8 @@ export interface ConnectProxy extends Disposable {
   readonly url: string;
   /** Each request, such as `CONNECT 127.0.0.1:443`. */
   readonly requests: readonly string[];
+  /** The name that each of its TLS connections was opened for; `undefined`: none was sent. */
+  readonly serverNames: readonly (string | undefined)[];
   /** The URL with `NAME:PASSWORD`. */
   urlOf(user: string): string;
   /** How many connections are open. */
@@ -46,6 +49,10 @@ export async function startConnectProxy(
     }));
   };
   const server = tls === undefined ? createServer(pass) : createTlsServer({ ...tls }, pass);
+  const serverNames: (string | undefined)[] = [];
+  server.on("secureConnection", (socket: TLSSocket & { readonly servername?: string | false }) => {
+    serverNames.push(socket.servername || undefined);
+  });
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.on("error", () => socket.destroy());
@@ -69,6 +76,7 @@ export async function startConnectProxy(
   const port = (server.address() as AddressInfo).port;
   return {
     requests,
+    serverNames,
     url: `${tls === undefined ? "http" : "https"}://127.0.0.1:${port}`,
     urlOf: (name) => `http://${name}@127.0.0.1:${port}`,
     connections: () => sockets.size,

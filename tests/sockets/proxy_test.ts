@@ -256,6 +256,15 @@ for (const [title, variables] of Object.entries(PROCESSES)) {
 }
 
 describe("createTlsFetch with a proxy", () => {
+  it("checks the proxy's certificate against the proxy's own name, and the server's against serverName", async () => {
+    using server = new InMemoryApiServer();
+    using served = await serveTls(server.fetch);
+    using proxy = await startConnectProxy({ tls });
+    const fetch = createTlsFetch({ ca, serverName: "kubernetes.default.svc", proxy: proxy.url });
+    assert.equal((await fetch(`${served.url}/version`)).status, 200);
+    assert.deepEqual(proxy.serverNames, [undefined]); // an address has no name
+  });
+
   it("throws for one that is not supported, and does not show its URL", () => {
     for (const proxy of ["socks5://jane:s3cret@127.0.0.1:1080", "jane:s3cret@[", "ftp://s3cret"]) {
       assert.throws(() => createTlsFetch({ proxy }), (error) => {

@@ -4,6 +4,7 @@ import type { WatchItem } from "../../src/meta/list_watch.ts";
 import { NetworkError } from "../../src/meta/request.ts";
 import { decodeWatch, type DecodeWatchOptions } from "../../src/watch/decode_watch.ts";
 import { ObjectTextReader } from "../../src/text/object_text_reader.ts";
+import { settle } from "../../src/util/clock.ts";
 import { anyCharacter, propertyOptions } from "../property.ts";
 import { suitesFor } from "../storages.ts";
 import { bodyOf, byteBodyOf, bytes, openBody, splitAt } from "./bodies.ts";
@@ -317,6 +318,28 @@ describe("decodeWatch", () => {
       assert.equal(stream.locked, false);
       assert.deepEqual(await iterator.next(), { done: true, value: undefined });
     }
+  });
+
+  it("hands out no event that came in the turn in which the reader left, or the signal was aborted", async () => {
+    const reason = new Error("enough");
+    const controller = new AbortController();
+    const aborted = openBody();
+    let received = 0;
+    const onBytes = (bytes: number) => received += bytes;
+    const items = decode(aborted.body, { signal: controller.signal, onBytes })[Symbol.asyncIterator]();
+    const waiting = items.next();
+    await settle();
+    aborted.write(line(event("late")));
+    controller.abort(reason);
+    await assert.rejects(waiting, reason);
+    const left = openBody();
+    const iterator = decode(left.body, { onBytes })[Symbol.asyncIterator]();
+    const last = iterator.next();
+    await settle();
+    left.write(line(event("late")));
+    await iterator.return?.();
+    assert.deepEqual(await last, { done: true, value: undefined });
+    assert.equal(received, 0);
   });
 
   it("throws the reason when the signal was aborted before, without reading", async () => {

@@ -9,7 +9,8 @@ import type { ObjectText } from "../../src/text/object_text_reader.ts";
 import { newCache } from "../../src/store/cache.ts";
 import { heldStoreOf } from "../../src/store/holding.ts";
 import { FakeClock } from "../../src/testing/fake_clock.ts";
-import { readState } from "../../src/workers/sql_database.ts";
+import { DiskBodies } from "../../src/workers/disk_content.ts";
+import { createTables, readState } from "../../src/workers/sql_database.ts";
 import { NodeSql } from "./node_sql.ts";
 
 const IDENTITY = { resource: "v1/pods", source: "http://server" };
@@ -329,5 +330,20 @@ describe("DiskObjects", () => {
     assert.equal(count(sql, "bodies"), 2_000);
     const { entries } = loaded(sql);
     for (const entry of entries!) assert.equal(metaNamespaceKey(JSON.parse(entry.json)), entry.key);
+  });
+});
+
+describe("DiskBodies.takeFields", () => {
+  it("has no values that were read before another field was added: one of them would be missing", () => {
+    const sql = new NodeSql();
+    createTables(sql);
+    const bodies = new DiskBodies(sql, 1_000_000);
+    bodies.fieldAdded("spec.nodeName");
+    const [first, before] = [bodies.encode("{}", [["n1"]]), bodies.encode("{}", [["n2"]])];
+    assert.deepEqual(bodies.takeFields(first), [["n1"]]);
+    bodies.fieldAdded("status.phase");
+    const after = bodies.encode("{}", [["n3"], ["Running"]]);
+    assert.equal(bodies.takeFields(before), undefined);
+    assert.deepEqual(bodies.takeFields(after), [["n3"], ["Running"]]);
   });
 });

@@ -155,6 +155,22 @@ describe("readApi", () => {
     assert.deepEqual(await second.toEnd(), ["ERROR 410 Expired"]);
   });
 
+  it("asks the API server nothing for a watch from the future whose reader has left", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    const { api, informer } = tower.level(server.fetch, { freshness: "as-is" });
+    await using _running = informer.start();
+    await informer.synced();
+    const asked = tower.questions();
+    const timers = clock.pendingTimers;
+    const watch = await WatchReader.open(api, "/api/v1/pods?watch=true&resourceVersion=1000");
+    await clock.advance(1_000);
+    await watch.cancel();
+    assert.equal(clock.pendingTimers, timers);
+    await clock.advance(20_000);
+    assert.equal(tower.questions(), asked);
+  });
+
   it("forgets the time of such readers as they become many, one by one", async () => {
     const tower = new Tower();
     const { server, clock } = tower;

@@ -88,6 +88,14 @@ describe("KeptFollowers", () => {
     assert.ok(readers.keepSpare(MOST_BYTES));
   });
 
+  it("drop what was used least recently where readers need room", async () => {
+    const { readers, followers, order } = kept();
+    for (const name of ["a", "b", "a"]) await order(name);
+    readers.dropUnused(); // it counts their bytes
+    assert.ok(readers.keep(MOST_BYTES - 500)); // there is room for one of them
+    assert.deepEqual(Array.from(followers.kept, ({ name }) => JSON.parse(name)[0]), ["a"]);
+  });
+
   for (const count of [1, 600]) {
     it(`have what could not be read among ${count} changes once it can be`, async () => {
       const { informer, content, order, refused } = kept();

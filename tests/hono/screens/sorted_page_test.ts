@@ -222,6 +222,15 @@ describe("readApi, lists with sortBy", () => {
     assert.equal(rest.metadata.resourceVersion, "1002");
   });
 
+  it("do not continue with a token of another history that has come to the same version", async () => {
+    const { api, informer } = apiOf([pod("a/1", 1), pod("a/2", 2), pod("a/3", 3)]);
+    const path = `${PODS}?sortBy=metadata.name&limit=1`;
+    const { metadata } = await get(api, path);
+    informer.relist([pod("a/2", 2), pod("a/3", 3), pod("a/4", 4)], 1_000); // of a restored server
+    const status = await get(api, `${path}&continue=${metadata.continue}`, { status: 410 });
+    assert.deepEqual(names(await get(api, `${path}&continue=${status.metadata.continue}`)), ["a/3"]);
+  });
+
   it("are pages of one state, whatever changes meanwhile", async () => {
     const change = fc.record({
       name: fc.integer({ min: 0, max: 30 }),

@@ -1,9 +1,17 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { describe, it } from "node:test";
-import { metaNamespaceKey, silentLogger } from "@listwatch/cache";
+import { type KubernetesObject, metaNamespaceKey, silentLogger } from "@listwatch/cache";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
-import { FanOut, MOST_GATHER_MS, type Recipient, SLICE_UNITS } from "../../../src/hono/send/fan_out.ts";
+import {
+  FanOut,
+  type LogReader,
+  MOST_GATHER_MS,
+  type Recipient,
+  SLICE_UNITS,
+  Watchers,
+} from "../../../src/hono/send/fan_out.ts";
+import { Content } from "../../../src/hono/content/content.ts";
 import { newObjectView } from "../../../src/hono/request/requested_read.ts";
 import { newSelection } from "../../../src/hono/content/selection.ts";
 import { EntryViews } from "../../../src/hono/send/watch_groups.ts";
@@ -129,6 +137,40 @@ describe("FanOut", () => {
     grow();
     assert.equal(clock.pendingTimers, 1);
     fanOut.forget(source);
+    assert.equal(clock.pendingTimers, 0);
+  });
+});
+
+describe("Watchers.detach", () => {
+  it("leaves no timer for entries that gather, once the last watch has left", async () => {
+    const clock = new FakeClock();
+    const fanOut = new FanOut(clock);
+    const informer = FakeInformer.with([], 1_000);
+    const content = new Content<KubernetesObject>(informer, { clock, capacity: 100, capacityBytes: 1e6 });
+    const watchers = new Watchers(content, { clock, fanOut, heartbeatMs: 60_000 });
+    let delivered = 0;
+    const reader: LogReader = {
+      cursor: 0,
+      wantsHeartbeat: false,
+      endsAtRelist: false,
+      isQueued: false,
+      deliver: () => {
+        delivered++;
+        fanOut.units += SLICE_UNITS; // so much that the fan-out rests after it
+        return false;
+      },
+      heartbeat: () => {},
+      flush: () => {},
+      cut: () => {},
+      end: () => {},
+    };
+    watchers.attach(reader);
+    informer.put(object("shop/a", 1_001));
+    await settle();
+    informer.put(object("shop/a", 1_002));
+    await settle();
+    assert.deepEqual([delivered, clock.pendingTimers], [1, 1]);
+    watchers.detach(reader);
     assert.equal(clock.pendingTimers, 0);
   });
 });

@@ -372,6 +372,7 @@ describe("readApi, the kept body of a list", () => {
     await first.read();
     assert.equal((await api.request(PATH)).status, 429);
     await first.cancel();
+    assert.equal(clock.pendingTimers, 0, "of a reader that has left, no timer stays");
     const second = (await api.request(PATH, GZIP)).body!.getReader();
     await clock.advance(30_000);
     await assert.rejects(second.read(), /has read nothing of the list for 30000 ms/);

@@ -311,6 +311,19 @@ describe("readApi, windows", () => {
     for (const screen of [...tables, fields]) await screen.cancel();
   });
 
+  it("have as many rows as each reader asked for, where several begin at one place", async () => {
+    const { api, informer, clock } = apiOf(some());
+    const screens = await Promise.all(
+      [1, 2, 1].map((limit) => Screen.open(api, `sortBy=metadata.name&limit=${limit}`)),
+    );
+    assert.deepEqual(screens.map((screen) => screen.names().length), [1, 2, 1]);
+    await clock.advance(100);
+    informer.put(pod("a/0", 1_001));
+    for (const screen of screens) await screen.next();
+    assert.deepEqual(screens.map((screen) => screen.names().length), [1, 2, 1]);
+    for (const screen of screens) await screen.cancel();
+  });
+
   it("give a reader that reads slowly the rows as they are, and no 410", async () => {
     const { api, informer, clock } = apiOf(some(), 1_000, { watchBufferBytes: 100_000 });
     const slow = await Screen.open(api, "sortBy=metadata.name&limit=50");
