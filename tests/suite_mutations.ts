@@ -2538,6 +2538,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/sockets/proxy_test.ts",
   },
   {
+    name: "node: a tunnel that is silent for a minute is closed",
+    file: "src/node/fetch/node_fetch.ts",
+    find: "        socket.setTimeout(0);\n",
+    replace: "",
+    test: "tests/node/node_fetch_test.ts",
+  },
+  {
     name: "read API: small lists wait behind searches",
     file: "src/hono/request/readers.ts",
     find: "newWorkPacer(readers.turns, () => this.#client ?? this)",

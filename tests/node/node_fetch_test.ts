@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { type AddressInfo, createServer as createSocketServer, type Socket } from "node:net";
+import { type AddressInfo, createServer as createSocketServer, Socket } from "node:net";
 import process from "node:process";
 import { after, describe, it } from "node:test";
 import { newNodeFetch } from "../../src/node/fetch/node_fetch.ts";
@@ -190,6 +190,33 @@ describe("newNodeFetch", () => {
     for (const socket of open) socket.destroy();
     proxy.close();
     assert.equal(left, 0);
+  });
+
+  it("lets a tunnel be silent for longer than the proxy may take to open it", async () => {
+    // Of the client's sockets: the time after which a silent one is given up, 0 for never.
+    const limits = new Map<Socket, number[]>();
+    const { setTimeout: limit } = Socket.prototype;
+    Socket.prototype.setTimeout = function (ms, callback) {
+      limits.set(this, [...limits.get(this) ?? [], ms]);
+      return limit.call(this, ms, callback);
+    };
+    const proxy = createSocketServer((socket) => {
+      socket.once("data", () => {
+        socket.write("HTTP/1.1 200 OK\r\n\r\n");
+        socket.once("data", () => socket.destroy()); // the tunnel is used
+      });
+      socket.on("error", () => {});
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    try {
+      const fetch = newNodeFetch({ proxy: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` });
+      await assert.rejects(async () => await fetch("https://cluster.example/"));
+      const [ofTunnel] = [...limits.values()].filter((each) => each.includes(60_000));
+      assert.equal(ofTunnel?.at(-1), 0);
+    } finally {
+      Socket.prototype.setTimeout = limit;
+      proxy.close();
+    }
   });
 
   it("fails when the connection ends before the body does", async () => {
