@@ -331,6 +331,22 @@ describe("ListWatch.stop and start", () => {
     assert.deepEqual(await world.received(), ["connect", "delete c"]);
   });
 
+  it("reports after the next start all of a list that was stored in the middle of the stop", async () => {
+    for (let turns = 1; turns <= 8; turns++) {
+      using world = new World();
+      for (let i = 0; i < 3_000; i++) world.create(`p-${i}`);
+      await using informer = world.make();
+      const known = new Set<string>();
+      informer.on("add", ({ metadata }) => known.add(metadata!.name!));
+      const started = informer.start();
+      for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setTimeout(resolve));
+      await informer.stop();
+      await started;
+      await informer.start();
+      assert.equal(known.size, 3_000, `stopped after ${turns} turns`);
+    }
+  });
+
   it("can be called without a start, and twice", async () => {
     using world = new World();
     const informer = world.make();

@@ -248,7 +248,16 @@ export class ListWatch<T extends ClientNodeObject>
 
   /** Calls the callbacks for an event; `isCurrent` is false once one of them has stopped this. */
   #apply(event: StoreEvent<T>, indexer: Indexer<T>, isCurrent: () => boolean): void {
-    if (event.type === "bookmark" || !isCurrent()) return;
+    if (event.type === "bookmark") return;
+    if (!isCurrent()) {
+      // A list that was on its way into what is held: the next start reports it.
+      if (event.type !== "replaced" || this.#before !== indexer) return;
+      for (const change of event.changes) {
+        const known = "oldObject" in change ? change.oldObject : undefined;
+        if (!this.#unseen.has(change.key)) this.#unseen.set(change.key, known);
+      }
+      return;
+    }
     if (event.type !== "replaced") {
       this.#change(event.type, event.object, "oldObject" in event ? event.oldObject : undefined);
       return;
