@@ -191,7 +191,7 @@ export class SharedInformerFactory implements AsyncDisposable {
   }
 
   async #giveUp(made: Made): Promise<void> {
-    if (this.#informers.get(made.name) === made) this.#informers.delete(made.name);
+    this.#informers.delete(made.name);
     this.#stopping.add(made);
     await made.running?.stop();
     this.#stopping.delete(made);

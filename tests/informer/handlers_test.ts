@@ -547,4 +547,43 @@ describe("FilteringResourceEventHandler", () => {
     await rig.retry();
     assert.deepEqual(recorder.calls, ["add a@2", "update a@2>3", "delete a@3", "add b@5", "tombstone b@5"]);
   });
+
+  it("hands on that an object is of the first list, and asks the filter for tombstones as such", async () => {
+    await using rig = newRig();
+    for (const name of ["a", "b"]) rig.source.add(named(name));
+    const initial: boolean[] = [];
+    let tombstones = 0;
+    rig.informer.addEventHandler(
+      new FilteringResourceEventHandler<KubernetesObject>((object) => {
+        if ("finalStateUnknown" in object) tombstones++;
+        return true;
+      }, { onAdd: (_, isInInitialList) => void initial.push(isInInitialList) }),
+    );
+    await rig.start();
+    rig.source.add(named("c"));
+    rig.source.delete(named("a"));
+    await rig.settle();
+    rig.source.deleteDropWatch(named("b"));
+    rig.source.resetWatch();
+    await rig.retry();
+    assert.deepEqual(initial, [true, true, false]);
+    assert.equal(tombstones, 1);
+  });
+
+  it("names an object that it accepts no longer by its keyFunc", async () => {
+    await using rig = newRig();
+    const keys: string[] = [];
+    rig.informer.addEventHandler(
+      new FilteringResourceEventHandler<KubernetesObject>(
+        (object) => "metadata" in object && object.metadata?.labels?.app === "web",
+        { onDelete: ({ key }) => void keys.push(key) },
+        { keyFunc: (object) => `pod ${(object as KubernetesObject).metadata?.name}` },
+      ),
+    );
+    await rig.start();
+    rig.source.add(named("a", { app: "web" }));
+    rig.source.modify(named("a", { app: "db" }));
+    await rig.settle();
+    assert.deepEqual(keys, ["pod a"]);
+  });
 });

@@ -155,6 +155,13 @@ describe("MutationCache", () => {
     assert.deepEqual(cache.byIndex("byApp", "db").map(text), ["a@9"]);
   });
 
+  it("finds a written object once that stays under its value", () => {
+    const { store, cache } = newCache();
+    store.add(at("1", { app: "web" }));
+    cache.mutation(at("9", { app: "web" }));
+    assert.deepEqual(cache.byIndex("byApp", "web").map(text), ["a@9"]);
+  });
+
   it("passes over a write that the index function cannot take", () => {
     const store = newIndexer<KubernetesObject, "byApp">(deletionHandlingMetaNamespaceKey, {
       byApp: (object) => [object.metadata!.labels!.app],

@@ -25,6 +25,7 @@ import {
   pod,
   type RecordedRequest,
 } from "@listwatch/cache/testing";
+import { MOST_SHARDS } from "../../src/meta/merged_version.ts";
 import { settle } from "../../src/util/clock.ts";
 import { LogRecorder } from "../log_recorder.ts";
 import { at, openWatch, page, ScriptedSource } from "../reflector/scripted_source.ts";
@@ -404,6 +405,28 @@ describe("NamespaceSet", () => {
     stop();
     set.set([]);
     assert.equal(changes, 1);
+  });
+
+  it("takes names of 63 characters, and as many as there may be shards", () => {
+    const longest = "a".repeat(63);
+    assert.deepEqual(new NamespaceSet([longest]).names, [longest]);
+    assert.throws(() => new NamespaceSet([`${longest}a`]), /a name has up to 63/);
+    const most = Array.from({ length: MOST_SHARDS }, (_, i) => `shop-${i}`);
+    assert.equal(new NamespaceSet(most).names.length, MOST_SHARDS);
+    assert.throws(() => new NamespaceSet([...most, "more"]), /give at most/);
+  });
+
+  it("calls for a change those who listened before it", () => {
+    const set = new NamespaceSet(["a"]);
+    const called: string[] = [];
+    set.onChange(() => {
+      called.push("first");
+      if (called.length === 1) set.onChange(() => void called.push("second"));
+    });
+    set.set(["b"]);
+    assert.deepEqual(called, ["first"]);
+    set.set(["c"]);
+    assert.deepEqual(called, ["first", "first", "second"]);
   });
 
   it("calls all listeners after a change where one throws, and logs that", async () => {

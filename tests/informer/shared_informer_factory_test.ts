@@ -235,6 +235,21 @@ describe("SharedInformerFactory.waitForCacheSync and synced", () => {
   });
 });
 
+describe("SharedInformerFactory.synced", () => {
+  it("says that an informer was stopped where the signal was not aborted", async () => {
+    const { clock, factory } = newFactory();
+    factory.forResource("v1/pods");
+    factory.start();
+    const synced = assert.rejects(
+      factory.synced(new AbortController().signal),
+      /Cannot sync v1\/pods: an informer was stopped/,
+    );
+    await factory.shutdown();
+    await clock.advance(0);
+    await synced;
+  });
+});
+
 describe("SharedInformerFactory.shutdown", () => {
   it("stops every informer and waits until they have, as often as one likes", async () => {
     const { sources, clock, factory } = newFactory();
@@ -396,7 +411,7 @@ describe("SharedInformerFactory over a cluster", () => {
     assert.equal(informer.isStopped(), false);
     await factory.shutdown();
     assert.equal(informer.isStopped(), true);
-    assert.throws(() => factory.use("v1/pods"), InformerStateError);
+    assert.throws(() => factory.use("v1/pods"), /Cannot use v1\/pods: its factory was shut down/);
   });
 
   it("keeps a snapshot of each resource that has one, under an identity with its options", async () => {

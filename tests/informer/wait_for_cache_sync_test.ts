@@ -14,6 +14,7 @@ import { type HasSynced, waitFor } from "@listwatch/cache/informer";
 import { FakeClock } from "@listwatch/cache/testing";
 import { sleep } from "../../src/util/abort.ts";
 import { Latch } from "../../src/util/deferred.ts";
+import { CountingSignal } from "../counting_signal.ts";
 import { LogRecorder } from "../log_recorder.ts";
 import { newRig } from "./rig.ts";
 
@@ -125,6 +126,26 @@ describe("waitForCacheSync and waitFor", () => {
     assert.match(log.lines.at(-1)!, /stopped waiting for caches: \(unnamed\) has not synced: shutting down/);
   });
 
+  it("says why the signal was aborted, also where a cache says something else at that moment", async () => {
+    const log = new LogRecorder();
+    const stop = new AbortController();
+    const own: HasSynced = {
+      hasSynced: () => false,
+      synced: (signal) =>
+        new Promise((_, reject) => signal!.addEventListener("abort", () => reject(new Error("of its own")))),
+    };
+    const waits = waitFor([own], { what: "caches", signal: stop.signal, logger: log });
+    stop.abort(new Error("shutting down"));
+    assert.equal(await waits, false);
+    assert.match(log.lines.at(-1)!, /shutting down/);
+  });
+
+  it("leaves no listener at the signal", async () => {
+    const counting = new CountingSignal();
+    assert.equal(await waitForCacheSync([synced("a")], counting.signal), true);
+    assert.equal(counting.listeners, 0);
+  });
+
   it("logs nothing without the option what", async () => {
     const log = new LogRecorder();
     await waitFor([synced("a"), new Thing("b")], { signal: AbortSignal.abort(), logger: log });
@@ -226,5 +247,15 @@ describe("waitForCacheSync for a cache whose server cannot be read", () => {
     await rig.stop();
     await synced;
     assert.equal(rig.informer.failure(), undefined);
+  });
+
+  it("ends with false where one stops, though another one has failed, while the signal is not aborted", async () => {
+    const [failing, stopped] = [newRig({ name: "things" }), newRig({ name: "others" })];
+    for (const { source } of [failing, stopped]) source.listError = new Error("it broke");
+    for (const rig of [failing, stopped]) await rig.start();
+    const waits = waitForCacheSync([failing.informer, stopped.informer], new AbortController().signal);
+    await stopped.stop();
+    assert.equal(await waits, false);
+    await failing.stop();
   });
 });
