@@ -1770,6 +1770,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/informer/snapshot_saves_test.ts",
   },
   {
+    name: "snapshot: the uid of the cluster is not saved with it",
+    file: "src/informer/snapshot/storage.ts",
+    find: "    ...(clusterUid !== undefined && { clusterUid }),\n",
+    replace: "",
+    test: "tests/snapshots/chunked_storage_test.ts",
+  },
+  {
     name: "snapshot: what is not confirmed is served as synced",
     file: "src/hono/read_api.ts",
     find: "const isSynced = informer.hasSynced();",
@@ -2429,6 +2436,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     file: "src/informer/mutation_cache.ts",
     find: "if (object === undefined || found.has(key)) continue;",
     replace: "if (object === undefined) continue;",
+    test: "tests/informer/mutation_cache_test.ts",
+  },
+  {
+    name: "mutation cache: leading zeros make a version newer",
+    file: "src/informer/mutation_cache.ts",
+    find: "return resourceVersion.replace(/^0+/, \"\");",
+    replace: "return resourceVersion;",
     test: "tests/informer/mutation_cache_test.ts",
   },
   {

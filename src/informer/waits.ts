@@ -184,7 +184,7 @@ async function waitForAll(
   try {
     await Promise.all(what.map(wait));
   } catch (error) {
-    cause = signal?.aborted ? signal.reason : error;
+    cause = error;
   } finally {
     link.unlink();
     link.abort(); // the others need not wait any more

@@ -63,13 +63,17 @@ describe("MutationCache", () => {
     assert.equal(get(), "a@18446744073709551617");
   });
 
-  it("takes a missing resourceVersion for 0", () => {
+  it("takes a missing resourceVersion for 0, and leading zeros for nothing", () => {
     const { store, cache, get } = newCache();
     store.add(at("0"));
     cache.mutation(named("a"));
     assert.equal(get(), "a@0");
     cache.mutation(at("1"));
     assert.equal(get(), "a@1");
+    cache.mutation(at("002"));
+    assert.equal(get(), "a@002");
+    cache.mutation(at("3"));
+    assert.equal(get(), "a@3");
   });
 
   it("ignores a write that is older than the one it has", () => {

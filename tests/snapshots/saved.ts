@@ -22,6 +22,7 @@ export interface Content {
   readonly savedAtMs: number;
   readonly watchedVersion: string | undefined;
   readonly needsList: boolean;
+  readonly clusterUid: string | undefined;
   readonly texts: Readonly<Record<string, string>>;
 }
 
@@ -56,6 +57,7 @@ export function change(version: number, fields: Partial<SnapshotChange> = {}): S
     ...(version % 2 === 0 && { watchedVersion: String(version - 1) }),
     savedAtMs: 1_000_000 + version,
     needsList: false,
+    ...(version % 3 > 0 && { clusterUid: `uid of ${version % 3}` }),
     replaces: false,
     puts: [],
     deletes: [],
@@ -73,6 +75,7 @@ export function changed(before: Content | undefined, after: SnapshotChange): Con
     watchedVersion: after.watchedVersion,
     savedAtMs: after.savedAtMs,
     needsList: after.needsList,
+    clusterUid: after.clusterUid,
     texts: sorted(texts),
   };
 }
@@ -92,8 +95,8 @@ export async function loadContent(
     }
   }
   assert.equal(texts.size, loaded.count);
-  const { resourceVersion, watchedVersion, savedAtMs, needsList } = loaded;
-  return { resourceVersion, watchedVersion, savedAtMs, needsList, texts: sorted(texts) };
+  const { resourceVersion, watchedVersion, savedAtMs, needsList, clusterUid } = loaded;
+  return { resourceVersion, watchedVersion, savedAtMs, needsList, clusterUid, texts: sorted(texts) };
 }
 
 /** The same, or the reason of the refusal. */
