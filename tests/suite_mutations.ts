@@ -2404,7 +2404,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/informer/handlers_test.ts",
   },
   {
-    name: "handlers: a filter is asked for the object of a tombstone, not for the tombstone",
+    name: "handlers: a filter gets the object of a tombstone, not the tombstone",
     file: "src/informer/events.ts",
     find: "const asked = deleted.finalStateUnknown ? deleted : deleted.object;",
     replace: "const asked = deleted.object as T;",
@@ -2441,7 +2441,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "mutation cache: leading zeros make a version newer",
     file: "src/informer/mutation_cache.ts",
-    find: "return resourceVersion.replace(/^0+/, \"\");",
+    find: 'return resourceVersion.replace(/^0+/, "");',
     replace: "return resourceVersion;",
     test: "tests/informer/mutation_cache_test.ts",
   },

@@ -416,7 +416,7 @@ describe("NamespaceSet", () => {
     assert.throws(() => new NamespaceSet([...most, "more"]), /give at most/);
   });
 
-  it("calls for a change those who listened before it", () => {
+  it("calls for a change the listeners that were there before it", () => {
     const set = new NamespaceSet(["a"]);
     const called: string[] = [];
     set.onChange(() => {
