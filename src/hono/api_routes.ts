@@ -98,7 +98,7 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
   if (passed !== undefined) return passed;
   if (path !== undefined && isReview(c, path)) {
     // Not for the hooks, which know no creates.
-    return { access: "API server", path: own!, isWatch: false, answer: () => noReviews(path) };
+    return { access: "API server", path: own!, isStream: false, answer: () => noReviews(path) };
   }
   return path === undefined
     ? documentRoute(c, state, pathname, segments, reader)
@@ -123,23 +123,19 @@ function passThroughRoute(
   if (passThrough === undefined || own === undefined) return undefined;
   // Discovery and OpenAPI are also of use to readers that may read the cache only.
   if (path === undefined && !passThrough.hasCredentials(c)) return undefined;
-  const isWatch = isStream(c, own);
+  const { searchParams } = new URL(c.req.url);
+  // The path is the form of a watch before there was a parameter for it.
+  const mayWatch = path?.isWatch === true || wantsWatch(searchParams);
+  const isStream = mayWatch || wantsFollow(searchParams);
+  const isWatch = mayWatch && c.req.raw.method === "GET" && (path?.isWatch || path?.name === "");
   return {
     access: "API server",
     path: own,
+    isStream,
     isWatch,
     answer: (user) =>
-      passThrough.answer(c, { path: own, isStream: isWatch, reader, readers, user, settings }),
+      passThrough.answer(c, { path: own, isStream, isWatch, reader, readers, user, settings }),
   };
-}
-
-// The form of a watch before there was a parameter for it.
-const WATCH_PATH = /^\/(api|apis\/[^/]+)\/[^/]+\/watch\//;
-
-/** Whether the API server answers with a stream that lasts: a watch, or a log that is followed. */
-function isStream(c: Context, own: string): boolean {
-  const { searchParams } = new URL(c.req.url);
-  return wantsWatch(searchParams) || wantsFollow(searchParams) || WATCH_PATH.test(own);
 }
 
 /**

@@ -163,7 +163,7 @@ async function answerRoute(
   reader: Reader | undefined,
 ): Promise<Answer> {
   if (route.access === "open") return await refusing(c, route.answer());
-  const isWatch = route.isWatch === true;
+  const isWatch = route.access === "API server" ? route.isStream : route.isWatch === true;
   const mayPass = (user: UserInfo | undefined) =>
     reader?.identify(settings.clientOf(c, user), { isWatch }) ?? true;
   if (route.access === "API server") {
@@ -318,7 +318,7 @@ function endless(c: Context, response: Response): Response {
 }
 
 function isWatchRoute(route: Route | undefined): boolean {
-  return route?.access === "hooks" && route.isWatch === true;
+  return route !== undefined && route.access !== "open" && route.isWatch === true;
 }
 
 /**

@@ -147,7 +147,9 @@ export type Route<Target = unknown> =
     readonly access: "API server";
     readonly path: string;
     /** Whether its answer is a stream that may last: a watch, or a log that is followed. */
-    readonly isWatch: boolean;
+    readonly isStream: boolean;
+    /** Whether it is a watch, which a WebSocket may have. */
+    readonly isWatch?: boolean;
     answer(user: UserInfo | undefined): Answer | Promise<Answer>;
   }
   | {

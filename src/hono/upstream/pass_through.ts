@@ -14,6 +14,7 @@ import { requireNumbers } from "../../util/require_number.ts";
 import { wholeBody } from "../../util/bytes.ts";
 import { type Permission, unauthorized, type UserInfo } from "../request/gate.ts";
 import { bearerTokenOf } from "../request/bearer_tokens.ts";
+import { isSocketRequest } from "../request/cors.ts";
 import { uniqueTag } from "../send/watch_answer.ts";
 import type { Reader, Readers } from "../request/readers.ts";
 import { noTunnel, tooManyRequests } from "../request/refusals.ts";
@@ -50,6 +51,8 @@ export interface PassThroughRequest {
   /** The path below the mount, encoded. */
   readonly path: string;
   readonly isStream: boolean;
+  /** Whether it is a watch, which needs no tunnel: what is sent on is a plain one. */
+  readonly isWatch: boolean;
   readonly reader: Reader;
   readonly readers: Readers;
   readonly user: UserInfo | undefined;
@@ -140,7 +143,7 @@ export class PassThrough {
     const segments = plainSegments(request.path);
     const url = segments && this.#url(c, request.path);
     if (url === undefined) return malformedPath();
-    const refusal = this.#refusal(c, segments!);
+    const refusal = this.#refusal(c, segments!, request.isWatch && isSocketRequest(c));
     if (refusal !== undefined) return refusal;
     const headers = headersOf(c, token);
     if ("code" in headers) return headers as Status;
@@ -162,10 +165,10 @@ export class PassThrough {
     return url.origin === this.#server.origin && url.pathname === base + path ? url.href : undefined;
   }
 
-  #refusal(c: Context, segments: readonly string[]): Status | undefined {
+  #refusal(c: Context, segments: readonly string[], isSocketWatch: boolean): Status | undefined {
     const { method } = c.req.raw;
     const { group, resource, name, subresource } = partsOf(segments);
-    if (TUNNELS.has(subresource) || wantsTunnel(c)) return noTunnel(subresource);
+    if (TUNNELS.has(subresource) || wantsTunnel(c) && !isSocketWatch) return noTunnel(subresource);
     const isReview = method === "POST" && name === "" && REVIEWS.has(`${group}/${resource}`);
     const isRead = (method === "GET" || method === "HEAD") && subresource !== "proxy";
     if (FORBIDDEN_METHODS.has(method)) return methodNotAllowed();

@@ -240,6 +240,40 @@ describe("readApi with upgradeWebSocket", () => {
     assert.equal(await any.open({ ...other, ...cookie }), 403);
   });
 
+  it("has watches that the API server answers, as Java clients open each of their watches so", async () => {
+    const lines = ["a", "b"].map((name) => JSON.stringify({ type: "ADDED", object: { metadata: { name } } }));
+    const sent: { readonly url: string; readonly headers: Headers }[] = [];
+    let answer = () =>
+      new Response(`${lines.join("\n")}\n`, { headers: { "Content-Type": "application/json" } });
+    const fetch = (url: string, { headers }: RequestInit) => {
+      sent.push({ url, headers: new Headers(headers) });
+      return answer();
+    };
+    const passThrough = { server: "https://api.example", fetch };
+    const served = new Served({ passThrough });
+    const reader = { Authorization: `Bearer ${TOKEN}` };
+    const paths = ["/api/v1/secrets?watch=true&resourceVersion=5", "/api/v1/watch/namespaces/shop/secrets/a"];
+    for (const [i, path] of paths.entries()) {
+      assert.equal(await served.open(reader, path), 101, path);
+      await served.clock.advance(0);
+      assert.deepEqual(served.sockets[i].messages, lines.map((line) => `${line}\n`));
+      assert.equal(served.sockets[i].closedWith, 1000);
+      assert.equal(sent[i].url, `https://api.example${path}`);
+      assert.deepEqual([sent[i].headers.get("Upgrade"), sent[i].headers.get("Authorization")], [
+        null,
+        reader.Authorization,
+      ]);
+    }
+    assert.equal(await served.open({ ...reader, Origin: "https://evil.example" }, paths[0]), 403);
+    assert.equal(sent.length, 2);
+    answer = () => Response.json({ kind: "Status", code: 403 }, { status: 403 });
+    assert.equal(await served.open(reader, paths[0]), 403);
+    assert.equal(served.sockets.length, 2);
+    const plain = new Served({ passThrough, upgradeWebSocket: undefined });
+    answer = () => new Response(`${lines[0]}\n`);
+    assert.equal(await plain.open(reader, paths[0]), 200);
+  });
+
   it("answers a plain watch where there is no upgradeWebSocket", async () => {
     const api = readApi({
       resources: [{ informer: FakeInformer.with([], 10), resource: "v1/pods" }],

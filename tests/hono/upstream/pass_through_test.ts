@@ -352,7 +352,12 @@ describe("readApi with passThrough", () => {
       ["pods/web-1/portforward", "GET", "", /^"portforward" /],
       ["pods/web-1/proxy/socket", "GET", "websocket", /^"proxy" \(kubectl proxy\) /],
       ["pods/web-1/log?follow=true", "GET", "websocket", /^"log" \(kubectl logs\) /],
-      ["secrets?watch=true", "GET", "websocket", /^this request /],
+      ["pods/web-1/log?follow=true&watch=true", "GET", "websocket", /^"log" /],
+      ["pods/web-1/exec?command=sh&watch=true", "GET", "websocket", /^"exec" /],
+      ["secrets?watch=true", "GET", "SPDY/3.1", /^this request /],
+      ["secrets?watch=true", "POST", "websocket", /^this request /],
+      ["secrets/a?watch=true", "GET", "websocket", /^this request /],
+      ["secrets", "GET", "websocket", /^this request /],
     ];
     for (const writes of [true, false]) {
       const { api, upstream } = apiOf({ writes });
