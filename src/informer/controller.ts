@@ -17,8 +17,8 @@ import { transformOnce } from "../store/transform.ts";
 import { abortable } from "../util/abort.ts";
 import { realClock } from "../util/clock.ts";
 import { Latch, type SyncedMethod } from "../util/deferred.ts";
-import { callGuarded, errorMessage } from "../util/errors.ts";
-import { guardedLogger } from "../util/logger.ts";
+import { callGuarded } from "../util/errors.ts";
+import { guardedLogger, logsThrown } from "../util/logger.ts";
 import { STEP_OBJECTS, type Steps } from "../util/turns.ts";
 import { DeltaApplier, quarantiner } from "./delta_applier.ts";
 import { InformerStateError } from "./errors.ts";
@@ -223,7 +223,7 @@ export function newInformer<T, I extends string = NoIndexNames>(
     store,
     receiver: new OneHandler(
       newCaller(handler, store.holding),
-      (error) => logger.error(`${name}: the handler threw: ${errorMessage(error)}`, { error }),
+      logsThrown({ logger, name }, "the handler"),
     ),
     skipsUnchanged: false,
     stepObjects: STEP_OBJECTS,

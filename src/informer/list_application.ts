@@ -10,7 +10,7 @@
 import { DeletedFinalStateUnknown, isSameState, keyOf, metaOf } from "../meta/object.ts";
 import type { ReplacedAllInfo } from "../queue/queue.ts";
 import type { HeldStore } from "../store/cache.ts";
-import { keyedObjects, type OnIndexFailure } from "../store/store.ts";
+import type { OnIndexFailure } from "../store/store.ts";
 import type { Taken } from "../store/transform.ts";
 import { toError } from "../util/errors.ts";
 import { finish, type Steps } from "../util/turns.ts";
@@ -62,7 +62,7 @@ export class ListApplication<T> {
     history?.listBegins(resourceVersion, store.held.lastStoreSyncResourceVersion());
     const options = { isInInitialList, skipsUnchanged };
     const list = new ListNotifications<T>(options);
-    yield* this.#compare(info, list);
+    const objects = yield* this.#compare(info, list);
 
     const notIndexed = new Set<string>();
     const onIndexFailure: OnIndexFailure<T> = (error, object) => {
@@ -70,8 +70,10 @@ export class ListApplication<T> {
       quarantine(error, object);
       return store.held.get(error.key); // still the state before: a replace takes effect as a whole
     };
-    const content = { objects: keyedObjects(list.keys, list.objects), resourceVersion };
-    const replacement = store.held.newReplacement(content, { stepObjects, onIndexFailure });
+    const replacement = store.held.newReplacement({ objects, resourceVersion }, {
+      stepObjects,
+      onIndexFailure,
+    });
     let accepted = list;
     let changes: StoreChange<T>[] | undefined;
     do { // again if the store was written to, or given an index, in between
@@ -106,10 +108,11 @@ export class ListApplication<T> {
     receiver.distributeList(list);
   }
 
+  /** Returns what is to be stored. */
   *#compare(
     { objects, keptKeys = [], namespace }: ReplacedAllInfo<T>,
     list: ListNotifications<T>,
-  ): Steps {
+  ): Generator<undefined, Map<string, T>, undefined> {
     const { store, takeIn, stepObjects } = this.#options;
     const { holding } = store;
     const { history, quarantine } = this.#context;
@@ -146,18 +149,16 @@ export class ListApplication<T> {
       list.push(object, object, key);
       if (++step % stepObjects === 0) yield;
     }
-    const beside: [key: string, stored: T][] = [];
     for (const key of known) {
       const stored = namespace === undefined ? undefined : store.held.get(key);
-      if (stored !== undefined && metaOf(stored)?.namespace !== namespace) beside.push([key, stored]);
+      if (stored !== undefined && metaOf(stored)?.namespace !== namespace) listed.set(key, stored);
       else if (!listed.has(key)) {
         list.pushDeleted(new DeletedFinalStateUnknown(key, store.held.get(key)));
         history?.listed(key, undefined);
       }
       if (++step % stepObjects === 0) yield;
     }
-    for (const [key, stored] of beside) list.pushBeside(stored, key);
-    for (const { key, object } of list.again) list.pushBeside(object, key);
+    return listed;
   }
 
   /** What of a list is stored: for an object that could not be indexed, the state before. */
@@ -170,8 +171,7 @@ export class ListApplication<T> {
     for (const change of list.again) if (!notIndexed.has(change.key)) accepted.again.push(change);
     for (const [i, key] of list.keys.entries()) {
       const oldObject = list.oldObjects[i];
-      if (list.isBeside(i)) accepted.pushBeside(list.objects[i], key);
-      else if (!notIndexed.has(key)) accepted.push(list.objects[i], oldObject, key);
+      if (!notIndexed.has(key)) accepted.push(list.objects[i], oldObject, key);
       else if (oldObject !== undefined) accepted.push(oldObject, oldObject, key);
       if ((i + 1) % this.#options.stepObjects === 0) yield;
     }
@@ -238,8 +238,6 @@ export class ListNotifications<T> {
   #adds = 0;
   /** How many of the objects are the stored ones. */
   #unchanged = 0;
-  /** How many objects at the end the list is not about: no handler is notified of them. */
-  #beside = 0;
 
   /** Makes one without notifications, or with an add for each of these objects. */
   constructor(options: ListNotificationsOptions, objects: T[] = []) {
@@ -262,17 +260,6 @@ export class ListNotifications<T> {
     else if (oldObject === object) this.#unchanged++;
   }
 
-  /** Adds, at the end, an object that is stored and that the list is not about: no handler is notified. */
-  pushBeside(object: T, key: string): void {
-    this.push(object, object, key);
-    this.#beside++;
-  }
-
-  /** Whether the list is not about the object at a place. */
-  isBeside(i: number): boolean {
-    return i >= this.objects.length - this.#beside;
-  }
-
   /** Adds an object that the list lacks. */
   pushDeleted(deleted: DeletedFinalStateUnknown<T>): void {
     this.deleted.push(deleted);
@@ -281,7 +268,7 @@ export class ListNotifications<T> {
   /** The notifications one after the other; with the updates of unchanged objects, if `isSyncing`. */
   cursor(isSyncing: boolean): ListCursor<T> {
     const isWhole = isSyncing && !this.#options.skipsUnchanged;
-    const silent = isWhole ? this.#beside : this.#unchanged;
+    const silent = isWhole ? 0 : this.#unchanged;
     return new ListCursor(this, isWhole, this.deleted.length + this.objects.length - silent);
   }
 

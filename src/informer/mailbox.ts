@@ -14,6 +14,7 @@
 
 import { DeletedFinalStateUnknown, type DeletedObject, type KeyFunc, keyOf, metaOf } from "../meta/object.ts";
 import { Deque } from "../util/collections.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import { finish, type Steps } from "../util/turns.ts";
 import type { Notification } from "./events.ts";
 import { ListCursor } from "./list_application.ts";
@@ -72,9 +73,7 @@ export class Mailbox<T> {
 
   constructor(options: MailboxOptions, keyFunc: KeyFunc, callbacks: MailboxCallbacks) {
     const { limit = DEFAULT_LIMIT, onOverflow = "coalesce" } = options;
-    if (!(limit >= 1)) {
-      throw new RangeError(`Cannot limit a mailbox to ${limit} notifications: the limit must be 1 or more`);
-    }
+    requireNumbers("make a mailbox", { limit }, { least: 1, mayBeInfinite: true });
     this.#limit = limit;
     this.#onOverflow = onOverflow;
     this.#keyFunc = keyFunc;

@@ -18,8 +18,8 @@ import type { Held } from "../store/holding.ts";
 import type { Indexer } from "../store/store.ts";
 import { transformer, type TransformFunc, transformOnce } from "../store/transform.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { callGuarded, errorMessage } from "../util/errors.ts";
-import type { Logger } from "../util/logger.ts";
+import { callGuarded } from "../util/errors.ts";
+import { type Logger, logsThrown } from "../util/logger.ts";
 import { type Pace, stepObjectsOf } from "../util/turns.ts";
 import { DeltaApplier, type Observation, quarantiner } from "./delta_applier.ts";
 import type { InformerWaits } from "./waits.ts";
@@ -64,8 +64,6 @@ export interface Pipeline<T> {
 export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>): Pipeline<T> {
   const { source, store, processor, informer, waits, pace, clock, logger, name } = options;
   const { metrics } = informer;
-  const hasThrown = (what: string) => (error: unknown) =>
-    logger.error(`${name}: ${what} threw: ${errorMessage(error)}`, { error });
   const { holding } = store;
   const reflector = {
     ...informer.reflector,
@@ -112,7 +110,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     observation: {
       first: snapshot && ((event) => snapshot.observe(event)),
       observers: options.observers,
-      onError: hasThrown("an observer"),
+      onError: logsThrown(options, "an observer"),
       waiters: waits.versions,
     },
     measurement: metrics && { metrics, name, clock },
@@ -144,7 +142,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     snapshot?.entered(reflected.phase);
     const status = { ...reflected, ...snapshot?.status() };
     for (const listener of options.statusListeners) {
-      callGuarded(listener, hasThrown("a status listener"), status);
+      callGuarded(listener, logsThrown(options, "a status listener"), status);
     }
   });
   const startMs = monotonicNow(clock);

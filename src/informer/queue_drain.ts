@@ -7,6 +7,7 @@ import { linkedAbort, onAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import type { Logger } from "../util/logger.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import { finishInTurns, newObjectPacer, type Pace, type Steps } from "../util/turns.ts";
 
 /** A list, or a resync, that is processed in steps. */
@@ -17,11 +18,7 @@ const PACE: Pace = { turnObjects: 1_000, turnMs: 4 };
 
 /** The pace at which so many objects are processed in a turn; the usual one by default. */
 export function paceOf(turnObjects: number = PACE.turnObjects): Pace {
-  if (!Number.isInteger(turnObjects) || turnObjects < 1) {
-    throw new RangeError(
-      `Cannot process ${turnObjects} objects in a turn: turnObjects must be a whole number from 1`,
-    );
-  }
+  requireNumbers("process objects", { turnObjects }, { least: 1, isWhole: true });
   return { ...PACE, turnObjects };
 }
 
@@ -84,7 +81,7 @@ export class QueueDrain<T> {
   }
 
   async #processList(signal: AbortSignal): Promise<boolean> {
-    const { queue, processList, pace, clock, logger, name } = this.#options;
+    const { queue, processList, pace, clock } = this.#options;
     try {
       await queue.pop(
         ([delta], isInInitialList) =>
@@ -96,21 +93,24 @@ export class QueueDrain<T> {
         { signal },
       );
     } catch (error) {
-      logger.error(`${name}: could not process a list: ${errorMessage(error)}`, {
-        error,
-      });
+      this.#failed("a list", error);
     }
     return true;
   }
 
   #processNext(): boolean {
-    const { queue, process, logger, name } = this.#options;
+    const { queue, process } = this.#options;
     try {
       return queue.tryPop(process);
     } catch (error) {
-      logger.error(`${name}: could not process a change: ${errorMessage(error)}`, { error });
+      this.#failed("a change", error);
       return true;
     }
+  }
+
+  #failed(what: string, error: unknown): void {
+    const { logger, name } = this.#options;
+    logger.error(`${name}: could not process ${what}: ${errorMessage(error)}`, { error });
   }
 }
 

@@ -10,6 +10,7 @@ import {
   transformedAll,
   type TransformFunc,
 } from "../store/transform.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import type {
   BookmarkInfo,
   Delta,
@@ -110,11 +111,7 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
       throw new TypeError("Cannot queue bookmarks in a RealFIFO that is not atomic: pass atomicEvents: true");
     }
     const { batchSize = DEFAULT_BATCH_SIZE } = options;
-    if (!Number.isInteger(batchSize) || batchSize < 1) {
-      throw new RangeError(
-        `Cannot make a RealFIFO with a batchSize of ${batchSize}: it must be a whole number from 1`,
-      );
-    }
+    requireNumbers("make a RealFIFO", { batchSize }, { least: 1, isWhole: true });
     this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
     this.#knownObjects = options.knownObjects;
     this.#emitBookmarks = options.emitDeltaTypeBookmark ?? false;

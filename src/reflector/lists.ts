@@ -20,6 +20,7 @@ import { Deque } from "../util/collections.ts";
 import { Wakeup } from "../util/deferred.ts";
 import { errorMessage } from "../util/errors.ts";
 import { defined } from "../util/json.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import { StalledStreamError } from "./failures.ts";
 import type { ListerWatcher } from "./lister_watcher.ts";
 import { newTimeLimit, type OpenWatch, STALL_MS, Watchdog } from "./open_watch.ts";
@@ -159,11 +160,7 @@ export async function* eachListItem<T>(
   reading: EachListItemOptions = {},
 ): AsyncGenerator<T, void, undefined> {
   const { pageBufferSize = DEFAULT_PAGE_BUFFER_SIZE, onQuarantined, signal } = reading;
-  if (!Number.isInteger(pageBufferSize) || pageBufferSize < 1) {
-    throw new RangeError(
-      `Cannot list with a pageBufferSize of ${pageBufferSize}: it must be a whole number from 1`,
-    );
-  }
+  requireNumbers("list", { pageBufferSize }, { least: 1, isWhole: true });
   const link = linkedAbort(signal);
   const pages = new Deque<ListPage<T>>();
   const changed = new Wakeup();

@@ -3,8 +3,8 @@
 import type { Quarantined } from "../meta/list_watch.ts";
 import { isOlder } from "../meta/object.ts";
 import { type Status, StatusError, statusErrorOf } from "../meta/status.ts";
-import { callGuarded, errorMessage } from "../util/errors.ts";
-import { guardedLogger, type Logger, News } from "../util/logger.ts";
+import { callGuarded } from "../util/errors.ts";
+import { guardedLogger, type Logger, logsThrown, News } from "../util/logger.ts";
 import { guardedMetrics, type Metrics } from "../util/metrics.ts";
 
 interface QuarantineOptions {
@@ -147,10 +147,8 @@ export class Quarantine {
   #report(quarantined: Quarantined): void {
     const { name, onQuarantined } = this.#options;
     if (onQuarantined !== undefined) {
-      return callGuarded(() => onQuarantined(quarantined), (error) => {
-        const fields = { reflector: name, error };
-        this.#logger.error(`${name}: onQuarantined threw: ${errorMessage(error)}`, fields);
-      });
+      const hasThrown = logsThrown({ logger: this.#logger, name }, "onQuarantined", { reflector: name });
+      return callGuarded(onQuarantined, hasThrown, quarantined);
     }
     const { key, path, reason } = quarantined;
     const which = key === undefined ? "an object" : JSON.stringify(key);

@@ -9,7 +9,7 @@ import { networkErrorOf } from "../meta/request.ts";
 import { compareResourceVersions, isOlder } from "../meta/object.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
-import { LONGEST_DELAY_MS, newReflectorDelays } from "../util/backoff.ts";
+import { Backoff, LONGEST_DELAY_MS, REFLECTOR_BACKOFF } from "../util/backoff.ts";
 import { ageMs, type Clock, type Moment, momentOf, monotonicNow } from "../util/clock.ts";
 import { atOnce, errorMessage } from "../util/errors.ts";
 import { requireNumbers } from "../util/require_number.ts";
@@ -109,7 +109,7 @@ export class Reflector<T> {
     const settings = this.#settings = settingsOf(name, options, wiring);
     const { clock, random, quarantine, backoff, logger } = settings;
     this.#clock = clock;
-    this.#backoff = backoff ?? newReflectorDelays(random);
+    this.#backoff = backoff ?? new Backoff(REFLECTOR_BACKOFF, { random });
     const reports = this.#reports = new ReflectorReports(settings);
     const metrics = this.#metrics = settings.metrics &&
       new ReflectorMetrics(settings.metrics, { name, clock, logger });

@@ -1,8 +1,8 @@
 /** What a reflector tells: log lines, callbacks, metrics. */
 
 import { type Clock, monotonicNow } from "../util/clock.ts";
-import { callGuarded, errorMessage } from "../util/errors.ts";
-import { guardedLogger, type LogFields, type Logger, News } from "../util/logger.ts";
+import { callGuarded } from "../util/errors.ts";
+import { guardedLogger, type LogFields, type Logger, logsThrown, News } from "../util/logger.ts";
 import { guardedMetrics, type MetricLabels, type Metrics } from "../util/metrics.ts";
 import { codeOf } from "./failures.ts";
 import type { ReflectorSettings } from "./reflector_options.ts";
@@ -51,10 +51,8 @@ export class ReflectorReports {
 
   /** Calls a function of the user; what it throws is logged. */
   guarded(what: string, call: () => unknown): void {
-    callGuarded(call, (error) => {
-      const text = `${this.#name}: ${what} threw: ${errorMessage(error)}`;
-      this.#logger.error(text, { reflector: this.#name, error });
-    });
+    const name = this.#name;
+    callGuarded(call, logsThrown({ logger: this.#logger, name }, what, { reflector: name }));
   }
 }
 

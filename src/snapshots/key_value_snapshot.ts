@@ -3,6 +3,7 @@ import {
   newInformerSnapshot,
   type SnapshotOptions,
 } from "../informer/snapshot/informer_snapshot.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import { ChunkedStorage, type ChunkStore, MANIFEST } from "./chunked_storage.ts";
 
 /**
@@ -64,11 +65,7 @@ export function keyValueSnapshot(
   options: KeyValueSnapshotOptions = {},
 ): InformerSnapshot {
   const { prefix = "listwatch/", chunkBytes = 4 << 20, ...rest } = options;
-  if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 1) {
-    throw new RangeError(
-      `Cannot keep a snapshot: chunkBytes must be a whole number above 0, not ${chunkBytes}`,
-    );
-  }
+  requireNumbers("keep a snapshot", { chunkBytes }, { least: 1, isWhole: true });
   const storage = new ChunkedStorage(new BoundChunks(binding, { prefix, chunkBytes }));
   return newInformerSnapshot(storage, { intervalMs: 10_000, ...rest });
 }

@@ -15,7 +15,6 @@ import {
 import {
   type Indexer,
   type Keyed,
-  keyedObjects,
   type KeyedTransaction,
   keyedWrites,
   type OnIndexFailure,
@@ -161,13 +160,12 @@ export class Cache<T, I extends string> implements Indexer<T, I> {
   }
 
   replace(objects: readonly T[], resourceVersion: string, onIndexFailure?: OnIndexFailure<T>): void {
-    const keys: string[] = [];
-    const held = objects.map((object) => {
+    const keyed = new Map<string, Held<T>>();
+    for (const object of objects) {
       const key = keyOf(this.#keyFunc, object, "replace");
-      keys.push(key);
-      return this.#taken(object, key);
-    });
-    replaceNow(this.held.newReplacement({ objects: keyedObjects(keys, held), resourceVersion }, {
+      keyed.set(key, this.#taken(object, key));
+    }
+    replaceNow(this.held.newReplacement({ objects: keyed, resourceVersion }, {
       onIndexFailure: onIndexFailure && ((error, held) => {
         const instead = onIndexFailure(error, this.#opened(held) as T);
         return instead === undefined ? undefined : this.holding.hold(instead, error.key);

@@ -29,8 +29,7 @@ export interface StoreContent<T> {
 
 /** What a content is to be replaced by. */
 export interface NewContent<T> {
-  /** Read more than once; of several with one key the last counts. */
-  readonly objects: Iterable<readonly [key: string, object: T]>;
+  readonly objects: ReadonlyMap<string, T>;
   readonly resourceVersion: string;
 }
 
@@ -46,7 +45,7 @@ interface Accepted<T> {
 /** What a content and the new one differ in. */
 interface Differences<T> {
   /** Objects that are not stored, or not so. */
-  readonly changed: ReadonlyMap<string, T>;
+  readonly changed: readonly (readonly [key: string, object: T])[];
   /** Keys that the new content does not have. */
   readonly removed: string[];
 }
@@ -102,22 +101,23 @@ export class ContentReplacement<T> implements Replacement {
   /** Where the content differs; `undefined` if that is at so many places that new content is made. */
   *#differences(): Generator<undefined, Differences<T> | undefined, undefined> {
     const { entries } = this.#content;
+    const { objects } = this.#next;
     const most = Math.min(MOST_DIFFERENCES, entries.size >> 1);
-    const changed = new Map<string, T>();
-    const present = new Set<Entry<T>>();
+    const changed: [key: string, object: T][] = [];
+    let present = 0;
     let step = 0;
-    for (const [key, object] of this.#next.objects) {
+    for (const [key, object] of objects) {
       const entry = entries.get(key);
-      if (entry !== undefined) present.add(entry);
-      if (entry !== undefined && entry.object === object) changed.delete(key);
-      else if (changed.set(key, object).size > most) return undefined;
+      if (entry !== undefined) present++;
+      if (entry === undefined || entry.object !== object) changed.push([key, object]);
+      if (changed.length > most) return undefined;
       if (++step % this.#stepObjects === 0) yield;
     }
     const removed: string[] = [];
-    if (entries.size - present.size > most) return undefined;
-    if (present.size < entries.size) {
-      for (const entry of entries.values()) {
-        if (!present.has(entry)) removed.push(entry.key);
+    if (entries.size - present > most) return undefined;
+    if (present < entries.size) {
+      for (const key of entries.keys()) {
+        if (!objects.has(key)) removed.push(key);
         if (++step % this.#stepObjects === 0) yield;
       }
     }
@@ -148,15 +148,14 @@ export class ContentReplacement<T> implements Replacement {
     const isOutdated = () => content.indexChanges !== indexChanges;
     do {
       ({ indexChanges } = content);
-      const entries = yield* this.#newEntries(isOutdated);
+      const entries = new Map<string, Entry<T>>();
       const index = content.index.emptyCopy();
       let step = 0;
-      for (const entry of entries.values()) {
-        const accepted = this.#accepted(entry.key, entry.object);
-        if (accepted === undefined) {
-          entries.delete(entry.key);
-        } else {
-          entry.object = accepted.object;
+      for (const [key, object] of this.#next.objects) {
+        const accepted = this.#accepted(key, object);
+        if (accepted !== undefined) {
+          const entry = newEntry(key, accepted.object);
+          entries.set(key, entry);
           index.insert(entry, accepted.values);
         }
         if (++step % this.#stepObjects === 0) yield;
@@ -168,20 +167,6 @@ export class ContentReplacement<T> implements Replacement {
         return true;
       };
     } while (isOutdated());
-  }
-
-  *#newEntries(isOutdated: () => boolean): Generator<undefined, Map<string, Entry<T>>, undefined> {
-    const entries = new Map<string, Entry<T>>();
-    let step = 0;
-    for (const [key, object] of this.#next.objects) {
-      const entry = entries.get(key);
-      if (entry === undefined) entries.set(key, newEntry(key, object));
-      else entry.object = object;
-      if (++step % this.#stepObjects !== 0) continue;
-      yield;
-      if (isOutdated()) break;
-    }
-    return entries;
   }
 
   /**

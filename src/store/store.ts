@@ -100,20 +100,6 @@ export function replaceNow(replacement: Replacement): void {
 }
 
 /**
- * Objects with their keys: each pair is made when it is read, as a long list of them would take much memory.
- */
-export function keyedObjects<T>(
-  keys: readonly string[],
-  objects: readonly T[],
-): Iterable<readonly [key: string, object: T]> {
-  return {
-    *[Symbol.iterator]() {
-      for (let i = 0; i < keys.length; i++) yield [keys[i], objects[i]];
-    },
-  };
-}
-
-/**
  * The writes of a transaction that have a key, with it; and the error to throw, once they are applied, about
  * the others.
  */

@@ -120,8 +120,8 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
     resourceVersion: string,
     onIndexFailure?: OnIndexFailure<T>,
   ): void {
-    const content = { objects: [...objects], resourceVersion }; // it may be read twice
-    replaceNow(this.newReplacement(content, onIndexFailure === undefined ? {} : { onIndexFailure }));
+    const content = { objects: new Map(objects), resourceVersion };
+    replaceNow(this.newReplacement(content, { onIndexFailure }));
   }
 
   /**

@@ -156,31 +156,16 @@ export interface ReflectorBackoffOptions {
   readonly resetMs?: number;
 }
 
-const FIRST_DELAY_MS = 800;
 /** The longest delay of a reflector, before it is stretched. */
 export const LONGEST_DELAY_MS = 15_000;
 /** The delays of a reflector; with its jitter the longest is just under 30 seconds. */
 export const REFLECTOR_BACKOFF: BackoffParameters = {
-  durationMs: FIRST_DELAY_MS,
+  durationMs: 800,
   factor: 2,
   capMs: LONGEST_DELAY_MS,
   jitter: 1,
 };
 const REFLECTOR_RESET_MS = 120_000;
-
-/** The delays of {@linkcode REFLECTOR_BACKOFF}, without a {@linkcode Backoff}: every program has these. */
-export function newReflectorDelays(random: Random): { nextDelayMs(): number; reset(): void } {
-  let delayMs = 0;
-  return {
-    nextDelayMs: () => {
-      delayMs = Math.min(delayMs * 2 || FIRST_DELAY_MS, LONGEST_DELAY_MS);
-      return delayMs * (1 + random());
-    },
-    reset: () => {
-      delayMs = 0;
-    },
-  };
-}
 
 /**
  * The delays of a reflector: 0.8, 1.6, 3.2, ... 12.8, 15 seconds, each stretched at random to less than its

@@ -74,6 +74,15 @@ class GuardedLogger implements Logger {
   }
 }
 
+/** Receives what a function of the user throws, and logs it. */
+export function logsThrown(
+  { logger, name }: { readonly logger: Logger; readonly name: string },
+  what: string,
+  fields?: LogFields,
+): (error: unknown) => void {
+  return (error) => logger.error(`${name}: ${what} threw: ${errorMessage(error)}`, { ...fields, error });
+}
+
 /** Passes the text of the first failure on, of many of one cause. */
 export function once(say: (error: string) => void): (error: unknown) => void {
   let isSaid = false;

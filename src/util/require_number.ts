@@ -2,6 +2,8 @@ export interface NumberRule {
   readonly least?: number;
   /** Whether `Infinity` is allowed; not by default. */
   readonly mayBeInfinite?: boolean;
+  /** Whether it must be a whole number; not by default. */
+  readonly isWhole?: boolean;
 }
 
 /**
@@ -10,12 +12,13 @@ export interface NumberRule {
 export function requireNumbers(
   what: string,
   values: Readonly<Record<string, number | undefined>>,
-  { least = 0, mayBeInfinite = false }: NumberRule = {},
+  { least = 0, mayBeInfinite = false, isWhole = false }: NumberRule = {},
 ): void {
   for (const [name, value] of Object.entries(values)) {
     if (value === undefined) continue;
-    if (typeof value === "number" && value >= least && (mayBeInfinite || value < Infinity)) continue;
-    const kind = mayBeInfinite ? "a number" : "a finite number";
+    const isFine = isWhole ? Number.isInteger(value) : mayBeInfinite || value < Infinity;
+    if (typeof value === "number" && value >= least && isFine) continue;
+    const kind = isWhole ? "a whole number" : mayBeInfinite ? "a number" : "a finite number";
     throw new RangeError(
       `Cannot ${what} with a ${name} of ${String(value)}: it must be ${kind} of ${least} or more`,
     );

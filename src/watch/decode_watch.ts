@@ -5,6 +5,7 @@ import { newStatus, type Status } from "../meta/status.ts";
 import { onAbort } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
 import { jsonFault } from "../util/json.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import { LineCutter } from "../text/line_cutter.ts";
 import { type EventReader, type ObjectEvent, type ObjectHead, ObjectParser } from "../text/object_reader.ts";
 import { type ObjectsAsText, ObjectText } from "../text/object_text_reader.ts";
@@ -65,18 +66,14 @@ export const DEFAULT_MAX_FRAME_BYTES: number = 16 * 1024 * 1024;
  * ```
  *
  * @throws {TypeError} The body has another reader.
- * @throws {RangeError} `maxFrameBytes` is no positive number.
+ * @throws {RangeError} `maxFrameBytes` is no number of 1 or more.
  */
 export function decodeWatch<T>(
   body: ReadableStream<Uint8Array>,
   options: DecodeWatchOptions<T>,
 ): WatchStream<T> {
   const { maxFrameBytes = DEFAULT_MAX_FRAME_BYTES } = options;
-  if (!(maxFrameBytes > 0)) {
-    throw new RangeError(
-      `Cannot decode a watch: maxFrameBytes must be a positive number, not ${maxFrameBytes}`,
-    );
-  }
+  requireNumbers("decode a watch", { maxFrameBytes }, { least: 1, mayBeInfinite: true });
   return new WatchBatches<T>(body, maxFrameBytes, options);
 }
 

@@ -36,10 +36,8 @@ export async function parallelizeUntil(
 ): Promise<void> {
   const { workers, signal } = options;
   requireNumbers("parallelize", { workers }, { least: 1, mayBeInfinite: true });
-  requireNumbers("parallelize", { pieces, chunkSize: options.chunkSize });
-  if (!Number.isInteger(pieces)) {
-    throw new RangeError(`Cannot parallelize ${pieces} pieces: it must be a whole number`);
-  }
+  requireNumbers("parallelize", { pieces }, { isWhole: true });
+  requireNumbers("parallelize", { chunkSize: options.chunkSize });
   const chunkSize = Math.max(Math.floor(options.chunkSize ?? 1), 1);
   let next = 0;
   let failure: { error: unknown } | undefined;

@@ -139,10 +139,10 @@ describe("SharedIndexInformer with a list of many objects", () => {
       indexers: { byNode: (item) => [item.node] },
     });
     const store = informer.indexer as unknown as Cache<Item, never>;
-    const objects = items(1, 1_000).map((item) => [item.metadata!.name!, item] as const);
+    const objects = new Map(items(1, 1_000).map((item) => [item.metadata!.name!, item]));
     const replacement = store.held.newReplacement({ objects, resourceVersion: "7" });
     const steps = replacement.prepare();
-    for (let i = 0; i < 10; i++) steps.next();
+    for (let i = 0; i < 4; i++) steps.next();
     informer.indexer.add({ metadata: { name: "other" }, node: "node-0" });
     const widened = informer.addIndexers({ byName: (item) => [item.metadata!.name!] });
     finish(steps);

@@ -425,8 +425,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "store: a replace that changes little misses changed objects",
     file: "src/store/long_writes.ts",
-    find: "if (entry !== undefined && entry.object === object) changed.delete(key);",
-    replace: "if (entry !== undefined) changed.delete(key);",
+    find: "if (entry === undefined || entry.object !== object) changed.push([key, object]);",
+    replace: "if (entry === undefined) changed.push([key, object]);",
   },
   {
     name: "store: an object that moves stays in its old index value",

@@ -193,7 +193,7 @@ describe("Store.replace", () => {
       const list = things(400, "one");
       store.replace(keyed(list), "1");
       const next = list.map((thing, i) => i < changed ? { ...thing, node: "two" } : thing);
-      const replacement = store.newReplacement({ objects: keyed(next), resourceVersion: "2" });
+      const replacement = store.newReplacement({ objects: new Map(keyed(next)), resourceVersion: "2" });
       const steps = replacement.prepare();
       steps.next();
       store.add("between", { name: "between", node: "three" });
