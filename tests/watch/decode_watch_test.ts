@@ -246,7 +246,10 @@ describe("decodeWatch", () => {
 
   it("refuses a limit that is no positive number, and a body that has another reader", () => {
     assert.throws(() => decode(bodyOf([]), { maxFrameBytes: 0 }), RangeError);
-    assert.throws(() => decode(bodyOf([]), { maxFrameBytes: NaN }), /a maxFrameBytes of NaN: it must be a number of 1 or more/);
+    assert.throws(
+      () => decode(bodyOf([]), { maxFrameBytes: NaN }),
+      /a maxFrameBytes of NaN: it must be a number of 1 or more/,
+    );
     const body = bodyOf([]);
     body.getReader();
     assert.throws(() => decode(body), /it has another reader/);
