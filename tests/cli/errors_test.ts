@@ -11,6 +11,9 @@ describe("oneLine and briefReason", () => {
     assert.equal(oneLine(`a${BLANKS}b`), "a…");
     assert.equal(oneLine(`${"a\n".repeat(4_000_000)}`).length, 1024);
     assert.equal(briefReason({ code: "Other", message: BLANKS }), "…");
+    const longest = "x".repeat(200);
+    assert.equal(briefReason({ code: "Other", message: longest }), longest);
+    assert.equal(briefReason({ code: "Other", message: `${longest}y` }), `${longest.slice(1)}…`);
     const error = explainServerError(new TypeError(`certificate${"certificate".repeat(500_000)}`), "list", {
       server: "https://x",
     });

@@ -40,6 +40,9 @@ describe("Terminal", () => {
     terminal.print("done");
     assert.ok(stderr.text.endsWith("\r\x1b[2K"));
     assert.equal(stdout.text, "done\n");
+    const { text } = stderr;
+    terminal.print("more");
+    assert.equal(stderr.text, text, "it is erased once");
   });
 
   it("cuts progress to the width of the terminal, as a wrapped line cannot be erased", () => {

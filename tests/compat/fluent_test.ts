@@ -79,6 +79,7 @@ describe("K8s(kind).Watch", () => {
     const watcher = world.K8s(V1Pod).Watch(world.record);
     assert.deepEqual(await world.received(), [], "not before it is started");
     const controller = await watcher.start();
+    assert.equal(await watcher.start(), controller, "it starts once");
     world.create("b");
     world.label("a", { v: "2" });
     world.delete("b");
@@ -457,6 +458,11 @@ describe("RegisterKind", () => {
     assert.throws(() => world.K8s(named("V1beta1ServiceCIDR")), /no kind is known by this name/);
     const kind = { group: "example.com", version: "v1", kind: "Widget" };
     assert.equal(await pathOf(world, named("Other"), { kindOverride: kind }), "/apis/example.com/v1/widgets");
+    const policy = { group: "networking.k8s.io", kind: "NetworkPolicy" };
+    const policies = "/apis/networking.k8s.io/v1/networkpolicies";
+    assert.equal(await pathOf(world, named("Other"), { kindOverride: policy }), policies);
+    const core = { group: "", kind: "Gadget" };
+    assert.equal(await pathOf(world, named("Other"), { kindOverride: core }), "/api/v1/gadgets");
     RegisterKind(Widget, kind);
     assert.equal(await pathOf(world, Widget), "/apis/example.com/v1/widgets");
     assert.throws(() => RegisterKind(Widget, kind), /it is known already/);

@@ -58,6 +58,9 @@ describe("get", () => {
       metadata: { name: "web-1", namespace: "shop", resourceVersion: "5" },
       spec: { nodeName: "n1" },
     });
+    const half = { ...object("shop/web-1", 5), kind: "Pod" };
+    const { kind, apiVersion } = await get(apiOf([half], 10).api, "/api/v1/namespaces/shop/pods/web-1");
+    assert.deepEqual([kind, apiVersion], ["Pod", "v1"]);
   });
 
   it("answers 404 with the message that kubectl shows", async () => {
@@ -162,6 +165,7 @@ describe("list", () => {
     const list = await get(api, "/apis/example.com/v1/widgets");
     assert.equal(list.kind, "WidgetList");
     assert.deepEqual([list.items[0].kind, list.items[0].apiVersion], ["Widget", "example.com/v1"]);
+    assert.deepEqual(list.metadata, { continue: "", resourceVersion: "10" });
   });
 
   it("follows the store: what came, changed and went", async () => {

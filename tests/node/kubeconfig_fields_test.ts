@@ -85,6 +85,14 @@ describe("loadKubeconfig, boolean fields", () => {
     });
   }
 
+  it("takes a server without a scheme for a secure one where there is a certificate", async () => {
+    const fixture = (name: string) => readFileSync(new URL(`fixtures/${name}`, import.meta.url), "utf8");
+    const certificate = `client-certificate: ${file(fixture("client.crt"))}`;
+    const user = `${certificate}, client-key: ${file(fixture("client.key"))}`;
+    assert.equal((await restConfig({ cluster: "server: c.example", user })).server, "https://c.example");
+    assert.equal((await restConfig({ cluster: "server: c.example" })).server, "http://c.example");
+  });
+
   it("reads them through anchors, aliases and merged mappings", async () => {
     const text = (flag: string) => `
 base: &base {insecure-skip-tls-verify: ${flag}}

@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
+import { connect } from "node:net";
 import { describe, it } from "node:test";
 import { newCluster } from "@listwatch/cache";
 import { ListenError, serveFetch } from "@listwatch/cache/node";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
+import { LogRecorder } from "../log_recorder.ts";
+
+async function until(isSo: () => boolean): Promise<void> {
+  for (let i = 0; i < 2_000 && !isSo(); i++) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.ok(isSo(), `${isSo}`);
+}
 
 describe("serveFetch", () => {
   it("answers at its url, and stops with its signal", async () => {
@@ -88,6 +95,81 @@ describe("serveFetch", () => {
     assert.equal(kept.byteLength, 64 * 1024);
     stop.abort();
     await server.finished;
+  });
+
+  it("breaks off an answer whose body fails, so that nothing takes it for whole, and says so", async () => {
+    const stop = new AbortController();
+    const log = new LogRecorder();
+    const failing = () => {
+      let pulls = 0;
+      return new ReadableStream<Uint8Array>({
+        async pull(controller) {
+          await new Promise((resolve) => setTimeout(resolve, 1));
+          if (pulls++ > 2) controller.error(new Error("the source is gone"));
+          else controller.enqueue(new TextEncoder().encode("part"));
+        },
+      });
+    };
+    const server = await serveFetch(() => new Response(failing()), { signal: stop.signal, logger: log });
+    await assert.rejects(fetch(`${server.url}/large?token=secret`).then((response) => response.text()));
+    await until(() => log.lines.length > 0);
+    assert.deepEqual(log.lines, ["warn: GET /large broke off: the source is gone"]);
+    stop.abort();
+    await server.finished;
+  });
+
+  it("names the path of a client that reads nothing, without the query", async () => {
+    const stop = new AbortController();
+    const log = new LogRecorder();
+    const endless = () =>
+      new ReadableStream<Uint8Array>({
+        pull: (controller) => controller.enqueue(new Uint8Array(1 << 20)),
+      });
+    const options = { signal: stop.signal, logger: log, writeTimeoutMs: 100 };
+    const server = await serveFetch(() => new Response(endless()), options);
+    const client = connect({ port: server.port, host: "127.0.0.1" });
+    client.on("error", () => {});
+    client.pause();
+    client.write("GET /large?token=secret HTTP/1.1\r\nHost: a\r\n\r\n");
+    await until(() => log.lines.length > 0);
+    assert.deepEqual(log.lines, ["warn: GET /large broke off: the client has read nothing for 100 ms"]);
+    client.destroy();
+    stop.abort();
+    await server.finished;
+  });
+
+  it("hands on each cookie, and the length that an answer says it has", async () => {
+    const stop = new AbortController();
+    const headers: [string, string][] = [["Set-Cookie", "a=1; Expires=Fri, 01 Jan 2027"], [
+      "Set-Cookie",
+      "b=2",
+    ]];
+    const server = await serveFetch(({ method }) =>
+      new Response(method === "HEAD" ? null : "hello", {
+        headers: method === "HEAD" ? [...headers, ["Content-Length", "5"]] : headers,
+      }), { signal: stop.signal });
+    for (const method of ["GET", "HEAD"]) {
+      const response = await fetch(server.url, { method });
+      await response.text();
+      assert.deepEqual(response.headers.getSetCookie(), headers.map(([, cookie]) => cookie));
+      assert.equal(response.headers.get("Content-Length"), "5");
+    }
+    stop.abort();
+    await server.finished;
+  });
+
+  it("answers 500 where its handler throws, and logs why", async () => {
+    const stop = new AbortController();
+    const log = new LogRecorder();
+    const server = await serveFetch(() => {
+      throw new Error("no luck");
+    }, { signal: stop.signal, logger: log });
+    const response = await fetch(`${server.url}/a?b`);
+    assert.deepEqual([response.status, await response.text()], [500, "Internal error\n"]);
+    assert.deepEqual(log.lines, ["error: GET /a failed: no luck"]);
+    stop.abort();
+    await server.finished;
+    await assert.rejects(serveFetch(() => new Response(), { signal: stop.signal }), { name: "AbortError" });
   });
 
   it("does not replace the global Request and Response", async () => {

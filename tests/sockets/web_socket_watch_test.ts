@@ -16,7 +16,7 @@ class RawClient {
   #text = "";
   readonly ended: Promise<void>;
 
-  constructor(url: string, headers: readonly string[] = []) {
+  constructor(url: string, headers: readonly string[] = [], version = "13") {
     const { protocol, hostname, port, host } = new URL(url);
     const address = { host: hostname, port: Number(port) };
     this.socket = protocol === "https:" ? connectTls({ ...address, ca: pem("ca.crt") }) : connect(address);
@@ -30,7 +30,7 @@ class RawClient {
       `Host: ${host}`,
       "Upgrade: websocket",
       "Connection: Upgrade",
-      "Sec-WebSocket-Version: 13",
+      `Sec-WebSocket-Version: ${version}`,
       ...headers,
     ];
     this.socket.write(`${lines.join("\r\n")}\r\n\r\n`);
@@ -193,10 +193,12 @@ describe("upgradeServed", { timeout: 60_000 }, () => {
     });
   }
 
-  it("answers a request without a proper key as a plain watch", async () => {
-    const client = new RawClient(url, ["Sec-WebSocket-Key: short"]);
-    assert.match(await client.until('"web-1"'), /^HTTP\/1\.1 200 /);
-    client.socket.destroy();
+  it("answers a request without a proper key or version as a plain watch", async () => {
+    for (const [header, version] of [["Sec-WebSocket-Key: short", "13"], [KEY, "8"]]) {
+      const client = new RawClient(url, [header], version);
+      assert.match(await client.until('"web-1"'), /^HTTP\/1\.1 200 /);
+      client.socket.destroy();
+    }
     await closed();
   });
 

@@ -4,6 +4,7 @@ import { isExpired, isInvalid, type KubernetesObject } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
 import type { WatchItem } from "@listwatch/cache/reflector";
 import { FakeControllerSource, FakeWatcher, pod } from "@listwatch/cache/testing";
+import { CountingSignal } from "../counting_signal.ts";
 
 // Made on demand: workerd makes no signals while a module is loaded.
 const context = {
@@ -49,6 +50,14 @@ describe("FakeControllerSource", () => {
     source.delete(pod("a"));
     assert.deepEqual(await take(stream, 3), ["MODIFIED a@2", "MODIFIED a@3", "DELETED a@4"]);
     assert.equal(source.openWatches, 0, "leaving the loop closes the watch");
+  });
+
+  it("leaves no listener at the signal of a watch that is over", async () => {
+    const source = new FakeControllerSource();
+    const counting = new CountingSignal();
+    await source.watch({ resourceVersion: "0" }, { ...context, signal: counting.signal });
+    source.resetWatch();
+    assert.equal(counting.listeners, 0);
   });
 
   it("hides a change from watchers, which a list then shows", async () => {

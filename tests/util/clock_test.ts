@@ -55,6 +55,16 @@ describe("Clock", () => {
     await assert.rejects(clock.until(() => false), /Not within 60000 ms/);
   });
 
+  it("FakeClock.setTimeout takes a negative delay for none", async () => {
+    const clock = new FakeClock(1_000);
+    const fired: string[] = [];
+    clock.setTimeout(() => fired.push("now"), 0);
+    clock.setTimeout(() => fired.push("negative"), -5);
+    assert.equal(clock.nextTimerMs, 1_000);
+    await clock.advance(0);
+    assert.deepEqual(fired, ["now", "negative"]);
+  });
+
   it("FakeClock.setTimeout fires no timer before its time, however large the times are", async () => {
     for (const startMs of [0, 1_790_000_000_000]) {
       const clock = new FakeClock(startMs);

@@ -96,8 +96,24 @@ describe("readDefinitions", () => {
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
     assert.equal(resource.printerColumns?.[1]?.name, "size");
+    const { spec, ...rest } = definition([]);
+    const versions = spec.versions.map((version) => ({ ...version, additionalPrinterColumns: undefined }));
+    server.update(CRDS, { ...rest, spec: { ...spec, versions } });
+    for (let i = 0; i < 2_000 && resource.printerColumns.length > 0; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    assert.deepEqual(resource.printerColumns, [], "a definition without columns has none");
     stop.abort();
     await running;
+    server.close();
+  });
+
+  it("lets cluster-scoped resources be selected by no namespace", async () => {
+    const { server, cluster, options } = setUp();
+    server.create(CRDS, definition([]));
+    const resource: ApiResource = { ...WIDGET_RESOURCE, namespaced: false };
+    await readDefinitions(cluster, [resource], options);
+    assert.deepEqual(resource.fieldSelectors, ["metadata.name", "spec.color"]);
     server.close();
   });
 

@@ -50,6 +50,10 @@ describe("checksOf", () => {
       undefined,
       "an open watch is news enough",
     );
+    assert.equal(
+      problemOf({ lagMs: 23_456 }, 3_456),
+      "no news from the API server for 23 s, 20 s more than the maximum of 3.5 s; watching",
+    );
     assert.equal(problemOf({ lagMs: 10 ** 9 }, Infinity), undefined);
     assert.equal(problemOf({}), undefined, "nothing is known of the lag");
   });

@@ -100,6 +100,14 @@ describe("orderSpecOf", () => {
       propertyOptions(500),
     );
   });
+
+  it("is by the first value that there is, of several", () => {
+    const { textOf } = specOf("spec.tolerations[].key");
+    const keyed = (...keys: (string | null)[]) =>
+      textOf({ spec: { tolerations: keys.map((key) => ({ key })) } });
+    assert.equal(keyed(null, "b", "a"), keyed("b"));
+    assert.ok(keyed("b") < keyed(null), "none is last");
+  });
 });
 
 describe("orderSpecOf, a column of which the cell is made alone", () => {

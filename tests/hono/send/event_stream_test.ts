@@ -184,9 +184,13 @@ describe("readApi, a watch as text/event-stream", () => {
     const table = await api.request(PATH, {
       headers: { Accept: "text/event-stream, application/json;as=Table;v=v1;g=meta.k8s.io" },
     });
-    const { value } = await table.body!.getReader().read();
-    assert.match(new TextDecoder().decode(value), /^retry: 1000\n\n/);
-    await table.body?.cancel().catch(() => {});
+    const reader = table.body!.getReader();
+    assert.match(new TextDecoder().decode((await reader.read()).value), /^retry: 1000\n\n/);
+    informer.put(object("shop/m", 12));
+    let text = "";
+    while (!text.includes("\n\n")) text += new TextDecoder().decode((await reader.read()).value);
+    assert.match(text, /"kind":"Table"/);
+    await reader.cancel();
     for (const path of ["/api/v1/pods", "/api/v1/namespaces/shop/pods/a"]) {
       assert.equal((await api.request(path, { headers })).status, 406);
     }

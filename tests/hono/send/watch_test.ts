@@ -236,6 +236,16 @@ describe("openWatch with selectors", () => {
     assert.deepEqual(events[2].object.metadata.labels, { color: "red" });
   });
 
+  it("ends the row of a Table at the resourceVersion at which its object has left", async () => {
+    const { api, informer } = apiOf([red("shop/a", 5)], 10);
+    const path = `${WATCH}&resourceVersion=10&labelSelector=color%3Dred`;
+    const watch = await WatchReader.open(api, path, "application/json;as=Table;v=v1;g=meta.k8s.io");
+    informer.put(blue("shop/a", 11));
+    const [{ type, object: table }] = await watch.events(1);
+    const versions = [table, table.rows[0].object].map(({ metadata }: Json) => metadata.resourceVersion);
+    assert.deepEqual([type, ...versions], ["DELETED", "11", "11"]);
+  });
+
   it("shares nothing wrong with a watch without selectors", async () => {
     const { api, informer } = apiOf([red("shop/a", 5)], 10);
     const all = await WatchReader.open(api, `${WATCH}&resourceVersion=10`);

@@ -195,7 +195,9 @@ describe("readApi with upgradeWebSocket", () => {
     await served.clock.advance(0);
     assert.deepEqual(first.messages, []);
     first.readyState = 1;
+    const { pendingTimers } = served.clock;
     first.dispatchEvent(new Event("open"));
+    assert.equal(served.clock.pendingTimers, pendingTimers - 1);
     await served.clock.advance(30_000);
     assert.equal(first.messages.length, 1);
     assert.equal(second.closedWith, 1013);

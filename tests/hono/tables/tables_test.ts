@@ -134,6 +134,18 @@ describe("A Table", () => {
     assert.deepEqual((await cells("v1/pods", { spec, status })).slice(1, 3), ["1/3", "CrashLoopBackOff"]);
   });
 
+  it("of nodes shows the roles that have a name", async () => {
+    const roles = async (labels: Record<string, string>) =>
+      (await cells("v1/nodes", { metadata: { labels } }))[2];
+    const label = "node-role.kubernetes.io/";
+    assert.equal(
+      await roles({ [`${label}worker`]: "", [`${label}control-plane`]: "" }),
+      "control-plane,worker",
+    );
+    assert.equal(await roles({ [label]: "", "kubernetes.io/role": "infra" }), "infra");
+    assert.equal(await roles({ "kubernetes.io/role": "", "node-role": "x" }), "<none>");
+  });
+
   it("of events shows when they were seen first and last", async () => {
     const times = async (resource: string, event: object) => {
       const row = await cells(resource, event);
