@@ -104,9 +104,21 @@ describe("orderSpecOf", () => {
   it("is by the first value that there is, of several", () => {
     const { textOf } = specOf("spec.tolerations[].key");
     const keyed = (...keys: (string | null)[]) =>
-      textOf({ spec: { tolerations: keys.map((key) => ({ key })) } });
+      textOf({ spec: { tolerations: keys.map((key) => ({ key })) } } as KubernetesObject);
     assert.equal(keyed(null, "b", "a"), keyed("b"));
     assert.ok(keyed("b") < keyed(null), "none is last");
+  });
+
+  it("reads all of an object where one of its columns does not say what it reads", () => {
+    const query = parseScreenQuery(new URLSearchParams({ sortBy: "column(Name),spec.nodeName" }), {
+      verb: "list",
+      shape: "object",
+    });
+    assert.ok(query !== undefined && "sortBy" in query);
+    const { columns, cells } = printer;
+    const spec = orderSpecOf(query.sortBy!, { printer: { columns, cells }, nowMs: 0 });
+    assert.ok("textOf" in spec);
+    assert.equal(spec.reads, undefined);
   });
 });
 

@@ -539,6 +539,25 @@ describe("openWatch, its end,", () => {
     assert.equal(clock.pendingTimers, 0);
   });
 
+  it("does not come sooner for a timeoutSeconds of 0", async () => {
+    const { api, informer } = apiOf([], 10);
+    const watch = await WatchReader.open(api, `${WATCH}&resourceVersion=10&timeoutSeconds=0`);
+    informer.put(object("shop/a", 11));
+    assert.deepEqual(await watch.lines(1), ["ADDED shop/a 11"]);
+  });
+
+  it("has a tag of its own, so that nothing reads it whole to make one", async () => {
+    const { api } = apiOf([], 10);
+    const tags: (string | null)[] = [];
+    for (let i = 0; i < 2; i++) {
+      const response = await api.request(`${WATCH}&resourceVersion=10`);
+      tags.push(response.headers.get("ETag"));
+      await response.body?.cancel();
+    }
+    assert.match(tags[0]!, /^W\/".+"$/);
+    assert.notEqual(tags[0], tags[1]);
+  });
+
   it("leaves no timer when the client goes first", async () => {
     const { api, clock } = apiOf([], 10);
     const watch = await WatchReader.open(

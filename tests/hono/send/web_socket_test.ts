@@ -2,6 +2,7 @@ import { silentLogger } from "@listwatch/cache";
 import { bearerTokens, type ReadApiOptions, type ServerWebSocket } from "@listwatch/cache/hono";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { SocketWatch } from "../../../src/hono/send/socket_watch.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { readApi } from "../read_api.ts";
@@ -85,6 +86,22 @@ describe("readApi with upgradeWebSocket", () => {
     assert.equal(socket.closedWith, 1000);
     assert.deepEqual(served.api.openWatches(), [0]);
     assert.equal(served.clock.pendingTimers, 0);
+  });
+
+  it("sends a line that comes in pieces as one message", async () => {
+    const socket = new FakeSocket();
+    const pieces = ['{"a"', ':"ü', '"}\n{"b":1}\n{"c"', ":2}\n"].map((text) =>
+      new TextEncoder().encode(text)
+    );
+    pieces.splice(1, 1, pieces[1].subarray(0, -1), pieces[1].subarray(-1)); // within a character
+    const body = new ReadableStream<Uint8Array>({
+      pull: (controller) => pieces.length > 0 ? controller.enqueue(pieces.shift()!) : controller.close(),
+    });
+    const reader = { take: () => true, give: () => {} };
+    const options = { clock: new FakeClock(), bufferBytes: 1_000, writeTimeoutMs: 1_000, reader };
+    await new SocketWatch(socket, body, options).run();
+    assert.deepEqual(socket.messages, ['{"a":"ü"}\n', '{"b":1}\n', '{"c":2}\n']);
+    assert.equal(socket.closedWith, 1000);
   });
 
   it("sends 410 as an ERROR event, and refusals as plain answers", async () => {
