@@ -105,7 +105,7 @@ describe("serveFetch", () => {
       return new ReadableStream<Uint8Array>({
         async pull(controller) {
           await new Promise((resolve) => setTimeout(resolve, 1));
-          if (pulls++ > 2) controller.error(new Error("the source is gone"));
+          if (pulls++ > 2) controller.error(new Error("the source has ended"));
           else controller.enqueue(new TextEncoder().encode("part"));
         },
       });
@@ -113,7 +113,7 @@ describe("serveFetch", () => {
     const server = await serveFetch(() => new Response(failing()), { signal: stop.signal, logger: log });
     await assert.rejects(fetch(`${server.url}/large?token=secret`).then((response) => response.text()));
     await until(() => log.lines.length > 0);
-    assert.deepEqual(log.lines, ["warn: GET /large broke off: the source is gone"]);
+    assert.deepEqual(log.lines, ["warn: GET /large broke off: the source has ended"]);
     stop.abort();
     await server.finished;
   });
