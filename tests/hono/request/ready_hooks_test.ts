@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import process from "node:process";
 import { describe, it } from "node:test";
 import type { Context } from "hono";
 import {
@@ -177,6 +178,31 @@ describe("bearerTokens", () => {
     assert.equal((await authenticate(withToken("the-only-token-there-is")))?.name, "jane");
     const others = Array.from({ length: 2_000 }, (_, i) => authenticate(withToken(`another-token-${i}`)));
     assert.deepEqual(new Set(await Promise.all(others)), new Set([undefined]));
+  });
+
+  it("digests by Web Crypto, which takes a thread for each, only where the runtime has nothing else", async () => {
+    const { subtle } = crypto;
+    const { getBuiltinModule } = process;
+    let asked = 0;
+    const digest = (...of: Parameters<SubtleCrypto["digest"]>) => {
+      asked++;
+      return SubtleCrypto.prototype.digest.apply(subtle, of);
+    };
+    Object.defineProperty(subtle, "digest", { value: digest, configurable: true });
+    try {
+      const token = "the-only-token-there-is";
+      const authenticate = bearerTokens([{ token, user: { name: "jane" } }]);
+      assert.equal((await authenticate(withToken(token)))?.name, "jane");
+      if (getBuiltinModule !== undefined) assert.equal(asked, 0);
+      asked = 0;
+      process.getBuiltinModule = undefined as never;
+      assert.equal((await authenticate(withToken(token)))?.name, "jane");
+      assert.equal(await authenticate(withToken(`${token}-`)), undefined);
+      assert.equal(asked, 2);
+    } finally {
+      process.getBuiltinModule = getBuiltinModule;
+      delete (subtle as { digest?: unknown }).digest;
+    }
   });
 });
 
