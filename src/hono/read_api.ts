@@ -198,9 +198,7 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
       route = routeOf(c, state, reader);
       if (isWatchRoute(route) && isSocketRequest(c)) ({ upgradeWebSocket } = settings);
       const isForeign = upgradeWebSocket !== undefined && !mayOpenSocket(c, settings.cors);
-      answer = isForeign
-        ? foreignPage()
-        : await inTime(c, state, route, answerRoute(c, state, route, reader));
+      answer = isForeign ? foreignPage() : await inTime(c, state, route, reader);
     }
     let response = answer instanceof Response ? answer : await refusalResponse(c, answer);
     if (route?.access === "hooks" && route.target !== undefined) addCacheHeaders(response, route.target);
@@ -227,15 +225,13 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
 }
 
 /**
- * An answer, or an API server's refusal where it takes longer than the `timeout` of the request. A watch has
- * none, and of what the API server answers, that has to decide.
+ * The answer of a route, or an API server's refusal where it takes longer than the `timeout` of the request:
+ * the reader counts until the answer is there all the same. A watch has no `timeout`, and of what the API
+ * server answers, that has to decide.
  */
-async function inTime(
-  c: Context,
-  { settings: { clock } }: ReadApiState,
-  route: Route,
-  answer: Promise<Answer>,
-): Promise<Answer> {
+async function inTime(c: Context, state: ReadApiState, route: Route, reader: Reader): Promise<Answer> {
+  const { clock } = state.settings;
+  const answer = answerRoute(c, state, route, reader);
   const ms = mayBeEndless(route) || !c.req.url.includes("timeout=")
     ? 0
     : timeoutOf(new URL(c.req.url).searchParams);
@@ -243,7 +239,13 @@ async function inTime(
   const late = requestTimedOut();
   return await withTimeLimit(() => answer, { ms, newError: () => late, clock }).catch((error) => {
     if (error !== late) throw error;
-    answer.then((answer) => answer instanceof Response && headOf(answer)).catch(() => {});
+    const ended = answer.then((answer) => answer instanceof Response && headOf(answer)).catch(() => {});
+    const counted = ended.then(reader.hold());
+    try {
+      c.executionCtx.waitUntil(counted);
+    } catch {
+      // Only a Worker ends work that nothing waits for.
+    }
     return late;
   });
 }

@@ -212,6 +212,60 @@ describe("Readers", () => {
   });
 });
 
+describe("Readers, requests that ended at their timeout,", () => {
+  const late: Readonly<Record<string, string>> = {
+    "a list that is streamed": "/api/v1/pods?timeout=1ms",
+    "a short list": "/api/v1/pods?limit=20&timeout=1ms",
+    "an object": "/api/v1/namespaces/shop/pods/pod-00000?timeout=1ms",
+    "a document": "/api/v1?timeout=1ms",
+    "a refusal": "/api/v1/namespaces/shop/pods/none?timeout=1ms",
+  };
+  for (const [name, path] of Object.entries(late)) {
+    it(`are counted until the work for them has ended, and leave nothing behind: ${name}`, async () => {
+      const decisions: (() => void)[] = [];
+      const { api, clock } = apiOf(manyPods(200), {
+        maxRequests: 2,
+        maxReaderBytes: 100_000,
+        authenticate: () => new Promise((resolve) => decisions.push(() => resolve({ name: "jane" }))),
+        authorize: () => true,
+      });
+      const get = (path: string) => api.request(path, {}, from("a"));
+      for (let i = 0; i < 20; i++) {
+        const answer = get(path);
+        await settle();
+        await clock.advance(1);
+        assert.equal((await answer).status, 504);
+        assert.equal((await get(path)).status, 429, "the work for it goes on");
+        decisions.pop()!();
+        await settle();
+      }
+      const next = get("/api/v1/pods?limit=1");
+      await settle();
+      assert.equal((await get(path)).status, 429, "a client has one of two places");
+      decisions.pop()!();
+      const response = await next;
+      assert.equal(response.status, 200);
+      await response.text();
+    });
+  }
+
+  it("let a Worker wait for that work, which would never end otherwise", async () => {
+    const { api, clock } = apiOf([], { authorize: () => new Promise<boolean>(() => {}), hookTimeoutMs: 50 });
+    const waits: Promise<unknown>[] = [];
+    const context = {
+      waitUntil: (wait: Promise<unknown>) => void waits.push(wait),
+      passThroughOnException() {},
+    };
+    const answer = api.request("/api/v1/pods?timeout=1ms", {}, {}, { ...context, props: {} });
+    await settle();
+    await clock.advance(1);
+    assert.equal((await answer).status, 504);
+    assert.equal(waits.length, 1);
+    await clock.advance(50);
+    await waits[0];
+  });
+});
+
 describe("Reader.hold", () => {
   it("is given back once, however often what was returned is called", () => {
     const limits = { maxRequests: 1, maxWatches: 1, maxWatchesPerClient: 1, maxReaderBytes: 1_000 };
