@@ -226,7 +226,7 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
 
 /**
  * The answer of a route, or an API server's refusal where it takes longer than the `timeout` of the request:
- * the reader counts until the answer is there all the same. A watch has no `timeout`, and of what the API
+ * the reader counts until the answer is there nevertheless. A watch has no `timeout`, and of what the API
  * server answers, that has to decide.
  */
 async function inTime(c: Context, state: ReadApiState, route: Route, reader: Reader): Promise<Answer> {

@@ -235,7 +235,7 @@ describe("Readers, requests that ended at their timeout,", () => {
         await settle();
         await clock.advance(1);
         assert.equal((await answer).status, 504);
-        assert.equal((await get(path)).status, 429, "the work for it goes on");
+        assert.equal((await get(path)).status, 429, "the work for it continues");
         decisions.pop()!();
         await settle();
       }
