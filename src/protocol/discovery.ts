@@ -76,7 +76,7 @@ export function answerDiscovery(
     return version === undefined &&
         (group === "v1" || resources.some((r) => r.group === "" && r.version === group))
       ? refusalOfRoute(request) ??
-        answerPlain(request, apiResourceListDocument(resources, { group: "", version: group }, request))
+        answerPlain(request, apiResourceListDocument(resources, { group: "", version: group }))
       : undefined;
   }
   if (group === undefined) return answerRoot(request, resources, () => apiGroupListDocument(resources));
@@ -87,7 +87,7 @@ export function answerDiscovery(
   }
   if (!versions.includes(version)) return undefined;
   return (isBuiltinGroup(group) ? refusalOfRoute(request) : undefined) ??
-    answerPlain(request, apiResourceListDocument(resources, { group, version }, request));
+    answerPlain(request, apiResourceListDocument(resources, { group, version }));
 }
 
 function refusalOfRoute({ method, accept, mediaTypes = JSON_ONLY }: DiscoveryRequest): Status | undefined {
@@ -112,7 +112,7 @@ function answerRoot(
   const isCore = /^\/api\/*$/.test(request.path);
   const document = aggregatedDocument(
     resources.filter((resource) => (resource.group === "") === isCore),
-    request.definesCustom,
+    request,
   );
   const etag = `"${textHash(agreed.mediaType + JSON.stringify(document)).toUpperCase()}"`;
   const aggregated = { ...answer(agreed, document), parameters: AGGREGATED_PARAMETERS };
@@ -152,12 +152,7 @@ function apiGroupListDocument(resources: readonly ApiResource[]): unknown {
 function apiResourceListDocument(
   resources: readonly ApiResource[],
   of: { readonly group: string; readonly version: string },
-  { parametersOf }: DiscoveryRequest,
 ): unknown {
-  const extension = (resource: ApiResource) => {
-    const parameters = parametersOf?.(resource);
-    return parameters && { "x-listwatch": { parameters } };
-  };
   return {
     kind: "APIResourceList",
     // The core group's document has none, since 1.1.
@@ -173,7 +168,6 @@ function apiResourceListDocument(
           kind: resource.kind,
           verbs: resource.verbs ?? READ_VERBS,
           ...shortNamesAndCategories(resource),
-          ...extension(resource),
         },
         ...subresourcesOf(resource).map((subresource) => {
           const { group, version, kind } = subresource === "scale" ? SCALE : resource;
@@ -190,8 +184,18 @@ function apiResourceListDocument(
   };
 }
 
-/** The aggregated document (`apidiscovery.k8s.io/v2`) of the given resources. */
-function aggregatedDocument(resources: readonly ApiResource[], definesCustom: boolean | undefined): unknown {
+/**
+ * The aggregated document (`apidiscovery.k8s.io/v2`) of the given resources. What only caches say is here:
+ * its decoders skip that, while the official client of Java refuses the other documents for it.
+ */
+function aggregatedDocument(
+  resources: readonly ApiResource[],
+  { definesCustom, parametersOf }: DiscoveryRequest,
+): unknown {
+  const extension = (resource: ApiResource) => {
+    const parameters = parametersOf?.(resource);
+    return parameters && { "x-listwatch": { parameters } };
+  };
   const groups = new Set<string>();
   for (const { group } of resources) groups.add(group);
   return {
@@ -213,6 +217,7 @@ function aggregatedDocument(resources: readonly ApiResource[], definesCustom: bo
             ...shortNamesAndCategories(resource),
             ...subresourcesIn(resource),
             ...(definesCustom && definitionOf(resource)),
+            ...extension(resource),
           })),
         freshness: "Current",
       })),

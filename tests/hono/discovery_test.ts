@@ -16,9 +16,7 @@ const widgets = (version: string) => ({
   categories: ["all"],
 });
 
-const SCREENS = {
-  "x-listwatch": { parameters: ["fields", "filter", "sortBy", "offset", "around", "groupBy", "sum"] },
-};
+const SCREENS = ["fields", "filter", "sortBy", "offset", "around", "groupBy", "sum"];
 
 function api() {
   const informer = () => FakeInformer.with([], 1);
@@ -61,7 +59,6 @@ describe("readApi discovery, plain", () => {
         verbs: ["get", "list", "watch"],
         shortNames: ["po"],
         categories: ["all"],
-        ...SCREENS,
       },
       { name: "pods/status", singularName: "", namespaced: true, kind: "Pod", verbs: ["get"] },
       {
@@ -71,32 +68,10 @@ describe("readApi discovery, plain", () => {
         kind: "Node",
         verbs: ["get", "list", "watch"],
         shortNames: ["no"],
-        ...SCREENS,
       },
       { name: "nodes/status", singularName: "", namespaced: false, kind: "Node", verbs: ["get"] },
     ]);
     assert.equal((await get(api(), "/apis/example.com/v1beta1")).resources.length, 1);
-  });
-
-  it("names the parameters of screens where they are taken", async () => {
-    const forwarded = { fetch: () => new Response() };
-    const some = readApi({
-      resources: [
-        { informer: FakeInformer.with([], 1), resource: "v1/pods" },
-        { ...forwarded, resource: "v1/nodes" },
-        { ...forwarded, resource: "v1/events", takesScreens: true },
-      ],
-      allowAnonymous: true,
-    });
-    const { resources } = await get(some, "/api/v1");
-    const extended = resources.flatMap((each: Json) => "x-listwatch" in each ? each.name : []);
-    assert.deepEqual(extended, ["pods", "events"]);
-    const query = SCREENS["x-listwatch"].parameters.map((name) => `${name}=%5B`).join("&");
-    const { details } = await get(some, `/api/v1/pods?${query}`, { status: 400 });
-    assert.deepEqual(
-      new Set(details.causes.map(({ field }: Json) => field)),
-      new Set(SCREENS["x-listwatch"].parameters.filter((name) => name !== "around")),
-    );
   });
 
   it("is there when nothing of the core group, or no group, is served", async () => {
@@ -117,6 +92,31 @@ describe("readApi discovery, plain", () => {
 });
 
 describe("readApi discovery, aggregated", () => {
+  it("names the parameters of screens where they are taken", async () => {
+    const forwarded = { fetch: () => new Response() };
+    const some = readApi({
+      resources: [
+        { informer: FakeInformer.with([], 1), resource: "v1/pods" },
+        { ...forwarded, resource: "v1/nodes" },
+        { ...forwarded, resource: "v1/events", takesScreens: true },
+      ],
+      allowAnonymous: true,
+    });
+    const { items } = await (await some.request("/api", { headers: { Accept: AGGREGATED } })).json();
+    const { resources } = items[0].versions[0];
+    assert.deepEqual(resources.map((each: Json) => [each.resource, each["x-listwatch"]]), [
+      ["pods", { parameters: SCREENS }],
+      ["nodes", undefined],
+      ["events", { parameters: SCREENS }],
+    ]);
+    const query = SCREENS.map((name) => `${name}=%5B`).join("&");
+    const { details } = await get(some, `/api/v1/pods?${query}`, { status: 400 });
+    assert.deepEqual(
+      new Set(details.causes.map(({ field }: Json) => field)),
+      new Set(SCREENS.filter((name) => name !== "around")),
+    );
+  });
+
   it("has the Content-Type by which clients know it", async () => {
     for (const [path, accept] of [["/api", AGGREGATED], ["/apis", KUBECTL]]) {
       const response = await api().request(path, { headers: { Accept: accept } });
@@ -139,6 +139,7 @@ describe("readApi discovery, aggregated", () => {
         verbs: ["get", "list", "watch"],
         shortNames: ["wd"],
         categories: ["all"],
+        "x-listwatch": { parameters: SCREENS },
       }],
       freshness: "Current",
     });
