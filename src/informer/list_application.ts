@@ -153,7 +153,7 @@ export class ListApplication<T> {
       const stored = namespace === undefined ? undefined : store.held.get(key);
       if (stored !== undefined && metaOf(stored)?.namespace !== namespace) listed.set(key, stored);
       else if (!listed.has(key)) {
-        list.pushDeleted(new DeletedFinalStateUnknown(key, store.held.get(key)));
+        list.deleted.push(new DeletedFinalStateUnknown(key, store.held.get(key)));
         history?.listed(key, undefined);
       }
       if (++step % stepObjects === 0) yield;
@@ -167,7 +167,7 @@ export class ListApplication<T> {
     notIndexed: ReadonlySet<string>,
     accepted: ListNotifications<T>,
   ): Steps {
-    for (const deleted of list.deleted) accepted.pushDeleted(deleted);
+    for (const deleted of list.deleted) accepted.deleted.push(deleted);
     for (const change of list.again) if (!notIndexed.has(change.key)) accepted.again.push(change);
     for (const [i, key] of list.keys.entries()) {
       const oldObject = list.oldObjects[i];
@@ -258,11 +258,6 @@ export class ListNotifications<T> {
     if (key !== undefined) this.keys.push(key);
     if (oldObject === undefined) this.#adds++;
     else if (oldObject === object) this.#unchanged++;
-  }
-
-  /** Adds an object that the list lacks. */
-  pushDeleted(deleted: DeletedFinalStateUnknown<T>): void {
-    this.deleted.push(deleted);
   }
 
   /** The notifications one after the other; with the updates of unchanged objects, if `isSyncing`. */

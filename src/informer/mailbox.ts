@@ -128,7 +128,7 @@ export class Mailbox<T> {
         this.#list.push(cursor);
         this.#lists++;
         this.#inLists += cursor.length;
-        if (this.#onOverflow === "remove") this.#removeIfTooMuch();
+        this.#removeIfTooMuch();
       }
     } else {
       if (this.#prepared?.cursor !== cursor) finish(this.prepareList(cursor));
@@ -219,7 +219,8 @@ function* allOf<T>(cursor: ListCursor<T>, merged: MergedNotifications<T>): Steps
   }
 }
 
-function isInitial(notification: Notification<unknown>): boolean {
+/** Whether it is of an object that the handler begins with. */
+export function isInitial(notification: Notification<unknown>): boolean {
   return notification.type === "add" && notification.isInInitialList;
 }
 

@@ -16,7 +16,7 @@ import type { MetricLabels, Metrics } from "../util/metrics.ts";
 import { InformerStateError } from "./errors.ts";
 import type { Notification, ResourceEventHandler } from "./events.ts";
 import type { ListCursor, ListNotifications } from "./list_application.ts";
-import { Mailbox, type MailboxOptions } from "./mailbox.ts";
+import { isInitial, Mailbox, type MailboxOptions } from "./mailbox.ts";
 import { SingleFileTracker } from "../util/sync_tracking.ts";
 
 export interface ProcessorOptions<T> {
@@ -123,7 +123,7 @@ export class ProcessorListener<T> {
   /** Queues a notification; it is delivered in a later microtask, never in this turn of the caller. */
   add(notification: Notification<Held<T>>): void {
     if (this.#stop.signal.aborted) return;
-    if (notification.type === "add" && notification.isInInitialList) this.#tracker.start();
+    if (isInitial(notification)) this.#tracker.start();
     this.#pending.push(notification);
     this.#queued();
   }
@@ -229,7 +229,7 @@ export class ProcessorListener<T> {
         (monotonicNow(clock) - startMs) / 1_000,
         this.#labels,
       );
-      if (next.type === "add" && next.isInInitialList) this.#tracker.finished();
+      if (isInitial(next)) this.#tracker.finished();
       if (failed) await sleepUnlessAborted(PAUSE_AFTER_ERROR_MS, { clock, signal });
       if (pacer.spend()) await pacer.rest();
     }

@@ -53,7 +53,7 @@ export interface PagerOptions extends ListWatchContext {
  *
  * Mirrors client-go's
  * [`ListPager.List`](https://github.com/kubernetes/client-go/blob/master/tools/pager/pager.go).
- * @throws {DecodeError} A page follows itself, at once or after others.
+ * @throws {DecodeError} A page follows itself, at once or after others, or a thousand in a row are empty.
  * @throws Whatever the source throws.
  */
 export async function listAllPages<T>(
@@ -94,19 +94,25 @@ export async function listAllPages<T>(
   return whole({ ...first, items, quarantined }, true);
 }
 
+const MOST_EMPTY = 1_000;
+
 /**
  * Makes what says which request follows a page, if one does. A proxy that ignores the token sends the same
  * page for ever, and one before several servers may send some pages in turn: of the tokens, one is kept to
- * compare with, the last of which the number is a power of two (Brent's algorithm).
+ * compare with, the last of which the number is a power of two (Brent's algorithm). A server that makes up
+ * new tokens, and has no items, would never end either.
  */
 function newPages(): (request: ListOptions, page: ListPage<unknown>) => ListOptions | undefined {
   let known: string | undefined;
   let tokens = 0;
+  let empty = 0;
   return (
     { resourceVersion: _, resourceVersionMatch: __, ...request },
-    { metadata: { continue: token } },
+    { items, quarantined = [], metadata: { continue: token } },
   ) => {
     if (!token) return undefined;
+    empty = items.length + quarantined.length > 0 ? 0 : empty + 1;
+    if (empty === MOST_EMPTY) throw new DecodeError(`Cannot list: ${empty} pages in a row are empty`);
     if (token === known || token === request.continue) {
       throw new DecodeError("Cannot list: a page follows itself");
     }
@@ -137,7 +143,7 @@ const DEFAULT_PAGE_BUFFER_SIZE = 5;
  * @throws {RangeError} `pageBufferSize` is not a whole number from 1.
  * @throws {StatusError} The server refused a page.
  * @throws {NetworkError} No answer came.
- * @throws {DecodeError} A page follows itself, at once or after others.
+ * @throws {DecodeError} A page follows itself, at once or after others, or a thousand in a row are empty.
  * @throws The signal's reason, once it is aborted.
  *
  * @example

@@ -470,9 +470,10 @@ export class Reflector<T> {
 
   /** What a resync throws ends the watch; between two watches, the next period has to do. */
   #resync(): void {
-    const { shouldResync } = this.#settings;
+    let isWanted = true;
+    this.#reports.guarded("shouldResync", () => isWanted = atOnce(this.#settings.shouldResync()));
     try {
-      if (shouldResync === undefined || shouldResync()) this.#store.resync();
+      if (isWanted) this.#store.resync();
     } catch (error) {
       this.#followed?.end(error);
     }

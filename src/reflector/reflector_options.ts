@@ -26,7 +26,7 @@ export interface ReflectorOptions {
   readonly name?: string;
   /** How often the store's `resync` is called while watching, in milliseconds; 0, the default, is never. */
   readonly resyncPeriodMs?: number;
-  /** Asked when a resync is due; `false` skips it. Always yes by default. */
+  /** Asked when a resync is due; `false` skips it. Always yes by default, and where it throws. */
   readonly shouldResync?: () => boolean;
   /**
    * The least time after which the server ends a watch, in milliseconds; each watch draws a whole number of
@@ -152,7 +152,6 @@ type Optional =
     | "logger"
     | "metrics"
     | "onQuarantined"
-    | "shouldResync"
     | "watchErrorHandler"
   >
   | keyof Pick<ReflectorWiring, "holdText" | "intake" | "knownObjects" | "snapshot">;
@@ -171,6 +170,7 @@ const DEFAULTS: Required<Omit<Given, Optional | "name" | "quarantine">> = {
   keyFunc: deletionHandlingMetaNamespaceKey,
   clock: realClock,
   random: Math.random,
+  shouldResync: () => true,
   neverGoesBack: false,
 };
 

@@ -149,7 +149,7 @@ export class ContentReplacement<T> implements Replacement {
     do {
       ({ indexChanges } = content);
       const entries = new Map<string, Entry<T>>();
-      const index = content.index.emptyCopy();
+      const index = content.index.extendedCopy({});
       let step = 0;
       for (const [key, object] of this.#next.objects) {
         const accepted = this.#accepted(key, object);

@@ -40,11 +40,6 @@ export class StoreIndex<T> {
     return Object.fromEntries(this.#indices.map((index) => [index.name, index.indexFunc]));
   }
 
-  /** The same indices, in the same order, without entries. */
-  emptyCopy(): StoreIndex<T> {
-    return this.extendedCopy({});
-  }
-
   /** The same indices, in the same order, and more behind them, without entries. */
   extendedCopy(indexers: Indexers<T>): StoreIndex<T> {
     this.#refuseTaken(indexers);

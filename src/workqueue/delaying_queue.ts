@@ -2,6 +2,7 @@
 
 import { type Clock, monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
 import { KeyedHeap } from "../util/collections.ts";
+import { requireNumbers } from "../util/require_number.ts";
 import { identity, WorkQueue, type WorkQueueOptions } from "./work_queue.ts";
 import type { RateLimiter } from "./rate_limiters.ts";
 
@@ -42,11 +43,13 @@ export class DelayingQueue<T = string> extends WorkQueue<T> {
    * is added at the earlier of the two times. {@linkcode WorkQueue.add} still adds a waiting item
    * immediately; it is then added again when its time comes. Ignored once the queue is shut down, which also
    * drops everything that waits.
+   * @throws {RangeError} The delay is not a number.
    */
   addAfter(item: T, delayMs: number): void {
+    requireNumbers("add an item", { delayMs }, { least: -Infinity, mayBeInfinite: true });
     if (this.shuttingDown) return;
     this.countRetry();
-    if (!(delayMs > 0)) return this.add(item);
+    if (delayMs <= 0) return this.add(item);
     const key = this.#keyOf(item);
     const readyAtMs = monotonicNow(this.#clock) + delayMs;
     const known = this.#waiting.get(key);
@@ -109,7 +112,10 @@ export class RateLimitingQueue<T = string> extends DelayingQueue<T> {
     this.#rateLimiter = rateLimiter;
   }
 
-  /** Adds an item after the delay that the limiter gives it. Calls the limiter even after a shutdown. */
+  /**
+   * Adds an item after the delay that the limiter gives it. Calls the limiter even after a shutdown.
+   * @throws {RangeError} That delay is not a number.
+   */
   addRateLimited(item: T): void {
     this.addAfter(item, this.#rateLimiter.when(item));
   }

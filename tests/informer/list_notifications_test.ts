@@ -17,7 +17,7 @@ function newList(options: { isInInitialList?: boolean; skipsUnchanged?: boolean 
   for (const unchanged of [versioned("same", 1), versioned("again", 2)]) list.push(unchanged, unchanged);
   list.push(versioned("changed", 4), versioned("changed", 3));
   list.push(versioned("new", 5), undefined);
-  list.pushDeleted(new DeletedFinalStateUnknown("missing", versioned("missing", 1)));
+  list.deleted.push(new DeletedFinalStateUnknown("missing", versioned("missing", 1)));
   return list;
 }
 

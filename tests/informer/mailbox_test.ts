@@ -50,7 +50,7 @@ class Changes {
     for (const [name, object] of this.store) {
       if (names.includes(name)) continue;
       this.store.delete(name);
-      list.pushDeleted(new DeletedFinalStateUnknown(name, object));
+      list.deleted.push(new DeletedFinalStateUnknown(name, object));
     }
     for (const name of names) {
       const oldObject = this.store.get(name);

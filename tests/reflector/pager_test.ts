@@ -159,6 +159,23 @@ describe("listAllPages", () => {
     assert.equal(names((await list(new Pages(...empty(20, 20), page("a", "5")), { limit: 1 })).items), "a");
   });
 
+  it("fails after a thousand pages without items in a row, of which each names another: it would never end", async () => {
+    const empty = Array.from({ length: 1_100 }, (_, i) => page("", "5", `token ${i}`));
+    const refusal = { name: "DecodeError", message: "Cannot list: 1000 pages in a row are empty" };
+    const source = new Pages(...empty);
+    await assert.rejects(list(source, { limit: 1 }), refusal);
+    assert.equal(source.requests.length, 1_000);
+    await assert.rejects(async () => {
+      for await (const _ of eachListItem(new Pages(...empty), { limit: 1 }));
+    }, refusal);
+    const quarantined = [{ reason: "it has no name", path: "" }];
+    const between = [...empty];
+    between[500] = page("a", "5", "token 500");
+    between[900] = { ...empty[900], quarantined };
+    between[1_099] = page("b", "5");
+    assert.equal(names((await list(new Pages(...between), { limit: 1 })).items), "ab");
+  });
+
   it("takes an empty continue token for the end", async () => {
     const source = new Pages(page("ab", "10", ""));
     assert.equal((await list(source, {})).paginated, false);

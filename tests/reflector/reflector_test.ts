@@ -757,6 +757,28 @@ describe("Reflector: resyncs", () => {
     assert.deepEqual(after, [["resync"], [], ["resync"], []]);
   });
 
+  it("takes a `shouldResync` that throws, or returns a promise, for a yes, and logs it", async () => {
+    const broke = new Error("no answer today");
+    const answers: (() => unknown)[] = [
+      () => Promise.reject(broke),
+      () => {
+        throw broke;
+      },
+    ];
+    await using run = newRun([{ list: page("", "10") }, { watch: openWatch() }], {
+      resyncPeriodMs: 10_000,
+      shouldResync: () => answers.shift()!() as boolean,
+    });
+    await run.start();
+    run.store.take();
+    for (const why of ["it must return no promise", "no answer today"]) {
+      await run.clock.advance(10_000);
+      assert.deepEqual(run.store.take(), ["resync"]);
+      assert.match(run.log.of("error").at(-1)!, new RegExp(`: shouldResync threw: ${why}$`));
+    }
+    assert.deepEqual(run.source.requests, ['list "0" limit 500', 'watch "10"']);
+  });
+
   it("ends the watch when the resync throws, and everything is listed again", async () => {
     await using run = newRun([
       { list: page("", "10") },

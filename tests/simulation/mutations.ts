@@ -277,7 +277,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a relist notifies of no deletes",
     file: "src/informer/list_application.ts",
-    find: "        list.pushDeleted(new DeletedFinalStateUnknown(key, store.held.get(key)));",
+    find: "        list.deleted.push(new DeletedFinalStateUnknown(key, store.held.get(key)));",
     replace: "",
   },
   {
@@ -485,7 +485,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "informer: a synced handler is not notified of it",
     file: "src/informer/processor_listener.ts",
-    find: 'if (next.type === "add" && next.isInInitialList) this.#tracker.finished();',
+    find: "if (isInitial(next)) this.#tracker.finished();",
     replace: "",
   },
   {

@@ -33,8 +33,21 @@ describe("DelayingQueue", () => {
     const queue = new DelayingQueue({ clock });
     queue.addAfter("a", 0);
     queue.addAfter("b", -5);
-    queue.addAfter("c", NaN);
-    assert.deepEqual([queue.length, clock.pendingTimers], [3, 0]);
+    assert.deepEqual([queue.length, clock.pendingTimers], [2, 0]);
+  });
+
+  it("refuses a delay that is not a number: to add the item at once may be a hot loop", () => {
+    const clock = new FakeClock();
+    const queue = new DelayingQueue({ clock });
+    assert.throws(() => queue.addAfter("a", NaN), {
+      name: "RangeError",
+      message: /^Cannot add an item with a delayMs of NaN: /,
+    });
+    assert.deepEqual([queue.length, clock.pendingTimers], [0, 0]);
+    const limiter: RateLimiter<string> = { when: () => NaN, forget: () => {}, numRequeues: () => 0 };
+    const limited = new RateLimitingQueue<string>(limiter, { clock });
+    assert.throws(() => limited.addRateLimited("a"), RangeError);
+    assert.equal(limited.length, 0);
   });
 
   it("adds of two items with one key and one time the one that came first", async () => {

@@ -20,7 +20,7 @@ import type { ReflectorOptions, ReflectorWiring } from "../../reflector/reflecto
 import type { FailedTry } from "../../reflector/failures.ts";
 import type { ReflectorStatus } from "../../reflector/state.ts";
 
-export type NamedOptions = ReflectorOptions & { readonly name: string };
+export type NamedOptions = ReflectorOptions & Required<Pick<ReflectorOptions, "name" | "shouldResync">>;
 
 /** What the loops fill, and what each of them shares with the rest of the pipeline besides its quarantine. */
 interface Filled<T> {
@@ -218,12 +218,11 @@ export class NamespaceLoops<T> {
       isFirst: () => this.#firstWatching() === name,
       quarantine: own,
     });
-    const { shouldResync = () => true } = reflector;
     const ofNamespace = this.#source.inNamespace!(name);
     const loop = new Reflector<T>(ofNamespace, store, {
       ...reflector,
       name: ofNamespace.description ?? `${this.name} in ${name}`,
-      shouldResync: () => this.#firstWatching() === name && shouldResync(),
+      shouldResync: () => this.#firstWatching() === name && reflector.shouldResync(),
     }, { ...wiring, quarantine: own });
     loop.onStatus(() => {
       if (!store.isClosed) this.#notify();
