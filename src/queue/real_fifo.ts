@@ -128,25 +128,25 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
 
   /** Queues an `Added` delta. */
   add(object: T): void {
-    this.population.populate();
+    this.#populate();
     this.#queueDelta("Added", object, "add");
   }
 
   /** Queues an `Updated` delta, whether or not the object is known. */
   update(object: T): void {
-    this.population.populate();
+    this.#populate();
     this.#queueDelta("Updated", object, "update");
   }
 
   /** Queues a `Deleted` delta, whether or not the object is known. */
   delete(object: Queued<T>): void {
-    this.population.populate();
+    this.#populate();
     this.#queueDelta("Deleted", object, "delete");
   }
 
   /** Queues a `Deleted` delta of a tombstone, whether or not the object is known. */
   deleteKey(key: string, resourceVersion?: string): void {
-    this.population.populate();
+    this.#populate();
     let lastKnown = this.#knownObjects?.getByKey(key); // without known objects, the consumer knows
     if (this.#knownObjects !== undefined) {
       for (const delta of this.places) {
@@ -350,6 +350,10 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
       object = transformed(this.transform, object);
     }
     this.#push({ type, object } as Delta<T>);
+  }
+
+  #populate(): void {
+    if (!this.population.isPopulated) this.population.populate();
   }
 
   #shift(): Delta<T> | undefined {
