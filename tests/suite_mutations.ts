@@ -1695,8 +1695,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "pass-through: a path that another server reads as another one is sent on",
     file: "src/hono/upstream/pass_through.ts",
-    find: "return decoded.every(",
-    replace: "return decoded.length > 0 || decoded.every(",
+    find: "return isPlain ? decoded : undefined;",
+    replace: "return decoded;",
     test: "tests/hono/upstream/pass_through_test.ts",
   },
   {

@@ -296,14 +296,19 @@ function wantsTunnel(c: Context): boolean {
   return /^(websocket|spdy\/)/i.test(c.req.header("Upgrade") ?? "");
 }
 
-/** The decoded segments of a path that means the same to every server; `undefined` for another one. */
+/**
+ * The decoded segments of a path that means the same to every server; `undefined` for another one. What is
+ * below `proxy` is for the server behind it.
+ */
 function plainSegments(path: string): string[] | undefined {
   const segments = path.split("/").slice(1);
   if (segments.at(-1) === "") segments.pop();
   try {
     const decoded = segments.map(decodeURIComponent);
     // deno-lint-ignore no-control-regex
-    return decoded.every((segment) => !/^\.{0,2}$|[/\\\x00-\x1f\x7f]/.test(segment)) ? decoded : undefined;
+    const first = decoded.findIndex((segment) => /^\.{0,2}$|[/\\\x00-\x1f\x7f]/.test(segment));
+    const isPlain = first < 0 || partsOf(decoded.slice(0, first)).subresource === "proxy";
+    return isPlain ? decoded : undefined;
   } catch {
     return undefined;
   }

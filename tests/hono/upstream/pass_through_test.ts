@@ -235,6 +235,26 @@ describe("readApi with passThrough", () => {
     assert.deepEqual(own.upstream.requests, []);
   });
 
+  it("sends on what is below a proxy as it came, as clients of Python and Java encode its slashes", async () => {
+    const { api, upstream } = apiOf({ writes: true });
+    const encoded = "/api/v1/namespaces/shop/services/web%3A80/proxy/a%2Fb//c%5Cd?e=f%2Fg";
+    assert.equal((await api.request(encoded, { headers: READER })).status, 200);
+    assert.equal(upstream.last.url, SERVER + encoded);
+    const others = [
+      "/api/v1/namespaces/shop%2Fpods/services/web/proxy/a",
+      "/api/v1/namespaces/proxy/pods/web-1%2Fexec",
+      "/api/v1/namespaces/shop/services/web%2Fproxy/a",
+      "/api/v1/namespaces/shop/services/web//proxy/a",
+    ];
+    for (const path of others) {
+      assert.equal((await api.request(path, { headers: READER })).status, 400, path);
+    }
+    assert.equal(upstream.requests.length, 1);
+    const reads = apiOf();
+    assert.equal((await reads.api.request(encoded, { headers: READER })).status, 405);
+    assert.deepEqual(reads.upstream.requests, []);
+  });
+
   it("sends no path on that another server could read as another path", async () => {
     const { api, upstream } = apiOf({ writes: true });
     for (
