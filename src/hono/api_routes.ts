@@ -40,6 +40,7 @@ import { nameProblem, noReviews, notHeld, notServed, readOnly } from "./request/
 import {
   type Form,
   formatOf,
+  MAX_PATH,
   newMetadataView,
   newObjectView,
   type RequestedRead,
@@ -60,9 +61,6 @@ import { errorStream } from "./send/watch_stream.ts";
 import { printerOf } from "./tables/printers.ts";
 import { newTableView } from "./tables/table.ts";
 import { forwardRoute } from "./upstream/forward.ts";
-
-// No path of a Kubernetes API comes near: names have 253 characters at most.
-const MAX_PATH = 2_048;
 
 interface Described {
   readonly resource: ApiResource;

@@ -15,12 +15,12 @@ import type { Indexer } from "../store/store.ts";
 import { fromBase64, toBase64 } from "../util/bytes.ts";
 import { lowerBound } from "../util/collections.ts";
 import { ownPath, readRoute } from "./api_routes.ts";
+import { formatOf, MAX_PATH } from "./request/requested_read.ts";
 import { type Answer, askedOf, askedOfPath, type Route } from "./request/gate.ts";
 import { type Content, incomplete, notSynced } from "./content/content.ts";
 import { isForwarded, type ReadApiState, type ServedResource } from "./read_api_state.ts";
 import type { Reader } from "./request/readers.ts";
 import { forwardRoute } from "./upstream/forward.ts";
-import { formatOf } from "./request/requested_read.ts";
 import { documentAnswer } from "./send/responses.ts";
 
 export const INDICES_VERSION = "indices.listwatch/v1";
@@ -39,7 +39,8 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
     const answer = () => target === undefined ? unknownPath() : methodNotAllowed();
     return { access: "hooks", asked: askedOfPath(own), answer };
   }
-  const namespace = c.req.query("namespace") ?? "";
+  // As long as in a path.
+  const namespace = (c.req.query("namespace") ?? "").slice(0, MAX_PATH);
   const { resource } = target;
   const path = listPath(target, resource.namespaced ? namespace : "");
   const { index, value } = query;

@@ -67,6 +67,8 @@ export interface ScreenQueryOptions {
   readonly limits?: FilterLimits;
 }
 
+// The names of thousands would fit into a request.
+const MOST_NEAR_MISSES = SCREEN_PARAMETERS.length;
 const MOST_PATHS = 64;
 const MOST_SORT_KEYS = 8;
 const MOST_GROUP_PATHS = 4;
@@ -79,6 +81,7 @@ export function parseScreenQuery(
 ): ScreenQuery | undefined | Status {
   const causes: StatusCause[] = [];
   for (const name of new Set(searchParams.keys())) {
+    if (causes.length === MOST_NEAR_MISSES) break;
     const meant = nearMiss(name);
     if (meant !== undefined) causes.push(invalid(name, `unknown parameter; did you mean ${meant}?`));
   }

@@ -189,6 +189,11 @@ describe("parseScreenQuery", () => {
       assert.deepEqual(refused({ [name]: "x" }), [`${name}: unknown parameter; did you mean ${parameter}?`]);
     }
   });
+
+  it("asks of a few of them, as thousands would make an answer that is longer than the request", () => {
+    const names = Array.from({ length: 5_000 }, (_, i) => `sort_${i}`);
+    assert.equal(refused(names.join("&")).length, 7);
+  });
 });
 
 describe("refusedScreenQuery", () => {

@@ -62,6 +62,12 @@ export interface RequestedRead {
 
 type RequestedForm = Form & Pick<NegotiatedShape, "shape">;
 
+/**
+ * The longest path, and so the longest name, that hooks decide on. No path of a Kubernetes API comes near:
+ * names have 253 characters at most.
+ */
+export const MAX_PATH = 2_048;
+
 // A thousand values of the longest kind, and keys for a hundred requirements.
 const MAX_QUERY_TEXT = 128 * 1024;
 
@@ -101,7 +107,8 @@ export function requestedRead(
   const isWatch = query.ok ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const selected = (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
-  const name = path.name || (selected !== "" && nameProblem(selected) === undefined ? selected : "");
+  const isName = selected.length <= MAX_PATH && nameProblem(selected) === undefined;
+  const name = path.name || (isName ? selected : "");
   const form = requestedForm(c, resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
   // Then none of screens is among them, nor one that is misspelt.
   const isPlain = Array.from(searchParams.keys()).every((name) => LIST_PARAMETERS.has(name));

@@ -72,6 +72,36 @@ describe("Authorize, the hook,", () => {
     }
   });
 
+  it("receives little, however long a request is: answers are kept by what it receives", async () => {
+    const long = "a".repeat(50_000);
+    const received: string[] = [];
+    const authorize = (request: unknown) => {
+      received.push(JSON.stringify(request));
+      return false;
+    };
+    const api = readApi({ resources: [pods()], logger: silentLogger, authorize });
+    const paths = [
+      `/api/v1/pods?fieldSelector=metadata.name%3D${long}`,
+      `/api/v1/pods?labelSelector=${long}`,
+      `/api/v1/namespaces/shop/pods/${long}`,
+      `/api/v1/namespaces/${long}/pods`,
+      `/api/${long}`,
+      `/apis/${long}/v1`,
+      `/openapi/v3/${long}`,
+      `/indices/${long}`,
+      `/indices/pods/${long}`,
+      `/indices/pods?namespace=${long}`,
+      `/indices/pods/byNode/a?namespace=${long}`,
+    ];
+    for (const path of paths) {
+      const response = await api.request(path);
+      assert.equal(response.status, 403, path.slice(0, 50));
+      assert.ok((await response.text()).length < 10_000, path.slice(0, 50));
+    }
+    assert.equal(received.length, paths.length);
+    for (const text of received) assert.ok(text.length < 5_000, text.slice(0, 200));
+  });
+
   it("decides on what is read, where a parameter is there twice or in another spelling", async () => {
     const rules: Record<string, (name: string, namespace: string | undefined, verb: string) => boolean> = {
       "the name web-1": (name) => name === "web-1",
