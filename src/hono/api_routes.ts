@@ -386,7 +386,7 @@ function viewOf(
     return newTableView(resource, { apiVersion, includeObject, nowMs, printer, ...(fields && { fields }) });
   }
   const problem = `Invalid value: ${
-    JSON.stringify(includeObject)
+    JSON.stringify(includeObject.slice(0, 300))
   }: must be 'Metadata', 'Object', 'None', or empty`;
   return newStatus(400, "BadRequest", `Unable to convert to Table as requested: includeObject: ${problem}`);
 }

@@ -64,7 +64,8 @@ function columnPart(name: string, isDescending: boolean, printer: Printer, nowMs
   const i = printer.columns.findIndex((column) => column.name.toLowerCase() === name);
   if (i < 0) {
     const known = printer.columns.map((column) => column.name).join(", ");
-    return refusedParameter("sortBy", `there is no column ${JSON.stringify(name)}; the columns are ${known}`);
+    const asked = JSON.stringify(name.slice(0, 300));
+    return refusedParameter("sortBy", `there is no column ${asked}; the columns are ${known}`);
   }
   const order = { isDescending, isText: printer.columns[i].format === "name" };
   const { each, reads, readsRarely } = printer;

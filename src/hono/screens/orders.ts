@@ -207,7 +207,7 @@ export function offsetOf(
 }
 
 export function notAround(around: string): Status {
-  const message = `around: ${JSON.stringify(around)} is none of the objects that are selected`;
+  const message = `around: ${JSON.stringify(around.slice(0, 300))} is none of the objects that are selected`;
   const cause = { reason: "FieldValueNotFound", message, field: "around" };
   return newStatus(404, "NotFound", message, { causes: [cause] });
 }

@@ -40,6 +40,22 @@ describe("requestedRead", () => {
     }
   });
 
+  it("refuses with few words what is very long", async () => {
+    const long = "a".repeat(50_000);
+    const table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    for (
+      const query of [
+        `sortBy=column(${long})`,
+        `sortBy=metadata.name&around=${long}`,
+        `includeObject=${long}`,
+      ]
+    ) {
+      const response = await apiOf().request(`${PODS}?${query}`, { headers: { Accept: table } });
+      assert.ok([400, 404].includes(response.status));
+      assert.ok((await response.text()).length < 5_000, query.slice(0, 50));
+    }
+  });
+
   it("refuses fields of PartialObjectMetadata", async () => {
     const partial = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
     const [cause] = await causes(`${PODS}?fields=spec`, partial);
