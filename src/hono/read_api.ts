@@ -192,7 +192,7 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
   try {
     let answer: Answer;
     let upgradeWebSocket: UpgradeWebSocket | undefined;
-    if (reader === undefined) answer = tooManyRequests();
+    if (reader === undefined || !takeRequest(reader, c.req.raw)) answer = tooManyRequests();
     else {
       reader.onSpent = () => cutConnection(c.env);
       route = routeOf(c, state, reader);
@@ -222,6 +222,17 @@ export async function answerReader(c: Context, state: ReadApiState, routeOf: Rea
     reader?.answered(c.env);
     end?.(route?.access === "hooks" ? route.asked : undefined, resources, status);
   }
+}
+
+// A token has one or two thousand characters.
+const USUAL_LENGTH = 4_096;
+
+/** Counts what a long request takes until it is answered, a watch as long as it lasts. */
+function takeRequest(reader: Reader, { url, headers }: Request): boolean {
+  let length = url.length;
+  for (const [name, value] of headers) length += name.length + value.length;
+  // Runtimes have a second form of each.
+  return length <= USUAL_LENGTH || reader.take(2 * length);
 }
 
 /**

@@ -212,6 +212,32 @@ describe("Readers", () => {
   });
 });
 
+describe("Readers, requests that are very long,", () => {
+  const text = "a".repeat(50_000);
+  const long: Readonly<Record<string, readonly [path: string, headers: Record<string, string>]>> = {
+    "in their URL": [`${WATCH}&x=${text}`, {}],
+    "in a header": [WATCH, { "X-Text": text }],
+  };
+  for (const [name, [path, headers]] of Object.entries(long)) {
+    it(`count as bytes of their client while they are being answered: ${name}`, async () => {
+      const { api } = apiOf(manyPods(3), { maxReaderBytes: 1_000_000 });
+      const open = async (count: number) => {
+        const statuses = [];
+        for (let i = 0; i < count; i++) {
+          statuses.push((await api.request(path, { headers }, from("a"))).status);
+        }
+        return statuses;
+      };
+      for (let i = 0; i < 2; i++) {
+        assert.deepEqual(await open(11), [...Array(9).fill(200), 429, 429]);
+        assert.equal((await api.request(WATCH, {}, from("b"))).status, 200);
+        assert.equal((await (await api.request("/api/v1/pods", {}, from("b"))).json()).items.length, 3);
+        assert.equal(api.endWatches(), 10);
+      }
+    });
+  }
+});
+
 describe("Readers, requests that ended at their timeout,", () => {
   const late: Readonly<Record<string, string>> = {
     "a list that is streamed": "/api/v1/pods?timeout=1ms",
