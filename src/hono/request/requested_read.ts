@@ -107,7 +107,7 @@ export function requestedRead(
   const isWatch = query.ok ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
   const selected = (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
-  const isName = selected.length <= MAX_PATH && nameProblem(selected) === undefined;
+  const isName = selected !== "" && selected.length <= MAX_PATH && nameProblem(selected) === undefined;
   const name = path.name || (isName ? selected : "");
   const form = requestedForm(c, resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
   // Then none of screens is among them, nor one that is misspelt.
