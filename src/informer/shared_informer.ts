@@ -22,6 +22,7 @@ import { InformerStateError } from "./errors.ts";
 import { newEventOpener, type ResourceEventHandler, type StoreEvent } from "./events.ts";
 import { InformerWaits } from "./waits.ts";
 import { freezeObject, newPipeline, type Pipeline } from "./pipeline.ts";
+import { IDLE } from "../reflector/state.ts";
 import type { FollowedNamespaces, NamespacePart } from "./namespaces/namespace_part.ts";
 import { type HandlerOptions, type HandlerRegistration, Processor } from "./processor.ts";
 import { paceOf, type Running, startRunning } from "./queue_drain.ts";
@@ -145,7 +146,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @throws {InformerStateError} It was run before.
    */
   async run(signal: AbortSignal): Promise<void> {
-    this.#refuseRunning("run");
+    this.#refuseStarted("run");
     this.#pipeline = newPipeline<T, I>({
       source: this.#source,
       namespaces: this.#parts,
@@ -176,7 +177,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @throws {InformerStateError} It was run before.
    */
   start(signal?: AbortSignal): Running {
-    this.#refuseRunning("start");
+    this.#refuseStarted("start");
     return startRunning((linked) => this.run(linked), signal);
   }
 
@@ -281,7 +282,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @throws {TypeError} It has a snapshot without an `identity`.
    */
   setTransform(transform: TransformFunc<T>): void {
-    this.#refuseStarted("set the transform");
+    this.#refuseStarted("set the transform of");
     const { snapshot } = this.#options;
     if (snapshot && !snapshot.options.identity) {
       throw new TypeError(`Cannot set the transform of ${this.name}: its snapshot has no \`identity\``);
@@ -294,7 +295,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @throws {InformerStateError} The informer has started.
    */
   setWatchErrorHandler(handler: WatchErrorHandler): void {
-    this.#refuseStarted("set the watch error handler");
+    this.#refuseStarted("set the watch error handler of");
     this.#options = {
       ...this.#options,
       reflector: { ...this.#options.reflector, watchErrorHandler: handler },
@@ -445,8 +446,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /** The reflector's status, and that of its snapshot. */
   status(): InformerStatus {
     return {
-      ...(this.#pipeline?.reflector.status() ??
-        { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 }),
+      ...(this.#pipeline?.reflector.status() ?? IDLE),
       ...this.#pipeline?.snapshot?.status(),
     };
   }
@@ -460,15 +460,10 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     return () => this.#statusListeners.delete(listener);
   }
 
-  #refuseRunning(what: string): void {
-    if (this.#pipeline === undefined) return;
-    throw new InformerStateError(`Cannot ${what} the informer of ${this.name} again: it has been started`);
-  }
-
   #refuseStarted(what: string): void {
     if (this.#pipeline === undefined) return;
     throw new InformerStateError(
-      `Cannot ${what} of the informer of ${this.name}: informer has already started`,
+      `Cannot ${what} the informer of ${this.name}: informer has already started`,
     );
   }
 }

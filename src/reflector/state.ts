@@ -396,6 +396,9 @@ function outageEffect(line: string | undefined): Effect | undefined {
   return line === undefined ? undefined : { do: "log", level: "warn", text: line, isOutage: true };
 }
 
+/** The status of what does not run yet. */
+export const IDLE: ReflectorStatus = { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 };
+
 /** The status that a state has at present. */
 export function statusOf(state: ReflectorState, quarantined: number, clock: Clock): ReflectorStatus {
   const { phase, position, failures, rhythm, trial, nextRetryTimeMs, progress } = state;

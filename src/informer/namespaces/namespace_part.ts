@@ -4,7 +4,7 @@ import { compareResourceVersions, type KubernetesObject, metaOf } from "../../me
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import type { Reflector } from "../../reflector/reflector.ts";
 import type { FailedTry } from "../../reflector/failures.ts";
-import type { ReflectorStatus } from "../../reflector/state.ts";
+import { IDLE, type ReflectorStatus } from "../../reflector/state.ts";
 import { abortable } from "../../util/abort.ts";
 import type { StoreEvent } from "../events.ts";
 import { type NamedOptions, NamespaceLoops } from "./namespace_loops.ts";
@@ -17,8 +17,6 @@ export interface WholeInformer<T> {
   };
   readonly source: ListerWatcher<T>;
 }
-
-const IDLE: ReflectorStatus = { phase: "idle", resourceVersion: "", attempt: 0, quarantined: 0 };
 
 /**
  * What there is of one namespace: its objects, its version, its own state. Reads that must be fresh are
