@@ -21,7 +21,6 @@ const MADE_BEFORE: Readonly<Record<string, readonly string[]>> = {
   "src/controller/reconcile_loop.ts": [],
   "src/hono/read_api.ts": ["failed: "],
   "src/informer/namespaces/namespace_set.ts": [" namespaces threw"],
-  "src/informer/pipeline.ts": [" threw: "],
   "src/informer/snapshot/content.ts": ["could not save the snapshot"],
   "src/node/reread.ts": [" stays in use"],
   "src/node/serving/serve_fetch.ts": ["failed: "],
@@ -31,6 +30,7 @@ const MADE_BEFORE: Readonly<Record<string, readonly string[]>> = {
   "src/reflector/store_writer.ts": ["unknown event type"],
   "src/reflector/transition.ts": ["listing instead for the next"],
   "src/screens/window_store.ts": ["a listener threw"],
+  "src/util/logger.ts": [" threw: "],
   "src/workers/disk_history.ts": ["An event could not be written"],
 };
 
