@@ -13,6 +13,8 @@ export interface LineProcessOptions extends Pick<Deno.CommandOptions, "args" | "
    * by default one with its code and last errors.
    */
   readonly newEndError?: (status: Deno.CommandStatus, lastErrors: readonly string[]) => Error;
+  /** How many lines of its standard error are kept, 30 by default. */
+  readonly errorLines?: number;
   /** Ends the program, until it has printed its first line. */
   readonly signal?: AbortSignal;
 }
@@ -35,16 +37,13 @@ export interface LineProcess extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-// The lines of stderr that an error has.
-const MAX_ERROR_LINES = 30;
-
 /**
  * Starts a program. Resolves at its first line.
  *
  * @throws {Error} It ended instead.
  */
 export async function startLineProcess(program: string, options: LineProcessOptions): Promise<LineProcess> {
-  const { newEndError, signal, ...command } = options;
+  const { newEndError, errorLines = 30, signal, ...command } = options;
   const child = new Deno.Command(program, { ...command, stdin: "piped", stdout: "piped", stderr: "piped" })
     .spawn();
   const input = child.stdin.getWriter();
@@ -61,7 +60,7 @@ export async function startLineProcess(program: string, options: LineProcessOpti
     eachLine(child.stdout, (line) => waiting.shift()?.resolve(line)),
     eachLine(child.stderr, (line) => {
       lastErrors.push(line);
-      if (lastErrors.length > MAX_ERROR_LINES) lastErrors.shift();
+      if (lastErrors.length > errorLines) lastErrors.shift();
     }),
   ]).then(([status]) => {
     const error = newEndError?.(status, lastErrors) ??

@@ -175,8 +175,9 @@ export interface ControllerOptions<
    */
   readonly reconcile: Reconciler<T, I, O, W>;
   /**
-   * The finalizer that is added to each object before its first
-   * reconcile; a name such as `example.com/widget`.
+   * The finalizer that is added to each object before its first reconcile; a name such as
+   * `example.com/widget`. Use `ownedBy` as well: kube-apiserver may delete an object in the moment in which
+   * its first finalizer comes, and then nothing is called.
    */
   readonly finalizer?: string;
   /**

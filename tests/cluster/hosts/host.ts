@@ -118,9 +118,11 @@ export async function startProgram(
   runtime: "deno" | "node" | "bun",
   app: "serve_command" | "controller",
   options: object,
+  { errorLines }: { readonly errorLines?: number } = {},
 ): Promise<LineProcess> {
   const [program, ...args] = await commandLine(runtime, app);
   return await startLineProcess(program, {
+    errorLines,
     args: [...args, JSON.stringify(options)],
     cwd: runtime === "deno" ? ROOT : join(ROOT, "tests/runtimes"),
     newEndError: ({ code }, lastErrors) =>
