@@ -149,7 +149,7 @@ describe(
             } else if (choice < 0.5) {
               colors.delete(name);
               // Of this state: kube-apiserver deletes an object at once that had no finalizer when it looked,
-              // even if one came meanwhile, and here no garbage collector makes up for it:
+              // even if one came meanwhile, and no garbage collector is here to repair that:
               // https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go#L1139-L1215
               const { resourceVersion = "" } = (await widgets.get(name)).metadata ?? {};
               await widgets.delete(name, { preconditions: { resourceVersion } });
