@@ -1,6 +1,7 @@
 /** The limits of readers: their number, and the bytes that are held for them; and who they are. */
 
 import type { Context } from "hono";
+import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { newWorkPacer, SharedTurns } from "../../util/shared_turns.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { UserInfo } from "./gate.ts";
@@ -16,12 +17,13 @@ export interface ReadersOptions {
   readonly maxWatchesPerClient: number;
   /** How many bytes may be held for all of them together, with what is kept for the next ones. */
   readonly maxReaderBytes: number;
+  readonly clock: Clock;
 }
 
 /** What is kept for the next readers, as long as there is room. */
 export interface Keeper {
   readonly kept: { readonly size: number };
-  /** Drops what was not used for a while: at each request, so that it needs no timer. */
+  /** Drops what was not used for a while: as requests come, so that it needs no timer. */
   dropUnused?(): void;
   /** Drops a part of it; `false` if it has nothing that could be dropped now. */
   dropSome(): boolean;
@@ -87,6 +89,9 @@ interface Account {
 // So much of all bytes is free again once they were spent, so that not every further byte ends an answer.
 const LEFT_FREE = 1 / 64;
 const MUCH_MORE = 2;
+// While a keeper has so few, each request looks at all of them; else one a second does.
+const FEW_KEPT = 64;
+const SWEEP_MS = 1_000;
 // While less of all bytes is held, streams are filled before their readers want more.
 const MOST_BUFFERED = 1 / 4;
 
@@ -105,11 +110,14 @@ export class Readers {
   #heldBytes = 0;
   #keptBytes = 0;
   #isDraining = false;
+  readonly #clock: Clock;
+  #sweptMs = -Infinity;
   readonly watches: Set<OpenWatch> = new Set();
   /** Where they wait for each other, so that each client has its share of the time. */
   readonly turns: SharedTurns = new SharedTurns();
 
-  constructor({ maxRequests, maxWatches, maxWatchesPerClient, maxReaderBytes }: ReadersOptions) {
+  constructor({ maxRequests, maxWatches, maxWatchesPerClient, maxReaderBytes, clock }: ReadersOptions) {
+    this.#clock = clock;
     this.#requestPlaces = new Places(maxRequests);
     this.#watchPlaces = new Places(maxWatches, maxWatchesPerClient);
     this.#maxBytes = maxReaderBytes;
@@ -263,7 +271,13 @@ export class Readers {
 
   /** Drops what was kept for readers and not used for a while. */
   dropUnused(): void {
-    for (const keeper of this.#keepers) if (keeper.kept.size > 0) keeper.dropUnused?.();
+    const nowMs = monotonicNow(this.#clock);
+    const isDue = nowMs - this.#sweptMs >= SWEEP_MS;
+    if (isDue) this.#sweptMs = nowMs;
+    for (const keeper of this.#keepers) {
+      const { size } = keeper.kept;
+      if (size > 0 && (isDue || size <= FEW_KEPT)) keeper.dropUnused?.();
+    }
   }
 
   /** Counts a request of a client that is not authenticated yet; `undefined` if that is too many. */

@@ -22,9 +22,6 @@ export interface ListBodiesOptions {
 
 // Pages and programs that poll do so each few seconds.
 const IDLE_MS = 10_000;
-// While so many are kept, each request looks at all of them; else one a second does.
-const FEW_BODIES = 64;
-const SWEEP_MS = 1_000;
 // The part of all bytes that bodies may take which are kept no longer and still read.
 const MOST_LEFT = 1 / 16;
 
@@ -43,7 +40,6 @@ export class ListBodies implements Keeper {
   #bytes = 0;
   /** Those that are kept no longer and still have bytes; the oldest first. */
   readonly #left = new Set<ListBody>();
-  #sweptMs = -Infinity;
   /** The one that wants more bytes. */
   #growing: ListBody | undefined;
 
@@ -92,10 +88,7 @@ export class ListBodies implements Keeper {
   }
 
   dropUnused(): void {
-    const nowMs = monotonicNow(this.#options.clock);
-    if (this.kept.size > FEW_BODIES && nowMs - this.#sweptMs < SWEEP_MS) return;
-    this.#sweptMs = nowMs;
-    const beforeMs = nowMs - IDLE_MS;
+    const beforeMs = monotonicNow(this.#options.clock) - IDLE_MS;
     for (const body of this.kept) if (body.usedMs <= beforeMs || !body.isCurrent) body.drop();
   }
 

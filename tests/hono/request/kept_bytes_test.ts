@@ -1,10 +1,18 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Readers } from "../../../src/hono/request/readers.ts";
+import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { realClock } from "../../../src/util/clock.ts";
 
 /** Readers with a hundred bytes, and one that keeps pieces of ten for the next ones. */
 function newReaders(kept: number) {
-  const readers = new Readers({ maxRequests: 9, maxWatches: 9, maxWatchesPerClient: 9, maxReaderBytes: 100 });
+  const readers = new Readers({
+    maxRequests: 9,
+    maxWatches: 9,
+    maxWatchesPerClient: 9,
+    maxReaderBytes: 100,
+    clock: realClock,
+  });
   let pieces = 0;
   readers.addKeeper({
     kept: {
@@ -87,5 +95,22 @@ describe("Reader.take", () => {
     assert.deepEqual(ended, ["a"]);
     assert.equal(a.take(1), false);
     assert.deepEqual([a.heldBytes, b.heldBytes, c.heldBytes], [0, 40, 22]);
+  });
+});
+
+describe("Readers.enter", () => {
+  it("looks for what is unused among few at each request, and among many once a second", async () => {
+    const clock = new FakeClock();
+    const limits = { maxRequests: 9_999, maxWatches: 9, maxWatchesPerClient: 9, maxReaderBytes: 100 };
+    const readers = new Readers({ ...limits, clock });
+    const looks = [0, 0];
+    [64, 65].forEach((size, i) =>
+      readers.addKeeper({ kept: { size }, dropUnused: () => looks[i]++, dropSome: () => false })
+    );
+    for (let i = 0; i < 1_000; i++) readers.enter("a client");
+    assert.deepEqual(looks, [1_000, 1]);
+    await clock.advance(1_000);
+    readers.enter("a client");
+    assert.deepEqual(looks, [1_001, 2]);
   });
 });

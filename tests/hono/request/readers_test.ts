@@ -5,6 +5,7 @@ import { describe, it } from "node:test";
 import { silentLogger } from "@listwatch/cache";
 import type { ReadApiOptions } from "@listwatch/cache/hono";
 import { Readers } from "../../../src/hono/request/readers.ts";
+import { realClock } from "../../../src/util/clock.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { nextTurn, settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
@@ -294,7 +295,13 @@ describe("Readers, requests that ended at their timeout,", () => {
 
 describe("Reader.hold", () => {
   it("is given back once, however often what was returned is called", () => {
-    const limits = { maxRequests: 1, maxWatches: 1, maxWatchesPerClient: 1, maxReaderBytes: 1_000 };
+    const limits = {
+      maxRequests: 1,
+      maxWatches: 1,
+      maxWatchesPerClient: 1,
+      maxReaderBytes: 1_000,
+      clock: realClock,
+    };
     const readers = new Readers(limits);
     const reader = readers.enter("a client")!;
     const giveBack = reader.hold();

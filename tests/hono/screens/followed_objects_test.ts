@@ -18,7 +18,7 @@ function kept() {
   const informer = FakeInformer.with([object("a/1", 1), object("a/3", 2)], 1_000);
   const content = new Content<KubernetesObject>(informer, { clock, capacity: 600, capacityBytes: 1e9 });
   const places = { maxRequests: 9, maxWatches: 9, maxWatchesPerClient: 9 };
-  const readers = new Readers({ ...places, maxReaderBytes: MOST_BYTES });
+  const readers = new Readers({ ...places, maxReaderBytes: MOST_BYTES, clock });
   const followers = new KeptFollowers({ readers, clock });
   let reads = 0;
   const refused = new Set<string | undefined>();

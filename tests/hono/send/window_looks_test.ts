@@ -21,6 +21,7 @@ describe("Windows", () => {
       maxWatches: 9,
       maxWatchesPerClient: 9,
       maxReaderBytes: 1e9,
+      clock,
     });
     const windows = new Windows(content, clock);
     const failing = new Set<string>();
