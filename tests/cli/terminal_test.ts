@@ -107,5 +107,12 @@ describe("terminalLogger", () => {
       "Warning    980 more warnings, which --verbose prints",
       "Warning    later",
     ]);
+    for (let i = 0; i < 20; i++) logger.warn(`GET / broke off ${i}`);
+    advance(60_000);
+    logger.warn("at last");
+    assert.deepEqual(lines.slice(-2), [
+      "Warning    1 more warnings, which --verbose prints",
+      "Warning    at last",
+    ]);
   });
 });

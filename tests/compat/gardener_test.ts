@@ -93,6 +93,7 @@ describe("Informer of compat/gardener", () => {
     informer.once("add", once).once("update", once).once("delete", once).addListener("add", never);
     informer.off("add", never);
     assert.ok(informer instanceof EventEmitter);
+    assert.equal(informer.emit("unheard"), false);
     await world.start();
     for (const name of ["web-1", "web-2"]) {
       const { metadata, ...rest } = world.create(name);

@@ -134,6 +134,13 @@ describe("A Table", () => {
     assert.deepEqual((await cells("v1/pods", { spec, status })).slice(1, 3), ["1/3", "CrashLoopBackOff"]);
   });
 
+  it("shows labels in the order of their names", async () => {
+    const selector = { tier: "front", app: "web" };
+    assert.ok(
+      (await cells("v1/replicationcontrollers", { spec: { selector } })).includes("app=web,tier=front"),
+    );
+  });
+
   it("of nodes shows the roles that have a name", async () => {
     const roles = async (labels: Record<string, string>) =>
       (await cells("v1/nodes", { metadata: { labels } }))[2];
