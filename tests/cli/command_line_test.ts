@@ -154,6 +154,7 @@ describe("parseCommandLine", () => {
     refuses(["serve", "--kubeconf", "x"], /did you mean --kubeconfig\?/);
     refuses(["serve", "--resources=pods"], /did you mean --resource\?/);
     refuses(["serve", "--frobnicate"], /^Unknown flag --frobnicate: See listwatch serve --help$/);
+    refuses(["serve", "--constructor"], /^Unknown flag --constructor/);
     refuses(["serve", "-x"], /^Unknown flag -x/);
   });
 

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
 import { briefReason, explainServerError, oneLine, quote } from "../../src/cli/errors.ts";
 
 // A text that once took a regular expression 14 s.
@@ -18,6 +20,13 @@ describe("oneLine and briefReason", () => {
       server: "https://x",
     });
     assert.ok(error.message.length <= 1024);
+  });
+
+  it("say what an error says where the server's own message is empty", () => {
+    const status = newStatus(500, "InternalError", "");
+    const error = new StatusError(status, { message: "the server answered 500" });
+    const { message } = explainServerError(error, "list pods", { server: "https://x" });
+    assert.equal(message, "Cannot list pods at https://x: 500 the server answered 500");
   });
 
   it("remove terminal control characters and text direction marks", () => {

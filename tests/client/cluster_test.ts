@@ -144,6 +144,13 @@ describe("newCluster: requests", () => {
     assert.equal(isOpen, false);
   });
 
+  it("are not made with a token of two words", async () => {
+    const { fetch, asked } = recorder(Response.json({}));
+    const cluster = newCluster({ server: SERVER, fetch, token: () => "two words" });
+    await assert.rejects(cluster.request("/a"), /it is not one word of printable ASCII characters/);
+    assert.equal(asked.length, 0);
+  });
+
   it("are not made when the token cannot be had", async () => {
     const { fetch, asked } = recorder(Response.json({}));
     const lost = new Error("the secret is missing");
@@ -367,6 +374,11 @@ describe("newCluster: what a refusal quotes", () => {
       headers,
     });
     assert.match(message, /no application\/json for team-of-jane with \[redacted\], \[redacted\]$/);
+    const basic = btoa("jane:word-of-jane");
+    const refused = await failure(new Response(`neither ${basic} nor word-of-jane`, { status: 403 }), {
+      headers: { Authorization: `Basic ${basic}` },
+    });
+    assert.match(refused.message, /neither \[redacted\] nor \[redacted\]$/);
   });
 });
 

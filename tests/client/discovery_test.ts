@@ -74,6 +74,25 @@ describe("discover", () => {
     assert.deepEqual(unavailable, ["metrics.k8s.io/v1beta1"]);
   });
 
+  it("knows a subresource status only where it can be read", async () => {
+    const statusOf = async (verbs: readonly string[]) => {
+      const resources = [{
+        resource: "widgets",
+        responseKind: { kind: "Widget" },
+        scope: "Namespaced",
+        verbs: ["get", "list"],
+        subresources: [{ subresource: "status", verbs }],
+      }];
+      const items = [{ metadata: { name: "example.com" }, versions: [{ version: "v1", resources }] }];
+      const fetch = (url: string): Response =>
+        Response.json({ kind: "APIGroupDiscoveryList", items: url.endsWith("/apis") ? items : [] });
+      const found = await discover(newCluster({ server: "http://in-memory", fetch }));
+      return found.resources[0].subresources;
+    };
+    assert.deepEqual(await statusOf(["get", "patch"]), { status: true });
+    assert.equal(await statusOf(["patch"]), undefined);
+  });
+
   it("takes from a cache what definitions say of custom resources, which it has not", async () => {
     const widgets: ApiResource = {
       ...WIDGET_RESOURCE,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { isNotFound, newCluster, SharedIndexInformer, StatusError } from "@listwatch/cache";
 import { findResource, formatResource } from "@listwatch/cache/client";
-import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
+import { answerStatus, FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import { LogRecorder } from "../log_recorder.ts";
 import { widgetDefinition } from "../widgets.ts";
 
@@ -69,6 +69,15 @@ describe("ResourceClient.list", () => {
       }
     });
   }
+
+  it("says nothing of it where the server has the resource, and answers 404 all the same", async () => {
+    using server = new InMemoryApiServer();
+    server.intercept(answerStatus(404, { message: "not here" }), {
+      match: ({ path }) => path.endsWith("/pods"),
+    });
+    const cluster = newCluster({ server: "http://in-memory", fetch: server.fetch });
+    await assert.rejects(cluster.resource("v1/pods").list(), /the server answered 404: not here$/);
+  });
 
   it("fails as before if the server has no aggregated discovery", async () => {
     using server = new InMemoryApiServer();

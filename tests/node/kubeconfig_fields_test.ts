@@ -93,6 +93,35 @@ describe("loadKubeconfig, boolean fields", () => {
     assert.equal((await restConfig({ cluster: "server: c.example" })).server, "http://c.example");
   });
 
+  it("sends credentials where the scheme is in capitals, and takes an empty namespace for none", async () => {
+    const parts = { cluster: "server: 'HTTPS://c.example'", user: "token: abcdef", context: "namespace: ''" };
+    const config = await restConfig(parts);
+    assert.equal(config.token, "abcdef");
+    assert.equal("namespace" in config, false);
+  });
+
+  it("takes the proxy of a cluster, and none of the environment then", async () => {
+    const config = `current-context: dev
+contexts: [{name: dev, context: {cluster: c}}]
+clusters: [{name: c, cluster: {server: "https://c.example", proxy-url: "http://proxy.example:3128"}}]`;
+    const kubeconfig = await loadKubeconfig({ path: file(config) });
+    const env = { HTTPS_PROXY: "ftp://elsewhere.example" };
+    assert.equal((await restConfigFromKubeconfig(kubeconfig, { env })).server, "https://c.example");
+  });
+
+  it("looks for a plugin in the folder of the file only where its command is a path", async () => {
+    for (
+      const [command, found] of [["aws", "aws"], ["./bin/aws", join(folder, "bin/aws")], [
+        "/bin/aws",
+        "/bin/aws",
+      ]]
+    ) {
+      const path = file(`users: [{name: u, user: {exec: {apiVersion: v1, command: "${command}"}}}]`);
+      const { users } = await loadKubeconfig({ path });
+      assert.equal(users.get("u")?.exec?.command, found);
+    }
+  });
+
   it("reads them through anchors, aliases and merged mappings", async () => {
     const text = (flag: string) => `
 base: &base {insecure-skip-tls-verify: ${flag}}
@@ -151,6 +180,7 @@ describe("restConfigFromKubeconfig, a field of a wrong type", () => {
     ["as-uid", { user: "as: ann, as-uid: 5" }],
     ["as-groups", { user: "as: ann, as-groups: devs" }],
     ["as-groups", { user: "as: ann, as-groups: [1]" }],
+    ["as-groups", { user: "as: ann, as-groups: [devs, 1]" }],
     ["as-user-extra", { user: "as: ann, as-user-extra: [a]" }],
     ["as-user-extra", { user: "as: ann, as-user-extra: {a: b}" }],
     ["exec", { user: "exec: nope" }],

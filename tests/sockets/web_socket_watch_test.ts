@@ -193,6 +193,15 @@ describe("upgradeServed", { timeout: 60_000 }, () => {
     });
   }
 
+  it("disconnects a client at the head of a message that is too large", async () => {
+    const client = new RawClient(url, [KEY]);
+    await client.until('"web-1"');
+    client.socket.write(Uint8Array.from([0x81, 0xff, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0]));
+    await client.ended;
+    client.socket.destroy();
+    await closed();
+  });
+
   it("answers a request without a proper key or version as a plain watch", async () => {
     for (const [header, version] of [["Sec-WebSocket-Key: short", "13"], [KEY, "8"]]) {
       const client = new RawClient(url, [header], version);

@@ -104,6 +104,23 @@ describe("InMemoryApiServer: a CustomResourceDefinition", () => {
       );
     }));
 
+  it("adds the version that is stored, if it is served", () =>
+    withServer({}, async (server) => {
+      const { spec, ...rest } = DEFINITION;
+      const [stored] = spec.versions;
+      const older = { ...stored, name: "v1alpha1", storage: false };
+      server.create("apiextensions.k8s.io/v1/customresourcedefinitions", {
+        ...rest,
+        spec: { ...spec, versions: [older, stored] },
+      });
+      assert.equal((await call(server, "GET", WIDGETS)).status, 200);
+      server.update("apiextensions.k8s.io/v1/customresourcedefinitions", {
+        ...rest,
+        spec: { ...spec, versions: [{ ...stored, served: false }] },
+      });
+      assert.equal((await call(server, "GET", WIDGETS)).status, 404);
+    }));
+
   it("deletes its objects with itself, and ends their watches", () =>
     withServer({}, async (server) => {
       server.create("apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION);
@@ -182,7 +199,10 @@ describe("InMemoryApiServer: a namespace", () => {
       server.create("v1/namespaces", { metadata: { name: "shop" } });
       server.create("v1/pods", { metadata: { name: "p", namespace: "shop", finalizers: ["a.b/c"] } });
       await call(server, "DELETE", "/api/v1/namespaces/shop");
-      assert.notEqual(server.get("v1/namespaces", "shop"), undefined);
+      const terminating = server.get("v1/namespaces", "shop");
+      assert.notEqual(terminating, undefined);
+      await call(server, "DELETE", "/api/v1/namespaces/shop");
+      assert.deepEqual(server.get("v1/namespaces", "shop"), terminating, "a second delete changes nothing");
       const late = await call(server, "POST", "/api/v1/namespaces/shop/pods", {
         body: { metadata: { name: "q" } },
       });

@@ -91,6 +91,10 @@ describe("InMemoryApiServer: faults", () => {
     const closed = server.fetch("http://in-memory/version");
     server.close();
     await assert.rejects(closed, TypeError);
+    const request = new Request("http://in-memory/version");
+    const context = { signal: AbortSignal.abort(new Error("enough")), clock: new FakeClock() };
+    const next = () => Promise.reject(new Error("it does not ask further"));
+    await assert.rejects(async () => await hang()(request, next, context), { message: "enough" });
   });
 
   it("refuse the connection", () =>

@@ -202,11 +202,10 @@ export function ofContainers(object: unknown, template: string, field: "name" | 
 }
 
 /** The first items, and how many more there are. */
-export function firstOf(items: readonly string[], { most, all = items.length, separator = "," }: {
+export function firstOf(items: readonly string[], { most, separator = "," }: {
   readonly most: number;
-  readonly all?: number;
   readonly separator?: string;
 }): string {
   const shown = items.slice(0, most).join(separator);
-  return items.length > most || all > items.length ? `${shown} + ${all - most} more...` : shown;
+  return items.length > most ? `${shown} + ${items.length - most} more...` : shown;
 }

@@ -171,13 +171,14 @@ describe("readApi({ metrics })", () => {
     await api.request("/api/v1/namespaces/shop/pods/absent");
     await api.request("/api/v1/unknown-1");
     await api.request("/api/v1/unknown-2");
+    await api.request("/apis/other.example/v1/pods");
     await api.request("/api");
     const watch = await api.request("/api/v1/pods?watch=1");
     const families = await page();
     const requests = (verb: string, code: number, resource = "pods") =>
       valueOf(families, "read_api_requests_total", { verb, resource, code: String(code) });
     assert.deepEqual([requests("list", 200), requests("list", 304), requests("get", 404)], [2, 1, 1]);
-    assert.deepEqual([requests("watch", 200), requests("list", 404, "")], [1, 2]);
+    assert.deepEqual([requests("watch", 200), requests("list", 404, "")], [1, 3]);
     const listed = { verb: "list", resource: "pods" };
     assert.equal(valueOf(families, "read_api_request_duration_seconds_count", listed), 3);
     assert.equal(valueOf(families, "read_api_readers"), 1);

@@ -343,7 +343,7 @@ describe("newMetadataView", () => {
       metadata,
       items: null,
     };
-    for (const objects of [[], [object("shop/a", 5)]]) {
+    for (const objects of [[], [object("shop/a", 5)], [object("blog/a", 5)]]) {
       const { api } = apiOf("v1/configmaps", objects);
       const of = (query: string) => get(api, `/api/v1/namespaces/none/configmaps${query}`, { accept: LIST });
       assert.deepEqual(await of(""), expected);

@@ -185,10 +185,12 @@ describe("readApi, lists with sortBy", () => {
       running("a/five", 5, "2025-12-31T23:59:00Z"),
       running("a/none", 0),
       running("a/twelve", 12, "2025-12-01T00:00:00Z"),
+      running("a/seven", 7),
+      running("a/fifth", 5, "2025-12-01T00:00:00Z"),
     ]);
     assert.deepEqual(
       names(await get(api, `${PODS}?sortBy=column(Restarts):desc`)),
-      ["a/twelve", "a/five", "a/none"],
+      ["a/twelve", "a/seven", "a/fifth", "a/five", "a/none"],
     );
   });
 

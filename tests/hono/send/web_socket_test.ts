@@ -104,6 +104,22 @@ describe("readApi with upgradeWebSocket", () => {
     assert.equal(socket.closedWith, 1000);
   });
 
+  it("counts what waits for a slow client, and no longer when that has read it", async () => {
+    const socket = new FakeSocket();
+    socket.isReading = false;
+    const clock = new FakeClock();
+    let held = 0;
+    const reader = { take: (bytes: number) => (held += bytes, true), give: (bytes: number) => held -= bytes };
+    const body = new Response("a long line\n").body!;
+    const running = new SocketWatch(socket, body, { clock, bufferBytes: 5, writeTimeoutMs: 1_000, reader })
+      .run();
+    await clock.until(() => held > 0);
+    socket.bufferedAmount = 0;
+    await clock.advance(100);
+    await running;
+    assert.deepEqual([held, socket.closedWith], [0, 1000]);
+  });
+
   it("sends 410 as an ERROR event, and refusals as plain answers", async () => {
     const served = new Served();
     assert.equal(await served.open({}, "/api/v1/pods?watch=true&resourceVersion=1"), 101);

@@ -231,6 +231,10 @@ describe("readApi, windows", () => {
     informer.remove("a/3", 1_002);
     await screen.next();
     assert.deepEqual([screen.names(), screen.window.offset], [["a/5", "a/6"], 3]);
+    await clock.advance(100);
+    for (const [i, name] of ["a/4", "a/5", "a/6"].entries()) informer.remove(name, 1_003 + i);
+    await screen.next();
+    assert.deepEqual([screen.names(), screen.window.offset], [[], 2], "not behind the last row");
     await screen.cancel();
     await get(api, `${PODS}?watch=1&sortBy=status.order&limit=3&around=a/none`, { status: 404 });
   });
@@ -361,6 +365,8 @@ describe("readApi, windows", () => {
       sums: { "spec.cpu": cpu },
     });
     assert.deepEqual(list.items, [row("n-2", 2, 2.1), row("n-10", 1, 1), row(null, 1, 0)]);
+    const others = await get(api, `${PODS}?groupBy=spec.nodeName&sum=spec.memory`);
+    assert.deepEqual(others.items[0].sums, { "spec.memory": 0 });
     const screen = await Screen.open(api, "groupBy=spec.nodeName&sum=spec.cpu");
     assert.deepEqual(screen.items, list.items);
     await clock.advance(100);

@@ -141,6 +141,11 @@ describe("A Table", () => {
     );
   });
 
+  it("of nodes shows the last of several conditions", async () => {
+    const conditions = ["False", "True"].map((status) => ({ type: "Ready", status }));
+    assert.equal((await cells("v1/nodes", { status: { conditions } }))[1], "Ready");
+  });
+
   it("of nodes shows the roles that have a name", async () => {
     const roles = async (labels: Record<string, string>) =>
       (await cells("v1/nodes", { metadata: { labels } }))[2];
