@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
-import { briefReason, explainServerError, oneLine, quote } from "../../src/cli/errors.ts";
+import { briefReason, explainServerError, nearNames, oneLine, quote } from "../../src/cli/errors.ts";
 
 // A text that once took a regular expression 14 s.
 const BLANKS = " ".repeat(8_000_000);
@@ -29,9 +29,15 @@ describe("oneLine and briefReason", () => {
     assert.equal(message, "Cannot list pods at https://x: 500 the server answered 500");
   });
 
+  it("say nothing of names that only contain a word of two letters (nearNames)", () => {
+    assert.deepEqual(nearNames("no", ["annotations", "nodes"]), []);
+    assert.deepEqual(nearNames("nod", ["annotations", "nodes"]), ["nodes"]);
+  });
+
   it("remove terminal control characters and text direction marks", () => {
     assert.equal(oneLine("a\u202eb\x1b[2J\u2066"), "a\\u202eb�[2J\\u2066");
     assert.equal(quote("a\u202e\x9b"), '"a\\u202e\\x9b"');
+    assert.equal(oneLine("a\x9b2J"), "a\ufffd2J");
   });
 
   it("return only the code of credential errors (briefReason)", () => {

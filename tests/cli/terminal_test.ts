@@ -28,6 +28,8 @@ describe("Terminal", () => {
     assert.equal(newTerminal(true, { NO_COLOR: "1" }).terminal.style("red", "x"), "x");
     assert.equal(newTerminal(true, { TERM: "dumb" }).terminal.styleError("red", "x"), "x");
     assert.notEqual(newTerminal(true, { NO_COLOR: "" }).terminal.style("red", "x"), "x");
+    const [stdout, stderr] = [new Stream(true), new Stream(false)];
+    assert.equal(new Terminal({ stdout, stderr, now: () => 0 }).styleError("red", "x"), "x");
   });
 
   it("redraws progress in one line on a terminal, and erases it before another line", () => {

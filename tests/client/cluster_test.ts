@@ -40,7 +40,7 @@ async function failure(
 describe("newCluster: the address", () => {
   it("may have a path, which comes before every request's; query, fragment and the last slash are dropped", async () => {
     const { fetch, urls } = recorder(Response.json({}));
-    const cluster = newCluster({ server: "https://rancher.example/k8s/clusters/c-1/?x=1#y", fetch });
+    const cluster = newCluster({ server: "https://rancher.example/k8s/clusters/c-1//?x=1#y", fetch });
     await cluster.request("/api/v1/pods");
     assert.equal(cluster.server, "https://rancher.example/k8s/clusters/c-1");
     assert.deepEqual(urls, ["https://rancher.example/k8s/clusters/c-1/api/v1/pods"]);
@@ -379,6 +379,8 @@ describe("newCluster: what a refusal quotes", () => {
       headers: { Authorization: `Basic ${basic}` },
     });
     assert.match(refused.message, /neither \[redacted\] nor \[redacted\]$/);
+    const short = await failure(new Response("not with sixsix", { status: 403 }), { token: "sixsix" });
+    assert.match(short.message, /not with \[redacted\]$/);
   });
 });
 

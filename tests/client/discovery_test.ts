@@ -120,6 +120,10 @@ describe("discover", () => {
       text.replace('".spec.color"', "1").replace('["metadata.name","spec.color"]', '[{"a":1}]')
     );
     assert.deepEqual([odd.printerColumns, odd.fieldSelectors], [undefined, undefined]);
+    const half = await of((text) =>
+      text.replace('"statusReplicasPath":".status.n"', '"statusReplicasPath":1')
+    );
+    assert.deepEqual(half.subresources, { status: true });
   });
 
   it("does without the lists and groups that a server leaves out or has as null", async () => {

@@ -70,7 +70,7 @@ describe("ResourceClient.list", () => {
     });
   }
 
-  it("says nothing of it where the server has the resource, and answers 404 all the same", async () => {
+  it("says nothing of it where the server has the resource, and answers 404 nevertheless", async () => {
     using server = new InMemoryApiServer();
     server.intercept(answerStatus(404, { message: "not here" }), {
       match: ({ path }) => path.endsWith("/pods"),

@@ -43,6 +43,24 @@ async function all<T>(stream: AsyncIterable<readonly T[]>): Promise<T[]> {
   return items;
 }
 
+describe("ResourceClient.identity", () => {
+  it("is another one for each selector, namespace and projection", () => {
+    const options: TypedResourceOptions<Pod>[] = [
+      {},
+      { namespace: "shop" },
+      { labelSelector: "a=b" },
+      { fieldSelector: "a=b" },
+      { metadataOnly: true },
+      { keep: ["spec"] },
+      { drop: ["spec"] },
+    ];
+    const identities = options.map((each) =>
+      (client(podList(), each).pods as { identity?: string }).identity
+    );
+    assert.equal(new Set(identities).size, options.length);
+  });
+});
+
 describe("ResourceClient.list", () => {
   it("asks for just what was given: unset, empty, zero and false options are absent", async () => {
     const { pods, asked } = client(podList());
@@ -199,8 +217,12 @@ describe("ResourceClient.watch", () => {
 
   it("without a body ends at once, and one with HTML is refused", async () => {
     assert.deepEqual(await all(await client(new Response(null)).pods.watch()), []);
-    const html = new Response("<html>", { headers: { "Content-Type": "text/html; charset=utf-8" } });
-    await assert.rejects(client(html).pods.watch(), /Cannot watch "pods": .* answered with a page of HTML/);
+    let isCancelled = false;
+    const page = new ReadableStream<Uint8Array>({ cancel: () => void (isCancelled = true) });
+    const html = new Response(page, { headers: { "Content-Type": "text/html; charset=utf-8" } });
+    const watched = newCluster({ server: SERVER, fetch: () => html }).resource("v1/pods");
+    await assert.rejects(watched.watch(), /Cannot watch "pods": .* answered with a page of HTML/);
+    assert.ok(isCancelled, "its connection is free");
   });
 
   it("answered with a list has no events but the error that says so", async () => {

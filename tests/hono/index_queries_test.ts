@@ -89,6 +89,11 @@ describe("readApi, GET /indices/{resource}/{index}", () => {
     const first = await get(api, "/indices/pods/byApp?limit=2");
     assert.deepEqual(first.items.map(({ value }: Json) => value), ["", "app/1 ü"]);
     assert.equal(first.metadata.remainingItemCount, 3);
+    const second = await get(
+      api,
+      `/indices/pods/byApp?limit=2&continue=${encodeURIComponent(first.metadata.continue)}`,
+    );
+    assert.deepEqual(second.items.map(({ value }: Json) => value), ["app/2 ü", "app/3 ü"]);
     informer.relist([object("shop/new", 101, { labels: { app: "app/1a" } })], 102);
     const token = encodeURIComponent(first.metadata.continue);
     const next = await get(api, `/indices/pods/byApp?limit=2&continue=${token}`);
@@ -228,6 +233,15 @@ describe("readApi, the access to indices", () => {
       const response = await empty.request(path);
       assert.equal(response.status, 503);
       assert.equal(response.headers.get("Cache-Synced"), "false");
+      assert.match((await response.json()).message, /^nodes: .*first list|not synced|has not/);
     }
+  });
+
+  it("has 5,000 values in a page at most", async () => {
+    const values = Array.from({ length: 5_001 }, (_, i) => `v-${i}`);
+    const informer = FakeInformer.with([object("n-1", 5)], 10, { many: () => values });
+    const api = readApi({ resources: [{ informer, resource: "v1/nodes" }], allowAnonymous: true });
+    assert.equal((await get(api, "/indices/nodes/many?limit=6000")).items.length, 5_000);
+    assert.equal((await get(api, "/indices/nodes/many")).items.length, 500);
   });
 });

@@ -138,6 +138,39 @@ describe("serveFetch", () => {
     await server.finished;
   });
 
+  it("logs nothing of a client that leaves", async () => {
+    const stop = new AbortController();
+    const log = new LogRecorder();
+    let ended = 0;
+    const server = await serveFetch((request) => {
+      if (new URL(request.url).pathname === "/throws") {
+        return new Promise((_, reject) =>
+          request.signal.addEventListener("abort", () => (ended++, reject(new Error("aborted"))))
+        );
+      }
+      const body = new ReadableStream<Uint8Array>({
+        start(controller) {
+          controller.enqueue(new TextEncoder().encode("part"));
+          request.signal.addEventListener("abort", () => (ended++, controller.error(new Error("aborted"))));
+        },
+      });
+      return new Response(body);
+    }, { signal: stop.signal, logger: log });
+    for (const path of ["/throws", "/streams"]) {
+      const leave = new AbortController();
+      const answer = fetch(server.url + path, { signal: leave.signal }).then((response) => response.text());
+      const rejected = assert.rejects(answer);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      leave.abort();
+      await rejected;
+    }
+    await until(() => ended === 2);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.deepEqual(log.lines, []);
+    stop.abort();
+    await server.finished;
+  });
+
   it("hands on each cookie, and the length that an answer says it has", async () => {
     const stop = new AbortController();
     const headers: [string, string][] = [["Set-Cookie", "a=1; Expires=Fri, 01 Jan 2027"], [

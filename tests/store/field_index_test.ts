@@ -14,6 +14,7 @@ import {
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { newCache } from "../../src/store/cache.ts";
 import type { Held } from "../../src/store/holding.ts";
+import { indexesField } from "../../src/store/index_func.ts";
 import { TextHolding } from "../../src/store/text_holding.ts";
 import { propertyOptions } from "../property.ts";
 import { describe, it, newHolding, newIndexer } from "./storages.ts";
@@ -84,6 +85,13 @@ describe("fieldIndex", () => {
     pods.add({ metadata: { name: "web-3", namespace: "shop" } });
     assert.deepEqual(pods.listIndexFuncValues("node"), []);
     assert.equal(pods.countByIndex("team", "blue"), 2);
+  });
+
+  it("is not that of a field selector whose dots are of a name", () => {
+    assert.ok(indexesField(fieldIndex("spec.nodeName"), "spec.nodeName"));
+    assert.ok(indexesField(fieldIndex('spec["nodeName"]'), "spec.nodeName"));
+    assert.ok(!indexesField(fieldIndex('spec["node.name"]'), "spec.node.name"));
+    assert.ok(!indexesField(fieldIndex("spec.containers[].image"), "spec.containers.image"));
   });
 
   it("follows updates, deletes, and what was stored before the index was added", () => {

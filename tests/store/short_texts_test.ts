@@ -71,6 +71,18 @@ describe("TextCodec", () => {
     );
   });
 
+  it("restores a text that has one character more than fits its bytes", () => {
+    for (const length of [4_094, 4_095, 4_096, 8_191]) {
+      const codec = new TextCodec();
+      const text = JSON.stringify("a".repeat(length - 3) + "é").slice(0, -1);
+      assert.equal(codec.decode(codec.encode(text)), text);
+    }
+  });
+
+  it("indexes no labels where those are null", () => {
+    assert.deepEqual(labelIndexFunc()({ metadata: { name: "a", labels: null } }), []);
+  });
+
   it("restores escapes as they are written, and white space between tokens", () => {
     const codec = new TextCodec();
     const texts = [

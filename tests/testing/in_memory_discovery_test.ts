@@ -119,6 +119,14 @@ describe("InMemoryApiServer: a CustomResourceDefinition", () => {
         spec: { ...spec, versions: [{ ...stored, served: false }] },
       });
       assert.equal((await call(server, "GET", WIDGETS)).status, 404);
+      server.update("apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION);
+      assert.equal((await call(server, "GET", WIDGETS)).status, 200);
+      server.update("apiextensions.k8s.io/v1/customresourcedefinitions", {
+        ...rest,
+        spec: { ...spec, versions: [{ ...stored, name: "v2" }] },
+      });
+      assert.equal((await call(server, "GET", WIDGETS)).status, 404);
+      assert.equal((await call(server, "GET", WIDGETS.replace("/v1/", "/v2/"))).status, 200);
     }));
 
   it("deletes its objects with itself, and ends their watches", () =>

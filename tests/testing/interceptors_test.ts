@@ -186,6 +186,8 @@ describe("InMemoryApiServer.requests", () => {
         ["GET", CONFIG_MAPS, { limit: "5", labelSelector: "a=b" }, false, 1_000, "x"],
       );
       assert.deepEqual([watched.isWatch, watched.timeMs], [true, 1_500]);
+      await call(server, "GET", "/api/v1/pods?watch=false");
+      assert.equal(server.requests.at(-1)?.isWatch, false);
       server.clearRequests();
       assert.deepEqual(server.requests, []);
     });

@@ -239,6 +239,8 @@ describe("Authorize", () => {
       assert.equal(await response.text(), "ok");
     }
     assert.equal((await get(api, "/version")).minor, "36");
+    const newer = readApi({ resources: [], allowAnonymous: true, version: { minor: "40" } });
+    assert.equal((await get(newer, "/version")).gitVersion, "v1.40.0");
   });
 });
 

@@ -41,6 +41,12 @@ describe("sortText", () => {
     assert.deepEqual(sorted([null, {}, NaN, 1]), [1, null, {}, NaN]);
   });
 
+  it("is the same for texts that differ behind 256 characters only", () => {
+    const text = (end: string) => sortText("x".repeat(255) + end, { isDescending: false });
+    assert.notEqual(text("a"), text("b"));
+    assert.equal(text("ya"), text("yb"));
+  });
+
   it("takes names for texts, numbers in them as well", () => {
     assert.deepEqual(sorted(["1e3", "web", "20", "3"], false, true), ["1e3", "3", "20", "web"]);
   });

@@ -182,11 +182,11 @@ describe("readApi, lists with sortBy", () => {
         },
       });
     const { api } = apiOf([
-      running("a/five", 5, "2025-12-31T23:59:00Z"),
+      running("a/five", 5, "1969-12-31T23:59:00Z"),
       running("a/none", 0),
-      running("a/twelve", 12, "2025-12-01T00:00:00Z"),
+      running("a/twelve", 12, "1969-12-01T00:00:00Z"),
       running("a/seven", 7),
-      running("a/fifth", 5, "2025-12-01T00:00:00Z"),
+      running("a/fifth", 5, "1969-12-01T00:00:00Z"),
     ]);
     assert.deepEqual(
       names(await get(api, `${PODS}?sortBy=column(Restarts):desc`)),
@@ -231,6 +231,13 @@ describe("readApi, lists with sortBy", () => {
     informer.relist([pod("a/2", 2), pod("a/3", 3), pod("a/4", 4)], 1_000); // of a restored server
     const status = await get(api, `${path}&continue=${metadata.continue}`, { status: 410 });
     assert.deepEqual(names(await get(api, `${path}&continue=${status.metadata.continue}`)), ["a/3"]);
+  });
+
+  it("are of the asked state, also where the order is not made yet", async () => {
+    const { api, informer } = apiOf([pod("a/1", 1, { order: 1 }), pod("a/2", 2, { order: 2 })]);
+    informer.put(pod("a/0", 1_001, { order: 0 }));
+    const path = `${PODS}?sortBy=status.order&limit=2&resourceVersionMatch=Exact&resourceVersion=1000`;
+    assert.deepEqual(names(await get(api, path)), ["a/1", "a/2"]);
   });
 
   it("are pages of one state, whatever changes meanwhile", async () => {

@@ -2,7 +2,7 @@ import { silentLogger } from "@listwatch/cache";
 import { bearerTokens, type ReadApiOptions, type ServerWebSocket } from "@listwatch/cache/hono";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { SocketWatch } from "../../../src/hono/send/socket_watch.ts";
+import { SocketWatch, Unread } from "../../../src/hono/send/socket_watch.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { readApi } from "../read_api.ts";
@@ -118,6 +118,23 @@ describe("readApi with upgradeWebSocket", () => {
     await clock.advance(100);
     await running;
     assert.deepEqual([held, socket.closedWith], [0, 1000]);
+  });
+
+  it("waits where as much as may is in the socket, or unread by a client that says what it has read", () => {
+    const socket = new FakeSocket();
+    const unread = new Unread(socket, 5);
+    for (const [amount, isFull] of [[4, false], [5, true]] as const) {
+      socket.bufferedAmount = amount;
+      assert.equal(unread.isFull, isFull);
+    }
+    const silent = Object.assign(new FakeSocket(), { bufferedAmount: undefined });
+    const large = new Unread(silent, 2 * 1024 * 1024);
+    large.add("x");
+    large.onMessage("1");
+    large.add("x".repeat(1.5 * 1024 * 1024));
+    assert.equal(large.isFull, false);
+    large.add("x".repeat(1024 * 1024));
+    assert.equal(large.isFull, true);
   });
 
   it("sends 410 as an ERROR event, and refusals as plain answers", async () => {

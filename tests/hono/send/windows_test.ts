@@ -380,6 +380,24 @@ describe("readApi, windows", () => {
     await get(api, `${PODS}?sum=spec.cpu`, { status: 400 });
   });
 
+  it("tell groups apart that have one value of several in common", async () => {
+    const on = (name: string, version: number, node: string, phase: string) =>
+      object(name, version, { spec: { nodeName: node }, status: { phase } });
+    const { api, informer, clock } = apiOf([
+      on("a/1", 1, "n-1", "Running"),
+      on("a/2", 2, "n-1", "Failed"),
+      on("a/3", 3, "n-1", "Running"),
+    ]);
+    const screen = await Screen.open(api, "groupBy=spec.nodeName,status.phase");
+    await clock.advance(100);
+    informer.put(on("a/2", 1_001, "n-1", "Running"));
+    informer.put(on("a/1", 1_002, "n-1", "Pending"));
+    await screen.next();
+    const { items } = await get(api, `${PODS}?groupBy=spec.nodeName,status.phase`);
+    assert.deepEqual(screen.items, items);
+    await screen.cancel();
+  });
+
   it("count an object with many values of several fields in a hundred groups", async () => {
     const values = Array.from({ length: 30 }, (_, i) => i);
     const { api, informer } = apiOf([pod("a/1", 1, { a: values, b: values, c: values })]);

@@ -18,6 +18,7 @@ const VALUE = {
 
 // As client-go's util/jsonpath finds them.
 const FOUND: Record<string, unknown[]> = {
+  ".items[?(@.type[0])].weight": [],
   ".text": ["t"],
   "text": [],
   "$.text": ["t"],

@@ -141,6 +141,24 @@ describe("A Table", () => {
     );
   });
 
+  it("of services shows the address of a load balancer rather than its name", async () => {
+    const ingress = [{ ip: "192.0.2.1", hostname: "lb.example" }, { hostname: "b.example" }];
+    const row = await cells("v1/services", {
+      spec: { type: "LoadBalancer" },
+      status: { loadBalancer: { ingress } },
+    });
+    assert.equal(row[3], "192.0.2.1,b.example");
+  });
+
+  it("of volumes and claims that are being deleted shows that", async () => {
+    const fields = { metadata: { deletionTimestamp: "2026-11-21T10:00:00Z" }, status: { phase: "Bound" } };
+    assert.equal((await cells("v1/persistentvolumeclaims", fields))[1], "Terminating");
+  });
+
+  it("counts no characters of a text that is where entries should be", async () => {
+    assert.equal((await cells("v1/configmaps", { data: "abc", binaryData: { a: "" } }))[1], 1);
+  });
+
   it("of nodes shows the last of several conditions", async () => {
     const conditions = ["False", "True"].map((status) => ({ type: "Ready", status }));
     assert.equal((await cells("v1/nodes", { status: { conditions } }))[1], "Ready");
