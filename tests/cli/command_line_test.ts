@@ -154,6 +154,8 @@ describe("parseCommandLine", () => {
     refuses(["serve", "--kubeconf", "x"], /did you mean --kubeconfig\?/);
     refuses(["serve", "--resources=pods"], /did you mean --resource\?/);
     refuses(["serve", "--frobnicate"], /^Unknown flag --frobnicate: See listwatch serve --help$/);
+    const { source } = serveOptions(["--seed", "4294967295"]);
+    assert.deepEqual(source, { kind: "embedded", seed: 4_294_967_295 });
     refuses(["serve", "--constructor"], /^Unknown flag --constructor/);
     refuses(["serve", "-x"], /^Unknown flag -x/);
   });

@@ -32,6 +32,7 @@ describe("oneLine and briefReason", () => {
   it("say nothing of names that only contain a word of two letters (nearNames)", () => {
     assert.deepEqual(nearNames("no", ["annotations", "nodes"]), []);
     assert.deepEqual(nearNames("nod", ["annotations", "nodes"]), ["nodes"]);
+    assert.deepEqual(nearNames("node", ["nodea", "nodeb", "nodec", "noded"]), ["nodea", "nodeb", "nodec"]);
   });
 
   it("remove terminal control characters and text direction marks", () => {

@@ -51,8 +51,8 @@ describe("ResourceClient.identity", () => {
       { labelSelector: "a=b" },
       { fieldSelector: "a=b" },
       { metadataOnly: true },
-      { keep: ["spec"] },
-      { drop: ["spec"] },
+      { drop: ["metadata.annotations"] },
+      { drop: ["metadata.annotations", "metadata.labels"] },
     ];
     const identities = options.map((each) =>
       (client(podList(), each).pods as { identity?: string }).identity

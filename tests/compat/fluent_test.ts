@@ -465,6 +465,7 @@ describe("RegisterKind", () => {
     assert.equal(await pathOf(world, named("Other"), { kindOverride: core }), "/api/v1/gadgets");
     RegisterKind(Widget, kind);
     assert.equal(await pathOf(world, Widget), "/apis/example.com/v1/widgets");
+    assert.equal(await pathOf(world, Widget, { kindOverride: policy }), policies);
     assert.throws(() => RegisterKind(Widget, kind), /it is known already/);
     assert.throws(() => RegisterKind(V1Pod, kind), /it is known already/);
     const unversioned = { group: "example.com", kind: "Gadget" };

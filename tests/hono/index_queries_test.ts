@@ -233,7 +233,7 @@ describe("readApi, the access to indices", () => {
       const response = await empty.request(path);
       assert.equal(response.status, 503);
       assert.equal(response.headers.get("Cache-Synced"), "false");
-      assert.match((await response.json()).message, /^nodes: .*first list|not synced|has not/);
+      assert.match((await response.json()).message, /^the cache of nodes has not synced yet/);
     }
   });
 
@@ -243,5 +243,13 @@ describe("readApi, the access to indices", () => {
     const api = readApi({ resources: [{ informer, resource: "v1/nodes" }], allowAnonymous: true });
     assert.equal((await get(api, "/indices/nodes/many?limit=6000")).items.length, 5_000);
     assert.equal((await get(api, "/indices/nodes/many")).items.length, 500);
+    const last = await get(api, `/indices/nodes/many?limit=1000&continue=${btoa("v-90")}`);
+    assert.deepEqual([last.items.length < 1_000, last.metadata.continue], [true, undefined]);
+    const all = await get(apiOf().api, "/indices/pods/byNode?limit=2");
+    assert.deepEqual(
+      [all.items.length, all.metadata.continue],
+      [2, undefined],
+      "no page without values follows",
+    );
   });
 });

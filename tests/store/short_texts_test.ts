@@ -72,7 +72,7 @@ describe("TextCodec", () => {
   });
 
   it("restores a text that has one character more than fits its bytes", () => {
-    for (const length of [4_094, 4_095, 4_096, 8_191]) {
+    for (const length of [4_095, 4_096, 4_097, 4_098]) {
       const codec = new TextCodec();
       const text = JSON.stringify("a".repeat(length - 3) + "é").slice(0, -1);
       assert.equal(codec.decode(codec.encode(text)), text);

@@ -52,6 +52,16 @@ describe("FakeControllerSource", () => {
     assert.equal(source.openWatches, 0, "leaving the loop closes the watch");
   });
 
+  it("knows whether a reader has left a watch, or had read it to its end", async () => {
+    const left = new FakeWatcher();
+    await left[Symbol.asyncIterator]().return!();
+    assert.equal(left.isClosedByReader, true);
+    const over = new FakeWatcher();
+    over.stop();
+    await over[Symbol.asyncIterator]().return!();
+    assert.equal(over.isClosedByReader, false);
+  });
+
   it("leaves no listener at the signal of a watch that is over", async () => {
     const source = new FakeControllerSource();
     const counting = new CountingSignal();

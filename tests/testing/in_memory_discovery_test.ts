@@ -179,6 +179,15 @@ describe("InMemoryApiServer: a CustomResourceDefinition", () => {
 });
 
 describe("InMemoryApiServer: a namespace", () => {
+  it("stays as long as it has a finalizer of its own", () =>
+    withServer({}, async (server) => {
+      server.create("v1/namespaces", { metadata: { name: "shop", finalizers: ["a.b/c"] } });
+      server.create("v1/pods", { metadata: { name: "p", namespace: "shop" } });
+      await call(server, "DELETE", "/api/v1/namespaces/shop");
+      assert.equal(server.list("v1/pods").items.length, 0);
+      assert.notEqual(server.get("v1/namespaces", "shop"), undefined);
+    }));
+
   it("has its name as a label, and is Active", () =>
     withServer({}, async (server) => {
       const { body } = await call(server, "POST", "/api/v1/namespaces", {

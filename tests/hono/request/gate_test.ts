@@ -366,6 +366,8 @@ describe("ReadApiOptions.allowSecrets", () => {
       /allowSecrets: true/,
     );
     readApi({ resources: [{ informer, resource: named }], authorize: () => true, allowSecrets: true });
+    const others = { ...named, resource: "secrets" };
+    readApi({ resources: [{ informer: new FakeInformer(), resource: others }], authorize: () => true });
   });
 
   it("are recognised by any of several sources, and by their kind or their name in any case", () => {

@@ -107,6 +107,11 @@ describe("orderSpecOf", () => {
       textOf({ spec: { tolerations: keys.map((key) => ({ key })) } } as KubernetesObject);
     assert.equal(keyed(null, "b", "a"), keyed("b"));
     assert.ok(keyed("b") < keyed(null), "none is last");
+    const counted = specOf("count(spec.tolerations[].key)");
+    const count = (...keys: (string | null)[]) =>
+      counted.textOf({ spec: { tolerations: keys.map((key) => ({ key })) } } as KubernetesObject);
+    assert.equal(count(null, "b"), count("b"));
+    assert.ok(count("b") < count("a", "b"));
   });
 
   it("reads all of an object where one of its columns does not say what it reads", () => {

@@ -120,6 +120,37 @@ describe("readApi with upgradeWebSocket", () => {
     assert.deepEqual([held, socket.closedWith], [0, 1000]);
   });
 
+  it("waits for a client that reads slowly, as long as it reads", async () => {
+    const socket = new FakeSocket();
+    socket.isReading = false;
+    const clock = new FakeClock();
+    const options = {
+      clock,
+      bufferBytes: 5,
+      writeTimeoutMs: 1_000,
+      reader: { take: () => true, give: () => {} },
+    };
+    const running = new SocketWatch(socket, new Response("a line of some length\n").body!, options).run();
+    await clock.until(() => socket.bufferedAmount! > 0);
+    for (let i = 0; i < 5; i++) {
+      await clock.advance(600);
+      socket.bufferedAmount! -= 3;
+    }
+    assert.equal(socket.closedWith, undefined);
+    socket.bufferedAmount = 0;
+    await clock.advance(100);
+    await running;
+    assert.equal(socket.closedWith, 1000);
+  });
+
+  it("leaves no watch open where the upgrade fails", async () => {
+    const served = new Served({}, () => {
+      throw new Error("no sockets");
+    });
+    assert.equal(await served.open(), 500);
+    assert.deepEqual(served.api.openWatches(), [0]);
+  });
+
   it("waits where as much as may is in the socket, or unread by a client that says what it has read", () => {
     const socket = new FakeSocket();
     const unread = new Unread(socket, 5);
@@ -217,17 +248,19 @@ describe("readApi with upgradeWebSocket", () => {
     const served = new Served();
     const said = (socket: FakeSocket, data: unknown) =>
       socket.dispatchEvent(new MessageEvent("message", { data }));
-    for (let i = 0; i < 4; i++) await served.open();
-    const [many, long, binary, polite] = served.sockets;
+    for (let i = 0; i < 5; i++) await served.open();
+    const [many, long, binary, polite, bytes] = served.sockets;
     for (let i = 0; i <= 100; i++) said(many, "");
     said(long, "x".repeat(1_025));
     said(binary, new Blob(["x".repeat(1_025)]));
+    said(bytes, new Uint8Array(1_025).buffer);
     for (let i = 0; i < 1_000; i++) {
       served.informer.put(object("shop/web-2", 11 + i));
       await served.clock.advance(0);
       said(polite, String(i + 1));
     }
-    assert.deepEqual([many, long, binary, polite].map(({ closedWith }) => closedWith), [
+    assert.deepEqual([many, long, binary, bytes, polite].map(({ closedWith }) => closedWith), [
+      1008,
       1008,
       1008,
       1008,

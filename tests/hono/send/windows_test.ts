@@ -380,7 +380,17 @@ describe("readApi, windows", () => {
     await get(api, `${PODS}?sum=spec.cpu`, { status: 400 });
   });
 
-  it("tell groups apart that have one value of several in common", async () => {
+  it("have the rows of their own selectors, while others have those of other ones", async () => {
+    const { api } = apiOf([1, 2, 3, 4].map((i) => object(`a/${i}`, i, { labels: { odd: String(i % 2) } })));
+    const screens: Screen[] = [];
+    for (const odd of [0, 1]) {
+      screens.push(await Screen.open(api, `sortBy=metadata.name&limit=3&labelSelector=odd%3D${odd}`));
+    }
+    assert.deepEqual(screens.map((screen) => screen.names()), [["a/2", "a/4"], ["a/1", "a/3"]]);
+    for (const screen of screens) await screen.cancel();
+  });
+
+  it("distinguish groups that have one value of several in common", async () => {
     const on = (name: string, version: number, node: string, phase: string) =>
       object(name, version, { spec: { nodeName: node }, status: { phase } });
     const { api, informer, clock } = apiOf([

@@ -159,6 +159,11 @@ describe("A Table", () => {
     assert.equal((await cells("v1/configmaps", { data: "abc", binaryData: { a: "" } }))[1], 1);
   });
 
+  it("of endpoints puts an IPv6 address in brackets", async () => {
+    const subsets = [{ addresses: [{ ip: "fd00::1" }, { ip: "10.0.0.1" }], ports: [{ port: 80 }] }];
+    assert.equal((await cells("v1/endpoints", { subsets }))[1], "[fd00::1]:80,10.0.0.1:80");
+  });
+
   it("of nodes shows the last of several conditions", async () => {
     const conditions = ["False", "True"].map((status) => ({ type: "Ready", status }));
     assert.equal((await cells("v1/nodes", { status: { conditions } }))[1], "Ready");
