@@ -3170,8 +3170,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "sockets: a client that reads slowly has one time limit for all",
     file: "src/hono/send/socket_watch.ts",
-    find: "        sinceMs = monotonicNow(clock);\n",
-    replace: "",
+    find: "least = this.#unread.amount;\n        sinceMs = monotonicNow(clock);",
+    replace: "least = this.#unread.amount;",
     test: "tests/hono/send/web_socket_test.ts",
   },
   {
