@@ -22,6 +22,15 @@ describe("oneLine and briefReason", () => {
     assert.ok(error.message.length <= 1024);
   });
 
+  it("say how to log in again after a 401", () => {
+    const error = new StatusError(newStatus(401, "Unauthorized", "no"));
+    const { message } = explainServerError(error, "list pods", { server: "https://x", context: "dev" });
+    assert.match(
+      message,
+      /401 Unauthorized\. .* try `kubectl --context "dev" get --raw \/version`, then log in/,
+    );
+  });
+
   it("say what an error says where the server's own message is empty", () => {
     const status = newStatus(500, "InternalError", "");
     const error = new StatusError(status, { message: "the server answered 500" });

@@ -67,6 +67,10 @@ describe("discover", () => {
     const items = [{
       metadata: { name: "metrics.k8s.io" },
       versions: [{ version: "v1beta1", freshness: "Stale" }],
+    }, {
+      // Of a server that is away for a moment, with what it had.
+      metadata: { name: "example.com" },
+      versions: [{ version: "v1", freshness: "Stale", resources: [{ resource: "widgets" }] }],
     }];
     const fetch = (url: string): Response =>
       Response.json({ kind: "APIGroupDiscoveryList", items: url.endsWith("/apis") ? items : [] });

@@ -27,6 +27,7 @@ describe("findResource", () => {
       ["deployments.v1.apps", "apps/v1/deployments"],
       ["apps/v1/deployments", "apps/v1/deployments"],
       ["v1/pods", "v1/pods"],
+      ["pods.v1.", "v1/pods"],
     ]
   ) {
     it(`finds ${name}`, async () => {

@@ -227,6 +227,7 @@ describe("readApi, the access to indices", () => {
     const { api } = apiOf();
     const app = new Hono().route("/cache", api);
     assert.equal((await get(app, "/cache/indices/pods/byNode/n-1")).items.length, 15);
+    assert.equal((await get(app, "/cache/indices/pods.v1/byNode/n-1")).items.length, 15);
     const informer = new FakeInformer({ zone: () => ["a"] });
     const empty = readApi({ resources: [{ informer, resource: "v1/nodes" }], allowAnonymous: true });
     for (const path of ["/indices/nodes/zone", "/indices/nodes/zone/a"]) {

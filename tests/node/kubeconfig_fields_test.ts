@@ -98,6 +98,9 @@ describe("loadKubeconfig, boolean fields", () => {
     const config = await restConfig(parts);
     assert.equal(config.token, "abcdef");
     assert.equal("namespace" in config, false);
+    assert.equal(config.headers, undefined);
+    const plain = await restConfig({ cluster: "disable-compression: true" });
+    assert.equal(plain.headers?.["Accept-Encoding"], "identity");
   });
 
   it("takes the proxy of a cluster, and none of the environment then", async () => {
@@ -107,6 +110,11 @@ clusters: [{name: c, cluster: {server: "https://c.example", proxy-url: "http://p
     const kubeconfig = await loadKubeconfig({ path: file(config) });
     const env = { HTTPS_PROXY: "ftp://elsewhere.example" };
     assert.equal((await restConfigFromKubeconfig(kubeconfig, { env })).server, "https://c.example");
+  });
+
+  it("names the line of the first alias that has no anchor", async () => {
+    const loading = loadKubeconfig({ path: file("kind: Config\nclusters: *one\nusers: *two\n") });
+    await assert.rejects(loading, /an alias without an anchor at line 2$/);
   });
 
   it("looks for a plugin in the folder of the file only where its command is a path", async () => {

@@ -191,6 +191,18 @@ describe("serveFetch", () => {
     await server.finished;
   });
 
+  it("takes headers of tens of kilobytes", async () => {
+    const stop = new AbortController();
+    const server = await serveFetch(
+      ({ headers }) => new Response(String(headers.get("X-Long")?.length)),
+      { signal: stop.signal },
+    );
+    const response = await fetch(server.url, { headers: { "X-Long": "x".repeat(40 * 1024) } });
+    assert.equal(await response.text(), String(40 * 1024));
+    stop.abort();
+    await server.finished;
+  });
+
   it("answers 500 where its handler throws, and logs why", async () => {
     const stop = new AbortController();
     const log = new LogRecorder();

@@ -107,6 +107,10 @@ describe("orderSpecOf", () => {
       textOf({ spec: { tolerations: keys.map((key) => ({ key })) } } as KubernetesObject);
     assert.equal(keyed(null, "b", "a"), keyed("b"));
     assert.ok(keyed("b") < keyed(null), "none is last");
+    const { textOf: least } = specOf("min(spec.tolerations[].seconds)");
+    const seconds = (...all: number[]) =>
+      least({ spec: { tolerations: all.map((each) => ({ seconds: each })) } } as KubernetesObject);
+    assert.ok(seconds(7, 5) < seconds(6) && seconds(6) < seconds(), "none has no least value");
     const counted = specOf("count(spec.tolerations[].key)");
     const count = (...keys: (string | null)[]) =>
       counted.textOf({ spec: { tolerations: keys.map((key) => ({ key })) } } as KubernetesObject);

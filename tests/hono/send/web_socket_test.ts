@@ -252,6 +252,7 @@ describe("readApi with upgradeWebSocket", () => {
     const [many, long, binary, polite, bytes] = served.sockets;
     for (let i = 0; i <= 100; i++) said(many, "");
     said(long, "x".repeat(1_025));
+    said(polite, "x".repeat(1_024));
     said(binary, new Blob(["x".repeat(1_025)]));
     said(bytes, new Uint8Array(1_025).buffer);
     for (let i = 0; i < 1_000; i++) {

@@ -19,6 +19,7 @@ const VALUE = {
 // As client-go's util/jsonpath finds them.
 const FOUND: Record<string, unknown[]> = {
   ".items[?(@.type[0])].weight": [],
+  '"\\x4A\\u004B"': ["JK"],
   ".text": ["t"],
   "text": [],
   "$.text": ["t"],
@@ -106,6 +107,7 @@ const UNREADABLE = [
   ".text}",
   "'open",
   "'\\q'",
+  '"a\\\'b"',
   "1.2.3",
   "-",
   "\n",
