@@ -3063,7 +3063,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/node/kubeconfig_fields_test.ts",
   },
   {
-    name: "kubeconfig: disable-compression is not heard",
+    name: "kubeconfig: disable-compression changes nothing",
     file: "src/node/kubeconfig/kubeconfig_rest_config.ts",
     find: '...(cluster["disable-compression"] && { "Accept-Encoding": "identity" })',
     replace: "",
