@@ -90,7 +90,7 @@ interface Account {
 const LEFT_FREE = 1 / 64;
 const MUCH_MORE = 2;
 // While a keeper has so few, each request looks at all of them; else one a second does.
-const FEW_KEPT = 64;
+const FEW_KEPT = 16;
 const SWEEP_MS = 1_000;
 // While less of all bytes is held, streams are filled before their readers want more.
 const MOST_BUFFERED = 1 / 4;

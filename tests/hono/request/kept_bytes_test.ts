@@ -104,7 +104,7 @@ describe("Readers.enter", () => {
     const limits = { maxRequests: 9_999, maxWatches: 9, maxWatchesPerClient: 9, maxReaderBytes: 100 };
     const readers = new Readers({ ...limits, clock });
     const looks = [0, 0];
-    [64, 65].forEach((size, i) =>
+    [16, 17].forEach((size, i) =>
       readers.addKeeper({ kept: { size }, dropUnused: () => looks[i]++, dropSome: () => false })
     );
     for (let i = 0; i < 1_000; i++) readers.enter("a client");
