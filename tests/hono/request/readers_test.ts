@@ -221,7 +221,7 @@ describe("Readers, requests that are very long,", () => {
   };
   for (const [name, [path, headers]] of Object.entries(long)) {
     it(`count as bytes of their client while they are being answered: ${name}`, async () => {
-      const { api } = apiOf(manyPods(3), { maxReaderBytes: 1_000_000 });
+      const { api } = apiOf(manyPods(3), { maxReaderBytes: 2_000_000 });
       const open = async (count: number) => {
         const statuses = [];
         for (let i = 0; i < count; i++) {
