@@ -150,7 +150,13 @@ export class PassThrough {
     const sent = c.req.raw.body;
     const take = (bytes: number) => request.reader.take(bytes) || !(isSpent = true);
     let isSpent = false;
-    const body = sent === null ? undefined : await wholeBody(sent.getReader(), MAX_BODY_BYTES, take);
+    let body: Uint8Array<ArrayBuffer> | undefined;
+    try {
+      body = sent === null ? undefined : await wholeBody(sent.getReader(), MAX_BODY_BYTES, take);
+    } catch {
+      // Its client has left. Not every runtime says so by the signal at once.
+      return newStatus(400, "BadRequest", "the body of the request did not arrive as a whole");
+    }
     if (isSpent) return tooManyRequests();
     if (sent !== null && body === undefined) {
       return newStatus(413, "RequestEntityTooLarge", `Request entity too large: limit is ${MAX_BODY_BYTES}`);

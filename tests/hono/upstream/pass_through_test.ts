@@ -312,6 +312,14 @@ describe("readApi with passThrough", () => {
     });
     assert.equal(long.status, 413);
     assert.equal(upstream.requests.length, before);
+    logger.lines.length = 0;
+    const left = await api.request("/api/v1/namespaces/shop/configmaps", {
+      method: "POST",
+      headers: READER,
+      body: new ReadableStream({ pull: (controller) => controller.error(new Error("aborted")) }),
+    });
+    assert.deepEqual([left.status, logger.lines], [400, []], "its client has left, which is no failure");
+    assert.equal(upstream.requests.length, before);
   });
 
   it("passes no answer on in a coding that nothing asked for, and none as a page of its own origin", async () => {
