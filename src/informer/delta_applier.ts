@@ -156,8 +156,8 @@ export class DeltaApplier<T> {
 
   #failed(error: unknown, { type, object }: Delta<T>): void {
     this.#receiver.dropPrepared();
-    const isLost = type !== "Replaced" && type !== "Sync";
-    this.#quarantine.add(quarantinedBy(toError(error), object), { isLost });
+    this.#quarantine.add(quarantinedBy(toError(error), object));
+    if (type !== "Replaced" && type !== "Sync") this.#quarantine.lost();
   }
 
   #apply(delta: Delta<T>, isInInitialList: boolean): void {

@@ -53,12 +53,11 @@ export class Quarantine {
     return this.#count;
   }
 
-  add(quarantined: Quarantined, { isLost = false }: { readonly isLost?: boolean } = {}): void {
+  add(quarantined: Quarantined): void {
     this.#count++;
     this.#metrics?.count("reflector_quarantined_total", 1, { name: this.#options.name });
     this.#enter(quarantined);
     this.#report(quarantined);
-    if (isLost) this.lost();
   }
 
   /**

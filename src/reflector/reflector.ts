@@ -9,7 +9,7 @@ import { networkErrorOf } from "../meta/request.ts";
 import { compareResourceVersions, isOlder } from "../meta/object.ts";
 import type { ReflectorStore } from "../queue/queue.ts";
 import { sleepUnlessAborted } from "../util/abort.ts";
-import { Backoff, LONGEST_DELAY_MS, REFLECTOR_BACKOFF } from "../util/backoff.ts";
+import { LONGEST_DELAY_MS } from "../util/backoff.ts";
 import { ageMs, type Clock, type Moment, momentOf, monotonicNow } from "../util/clock.ts";
 import { atOnce, errorMessage } from "../util/errors.ts";
 import { requireNumbers } from "../util/require_number.ts";
@@ -17,7 +17,6 @@ import {
   delayAfter,
   type FailedTry,
   lastTryOf,
-  type RetryBackoff,
   VERY_SHORT_WATCH_MS,
   VeryShortWatchError,
 } from "./failures.ts";
@@ -76,7 +75,6 @@ export class Reflector<T> {
   readonly #store: ReflectorStore<T>;
   readonly #settings: ReflectorSettings;
   readonly #clock: Clock;
-  readonly #backoff: RetryBackoff;
   readonly #reports: ReflectorReports;
   readonly #metrics: ReflectorMetrics | undefined;
   readonly #writer: StoreWriter<T>;
@@ -107,9 +105,8 @@ export class Reflector<T> {
     this.#store = store;
     const name = this.name = options.name ?? source.description ?? "objects";
     const settings = this.#settings = settingsOf(name, options, wiring);
-    const { clock, random, quarantine, backoff, logger } = settings;
+    const { clock, quarantine, logger } = settings;
     this.#clock = clock;
-    this.#backoff = backoff ?? new Backoff(REFLECTOR_BACKOFF, { random });
     const reports = this.#reports = new ReflectorReports(settings);
     const metrics = this.#metrics = settings.metrics &&
       new ReflectorMetrics(settings.metrics, { name, clock, logger });
@@ -487,10 +484,8 @@ export class Reflector<T> {
     if (signal.aborted) return;
     let delayMs = LONGEST_DELAY_MS; // where a user's backoff gives none
     this.#reports.guarded("backoff", () => {
-      const { failures, delayMs: nextDelayMs } = delayAfter(this.#state.failures, monotonicNow(this.#clock), {
-        backoff: this.#backoff,
-        random: this.#settings.random,
-      });
+      const nowMs = monotonicNow(this.#clock);
+      const { failures, delayMs: nextDelayMs } = delayAfter(this.#state.failures, nowMs, this.#settings);
       this.#record.state = { ...this.#state, failures };
       requireNumbers("wait", { nextDelayMs: atOnce(nextDelayMs) ?? NaN });
       delayMs = nextDelayMs;

@@ -4,6 +4,7 @@ import { deletionHandlingMetaNamespaceKey, type KeyFunc } from "../meta/object.t
 import type { Quarantined } from "../meta/list_watch.ts";
 import type { GroupVersionKind } from "../meta/resource.ts";
 import type { HoldText } from "../text/object_text_reader.ts";
+import { Backoff, REFLECTOR_BACKOFF } from "../util/backoff.ts";
 import { type Clock, realClock } from "../util/clock.ts";
 import { defined } from "../util/json.ts";
 import type { Logger } from "../util/logger.ts";
@@ -147,7 +148,6 @@ type Given = ReflectorOptions & ReflectorWiring;
 type Optional =
   | keyof Pick<
     ReflectorOptions,
-    | "backoff"
     | "expectedKind"
     | "logger"
     | "metrics"
@@ -156,7 +156,7 @@ type Optional =
   >
   | keyof Pick<ReflectorWiring, "holdText" | "intake" | "knownObjects" | "snapshot">;
 
-const DEFAULTS: Required<Omit<Given, Optional | "name" | "quarantine">> = {
+const DEFAULTS: Required<Omit<Given, Optional | "backoff" | "name" | "quarantine">> = {
   resyncPeriodMs: 0,
   minWatchTimeoutMs: 300_000,
   watchListPageSize: 0,
@@ -184,8 +184,10 @@ export function settingsOf(
   wiring: ReflectorWiring,
 ): ReflectorSettings {
   checkReflectorOptions(name, options);
+  const { random = DEFAULTS.random } = options;
   return {
     quarantine: wiring.quarantine ?? new Quarantine({ ...options, name }),
+    backoff: new Backoff(REFLECTOR_BACKOFF, { random }),
     ...DEFAULTS,
     ...defined({ ...options, ...wiring }),
     minWatchTimeoutMs: Math.max(options.minWatchTimeoutMs ?? 0, DEFAULTS.minWatchTimeoutMs),

@@ -66,7 +66,8 @@ describe("Quarantine.lost", () => {
     assert.ok(quarantine.isRepaired);
     quarantine.lost();
     quarantine.incomplete();
-    quarantine.add({ reason: "it is odd", path: "" }, { isLost: true });
+    quarantine.add({ reason: "it is odd", path: "" });
+    quarantine.lost();
     quarantine.add({ reason: "it is odd", path: "" });
     assert.deepEqual(losses, [false, true, false]);
     assert.equal(quarantine.losses, 3);
