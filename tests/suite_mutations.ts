@@ -1791,6 +1791,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/client/resource_client_test.ts",
   },
   {
+    name: "client: the headers of a client replace those of a request",
+    file: "src/client/rest_resource.ts",
+    find: "headers: { ...this.#options.headers, ...init.headers }",
+    replace: "headers: { ...init.headers, ...this.#options.headers }",
+    test: "tests/client/resource_client_test.ts",
+  },
+  {
     name: "cli: discovery is in the order of the names",
     file: "src/cli/serve/serve.ts",
     find: "sort((a, b) => position(a) - position(b))",
@@ -3088,6 +3095,34 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     file: "src/node/kubeconfig/load_kubeconfig.ts",
     find: "&& /[/\\\\]/.test(exec.command)) {",
     replace: ") {",
+    test: "tests/node/kubeconfig_fields_test.ts",
+  },
+  {
+    name: "kubeconfig: a plugin's variables are shown",
+    file: "src/node/kubeconfig/rest_config.ts",
+    find: "value: REDACTED })) : REDACTED",
+    replace: "value: one?.value })) : REDACTED",
+    test: "tests/node/kubeconfig_fields_test.ts",
+  },
+  {
+    name: "kubeconfig: the password of a proxy is shown",
+    file: "src/node/kubeconfig/rest_config.ts",
+    find: '["server", "proxy-url"]',
+    replace: '["server"]',
+    test: "tests/node/kubeconfig_fields_test.ts",
+  },
+  {
+    name: "kubeconfig: a copy of a config shows its token",
+    file: "src/node/kubeconfig/rest_config.ts",
+    find: "enumerable: isCopied",
+    replace: "enumerable: false",
+    test: "tests/node/kubeconfig_fields_test.ts",
+  },
+  {
+    name: "kubeconfig: cookies are shown",
+    file: "src/node/kubeconfig/rest_config.ts",
+    find: "/authorization|cookie|token|key/i",
+    replace: "/authorization|token|key/i",
     test: "tests/node/kubeconfig_fields_test.ts",
   },
   {

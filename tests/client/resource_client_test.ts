@@ -43,6 +43,14 @@ async function all<T>(stream: AsyncIterable<readonly T[]>): Promise<T[]> {
   return items;
 }
 
+describe("ResourceClient.patch", () => {
+  it("says what it sends, whatever headers the client has", async () => {
+    const { pods, asked } = client(Response.json(pod("a")), { headers: { "Content-Type": "text/plain" } });
+    await pods.patch("a", { metadata: { labels: { a: "b" } } });
+    assert.equal(asked[0].headers.get("Content-Type"), "application/merge-patch+json");
+  });
+});
+
 describe("ResourceClient.identity", () => {
   it("is another one for each selector, namespace and projection", () => {
     const options: TypedResourceOptions<Pod>[] = [

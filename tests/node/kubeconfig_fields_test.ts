@@ -5,6 +5,12 @@ import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { inspect } from "node:util";
 import { KubeconfigError, loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
+import {
+  REDACTED,
+  redactedCluster,
+  redactedHeaders,
+  redactedUser,
+} from "../../src/node/kubeconfig/rest_config.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "listwatch-fields-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -110,6 +116,16 @@ clusters: [{name: c, cluster: {server: "https://c.example", proxy-url: "http://p
     const kubeconfig = await loadKubeconfig({ path: file(config) });
     const env = { HTTPS_PROXY: "ftp://elsewhere.example" };
     assert.equal((await restConfigFromKubeconfig(kubeconfig, { env })).server, "https://c.example");
+  });
+
+  it("shows no secrets of headers, plugins and proxies, nor those of a copy", async () => {
+    assert.deepEqual(redactedHeaders({ Cookie: "a=b", "X-Team": "c" }), { Cookie: REDACTED, "X-Team": "c" });
+    const exec = { apiVersion: "v1", command: "aws", env: [{ name: "KEY", value: "canary" }] };
+    assert.ok(!JSON.stringify(redactedUser({ exec })).includes("canary"));
+    const cluster = { server: "https://x.example", "proxy-url": "http://jane:canary@proxy.example" };
+    assert.deepEqual(redactedCluster(cluster), { ...cluster, "proxy-url": REDACTED });
+    const copy = { ...await restConfig({ user: "token: canary" }) };
+    assert.ok(!JSON.stringify(copy).includes("canary"));
   });
 
   it("names the line of the first alias that has no anchor", async () => {
