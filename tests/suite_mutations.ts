@@ -3126,6 +3126,13 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     test: "tests/node/kubeconfig_fields_test.ts",
   },
   {
+    name: "kubeconfig: a token file may have two words",
+    file: "src/node/kubeconfig/rest_config.ts",
+    find: "    if (fault !== undefined) throw new Error(`it holds",
+    replace: '    if (fault === "") throw new Error(`it holds',
+    test: "tests/node/kubeconfig_fields_test.ts",
+  },
+  {
     name: "node: a request whose token was refused is sent again with another certificate",
     file: "src/node/fetch/tls_fetch.ts",
     find: 'response.status !== 401 || new Headers(init?.headers).has("Authorization")',

@@ -118,6 +118,14 @@ clusters: [{name: c, cluster: {server: "https://c.example", proxy-url: "http://p
     assert.equal((await restConfigFromKubeconfig(kubeconfig, { env })).server, "https://c.example");
   });
 
+  it("refuses a token file with two words, and does not quote them", async () => {
+    const loading = restConfig({ user: `tokenFile: ${file("canary words")}` });
+    await assert.rejects(loading, (error: Error) => {
+      assert.match(error.message, /it holds no valid token: it is not one word/);
+      return !error.message.includes("canary");
+    });
+  });
+
   it("shows no secrets of headers, plugins and proxies, nor those of a copy", async () => {
     assert.deepEqual(redactedHeaders({ Cookie: "a=b", "X-Team": "c" }), { Cookie: REDACTED, "X-Team": "c" });
     const exec = { apiVersion: "v1", command: "aws", env: [{ name: "KEY", value: "canary" }] };
