@@ -1,6 +1,6 @@
 /** Reads the bytes of a body in chunks, as each runtime does it best. */
 
-import { freeBytes } from "./bytes.ts";
+import { concatenated, freeBytes } from "./bytes.ts";
 
 export interface ByteReader {
   /** The next bytes, `undefined` at the end. */
@@ -30,6 +30,39 @@ export function openByteReader(body: ReadableStream<Uint8Array>): ByteReader {
   }
   const chunks = body.getReader();
   return reading(chunks, chunkReads(chunks, ownsChunks));
+}
+
+const BLOCK_BYTES = 16 * 1024;
+
+/**
+ * All bytes of a body; `undefined` if there are more than `maxBytes`, or `take` does not take what has come:
+ * the rest is cancelled. However small the pieces are, and however many bodies do not come to their end, they
+ * take no more memory than their bytes: the blocks are joined at the end.
+ */
+export async function wholeBody(
+  body: ReadableStream<Uint8Array>,
+  maxBytes: number,
+  take: (bytes: number) => boolean = () => true,
+): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const bytes = openByteReader(body);
+  const blocks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for (let chunk = await bytes.read(); chunk !== undefined; chunk = await bytes.read()) {
+      if (length + chunk.byteLength > maxBytes || !take(chunk.byteLength)) return undefined;
+      for (let from = 0; from < chunk.byteLength;) {
+        const at = length % BLOCK_BYTES;
+        if (at === 0) blocks.push(new Uint8Array(BLOCK_BYTES));
+        const part = chunk.subarray(from, from + BLOCK_BYTES - at);
+        blocks[blocks.length - 1].set(part, at);
+        from += part.byteLength;
+        length += part.byteLength;
+      }
+    }
+    return concatenated(blocks.map((block, i) => block.subarray(0, length - i * BLOCK_BYTES)), length);
+  } finally {
+    bytes.cancel();
+  }
 }
 
 function isNode(): boolean {

@@ -1,4 +1,4 @@
-/** Bytes: joined, read to their end, and as text. */
+/** Bytes: joined, freed, and as text. */
 
 /** The bytes of all parts, `length` in all, in a buffer of their own. */
 export function concatenated(
@@ -12,39 +12,6 @@ export function concatenated(
     offset += part.byteLength;
   }
   return whole;
-}
-
-/**
- * All bytes of a body; `undefined` if there are more than `maxBytes`, or `take` does not take what has come:
- * the rest is cancelled. However small the pieces are, they take no memory of their own.
- */
-export async function wholeBody(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  maxBytes: number,
-  take: (bytes: number) => boolean = () => true,
-): Promise<Uint8Array<ArrayBuffer> | undefined> {
-  let whole = new Uint8Array(0);
-  let length = 0;
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return whole.subarray(0, length);
-      const from = length;
-      length += value.byteLength;
-      if (length > maxBytes || !take(value.byteLength)) {
-        reader.cancel().catch(() => {});
-        return undefined;
-      }
-      if (length > whole.byteLength) {
-        const before = whole;
-        whole = new Uint8Array(Math.max(length, 2 * before.byteLength));
-        whole.set(before);
-      }
-      whole.set(value, from);
-    }
-  } finally {
-    reader.releaseLock();
-  }
 }
 
 /**

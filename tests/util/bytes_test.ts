@@ -1,46 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { seededRandom } from "../../src/testing/seeded_random.ts";
-import { Utf8Stream, wholeBody } from "../../src/util/bytes.ts";
+import { Utf8Stream } from "../../src/util/bytes.ts";
 import { propertyOptions } from "../property.ts";
 
 const CHARACTERS = ["a", "é", "€", "😀", "\ufeff", "\0"].map((text) => [...new TextEncoder().encode(text)]);
 const FAULTS = [0x80, 0xbf, 0xc0, 0xc3, 0xe0, 0xe2, 0xed, 0xf0, 0xf4, 0xf5, 0xff];
-
-describe("wholeBody", () => {
-  const readerOf = (pieces: readonly number[][]) => {
-    let i = 0;
-    let isCancelled = false;
-    const body = new ReadableStream<Uint8Array>({
-      pull: (controller) =>
-        i < pieces.length ? controller.enqueue(Uint8Array.from(pieces[i++])) : controller.close(),
-      cancel: () => void (isCancelled = true),
-    });
-    return { reader: body.getReader(), isCancelled: () => isCancelled };
-  };
-  const pieces = Array.from(
-    { length: 300 },
-    (_, i) => Array.from({ length: i % 7 }, (_, j) => (i + j) % 256),
-  );
-
-  it("joins pieces of any length", async () => {
-    const whole = await wholeBody(readerOf(pieces).reader, 10_000);
-    assert.deepEqual(Array.from(whole!), pieces.flat());
-    assert.equal((await wholeBody(readerOf([]).reader, 0))!.byteLength, 0);
-  });
-
-  it("is undefined beyond its limit, and where what comes is not taken; then the rest is cancelled", async () => {
-    const { length } = pieces.flat();
-    const long = readerOf(pieces);
-    assert.equal(await wholeBody(long.reader, length - 1), undefined);
-    assert.ok(long.isCancelled());
-    let taken = 0;
-    const refused = readerOf(pieces);
-    assert.equal(await wholeBody(refused.reader, length, (bytes) => (taken += bytes) < 100), undefined);
-    assert.ok(refused.isCancelled());
-    assert.ok(taken >= 100 && taken < 110);
-  });
-});
 
 describe("Utf8Stream", () => {
   const { numRuns, seed = Date.now() } = propertyOptions(20_000);

@@ -6,7 +6,8 @@ import { matchesRoute, matchesTag, prefersGzip } from "../../protocol/representa
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { isStatus } from "../../protocol/statuses.ts";
 import { withTimeLimit } from "../../util/abort.ts";
-import { encodeUtf8, wholeBody } from "../../util/bytes.ts";
+import { wholeBody } from "../../util/byte_reader.ts";
+import { encodeUtf8 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { getOrMake } from "../../util/collections.ts";
 import { defined, recordOf } from "../../util/json.ts";
@@ -300,7 +301,7 @@ function drop(response: Response): void {
 
 async function readText({ body }: Response): Promise<string> {
   if (body === null) return "";
-  const bytes = await wholeBody(body.getReader(), MAX_DOCUMENT_BYTES);
+  const bytes = await wholeBody(body, MAX_DOCUMENT_BYTES);
   if (bytes === undefined) throw new Error(`it has more than ${MAX_DOCUMENT_BYTES} bytes`);
   return new TextDecoder().decode(bytes);
 }

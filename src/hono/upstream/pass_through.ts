@@ -11,7 +11,7 @@ import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { limitedLogger, type Logger } from "../../util/logger.ts";
 import { requireNumbers } from "../../util/require_number.ts";
-import { wholeBody } from "../../util/bytes.ts";
+import { wholeBody } from "../../util/byte_reader.ts";
 import { type Permission, unauthorized, type UserInfo } from "../request/gate.ts";
 import { bearerTokenOf } from "../request/bearer_tokens.ts";
 import { isSocketRequest } from "../request/cors.ts";
@@ -152,7 +152,7 @@ export class PassThrough {
     let isSpent = false;
     let body: Uint8Array<ArrayBuffer> | undefined;
     try {
-      body = sent === null ? undefined : await wholeBody(sent.getReader(), MAX_BODY_BYTES, take);
+      body = sent === null ? undefined : await wholeBody(sent, MAX_BODY_BYTES, take);
     } catch {
       // Its client has left. Not every runtime says so by the signal at once.
       return newStatus(400, "BadRequest", "the body of the request did not arrive as a whole");
