@@ -529,9 +529,23 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "orders: what is kept is kept for ever",
     file: "src/hono/screens/followed_objects.ts",
-    find: "if (kept.usedMs <= nowMs - idleMs) this.#drop(kept);",
+    find: "if (kept.usedMs <= nowMs - idleMs || unseen > MOST_IDLE) this.#drop(kept);",
     replace: "",
     test: "tests/hono/screens/followed_objects_test.ts",
+  },
+  {
+    name: "orders: however many searches come, all are kept for a minute",
+    file: "src/hono/screens/followed_objects.ts",
+    find: " || unseen > MOST_IDLE",
+    replace: "",
+    test: "tests/hono/screens/followed_objects_test.ts",
+  },
+  {
+    name: "bodies: a buffer is doubled as a body comes",
+    file: "src/util/byte_reader.ts",
+    find: "blocks.push(new Uint8Array(BLOCK_BYTES));",
+    replace: "blocks.push(new Uint8Array(BLOCK_BYTES), new Uint8Array(BLOCK_BYTES)), blocks.pop();",
+    test: "tests/util/byte_reader_test.ts",
   },
   {
     name: "groups: an object that leaves a group is still counted",

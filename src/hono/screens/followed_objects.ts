@@ -214,8 +214,9 @@ interface Kept {
 // A reader turns a page within a minute, and comes back to a screen within a quarter of an hour.
 const IDLE_MS = 60_000;
 const LONG_IDLE_MS = 15 * 60_000;
-// Each follows every change of its content, which takes some microseconds.
+// Each follows every change of its content, which takes some microseconds; a search has one reader.
 const MOST_LONG_IDLE = 4;
+const MOST_IDLE = 64;
 // The text and the key of one object, its places in two maps.
 const ENTRY_BYTES = 250;
 
@@ -269,12 +270,17 @@ export class KeptFollowers implements Keeper {
   dropUnused(): void {
     const nowMs = monotonicNow(this.#clock);
     let unused = 0;
+    let unseen = 0;
     for (const kept of Array.from(this.kept).reverse()) {
       this.#count(kept);
-      if (kept.followed.windows > 0) kept.usedMs = nowMs;
+      if (kept.followed.windows > 0) {
+        kept.usedMs = nowMs;
+        continue;
+      }
+      unseen++;
       if (kept.usedMs <= nowMs - IDLE_MS) unused++;
       const idleMs = unused <= MOST_LONG_IDLE ? LONG_IDLE_MS : IDLE_MS;
-      if (kept.usedMs <= nowMs - idleMs) this.#drop(kept);
+      if (kept.usedMs <= nowMs - idleMs || unseen > MOST_IDLE) this.#drop(kept);
     }
   }
 

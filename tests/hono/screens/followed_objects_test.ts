@@ -118,6 +118,18 @@ describe("KeptFollowers", () => {
     });
   }
 
+  it("keep the last sixty-four that no window shows, however many searches come within a minute", async () => {
+    const { clock, content, readers, followers, order } = kept();
+    const shown = await order("shown");
+    shown.windows = 1;
+    for (let i = 0; i < 200; i++) await order(`search ${i}`);
+    await clock.advance(1_000);
+    readers.dropUnused();
+    assert.deepEqual([followers.kept.size, content.log.along.size], [65, 65]);
+    const names = Array.from(followers.kept, ({ name }) => JSON.parse(name)[0]);
+    assert.deepEqual([names[0], names[1], names[64]], ["shown", "search 136", "search 199"]);
+  });
+
   it("drop what was not read for a quarter of an hour, and all but the last four after a minute", async () => {
     const { clock, content, readers, followers, order } = kept();
     for (let i = 0; i < 12; i++) await order(`order ${i}`);
