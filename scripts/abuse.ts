@@ -20,7 +20,7 @@ import { taskArguments, usage } from "./lib/task_usage.ts";
 import { installTools } from "./lib/tools.ts";
 
 // Those of `deno task start`: Deno's V8 lets garbage grow to three times of what is held otherwise.
-const START_FLAGS = `--v8-flags=--heap-growing-percent=50,${BIN_FLAGS}`;
+const START_FLAGS = `--v8-flags=--heap-growing-percent=30,${BIN_FLAGS}`;
 const MOST_MS = 100;
 const MOST_LIST_MS = 2_000;
 const MOST_MEMORY = 150;

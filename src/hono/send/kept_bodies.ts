@@ -164,6 +164,8 @@ export type Bytes = Uint8Array<ArrayBuffer>;
 // The first chunk comes soon, and is the whole of most lists; the others are worth a write.
 const FIRST_CHUNK = 64 * 1024;
 const CHUNK = 256 * 1024;
+// What is more is shared by all readers, and the head is a piece of its own.
+const MOST_COPIED = 16 * 1024;
 // Compressing 30 MB takes half a second.
 const GZIP_WAIT_MS = 2_000;
 // What it takes to hand kept bytes to the socket, against making them.
@@ -302,7 +304,10 @@ export class ListBody {
         const piece = chunk.subarray(at, at + readers.sharedListPieceLength);
         at += piece.byteLength;
         pacer.spendText(piece.byteLength * SENT_WEIGHT);
-        // `withHead` copies the first one.
+        if (before !== undefined && piece.byteLength > MOST_COPIED) {
+          yield before;
+          before = undefined;
+        }
         yield before === undefined && this.#isAlone ? piece.slice() : withHead(piece);
       }
       if (this.#isAlone) freeBytes(chunk); // its only reader has it
