@@ -473,7 +473,9 @@ describe("Readers, the bytes that wait for them,", () => {
     const { api } = apiOf(manyPods(500));
     const pieceOf = async (path: string) => {
       const reader = (await api.request(path)).body!.getReader();
-      const { byteLength } = (await reader.read()).value!;
+      let { byteLength } = (await reader.read()).value!;
+      // The head of a list comes before it.
+      if (byteLength < 1_024) ({ byteLength } = (await reader.read()).value!);
       return { byteLength, reader };
     };
     for (const path of ["/api/v1/pods", "/api/v1/pods?watch=1"]) {
