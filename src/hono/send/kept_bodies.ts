@@ -304,10 +304,11 @@ export class ListBody {
         const piece = chunk.subarray(at, at + readers.sharedListPieceLength);
         at += piece.byteLength;
         pacer.spendText(piece.byteLength * SENT_WEIGHT);
-        if (before !== undefined && piece.byteLength > MOST_COPIED) {
+        if (before !== undefined && !this.#isAlone && piece.byteLength > MOST_COPIED) {
           yield before;
           before = undefined;
         }
+        // `withHead` copies the first one.
         yield before === undefined && this.#isAlone ? piece.slice() : withHead(piece);
       }
       if (this.#isAlone) freeBytes(chunk); // its only reader has it
