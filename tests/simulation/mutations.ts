@@ -365,7 +365,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "informer: a wait for a reached version does not end",
     file: "src/meta/version_waiters.ts",
     find: 'if (this.#covers(waiter.resourceVersion)) waiter.end("reached");',
-    replace: 'if (this.#reached() === waiter.resourceVersion && this.#isStopped) waiter.end("reached");',
+    replace: 'if (this.#covers(waiter.resourceVersion) && this.#isStopped) waiter.end("reached");',
   },
   {
     name: "informer: a merged update loses the last state that the handler received",

@@ -37,6 +37,8 @@ export class ObjectPlatform {
   instances = 0;
   /** How many alarms. */
   alarms = 0;
+  /** How many of them have failed, which the platform repeats soon, and six times only. */
+  failedAlarms = 0;
   /** How many of the next calls about alarms fail. */
   alarmFailures = 0;
 
@@ -149,6 +151,7 @@ export class ObjectPlatform {
     const hasFailed = await instance.object.alarm().then(() => false, () => true);
     if (this.#instance !== instance) return;
     this.#isInAlarm = false;
+    if (hasFailed) this.failedAlarms++;
     if (hasFailed) this.#alarmMs = this.#clock.monotonicNow() + REPEAT_MS;
     this.#schedule();
   }
