@@ -568,7 +568,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: FRESH,
     find: "if (isEqualTo(state, held)) {",
     replace:
-      "if (this.#isEqualTo(state) || state.versions.size === this.#informer.indexer.listKeys().length) {",
+      "if (isEqualTo(state, held) || state.versions.size === this.#informer.indexer.listKeys().length) {",
   },
   {
     name: "fresh reads: a version lower than the cache's is taken for fresh",
