@@ -197,8 +197,12 @@ describe("upgradeServed", { timeout: 60_000 }, () => {
     const client = new RawClient(url, [KEY]);
     await client.until('"web-1"');
     client.socket.write(Uint8Array.from([0x81, 0xff, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0]));
-    await client.ended;
-    client.socket.destroy();
+    const limit = Promise.withResolvers<never>();
+    const timer = setTimeout(() => limit.reject(new Error("the server waits for the rest")), 10_000);
+    await Promise.race([client.ended, limit.promise]).finally(() => {
+      clearTimeout(timer);
+      client.socket.destroy();
+    });
     await closed();
   });
 
