@@ -21,7 +21,13 @@ import {
   type ScreenQuery,
 } from "../protocol/screen_query.ts";
 import { fieldRules } from "../protocol/selectable_fields.ts";
-import { isStatus, methodNotAllowed, objectNotFound, unknownPath } from "../protocol/statuses.ts";
+import {
+  isStatus,
+  methodNotAllowed,
+  objectNotFound,
+  quotedStart,
+  unknownPath,
+} from "../protocol/statuses.ts";
 import { isAction, SCALE, scaleOf, subresourcesOf } from "../protocol/subresources.ts";
 import { incomplete, notSynced } from "./content/content.ts";
 import { indexedFields } from "./content/selection.ts";
@@ -386,7 +392,7 @@ function viewOf(
     return newTableView(resource, { apiVersion, includeObject, nowMs, printer, ...(fields && { fields }) });
   }
   const problem = `Invalid value: ${
-    JSON.stringify(includeObject.slice(0, 300))
+    quotedStart(includeObject)
   }: must be 'Metadata', 'Object', 'None', or empty`;
   return newStatus(400, "BadRequest", `Unable to convert to Table as requested: includeObject: ${problem}`);
 }

@@ -170,3 +170,11 @@ function quotedInDuration(text: string): string {
   }
   return `"${quoted}"`;
 }
+
+// A refusal is to be no longer than what it refuses.
+const MOST_QUOTED = 300;
+
+/** The beginning of a text of a request, quoted for a refusal. */
+export function quotedStart(text: string): string {
+  return JSON.stringify(text.slice(0, MOST_QUOTED));
+}

@@ -5,6 +5,7 @@ import type { Status } from "../../meta/status.ts";
 import type { ScreenPath } from "../../protocol/screen_syntax.ts";
 import { refusedParameter, type SortKey } from "../../protocol/screen_query.ts";
 import { someValue, typedValue } from "../../protocol/screen_values.ts";
+import { quotedStart } from "../../protocol/statuses.ts";
 import { parseFieldPath } from "../../text/field_path.ts";
 import { type Cell, Duration, type Printer } from "../tables/columns.ts";
 import type { ReadField } from "./followed_objects.ts";
@@ -64,8 +65,7 @@ function columnPart(name: string, isDescending: boolean, printer: Printer, nowMs
   const i = printer.columns.findIndex((column) => column.name.toLowerCase() === name);
   if (i < 0) {
     const known = printer.columns.map((column) => column.name).join(", ");
-    const asked = JSON.stringify(name.slice(0, 300));
-    return refusedParameter("sortBy", `there is no column ${asked}; the columns are ${known}`);
+    return refusedParameter("sortBy", `there is no column ${quotedStart(name)}; the columns are ${known}`);
   }
   const order = { isDescending, isText: printer.columns[i].format === "name" };
   const { each, reads, readsRarely } = printer;

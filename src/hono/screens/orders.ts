@@ -27,7 +27,7 @@ import { RowsState } from "./row_changes.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { decodeContinue, encodeContinue, LATEST } from "../../protocol/continue_token.ts";
 import type { ScreenQuery } from "../../protocol/screen_query.ts";
-import { continueTooOld, isStatus } from "../../protocol/statuses.ts";
+import { continueTooOld, isStatus, quotedStart } from "../../protocol/statuses.ts";
 
 /** Objects as they were read, in the order of their keys. */
 interface ReadObjects<T> {
@@ -207,7 +207,7 @@ export function offsetOf(
 }
 
 export function notAround(around: string): Status {
-  const message = `around: ${JSON.stringify(around.slice(0, 300))} is none of the objects that are selected`;
+  const message = `around: ${quotedStart(around)} is none of the objects that are selected`;
   const cause = { reason: "FieldValueNotFound", message, field: "around" };
   return newStatus(404, "NotFound", message, { causes: [cause] });
 }

@@ -4,7 +4,7 @@ import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { matchesRoute, matchesTag, prefersGzip } from "../../protocol/representations.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import { isStatus } from "../../protocol/statuses.ts";
+import { isStatus, quotedStart } from "../../protocol/statuses.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { wholeBody } from "../../util/byte_reader.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
@@ -91,7 +91,7 @@ export class OpenApi implements Keeper {
       return noDocument("no OpenAPI documents are served here: this cache was not given a source of them");
     }
     if (groupVersion !== undefined && !this.#groupVersions.has(groupVersion)) {
-      return noDocument(`nothing of ${JSON.stringify(groupVersion.slice(0, 300))} is served here`);
+      return noDocument(`nothing of ${quotedStart(groupVersion)} is served here`);
     }
     const kept = await this.#get(path);
     if (isStatus(kept)) return kept;
