@@ -30,7 +30,7 @@ class InitialPopulation {
   }
 
   popped(count: number): void {
-    this.remaining = Math.max(0, this.remaining - count);
+    this.remaining -= count;
     if (this.isPopulated && this.remaining === 0) this.latch.open();
   }
 }

@@ -71,6 +71,16 @@ describe("DeltaFIFO", () => {
     assert.deepEqual(drain(other), [["bar", "Deleted 2"]]);
   });
 
+  it("deletes by a key the last state that is queued, or else the one that the consumer knows", () => {
+    const queue = new DeltaFIFO<Thing>({ knownObjects: known(thing("foo", "known")) });
+    queue.deleteKey("foo");
+    assert.deepEqual(drain(queue), [["foo", "Deleted ?(known)"]]);
+    queue.update(thing("foo", 1));
+    queue.update(thing("foo", 2));
+    queue.deleteKey("foo");
+    assert.deepEqual(drain(queue), [["foo", "Updated 1, Updated 2, Deleted ?(2)"]]);
+  });
+
   it("keeps one of two deletes in a row: the one that was seen, else the older", () => {
     const queue = new DeltaFIFO<Thing>();
     const tombstone = new DeletedFinalStateUnknown("a", thing("a", "t"));
@@ -301,8 +311,10 @@ describe("DeltaFIFO", () => {
     (queue.listKeys() as string[]).length = 0;
     assert.equal(text(queue.getByKey("foo")!), "Added 5");
     assert.deepEqual(queue.list(), [foo]);
+    queue.update(thing("foo", 6));
+    assert.deepEqual(queue.list(), [thing("foo", 6)]);
     assert.equal(queue.getByKey("bar"), undefined);
-    assert.deepEqual(drain(queue), [["foo", "Added 5"]]);
+    assert.deepEqual(drain(queue), [["foo", "Added 5, Updated 6"]]);
   });
 
   it("puts deltas back unless their key is queued, and nothing else than deltas", () => {

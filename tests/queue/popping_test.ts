@@ -31,7 +31,7 @@ interface AnyQueue {
   tryPop(process: (item: unknown, isInInitialList: boolean) => void): boolean;
   wait(signal?: AbortSignal): Promise<void>;
   hasSynced(): boolean;
-  synced(): Promise<void>;
+  synced(signal?: AbortSignal): Promise<void>;
   close(): void;
   readonly isClosed: boolean;
 }
@@ -89,6 +89,14 @@ for (const [kind, make] of Object.entries(kinds)) {
       await turn();
       queue.add(thing("a"));
       assert.equal(nameOf(await popped), "a");
+    });
+
+    it("wakes a waiting pop by a list", async () => {
+      const queue = make();
+      const popped = queue.pop(() => {});
+      await turn();
+      queue.replace([thing("a")], "1");
+      assert.match(JSON.stringify(await popped), /"name":"a"/);
     });
 
     it("serves several waiting pops, each with its own item", async () => {
@@ -231,6 +239,12 @@ for (const [kind, make] of Object.entries(kinds)) {
       const last = queue.wait();
       queue.close();
       await last;
+      await queue.wait();
+    });
+
+    it("ends a wait for the sync with the signal's reason", async () => {
+      const reason = new Error("enough");
+      await assert.rejects(make().synced(AbortSignal.abort(reason)), reason);
     });
 
     it("has not synced before anything came", () => {
@@ -289,6 +303,14 @@ for (const [kind, make] of Object.entries(kinds)) {
       const flags: boolean[] = [];
       while (queue.tryPop((_item, isInInitialList) => void flags.push(isInInitialList)));
       assert.deepEqual(flags, [true, false]);
+    });
+
+    it("flags the last item of the first list, too, where its processing is waited for", async () => {
+      const queue = make();
+      queue.replace([thing("a")], "1");
+      const flags: boolean[] = [];
+      await queue.pop((_item, isInInitialList) => void flags.push(isInInitialList));
+      assert.deepEqual(flags, [true]);
     });
 
     it("warns of a consumer that takes more than 100 ms while more than 10 others wait", async () => {

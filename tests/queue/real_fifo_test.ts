@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { DeletedFinalStateUnknown, type Logger, silentLogger } from "@listwatch/cache";
+import { DeletedFinalStateUnknown, type Logger, metaNamespaceKey, silentLogger } from "@listwatch/cache";
 import {
   type Delta,
   type Deltas,
@@ -119,11 +119,37 @@ describe("RealFIFO", () => {
     });
     queue.add(thing("a", 1));
     queue.delete(thing("a", 2));
+    queue.delete(new DeletedFinalStateUnknown("seen", thing("seen", "s")));
     queue.replace([thing("b", 3)], "1");
-    assert.deepEqual(drain(queue), ["Added a=1!", "Deleted a=2!", "Deleted known=?(k)", "Replaced b=3!"]);
+    assert.deepEqual(drain(queue), [
+      "Added a=1!",
+      "Deleted a=2!",
+      "Deleted seen=?(s)",
+      "Deleted known=?(k)",
+      "Replaced b=3!",
+    ]);
     queue.resync();
     assert.deepEqual(drain(queue), ["Sync known=k"]);
     assert.deepEqual(calls, ["1", "2", "3"]);
+  });
+
+  it("never asks the key function for the key of a tombstone", () => {
+    const queue = new RealFIFO<Thing>({
+      keyFunc: metaNamespaceKey,
+      knownObjects: known(thing("known", "k")),
+    });
+    queue.delete(new DeletedFinalStateUnknown<Thing>("seen", undefined));
+    queue.replace([], "1");
+    assert.deepEqual(drain(queue), ["Deleted seen=?()", "Deleted known=?(k)"]);
+  });
+
+  it("shows what is popped next, and leaves it", () => {
+    const queue = atomic();
+    assert.equal(queue.peek(), undefined);
+    queue.add(thing("a"));
+    queue.add(thing("b"));
+    assert.equal(text(queue.peek()!), "Added a=");
+    assert.deepEqual(drain(queue), ["Added a=", "Added b="]);
   });
 
   it("queues nothing for an object without a key, or that the transform throws at", () => {
@@ -181,13 +207,22 @@ describe("RealFIFO, atomic", () => {
     const queue = atomic();
     const release = queue.holdPopulation();
     queue.replaceNamespace([thing("foo", 1)], "7", { namespace: "a" });
+    queue.add(thing("foo", 2)); // of a namespace that is watched already
     queue.replaceNamespace([thing("bar", 1)], "8", { namespace: "b" });
+    queue.tryPop(() => {});
     queue.tryPop(() => {});
     assert.equal(queue.hasSynced(), false);
     release();
     assert.equal(queue.hasSynced(), false);
     queue.tryPop(() => {});
     assert.equal(queue.hasSynced(), true);
+  });
+
+  it("says of the list of one namespace which one, and what of it stays", () => {
+    const queue = atomic();
+    queue.replaceNamespace([thing("foo", 1)], "7", { namespace: "a", keptKeys: ["a/bad"] });
+    const list = { resourceVersion: "7", objects: [thing("foo", 1)], keptKeys: ["a/bad"], namespace: "a" };
+    assert.deepEqual(queue.peek(), { type: "ReplacedAll", object: list });
   });
 
   it("carries transformed objects in a list, and leaves the given array alone", () => {
@@ -215,9 +250,17 @@ describe("RealFIFO, atomic", () => {
     queue.resync();
     queue.bookmark("7");
     assert.deepEqual(drain(queue), ["SyncAll", "Bookmark@7"]);
+    queue.bookmark("8", { byState: true });
+    assert.deepEqual(queue.peek(), { type: "Bookmark", object: { resourceVersion: "8", byState: true } });
     const silent = atomic();
     silent.bookmark("7");
     assert.equal(silent.length, 0);
+  });
+
+  it("has synced where a delete came first of which no more than the key is known", () => {
+    const queue = atomic();
+    queue.deleteKey("foo");
+    assert.equal(queue.hasSynced(), true);
   });
 
   it("has synced when its first list was processed, also an empty one", () => {
@@ -342,6 +385,40 @@ describe("RealFIFO with known objects", () => {
     assert.deepEqual(drain(queue), ["Updated bar=7", "Sync foo=5"]);
   });
 
+  it("deletes by a key the last state that is queued, or else the one that the consumer knows", () => {
+    const queue = new RealFIFO<Thing>({ knownObjects: known(thing("foo", "known")) });
+    queue.deleteKey("foo");
+    queue.update(thing("foo", 1));
+    queue.update(thing("foo", 2));
+    queue.update(thing("bar", 3));
+    queue.deleteKey("foo");
+    assert.deepEqual(drain(queue), [
+      "Deleted foo=?(known)",
+      "Updated foo=1",
+      "Updated foo=2",
+      "Updated bar=3",
+      "Deleted foo=?(2)",
+    ]);
+  });
+
+  it("leaves out of a list what the transform throws at, where someone receives that", () => {
+    const failed: string[] = [];
+    const queue = new RealFIFO<Thing>({
+      knownObjects: known(),
+      transform: (object) => {
+        if (object.value === "bad") throw new Error("no");
+        return { ...object, value: `${object.value}!` };
+      },
+      onTransformFailure: (_error, object) => {
+        failed.push(object.metadata.name);
+        return undefined;
+      },
+    });
+    queue.replace([thing("a", 1), thing("b", "bad"), thing("c", 2)], "1");
+    assert.deepEqual(drain(queue), ["Replaced a=1!", "Replaced c=2!"]);
+    assert.deepEqual(failed, ["b"]);
+  });
+
   it("queues nothing of a list in which an object has no key", () => {
     const queue = new RealFIFO<Thing>({ knownObjects: known(thing("foo", 5)) });
     assert.throws(() => queue.replace([thing("a"), bad], "1"), KeyError);
@@ -395,6 +472,31 @@ describe("RealFIFO.popBatch", () => {
     const queue = atomic();
     for (const name of ["a", "b", "a", "c"]) queue.add(thing(name));
     assert.deepEqual(drainBatches(queue), ["batch: Added a=, Added b=", "batch: Added a=, Added c="]);
+  });
+
+  it("has a thousand deltas by default", () => {
+    const queue = atomic();
+    for (let i = 0; i < 1_001; i++) queue.add(thing(`${i}`));
+    const sizes: number[] = [];
+    const process = (deltas: Deltas<Thing>) => void sizes.push(deltas.length);
+    while (queue.tryPopBatch(process, process));
+    assert.deepEqual(sizes, [1_000, 1]);
+  });
+
+  it("is of the first list until its processing, which is waited for, has ended", async () => {
+    const queue = new RealFIFO<Thing>({ knownObjects: known() });
+    queue.replace([thing("a"), thing("b")], "1");
+    queue.add(thing("c"));
+    const flags: boolean[] = [];
+    const process = async (_deltas: Deltas<Thing>, isInInitialList: boolean) => {
+      flags.push(isInInitialList, queue.hasSynced());
+      await new FakeClock().advance(0);
+      assert.equal(queue.hasSynced(), !isInInitialList);
+    };
+    await queue.popBatch(process, process);
+    assert.equal(queue.hasSynced(), true);
+    await queue.popBatch(process, process);
+    assert.deepEqual(flags, [true, false, false, true]);
   });
 
   it("is no larger than its size, also within the first list", () => {
