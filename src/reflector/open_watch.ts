@@ -207,7 +207,6 @@ export class OpenWatch<T> {
     this.#silence?.stop();
     this.end(new DOMException("the watch is no longer needed", "AbortError"));
     this.#link.unlink();
-    this.#next?.catch(() => {});
     // return() may wait for a read that never ends: it is not awaited.
     try {
       this.#iterator?.return?.()?.catch(() => {});
@@ -231,7 +230,6 @@ export class OpenWatch<T> {
    * Looks whether the program was suspended since the last look (see timers.ts), and ends the watch if so.
    */
   checkSuspension(longestMs: number = LOOK_MS): boolean {
-    if (this.#link.signal.aborted) return false;
     const { wallMs, monotonicMs } = this.#looked;
     const now = this.#looked = momentOf(this.#clock);
     const passedMs = now.monotonicMs - monotonicMs;

@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { isExpired, type KubernetesObject, newCluster } from "@listwatch/cache";
 import { eachListItem, type ListOptions, type Quarantined } from "@listwatch/cache/reflector";
 import { InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import { CountingSignal } from "../counting_signal.ts";
 
 /** A source of so many pages, one item on each; records its requests and their times. */
 class Pages {
@@ -71,6 +72,15 @@ describe("eachListItem", () => {
     assert.equal(source.requests.length, 4);
   });
 
+  it("are requested five pages ahead by default", async () => {
+    const source = new Pages(10);
+    const items = eachListItem(source);
+    await items.next();
+    await settle();
+    assert.equal(source.requests.length, 6);
+    await items.return();
+  });
+
   it("end the request that is under way when the loop is left", async () => {
     let reason: unknown;
     const source = {
@@ -84,6 +94,12 @@ describe("eachListItem", () => {
       break;
     }
     assert.equal((reason as Error).name, "AbortError");
+  });
+
+  it("leave no listener at the signal", async () => {
+    const counting = new CountingSignal();
+    await names(eachListItem(new Pages(3), {}, { signal: counting.signal }));
+    assert.equal(counting.listeners, 0);
   });
 
   it("end with the signal's reason", async () => {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type Metrics, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import { FakeClock, InMemoryApiServer, pod } from "@listwatch/cache/testing";
+import { ReflectorMetrics } from "../../src/reflector/reports.ts";
 
 /** Metrics that are kept: sums of counters, last values of gauges, all values of histograms. */
 class Kept implements Metrics {
@@ -99,5 +100,42 @@ describe("Metrics of an informer", () => {
     const relists = [...metrics.counters].filter(([key]) => key.startsWith("reflector_relists_total"));
     assert.deepEqual(relists, [["reflector_relists_total Expired", 1]]);
     server.close();
+  });
+});
+
+describe("ReflectorMetrics", () => {
+  it("are in seconds, count only what they name, and carry the name of the reflector", async () => {
+    const clock = new FakeClock(1_000_000);
+    const seen: string[] = [];
+    const note = (kind: string) => (name: string, value: number, labels: object) =>
+      void seen.push(`${kind} ${name.replace("reflector_", "")} ${value} ${Object.values(labels).join(" ")}`);
+    const kept: Metrics = { count: note("+"), gauge: note("="), observe: note("~") };
+    const metrics = new ReflectorMetrics(kept, { name: "pods", clock, logger: silentLogger });
+    metrics.cycleBegins(undefined);
+    metrics.cycleBegins(new Error("odd"));
+    const stored = metrics.listBegins();
+    await clock.advance(1_500);
+    stored(3);
+    metrics.watchEnds(2_500, 7, false);
+    metrics.watchEnds(500, 0, true);
+    metrics.reconnects(undefined);
+    metrics.contact(clock.now());
+    metrics.onListBytes(10);
+    metrics.onWatchBytes(20);
+    assert.deepEqual(seen, [
+      "+ relists_total 1 pods Other",
+      "+ lists_total 1 pods",
+      "~ list_duration_seconds 1.5 pods",
+      "~ items_per_list 3 pods",
+      "~ watch_duration_seconds 2.5 pods",
+      "~ items_per_watch 7 pods",
+      "~ watch_duration_seconds 0.5 pods",
+      "~ items_per_watch 0 pods",
+      "+ short_watches_total 1 pods",
+      "+ reconnects_total 1 pods closed",
+      "= last_contact_timestamp_seconds 1001.5 pods",
+      "+ list_bytes_total 10 pods",
+      "+ watch_bytes_total 20 pods",
+    ]);
   });
 });

@@ -1,21 +1,24 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubernetesObject } from "@listwatch/cache";
-import type { ListOptions, ListWatchContext } from "@listwatch/cache/reflector";
+import type { ListOptions, ListWatchContext, WatchStream } from "@listwatch/cache/reflector";
 import { FakeClock, FakeWatcher } from "@listwatch/cache/testing";
-import { RelistDue } from "../../src/reflector/failures.ts";
+import { RelistDue, SuspendedError } from "../../src/reflector/failures.ts";
 import { openWatch } from "../../src/reflector/open_watch.ts";
 
-/** A watch that is followed, its clock, and what counts the bytes that arrive. */
-async function followWatch() {
+/** A watch that is followed, its clock, and the context of its request. */
+async function followWatch({ expectsBookmarks = true, stream }: {
+  readonly expectsBookmarks?: boolean;
+  readonly stream?: WatchStream<KubernetesObject>;
+} = {}) {
   const clock = new FakeClock();
   const watcher = new FakeWatcher<KubernetesObject>();
-  let arrived: (bytes: number) => void = () => {};
+  let context: ListWatchContext | undefined;
   const source = {
     list: () => Promise.reject(new Error("unused")),
-    watch: (_options: ListOptions, { onBytes }: ListWatchContext) => {
-      arrived = onBytes!;
-      return Promise.resolve(watcher);
+    watch: (_options: ListOptions, given: ListWatchContext) => {
+      context = given;
+      return Promise.resolve(stream ?? watcher);
     },
   };
   const watch = await openWatch<KubernetesObject>(source, { signal: new AbortController().signal }, {
@@ -27,10 +30,11 @@ async function followWatch() {
   });
   const followed = watch.follow({ write: () => {} }, {
     bookmarkSilenceMs: 90_000,
-    expectsBookmarks: true,
+    expectsBookmarks,
     relistDueMs: undefined,
   });
-  return { clock, watcher, watch, followed, arrived };
+  const { onBytes, signal } = context!;
+  return { clock, watcher, watch, followed, arrived: onBytes!, signal };
 }
 
 /** A watch that has been followed to its end, and its clock. */
@@ -71,6 +75,30 @@ describe("OpenWatch.relistAt", () => {
 });
 
 describe("OpenWatch.follow", () => {
+  it("aborts the signal of its source, also of one whose stream cannot be left", async () => {
+    const { watch, followed, signal } = await followWatch({
+      stream: {
+        [Symbol.asyncIterator]: () => ({
+          next: () => new Promise<never>(() => {}),
+          return: () => {
+            throw new Error("it cannot be left");
+          },
+        }),
+      },
+    });
+    assert.equal(signal.aborted, false);
+    watch.close();
+    assert.equal((await followed as Error).name, "AbortError");
+    assert.equal(signal.aborted, true);
+  });
+
+  it("ends as suspended where its server had no time to end it, as the program did not run", async () => {
+    const { clock, followed } = await followWatch({ expectsBookmarks: false });
+    await clock.advance(304_000); // one second before it is taken for dead, eleven before the next look
+    await clock.jump(60_000);
+    assert.ok(await followed instanceof SuspendedError);
+  });
+
   it("leaves no timer behind when the watch ends", async () => {
     const { clock } = await followedWatch();
     assert.equal(clock.pendingTimers, 0);

@@ -95,6 +95,20 @@ describe("listAllPages", () => {
     ]);
   });
 
+  it("counts its items as pages come, and from the beginning when it starts again", async () => {
+    const source = new Pages(page("ab", "10", "C1"), page("c", "10", "C2"), expired, page("xyz", "20"));
+    const progress: (number | undefined)[][] = [];
+    await list(source, { limit: 2 }, { onPage: (...counts) => void progress.push(counts) });
+    assert.deepEqual(progress, [[2, 7], [3, 7], [3, undefined]]);
+  });
+
+  it("continues where a thousand pages in a row have nothing but what is quarantined", async () => {
+    const broken = { metadata: {}, items: [], quarantined: [{ reason: "no name", path: "items[0]" }] };
+    const pages = Array.from({ length: 1_000 }, (_, i) => ({ ...broken, metadata: { continue: `C${i}` } }));
+    const result = await list(new Pages(...pages, broken), { limit: 1 });
+    assert.equal(result.quarantined.length, 1_001);
+  });
+
   it("fails when the list that starts again fails", async () => {
     const broken = new Error("it broke");
     await assert.rejects(list(new Pages(page("ab", "10", "C1"), expired, broken), { limit: 2 }), broken);

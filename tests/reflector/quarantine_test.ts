@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { StatusError } from "@listwatch/cache";
+import { newStatus } from "@listwatch/cache/client";
 import type { Quarantined } from "@listwatch/cache/reflector";
 import { Quarantine } from "../../src/reflector/quarantine.ts";
+import { newDecodingStatus } from "../../src/watch/decode_watch.ts";
 import { LogRecorder } from "../log_recorder.ts";
 
 describe("Quarantine.add", () => {
@@ -55,6 +58,57 @@ describe("Quarantine.add", () => {
     quarantine.startLedger([{ reason: "it is odd", path: "items[0]", key: "c" }]);
     assert.deepEqual([...quarantine.keys.keys()], ["c"]);
     assert.ok(quarantine.isRepaired);
+  });
+});
+
+describe("Quarantine.explains", () => {
+  it("knows what was quarantined since the last list, since the one before, and what is in the ledger", () => {
+    const quarantine = new Quarantine({ name: "pods", onQuarantined: () => {} });
+    const add = (...keys: string[]) => {
+      for (const key of keys) quarantine.add({ reason: "it is odd", path: "", key });
+    };
+    add("a", "b", "c");
+    assert.ok(quarantine.explains("a", undefined));
+    assert.ok(!quarantine.explains("a", undefined), "it was said already");
+    quarantine.release("b");
+    assert.ok(quarantine.explains("b", undefined), "it has left the ledger since the last list");
+    quarantine.startLedger([]);
+    assert.ok(quarantine.explains("c", undefined), "it is of the time before the last list");
+    add("d");
+    quarantine.startLedger([]);
+    quarantine.startLedger([]);
+    assert.ok(!quarantine.explains("d", undefined), "it is older than two lists");
+  });
+
+  it("leaves the key of a later state in the ledger, which explains the next delete", () => {
+    const quarantine = new Quarantine({ name: "pods", onQuarantined: () => {} });
+    quarantine.add({ reason: "it is odd", path: "", key: "a", resourceVersion: "12" });
+    assert.ok(quarantine.explains("a", "11"));
+    assert.ok(quarantine.explains("a", "12"));
+    assert.ok(!quarantine.explains("a", "13"));
+  });
+});
+
+describe("Quarantine.refuse", () => {
+  it("throws what a watch ended with, and reports it only where a frame could not be decoded", () => {
+    const reports: string[] = [];
+    const quarantine = new Quarantine({
+      name: "pods",
+      onQuarantined: ({ reason, path }) => void reports.push(`${path}: ${reason}`),
+    });
+    const other = newStatus(500, "InternalError", "it broke", {
+      causes: [{ reason: "Other", message: "why" }],
+    });
+    for (
+      const [status, bytes] of [[newDecodingStatus("no JSON"), 0], [newDecodingStatus("no JSON"), 9], [
+        other,
+        9,
+      ]] as const
+    ) {
+      assert.throws(() => quarantine.refuse(status, bytes), StatusError);
+    }
+    const reason = "frame: unable to decode an event from the watch stream: no JSON";
+    assert.deepEqual(reports, [reason, `${reason} (within the first 9 bytes of the watch)`]);
   });
 });
 

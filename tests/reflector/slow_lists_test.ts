@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { type KubernetesObject, silentLogger } from "@listwatch/cache";
 import type { ListWatchContext } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
+import { requestList } from "../../src/reflector/lists.ts";
 import { Reflector } from "../../src/reflector/reflector.ts";
 import { onAbort } from "../../src/util/abort.ts";
 import { at, page, StoreRecorder } from "./scripted_source.ts";
@@ -109,5 +110,40 @@ describe("requestList: a list that takes long", () => {
     await run.pass(90_000);
     assert.match(run.errors[0].message, /no whole page within 90000 ms/);
     await run.stop();
+  });
+});
+
+describe("requestList", () => {
+  /** A list of which bytes come at some times; when they came last, and how many. */
+  async function receivedOf(
+    ...timesMs: number[]
+  ): Promise<readonly [atMs: number | undefined, bytes: number]> {
+    const clock = new FakeClock();
+    const startMs = clock.monotonicNow();
+    let bytes = 0;
+    const list = async (_: unknown, { onBytes }: ListWatchContext) => {
+      for (const atMs of timesMs) {
+        // deno-lint-ignore no-await-in-loop -- one after the other
+        await clock.jump(startMs + atMs - clock.monotonicNow());
+        onBytes?.(10);
+      }
+      return page("a@1", "10");
+    };
+    const source = { list, watch: () => Promise.reject(new Error("unused")) };
+    const { received } = await requestList<KubernetesObject>(source, {}, {
+      name: "pods",
+      clock,
+      listTimeoutMs: 90_000,
+    }, { signal: new AbortController().signal, onBytes: (more) => (bytes += more) });
+    return [received && received.monotonicMs - startMs, bytes];
+  }
+
+  it("has the time of its last bytes, and passes on how many came", async () => {
+    assert.deepEqual(await receivedOf(1_000, 20_000, 40_000), [40_000, 30]);
+    assert.deepEqual(await receivedOf(), [undefined, 0]);
+  });
+
+  it("is no news of a later moment than a long silence within it: the program may have been suspended", async () => {
+    assert.deepEqual(await receivedOf(1_000, 61_000, 62_000), [1_000, 30]);
   });
 });

@@ -583,6 +583,23 @@ describe("transition(): a store with the content of a snapshot", () => {
     });
   });
 
+  it("has a contact as old as the snapshot, not older than that by a clock that was set back, and no proof", () => {
+    const of = "restored";
+    const content = { of, resourceVersion: "10", watchedVersion: "8", needsList: false } as const;
+    const start = initialState({ ...settings, resuming: RESUMING });
+    const { position } = noted(start, { ...content, savedAtMs: NOW.wallMs - 7_000 }, NOW).state;
+    assert.deepEqual(position.contact, { wallMs: NOW.wallMs - 7_000, monotonicMs: NOW_MS - 7_000 });
+    assert.deepEqual([position.isConfirmed, position.watchedVersion], [false, "8"]);
+    const later = noted(start, { ...content, savedAtMs: NOW.wallMs + 7_000 }, NOW).state;
+    assert.deepEqual(later.position.contact, NOW);
+  });
+
+  it("lists where its first watch is silent: the server may not have reached the version", () => {
+    const watching = transition(resumed, { of: "probe", serverVersion: "10", isOtherCluster: false }, NOW);
+    const silent: Outcome = { of: "watch", ended: undefined, lastedMs: settings.bookmarkSilenceMs };
+    assert.deepEqual(transition(watching.state, silent, NOW).step, { do: "stream" });
+  });
+
   it("watches where the server has the version, or cannot say so", () => {
     for (const serverVersion of ["10", "11", "100", undefined, "abc"]) {
       assert.deepEqual(step({ of: "probe", serverVersion, isOtherCluster: false }), { do: "watch" });
@@ -626,6 +643,8 @@ describe("transition(): a store with the content of a snapshot", () => {
     const away = transition(next.state, { of: "watch", error: unreachable }, NOW);
     assert.deepEqual(away.step, { do: "backOff", then: "start" });
     assert.deepEqual(step({ of: "start" }, away.state), { do: "probe" });
+    const failed = transition(next.state, { of: "watch", error: forbidden }, NOW);
+    assert.deepEqual(failed.state.resumption, { failedWatches: 1, failedProbes: 3 });
   });
 
   it("asks for the most recent data where the server has not reached the version", () => {
