@@ -1,14 +1,14 @@
 /**
  * The machine behind a shared informer, wired: reflector, intake, queue, applier, store, observers, handlers.
  *
- * By default the queue is an atomic `RealFIFO`: it keeps the order of events across objects, so the applier
- * can detect events that were sent again, and the reflector never goes back. What lists bring is taken in as
- * it is decoded. A queue of the user's own gets a transform that runs as an object is queued.
+ * By default the queue is an {@linkcode AtomicFIFO}: it keeps the order of events across objects, so the
+ * applier can detect events that were sent again, and the reflector never goes back. What lists bring is
+ * taken in as it is decoded. A queue of the user's own gets a transform that runs as an object is queued.
  * @module
  */
 
 import type { Queue } from "../queue/queue.ts";
-import { RealFIFO } from "../queue/real_fifo.ts";
+import { AtomicFIFO } from "../queue/atomic_fifo.ts";
 import { Reflector } from "../reflector/reflector.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { Quarantine } from "../reflector/quarantine.ts";
@@ -119,7 +119,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
   const wiring: ReflectorWiring = intake === undefined
     ? { knownObjects: store }
     : { neverGoesBack: true, intake: intake.list, ...(intake.holdText && { holdText: intake.holdText }) };
-  const loop: Pipeline<T>["reflector"] = loops?.fill(queue as RealFIFO<Held<T>>, wiring) ??
+  const loop: Pipeline<T>["reflector"] = loops?.fill(queue as AtomicFIFO<Held<T>>, wiring) ??
     new Reflector<Held<T>>(listed, queue, reflector, {
       quarantine,
       ...wiring,
@@ -179,11 +179,9 @@ function newQueue<T, I extends string>(
     return { queue: queue as Queue<Held<T>>, intake: undefined, takeIn };
   }
   const intake = new Intake<T>(store, once);
-  const queue = new RealFIFO<Held<T>>({
+  const queue = new AtomicFIFO<Held<T>>({
     ...common,
     ...(intake.queue === undefined ? {} : { transform: intake.queue }),
-    transformsLists: false,
-    atomicEvents: true,
     emitDeltaTypeBookmark: true,
   });
   const takeIn = intake.queue && transformer(intake.queue, quarantiner(keyFunc, held, quarantine));

@@ -1,7 +1,7 @@
 /** What runs an informer: a reflector fills a queue, and a loop drains it. */
 
 import type { Delta, Deltas, Queue } from "../queue/queue.ts";
-import { RealFIFO } from "../queue/real_fifo.ts";
+import { AtomicFIFO } from "../queue/atomic_fifo.ts";
 import type { Reflector } from "../reflector/reflector.ts";
 import { linkedAbort, onAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
@@ -25,7 +25,7 @@ export function paceOf(turnObjects: number = PACE.turnObjects): Pace {
 export interface QueueDrainOptions<T> {
   readonly queue: Queue<T>;
   readonly process: (deltas: Deltas<T>, isInInitialList: boolean) => void;
-  /** Takes the place of `process` for long lists of a `RealFIFO`, if there is one. */
+  /** Takes the place of `process` for long lists of an {@linkcode AtomicFIFO}, if there is one. */
   readonly processList: ((delta: ListDelta<T>, isInInitialList: boolean) => Steps) | undefined;
   readonly pace: Pace;
   readonly clock: Clock;
@@ -74,7 +74,7 @@ export class QueueDrain<T> {
 
   #isLongNext(): boolean {
     const { queue, processList, pace } = this.#options;
-    if (processList === undefined || !(queue instanceof RealFIFO) || queue.listsQueued === 0) return false;
+    if (processList === undefined || !(queue instanceof AtomicFIFO) || queue.listsQueued === 0) return false;
     const delta = queue.peek();
     if (delta?.type === "ReplacedAll") return delta.object.objects.length > pace.turnObjects;
     return delta?.type === "SyncAll";

@@ -1,28 +1,8 @@
-import {
-  DeletedFinalStateUnknown,
-  deletionHandlingMetaNamespaceKey,
-  type KeyFunc,
-  keyOf,
-} from "../meta/object.ts";
-import {
-  type OnTransformFailure,
-  transformed,
-  transformedAll,
-  type TransformFunc,
-} from "../store/transform.ts";
+import { type OnTransformFailure, transformedAll } from "../store/transform.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import type {
-  BookmarkInfo,
-  Delta,
-  Deltas,
-  KeyListerGetter,
-  PopOptions,
-  PopProcessFunc,
-  Queue,
-  Queued,
-  SyncProcessFunc,
-} from "./queue.ts";
-import { NOTHING, PoppingQueue, type QueueOptions } from "./popping.ts";
+import { AtomicFIFO, isBatchable } from "./atomic_fifo.ts";
+import type { Delta, Deltas, KeyListerGetter, PopOptions, PopProcessFunc, SyncProcessFunc } from "./queue.ts";
+import type { QueueOptions } from "./popping.ts";
 
 /** Options of {@linkcode RealFIFO}: atomic, or with the objects that the consumer knows. */
 export type RealFIFOOptions<T> =
@@ -82,20 +62,11 @@ const DEFAULT_BATCH_SIZE = 1_000;
  * queue.tryPop(([delta]) => console.log(delta.type)); // Updated
  * ```
  */
-export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Queue<T> {
-  readonly #keyFunc: KeyFunc;
+export class RealFIFO<T> extends AtomicFIFO<T> {
   readonly #knownObjects: KeyListerGetter<T> | undefined;
-  readonly #emitBookmarks: boolean;
   readonly #batchSize: number;
   readonly #transformsLists: boolean;
   readonly #onTransformFailure: OnTransformFailure<T> | undefined;
-  /**
-   * How many lists and resyncs are queued: read at each event, which a call would slow down.
-   * @internal
-   */
-  listsQueued = 0;
-  /** What runs on objects as they are queued. */
-  readonly transform: TransformFunc<T> | undefined;
 
   constructor(options: RealFIFOOptions<T>) {
     super(options);
@@ -112,48 +83,21 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     }
     const { batchSize = DEFAULT_BATCH_SIZE } = options;
     requireNumbers("make a RealFIFO", { batchSize }, { least: 1, isWhole: true });
-    this.#keyFunc = options.keyFunc ?? deletionHandlingMetaNamespaceKey;
     this.#knownObjects = options.knownObjects;
-    this.#emitBookmarks = options.emitDeltaTypeBookmark ?? false;
     this.#batchSize = batchSize;
     this.#transformsLists = options.transformsLists ?? true;
     this.#onTransformFailure = options.onTransformFailure;
-    this.transform = options.transform;
-  }
-
-  /** How many deltas are queued. */
-  get length(): number {
-    return this.places.length;
-  }
-
-  /** Queues an `Added` delta. */
-  add(object: T): void {
-    this.#populate();
-    this.#queueDelta("Added", object, "add");
-  }
-
-  /** Queues an `Updated` delta, whether or not the object is known. */
-  update(object: T): void {
-    this.#populate();
-    this.#queueDelta("Updated", object, "update");
-  }
-
-  /** Queues a `Deleted` delta, whether or not the object is known. */
-  delete(object: Queued<T>): void {
-    this.#populate();
-    this.#queueDelta("Deleted", object, "delete");
   }
 
   /** Queues a `Deleted` delta of a tombstone, whether or not the object is known. */
-  deleteKey(key: string, resourceVersion?: string): void {
-    this.#populate();
-    let lastKnown = this.#knownObjects?.getByKey(key); // without known objects, the consumer knows
-    if (this.#knownObjects !== undefined) {
-      for (const delta of this.places) {
-        if (delta.type !== "Deleted" && this.#keyOfDelta(delta) === key) lastKnown = delta.object as T;
-      }
+  override deleteKey(key: string, resourceVersion?: string): void {
+    if (this.#knownObjects === undefined) return super.deleteKey(key, resourceVersion);
+    this.population.populate();
+    let lastKnown = this.#knownObjects.getByKey(key);
+    for (const delta of this.places) {
+      if (delta.type !== "Deleted" && this.keyOfDelta(delta) === key) lastKnown = delta.object as T;
     }
-    this.#queueTombstone(key, lastKnown, resourceVersion);
+    this.queueTombstone(key, lastKnown, resourceVersion);
   }
 
   /**
@@ -163,68 +107,30 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
    *
    * What throws has queued nothing, but for a transform in a queue that is not atomic.
    */
-  replace(objects: readonly T[], resourceVersion: string): void {
-    this.replaceKeeping(objects, resourceVersion, []);
+  override replace(objects: readonly T[], resourceVersion: string): void {
+    super.replace(objects, resourceVersion);
   }
 
   /** As {@linkcode RealFIFO.replace}; objects of these keys stay as they are. */
-  replaceKeeping(objects: readonly T[], resourceVersion: string, keptKeys: readonly string[]): void {
-    if (this.#knownObjects === undefined) this.#replaceAll(objects, resourceVersion, keptKeys);
-    else this.#replaceEach(objects, this.#knownObjects, keptKeys);
+  override replaceKeeping(objects: readonly T[], resourceVersion: string, keptKeys: readonly string[]): void {
+    if (this.#knownObjects === undefined) return super.replaceKeeping(objects, resourceVersion, keptKeys);
+    this.#replaceEach(objects, this.#knownObjects, keptKeys);
     this.population.populate(this.places.length);
-  }
-
-  /**
-   * Atomic: queues one `ReplacedAll` delta of one namespace; the objects of all others stay.
-   * @internal
-   */
-  replaceNamespace(
-    objects: readonly T[],
-    resourceVersion: string,
-    { namespace, keptKeys = [] }: { readonly namespace: string; readonly keptKeys?: readonly string[] },
-  ): void {
-    this.#replaceAll(objects, resourceVersion, keptKeys, namespace);
-  }
-
-  /**
-   * The first list has several parts: `hasSynced` stays false until the last one was popped of what is queued
-   * when the returned function is called.
-   * @internal
-   */
-  holdPopulation(): () => void {
-    this.population.isHeld = true;
-    return () => {
-      this.population.isHeld = false;
-      this.population.populate(this.places.length);
-    };
   }
 
   /**
    * Atomic: queues one `SyncAll` delta. Otherwise: a `Sync` delta
    * for every known object that has nothing queued.
    */
-  resync(): void {
-    if (this.#knownObjects === undefined) {
-      this.#push({ type: "SyncAll", object: {} });
-      return;
-    }
+  override resync(): void {
+    if (this.#knownObjects === undefined) return super.resync();
     const queued = new Set<string>();
-    for (const delta of this.places) queued.add(this.#keyOfDelta(delta));
+    for (const delta of this.places) queued.add(this.keyOfDelta(delta));
     for (const key of this.#knownObjects.listKeys()) {
       if (queued.has(key)) continue;
       const object = this.#knownObjects.getByKey(key);
-      if (object !== undefined) this.#queueDelta("Sync", object, "resync");
+      if (object !== undefined) this.queueDelta("Sync", object, "resync");
     }
-  }
-
-  /** The delta that is popped next; it stays in the queue. */
-  peek(): Delta<T> | undefined {
-    return this.places.at(0);
-  }
-
-  /** Queues a `Bookmark` delta, if the queue was made with `emitDeltaTypeBookmark`. */
-  bookmark(resourceVersion: string, how?: Pick<BookmarkInfo, "byState">): void {
-    if (this.#emitBookmarks) this.#push({ type: "Bookmark", object: { resourceVersion, ...how } });
   }
 
   /**
@@ -244,7 +150,6 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     while (this.places.length === 0) await this.waitOrThrow(options.signal);
     const isInInitialList = !this.hasSynced();
     const batch = this.#takeBatch();
-    this.population.popped(batch.length - 1); // the last one counts when it was processed
     return await this.process(batch, batch.length === 1 ? processSingle : processBatch, isInInitialList);
   }
 
@@ -260,7 +165,6 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     if (this.places.length === 0) return false;
     const isInInitialList = !this.hasSynced();
     const batch = this.#takeBatch();
-    this.population.popped(batch.length - 1); // the last one counts when it was processed
     this.processNow(batch, batch.length === 1 ? processSingle : processBatch, isInInitialList);
     return true;
   }
@@ -273,39 +177,29 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     while (batch.length < limit && this.places.length > 0) {
       const delta = this.places.at(0)!;
       if (!isBatchable(delta)) {
-        if (batch.length === 0) batch.push(this.#shift()!);
+        if (batch.length === 0) batch.push(this.shift()!);
         break;
       }
       let key: string;
       try {
-        key = this.#keyOfDelta(delta);
+        key = this.keyOfDelta(delta);
       } catch {
-        batch.push(this.#shift()!); // its processing reports it
+        batch.push(this.shift()!); // its processing reports it
         break;
       }
       if (keys.has(key)) break;
       keys.add(key);
-      batch.push(this.#shift()!);
+      batch.push(this.shift()!);
     }
+    this.population.popped(batch.length - 1); // the last one counts when it was processed
     return batch;
   }
 
-  #replaceAll(
-    objects: readonly T[],
-    resourceVersion: string,
-    keptKeys: readonly string[],
-    namespace?: string,
-  ): void {
-    const kept = this.transform === undefined || !this.#transformsLists
-      ? objects.slice()
+  /** @internal */
+  protected override taken(objects: readonly T[]): T[] {
+    return this.transform === undefined || !this.#transformsLists
+      ? super.taken(objects)
       : transformedAll(this.transform, objects, this.#onTransformFailure);
-    const list = {
-      resourceVersion,
-      objects: kept,
-      ...(keptKeys.length > 0 && { keptKeys }),
-      ...(namespace !== undefined && { namespace }),
-    };
-    this.#push({ type: "ReplacedAll", object: list });
   }
 
   #replaceEach(
@@ -314,89 +208,23 @@ export class RealFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements Qu
     keptKeys: readonly string[],
   ): void {
     const keys = new Set(keptKeys);
-    for (const object of objects) keys.add(this.#keyIn(object, "replace"));
+    for (const object of objects) keys.add(this.keyIn(object, "replace"));
     const lastQueued = new Map<string, Delta<T>>();
-    for (const delta of this.places) lastQueued.set(this.#keyOfDelta(delta), delta);
+    for (const delta of this.places) lastQueued.set(this.keyOfDelta(delta), delta);
     for (const [key, delta] of lastQueued) {
       if (keys.has(key) || delta.type === "Deleted") continue;
-      this.#queueTombstone(key, delta.object as T);
+      this.queueTombstone(key, delta.object as T);
     }
     for (const key of knownObjects.listKeys()) {
       if (keys.has(key) || lastQueued.has(key)) continue;
-      this.#queueTombstone(key, knownObjects.getByKey(key));
+      this.queueTombstone(key, knownObjects.getByKey(key));
     }
     if (this.transform === undefined || this.#onTransformFailure === undefined) {
-      for (const object of objects) this.#queueDelta("Replaced", object, "replace");
+      for (const object of objects) this.queueDelta("Replaced", object, "replace");
       return;
     }
     for (const object of transformedAll(this.transform, objects, this.#onTransformFailure)) {
-      this.#push({ type: "Replaced", object });
+      this.push({ type: "Replaced", object });
     }
   }
-
-  #queueTombstone(key: string, lastKnown: T | undefined, resourceVersion?: string): void {
-    const object = new DeletedFinalStateUnknown(key, lastKnown);
-    this.#keyIn(object, "replace");
-    this.#push({ type: "Deleted", object, ...(resourceVersion !== undefined && { resourceVersion }) });
-  }
-
-  #queueDelta(
-    type: "Added" | "Updated" | "Replaced" | "Sync" | "Deleted",
-    object: Queued<T>,
-    operation: string,
-  ): void {
-    this.#keyIn(object, operation);
-    if (this.transform !== undefined && type !== "Sync" && !(object instanceof DeletedFinalStateUnknown)) {
-      object = transformed(this.transform, object);
-    }
-    this.#push({ type, object } as Delta<T>);
-  }
-
-  #populate(): void {
-    if (!this.population.isPopulated) this.population.populate();
-  }
-
-  #shift(): Delta<T> | undefined {
-    const delta = this.places.shift();
-    if (delta !== undefined && isList(delta)) this.listsQueued--;
-    return delta;
-  }
-
-  #push(delta: Delta<T>): void {
-    if (isList(delta)) this.listsQueued++;
-    this.places.push(delta);
-    this.consumers.wakeAll();
-  }
-
-  #keyIn(object: Queued<T>, operation: string): string {
-    return object instanceof DeletedFinalStateUnknown ? object.key : keyOf(this.#keyFunc, object, operation);
-  }
-
-  #keyOfDelta(delta: Delta<T>): string {
-    return this.#keyIn(delta.object as Queued<T>, "read the key of");
-  }
-
-  /** @internal */
-  protected override take(): Deltas<T> | typeof NOTHING {
-    const delta = this.#shift();
-    return delta === undefined ? NOTHING : [delta];
-  }
-
-  /** @internal */
-  protected override labelOf([delta]: Deltas<T>): string {
-    return isBatchable(delta) ? this.#keyOfDelta(delta) : delta.type;
-  }
-
-  /** @internal */
-  protected override countOf(deltas: Deltas<T>): number {
-    return deltas.length;
-  }
-}
-
-function isList(delta: Delta<unknown>): boolean {
-  return delta.type === "ReplacedAll" || delta.type === "SyncAll";
-}
-
-function isBatchable(delta: Delta<unknown>): boolean {
-  return !isList(delta) && delta.type !== "Bookmark";
 }

@@ -269,8 +269,8 @@ export const MUTATIONS: readonly Mutation[] = [
       'if (delta.type !== "Deleted" || last.type !== "Deleted") deltas.splice(0, deltas.length, delta);',
   },
   {
-    name: "queue: a bookmark is dropped while something is queued (RealFIFO)",
-    file: "src/queue/real_fifo.ts",
+    name: "queue: a bookmark is dropped while something is queued (AtomicFIFO)",
+    file: "src/queue/atomic_fifo.ts",
     find: "this.places.push(delta);",
     replace: 'if (delta.type === "Bookmark" && this.places.length > 0) return;\n    this.places.push(delta);',
   },

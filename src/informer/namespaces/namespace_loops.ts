@@ -10,7 +10,7 @@ import { encodeMergedVersion, newLayout } from "../../meta/merged_version.ts";
 import type { NamespaceNames, VersionProof } from "../../meta/list_watch.ts";
 import { isComparableResourceVersion, isOlder, resourceVersionOf } from "../../meta/object.ts";
 import type { BookmarkInfo, ReflectorStore } from "../../queue/queue.ts";
-import type { RealFIFO } from "../../queue/real_fifo.ts";
+import type { AtomicFIFO } from "../../queue/atomic_fifo.ts";
 import { linkedAbort, onAbort } from "../../util/abort.ts";
 import { defined } from "../../util/json.ts";
 import { Reflector } from "../../reflector/reflector.ts";
@@ -24,7 +24,7 @@ export type NamedOptions = ReflectorOptions & Required<Pick<ReflectorOptions, "n
 
 /** What the loops fill, and what each of them shares with the rest of the pipeline besides its quarantine. */
 interface Filled<T> {
-  readonly queue: RealFIFO<T>;
+  readonly queue: AtomicFIFO<T>;
   readonly wiring: ReflectorWiring;
 }
 
@@ -84,7 +84,7 @@ export class NamespaceLoops<T> {
   }
 
   /** To be called before they run. */
-  fill(queue: RealFIFO<T>, wiring: ReflectorWiring): this {
+  fill(queue: AtomicFIFO<T>, wiring: ReflectorWiring): this {
     this.#filled = { queue, wiring };
     this.#release = queue.holdPopulation();
     return this;
@@ -286,7 +286,7 @@ interface NamespaceStoreOptions {
 /** The part of the queue that the loop of one namespace writes to. */
 class NamespaceStore<T> implements ReflectorStore<T> {
   readonly #name: string;
-  readonly #queue: RealFIFO<T>;
+  readonly #queue: AtomicFIFO<T>;
   readonly #options: NamespaceStoreOptions;
   /** The version of what was queued; `"0"` before the first list. */
   position = "0";
@@ -294,7 +294,7 @@ class NamespaceStore<T> implements ReflectorStore<T> {
   /** Whether it is no part of the set any more: its loop ends. */
   isClosed = false;
 
-  constructor(name: string, queue: RealFIFO<T>, options: NamespaceStoreOptions) {
+  constructor(name: string, queue: AtomicFIFO<T>, options: NamespaceStoreOptions) {
     this.#name = name;
     this.#queue = queue;
     this.#options = options;
