@@ -292,7 +292,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "texts: each index function parses the object",
-    file: "src/store/text_holding.ts",
+    file: "src/store/encoded_holding.ts",
     find:
       "if (this.#indexed?.held !== held) this.#indexed = { held, opened: this.#opened(held) };\n    return this.#indexed.opened;",
     replace: "return this.#opened(held);",
@@ -300,16 +300,16 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "texts: an object that was opened is parsed again",
-    file: "src/store/text_holding.ts",
-    find: "    if (!(held instanceof LazyText)) this.#hot.set(held, opened);\n    return opened.open() as T;",
+    file: "src/store/encoded_holding.ts",
+    find: "    this.#hot.set(held as TextObject, opened);\n    return opened.open() as T;",
     replace: "    return opened.open() as T;",
     test: "tests/store/short_texts_test.ts",
   },
   {
     name: "texts: a short text is restored though it has just come",
-    file: "src/store/text_holding.ts",
-    find: "if (held !== lazy) this.#came.set(held, lazy, text.length);",
-    replace: "void lazy;",
+    file: "src/store/encoded_holding.ts",
+    find: "this.#came.set(held, lazy, lazy.text.length);",
+    replace: "",
     test: "tests/informer/openings_test.ts",
   },
   {
@@ -3464,7 +3464,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "queue: a delete of a key has no version",
     file: "src/queue/atomic_fifo.ts",
-    find: 'this.push({ type: "Deleted", object, ...(resourceVersion !== undefined && { resourceVersion }) });',
+    find:
+      'this.push({ type: "Deleted", object, ...(resourceVersion !== undefined && { resourceVersion }) });',
     replace: 'this.push({ type: "Deleted", object });',
     test: "tests/queue/real_fifo_test.ts",
   },

@@ -75,7 +75,7 @@ export function newCache<T, I extends string>(
   { storage, transform, ...holding }: StoreOptions<T> & HoldingOptions,
 ): Cache<T, I> {
   if (storage === undefined) {
-    return new Cache(new TextHolding<T>(keyFunc, undefined, holding), indexers, transform);
+    return new Cache(new TextHolding<T>(keyFunc, holding), indexers, transform);
   }
   if (typeof storage === "function") {
     return new Cache(storage<T>(keyFunc, holding), indexers, transform);

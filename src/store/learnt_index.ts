@@ -1,4 +1,5 @@
 import type { FieldTexts, TextFields } from "../text/field_tree.ts";
+import { isSameJson } from "../util/json.ts";
 import type { IndexFunc } from "./index_func.ts";
 import { checkedValues } from "./store_index.ts";
 
@@ -59,7 +60,7 @@ export class LearntIndex {
       trace.isReading = false;
     }
     trace.isOver = true;
-    if (!trace.isReading || values !== undefined && !isSame(values, traced)) return this.#end();
+    if (!trace.isReading || values !== undefined && !isSameJson(values, traced)) return this.#end();
     if (this.#addPaths(trace)) return;
     if (combination === undefined || !Array.isArray(values)) return;
     this.#misses++;
@@ -131,11 +132,6 @@ const MANY = 1 << 14;
 function textAt(fields: FieldTexts, place: number): string | undefined {
   const values = place < fields.length ? fields[place] : undefined;
   return values?.length === 1 ? values[0] : undefined;
-}
-
-function isSame(values: readonly string[], others: unknown): boolean {
-  return Array.isArray(others) && others.length === values.length &&
-    values.every((value, i) => value === others[i]);
 }
 
 /** What is more than to read a member. */

@@ -6,7 +6,7 @@
  */
 
 export { newIndexer, newStore, type StoreOptions } from "./cache.ts";
-export type { TextsOptions } from "./text_holding.ts";
+export type { TextsOptions } from "./encoded_holding.ts";
 export type { Keyed, KeyedTransaction, OnIndexFailure, Store, Transaction } from "./store.ts";
 export { ThreadSafeStore } from "./thread_safe_store.ts";
 export type { FieldIndexFunc } from "./index_func.ts";

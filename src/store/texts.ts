@@ -1,6 +1,6 @@
 import type { KeyFunc } from "../meta/object.ts";
 import type { HoldingOptions, NewHolding } from "./holding.ts";
-import { TextHolding, type TextsOptions } from "./text_holding.ts";
+import { EncodedHolding, type TextsOptions } from "./encoded_holding.ts";
 import { TextCodec } from "./text_codec.ts";
 
 /**
@@ -29,5 +29,5 @@ import { TextCodec } from "./text_codec.ts";
  */
 export function shortTexts(options: TextsOptions = {}): NewHolding {
   return <T>(keyFunc: KeyFunc, { freeze }: HoldingOptions = {}) =>
-    new TextHolding<T>(keyFunc, new TextCodec(), { ...options, freeze });
+    new EncodedHolding<T>(keyFunc, new TextCodec(), { ...options, freeze });
 }

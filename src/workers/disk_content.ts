@@ -2,7 +2,7 @@
 
 import type { SnapshotEntry } from "../informer/snapshot/storage.ts";
 import { newStatus, StatusError } from "../meta/status.ts";
-import type { TextForm } from "../store/text_holding.ts";
+import type { TextForm } from "../store/encoded_holding.ts";
 import { TextObject } from "../text/lazy_object.ts";
 import type { FieldTexts } from "../text/field_tree.ts";
 import { rowsOf, type SqlDatabase, type SqlValue } from "./sql_database.ts";

@@ -12,7 +12,7 @@ import {
 } from "../informer/snapshot/storage.ts";
 import type { KeyFunc } from "../meta/object.ts";
 import type { HoldingOptions, NewHolding } from "../store/holding.ts";
-import { TextHolding, type TextsOptions } from "../store/text_holding.ts";
+import { EncodedHolding, type TextsOptions } from "../store/encoded_holding.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import { guardedLogger, type Logger } from "../util/logger.ts";
 import { BodySweep, DiskBodies, DiskContent } from "./disk_content.ts";
@@ -105,7 +105,7 @@ export class DiskObjects implements SnapshotStorage {
     this.#clock = options.clock ?? realClock;
     this.#sweepTo = this.#bodies.lastId;
     this.texts = <T>(keyFunc: KeyFunc, { freeze }: HoldingOptions = {}) =>
-      new TextHolding<T>(keyFunc, this.#bodies, { ...options, freeze });
+      new EncodedHolding<T>(keyFunc, this.#bodies, { ...options, freeze });
   }
 
   /** The history of the event log, for the informer's resource of a `readApi`. */

@@ -15,7 +15,7 @@ import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { newCache } from "../../src/store/cache.ts";
 import type { Held } from "../../src/store/holding.ts";
 import { indexesField } from "../../src/store/index_func.ts";
-import { TextHolding } from "../../src/store/text_holding.ts";
+import { EncodedHolding } from "../../src/store/encoded_holding.ts";
 import { propertyOptions } from "../property.ts";
 import { describe, it, newHolding, newIndexer } from "./storages.ts";
 
@@ -216,14 +216,14 @@ itOnce("fieldIndex opens no short text, and a function opens it once for all fun
 });
 
 itOnce(
-  "TextHolding.heldIndex gives no values of another object after a text that cannot be read, nor to a field that comes later",
+  "EncodedHolding.heldIndex gives no values of another object after a text that cannot be read, nor to a field that comes later",
   () => {
     const decode = (text: string) => {
       if (text.includes("lost")) throw new Error("it was deleted");
       return text;
     };
     const form = { encode: (json: string) => json, decode };
-    const holding = new TextHolding<Pod>(metaNamespaceKey, form, { hotObjects: 0 });
+    const holding = new EncodedHolding<Pod>(metaNamespaceKey, form, { hotObjects: 0 });
     const hold = (name: string, nodeName: string): Held<Pod> =>
       holding.hold(pod(name, { nodeName, priority: 1 }));
     const [first, second, lost] = [hold("first", "n1"), hold("second", "n2"), hold("lost", "n3")];

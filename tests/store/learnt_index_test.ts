@@ -4,6 +4,7 @@ import { type IndexFunc, type KubernetesObject, metaNamespaceKey } from "@listwa
 import { newCache } from "../../src/store/cache.ts";
 import type { Held, Holding } from "../../src/store/holding.ts";
 import { TextCodec } from "../../src/store/text_codec.ts";
+import { EncodedHolding } from "../../src/store/encoded_holding.ts";
 import { TextHolding } from "../../src/store/text_holding.ts";
 import { ObjectText } from "../../src/text/object_text_reader.ts";
 import { finish } from "../../src/util/turns.ts";
@@ -24,7 +25,9 @@ function held({ holdText }: Pick<Holding<Pod>, "holdText">, text: string): Held<
 
 /** An index of a store, and how often its function was called, with which objects. */
 function newIndex(indexFunc: IndexFunc<Pod>, form?: TextCodec) {
-  const holding = new TextHolding<Pod>(metaNamespaceKey, form);
+  const holding = form
+    ? new EncodedHolding<Pod>(metaNamespaceKey, form)
+    : new TextHolding<Pod>(metaNamespaceKey);
   const objects: Pod[] = [];
   const byValue = holding.heldIndex((pod) => {
     objects.push(pod);

@@ -13,7 +13,7 @@ import { newCache } from "../../src/store/cache.ts";
 import { seededRandom } from "../../src/testing/seeded_random.ts";
 import { finish } from "../../src/util/turns.ts";
 import { TextCodec } from "../../src/store/text_codec.ts";
-import { TextHolding } from "../../src/store/text_holding.ts";
+import { EncodedHolding } from "../../src/store/encoded_holding.ts";
 import { TextObject } from "../../src/text/lazy_object.ts";
 import type { ObjectText } from "../../src/text/object_text_reader.ts";
 import { anyCharacter, propertyOptions } from "../property.ts";
@@ -171,7 +171,7 @@ describe("TextCodec", () => {
   });
 });
 
-describe("TextHolding, its index functions,", () => {
+describe("EncodedHolding, its index functions,", () => {
   interface Pod extends KubernetesObject {
     readonly node: string;
   }
@@ -237,10 +237,10 @@ describe("TextHolding, its index functions,", () => {
   });
 });
 
-describe("TextHolding", () => {
+describe("EncodedHolding", () => {
   /** Encodes and decodes, with nothing hot. */
   function again(object: unknown): unknown {
-    const holding = new TextHolding<unknown>(keyFunc, new TextCodec());
+    const holding = new EncodedHolding<unknown>(keyFunc, new TextCodec());
     const held = holding.hold(object);
     for (let i = 0; i < 200; i++) holding.hold({ i });
     return holding.open(held);
@@ -302,7 +302,7 @@ describe("TextHolding", () => {
   });
 
   it("keeps key, uid and resourceVersion at hand", () => {
-    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
+    const holding = new EncodedHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const held = holding.hold({
       metadata: { namespace: "shop", name: "web", uid: "u1", resourceVersion: "7" },
     });
@@ -310,13 +310,13 @@ describe("TextHolding", () => {
     assert.equal(holding.keyFunc(held), "shop/web");
     assert.equal(held.metadata?.uid, "u1");
     assert.equal(held.metadata?.resourceVersion, "7");
-    const bare = new TextHolding<KubernetesObject>(keyFunc, new TextCodec()).hold({});
+    const bare = new EncodedHolding<KubernetesObject>(keyFunc, new TextCodec()).hold({});
     assert.ok(bare instanceof TextObject);
     assert.equal(bare.metadata, undefined);
   });
 
   it("keeps namespace and labels at hand, once for objects that have the same", () => {
-    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
+    const holding = new EncodedHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const encoded = (name: string, labels: Record<string, string> | undefined, namespace = "shop") => {
       const held = holding.hold({ metadata: { name, namespace, ...(labels && { labels }) } });
       assert.ok(held instanceof TextObject);
@@ -344,7 +344,7 @@ describe("TextHolding", () => {
       encode: (json: string) => codec.encode(json),
       decode: (text: string) => (decoded++, codec.decode(text)),
     };
-    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, form, { hotObjects: 8 });
+    const holding = new EncodedHolding<KubernetesObject>(metaNamespaceKey, form, { hotObjects: 8 });
     const newState = (i: number) => {
       const text = `{"metadata":{"name":"pod-${i % 100}","resourceVersion":"${i}"},"spec":{"n":[${i}],"is":"${
         "long ".repeat(40)
@@ -364,7 +364,7 @@ describe("TextHolding", () => {
   });
 
   it("has the key that it is given, where the key function says another or none", () => {
-    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
+    const holding = new EncodedHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     for (const object of [pod("web-1", { namespace: "shop" }), { metadata: { labels: { app: "web" } } }]) {
       const held = holding.hold(object, "given");
       assert.ok(held instanceof TextObject);
@@ -373,14 +373,14 @@ describe("TextHolding", () => {
   });
 
   it("keeps an object without a key as it is, so that the key function throws", () => {
-    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
+    const holding = new EncodedHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const keyless = { kind: "Pod" };
     assert.equal(holding.hold(keyless), keyless);
     assert.throws(() => holding.keyFunc(holding.hold(keyless)), /metadata/);
   });
 
   it("takes two texts for the same content only if no digit is lost by parsing them", () => {
-    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
+    const holding = new EncodedHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const held = (json: string) => {
       const text = `{"metadata":{"name":"a"},${json}}`;
       return holding.holdText.hold(text, JSON.parse(text)) as KubernetesObject;
@@ -416,7 +416,7 @@ describe("TextHolding", () => {
       encode: (json: string) => codec.encode(json),
       decode: (text: string) => (decoded++, codec.decode(text)),
     };
-    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, form, { freeze });
+    const holding = new EncodedHolding<KubernetesObject>(metaNamespaceKey, form, { freeze });
     const held = (note: string) => {
       const object = { metadata: { name: "a", annotations: { note } } };
       return holding.holdText.hold(JSON.stringify(object), object) as KubernetesObject;
@@ -430,7 +430,7 @@ describe("TextHolding", () => {
   });
 
   it("takes an object and a text for the same content only if parsing the text loses no digit", () => {
-    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
+    const holding = new EncodedHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const cases: [json: string, isSame: boolean][] = [
       ['{"metadata":{"name":"a"},"n":1}', true],
       ['{"n":1.0,"metadata":{"name":"a"}}', true],
@@ -445,7 +445,7 @@ describe("TextHolding", () => {
   });
 
   it("returns the same object twice, as long as it is hot", () => {
-    const holding = new TextHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
+    const holding = new EncodedHolding<KubernetesObject>(metaNamespaceKey, new TextCodec());
     const object = pod("web");
     const held = holding.hold(object);
     assert.equal(holding.open(held), object, "what was written is hot");

@@ -12,7 +12,7 @@ import { JsonWriter } from "./json_writer.ts";
 import { act, assertSame, type Loose, type Pair, textOf } from "./lazy_operations.ts";
 
 function newHolding(options: { freeze?: <V>(value: V) => V } = {}): TextHolding<Loose> {
-  return new TextHolding<Loose>(metaNamespaceKey, undefined, options);
+  return new TextHolding<Loose>(metaNamespaceKey, options);
 }
 
 /** What a store holds of a text that a watch has brought. */
