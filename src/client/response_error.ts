@@ -1,7 +1,7 @@
 /** Makes errors of refusing responses. */
 
 import { retryAfterMs } from "../meta/request.ts";
-import { newStatus, type Status, StatusError } from "../meta/status.ts";
+import { newStatus, REASONS, type Status, StatusError } from "../meta/status.ts";
 import { isStatus, type KubernetesSchemas } from "../schema/checks.ts";
 import type { Clock } from "../util/clock.ts";
 import { loadSchemas } from "./schemas.ts";
@@ -36,38 +36,16 @@ function statusOf(response: Response, body: string, schemas: KubernetesSchemas):
   }
   const type = response.headers.get("Content-Type") ?? "";
   const said = type.includes("html") ? "" : body.trim().slice(0, 1024);
-  const [reason, message] = generic(response, said);
-  return newStatus(response.status, reason, message);
+  const { status } = response;
+  const reason = REASONS[status] ?? (status >= 500 ? REASONS[500] : "Unknown");
+  return newStatus(status, reason, redirection(response) ?? (said || reason));
 }
 
-const BY_CODE: Readonly<Record<number, readonly [reason: string, message: string]>> = {
-  400: ["BadRequest", "the server rejected our request for an unknown reason"],
-  401: ["Unauthorized", "the server has asked for the client to provide credentials"],
-  403: ["Forbidden", "the server does not allow this request"],
-  404: ["NotFound", "the server could not find the requested resource"],
-  405: ["MethodNotAllowed", "the server does not allow this method on the requested resource"],
-  406: ["NotAcceptable", "the server was unable to respond with a content type that the client supports"],
-  409: ["Conflict", "the server reported a conflict"],
-  410: ["Gone", "the resource no longer exists, or the resource version is too old"],
-  413: ["RequestEntityTooLarge", "the request is too large"],
-  415: ["UnsupportedMediaType", "the server does not read the content type that was sent"],
-  422: ["Invalid", "the server rejected our request due to an error in our request"],
-  429: ["TooManyRequests", "the server has received too many requests and has asked us to try again later"],
-  500: ["InternalError", "an error on the server has prevented the request from succeeding"],
-  503: ["ServiceUnavailable", "the server is currently unable to handle the request"],
-  504: ["Timeout", "the server was unable to return a response in the time allotted"],
-};
-
-function generic(response: Response, said: string): [reason: string, message: string] {
-  const { status } = response;
-  if (status >= 300 && status < 400) {
-    const location = placeOf(response);
-    const to = location ? ` to ${location}` : "";
-    return ["Unknown", `it redirects${to}, which is not followed; use that server's URL`];
-  }
-  const [reason, message] = BY_CODE[status] ??
-    (status >= 500 ? BY_CODE[500] : ["Unknown", "the server said nothing more"]);
-  return [reason, said || message];
+function redirection(response: Response): string | undefined {
+  if (response.status < 300 || response.status >= 400) return undefined;
+  const location = placeOf(response);
+  const to = location ? ` to ${location}` : "";
+  return `it redirects${to}, which is not followed; use that server's URL`;
 }
 
 // Where a redirect leads, without the part that may hold credentials.

@@ -123,14 +123,31 @@ export function statusErrorOf(error: unknown): StatusError | undefined {
 function hasReason(error: unknown, reason: string, code: number): boolean {
   const found = statusErrorOf(error);
   if (found === undefined) return false;
-  return found.reason === reason || (!KNOWN_REASONS.has(found.reason) && found.httpStatus === code);
+  if (found.reason === reason) return true;
+  const isKnown = FINER_REASONS.includes(found.reason) || Object.values(REASONS).includes(found.reason);
+  return !isKnown && found.httpStatus === code;
 }
 
-const KNOWN_REASONS: ReadonlySet<string> = /* @__PURE__ */ new Set(
-  ("Unauthorized Forbidden NotFound AlreadyExists Conflict Gone Invalid ServerTimeout Timeout TooManyRequests " +
-    "BadRequest MethodNotAllowed NotAcceptable RequestEntityTooLarge UnsupportedMediaType InternalError Expired " +
-    "ServiceUnavailable").split(" "),
-);
+/** The reasons of refusals, by the HTTP code that they come with. */
+export const REASONS: Readonly<Record<number, string>> = {
+  400: "BadRequest",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "NotFound",
+  405: "MethodNotAllowed",
+  406: "NotAcceptable",
+  409: "Conflict",
+  410: "Gone",
+  413: "RequestEntityTooLarge",
+  415: "UnsupportedMediaType",
+  422: "Invalid",
+  429: "TooManyRequests",
+  500: "InternalError",
+  503: "ServiceUnavailable",
+  504: "Timeout",
+};
+/** What a code may mean besides. */
+const FINER_REASONS: readonly string[] = ["AlreadyExists", "Expired", "ServerTimeout"];
 
 /**
  * The resourceVersion or the continue token is too old: the reason is Expired or Gone, or the answer was an
