@@ -1,5 +1,6 @@
 /** What is done with the fields of objects: which are read, and which are cut out. */
 
+import { encodeUtf8 } from "../util/bytes.ts";
 import { EACH, type FieldPathSegment, parseFieldPath } from "./field_path.ts";
 
 /** What the paths say about one value. */
@@ -247,7 +248,7 @@ function setChild(node: FieldNode, name: string, child: FieldNode): FieldNode {
   if (at < 0) {
     at = node.names.push(name) - 1;
     // What UTF-8 cannot carry stands in no text but as an escape.
-    node.keys.push(name.isWellFormed() ? new TextEncoder().encode(name) : NO_KEY);
+    node.keys.push(name.isWellFormed() ? encodeUtf8(name) : NO_KEY);
   }
   return node.nodes[at] = child;
 }

@@ -9,6 +9,8 @@
  * @module
  */
 
+import { encodeUtf8 } from "../util/bytes.ts";
+
 /** The characters that JSON's structure is made of. */
 export const QUOTE = 0x22;
 export const COMMA = 0x2c;
@@ -298,7 +300,7 @@ export function isAt(bytes: Uint8Array, start: number, part: Uint8Array): boolea
   return true;
 }
 
-const [RUE, ALSE, ULL] = ["rue", "alse", "ull"].map((rest) => new TextEncoder().encode(rest));
+const [RUE, ALSE, ULL] = ["rue", "alse", "ull"].map(encodeUtf8);
 
 function doubled(bytes: Uint8Array): Uint8Array {
   const longer = new Uint8Array(bytes.length * 2);

@@ -1,5 +1,6 @@
 /** Cutting bytes into lines, however small the pieces that they come in: the events of a watch. */
 
+import { decodeUtf8 } from "../util/bytes.ts";
 import { SPACE } from "./json_walk.ts";
 
 /** Puts pieces together, in time in proportion to their length however small they are. */
@@ -72,7 +73,6 @@ export interface LineReader<E> {
 export class LineCutter<E> {
   readonly #maxFrameBytes: number;
   readonly #reader: LineReader<E>;
-  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   /** The whole lines of the chunk, from `#start` to `#end`, where a 0 is. */
   #bytes: Uint8Array = NOTHING;
   #start = 0;
@@ -118,7 +118,7 @@ export class LineCutter<E> {
       this.#start = end + 1;
       if (end - start > this.#maxFrameBytes) throw new FrameTooLargeError(this.#maxFrameBytes);
       if (event !== undefined) return event;
-      const line = this.#decoder.decode(bytes.subarray(start, end));
+      const line = decodeUtf8(bytes.subarray(start, end));
       if (!isBlank(line)) return line;
     }
     const rest = this.#newRest;
@@ -132,7 +132,7 @@ export class LineCutter<E> {
    * ended.
    */
   last(): string | undefined {
-    const frame = this.#decoder.decode(this.#rest.take());
+    const frame = decodeUtf8(this.#rest.take());
     return isBlank(frame) ? undefined : frame;
   }
 

@@ -1,5 +1,6 @@
 /** Cutting the bytes of a list into its items and what is around them. */
 
+import { decodeUtf8 } from "../util/bytes.ts";
 import {
   BACKSLASH,
   CLOSE_BRACE,
@@ -62,7 +63,6 @@ export interface ListCutterOptions {
 export class ListCutter {
   readonly #reader: ItemReader;
   readonly #options: ListCutterOptions;
-  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #envelope = new PiecedBytes();
   #isInItems = false;
   #wasCut = false;
@@ -87,7 +87,7 @@ export class ListCutter {
 
   /** What is around the items so far, with nothing between the brackets of `items`. */
   get envelope(): string {
-    return this.#decoder.decode(this.#envelope.all);
+    return decodeUtf8(this.#envelope.all);
   }
 
   /** Takes the next chunk of the list. */
@@ -119,7 +119,7 @@ export class ListCutter {
       } else if (code === OPEN_BRACE || code === OPEN_BRACKET) {
         if (code === OPEN_BRACKET && this.#depth === 1 && this.#isItemsKey && !this.#wasCut) {
           this.#envelope.add(bytes.subarray(0, i + 1));
-          this.#options.onItems(this.#decoder.decode(this.#envelope.all.subarray(0, this.#stringStart)));
+          this.#options.onItems(decodeUtf8(this.#envelope.all.subarray(0, this.#stringStart)));
           this.#isInItems = this.#wasCut = true;
           return i + 1;
         }
@@ -169,7 +169,7 @@ export class ListCutter {
         this.#depth = 2; // the bracket is the envelope's
         return i - start - before;
       } else if (this.#expected === "commaOrEnd" || ENDS.has(code)) {
-        const [character] = this.#decoder.decode(bytes.subarray(i, Math.min(i + 4, end)));
+        const [character] = decodeUtf8(bytes.subarray(i, Math.min(i + 4, end)));
         throw new SyntaxError(`unexpected ${JSON.stringify(character)} between items`);
       } else {
         i = this.#item(bytes, i, end);
@@ -194,7 +194,7 @@ export class ListCutter {
       }
     }
     if (itemEnd - start > this.#options.maxItemBytes) this.#refuse(`items[${this.#items}]`);
-    item ??= reader.readItem(this.#decoder.decode(bytes.subarray(start, itemEnd)));
+    item ??= reader.readItem(decodeUtf8(bytes.subarray(start, itemEnd)));
     this.#items++;
     this.#expected = "commaOrEnd";
     this.#options.onItem(item);

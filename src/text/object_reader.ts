@@ -1,5 +1,6 @@
 /** Reading objects out of bytes, for lists and watches. */
 
+import { decodeUtf8 } from "../util/bytes.ts";
 import { type FieldNode, type FieldTexts, FieldTree, type Projection, TextFields } from "./field_tree.ts";
 import type { ObjectMeta } from "../meta/object.ts";
 import { isRecord } from "../util/json.ts";
@@ -67,10 +68,6 @@ export interface EventReader<O> extends LineReader<ObjectEvent<O>> {
 export abstract class ObjectReader<O> {
   /** The object that was walked last. */
   protected readonly walk: ObjectWalk = new ObjectWalk();
-  // The type of one method: Node's types have no type TextDecoder.
-  protected readonly decoder: { decode(input: Uint8Array): string } = new TextDecoder("utf-8", {
-    ignoreBOM: true,
-  });
   /** The fields whose values are read. */
   protected readonly fields: TextFields;
   readonly #encoder = new TextEncoder();
@@ -180,12 +177,12 @@ export abstract class ObjectReader<O> {
       const keyEnd = afterString(bytes, key + 1);
       const start = space(bytes, space(bytes, keyEnd) + 1);
       const end = afterValue(bytes, start, Infinity);
-      if (JSON.parse(this.decoder.decode(bytes.subarray(key, keyEnd))) === name) {
+      if (JSON.parse(decodeUtf8(bytes.subarray(key, keyEnd))) === name) {
         member = bytes.subarray(start, end);
       }
       i = space(bytes, end);
     }
-    return this.decoder.decode(member);
+    return decodeUtf8(member);
   }
 
   /** A JSON value without what is cut out of it; the text as it is if that is no JSON. */
@@ -194,7 +191,7 @@ export abstract class ObjectReader<O> {
     const start = space(bytes, ROOM);
     const end = this.walk.cut(bytes, start, this.#rootOf(tree));
     if (end < 0 || space(bytes, end) !== this.#ownEnd) return text;
-    return this.decoder.decode(bytes.subarray(start, this.compact(bytes, end)));
+    return decodeUtf8(bytes.subarray(start, this.compact(bytes, end)));
   }
 
   /** The root of a tree, in which the fields are that were added since the last object. */
@@ -251,7 +248,7 @@ export class ObjectParser extends ObjectReader<unknown> {
   }
 
   protected override make(bytes: Uint8Array, start: number, end: number): unknown {
-    return JSON.parse(this.decoder.decode(bytes.subarray(start, this.compact(bytes, end))));
+    return JSON.parse(decodeUtf8(bytes.subarray(start, this.compact(bytes, end))));
   }
 
   protected override makeParsed(text: string): unknown {

@@ -4,6 +4,8 @@
  * @module
  */
 
+import { decodeUtf8, encodeUtf8 } from "../util/bytes.ts";
+
 /** The object itself, or its metadata: the two levels whose members are noted. */
 export type Level = "object" | "metadata";
 
@@ -76,7 +78,7 @@ class MemberNode {
   }
 
   #newChild(key: Uint8Array): MemberNode | undefined {
-    const name = new TextDecoder("utf-8", { ignoreBOM: true }).decode(key);
+    const name = decodeUtf8(key);
     // Objects have names that are numbers first, whatever the text's order is.
     if (name === "__proto__" || /^\d/.test(name)) return undefined;
     if (this.#known.nodes === MAX_KNOWN) return undefined;
@@ -89,10 +91,9 @@ class MemberNode {
   /** The same members behind `kind` and `apiVersion`, which are written in front of a list's items. */
   typed(): MemberNode | undefined {
     if (this.#typed !== undefined) return this.#typed;
-    const encoder = new TextEncoder();
     let node: MemberNode | undefined = this.#root;
     for (const name of ["kind", "apiVersion", ...this.#names()]) {
-      const key: Uint8Array = encoder.encode(name);
+      const key: Uint8Array = encodeUtf8(name);
       node = node?.child(key, 0, key.length);
     }
     return this.#typed = node;

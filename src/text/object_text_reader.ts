@@ -10,6 +10,7 @@
  * @module
  */
 
+import { decodeUtf8, encodeUtf8 } from "../util/bytes.ts";
 import { fieldText, type FieldTexts, NO_VALUES } from "./field_tree.ts";
 import { afterPlainString, QUOTE } from "./json_walk.ts";
 import { isRecord } from "../util/json.ts";
@@ -52,7 +53,6 @@ export class ObjectText implements ReadAlong {
  * surrogates, which no decoder of UTF-8 returns).
  */
 export class ObjectTextReader extends ObjectReader<ObjectText> {
-  readonly #encoder = new TextEncoder();
   /** What was put in front last, and for which type. */
   #prefix: Uint8Array = new Uint8Array(0);
   #prefixType: ItemType | undefined;
@@ -108,7 +108,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     const fields = this.#fieldTexts(from === start ? undefined : type);
     const shape = key && this.#shapes.shapeOf(bytes, this.walk.noted, from !== start);
     const textEnd = cutCount === 0 ? end : this.compact(bytes, end);
-    const text = this.decoder.decode(bytes.subarray(from, textEnd));
+    const text = decodeUtf8(bytes.subarray(from, textEnd));
     if (!shape) return new ObjectText(text, head, key, fields, null);
     const { places } = this.#shapes;
     const { inner, innerCount } = this.walk;
@@ -137,7 +137,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     }
     if (isRecord(metadata)) metadata = withoutManagedFields(metadata);
     // A string of its own.
-    whole = this.decoder.decode(this.#encoder.encode(whole));
+    whole = decodeUtf8(encodeUtf8(whole));
     const fields = this.fields.valuesOf({ ...value, kind, apiVersion });
     return new ObjectText(whole, { kind, apiVersion, metadata }, undefined, fields, null);
   }
@@ -170,7 +170,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
 
   /** A part of the object, as a string of its own. */
   #decoded(start: number, end: number): string {
-    return this.decoder.decode(this.#bytes.subarray(start, end));
+    return decodeUtf8(this.#bytes.subarray(start, end));
   }
 
   /** The same in an array, that other objects with the same have. */
@@ -213,7 +213,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     for (let i = 0; i < slash; i++) key[i] = bytes[namespaceStart + 1 + i];
     key[slash] = 0x2f;
     for (let i = slash + 1; i < length; i++) key[i] = bytes[nameStart - slash + i];
-    return this.decoder.decode(key.subarray(0, length));
+    return decodeUtf8(key.subarray(0, length));
   }
 
   /** The values that the walk found, and the type that was put in front of the object. */
@@ -257,7 +257,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
 
   #prefixOf(type: ItemType): Uint8Array {
     if (type !== this.#prefixType) {
-      this.#prefix = this.#encoder.encode(typePrefix(type));
+      this.#prefix = encodeUtf8(typePrefix(type));
       this.#prefixType = type;
     }
     return this.#prefix;

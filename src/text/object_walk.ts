@@ -4,6 +4,7 @@
  * @module
  */
 
+import { decodeUtf8, encodeUtf8 } from "../util/bytes.ts";
 import {
   afterPlainString,
   afterString,
@@ -159,7 +160,7 @@ export class ObjectWalk {
       } else {
         if (part === "object" || part === "metadata" || (i = afterString(bytes, key + 1)) < 0) return -1;
         if (part === "member") this.#hasPlainKeys = false;
-        found = node.names.indexOf(JSON.parse(DECODER.decode(bytes.subarray(key, i))));
+        found = node.names.indexOf(JSON.parse(decodeUtf8(bytes.subarray(key, i))));
       }
       const length = i - key - 2;
       i = space(bytes, i);
@@ -391,13 +392,12 @@ const EVENTS: ReadonlyMap<
 > = new Map(
   (["MODIFIED", "ADDED", "DELETED"] as const).map((type) => [
     type.charCodeAt(0),
-    { type, beginning: new TextEncoder().encode(`{"type":"${type}","object":`) },
+    { type, beginning: encodeUtf8(`{"type":"${type}","object":`) },
   ]),
 );
 
 const NEWLINE = 0x0a;
 const NOTHING: FieldNode = newFieldNode();
-const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 
 const [
   KIND,
@@ -412,20 +412,10 @@ const [
   RESOURCE_VERSION,
   CREATION_TIMESTAMP,
   DELETION_TIMESTAMP,
-] = [
-  "kind",
-  "apiVersion",
-  "metadata",
-  "managedFields",
-  "uid",
-  "name",
-  "labels",
-  "namespace",
-  "annotations",
-  "resourceVersion",
-  "creationTimestamp",
-  "deletionTimestamp",
-].map((name) => new TextEncoder().encode(name));
+] = (
+  "kind apiVersion metadata managedFields uid name labels namespace annotations resourceVersion " +
+  "creationTimestamp deletionTimestamp"
+).split(" ").map(encodeUtf8);
 
 /** Which of the keys is at `start`; -1 if none. */
 function keyAt(keys: readonly Uint8Array[], bytes: Uint8Array, start: number, length: number): number {

@@ -22,18 +22,24 @@ export function freeBytes(bytes: Uint8Array | undefined): void {
   (bytes?.buffer as { transfer?(length: number): unknown } | undefined)?.transfer?.(0);
 }
 
-const encoder = new TextEncoder();
+const encoder = /* @__PURE__ */ new TextEncoder();
 
 export function encodeUtf8(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text);
 }
 
+const decoder = /* @__PURE__ */ new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** The text of whole characters. A BOM stays: to a JSON parser it is no white space. */
+export function decodeUtf8(bytes: Uint8Array): string {
+  return decoder.decode(bytes);
+}
+
 /**
  * Decodes chunks of UTF-8 as a `TextDecoder` with `stream: true`, which takes Deno twice as long: a character
- * that continues in the next chunk is held back here. A BOM stays: to a JSON parser it is no white space.
+ * that continues in the next chunk is held back here.
  */
 export class Utf8Stream {
-  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   /** The beginning of a character. */
   #rest: Uint8Array = NOTHING;
 
@@ -43,14 +49,14 @@ export class Utf8Stream {
     if (this.#rest.length > 0) bytes = concatenated([this.#rest, chunk]);
     const end = wholeLength(bytes);
     this.#rest = end === bytes.length ? NOTHING : bytes.slice(end);
-    return this.#decoder.decode(end === bytes.length ? bytes : bytes.subarray(0, end));
+    return decodeUtf8(end === bytes.length ? bytes : bytes.subarray(0, end));
   }
 
   /** What stands for a character that never came whole. */
   end(): string {
     const rest = this.#rest;
     this.#rest = NOTHING;
-    return this.#decoder.decode(rest);
+    return decodeUtf8(rest);
   }
 }
 
@@ -72,14 +78,14 @@ function wholeLength(bytes: Uint8Array): number {
 /** Encodes text as UTF-8 in base64. */
 export function toBase64(text: string): string {
   let binary = "";
-  for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte);
+  for (const byte of encoder.encode(text)) binary += String.fromCharCode(byte);
   return btoa(binary);
 }
 
 /** Decodes UTF-8 text from base64, also in its alphabet for URLs. */
 export function fromBase64(base64: string): string {
   const binary = atob(base64.replaceAll("-", "+").replaceAll("_", "/"));
-  return decoder.decode(Uint8Array.from(binary, (unit) => unit.charCodeAt(0)));
+  return strictDecoder.decode(Uint8Array.from(binary, (unit) => unit.charCodeAt(0)));
 }
 
-const decoder = /* @__PURE__ */ new TextDecoder("utf-8", { fatal: true });
+const strictDecoder = /* @__PURE__ */ new TextDecoder("utf-8", { fatal: true });
