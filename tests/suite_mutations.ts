@@ -2825,17 +2825,17 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "mutation cache: an object is found twice that was written and stays under its value",
-    file: "src/informer/mutation_cache.ts",
+    file: "src/compat/mutation_cache.ts",
     find: "if (object === undefined || found.has(key)) continue;",
     replace: "if (object === undefined) continue;",
-    test: "tests/informer/mutation_cache_test.ts",
+    test: "tests/compat/mutation_cache_test.ts",
   },
   {
     name: "mutation cache: leading zeros make a version newer",
-    file: "src/informer/mutation_cache.ts",
+    file: "src/compat/mutation_cache.ts",
     find: 'return resourceVersion.replace(/^0+/, "");',
     replace: "return resourceVersion;",
-    test: "tests/informer/mutation_cache_test.ts",
+    test: "tests/compat/mutation_cache_test.ts",
   },
   {
     name: "waits: the failures of one throw, though another one was stopped and the signal is not aborted",

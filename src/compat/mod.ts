@@ -1,6 +1,7 @@
 /**
  * What ported Go code needs of client-go's `tools/cache`, and programs in TypeScript do not: stores whose
- * objects expire, a heap with keys, trackers of files that were read, and queues that take an object again.
+ * objects expire, a cache of own writes, a heap with keys, delays for each key, trackers of files that were
+ * read, and queues that take an object again.
  *
  * @module
  */
@@ -15,8 +16,15 @@ export {
   type TimestampedEntry,
   TTLPolicy,
 } from "./expiration_cache.ts";
+export { MutationCache, type MutationCacheOptions, NoIndexerError } from "./mutation_cache.ts";
 export { newNamespaceKeyedIndexerAndReflector } from "./namespace_keyed_reflector.ts";
 export { type PushFunc, UndeltaStore } from "./undelta_store.ts";
+export {
+  KeyedBackoff,
+  type KeyedBackoffOptions,
+  RetryWithDeadline,
+  type RetryWithDeadlineOptions,
+} from "./retries.ts";
 export { AsyncTracker, Lazy } from "./trackers.ts";
 export { SingleFileTracker } from "../util/sync_tracking.ts";
 export { ErrRequeue } from "../queue/errors.ts";

@@ -16,19 +16,6 @@ export class InformerStateError extends CacheError {
   }
 }
 
-/** A `MutationCache` without an indexer was queried by index. */
-export class NoIndexerError extends CacheError {
-  /** Makes the error; `indexName` is the index that was queried. */
-  constructor(indexName: string) {
-    super(
-      "NoIndexer",
-      `Cannot look up the index ${
-        JSON.stringify(indexName)
-      }: no indexer has been provided to the mutation cache`,
-    );
-  }
-}
-
 /** Options of {@linkcode CacheSyncError}. */
 export interface CacheSyncErrorOptions {
   /** What the tries of those that have not synced fail with, by name, where they do. */

@@ -1,16 +1,15 @@
 /**
- * The parts of informers: the controller, the plain informer, the mutation cache, snapshots.
+ * The parts of informers: the controller, the plain informer, snapshots.
  * `SharedIndexInformer`, the factory and the listers are in `@listwatch/cache`.
  *
  * @module
  */
 
 export { Controller, type ControllerConfig, type InformerOptions, newInformer } from "./controller.ts";
-export { type CacheSyncErrorOptions, NoIndexerError } from "./errors.ts";
+export { type CacheSyncErrorOptions } from "./errors.ts";
 export { freezeObject } from "./pipeline.ts";
 export { listAll, listAllByNamespace } from "./lister.ts";
 export type { MailboxOptions } from "./mailbox.ts";
-export { MutationCache, type MutationCacheOptions } from "./mutation_cache.ts";
 export type { ResourceSource } from "./shared_informer_factory.ts";
 export type { QueueContext } from "./shared_informer_options.ts";
 export {

@@ -34,8 +34,6 @@ export {
   type Random,
   type ReflectorBackoffOptions,
 } from "../util/backoff.ts";
-export { KeyedBackoff, type KeyedBackoffOptions } from "../util/backoff.ts";
 export { realClock, type TimerHandle } from "../util/clock.ts";
 export type { LogFields } from "../util/logger.ts";
 export type { MetricLabels } from "../util/metrics.ts";
-export { RetryWithDeadline, type RetryWithDeadlineOptions } from "../util/backoff.ts";

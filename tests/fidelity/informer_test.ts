@@ -7,7 +7,8 @@ import {
   SharedIndexInformer,
   silentLogger,
 } from "@listwatch/cache";
-import { Controller, MutationCache, newInformer } from "@listwatch/cache/informer";
+import { MutationCache } from "@listwatch/cache/compat";
+import { Controller, newInformer } from "@listwatch/cache/informer";
 import { RealFIFO } from "@listwatch/cache/queue";
 import { newStore } from "@listwatch/cache/store";
 import { FakeClock, FakeControllerSource, pod } from "@listwatch/cache/testing";

@@ -215,7 +215,8 @@ const PROGRAMS: readonly Program[] = [
   },
   {
     title: "newInformer and MutationCache refuse index names that do not exist, and say what to do",
-    code: `import { MutationCache, newInformer } from "@listwatch/cache/informer";
+    code: `import { MutationCache } from "@listwatch/cache/compat";
+           import { newInformer } from "@listwatch/cache/informer";
            const indexers = { byNode: (pod: Pod) => [pod.spec?.nodeName ?? ""] };
            const [store] = newInformer({ listerWatcher: pods, handler: {}, indexers });
            use(store.byIndex("byNode", "node-1"));

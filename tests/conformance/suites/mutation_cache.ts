@@ -1,5 +1,5 @@
 import { deletionHandlingMetaNamespaceKey, silentLogger } from "@listwatch/cache";
-import { MutationCache } from "@listwatch/cache/informer";
+import { MutationCache } from "@listwatch/cache/compat";
 import { newIndexer } from "@listwatch/cache/store";
 import { FakeClock } from "@listwatch/cache/testing";
 import type { CaseHolding } from "../holdings.ts";

@@ -1,4 +1,5 @@
-import { Backoff, BackoffManager, KeyedBackoff, RetryWithDeadline } from "@listwatch/cache/reflector";
+import { KeyedBackoff, RetryWithDeadline } from "@listwatch/cache/compat";
+import { Backoff, BackoffManager } from "@listwatch/cache/reflector";
 import { FakeClock } from "@listwatch/cache/testing";
 import {
   argument,

@@ -6,11 +6,11 @@ import {
   deletionHandlingMetaNamespaceKey,
   type KubernetesObject,
 } from "@listwatch/cache";
-import { MutationCache, type MutationCacheOptions, NoIndexerError } from "@listwatch/cache/informer";
+import { MutationCache, type MutationCacheOptions, NoIndexerError } from "@listwatch/cache/compat";
 import { newIndexer } from "@listwatch/cache/store";
 import { FakeClock } from "@listwatch/cache/testing";
 import { LogRecorder } from "../log_recorder.ts";
-import { named, newRig, text } from "./rig.ts";
+import { named, newRig, text } from "../informer/rig.ts";
 
 function at(
   resourceVersion: string,

@@ -11,11 +11,23 @@ import type { NoIndexNames } from "../store/index_func.ts";
 import { checkedValues } from "../store/store_index.ts";
 import type { Indexer, Store } from "../store/store.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
-import { errorMessage } from "../util/errors.ts";
+import { CacheError, errorMessage } from "../util/errors.ts";
 import { guardedLogger, type Logger } from "../util/logger.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import { NoIndexerError } from "./errors.ts";
-import type { ResourceEventHandler } from "./events.ts";
+import type { ResourceEventHandler } from "../informer/events.ts";
+
+/** A `MutationCache` without an indexer was queried by index. */
+export class NoIndexerError extends CacheError {
+  /** Makes the error; `indexName` is the index that was queried. */
+  constructor(indexName: string) {
+    super(
+      "NoIndexer",
+      `Cannot look up the index ${
+        JSON.stringify(indexName)
+      }: no indexer has been provided to the mutation cache`,
+    );
+  }
+}
 
 /** Options of {@linkcode MutationCache}. All may be left out. */
 export interface MutationCacheOptions<
