@@ -158,12 +158,12 @@ export class Heap<T> {
 
   /** Every object, in no order. */
   list(): T[] {
-    return Array.from(this.#items.values());
+    return Array.from(this.#items.entries(), ({ item }) => item);
   }
 
   /** Every key, in no order. */
   listKeys(): string[] {
-    return Array.from(this.#items.keys());
+    return Array.from(this.#items.entries(), ({ key }) => key);
   }
 
   /** The object with this object's key, or `undefined`. */

@@ -134,9 +134,8 @@ export class KeyedHeap<K, T> {
   /** Removes the item with this key; `false` if there is none. */
   delete(key: K): boolean {
     const entry = this.#entries.get(key);
-    if (entry === undefined) return false;
-    this.#remove(entry);
-    return true;
+    if (entry !== undefined) this.#remove(entry);
+    return entry !== undefined;
   }
 
   peek(): T | undefined {
@@ -145,9 +144,8 @@ export class KeyedHeap<K, T> {
 
   pop(): T | undefined {
     const least = this.#heap[0];
-    if (least === undefined) return undefined;
-    this.#remove(least);
-    return least.item;
+    if (least !== undefined) this.#remove(least);
+    return least?.item;
   }
 
   clear(): void {
@@ -155,14 +153,9 @@ export class KeyedHeap<K, T> {
     this.#heap.length = 0;
   }
 
-  /** Every key, in no order. */
-  keys(): IterableIterator<K> {
-    return this.#entries.keys();
-  }
-
-  /** Every item, in no order. */
-  *values(): IterableIterator<T> {
-    for (const entry of this.#heap) yield entry.item;
+  /** Every item with its key, in no order. */
+  entries(): IterableIterator<{ readonly key: K; readonly item: T }> {
+    return this.#entries.values();
   }
 
   #remove(entry: Entry<K, T>): void {

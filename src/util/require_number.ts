@@ -18,9 +18,9 @@ export function requireNumbers(
     if (value === undefined) continue;
     const isFine = isWhole ? Number.isInteger(value) : mayBeInfinite || value < Infinity;
     if (typeof value === "number" && value >= least && isFine) continue;
-    const kind = isWhole ? "a whole number" : mayBeInfinite ? "a number" : "a finite number";
+    const kind = isWhole ? "whole " : mayBeInfinite ? "" : "finite ";
     throw new RangeError(
-      `Cannot ${what} with a ${name} of ${String(value)}: it must be ${kind} of ${least} or more`,
+      `Cannot ${what} with a ${name} of ${String(value)}: it must be a ${kind}number of ${least} or more`,
     );
   }
 }

@@ -3,7 +3,7 @@
 import { type Clock, monotonicNow, realClock, type TimerHandle } from "../util/clock.ts";
 import { KeyedHeap } from "../util/collections.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import { identity, WorkQueue, type WorkQueueOptions } from "./work_queue.ts";
+import { WorkQueue, type WorkQueueOptions } from "./work_queue.ts";
 import type { RateLimiter } from "./rate_limiters.ts";
 
 interface Waiting<T> {
@@ -28,14 +28,12 @@ interface Waiting<T> {
 export class DelayingQueue<T = string> extends WorkQueue<T> {
   readonly #waiting: KeyedHeap<unknown, Waiting<T>> = new KeyedHeap((a, b) => a.readyAtMs < b.readyAtMs);
   readonly #clock: Clock;
-  readonly #keyOf: (item: T) => unknown;
   #timer: TimerHandle;
   #timerAtMs = Infinity;
 
   constructor(options: WorkQueueOptions<T> = {}) {
     super(options);
     this.#clock = options.clock ?? realClock;
-    this.#keyOf = options.keyOf ?? identity;
   }
 
   /**
@@ -50,7 +48,7 @@ export class DelayingQueue<T = string> extends WorkQueue<T> {
     if (this.shuttingDown) return;
     this.countRetry();
     if (delayMs <= 0) return this.add(item);
-    const key = this.#keyOf(item);
+    const key = this.keyOf(item);
     const readyAtMs = monotonicNow(this.#clock) + delayMs;
     const known = this.#waiting.get(key);
     if (known !== undefined && known.readyAtMs <= readyAtMs) return;

@@ -162,10 +162,9 @@ export interface ControllerRateLimiterOptions<T> extends KeyOfOption<T> {
 export function defaultControllerRateLimiter<T = string>(
   options: ControllerRateLimiterOptions<T> = {},
 ): RateLimiter<T> {
-  const { keyOf, clock } = options;
   return maxOfRateLimiter([
-    itemExponentialFailureRateLimiter({ baseDelayMs: 5, maxDelayMs: 1_000_000, keyOf }),
-    bucketRateLimiter({ qps: 10, burst: 100, clock }),
+    itemExponentialFailureRateLimiter({ ...options, baseDelayMs: 5, maxDelayMs: 1_000_000 }),
+    bucketRateLimiter({ ...options, qps: 10, burst: 100 }),
   ]);
 }
 
@@ -174,7 +173,7 @@ export function defaultControllerRateLimiter<T = string>(
  * Mirrors client-go's `DefaultTypedItemBasedRateLimiter`.
  */
 export function defaultItemBasedRateLimiter<T = string>(options: KeyOfOption<T> = {}): RateLimiter<T> {
-  return itemExponentialFailureRateLimiter({ baseDelayMs: 1, maxDelayMs: 1_000_000, keyOf: options.keyOf });
+  return itemExponentialFailureRateLimiter({ ...options, baseDelayMs: 1, maxDelayMs: 1_000_000 });
 }
 
 function countingLimiter<T>(

@@ -66,7 +66,8 @@ export interface WorkQueueOptions<T> {
  * ```
  */
 export class WorkQueue<T = string> {
-  readonly #keyOf: (item: T) => unknown;
+  /** @internal */
+  protected readonly keyOf: (item: T) => unknown;
   readonly #order: QueueOrder<T>;
   readonly #monitor: QueueMonitor | undefined;
   // Added and not handed out since; in the order too, unless a worker has it.
@@ -78,9 +79,8 @@ export class WorkQueue<T = string> {
   #shuttingDown = false;
 
   constructor(options: WorkQueueOptions<T> = {}) {
-    const { keyOf = identity, order = new FirstInFirstOut(), clock = realClock } = options;
-    const { name, metricsProvider, signal } = options;
-    this.#keyOf = keyOf;
+    const { order = new FirstInFirstOut(), clock = realClock, name, metricsProvider, signal } = options;
+    this.keyOf = options.keyOf ?? identity;
     this.#order = order;
     this.#shuttingDown = signal?.aborted ?? false;
     if (this.#shuttingDown) return;
@@ -101,7 +101,7 @@ export class WorkQueue<T = string> {
   /** Asks for an item to be worked on. Ignored once the queue is shut down. */
   add(item: T): void {
     if (this.#shuttingDown) return;
-    const key = this.#keyOf(item);
+    const key = this.keyOf(item);
     if (this.#dirty.has(key)) {
       if (!this.#processing.has(key)) this.#order.touch(item);
       return;
@@ -129,7 +129,7 @@ export class WorkQueue<T = string> {
    * item that no worker has (upstream, a `done` too many queues a waiting item twice).
    */
   done(item: T): void {
-    const key = this.#keyOf(item);
+    const key = this.keyOf(item);
     if (!this.#processing.delete(key)) return;
     this.#monitor?.finished(key);
     if (this.#dirty.has(key)) this.#push(this.#dirty.get(key) as T);
@@ -174,7 +174,7 @@ export class WorkQueue<T = string> {
 
   #take(): GetResult<T> {
     const item = this.#order.pop();
-    const key = this.#keyOf(item);
+    const key = this.keyOf(item);
     this.#monitor?.taken(key);
     this.#processing.add(key);
     this.#dirty.delete(key);

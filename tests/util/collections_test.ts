@@ -81,8 +81,7 @@ describe("KeyedHeap", () => {
           if (popped) assert.ok(model.delete(popped.key));
         }
         assert.equal(heap.size, model.size);
-        assert.deepEqual([...heap.keys()].sort(), [...model.keys()].sort());
-        assert.deepEqual(new Set(heap.values()), new Set(model.values()));
+        assert.deepEqual(new Map(Array.from(heap.entries(), ({ key, item }) => [key, item])), model);
       }
     }));
   });
