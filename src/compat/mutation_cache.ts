@@ -85,7 +85,7 @@ const DEFAULT_MAX_SIZE = 100;
  * @example
  * ```ts
  * import { type KubernetesObject, newCluster, SharedIndexInformer } from "@listwatch/cache";
- * import { MutationCache } from "@listwatch/cache/informer";
+ * import { MutationCache } from "@listwatch/cache/compat";
  * const fetch = () => Response.json({ metadata: { namespace: "shop", name: "settings", resourceVersion: "7" } });
  * const configMaps = newCluster({ server: "http://127.0.0.1:8001", fetch }).resource<KubernetesObject>("v1/configmaps");
  * const informer = new SharedIndexInformer(configMaps);

@@ -66,7 +66,7 @@ export class AtomicFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements 
     this.queueTombstone(key, undefined, resourceVersion);
   }
 
-  /** Queues one `ReplacedAll` delta. No keys are computed: what has none is left to the consumer to report. */
+  /** Queues one `ReplacedAll` delta. No keys are computed: the consumer reports what has none. */
   replace(objects: readonly T[], resourceVersion: string): void {
     this.replaceKeeping(objects, resourceVersion, []);
   }

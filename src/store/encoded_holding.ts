@@ -58,10 +58,8 @@ export class EncodedHolding<T> extends TextHolding<T> {
   #earlyValues = new WeakMap<TextObject, (readonly string[] | undefined)[]>();
 
   constructor(keyFunc: KeyFunc, form: TextForm, options: TextsOptions & HoldingOptions = {}) {
-    super(keyFunc, options, {
-      decode: (text) => form.decode(text),
-      storesFields: form.fieldAdded !== undefined,
-    });
+    const storesFields = form.fieldAdded !== undefined;
+    super(keyFunc, { ...options, storesFields, decode: (text) => form.decode(text) });
     this.#form = form;
     this.#hot = new Recent(Math.ceil((options.hotObjects ?? HOT_OBJECTS) / 2));
   }

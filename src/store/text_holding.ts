@@ -41,6 +41,13 @@ export interface Opened {
   read<R>(reader: (object: object) => R): R;
 }
 
+/** How texts are held in another form. */
+interface Encoding {
+  readonly decode?: (text: string) => string;
+  /** Whether the form has the values of fields, too. */
+  readonly storesFields?: boolean;
+}
+
 /** Holds the objects of one store as texts. */
 export class TextHolding<T> implements Holding<T> {
   /**
@@ -76,15 +83,10 @@ export class TextHolding<T> implements Holding<T> {
   #apiVersion: string | undefined;
   #kind: string | undefined;
 
-  /** @param form What decodes texts that are encoded, and whether it stores fields. */
-  constructor(
-    keyFunc: KeyFunc,
-    { freeze }: HoldingOptions = {},
-    form?: { decode(text: string): string; readonly storesFields: boolean },
-  ) {
+  constructor(keyFunc: KeyFunc, { freeze, decode, storesFields }: HoldingOptions & Encoding = {}) {
     this.keyOfObject = keyFunc;
     this.#readsMetadataOnly = READ_METADATA_ONLY.has(keyFunc);
-    this.#learns = freeze === undefined && !form?.storesFields;
+    this.#learns = freeze === undefined && !storesFields;
     this.origin = new LazyOrigin({
       freeze,
       keysHaveNames: this.#readsMetadataOnly,
@@ -92,7 +94,7 @@ export class TextHolding<T> implements Holding<T> {
         const read = this.#read(text);
         return read !== undefined && read.text === text ? read.members : null;
       },
-      decode: form?.decode,
+      decode,
     });
     const reader = this.#reader = new ObjectTextReader(this.#fields, this.origin);
     this.holdText = { reader, hold: (text, head, read) => this.#holdRead(text, head, read) };
