@@ -47,24 +47,24 @@ await informer.run(new AbortController().signal);
  * that a bundler leaves it out of the others.
  */
 export const CASES: readonly SizeCase[] = [
-  { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 69_700 },
-  { name: ". with zod", program: 'export * from "@listwatch/cache";', withZod: true, ceiling: 75_100 },
-  { name: "typical program", program: TYPICAL, withZod: false, ceiling: 60_000, target: 33_000 },
-  { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 65_350 },
+  { name: ".", program: 'export * from "@listwatch/cache";', withZod: false, ceiling: 68_750 },
+  { name: ". with zod", program: 'export * from "@listwatch/cache";', withZod: true, ceiling: 74_150 },
+  { name: "typical program", program: TYPICAL, withZod: false, ceiling: 58_200, target: 33_000 },
+  { name: "typical program with zod", program: TYPICAL, withZod: true, ceiling: 63_550 },
   // The same as from the source, if tree-shaking works in the package's modules too.
   {
     name: "typical program, npm package",
     program: TYPICAL,
     withZod: true,
     fromPackage: true,
-    ceiling: 65_050,
+    ceiling: 63_200,
   },
   {
     name: "./workqueue",
     program: 'export * from "@listwatch/cache/workqueue";',
     withZod: false,
     // 60 of them keep a throwing or rejecting metrics object from ending the workers of a queue.
-    ceiling: 3_110,
+    ceiling: 3_000,
     target: 3_000,
   },
   {
@@ -73,7 +73,7 @@ export const CASES: readonly SizeCase[] = [
     withZod: true,
     fromPackage: true,
     // Minified twice, it has other letters, which compress less by 8 bytes.
-    ceiling: 3_140,
+    ceiling: 3_125,
     target: 3_000,
   },
 ];
