@@ -180,7 +180,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "text: object walk: a name that is written with escapes is another name",
     file: "src/text/object_walk.ts",
-    find: "found = node.names.indexOf(JSON.parse(DECODER.decode(bytes.subarray(key, i))));",
+    find: "found = node.names.indexOf(JSON.parse(decodeUtf8(bytes.subarray(key, i))));",
     replace: "found = -1;",
     test: "tests/text/field_texts_test.ts",
   },
