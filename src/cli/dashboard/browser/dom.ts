@@ -9,17 +9,15 @@ export function byId<E extends HTMLElement = HTMLElement>(id: string): E {
 export function make<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   className?: string,
-  text?: string,
+  ...content: readonly (string | Node)[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   if (className) element.className = className;
-  if (text !== undefined) element.textContent = text;
+  element.append(...content);
   return element;
 }
 
-/**
- * Sets the text of an element. Only differences are written, so that selections and scroll positions stay.
- */
+/** Sets the text of an element. Only differences are written: selections and scroll positions stay. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -28,21 +26,18 @@ export function setClass(element: Element, className: string): void {
   if (element.className !== className) element.className = className;
 }
 
-export interface KeyedItems<T, E extends HTMLElement> {
-  readonly items: readonly T[];
-  readonly keyOf: (item: T) => string;
-  readonly create: (item: T) => E;
-  readonly update?: (element: E, item: T) => void;
-}
-
 const childrenOf = new WeakMap<Element, Map<string, HTMLElement>>();
 
-/**
- * Gives an element one child for each item, in their order, and keeps the children that it has for their
- * keys.
- */
-export function keyed<T, E extends HTMLElement>(parent: Element, options: KeyedItems<T, E>): void {
-  const { items, keyOf, create, update = () => {} } = options;
+/** Gives an element one child for each item, in their order; keeps those that it has for their keys. */
+export function keyed<T, E extends HTMLElement>(
+  parent: Element,
+  { items, keyOf, create, update = () => {} }: {
+    readonly items: readonly T[];
+    readonly keyOf: (item: T) => string;
+    readonly create: (item: T) => E;
+    readonly update?: (element: E, item: T) => void;
+  },
+): void {
   const old = childrenOf.get(parent) ?? new Map<string, HTMLElement>();
   const now = new Map<string, HTMLElement>();
   let next = parent.firstChild;
@@ -64,9 +59,10 @@ export function keyed<T, E extends HTMLElement>(parent: Element, options: KeyedI
   childrenOf.set(parent, now);
 }
 
-export function makeLink(href: string, text: string, className?: string): HTMLAnchorElement {
+/** Makes a link, or a plain text that leads nowhere. */
+export function makeLink(href: string | undefined, text: string, className?: string): HTMLAnchorElement {
   const link = make("a", className, text);
-  link.href = href;
+  if (href !== undefined) link.href = href;
   return link;
 }
 
@@ -78,7 +74,5 @@ export function setLink(link: HTMLAnchorElement, href: string | undefined, text:
 }
 
 export function makeRow(...cells: readonly string[]): HTMLTableRowElement {
-  const row = make("tr");
-  row.append(...cells.map((className) => make("td", className)));
-  return row;
+  return make("tr", "", ...cells.map((className) => make("td", className)));
 }

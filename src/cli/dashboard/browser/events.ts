@@ -30,6 +30,9 @@ export const EVENT_FIELDS: readonly string[] = [
   "metadata.creationTimestamp",
 ];
 
+/** The order of events, the latest first. */
+export const NEWEST_FIRST = "lastTimestamp:desc,metadata.creationTimestamp:desc";
+
 export function eventTimeMs({ lastTimestamp, eventTime, metadata }: EventObject): number {
   return Date.parse(String(lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? ""));
 }

@@ -2,8 +2,8 @@
 
 import type { ResourceState } from "../dashboard_message.ts";
 import { byId, make } from "./dom.ts";
-import { readObjects, scopesOf, type View } from "./reading.ts";
-import { listPath, objectLink, tableLink } from "./route.ts";
+import { readObjects, type View } from "./reading.ts";
+import { objectLink, tableLink } from "./route.ts";
 import { chooseResources, parseSearch, rankOf, type Term, wantedOf } from "./search.ts";
 import { number, visible } from "./texts.ts";
 
@@ -117,26 +117,13 @@ export class Finder {
   ): Promise<{ readonly tables: readonly Found[]; readonly objects: readonly Found[] }> {
     const wanted = wantedOf(terms, resource);
     if (wanted === undefined) return { tables: [], objects: [] };
-    const { filter, labelSelector } = wanted;
-    const scopes = wanted.namespace === undefined || !resource.namespaced
-      ? scopesOf(resource, this.#viewOf().state)
-      : [wanted.namespace];
-    const objects: Found[] = [];
-    let total = 0;
-    for (const scope of scopes) {
-      const list = await readObjects(listPath(resource, scope), {
-        filter,
-        labelSelector,
-        limit: READ,
-        signal,
-      });
-      total += list.total;
-      for (const { metadata } of list.items) {
-        const { namespace, name } = metadata;
-        const href = objectLink(resource, metadata);
-        objects.push({ href, namespace, text: name, what: resource.name, rank: rankOf(name, terms) });
-      }
-    }
+    const of = { state: this.#viewOf().state, ...wanted, limit: READ, signal };
+    const { items, total } = await readObjects(resource, of);
+    const objects = items.map(({ metadata }): Found => {
+      const { namespace, name } = metadata;
+      const href = objectLink(resource, metadata);
+      return { href, namespace, text: name, what: resource.name, rank: rankOf(name, terms) };
+    });
     const search = terms.filter(({ type }) => type !== "ns").map(textOf).join(" ");
     const table = {
       href: tableLink(resource, { namespace: resource.namespaced ? wanted.namespace : undefined, search }),
@@ -191,16 +178,13 @@ function textOf(term: Term): string {
 }
 
 function rowOf({ href, namespace, text, what }: Found, i: number): HTMLLIElement {
-  const row = make("li");
-  row.id = `result-${i}`;
-  row.setAttribute("role", "option");
-  const link = make("a");
+  const of = namespace === undefined ? [] : [make("span", "muted", `${visible(namespace)} / `)];
+  const name = make("span", "key", ...of, visible(text));
+  const link = make("a", "", name, make("span", "what muted", visible(what)));
   link.href = href;
   link.tabIndex = -1;
-  const name = make("span", "key");
-  if (namespace !== undefined) name.append(make("span", "muted", `${visible(namespace)} / `));
-  name.append(visible(text));
-  link.append(name, make("span", "what muted", visible(what)));
-  row.append(link);
+  const row = make("li", "", link);
+  row.id = `result-${i}`;
+  row.setAttribute("role", "option");
   return row;
 }

@@ -3,8 +3,8 @@
 import { openWindow, type WindowStore } from "../../../screens/mod.ts";
 import type { ResourceState } from "../dashboard_message.ts";
 import { byId, keyed, make, makeLink, makeRow, setClass, setLink, setText } from "./dom.ts";
-import { EVENT_FIELDS, type EventObject, eventTimeMs, objectOfEvent } from "./events.ts";
-import { type StateCount, stateCountsOf } from "./kinds.ts";
+import { EVENT_FIELDS, type EventObject, eventTimeMs, NEWEST_FIRST, objectOfEvent } from "./events.ts";
+import { READY, type StateCount, stateCountsOf } from "./kinds.ts";
 import { type FoundObject, readGroups, readObjects, repeat, scopesOf, type View } from "./reading.ts";
 import { isShown, showResources, showSummary } from "./resources_card.ts";
 import { listPath, objectLink, tableLink } from "./route.ts";
@@ -17,8 +17,6 @@ const MOST_BARS = 40;
 const MOST_NAMESPACES = 40;
 const NEWEST = 30;
 const FIRST = ["pods", "nodes", "deployments.apps", "events", "jobs.batch", "namespaces"];
-
-const READY = "status.conditions[type=Ready].status";
 const PHASE = "status.phase";
 
 export class Home {
@@ -81,14 +79,9 @@ export class Home {
       items: tilesOf(resources),
       keyOf: ({ name }) => name,
       create: (resource) => {
-        const tile = make("div", "tile");
         const href = tableLink(resource);
-        tile.append(
-          makeLink(href, resource.name, "label"),
-          makeLink(href, "", "figure"),
-          make("ul", "detail"),
-        );
-        return tile;
+        const [label, figure] = [makeLink(href, resource.name, "label"), makeLink(href, "", "figure")];
+        return make("div", "tile", label, figure, make("ul", "detail"));
       },
       update: ({ children: [, figure, detail] }, resource) => {
         setText(figure, isShown(resource) ? number(resource.objects) : "–");
@@ -100,11 +93,7 @@ export class Home {
         keyed(detail, {
           items,
           keyOf: (state) => state?.label ?? "",
-          create: () => {
-            const item = make("li");
-            item.append(make("a"));
-            return item;
-          },
+          create: () => make("li", "", make("a")),
           update: (item, state) => {
             const link = item.children[0] as HTMLAnchorElement;
             if (state === undefined) {
@@ -125,15 +114,10 @@ export class Home {
       .filter((resource) => resource.namespaced && resource.objects > 0 && isShown(resource))
       .slice(0, MOST_COLUMNS);
     byId("card-namespaces").hidden = columns.length === 0;
-    const groups = await Promise.all(
-      columns.map((resource) =>
-        readGroups(resource, {
-          namespaces: scopesOf(resource, state),
-          groupBy: ["metadata.namespace"],
-          signal,
-        })
-      ),
-    );
+    const groups = await Promise.all(columns.map((resource) => {
+      const namespaces = scopesOf(resource, state);
+      return readGroups(resource, { namespaces, groupBy: ["metadata.namespace"], signal });
+    }));
     if (signal.aborted) return;
     const counts = groups.map((of) =>
       new Map(of.map(({ group, count }) => [String(group["metadata.namespace"]), count]))
@@ -173,7 +157,9 @@ export class Home {
       if (name !== undefined) bars.set(name, bar as Bar);
     }
     const names = fullest(new Map(Array.from(bars, ([name, bar]) => [name, bar.pods])), MOST_BARS);
-    const found = nodes === undefined || names.length === 0 ? [] : await readRooms(nodes, names, signal);
+    const found = nodes === undefined || names.length === 0
+      ? []
+      : await this.#readRooms(nodes, names, signal);
     for (const { metadata: { name }, status, spec } of found) {
       const room = Number(status?.allocatable?.pods ?? NaN);
       Object.assign(bars.get(name) ?? {}, { room, isCordoned: spec?.unschedulable === true });
@@ -187,6 +173,13 @@ export class Home {
     });
   }
 
+  async #readRooms(nodes: ResourceState, names: readonly string[], signal: AbortSignal): Promise<NodeRoom[]> {
+    const filter = `metadata.name in (${names.map((name) => JSON.stringify(name)).join(",")})`;
+    const fields = "spec.unschedulable,status.allocatable.pods";
+    const { state } = this.#viewOf();
+    return (await readObjects<NodeRoom>(nodes, { state, filter, fields, limit: MOST_BARS, signal })).items;
+  }
+
   /** The latest events; of a cache without events, the newest objects. */
   #openNewest(events: ResourceState | undefined): void {
     const { state } = this.#viewOf();
@@ -196,11 +189,10 @@ export class Home {
     byId("card-newest").hidden = resource === undefined;
     if (resource === undefined) return;
     setText(byId("heading-newest"), events === undefined ? `Newest ${resource.name}` : "Latest events");
-    const created = "metadata.creationTimestamp:desc";
     const [namespace] = scopesOf(resource, state);
     this.#newest = openWindow<EventObject>({
       url: listPath(resource, namespace),
-      sortBy: events === undefined ? created : `lastTimestamp:desc,${created}`,
+      sortBy: events === undefined ? "metadata.creationTimestamp:desc" : NEWEST_FIRST,
       fields: events === undefined ? ["metadata.creationTimestamp"] : EVENT_FIELDS,
       limit: NEWEST,
     });
@@ -271,10 +263,7 @@ function showNamespaces(
     keyOf: ({ name }) => `${shape}:${name}`,
     create: ({ name }) => {
       const row = makeRow("", ...columns.map(() => "number"));
-      const href = namespaces === undefined ? undefined : objectLink(namespaces, { name });
-      const link = make("a");
-      setLink(link, href, visible(name));
-      row.cells[0].append(link);
+      row.cells[0].append(makeLink(namespaces && objectLink(namespaces, { name }), visible(name)));
       columns.forEach((resource, i) => {
         row.cells[i + 1].dataset["label"] = resource.name.split(".")[0];
         row.cells[i + 1].append(makeLink(tableLink(resource, { namespace: name }), ""));
@@ -307,16 +296,6 @@ interface NodeRoom extends FoundObject {
   readonly status?: { readonly allocatable?: { readonly pods?: string | number } };
 }
 
-async function readRooms(
-  nodes: ResourceState,
-  names: readonly string[],
-  signal: AbortSignal,
-): Promise<readonly NodeRoom[]> {
-  const filter = `metadata.name in (${names.map((name) => JSON.stringify(name)).join(",")})`;
-  const fields = "spec.unschedulable,status.allocatable.pods";
-  return (await readObjects<NodeRoom>(nodes.path, { filter, fields, limit: MOST_BARS, signal })).items;
-}
-
 function showNodes(
   bars: readonly Bar[],
   { pods, nodes, others, without }: {
@@ -331,19 +310,12 @@ function showNodes(
     items: bars,
     keyOf: ({ name }) => name,
     create: ({ name }) => {
-      const bar = make("li");
-      const [label, value, track] = [make("span", "name"), make("span", "value"), make("span", "track")];
-      const link = make("a");
-      setLink(link, nodes && objectLink(nodes, { name }), visible(name));
-      label.append(link, make("span", "tag", "cordoned"));
-      const onNode = `node=${name}`;
-      value.append(
-        makeLink(tableLink(pods, { search: `${onNode} not ready` }), "", "tone warn"),
-        makeLink(tableLink(pods, { search: onNode }), ""),
-      );
-      track.append(make("span", "ready"), make("span", "unready"));
-      bar.append(label, value, track);
-      return bar;
+      const link = makeLink(nodes && objectLink(nodes, { name }), visible(name));
+      const search = `node=${name}`;
+      const unready = makeLink(tableLink(pods, { search: `${search} not ready` }), "", "tone warn");
+      const value = make("span", "value", unready, makeLink(tableLink(pods, { search }), ""));
+      const track = make("span", "track", make("span", "ready"), make("span", "unready"));
+      return make("li", "", make("span", "name", link, make("span", "tag", "cordoned")), value, track);
     },
     update: ({ children: [label, value, track] }, bar) => {
       (label.children[1] as HTMLElement).hidden = bar.isCordoned !== true;
@@ -371,20 +343,13 @@ function newLine(
   isEvent: boolean,
   resources: readonly ResourceState[],
 ): HTMLLIElement {
-  const line = make("li");
   const { namespace, name = "" } = object.metadata ?? {};
-  const what = make("span", "what");
-  const link = make("a", "key");
-  if (isEvent) {
-    const regarding = objectOfEvent(object, resources);
-    setLink(link, regarding.href, visible(regarding.text));
-  } else {
-    const text = namespace === undefined ? name : `${namespace}/${name}`;
-    setLink(link, objectLink(resource, { namespace, name }), visible(text));
-  }
-  what.append(link, make("span", "how"));
-  line.append(makeLink(objectLink(resource, { namespace, name }), "", "verb"), what, make("time"));
-  return line;
+  const own = objectLink(resource, { namespace, name });
+  const { href, text } = isEvent
+    ? objectOfEvent(object, resources)
+    : { href: own, text: namespace === undefined ? name : `${namespace}/${name}` };
+  const what = make("span", "what", makeLink(href, visible(text), "key"), make("span", "how"));
+  return make("li", "", makeLink(own, "", "verb"), what, make("time"));
 }
 
 function updateLine({ children }: HTMLLIElement, object: EventObject, isEvent: boolean, nowMs: number): void {

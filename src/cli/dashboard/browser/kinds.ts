@@ -15,7 +15,7 @@ export interface StateCount {
   readonly tone: Tone;
 }
 
-const READY = "status.conditions[type=Ready].status";
+export const READY = "status.conditions[type=Ready].status";
 const WAITING = "status.containerStatuses[].state.waiting.reason";
 const LAST_END = "status.containerStatuses[].lastState.terminated.reason";
 const FAILED = "status.conditions[type=Failed].status";
@@ -110,9 +110,7 @@ const COUNTS: Readonly<Record<string, StateCounts>> = {
   "pods": {
     groupBy: [["status.phase", READY], [WAITING]],
     states: ([groups, waiting]) => [
-      notReady(
-        sum(groups, (group) => group["status.phase"] !== "Succeeded" && group[READY] !== "True"),
-      ),
+      notReady(sum(groups, (group) => group["status.phase"] !== "Succeeded" && group[READY] !== "True")),
       ...phases(groups),
       ...Array.from(byValue(waiting, WAITING), ([label, count]) => ({
         label,
@@ -138,9 +136,9 @@ const COUNTS: Readonly<Record<string, StateCounts>> = {
   "daemonsets.apps": unavailable("status.numberUnavailable"),
   "jobs.batch": {
     groupBy: [[FAILED]],
-    states: (
-      [groups],
-    ) => [{ ...notReady(sum(groups, (group) => group[FAILED] === "True")), label: "Failed" }],
+    states: ([groups]) => [
+      { ...notReady(sum(groups, (group) => group[FAILED] === "True")), label: "Failed" },
+    ],
   },
   "events": {
     groupBy: [["type"]],

@@ -95,11 +95,9 @@ function showResources(): void {
     items: [undefined, ...state.resources],
     keyOf: (resource) => resource?.path ?? "",
     create: (resource) => {
-      const item = make("li");
       const link = makeLink(resource === undefined ? "#" : tableLink(resource), "");
       link.append(make("span", "", resource?.name ?? "Overview"), make("b"));
-      item.append(link);
-      return item;
+      return make("li", "", link);
     },
     update: ({ children: [link] }, resource) => {
       const isChosen = chosen === resource?.name;

@@ -4,8 +4,8 @@ import type { KubernetesObject } from "../../../meta/object.ts";
 import { openWindow, type WindowStore } from "../../../screens/mod.ts";
 import type { ResourceState } from "../dashboard_message.ts";
 import { changesBetween, type FieldChange } from "./changes.ts";
-import { byId, keyed, make, setClass, setLink, setText } from "./dom.ts";
-import { EVENT_FIELDS, type EventObject, eventTimeMs } from "./events.ts";
+import { byId, keyed, make, makeLink, setClass, setLink, setText } from "./dom.ts";
+import { EVENT_FIELDS, type EventObject, eventTimeMs, NEWEST_FIRST } from "./events.ts";
 import { refusalOf, repeat, type View } from "./reading.ts";
 import { factsOf, type Owned, ownedBy, ownersOf, type Relation } from "./relations.ts";
 import { listPath, objectPath, type ObjectRoute, tableLink } from "./route.ts";
@@ -168,11 +168,8 @@ export class ObjectView {
       items: factsOf(object, route, resources),
       keyOf: ({ label, values }) => `${label} ${values.map(({ text }) => text).join()}`,
       create: ({ label, values }) => {
-        const item = make("li");
-        const links = make("span", "values");
-        links.append(...values.map((value) => linkOf(value, label === "Labels" ? "chip" : "")));
-        item.append(make("span", "label", label), links);
-        return item;
+        const links = values.map((value) => linkOf(value, label === "Labels" ? "chip" : ""));
+        return make("li", "", make("span", "label", label), make("span", "values", ...links));
       },
     });
     ownersOf(object, { resources, signal }).then((owners) => {
@@ -197,7 +194,7 @@ export class ObjectView {
       filter: `involvedObject.name=${JSON.stringify(name)},involvedObject.kind=${
         JSON.stringify(resource.kind)
       }`,
-      sortBy: "lastTimestamp:desc,metadata.creationTimestamp:desc",
+      sortBy: NEWEST_FIRST,
       fields: EVENT_FIELDS,
       limit: MOST_EVENTS,
     });
@@ -217,11 +214,8 @@ export class ObjectView {
       items: rows,
       keyOf: ({ metadata: { uid = "", name } = {} }) => uid || String(name),
       create: () => {
-        const line = make("li");
-        const what = make("span", "what");
-        what.append(make("span", "key"), make("span", "how"));
-        line.append(make("span", "verb"), what, make("time"));
-        return line;
+        const what = make("span", "what", make("span", "key"), make("span", "how"));
+        return make("li", "", make("span", "verb"), what, make("time"));
       },
       update: ({ children: [verb, what, time] }, event) => {
         const { type, reason = "", message = "", count = 1 } = event;
@@ -240,11 +234,7 @@ export class ObjectView {
     keyed(byId("object-changes"), {
       items: this.#changes,
       keyOf: ({ atMs, fields }) => `${atMs} ${fields.length} ${fields[0].path}`,
-      create: ({ fields }) => {
-        const item = make("li");
-        item.append(make("time"), ...fields.map(newChange));
-        return item;
-      },
+      create: ({ fields }) => make("li", "", make("time"), ...fields.map(newChange)),
       update: ({ children: [time] }, { atMs }) => setText(time, ago(nowMs - atMs)),
     });
   }
@@ -264,25 +254,18 @@ export class ObjectView {
 }
 
 function newChange({ path, before, after }: FieldChange): HTMLElement {
-  const line = make("p");
-  line.append(make("span", "path", visible(path)));
+  const line = make("p", "", make("span", "path", visible(path)));
   if (before !== undefined) line.append(make("del", "", visible(before)));
   if (after !== undefined) line.append(make("ins", "", visible(after)));
   return line;
 }
 
 function linkOf({ text, href }: Relation, className = ""): HTMLAnchorElement {
-  const link = make("a", className);
-  setLink(link, href, visible(text));
-  return link;
+  return makeLink(href, visible(text), className);
 }
 
 function showLinks(list: HTMLElement, relations: readonly Relation[]): void {
-  list.replaceChildren(...relations.map((relation) => {
-    const item = make("li");
-    item.append(linkOf(relation));
-    return item;
-  }));
+  list.replaceChildren(...relations.map((relation) => make("li", "", linkOf(relation))));
 }
 
 function showOwned(owned: readonly Owned[]): void {
@@ -290,11 +273,8 @@ function showOwned(owned: readonly Owned[]): void {
   keyed(byId("object-owned"), {
     items: owned,
     keyOf: ({ text, objects }) => `${text} ${objects.map((object) => object.text).join()}`,
-    create: (group) => {
-      const item = make("li");
-      item.append(linkOf(group, "count"), ...group.objects.map((object) => linkOf(object)));
-      return item;
-    },
+    create: (group) =>
+      make("li", "", linkOf(group, "count"), ...group.objects.map((object) => linkOf(object))),
   });
 }
 
@@ -314,21 +294,16 @@ function showText(
 ): ReadonlySet<string> {
   const all = text.trimEnd().split("\n");
   const lines = hasManagedFields ? all : withoutManagedFields(all);
-  if (lines.length > MAX_MARKED_LINES) pre.replaceChildren(visibleLines(lines));
+  if (lines.length > MAX_MARKED_LINES) pre.replaceChildren(lines.map(visible).join("\n"));
   else {
     pre.replaceChildren(...lines.map((line) => {
-      const row = make("span", before === undefined || before.has(line) ? "line" : "line changed");
       const [start, end] = keyIn(line);
-      row.append(visible(line.slice(0, start)), make("span", "yaml-key", line.slice(start, end)));
-      row.append(visible(line.slice(end)), "\n");
-      return row;
+      const key = make("span", "yaml-key", line.slice(start, end));
+      const className = before === undefined || before.has(line) ? "line" : "line changed";
+      return make("span", className, visible(line.slice(0, start)), key, visible(line.slice(end)), "\n");
     }));
   }
   return new Set(lines);
-}
-
-function visibleLines(lines: readonly string[]): string {
-  return lines.map(visible).join("\n");
 }
 
 /** Where a line of YAML has its key, with the colon; nowhere if it has none. */

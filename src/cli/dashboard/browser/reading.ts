@@ -62,24 +62,34 @@ export interface FoundObject {
   readonly [member: string]: unknown;
 }
 
-/** Reads the first objects of a list, by name. */
+/** Reads the first objects of a resource, by name: of one namespace, or of all that are cached. */
 export async function readObjects<T extends FoundObject = FoundObject>(
-  path: string,
-  { filter, labelSelector, fields = "metadata.name", limit, signal }: {
+  resource: Pick<ResourceState, "path" | "namespaced">,
+  { state, namespace, filter, labelSelector, fields = "metadata.name", limit, signal }: {
+    readonly state: DashboardState;
+    readonly namespace?: string | undefined;
     readonly filter?: string | undefined;
     readonly labelSelector?: string | undefined;
     readonly fields?: string;
     readonly limit: number;
     readonly signal: AbortSignal;
   },
-): Promise<{ readonly items: readonly T[]; readonly total: number }> {
+): Promise<{ readonly items: T[]; readonly total: number }> {
   const query = new URLSearchParams({ sortBy: "metadata.name", limit: String(limit), fields });
   if (filter !== undefined) query.set("filter", filter);
   if (labelSelector !== undefined) query.set("labelSelector", labelSelector);
-  const list = await readJson<{ items: readonly T[]; window: { total: number } }>(`${path}?${query}`, {
-    signal,
-  });
-  return { items: list.items, total: list.window.total };
+  const items: T[] = [];
+  let total = 0;
+  // One after the other: a browser has six connections to a server.
+  for (
+    const scope of namespace !== undefined && resource.namespaced ? [namespace] : scopesOf(resource, state)
+  ) {
+    const url = `${listPath(resource, scope)}?${query}`;
+    const list = await readJson<{ items: readonly T[]; window: { total: number } }>(url, { signal });
+    items.push(...list.items);
+    total += list.window.total;
+  }
+  return { items, total };
 }
 
 /** Runs a task now and again a time after its end, while the page is visible; returns what ends it. */

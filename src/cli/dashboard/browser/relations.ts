@@ -3,8 +3,8 @@
 import type { KubernetesObject } from "../../../meta/object.ts";
 import type { ResourceState } from "../dashboard_message.ts";
 import { resourceOf } from "./events.ts";
-import { type FoundObject, readJson, readObjects, scopesOf, type View } from "./reading.ts";
-import { listPath, objectLink, objectPath, type ObjectRoute, tableLink } from "./route.ts";
+import { readJson, readObjects, type View } from "./reading.ts";
+import { objectLink, objectPath, type ObjectRoute, tableLink } from "./route.ts";
 
 /** A name or a count, with a link if it leads somewhere. */
 export interface Relation {
@@ -119,20 +119,13 @@ async function readAll(
   const found: Owned[] = [];
   // One after the other: a browser has six connections to a server.
   for (const resource of resources) {
-    const scopes = namespace !== undefined && resource.namespaced ? [namespace] : scopesOf(resource, state);
-    let total = 0;
-    const objects: FoundObject[] = [];
-    for (const scope of scopes) {
-      const path = listPath(resource, scope);
-      const list = await readObjects(path, { filter, labelSelector, limit: MOST_OWNED, signal });
-      total += list.total;
-      objects.push(...list.items);
-    }
+    const of = { state, namespace, filter, labelSelector, limit: MOST_OWNED, signal };
+    const { items, total } = await readObjects(resource, of);
     if (total === 0) continue;
     found.push({
       text: `${total.toLocaleString("en")} ${resource.name}`,
       href: tableLink(resource, { namespace: resource.namespaced ? namespace : undefined, search }),
-      objects: objects.slice(0, MOST_OWNED).map(({ metadata }) => ({
+      objects: items.slice(0, MOST_OWNED).map(({ metadata }) => ({
         text: metadata.name,
         href: objectLink(resource, metadata),
       })),

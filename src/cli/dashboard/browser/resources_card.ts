@@ -101,9 +101,7 @@ function newRow(resource: ResourceState): HTMLTableRowElement {
   const href = tableLink(resource);
   row.cells[0].append(makeLink(href, resource.name));
   row.cells[1].append(makeLink(href, ""));
-  const phase = make("span", "phase");
-  phase.append(make("span", "dot"), make("span", "words"));
-  row.cells[2].append(phase);
+  row.cells[2].append(make("span", "phase", make("span", "dot"), make("span", "words")));
   return row;
 }
 

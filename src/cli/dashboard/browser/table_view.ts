@@ -4,6 +4,7 @@ import { openWindow, type TableRow, type WindowColumn, type WindowStore } from "
 import { isCutColumn } from "../../../hono/tables/cut_columns.ts";
 import type { ResourceState } from "../dashboard_message.ts";
 import { byId, keyed, make, makeLink, setClass, setText } from "./dom.ts";
+import { NEWEST_FIRST } from "./events.ts";
 import { type CountedGroup, type StateCount, stateCountsOf, toneOf } from "./kinds.ts";
 import { readGroups, repeat, scopesOf, type View } from "./reading.ts";
 import { listPath, objectLink, tableLink, type TableRoute } from "./route.ts";
@@ -80,7 +81,7 @@ export class TableView {
       this.#showNamespaces([]);
     }
     if (isSameList && before.search === route.search && before.sort === route.sort) return this.#show();
-    const place = this.#places.get(hashOf(route));
+    const place = this.#places.get(tableLink(route.resource, route));
     this.#rows.reset(place);
     this.#openWindow(route, isSameList, place);
     if (!isSameList) {
@@ -91,7 +92,8 @@ export class TableView {
   }
 
   close(): void {
-    if (this.#route !== undefined) this.#places.set(hashOf(this.#route), this.#rows.place);
+    const route = this.#route;
+    if (route !== undefined) this.#places.set(tableLink(route.resource, route), this.#rows.place);
     clearTimeout(this.#typing);
     this.#stopCounting();
     this.#store?.close();
@@ -110,7 +112,7 @@ export class TableView {
   }
 
   #openWindow(route: TableRoute<ResourceState>, isSameList: boolean, place: Place | undefined): void {
-    const { resource, sort } = route;
+    const { resource } = route;
     const terms = parseSearch(route.search);
     const wanted = wantedOf(terms, resource);
     const namespace = this.#namespaceOf(route, terms);
@@ -126,23 +128,15 @@ export class TableView {
     const limit = Math.min(MOST_ROWS, Math.max(LEAST_ROWS, this.#rows.capacity * 3));
     const top = place === undefined ? 0 : Math.floor(place.top / 34);
     this.#asked = { offset: Math.max(0, top - limit / 3 | 0), limit };
-    const query = {
-      sortBy: sortByOf(resource, sort),
-      ...this.#asked,
-      filter: wanted.filter,
-      labelSelector: wanted.labelSelector,
-    };
+    const { filter, labelSelector } = wanted;
+    const query = { sortBy: sortByOf(route), ...this.#asked, filter, labelSelector };
     // Another namespace has another path.
     if (isSameList && this.#store !== undefined && wanted.namespace === undefined) {
       return this.#store.show(query);
     }
     this.#store?.close();
-    const store = openWindow({
-      url: listPath(resource, namespace),
-      table: true,
-      fields: ROW_FIELDS,
-      ...query,
-    });
+    const url = listPath(resource, namespace);
+    const store = openWindow({ url, table: true, fields: ROW_FIELDS, ...query });
     this.#store = store;
     store.subscribe(() => {
       if (store === this.#store) this.#show();
@@ -176,21 +170,14 @@ export class TableView {
       this.#isCounting = true;
       this.#count(route);
     }
-    const nowMs = this.#viewOf().nowMs;
+    const { nowMs } = this.#viewOf();
     for (const row of rows) if (!this.#arrivals.has(row)) this.#arrivals.set(row, nowMs);
     if (columns.length > 0) {
       const sort = sortOf(route);
       this.#rows.show({ columns: this.#columnsOf(route, columns), rows, offset, total, sort });
     }
-    const isFiltered = route.search !== "";
-    setText(
-      byId("table-total"),
-      state === "connecting"
-        ? "…"
-        : isFiltered
-        ? `${number(total)} of ${number(route.resource.objects)}`
-        : number(total),
-    );
+    const of = route.search === "" ? "" : ` of ${number(route.resource.objects)}`;
+    setText(byId("table-total"), state === "connecting" ? "…" : number(total) + of);
     if (state === "refused") this.#message(error?.message ?? "The server refuses this.", route);
     else if (state !== "connecting" && total === 0) this.#message(emptyText(route), route);
     else byId("table-message").hidden = true;
@@ -354,13 +341,7 @@ export class TableView {
     keyed(byId("states"), {
       items: shown.slice(0, 12),
       keyOf: ({ label }) => label,
-      create: () => {
-        const item = make("li");
-        const link = make("a", "chip");
-        link.append(make("span"), make("b"));
-        item.append(link);
-        return item;
-      },
+      create: () => make("li", "", make("a", "chip", make("span"), make("b"))),
       update: (item, { label, count, search, tone }) => {
         const link = item.children[0] as HTMLAnchorElement;
         const isChosen = search === this.#route?.search;
@@ -387,10 +368,6 @@ function regardingLink(
   return objectLink(resource, { namespace: resource.namespaced ? namespace : undefined, name });
 }
 
-function hashOf(route: TableRoute): string {
-  return tableLink(route.resource, route);
-}
-
 function emptyText({ resource, namespace, search }: TableRoute): string {
   const where = namespace === undefined ? "" : ` in namespace ${visible(namespace)}`;
   return search === "" ? `There are no ${resource.name}${where}.` : `No ${resource.name}${where} match.`;
@@ -401,12 +378,10 @@ function sortOf({ sort }: TableRoute): { readonly column: string; readonly isDes
 }
 
 /** The order, as the server names it. */
-function sortByOf({ name }: Pick<ResourceState, "name">, sort: string): string {
-  const column = sort.replace(/:desc$/, "");
-  const direction = sort.endsWith(":desc") ? ":desc" : "";
-  if (column === "") {
-    return name === "events" ? "lastTimestamp:desc,metadata.creationTimestamp:desc" : "metadata.name";
-  }
+function sortByOf(route: TableRoute): string {
+  const { column, isDescending } = sortOf(route);
+  const direction = isDescending ? ":desc" : "";
+  if (column === "") return route.resource.name === "events" ? NEWEST_FIRST : "metadata.name";
   if (column === "Namespace") return `metadata.namespace${direction},metadata.name`;
   return `column(${JSON.stringify(column)})${direction}`;
 }
