@@ -1160,8 +1160,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: views of different fields share their bodies",
     file: "src/hono/request/fields_views.ts",
-    find: "sharedAs: JSON.stringify([view.sharedAs, ...fields.map(({ text }) => text)]),",
-    replace: 'sharedAs: JSON.stringify([view.sharedAs, "fields"]),',
+    find: "const sharedAs = JSON.stringify([view.sharedAs, ...fields.map(({ text }) => text)]);",
+    replace: 'const sharedAs = JSON.stringify([view.sharedAs, "fields"]);',
     test: "tests/hono/request/fields_view_test.ts",
   },
   {

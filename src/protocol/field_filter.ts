@@ -1,6 +1,7 @@
 /** The parameter `filter`: requirements on any field. */
 
 import { fieldText } from "../text/field_tree.ts";
+import type { SelectorLimits } from "./list_query.ts";
 import { checkCount, type ScreenPath, ScreenReader } from "./screen_syntax.ts";
 import { someValue, type TypedValue, typedValue } from "./screen_values.ts";
 
@@ -13,12 +14,6 @@ export interface FilterRequirement {
   readonly operator: FilterOperator;
   /** Each once, ascending. */
   readonly values: readonly string[];
-}
-
-export interface FilterLimits {
-  readonly maxRequirements: number;
-  readonly maxValues: number;
-  readonly maxTextLength: number;
 }
 
 /**
@@ -56,7 +51,7 @@ export class FieldFilter {
  * `path`, `!path`, `path~text` (contains, in upper or lower case), `path>n`, `path<n`. Values are written
  * as they are, or as JSON strings if they have a comma, a parenthesis or blanks around them.
  */
-export function parseFieldFilter(text: string, limits?: FilterLimits): FieldFilter {
+export function parseFieldFilter(text: string, limits?: SelectorLimits): FieldFilter {
   if (limits) checkCount("characters", text.length, limits.maxTextLength);
   const reader = new ScreenReader(text);
   const requirements: FilterRequirement[] = [];

@@ -19,7 +19,6 @@ import {
 } from "./statuses.ts";
 
 export interface ListQuery {
-  readonly ok: true;
   readonly watch: boolean;
   /** The options, without those that are absent, empty or have no effect (`limit=0`, `limit=-1`). */
   readonly options: ListOptions;
@@ -27,11 +26,6 @@ export interface ListQuery {
   readonly labels: LabelSelector | undefined;
   /** The parsed `fieldSelector`; `undefined` where it selects everything. */
   readonly fields: FieldSelector | undefined;
-}
-
-export interface ListQueryRefusal {
-  readonly ok: false;
-  readonly status: Status;
 }
 
 export interface ListQueryOptions {
@@ -42,11 +36,11 @@ export interface ListQueryOptions {
   /** The fields a `fieldSelector` may name; asked only if there is one. Any by default. */
   readonly fields?: (() => FieldRules) | undefined;
   /** Limits of the cost of a query; none by default, as in an API server. */
-  readonly limits?: ListQueryLimits;
+  readonly limits?: SelectorLimits;
 }
 
 /** Limits of the cost of a selector: its requirements, the values of all of them together, its characters. */
-interface ListQueryLimits {
+export interface SelectorLimits {
   readonly maxRequirements: number;
   readonly maxValues: number;
   readonly maxTextLength: number;
@@ -65,10 +59,10 @@ interface ListQueryLimits {
 export function parseListQuery(
   searchParams: URLSearchParams,
   options: ListQueryOptions = {},
-): ListQuery | ListQueryRefusal {
+): ListQuery | Status {
   const watch = options.watch ?? wantsWatch(searchParams);
   const refused = watch ? undefined : refusedTimeout(searchParams);
-  if (refused !== undefined) return { ok: false, status: refused };
+  if (refused !== undefined) return refused;
   try {
     // The order of the checks is that of an API server.
     const given = decode(searchParams);
@@ -84,14 +78,7 @@ export function parseListQuery(
     const query = withLegacyDefaults(given, watch);
     const causes = isWatch ? watchCauses(query) : listCauses(given);
     if (causes.length > 0) {
-      return {
-        ok: false,
-        status: invalidFields("ListOptions.meta.k8s.io", {
-          group: "meta.k8s.io",
-          kind: "ListOptions",
-          causes,
-        }),
-      };
+      return invalidFields("ListOptions.meta.k8s.io", { group: "meta.k8s.io", kind: "ListOptions", causes });
     }
     if (options.name !== undefined && fields?.requiresExactMatch("metadata.name") !== options.name) {
       throw new TypeError("fieldSelector metadata.name doesn't match requested name");
@@ -102,24 +89,22 @@ export function parseListQuery(
     if (!watch && query.continue !== "" && query.resourceVersion !== "" && query.resourceVersion !== "0") {
       // The version is not read: the token is, and says first what is wrong with it.
       const token = decodeContinue(query.continue);
-      if (isStatus(token)) return { ok: false, status: token };
+      if (isStatus(token)) return token;
       throw new TypeError("specifying resource version is not allowed when using continue");
     }
     const versionProblem = resourceVersionProblem(query.resourceVersion);
     if (versionProblem !== undefined) {
-      const message = `invalid resource version: ${versionProblem}`;
-      const status = watch ? newStatus(500, "", versionProblem) : newStatus(400, "BadRequest", message);
-      return { ok: false, status };
+      if (watch) return newStatus(500, "", versionProblem);
+      throw new TypeError(`invalid resource version: ${versionProblem}`);
     }
     return {
-      ok: true,
       watch,
       options: listOptions(query, watch),
       labels: labels?.empty ? undefined : labels,
       fields: fields?.empty ? undefined : fields,
     };
   } catch (error) {
-    return { ok: false, status: newStatus(400, "BadRequest", errorMessage(error)) };
+    return newStatus(400, "BadRequest", errorMessage(error));
   }
 }
 
@@ -127,18 +112,18 @@ export function parseListQuery(
  * Reads the query of a get: of it only the resourceVersion counts; a malformed one is refused with 500. So is
  * `export`, which lists ignore, with 400.
  */
-export function parseGetQuery(searchParams: URLSearchParams): ListQuery | ListQueryRefusal {
+export function parseGetQuery(searchParams: URLSearchParams): ListQuery | Status {
   const refused = refusedTimeout(searchParams);
-  if (refused !== undefined) return { ok: false, status: refused };
+  if (refused !== undefined) return refused;
   if (boolean(searchParams, "export")) {
     const message = "the export parameter, deprecated since v1.14, is no longer supported";
-    return { ok: false, status: newStatus(400, "BadRequest", message) };
+    return newStatus(400, "BadRequest", message);
   }
   const version = searchParams.get("resourceVersion") ?? "";
   const problem = resourceVersionProblem(version);
-  if (problem !== undefined) return { ok: false, status: newStatus(500, "", problem) };
+  if (problem !== undefined) return newStatus(500, "", problem);
   const options = version === "" ? {} : { resourceVersion: withoutLeadingZeros(version) };
-  return { ok: true, watch: false, options, labels: undefined, fields: undefined };
+  return { watch: false, options, labels: undefined, fields: undefined };
 }
 
 /**
@@ -186,11 +171,11 @@ function decode(params: URLSearchParams) {
   };
 }
 
-function checkLength(kind: string, selector: string, limits: ListQueryLimits | undefined): void {
+function checkLength(kind: string, selector: string, limits: SelectorLimits | undefined): void {
   if (limits) checkLimit(kind, "characters", selector.length, limits.maxTextLength, "");
 }
 
-function checkCost(kind: string, values: readonly number[], limits: ListQueryLimits | undefined): void {
+function checkCost(kind: string, values: readonly number[], limits: SelectorLimits | undefined): void {
   if (limits === undefined) return;
   const hint = "; select more objects, and filter the answer";
   checkLimit(kind, "requirements", values.length, limits.maxRequirements, hint);

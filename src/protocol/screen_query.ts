@@ -3,7 +3,8 @@
 import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 import { EACH, type FieldPathSegment } from "../text/field_path.ts";
 import type { ObjectShape } from "./representations.ts";
-import { type FieldFilter, type FilterLimits, parseFieldFilter } from "./field_filter.ts";
+import { type FieldFilter, parseFieldFilter } from "./field_filter.ts";
+import type { SelectorLimits } from "./list_query.ts";
 import {
   checkCount,
   pathText,
@@ -64,7 +65,7 @@ export interface ScreenQueryOptions {
   readonly verb: "get" | "list" | "watch";
   readonly shape: ObjectShape["kind"];
   /** Limits of the cost of a filter; none by default. */
-  readonly limits?: FilterLimits;
+  readonly limits?: SelectorLimits;
 }
 
 // The names of thousands would fit into a request.

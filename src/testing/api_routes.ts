@@ -200,11 +200,11 @@ function readQuery(
   watch?: boolean,
 ): { readonly query: ListQuery; readonly selection: Selection } {
   const query = parseListQuery(params, { fields: () => fieldRules(resource), watch });
-  if (!query.ok) {
-    const malformed = /^invalid resource version: (.*)$/s.exec(query.status.message ?? "");
+  if (isStatus(query)) {
+    const malformed = /^invalid resource version: (.*)$/s.exec(query.message ?? "");
     // Watches have another answer.
     if (malformed !== null && wantsWatch(params)) throw internal(malformed[1]);
-    throw new StatusError(query.status);
+    throw new StatusError(query);
   }
   const { labels, fields } = query;
   return { query, selection: newSelection(resource, { namespace: path.namespace, labels, fields }) };

@@ -32,8 +32,8 @@ export interface Selectors {
 }
 
 export interface Selection {
-  /** Selections of one resource with the same name select the same objects; `undefined`: not to be shared. */
-  readonly sharedAs: string | undefined;
+  /** Selections of one resource with the same name select the same objects. */
+  readonly name: string;
   /** Whether the object of a key can be selected. Call it first: it does not open the object. */
   mayHave(key: string): boolean;
   /**
@@ -81,7 +81,7 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
     return (object) => selector.matches(fieldsOf(object)) && ofFields?.matches(object) !== false;
   };
   return {
-    sharedAs: JSON.stringify([namespace, String(labels ?? ""), String(fields ?? ""), String(filter ?? "")]),
+    name: JSON.stringify([namespace, String(labels ?? ""), String(fields ?? ""), String(filter ?? "")]),
     mayHave: (key) =>
       prefixes.every((prefix) => key.startsWith(prefix)) &&
       (name === undefined || nameIn(key) === name) &&
@@ -123,20 +123,6 @@ function partsOf(filter: FieldFilter | undefined): readonly (FieldFilter | undef
 function asFieldRequirement({ path: { segments }, operator, values }: FilterRequirement): FieldRequirement[] {
   const field = operator === "=" ? dottedPath(segments) : undefined;
   return field === undefined ? [] : [{ field, operator: "=", value: values[0] }];
-}
-
-function narrowed(selection: Selection | undefined, test: (held: unknown) => boolean): Selection {
-  const { mayHave = () => true, hasLabels, hasFields, indexed = {}, units = 2 } = selection ?? {};
-  const hasFieldsBesides: Selection["hasFieldsBesides"] = (answered) => selection?.hasFieldsBesides(answered);
-  return {
-    sharedAs: undefined,
-    mayHave,
-    hasLabels: (held) => hasLabels?.(held) !== false && test(held),
-    hasFields,
-    hasFieldsBesides,
-    indexed,
-    units: units + FIELD_UNITS,
-  };
 }
 
 /**
@@ -295,15 +281,12 @@ export async function cutPage<T extends KubernetesObject>(
 ): Promise<Page<T>> {
   const { resource, namespace, labels, fields, filter, under, pacer, wait } = request;
   // The namespace is a range of keys.
-  let selection = newSelection(resource, { namespace: "", labels, fields, filter });
-  let snapshot = past;
-  if (snapshot === undefined) {
-    snapshot = under === undefined ? states.candidates(selection?.indexed) : states.indexed(under);
-  } else if (under !== undefined) {
-    const valuesOf = states.indexer?.getIndexers()[under.index];
-    // Takes the held form, as the store's own index functions do.
-    selection = narrowed(selection, (held) => valuesOf?.(held as Held<T>).includes(under.value) === true);
-  }
+  const selection = newSelection(resource, { namespace: "", labels, fields, filter });
+  const snapshot = past ??
+    (under === undefined ? states.candidates(selection?.indexed) : states.indexed(under));
+  // The store's indices know the present only.
+  const underThen = past && under;
+  const valuesOf = underThen && states.indexer?.getIndexers()[underThen.index];
   const { resourceVersion, length, key } = snapshot;
   const firstFrom = (bound: string) => firstIndex(length, (index) => key(index) >= bound);
   const prefix = namespace === "" ? "" : `${namespace}/`;
@@ -312,17 +295,20 @@ export async function cutPage<T extends KubernetesObject>(
   const from = prefix + start === "" ? 0 : firstFrom(prefix + start);
   let i = Math.max(from, Math.min(end, from + limit));
   let own: Held<T>[] | undefined;
-  if (selection !== undefined) {
+  const isSelected = selection !== undefined || underThen !== undefined;
+  if (isSelected) {
     own = [];
-    const hasFields = selection.hasFieldsBesides(snapshot.answers);
+    const hasFields = selection?.hasFieldsBesides(snapshot.answers);
+    const units = (selection?.units ?? 2) + (underThen === undefined ? 0 : FIELD_UNITS);
     for (i = from; i < end && own.length < limit; i++) {
-      if (pacer.spend(selection.units)) {
+      if (pacer.spend(units)) {
         await pacer.rest();
         wait.signal?.throwIfAborted();
       }
-      if (!selection.mayHave(snapshot.key(i))) continue;
+      if (selection?.mayHave(snapshot.key(i)) === false) continue;
       const held = snapshot.object(i);
-      if (selection.hasLabels?.(held) === false) continue;
+      if (selection?.hasLabels?.(held) === false) continue;
+      if (underThen !== undefined && valuesOf?.(held).includes(underThen.value) !== true) continue;
       if (hasFields !== undefined) {
         const object = holding.peek(held);
         if (object !== held) pacer.spend(OPEN_UNITS);
@@ -354,7 +340,7 @@ export async function cutPage<T extends KubernetesObject>(
         list: request.identity(),
       }),
       // Only if it is known without looking at every object.
-      ...(selection === undefined && { remainingItemCount: end - i }),
+      ...(!isSelected && { remainingItemCount: end - i }),
     }),
   };
 }

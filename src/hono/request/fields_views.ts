@@ -151,9 +151,11 @@ export function newFieldsView(
   const { besides, paths } = shownPaths(fields);
   const cut = newCut([...besides, ...paths]);
   const cutObject = (object: KubernetesObject) => cut.object(object) as KubernetesObject;
+  const sharedAs = JSON.stringify([view.sharedAs, ...fields.map(({ text }) => text)]);
   return {
     ...view,
-    sharedAs: JSON.stringify([view.sharedAs, ...fields.map(({ text }) => text)]),
+    sharedAs,
+    itemsSharedAs: sharedAs,
     one: (object) => view.one(cutObject(object)),
     item: (object) => view.item(cutObject(object)),
     event: (object) => view.event(cutObject(object)),

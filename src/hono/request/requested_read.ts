@@ -21,7 +21,6 @@ import { type ApiResource, isBuiltinGroup } from "../../protocol/api_resource.ts
 import {
   LIST_PARAMETERS,
   type ListQuery,
-  type ListQueryRefusal,
   parseGetQuery,
   parseListQuery,
   queryParameters,
@@ -30,6 +29,7 @@ import {
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { parseScreenQuery, refusedScreenQuery, type ScreenQuery } from "../../protocol/screen_query.ts";
 import type { FieldRules } from "../../protocol/selectable_fields.ts";
+import { isStatus } from "../../protocol/statuses.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
 import { jsonOf } from "../../util/json.ts";
@@ -48,7 +48,7 @@ export interface RequestedRead {
   readonly verb: "get" | "list" | "watch";
   /** The object that is named, by the path or by a field selector; `""` if there is none. */
   readonly name: string;
-  readonly query: ListQuery | ListQueryRefusal;
+  readonly query: ListQuery | Status;
   readonly searchParams: URLSearchParams;
   /**
    * How the answer is written, and the shape of its objects; 406
@@ -104,9 +104,9 @@ export function requestedRead(
     fields,
     limits,
   });
-  const isWatch = query.ok ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
+  const isWatch = isStatus(query) ? mustWatch ?? (wantsWatch(searchParams) && !isOne) : query.watch;
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
-  const selected = (query.ok && query.fields?.requiresExactMatch("metadata.name")) || "";
+  const selected = (!isStatus(query) && query.fields?.requiresExactMatch("metadata.name")) || "";
   const isName = selected !== "" && selected.length <= MAX_PATH && nameProblem(selected) === undefined;
   const name = path.name || (isName ? selected : "");
   const form = requestedForm(c, resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
@@ -184,8 +184,8 @@ export type TextAround = (object: KubernetesObject, json: string) => string | un
 export interface View {
   /** Views with the same name make the same event of the same object; `undefined`: not to be shared. */
   readonly sharedAs: string | undefined;
-  /** Views with the same name make the same item of the same object at one time; as `sharedAs` if absent. */
-  readonly itemsSharedAs?: string;
+  /** Views with the same name make the same item of the same object at one time. */
+  readonly itemsSharedAs: string;
   one(object: KubernetesObject): unknown;
   /** A list but for its items. */
   list(metadata: ListMeta): Record<string, unknown>;
@@ -260,6 +260,7 @@ export function newObjectView(resource: ApiResource): View {
   const hasTypedItems = !isBuiltinGroup(resource.group);
   return {
     sharedAs: "object",
+    itemsSharedAs: "object",
     one: typed,
     list: (metadata) => ({
       kind: `${resource.kind}List`,
@@ -281,6 +282,7 @@ export function newMetadataView(apiVersion: string): View {
   const text = (json: string) => partialMetadataText(json, apiVersion);
   return {
     sharedAs: apiVersion,
+    itemsSharedAs: apiVersion,
     one: partial,
     list: (metadata) => ({ kind: "PartialObjectMetadataList", apiVersion, metadata }),
     itemsField: "items",

@@ -238,10 +238,7 @@ export class KeptFollowers implements Keeper {
     readers.addKeeper(this);
   }
 
-  /**
-   * What was made of the selected objects under a name, which it keeps; one of its own for a selection that
-   * others do not have.
-   */
+  /** What was made of the selected objects under a name, which it keeps. */
   get<F extends FollowedObjects<KubernetesObject>>(
     content: Content<KubernetesObject>,
     { name, selection, make }: {
@@ -250,10 +247,8 @@ export class KeptFollowers implements Keeper {
       readonly make: () => F;
     },
   ): F {
-    const selected = selection === undefined ? "" : selection.sharedAs;
-    if (selected === undefined) return make();
     const ofContent = getOrMake(this.#byContent, content, () => new Map<string, Kept>());
-    const fullName = JSON.stringify([name, selected]);
+    const fullName = JSON.stringify([name, selection?.name ?? ""]);
     let kept = ofContent.get(fullName);
     if (kept === undefined) {
       kept = { followed: make(), name: fullName, content, usedMs: 0, bytes: 0 };

@@ -35,7 +35,7 @@ export interface ScreenRequest extends Selectors {
 
 interface FoundOrder {
   readonly order: Order<KubernetesObject>;
-  readonly name: string | undefined;
+  readonly name: string;
   /** As many of the first rows as are wanted, where it is not ready to be read. */
   readonly first: RowsState<Held<KubernetesObject>> | undefined;
 }
@@ -72,7 +72,7 @@ export async function sortedPage(
 async function groupsOf(
   content: Content<KubernetesObject>,
   request: ScreenRequest,
-): Promise<{ readonly groups: Groups<KubernetesObject>; readonly name: string | undefined }> {
+): Promise<{ readonly groups: Groups<KubernetesObject>; readonly name: string }> {
   const { state: { followers }, resource, screen: { groupBy = [], sum = [] }, pacer } = request;
   const selection = newSelection(resource, request);
   const make = () => new Groups(content, { groupBy, sum, selection });
@@ -114,11 +114,10 @@ export async function windowSource(
   if (isStatus(found)) return found;
   const { order, name, first } = found;
   if (first === undefined && offsetOf(order, screen) === undefined) return notAround(screen.around!);
-  const viewed = view.sharedAs ?? view.itemsSharedAs;
   const { holding } = content;
   return {
     followed: order,
-    name: name === undefined || viewed === undefined ? undefined : `${name} ${viewed}`,
+    name: `${name} ${view.itemsSharedAs}`,
     itemsField: view.itemsField,
     first,
     // It stays where it was while the object that it is around is not there.
@@ -134,7 +133,6 @@ export async function windowSource(
 }
 
 /** The name of what is shared by all who select the same objects. */
-function sharedName(name: string, selection: Selection | undefined): string | undefined {
-  const selected = selection === undefined ? "" : selection.sharedAs;
-  return selected === undefined ? undefined : JSON.stringify([name, selected]);
+function sharedName(name: string, selection: Selection | undefined): string {
+  return JSON.stringify([name, selection?.name ?? ""]);
 }

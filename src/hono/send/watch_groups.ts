@@ -108,9 +108,7 @@ export class WatchGroups<T extends KubernetesObject> {
 
 /** Watches with the same name send the same bytes; `undefined`: what it sends is its own. */
 function nameOf({ view, selection, allowBookmarks }: GroupKind): string | undefined {
-  const selected = selection === undefined ? "" : selection.sharedAs;
-  if (view.sharedAs === undefined || selected === undefined) return undefined;
-  return JSON.stringify([view.sharedAs, allowBookmarks, selected]);
+  return view.sharedAs && JSON.stringify([view.sharedAs, allowBookmarks, selection?.name ?? ""]);
 }
 
 /**

@@ -17,6 +17,7 @@ import { newStatus, type Status } from "../../meta/status.ts";
 import { watchTooOld } from "../../protocol/statuses.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import { type Clock, monotonicNow, type TimerHandle } from "../../util/clock.ts";
+import { getOrMake } from "../../util/collections.ts";
 import { errorMessage } from "../../util/errors.ts";
 import { Pacer, TURN_UNITS, UNITS_PER_MS } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
@@ -32,8 +33,8 @@ import type { Feed, Piece } from "./event_feed.ts";
 export interface RowSource<V = unknown> {
   /** What has all rows, as they are now. */
   readonly followed: FollowedObjects<KubernetesObject, V>;
-  /** Sources with the same name have the same rows; `undefined`: they are its own. */
-  readonly name: string | undefined;
+  /** Sources with the same name have the same rows. */
+  readonly name: string;
   readonly itemsField: string;
   /** The first of them, with which a window begins while they are behind. */
   readonly first: RowsState<V> | undefined;
@@ -78,7 +79,6 @@ const NO_ROW: WindowRow = { id: "", json: "" };
 export class Windows<T extends KubernetesObject> {
   readonly #content: Content<T>;
   readonly #clock: Clock;
-  readonly #open = new Set<Window>();
   readonly #byName = new Map<string, Window>();
   readonly #pacer = new Pacer({ units: TURN_UNITS });
   #isLooking = false;
@@ -91,28 +91,23 @@ export class Windows<T extends KubernetesObject> {
   }
 
   get size(): number {
-    return this.#open.size;
+    return this.#byName.size;
   }
 
   /** The window of a name for one more reader. The source must be ready. */
   join(options: WindowOptions): Window {
     const { source, place, limit } = options;
-    const name = source.name === undefined ? undefined : JSON.stringify([source.name, limit, place]);
-    const known = name === undefined ? undefined : this.#byName.get(name);
-    if (known !== undefined) return known;
-    const window = new Window(this.#content.log, options, () => {
-      this.#open.delete(window);
-      if (name !== undefined && this.#byName.get(name) === window) this.#byName.delete(name);
-      if (this.#open.size === 0) this.#stop();
-    });
-    this.#open.add(window);
-    if (name !== undefined) this.#byName.set(name, window);
-    return window;
+    const name = JSON.stringify([source.name, limit, place]);
+    return getOrMake(this.#byName, name, () =>
+      new Window(this.#content.log, options, () => {
+        this.#byName.delete(name);
+        if (this.#byName.size === 0) this.#stop();
+      }));
   }
 
   /** The log has new entries: at the end of this turn, or once the windows have rested, they look. */
   grown(): void {
-    if (this.#open.size === 0 || this.#isLooking || this.#timer !== undefined) return;
+    if (this.#byName.size === 0 || this.#isLooking || this.#timer !== undefined) return;
     const waitMs = this.#restUntilMs - monotonicNow(this.#clock);
     if (waitMs > 0) {
       this.#timer = this.#clock.setTimeout(() => {
@@ -131,7 +126,7 @@ export class Windows<T extends KubernetesObject> {
     this.#restUntilMs = startMs + STEP_MS;
     const { head } = this.#content.log;
     let units = 0;
-    for (const window of this.#open) {
+    for (const window of this.#byName.values()) {
       const woken = window.look();
       units += LOOK_UNITS + (woken > 0 ? STEP_UNITS : 0) + READER_UNITS * woken;
       if (this.#pacer.spend(LOOK_UNITS)) await this.#pacer.rest();
