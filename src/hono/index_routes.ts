@@ -88,16 +88,8 @@ function isIndex({ content }: ServedResource, index: string): boolean {
   return content.states.indexer !== undefined && Object.hasOwn(content.states.indexer.getIndexers(), index);
 }
 
-interface IndexPath {
-  /** As `formatGroupResource` writes it, or with the version: `deployments.v1.apps`. */
-  readonly resource: string;
-  /** `undefined` in a path of all indices. */
-  readonly index: string | undefined;
-  /** `undefined` in a path of all values. */
-  readonly value: string | undefined;
-}
-
-function parseIndexPath(path: string): IndexPath | undefined {
+/** The parts of a path, of which one of all indices, or of all values of an index, lacks the rest. */
+function parseIndexPath(path: string) {
   // A value may have slashes, which are escaped.
   const segments = path.replace(/\/$/, "").split("/").slice(1).map(decodedPath);
   if (segments.includes(undefined) || segments[0] !== "indices") return undefined;

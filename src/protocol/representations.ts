@@ -151,15 +151,6 @@ export type MetaVersion = "meta.k8s.io/v1" | "meta.k8s.io/v1beta1";
 
 const META_VERSIONS: ReadonlySet<string> = new Set<MetaVersion>(["meta.k8s.io/v1", "meta.k8s.io/v1beta1"]);
 
-export interface ShapeRequest {
-  readonly accept: string | null | undefined;
-  readonly verb: "get" | "list" | "watch";
-  /** The media types of the answer, the default first; only JSON by default. */
-  readonly mediaTypes?: readonly MediaType[];
-  /** Whether Tables are served. Default: true. */
-  readonly tables?: boolean;
-}
-
 /** How to answer a request for objects. */
 export interface NegotiatedShape {
   readonly mediaType: MediaType;
@@ -176,8 +167,17 @@ export interface NegotiatedShape {
  * An API server refuses in two steps: this Status comes before any other look at the request, the one in
  * `shape` instead of a successful answer.
  */
-export function negotiateShape(resource: ApiResource, request: ShapeRequest): NegotiatedShape | Status {
-  const { accept, verb, mediaTypes = JSON_ONLY, tables = true } = request;
+export function negotiateShape(
+  resource: ApiResource,
+  { accept, verb, mediaTypes = JSON_ONLY, tables = true }: {
+    readonly accept: string | null | undefined;
+    readonly verb: "get" | "list" | "watch";
+    /** The media types of the answer, the default first; only JSON by default. */
+    readonly mediaTypes?: readonly MediaType[];
+    /** Whether Tables are served. Default: true. */
+    readonly tables?: boolean;
+  },
+): NegotiatedShape | Status {
   const stream = ["application/json;stream=watch"];
   if (!matchesRoute(accept, mediaTypes) && isBuiltinGroup(resource.group)) {
     return noRouteProduces(verb === "get" ? mediaTypes : [...mediaTypes, ...stream]);

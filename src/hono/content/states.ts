@@ -230,12 +230,6 @@ export interface Blocks<V> {
   readonly starts: readonly number[];
 }
 
-/** Reads by index; fast where reads follow each other. */
-export interface BlocksReader<V> {
-  readonly key: (index: number) => string;
-  readonly value: (index: number) => V;
-}
-
 // A change copies one block, and a new state has a reference to each.
 const BLOCK = 512;
 
@@ -324,8 +318,10 @@ export function sharesValues(a: Blocks<unknown>, b: Blocks<unknown>, from: numbe
   return true;
 }
 
-/** A reader of its own for each walk. */
-export function readerOf<V>({ blocks, starts, length }: Blocks<V>): BlocksReader<V> {
+/** Reads by index, fast where reads follow each other: a reader of its own for each walk. */
+export function readerOf<V>(
+  { blocks, starts, length }: Blocks<V>,
+): { readonly key: (index: number) => string; readonly value: (index: number) => V } {
   let current = 0;
   const blockOf = (index: number): Block<V> => {
     const isIn = (i: number) => starts[i] <= index && index < (starts[i + 1] ?? length);

@@ -18,12 +18,6 @@ const ENTRY_BYTES = 64;
 const MOST_VIEWS = 8;
 const IDLE_MS = 60_000;
 
-interface KeptView {
-  readonly view: View;
-  readonly cut: KeptCut;
-  usedMs: number;
-}
-
 /**
  * Views of fields whose cut texts are kept while lists of them are read, and for a minute more, so that a
  * list after a change cuts only what has changed. They take bytes of readers that nothing else needs, and are
@@ -33,7 +27,7 @@ export class KeptViews implements Keeper {
   readonly #readers: Readers;
   readonly #clock: Clock;
   /** The least recently used first. */
-  readonly kept: Map<string, KeptView> = new Map();
+  readonly kept: Map<string, { readonly view: View; readonly cut: KeptCut; usedMs: number }> = new Map();
 
   constructor({ readers, clock }: { readonly readers: Readers; readonly clock: Clock }) {
     this.#readers = readers;

@@ -25,15 +25,12 @@ export interface UserInfo {
   readonly expiresAtMs?: number;
 }
 
-interface CommonAttributes {
+interface ResourceAttributes {
   readonly verb: "get" | "list" | "watch";
   /** The request's path, without what the app is mounted under. */
   readonly path: string;
   /** The user; `undefined` if there is no `authenticate` hook. */
   readonly user: UserInfo | undefined;
-}
-
-interface ResourceAttributes extends CommonAttributes {
   /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
@@ -89,16 +86,9 @@ export function askedOf(
   path: ResourcePath,
   what: { readonly verb: RequestAttributes["verb"]; readonly name: string },
 ): Asked {
-  const { group, version, resource } = path;
-  const { subresource } = path;
-  const common = {
-    ...what,
-    group,
-    version,
-    resource,
-    ...(subresource !== "" && { subresource }),
-    path: path.path,
-  };
+  const { group, version, resource, subresource } = path;
+  const of = { group, version, resource, ...(subresource !== "" && { subresource }) };
+  const common = { ...what, ...of, path: path.path };
   // A path of a namespace itself is one in that namespace, as API servers have it.
   const namespace = path.namespace || (group === "" && resource === "namespaces" ? path.name : "");
   return namespace === ""
@@ -294,12 +284,8 @@ function forbidden(attributes: RequestAttributes, why: string): Status {
   const user = quotedByGo(attributes.user?.name ?? "system:anonymous");
   const reason = why === "" ? "" : `: ${why}`;
   if (attributes.scope === "path") {
-    return newStatus(
-      403,
-      "Forbidden",
-      `forbidden: User ${user} cannot ${verb} path ${quotedByGo(path)}${reason}`,
-      {},
-    );
+    const message = `forbidden: User ${user} cannot ${verb} path ${quotedByGo(path)}${reason}`;
+    return newStatus(403, "Forbidden", message, {});
   }
   const qualified = attributes.subresource === undefined ? resource : `${resource}/${attributes.subresource}`;
   const what = name === ""

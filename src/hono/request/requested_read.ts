@@ -36,14 +36,6 @@ import { jsonOf } from "../../util/json.ts";
 import { nameProblem } from "./refusals.ts";
 import { OPEN_BRACE, textMember, textMembers } from "../../text/json_walk.ts";
 
-/** A watch that is requested as server-sent events, as the watch that it means. */
-interface EventStreamRequest {
-  /** What the events are to be, without `text/event-stream`. */
-  readonly accept: string;
-  /** With bookmarks, and with what the reader has seen already as the resourceVersion. */
-  readonly searchParams: URLSearchParams;
-}
-
 export interface RequestedRead {
   readonly verb: "get" | "list" | "watch";
   /** The object that is named, by the path or by a field selector; `""` if there is none. */
@@ -127,8 +119,11 @@ function shapeOf(form: RequestedForm | Status): ObjectShape["kind"] {
 // A merged resourceVersion has a version for each shard.
 const LAST_EVENT_ID = /^[1-9][0-9]{0,19999}$/;
 
-/** What a request for server-sent events means; `undefined` for every other request. */
-function eventStreamRequest(c: Context, searchParams: URLSearchParams): EventStreamRequest | undefined {
+/**
+ * The watch that a request for server-sent events means: what the events are to be, and its query, with what
+ * the reader has seen already as the resourceVersion. `undefined` for every other request.
+ */
+function eventStreamRequest(c: Context, searchParams: URLSearchParams) {
   const clauses = (c.req.header("Accept") ?? "").split(",").map((clause) => clause.trim());
   const others = clauses.filter((clause) => !/^text\/event-stream\s*(;|$)/i.test(clause));
   if (others.length === clauses.length) return undefined;

@@ -20,10 +20,7 @@ export interface OrderSpec {
   textOf(object: KubernetesObject): string;
 }
 
-interface Part {
-  readonly reads: readonly ReadField[] | undefined;
-  textOf(object: KubernetesObject): string;
-}
+type Part = Omit<OrderSpec, "name">;
 
 /** The order that keys mean; 400 if there is no such column. */
 export function orderSpecOf(

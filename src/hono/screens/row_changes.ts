@@ -115,33 +115,20 @@ export type RowChange =
   | { readonly op: "insert"; readonly at: number; readonly row: WindowRow }
   | { readonly op: "update"; readonly at: number; readonly row: WindowRow };
 
-export interface ShownRows {
-  readonly from: number;
-  readonly rows: readonly WindowRow[];
-}
-
-/** The places that are shown next, and what makes the rows that come. */
-export interface NextPlaces {
-  readonly from: number;
-  readonly to: number;
-  row(index: number): WindowRow;
-}
-
-export interface NextRows {
-  readonly rows: readonly WindowRow[];
-  /** The steps that lead to them, as few as there can be: each is for the rows before it. */
-  readonly changes: readonly RowChange[];
-}
-
 /**
  * The rows of the next places, where something differs in all rows. It counts places, and does not compare
  * rows: of a thousand windows with fifty rows each, no row that stays is touched.
+ *
+ * @param shown The rows that are shown now.
+ * @param next The places that are shown next, and what makes the rows that come.
+ * @returns Also the steps that lead to them, as few as there can be: each is for the rows before it.
  */
 export function nextRows(
-  { from: fromBefore, rows: before }: ShownRows,
-  next: NextPlaces,
+  shown: { readonly from: number; readonly rows: readonly WindowRow[] },
+  next: { readonly from: number; readonly to: number; row(index: number): WindowRow },
   difference: Difference,
-): NextRows {
+): { readonly rows: readonly WindowRow[]; readonly changes: readonly RowChange[] } {
+  const { from: fromBefore, rows: before } = shown;
   const { removed, inserted, changed } = difference;
   const rows: WindowRow[] = [];
   /** Places in the rows before, and in these. */

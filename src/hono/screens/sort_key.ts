@@ -2,13 +2,6 @@
 
 import { typedValue } from "../../protocol/screen_values.ts";
 
-/** How the values of one key are compared. */
-export interface SortOrder {
-  readonly isDescending: boolean;
-  /** Values are texts, "10" as well: names. */
-  readonly isText?: boolean;
-}
-
 // The first character of a value: types one after the other, and what has no value at the end.
 const NUMBER = "2";
 const TIME = "3";
@@ -28,8 +21,12 @@ const HIGHEST = 0xffff;
  * compare without regard to upper and lower case, and numbers in them by their value (`web-2` before
  * `web-10`). What has no value comes last in both directions. None is the beginning of another one, so that
  * texts of several keys may follow each other.
+ * @param order.isText Values are texts, "10" as well: names.
  */
-export function sortText(value: unknown, { isDescending, isText }: SortOrder): string {
+export function sortText(
+  value: unknown,
+  { isDescending, isText }: { readonly isDescending: boolean; readonly isText?: boolean },
+): string {
   if (isText === true && typeof value === "string") return textOf(value, isDescending);
   const typed = typedValue(value);
   if (typed === undefined) return NO_VALUE;

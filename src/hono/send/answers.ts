@@ -222,47 +222,34 @@ function streamOf(
   return new ReadableStream(isShared ? source : { ...source, type: "bytes" }, { highWaterMark: 0 });
 }
 
-export interface ObjectAnswerRequest {
-  readonly key: string;
-  readonly view: View;
-  readonly form: Form;
-  readonly tags: EntityTags;
-  readonly reader: Reader;
-}
-
 /** The answer to a get. It is 304 if the client has the object already, which is then not opened. */
 export async function answerObject(
   content: Content<KubernetesObject>,
   held: Held<KubernetesObject>,
-  request: ObjectAnswerRequest,
+  { key, view, form, tags, reader }: {
+    readonly key: string;
+    readonly view: View;
+    readonly form: Form;
+    readonly tags: EntityTags;
+    readonly reader: Reader;
+  },
 ): Promise<Response | Status> {
-  const { key, view, form: { mediaType, pretty, gzip, ifNoneMatch } } = request;
+  const { mediaType, pretty, gzip, ifNoneMatch } = form;
   const tag = view.sharedAs === undefined
     ? undefined
-    : request.tags.ofObject(content.log, held, JSON.stringify([key, view.sharedAs, mediaType, pretty]));
+    : tags.ofObject(content.log, held, JSON.stringify([key, view.sharedAs, mediaType, pretty]));
   if (tag !== undefined && matchesTag(ifNoneMatch, tag)) return notModified(tag);
   const headers = { ...OBJECT_HEADERS[mediaType], ...VARY, ...(tag !== undefined && { ETag: tag }) };
-  const json = objectText(content, held, { view, pretty: pretty && mediaType === "application/json" });
-  const text = mediaType === "application/yaml" ? (await loadYaml()).document(json) : json;
-  if (!request.reader.take(text.length)) return tooManyRequests();
+  const json = formText(held, { view, holding: content.holding, form: "one" });
+  const text = mediaType === "application/yaml"
+    ? (await loadYaml()).document(json)
+    : pretty
+    ? indentedText(json)
+    : `${json}\n`;
+  if (!reader.take(text.length)) return tooManyRequests();
   // A text has at least as many bytes as characters.
   if (!gzip || text.length < GZIP_LEAST_BYTES) return new Response(text, { headers });
   return gzipResponse(await gzipBytes(encodeUtf8(text)), headers);
-}
-
-function objectText(
-  { holding }: Content<KubernetesObject>,
-  held: Held<KubernetesObject>,
-  { view, pretty }: { readonly view: View; readonly pretty: boolean },
-): string {
-  const text = formText(held, { view, holding, form: "one" });
-  return pretty ? indentedText(text) : `${text}\n`;
-}
-
-export interface ListTag {
-  readonly text: string;
-  /** The tag of an `If-None-Match` by which the client has the list; `undefined` if there is none. */
-  matching(ifNoneMatch: string): string | undefined;
 }
 
 /**
@@ -284,13 +271,14 @@ export class EntityTags {
   /**
    * Of the present list of a form and selection. It is the same while only the list's resourceVersion moves:
    * the body that a reader has says an earlier version of the same content, from which it can watch. So does
-   * every tag of the same content that is not older than the log's history.
+   * every tag of the same content that is not older than the log's history: `matching` finds the tag of an
+   * `If-None-Match` by which the client has the list.
    */
   ofList(
     log: Pick<EventLog<KubernetesObject>, "resume">,
     { changes, rewrites, since }: ContentVersion,
     name: string,
-  ): ListTag {
+  ): { readonly text: string; matching(ifNoneMatch: string): string | undefined } {
     const opaque = `${this.epochOf(rewrites)}-${changes}-${textHash(name)}-`;
     const text = `W/"${opaque}${since}"`;
     return {

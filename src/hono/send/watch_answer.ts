@@ -37,16 +37,18 @@ export interface WatchedResource {
   };
 }
 
+interface WatchOptions {
+  readonly view: View;
+  readonly screen: ScreenQuery | undefined;
+  readonly permission: Permission;
+  readonly isEventStream: boolean;
+  readonly endsAtRelist: boolean;
+}
+
 export function answerWatch(
   request: WatchedResource,
   query: ListQuery,
-  options: {
-    readonly view: View;
-    readonly screen: ScreenQuery | undefined;
-    readonly permission: Permission;
-    readonly isEventStream: boolean;
-    readonly endsAtRelist: boolean;
-  },
+  options: WatchOptions,
 ): Response | Promise<Response | Status> {
   const { target: { watchers, fresh }, path, state: { readers } } = request;
   const { content } = watchers;
@@ -106,12 +108,7 @@ function lifeOf(
 async function answerWindow(
   request: WatchedResource,
   query: ListQuery,
-  { screen, view, permission, isEventStream }: {
-    readonly screen: ScreenQuery;
-    readonly view: View;
-    readonly permission: Permission;
-    readonly isEventStream: boolean;
-  },
+  { screen, view, permission, isEventStream }: WatchOptions & { readonly screen: ScreenQuery },
 ): Promise<Response | Status> {
   const { target: { watchers, resource }, path: { namespace }, reader: { pacer }, state } = request;
   const { filter } = screen;
@@ -122,14 +119,11 @@ async function answerWindow(
     source,
     place: screen.around === undefined ? `from ${screen.offset ?? 0}` : `around ${screen.around}`,
     limit: screen.groupBy === undefined ? screen.limit ?? 0 : Infinity,
-    readers: request.state.readers,
+    readers: state.readers,
     pacer,
   });
-  const body = openWatch(
-    watchers,
-    new WindowFeed(window, watchers.content),
-    lifeOf(request, query, permission),
-  );
+  const feed = new WindowFeed(window, watchers.content);
+  const body = openWatch(watchers, feed, lifeOf(request, query, permission));
   return isEventStream ? eventStreamResponse(body, { hasInitialEvents: false }) : watchResponse(body);
 }
 
@@ -183,7 +177,7 @@ function eventStream(
   const reader = lines.getReader();
   const events = new ObjectTextReader().events();
   const cutter = new LineCutter(Infinity, events);
-  const ids = new EventIds(options.hasInitialEvents);
+  const ids = newEventIds(options.hasInitialEvents);
   // How soon a browser connects again:
   // https://html.spec.whatwg.org/multipage/server-sent-events.html#dom-eventsource-retry
   let text = "retry: 1000\n\n";
@@ -216,32 +210,27 @@ interface EventMetadata {
 }
 
 /** @param line Its text, if it is not as API servers write the events of objects. */
-function messageOf({ type, object }: WatchLine, line: string | undefined, ids: EventIds): string {
+function messageOf({ type, object }: WatchLine, line: string | undefined, idOf: EventIds): string {
   if (type === "ERROR") return expiredEvent(JSON.stringify(object));
   const isText = object instanceof ObjectText;
   const { metadata } = (isText ? object.head : object) as { readonly metadata?: EventMetadata };
   const isInitialEnd = type === "BOOKMARK" &&
     metadata?.annotations?.[INITIAL_EVENTS_END_ANNOTATION] === "true";
-  const id = ids.next(metadata?.resourceVersion ?? "", isInitialEnd);
+  const id = idOf(metadata?.resourceVersion ?? "", isInitialEnd);
   return `${id}data: ${line ?? `{"type":"${type}","object":${(object as ObjectText).text}}`}\n\n`;
 }
 
-/** The ids of messages: from where a reader may resume. */
-class EventIds {
-  #isInitial: boolean;
-  #last = "";
+/** The line with the id of the next message, from which a reader may resume; empty where it has none. */
+type EventIds = (resourceVersion: string, isInitialEnd: boolean) => string;
 
-  constructor(hasInitialEvents: boolean) {
-    this.#isInitial = hasInitialEvents;
-  }
-
-  /** The line with the id of the next message; empty where it has none. */
-  next(resourceVersion: string, isInitialEnd: boolean): string {
-    if (isInitialEnd) this.#isInitial = false;
-    if (this.#isInitial || compareResourceVersions(resourceVersion, this.#last) <= 0) return "";
-    this.#last = resourceVersion;
+function newEventIds(isInitial: boolean): EventIds {
+  let last = "";
+  return (resourceVersion, isInitialEnd) => {
+    if (isInitialEnd) isInitial = false;
+    if (isInitial || compareResourceVersions(resourceVersion, last) <= 0) return "";
+    last = resourceVersion;
     return `id: ${resourceVersion}\n`;
-  }
+  };
 }
 
 function expiredEvent(status: string): string {

@@ -23,15 +23,13 @@ export interface Printer {
   /** The fields that each column is made of, where they are known. */
   readonly reads?: readonly (readonly string[] | undefined)[];
   /** The fields that it depends on in rare cases besides. */
-  readonly readsRarely?: readonly RareReads[];
+  readonly readsRarely?: readonly {
+    readonly fields: readonly string[];
+    /** The field without which the others do not matter. */
+    readonly onlyWith?: string;
+  }[];
   /** The conditions of a row: whether its object has run to completion. */
   conditions?(object: KubernetesObject): unknown[] | undefined;
-}
-
-export interface RareReads {
-  readonly fields: readonly string[];
-  /** The field without which the others do not matter. */
-  readonly onlyWith?: string;
 }
 
 export type Cell = (object: KubernetesObject, nowMs: number) => unknown;
@@ -171,12 +169,9 @@ export function scalarText(value: unknown, absent: string): string {
   return typeof value === "string" || typeof value === "number" ? String(value) : absent;
 }
 
-function conditionOf(object: unknown, type: string, path = "status.conditions"): unknown {
-  return itemsAt(object, path).find((condition) => at(condition, "type") === type);
-}
-
 export function isConditionTrue(object: unknown, type: string): boolean {
-  return at(conditionOf(object, type), "status") === "True";
+  const found = itemsAt(object, "status.conditions").find((condition) => at(condition, "type") === type);
+  return at(found, "status") === "True";
 }
 
 /** `key=value` pairs in the order of their text. Mirrors apimachinery's `FormatLabels`. */

@@ -14,28 +14,26 @@ import {
   withTypeText,
 } from "../request/requested_read.ts";
 
-export type IncludeObject = "None" | "Metadata" | "Object";
-
-export interface TableViewOptions {
-  readonly apiVersion: string;
-  readonly includeObject: IncludeObject;
-  readonly nowMs: () => number;
-  readonly printer: Printer;
-  /** The only fields of the objects in its rows; all by default. */
-  readonly fields?: readonly ScreenFieldPath[];
-}
-
 /** Serves objects as rows of a Table. In a watch only the first event has the columns. */
-export function newTableView(resource: ApiResource, options: TableViewOptions): View {
-  const { apiVersion, includeObject, nowMs, printer, fields } = options;
+export function newTableView(
+  resource: ApiResource,
+  { apiVersion, includeObject, nowMs, printer, fields }: {
+    readonly apiVersion: string;
+    readonly includeObject: "None" | "Metadata" | "Object";
+    readonly nowMs: () => number;
+    readonly printer: Printer;
+    /** The only fields of the objects in its rows; all by default. */
+    readonly fields?: readonly ScreenFieldPath[];
+  },
+): View {
   const cut = fields && newRowCut(fields);
   let columnsAreSent = false;
 
-  const row = (object: KubernetesObject) => ({
-    cells: printer.cells(object, nowMs()),
-    ...conditions(printer, object),
-    object: rowObject(object),
-  });
+  const cellsOf = (object: KubernetesObject) => {
+    const conditions = printer.conditions?.(object);
+    return { cells: printer.cells(object, nowMs()), ...(conditions && { conditions }) };
+  };
+  const row = (object: KubernetesObject) => ({ ...cellsOf(object), object: rowObject(object) });
   const rowObject = (whole: KubernetesObject) => {
     if (includeObject === "None") return null;
     const object = cut === undefined ? whole : cut.object(whole) as KubernetesObject;
@@ -61,8 +59,7 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
       ? withTypeText(resource, json)
       : partialMetadataText(json, apiVersion);
     if (own === undefined) return undefined;
-    const cells = JSON.stringify({ cells: printer.cells(object, nowMs()), ...conditions(printer, object) });
-    return `${cells.slice(0, -1)},"object":${own}}`;
+    return `${JSON.stringify(cellsOf(object)).slice(0, -1)},"object":${own}}`;
   };
   const tableText = (columnsOf: () => readonly Column[] | null): TextAround => (object, json) => {
     const row = rowText(object, json);
@@ -89,9 +86,4 @@ export function newTableView(resource: ApiResource, options: TableViewOptions): 
 function versionOf(object: KubernetesObject): ListMeta {
   const resourceVersion = object.metadata?.resourceVersion;
   return resourceVersion === undefined ? {} : { resourceVersion };
-}
-
-function conditions(printer: Printer, object: KubernetesObject): { readonly conditions?: unknown[] } {
-  const found = printer.conditions?.(object);
-  return found === undefined ? {} : { conditions: found };
 }

@@ -5,17 +5,15 @@ import type { Clock } from "../../util/clock.ts";
 import { newSpentError, type Reader, type Readers } from "../request/readers.ts";
 import { WatchLife, type WatchLifeOptions } from "../send/watch_life.ts";
 
-export interface AnswerLimit {
-  readonly timeoutMs: number;
-  readonly late: Error;
-  readonly clock: Clock;
-  readonly signal?: AbortSignal;
-}
-
 /** Sends a request, and waits for the beginning of the answer. */
 export async function answerInTime(
   send: (limit: AbortSignal) => Response | Promise<Response>,
-  { timeoutMs, late, clock, signal }: AnswerLimit,
+  { timeoutMs, late, clock, signal }: {
+    readonly timeoutMs: number;
+    readonly late: Error;
+    readonly clock: Clock;
+    readonly signal: AbortSignal;
+  },
 ): Promise<Response> {
   return await withTimeLimit(async (limit) => {
     const answer = (async () => await send(limit))();
