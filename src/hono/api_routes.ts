@@ -119,7 +119,7 @@ function isRead(c: Context, { resource }: Described, path: ResourcePath): boolea
 /** What the API server answers; `undefined` if that is for the cache to answer. */
 function passThroughRoute(
   c: Context,
-  { passThrough, settings, readers }: ReadApiState,
+  { passThrough, settings }: ReadApiState,
   own: string | undefined,
   path: ResourcePath | undefined,
   reader: Reader,
@@ -137,8 +137,7 @@ function passThroughRoute(
     path: own,
     isStream,
     isWatch,
-    answer: (user) =>
-      passThrough.answer(c, { path: own, isStream, isWatch, reader, readers, user, settings }),
+    answer: (user) => passThrough.answer(c, { path: own, isStream, isWatch, reader, user, settings }),
   };
 }
 

@@ -188,11 +188,8 @@ function listed(
 function pageOf(c: Context): { readonly limit: number; readonly after: string | undefined } | Status {
   const limit = c.req.query("limit") ?? "0";
   if (!/^[0-9]{1,9}$/.test(limit)) {
-    return newStatus(
-      400,
-      "BadRequest",
-      `limit: Invalid value: ${JSON.stringify(limit.slice(0, 100))}: must be a number`,
-    );
+    const quoted = JSON.stringify(limit.slice(0, 100));
+    return newStatus(400, "BadRequest", `limit: Invalid value: ${quoted}: must be a number`);
   }
   const after = c.req.query("continue") || undefined;
   try {

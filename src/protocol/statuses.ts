@@ -68,10 +68,7 @@ export function continueTooOld(token: string): Status {
 }
 
 /** 422: fields of an object, or of options, are wrong. */
-export function invalidFields(
-  what: string,
-  { name, causes = [], ...of }: StatusDetails,
-): Status {
+export function invalidFields(what: string, { name, causes = [], ...of }: StatusDetails): Status {
   const texts = causes.map((cause) => `${cause.field}: ${cause.message}`);
   const text = texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`;
   const message = `${what} ${JSON.stringify(name ?? "")} is invalid: ${text}`;

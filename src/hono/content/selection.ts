@@ -210,11 +210,8 @@ export async function placePage<T extends KubernetesObject>(
     if (isStatus(token)) return token;
     // The API server's own are of any list.
     if (token.list !== undefined && token.list !== request.identity()) {
-      return newStatus(
-        400,
-        "BadRequest",
-        "invalid continue token: it is of another list; continue with the same path, selectors and user",
-      );
+      const why = "it is of another list; continue with the same path, selectors and user";
+      return newStatus(400, "BadRequest", `invalid continue token: ${why}`);
     }
     const latest = { ...first, start: token.start };
     if (token.resourceVersion === LATEST) return latest;

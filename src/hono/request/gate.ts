@@ -294,10 +294,10 @@ function forbidden(attributes: RequestAttributes, why: string): Status {
   const where = attributes.scope === "cluster"
     ? "at the cluster scope"
     : `in the namespace "${attributes.namespace}"`;
-  return newStatus(
-    403,
-    "Forbidden",
-    `${what} is forbidden: User ${user} cannot ${verb} resource "${qualified}" in API group "${group}" ${where}${reason}`,
-    { ...(name !== "" && { name }), ...resourceDetails(attributes) },
-  );
+  const message =
+    `${what} is forbidden: User ${user} cannot ${verb} resource "${qualified}" in API group "${group}" ${where}${reason}`;
+  return newStatus(403, "Forbidden", message, {
+    ...(name !== "" && { name }),
+    ...resourceDetails(attributes),
+  });
 }

@@ -290,7 +290,8 @@ export class Readers {
 
 /** One that reads: a request, and the stream that answers it. */
 export class Reader {
-  readonly #readers: Readers;
+  /** Among which it is counted. */
+  readonly readers: Readers;
   readonly #watchPlaces: Places;
   /** Where it is counted, and as whose; `undefined` once it is refused. */
   #places: Places | undefined;
@@ -306,7 +307,7 @@ export class Reader {
   onSpent: () => void = () => {};
 
   constructor(client: string | undefined, readers: Readers, places: Places, watchPlaces: Places) {
-    this.#readers = readers;
+    this.readers = readers;
     this.#client = client;
     this.#places = places;
     this.#watchPlaces = watchPlaces;
@@ -332,11 +333,11 @@ export class Reader {
    * are spent, and no reader has much more than it would have. It must wait, be refused, or end.
    */
   take(bytes: number): boolean {
-    return !this.#isEnded && this.#readers.take(this, bytes);
+    return !this.#isEnded && this.readers.take(this, bytes);
   }
 
   give(bytes: number): void {
-    this.#readers.give(this, Math.min(bytes, this.heldBytes));
+    this.readers.give(this, Math.min(bytes, this.heldBytes));
   }
 
   /** Ends it for the sake of others. */

@@ -267,11 +267,8 @@ function place<T extends KubernetesObject>(
     const offset = Number(token.start);
     // The API server has none of sorted lists.
     if (token.list !== request.identity() || !/^[0-9]{1,9}$/.test(token.start)) {
-      return newStatus(
-        400,
-        "BadRequest",
-        "invalid continue token: it is of another list; continue with the same path, order, selectors and user",
-      );
+      const why = "it is of another list; continue with the same path, order, selectors and user";
+      return newStatus(400, "BadRequest", `invalid continue token: ${why}`);
     }
     if (token.resourceVersion === LATEST) return { state: order.present(), offset };
     const isSameEpoch = !isRewritten(token.epoch, request.epochOf(window.rewrites));

@@ -17,7 +17,7 @@ import { GZIP_LEAST_BYTES, GZIP_STATE_BYTES, gzipBytes, gzipChunks, gzipResponse
 import type { BodyReader, Bytes, ListBodies } from "./kept_bodies.ts";
 import { type ListShape, ListText } from "./list_text.ts";
 import { cutPage, type ListRequest, type PagePlace, placePage, stillPlaced } from "../content/selection.ts";
-import { newSpentError, newStalledError, type Reader, type Readers } from "../request/readers.ts";
+import { newSpentError, newStalledError, type Reader } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
 import { type Form, formText, type View } from "../request/requested_read.ts";
 import type { KeptFollowers } from "../screens/followed_objects.ts";
@@ -33,7 +33,6 @@ export interface ListAnswerRequest extends ListRequest {
   readonly reader: Reader;
   readonly screen: ScreenQuery | undefined;
   readonly state: {
-    readonly readers: Readers;
     readonly bodies: ListBodies;
     readonly followers: KeptFollowers;
     readonly tags: EntityTags;
@@ -116,7 +115,8 @@ async function respond(
   request: ListAnswerRequest,
   tag: string | undefined,
 ): Promise<Response | Status> {
-  const { pacer, reader, state: { readers }, form: { gzip, mediaType } } = request;
+  const { pacer, reader, form: { gzip, mediaType } } = request;
+  const { readers } = reader;
   const headers = { ...OBJECT_HEADERS[mediaType], ...VARY, ...(tag !== undefined && { ETag: tag }) };
   const close = () => body.close();
   const { isShared } = body;

@@ -8,7 +8,7 @@ import { encodeUtf8 } from "../../util/bytes.ts";
 import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
 import type { Snapshot } from "../content/states.ts";
-import { MOST_PIECE, type Readers } from "../request/readers.ts";
+import { MOST_PIECE, type Reader } from "../request/readers.ts";
 import {
   eventText,
   type GroupKind,
@@ -53,8 +53,7 @@ export interface EventFeedOptions<T> extends GroupKind {
   readonly initial?: Snapshot<T>;
   /** Whether it requires each event, and so ends with a list in which some are missing. */
   readonly endsAtRelist: boolean;
-  /** They say how long a piece may be. */
-  readonly readers: Pick<Readers, "watchPieceLength">;
+  readonly reader: Reader;
 }
 
 // What one piece of initial events may cost, besides its length.
@@ -72,7 +71,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
   readonly #group: WatchGroup<T>;
   readonly #requiresEachEvent: boolean;
   readonly #isLost: EventFeedOptions<T>["isLost"];
-  readonly #readers: EventFeedOptions<T>["readers"];
+  readonly #reader: Reader;
   readonly wantsHeartbeat: boolean;
   cursor: number;
   #resourceVersion: string;
@@ -98,7 +97,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
     this.#groups = groups;
     this.#requiresEachEvent = endsAtRelist;
     this.#isLost = isLost;
-    this.#readers = options.readers;
+    this.#reader = options.reader;
     this.cursor = options.cursor;
     this.#resourceVersion = resourceVersion;
     this.#isFuture = compareResourceVersions(resourceVersion, log.window.resourceVersion) > 0;
@@ -140,7 +139,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
 
   #chunk(takesLarge: boolean): Piece {
     const chunk = this.#group.chunk(this.cursor, {
-      length: takesLarge ? MOST_PIECE : this.#readers.watchPieceLength,
+      length: takesLarge ? MOST_PIECE : this.#reader.readers.watchPieceLength,
       skipThrough: this.#skipThrough,
     });
     // The first watch of the group pays for all.
@@ -156,7 +155,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
   }
 
   #initialPiece(initial: InitialState<T>): Piece {
-    const length = this.#readers.watchPieceLength;
+    const length = this.#reader.readers.watchPieceLength;
     const { selection, view, allowBookmarks } = this.#group.kind;
     const { holding } = this.#content;
     const hasFields = selection?.hasFieldsBesides(initial.answers);

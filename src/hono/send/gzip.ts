@@ -23,9 +23,7 @@ export function gzipResponse(body: BodyInit, headers: Readonly<Record<string, st
   return new Response(body, init);
 }
 
-export async function* gzipChunks(
-  next: () => Promise<Bytes | undefined>,
-): AsyncGenerator<Bytes> {
+export async function* gzipChunks(next: () => Promise<Bytes | undefined>): AsyncGenerator<Bytes> {
   const source = new ReadableStream<Bytes>({
     async pull(controller) {
       const chunk = await next();

@@ -7,7 +7,7 @@ import { isStatus, watchTooOld } from "../../protocol/statuses.ts";
 import type { Status } from "../../meta/status.ts";
 import type { Permission } from "../request/gate.ts";
 import type { ContentFreshness } from "../content/content.ts";
-import type { Reader, Readers } from "../request/readers.ts";
+import type { Reader } from "../request/readers.ts";
 import type { Watchers } from "./fan_out.ts";
 import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import type { ResourcePath } from "../../protocol/resource_path.ts";
@@ -32,7 +32,6 @@ export interface WatchedResource {
   readonly path: ResourcePath;
   readonly reader: Reader;
   readonly state: ScreenRequest["state"] & {
-    readonly readers: Readers;
     readonly settings: WatchSettings & { watchLimitMs(): number };
   };
 }
@@ -50,7 +49,7 @@ export function answerWatch(
   query: ListQuery,
   options: WatchOptions,
 ): Response | Promise<Response | Status> {
-  const { target: { watchers, fresh }, path, state: { readers } } = request;
+  const { target: { watchers, fresh }, path, reader } = request;
   const { content } = watchers;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
   // Its time is over before anything is sent.
@@ -68,7 +67,7 @@ export function answerWatch(
   const life = lifeOf(request, query, permission);
   const respond = (body: ReadableStream<Uint8Array>, of: EventStreamOptions) =>
     isEventStream ? eventStreamResponse(body, of) : watchResponse(body);
-  const common = { view, selection, allowBookmarks: allowWatchBookmarks === true, endsAtRelist, readers };
+  const common = { view, selection, allowBookmarks: allowWatchBookmarks === true, endsAtRelist, reader };
   const openInitial = () => {
     const initial = content.states.candidates(selection?.indexed);
     const { log: { head: cursor, resourceVersion } } = content;
@@ -90,7 +89,7 @@ export function answerWatch(
 }
 
 function lifeOf(
-  { reader, state: { readers, settings } }: WatchedResource,
+  { reader, state: { settings } }: WatchedResource,
   { options: { timeoutSeconds } }: ListQuery,
   permission: Permission,
 ): WatchRequest {
@@ -99,7 +98,6 @@ function lifeOf(
     // 0 means no limit of its own, as if absent.
     limitMs: Math.min(timeoutSeconds ? timeoutSeconds * 1000 : Infinity, settings.watchLimitMs()),
     reader,
-    readers,
     settings,
   };
 }
@@ -110,7 +108,8 @@ async function answerWindow(
   query: ListQuery,
   { screen, view, permission, isEventStream }: WatchOptions & { readonly screen: ScreenQuery },
 ): Promise<Response | Status> {
-  const { target: { watchers, resource }, path: { namespace }, reader: { pacer }, state } = request;
+  const { target: { watchers, resource }, path: { namespace }, reader, state } = request;
+  const { pacer, readers } = reader;
   const { filter } = screen;
   const selected = { ...query, namespace, filter, resource, screen };
   const source = await windowSource(watchers.content, { ...selected, pacer, state, view });
@@ -119,7 +118,7 @@ async function answerWindow(
     source,
     place: screen.around === undefined ? `from ${screen.offset ?? 0}` : `around ${screen.around}`,
     limit: screen.groupBy === undefined ? screen.limit ?? 0 : Infinity,
-    readers: state.readers,
+    readers,
     pacer,
   });
   const feed = new WindowFeed(window, watchers.content);

@@ -14,7 +14,6 @@ import {
   newStalledError,
   type OpenWatch,
   type Reader,
-  type Readers,
 } from "../request/readers.ts";
 import type { Feed } from "./event_feed.ts";
 import { eventText } from "./watch_groups.ts";
@@ -34,7 +33,6 @@ export interface WatchRequest {
   readonly permission: Permission;
   readonly limitMs: number;
   readonly reader: Reader;
-  readonly readers: Readers;
   readonly settings: WatchSettings;
 }
 
@@ -81,14 +79,14 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
   constructor(watchers: Watchers<T>, feed: Feed, request: WatchRequest) {
     // The permission keeps the request.
     const { permission, ...rest } = request;
-    const { reader, readers, limitMs, settings: { clock, watchRecheckMs: recheckMs } } = rest;
+    const { reader, limitMs, settings: { clock, watchRecheckMs: recheckMs } } = rest;
     this.#watchers = watchers;
     this.#feed = feed;
     this.#request = rest;
     this.#outlet = new Outlet(this);
     this.#release = reader.hold();
     reader.onSpent = () => this.#disconnect(newSpentError("watch"));
-    readers.watches.add(this);
+    reader.readers.watches.add(this);
     this.#life = new WatchLife(this, { clock, permission, limitMs, recheckMs });
     watchers.attach(this);
     this.wake();
@@ -175,7 +173,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     this.#feed.close();
     this.#life.close();
     this.#stopAwaiting();
-    this.#request.readers.watches.delete(this);
+    this.#request.reader.readers.watches.delete(this);
     this.#release();
   }
 
@@ -199,9 +197,9 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
 
   /** Whether the outlet takes more: where much waits for all readers together, one piece at a time. */
   #hasRoom(): boolean {
-    const { readers, settings: { watchBufferBytes } } = this.#request;
+    const { reader, settings: { watchBufferBytes } } = this.#request;
     const { queuedBytes } = this.#outlet;
-    return queuedBytes === 0 || (queuedBytes < watchBufferBytes && readers.hasSpare);
+    return queuedBytes === 0 || (queuedBytes < watchBufferBytes && reader.readers.hasSpare);
   }
 
   /**

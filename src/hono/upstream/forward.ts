@@ -12,7 +12,7 @@ import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
 import type { Logger } from "../../util/logger.ts";
 import { askedOf, type Permission, type Route } from "../request/gate.ts";
-import type { Reader, Readers } from "../request/readers.ts";
+import type { Reader } from "../request/readers.ts";
 import { type RequestedRead, requestedRead } from "../request/requested_read.ts";
 import { watchResponse } from "../send/watch_answer.ts";
 import { answerInTime, passedBody } from "./passed_answer.ts";
@@ -38,7 +38,6 @@ export interface ForwardRequest {
       readonly maxSelectorValues: number;
       watchLimitMs(): number;
     };
-    readonly readers: Readers;
   };
   readonly reader: Reader;
   /** Whether it asks for an index, which has no watches. */
@@ -46,25 +45,16 @@ export interface ForwardRequest {
 }
 
 /** The route of a GET of a resource that is answered elsewhere. */
-export function forwardRoute(
-  c: Context,
-  request: ForwardRequest,
-): Route<never> {
+export function forwardRoute(c: Context, request: ForwardRequest): Route<never> {
   const { target: { resource, takesScreens }, path, state: { settings }, isIndex = false } = request;
   const ignoresScreens = takesScreens && path.subresource !== "scale"
     ? undefined
     : `${formatGroupResource(resource)} is not cached here, and its server may ignore the parameter; ` +
       "leave it out, or cache the resource";
-  const read = requestedRead(c, {
-    resource,
-    path,
-    fields: undefined,
-    ignoresScreens,
-    settings,
-    isList: isIndex,
-  });
-  const answer = (permission: Permission) => answerForwarded(c, request, { ...read, permission });
+  const of = { resource, path, fields: undefined, ignoresScreens, settings, isList: isIndex };
+  const read = requestedRead(c, of);
   const { verb, name } = read;
+  const answer = (permission: Permission) => answerForwarded(c, request, { ...read, permission });
   return { access: "hooks", asked: askedOf(path, { verb, name }), isWatch: verb === "watch", answer };
 }
 
@@ -80,10 +70,10 @@ async function answerForwarded(
   const answer = await send(c, request, { ...read, limitMs });
   if (!(answer instanceof Response) || answer.status !== 200 || answer.body === null) return answer;
   if (read.verb !== "watch") return answer;
-  const { reader, state: { readers, settings: { clock, watchRecheckMs: recheckMs } } } = request;
+  const { reader, state: { settings: { clock, watchRecheckMs: recheckMs } } } = request;
   const { permission } = read;
   const life = { clock, permission, limitMs: limitMs + GRACE_MS, recheckMs };
-  const body = passedBody(answer.body, { ...life, reader, readers, isStream: true, onEnd: () => {} });
+  const body = passedBody(answer.body, { ...life, reader, isStream: true, onEnd: () => {} });
   const response = watchResponse(body, answer.headers.get("Content-Type") ?? undefined);
   for (const [name, value] of answer.headers) {
     if (!response.headers.has(name)) response.headers.set(name, value);
@@ -97,14 +87,7 @@ const GRACE_MS = 2_000;
 // Only the path and the query count: the other server is reached by its `fetch`.
 const ORIGIN = "http://forwarded.invalid";
 /** What is passed on of a request: nothing that the other server could take for a permission. */
-const HEADERS = [
-  "accept",
-  "cache-control",
-  "if-none-match",
-  "last-event-id",
-  "prefer",
-  "user-agent",
-] as const;
+const HEADERS = ["accept", "cache-control", "if-none-match", "last-event-id", "prefer", "user-agent"];
 /** The name of the user, as proxies in front of an API server send it. */
 const USER_HEADER = "X-Remote-User";
 // Longer than a read waits for a resourceVersion by default.

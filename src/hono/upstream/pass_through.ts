@@ -5,7 +5,7 @@
 
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
-import { methodNotAllowed } from "../../protocol/statuses.ts";
+import { isStatus, methodNotAllowed } from "../../protocol/statuses.ts";
 import { type LinkedAbort, linkedAbort } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";
@@ -16,7 +16,7 @@ import { type Permission, unauthorized, type UserInfo } from "../request/gate.ts
 import { bearerTokenOf } from "../request/bearer_tokens.ts";
 import { isSocketRequest } from "../request/cors.ts";
 import { uniqueTag } from "../send/watch_answer.ts";
-import type { Reader, Readers } from "../request/readers.ts";
+import type { Reader } from "../request/readers.ts";
 import { noTunnel, tooManyRequests } from "../request/refusals.ts";
 import { GUARD_HEADERS, malformedPath } from "../send/responses.ts";
 import { answerInTime, passedBody } from "./passed_answer.ts";
@@ -54,7 +54,6 @@ export interface PassThroughRequest {
   /** Whether it is a watch, which needs no tunnel: what is sent on is a plain one. */
   readonly isWatch: boolean;
   readonly reader: Reader;
-  readonly readers: Readers;
   readonly user: UserInfo | undefined;
   readonly settings: { readonly clock: Clock; watchLimitMs(): number };
 }
@@ -134,9 +133,9 @@ export class PassThrough {
   /** Sends a request on, and answers with what comes back. */
   async answer(c: Context, request: PassThroughRequest): Promise<Response | Status> {
     if (this.#hasOwnReaders) {
-      return forbidden(
-        "this request is for the API server itself, and readers of this cache present tokens of the cache, not of the cluster",
-      );
+      const why =
+        "this request is for the API server itself, and readers of this cache present tokens of the cache, not of the cluster";
+      return newStatus(403, "Forbidden", why, {});
     }
     const token = bearerTokenOf(c);
     if (token === undefined) return unauthorized();
@@ -146,7 +145,7 @@ export class PassThrough {
     const refusal = this.#refusal(c, segments!, request.isWatch && isSocketRequest(c));
     if (refusal !== undefined) return refusal;
     const headers = headersOf(c, token);
-    if ("code" in headers) return headers as Status;
+    if (isStatus(headers)) return headers;
     const sent = c.req.raw.body;
     const take = (bytes: number) => request.reader.take(bytes) || !(isSpent = true);
     let isSpent = false;
@@ -162,7 +161,7 @@ export class PassThrough {
       return newStatus(413, "RequestEntityTooLarge", `Request entity too large: limit is ${MAX_BODY_BYTES}`);
     }
     const isProxy = partsOf(segments!).subresource === "proxy";
-    return await this.#send(c, request, { url, headers: headers as Record<string, string>, body, isProxy });
+    return await this.#send(c, request, { url, headers, body, isProxy });
   }
 
   #url(c: Context, path: string): string | undefined {
@@ -179,12 +178,9 @@ export class PassThrough {
     const isRead = (method === "GET" || method === "HEAD") && subresource !== "proxy";
     if (FORBIDDEN_METHODS.has(method)) return methodNotAllowed();
     if (isRead || isReview || this.#options.writes) return undefined;
-    return newStatus(
-      405,
-      "MethodNotAllowed",
-      "this is a cache that passes reads through to the API server, and no writes; send writes to the API server itself",
-      {},
-    );
+    const why =
+      "this is a cache that passes reads through to the API server, and no writes; send writes to the API server itself";
+    return newStatus(405, "MethodNotAllowed", why, {});
   }
 
   async #send(
@@ -249,7 +245,7 @@ export class PassThrough {
       link.unlink();
       return problem ? newStatus(502, "InternalError", problem) : new Response(null, { status, headers });
     }
-    const { user, reader, readers, settings, isStream } = request;
+    const { user, reader, settings, isStream } = request;
     // The API server decides, and again for the next request.
     const permission: Permission = { user, renew: () => Promise.resolve(permission) };
     const newError = () => {
@@ -263,7 +259,6 @@ export class PassThrough {
       limitMs: settings.watchLimitMs(),
       recheckMs: Infinity,
       reader,
-      readers,
       isStream,
       ...(silenceMs < Infinity && { silence: { ms: silenceMs, newError } }),
       onEnd: (isBrokenOff) => {
@@ -320,12 +315,7 @@ function plainSegments(path: string): string[] | undefined {
   }
 }
 
-function partsOf([root, ...below]: readonly string[]): {
-  readonly group: string;
-  readonly resource: string;
-  readonly name: string;
-  readonly subresource: string;
-} {
+function partsOf([root, ...below]: readonly string[]) {
   const [group = "", , ...rest] = root === "api" ? ["", ...below] : below;
   // The form of a proxy before there was a subresource for it.
   if (rest[0] === "proxy") return { group, resource: "", name: "", subresource: "proxy" };
@@ -362,14 +352,7 @@ function responseHeaders(from: Headers): Headers {
   }
   // A log or a watch: nothing may hold it back.
   headers.set("X-Accel-Buffering", "no");
-  const control = headers.get("Cache-Control");
-  headers.set(
-    "Cache-Control",
-    control === null ? "no-cache, private, no-transform" : `${control}, no-transform`,
-  );
+  const control = headers.get("Cache-Control") ?? "no-cache, private";
+  headers.set("Cache-Control", `${control}, no-transform`);
   return headers;
-}
-
-function forbidden(why: string): Status {
-  return newStatus(403, "Forbidden", why, {});
 }

@@ -2,7 +2,7 @@
 
 import { withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
-import { newSpentError, type Reader, type Readers } from "../request/readers.ts";
+import { newSpentError, type Reader } from "../request/readers.ts";
 import { WatchLife, type WatchLifeOptions } from "../send/watch_life.ts";
 
 /** Sends a request, and waits for the beginning of the answer. */
@@ -30,9 +30,8 @@ export async function answerInTime(
  */
 export function passedBody(
   body: ReadableStream<Uint8Array>,
-  { reader, readers, isStream, silence, onEnd, ...life }: WatchLifeOptions & {
+  { reader, isStream, silence, onEnd, ...life }: WatchLifeOptions & {
     readonly reader: Reader;
-    readonly readers: Readers;
     /** Whether it has no end of its own, and so may end at any time. Others are whole, or broken off. */
     readonly isStream: boolean;
     /** How long a reader waits for more of a body; it is broken off with the error then. */
@@ -50,7 +49,7 @@ export function passedBody(
     if (was === undefined) return undefined;
     open = undefined;
     lifetime.close();
-    readers.watches.delete(watch);
+    reader.readers.watches.delete(watch);
     onEnd(isBrokenOff);
     if (isBrokenOff) source.cancel().catch(() => {});
     release();
@@ -99,7 +98,7 @@ export function passedBody(
     stop,
   };
   const lifetime = new WatchLife(watch, life);
-  readers.watches.add(watch);
+  reader.readers.watches.add(watch);
   reader.onSpent = breakOff;
   return stream;
 }
