@@ -207,15 +207,11 @@ interface GracefulStop {
   readonly graceMs: number;
 }
 
-interface ProcessSignals {
-  /** Aborted by the first SIGINT, and by the first SIGTERM unless there is an `onTerminate`. */
-  readonly signal: AbortSignal;
-  onTerminate(graceful: GracefulStop): void;
-  release(): void;
-}
-
-/** Turns the first SIGINT or SIGTERM of this process into a stop; further ones of its kind are ignored. */
-function listenForSignals(): ProcessSignals {
+/**
+ * Turns the first SIGINT or SIGTERM of this process into a stop; further ones of its kind are ignored. Its
+ * signal is aborted by the first SIGINT, and by the first SIGTERM unless there is an `onTerminate`.
+ */
+function listenForSignals() {
   const controller = new AbortController();
   let graceful: GracefulStop | undefined;
   let isTerminating = false;
@@ -241,7 +237,7 @@ function listenForSignals(): ProcessSignals {
   process.on("SIGTERM", terminate);
   return {
     signal: controller.signal,
-    onTerminate: (given) => (graceful = given),
+    onTerminate: (given: GracefulStop) => void (graceful = given),
     release() {
       realClock.clearTimeout(timer);
       process.off("SIGINT", interrupt);

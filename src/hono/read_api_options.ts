@@ -82,10 +82,6 @@ export type Freshness = "consistent" | "stale-if-error" | "as-is";
 
 export const FRESHNESSES: readonly Freshness[] = ["consistent", "stale-if-error", "as-is"];
 
-export function isFreshness(value: unknown): value is Freshness {
-  return (FRESHNESSES as readonly unknown[]).includes(value);
-}
-
 /** Options of {@linkcode readApi}. */
 export interface ReadApiOptions {
   /** What is served, in the order of discovery. */
@@ -248,7 +244,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
   if (upgradeWebSocket !== undefined && typeof upgradeWebSocket !== "function") {
     throw new TypeError("Cannot use the option `upgradeWebSocket`: it must be a function");
   }
-  if (freshness !== undefined && !isFreshness(freshness)) {
+  if (freshness !== undefined && !FRESHNESSES.includes(freshness)) {
     const known = FRESHNESSES.map((each) => JSON.stringify(each)).join(" or ");
     throw new TypeError(`Cannot use the option \`freshness\`: it must be ${known}`);
   }

@@ -14,14 +14,10 @@ import type { Logger } from "../../util/logger.ts";
 export interface DefinitionOptions {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The cluster does not respond: the definitions are not read before {@linkcode Definitions.run}. */
+  /** The cluster does not respond: the definitions are not read before they run. */
   readonly isAway?: boolean;
   readonly onChange?: () => void;
   readonly signal: AbortSignal;
-}
-
-export interface Definitions {
-  run(signal: AbortSignal): Promise<void>;
 }
 
 /**
@@ -32,7 +28,7 @@ export async function readDefinitions(
   cluster: Pick<Cluster, "resource">,
   resources: readonly ApiResource[],
   options: DefinitionOptions,
-): Promise<Definitions> {
+): Promise<{ run(signal: AbortSignal): Promise<void> }> {
   const { clock, signal } = options;
   const custom = resources.filter(({ group }) => !isBuiltinGroup(group));
   const found = await withTimeLimit(

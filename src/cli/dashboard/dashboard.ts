@@ -7,6 +7,7 @@ import type { Answer, Asked } from "../../hono/request/gate.ts";
 import type { Reader } from "../../hono/request/readers.ts";
 import { textAnswer } from "../../hono/send/responses.ts";
 import { resourcePath } from "../../meta/resource.ts";
+import { escaped } from "../../protocol/representations.ts";
 import type { DashboardState, ResourceState } from "./dashboard_message.ts";
 import { PAGE, SCRIPT, STYLE } from "./page_bundle.ts";
 import { visibleText } from "../../util/logger.ts";
@@ -14,7 +15,7 @@ import type { ReflectedResource } from "../cluster/reflect.ts";
 import { briefReason } from "../errors.ts";
 
 /** The path of the page's files; Kubernetes does not use it. */
-const DASHBOARD_PATH: string = "/dashboard";
+const DASHBOARD_PATH = "/dashboard";
 
 /**
  * Makes the routes: the page at `/` for browsers, and its files below {@linkcode DASHBOARD_PATH}. Their
@@ -46,11 +47,10 @@ export function dashboardRoutes(
     }
     return secured(reader, renderPage(state()), "text/html; charset=utf-8", { Vary: "Accept" });
   });
-  get(`${DASHBOARD_PATH}/style.css`, (_, reader) => secured(reader, STYLE, "text/css; charset=utf-8"));
-  get(
-    `${DASHBOARD_PATH}/script.js`,
-    (_, reader) => secured(reader, SCRIPT, "text/javascript; charset=utf-8"),
-  );
+  const file = (path: string, text: string, type: string) =>
+    get(`${DASHBOARD_PATH}/${path}`, (_, reader) => secured(reader, text, `${type}; charset=utf-8`));
+  file("style.css", STYLE, "text/css");
+  file("script.js", SCRIPT, "text/javascript");
   get(`${DASHBOARD_PATH}/state`, (_, reader) => secured(reader, JSON.stringify(state()), "application/json"));
   return app;
 }
@@ -90,19 +90,12 @@ export const CONTENT_SECURITY_POLICY: string = [
 
 /** Renders the document with the present state, so that the first paint is complete. */
 export function renderPage(state: DashboardState): string {
-  return PAGE.replace(STATE, () => inScript(state));
+  // It can neither end its script element nor start a comment in it.
+  return PAGE.replace(STATE, () => escaped(JSON.stringify(state)));
 }
 
 /** What stands in the document for the state: a text of JSON. */
 const STATE = '"STATE"';
-
-/** JSON that can neither end its script element nor start a comment in it. */
-function inScript(value: unknown): string {
-  return JSON.stringify(value).replace(/</g, "\\u003c").replace(/\u2028/g, "\\u2028").replace(
-    /\u2029/g,
-    "\\u2029",
-  );
-}
 
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   "Content-Security-Policy": CONTENT_SECURITY_POLICY,

@@ -2,13 +2,12 @@
 
 import { PrometheusMetrics } from "../../metrics/prometheus.ts";
 import { formatResource } from "../../meta/resource.ts";
-import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { ReflectorStatus } from "../../reflector/state.ts";
 import { linkedAbort } from "../../util/abort.ts";
 import { type Clock, monotonicNow, realClock } from "../../util/clock.ts";
 import { silentLogger } from "../../util/logger.ts";
 import { ClusterGate, connect, type Connection } from "../cluster/connect.ts";
-import { type Definitions, readDefinitions } from "../cluster/definitions.ts";
+import { readDefinitions } from "../cluster/definitions.ts";
 import { reflect, type ReflectedResource } from "../cluster/reflect.ts";
 import { prepareFolder, removeOtherSnapshots, SavedCluster, snapshotPath } from "../cluster/saved_cluster.ts";
 import { selectResources } from "../cluster/select_resources.ts";
@@ -122,14 +121,11 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
 /** How long answers may take at the end, by default. */
 export const SHUTDOWN_GRACE_MS = 10_000;
 
-async function reflectCluster(connection: Connection, settings: ServeSettings): Promise<{
-  readonly content: ServedContent;
-  readonly definitions: Definitions;
-  /** The uid of the cluster of the snapshots, if the cluster does not respond. */
-  readonly awayUid: string | undefined;
-  /** Resolves when what is known of the cluster has been saved. */
-  saved(): Promise<void>;
-}> {
+/**
+ * What is served, and the definitions to run. `awayUid` is the uid of the cluster of the snapshots, if the
+ * cluster does not respond; `saved` resolves when what is known of the cluster has been saved.
+ */
+async function reflectCluster(connection: Connection, settings: ServeSettings) {
   const { clock, logger, signal, onStep, snapshot: folder } = settings;
   if (folder !== undefined) await prepareFolder(folder, logger);
   const kept = folder === undefined
@@ -140,11 +136,8 @@ async function reflectCluster(connection: Connection, settings: ServeSettings): 
   const { away, clusterUid } = selection;
   if (folder !== undefined) await removeOtherSnapshots(folder, { resources: selection.resources, logger });
   const called = { cluster: connection.name, server: connection.server };
-  onStep(
-    away === undefined
-      ? { type: "connected", ...called }
-      : { type: "away", ...called, message: away.message },
-  );
+  if (away === undefined) onStep({ type: "connected", ...called });
+  else onStep({ type: "away", ...called, message: away.message });
   const metrics = settings.metrics ? new PrometheusMetrics() : undefined;
   const resources = selection.resources.map((resource) =>
     reflect(resource, connection, settings, {
@@ -153,15 +146,16 @@ async function reflectCluster(connection: Connection, settings: ServeSettings): 
       metrics,
     })
   );
-  if (away !== undefined) describeAs(resources, saved?.served ?? []);
-  const save = () => void kept?.save({ ...selection, served: resources.map(({ resource }) => resource) });
-  const definitions = await readDefinitions(connection.cluster, resources.map(({ resource }) => resource), {
-    clock,
-    logger,
-    signal,
-    isAway: away !== undefined,
-    onChange: save,
-  });
+  if (away !== undefined) {
+    for (const { resource } of resources) {
+      const name = formatResource(resource);
+      Object.assign(resource, saved?.served.find((before) => formatResource(before) === name));
+    }
+  }
+  const served = resources.map(({ resource }) => resource);
+  const save = () => void kept?.save({ ...selection, served });
+  const reading = { clock, logger, signal, isAway: away !== undefined, onChange: save };
+  const definitions = await readDefinitions(connection.cluster, served, reading);
   if (away === undefined) save();
   const position = ({ resource }: ReflectedResource) =>
     selection.discoveryOrder.indexOf(formatResource(resource));
@@ -173,13 +167,6 @@ async function reflectCluster(connection: Connection, settings: ServeSettings): 
     metrics,
   };
   return { content, definitions, awayUid: away && clusterUid, saved: async () => await kept?.saved() };
-}
-
-function describeAs(resources: readonly ReflectedResource[], served: readonly ApiResource[]): void {
-  for (const { resource } of resources) {
-    const before = served.find((other) => formatResource(other) === formatResource(resource));
-    Object.assign(resource, before);
-  }
 }
 
 function checkReaderResources({ readerResources }: ServeOptions, names: readonly string[]): void {

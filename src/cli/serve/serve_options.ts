@@ -1,11 +1,6 @@
 /** The options and steps of `serve`. */
 
-import {
-  type Freshness,
-  FRESHNESSES,
-  isFreshness,
-  type ReadApiOptions,
-} from "../../hono/read_api_options.ts";
+import { type Freshness, FRESHNESSES, type ReadApiOptions } from "../../hono/read_api_options.ts";
 import { allowNamespaces } from "../../hono/request/allow_namespaces.ts";
 import { NamespaceSet } from "../../informer/namespaces/namespace_set.ts";
 import { checkCors } from "../../hono/request/cors.ts";
@@ -191,17 +186,9 @@ export interface SyncProgress {
 }
 
 export function checkServeOptions(options: ServeOptions): void {
-  for (
-    const name of [
-      "allowAnonymous",
-      "allowSecrets",
-      "clusterRbac",
-      "metrics",
-      "passThrough",
-      "passThroughWrites",
-    ] as const
-  ) {
-    const value: unknown = options[name];
+  const { allowAnonymous, allowSecrets, clusterRbac, metrics, passThrough, passThroughWrites } = options;
+  const booleans = { allowAnonymous, allowSecrets, clusterRbac, metrics, passThrough, passThroughWrites };
+  for (const [name, value] of Object.entries(booleans)) {
     if (value !== undefined && typeof value !== "boolean") {
       throw new UsageError(`${name} must be true or false`);
     }
@@ -215,7 +202,7 @@ export function checkServeOptions(options: ServeOptions): void {
   if (snapshot !== undefined && (typeof snapshot !== "string" || snapshot === "")) {
     throw new UsageError("snapshot must be the path of a folder");
   }
-  const { source = { kind: "embedded" }, clusterRbac, passThrough } = options;
+  const { source = { kind: "embedded" } } = options;
   const ofRealOnes = { "cluster-rbac": clusterRbac, snapshot, "pass-through": passThrough };
   for (const [flag, value] of Object.entries(ofRealOnes)) {
     if (!value || source.kind !== "embedded") continue;
@@ -229,20 +216,17 @@ export function checkServeOptions(options: ServeOptions): void {
     }
   }
   const { keepAliveMs, shutdownGraceMs } = options;
-  orUsageError(() => requireNumbers("serve", { keepAliveMs, shutdownGraceMs }));
   const { maxLagMs, maxWatches, maxWatchesPerClient } = options;
-  orUsageError(() =>
-    requireNumbers("serve", { maxWatches, maxWatchesPerClient }, { least: 1, mayBeInfinite: true })
-  );
-  orUsageError(() => requireNumbers("serve", { maxLagMs }, { mayBeInfinite: true }));
+  orUsageError(() => {
+    requireNumbers("serve", { keepAliveMs, shutdownGraceMs });
+    requireNumbers("serve", { maxWatches, maxWatchesPerClient }, { least: 1, mayBeInfinite: true });
+    requireNumbers("serve", { maxLagMs }, { mayBeInfinite: true });
+  });
   checkCorsOrigins(options);
-  const { freshness } = options;
-  if (freshness !== undefined && !isFreshness(freshness)) {
-    throw new UsageError(`freshness must be ${FRESHNESSES.join(", ")}, not ${quote(String(freshness))}`);
-  }
-  const { storage } = options;
-  if (storage !== undefined && !STORAGE_NAMES.includes(storage)) {
-    throw new UsageError(`storage must be ${STORAGE_NAMES.join(", ")}, not ${quote(String(storage))}`);
+  for (const [name, known] of [["freshness", FRESHNESSES], ["storage", STORAGE_NAMES]] as const) {
+    const value: unknown = options[name];
+    if (value === undefined || known.some((one) => one === value)) continue;
+    throw new UsageError(`${name} must be ${known.join(", ")}, not ${quote(String(value))}`);
   }
   checkPassThrough(options);
   checkReaders(options);

@@ -24,7 +24,6 @@ import type {
   KeyFollower,
   LogEntry,
   LogFollower,
-  LogGrowth,
   LogHistory,
   LogStart,
   LogWindow,
@@ -94,8 +93,8 @@ export class EventLog<T extends KubernetesObject> {
   readonly window: LogWindow<T> = this.#window;
   /** The keys of what has changed since the follower of keys cleared them. */
   readonly changedKeys: Set<string> = new Set();
-  /** What reads each entry before it is dropped. */
-  readonly along: Set<LogGrowth> = new Set();
+  /** What reads each entry soon after it has come, and before it is dropped, beside the watches. */
+  readonly along: Set<{ grown(): void }> = new Set();
 
   constructor(
     informer: ServedInformer<T>,

@@ -51,12 +51,6 @@ export interface LogFollower<T> {
   end(): void;
 }
 
-/** Reads each entry soon after it has come, beside the watches. */
-export interface LogGrowth {
-  /** There are new entries, and none was dropped for them. */
-  grown(): void;
-}
-
 export interface KeyFollower {
   /** Many keys are noted: it clears them. */
   noted(): void;

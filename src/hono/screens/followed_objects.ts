@@ -8,7 +8,6 @@ import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { getOrMake } from "../../util/collections.ts";
 import { OPEN_UNITS, type Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
-import type { LogGrowth } from "../content/log_history.ts";
 import type { Selection } from "../content/selection.ts";
 import { type Blocks, NO_BLOCKS } from "../content/states.ts";
 import type { Keeper, Readers } from "../request/readers.ts";
@@ -50,7 +49,7 @@ const LEAST_UNREAD = 512;
 const MOST_UNREAD = 2_048;
 
 /** Follows the selected objects of one content, and makes rows of values of them. */
-export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> implements LogGrowth {
+export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   protected readonly content: Content<T>;
   /** The values, by their places. */
   protected blocks: Blocks<V> = NO_BLOCKS;
