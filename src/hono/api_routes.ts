@@ -290,7 +290,7 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const { target, path } = request;
   const { verb, query, searchParams, form, screen, isEventStream, permission } = read;
   if (!("shape" in form)) return form;
-  if (isStatus(query)) return query;
+  if (!("options" in query)) return query;
   if (screen !== undefined && isStatus(screen)) return screen;
   const unserved = screen && unservedScreen(screen, request);
   if (unserved !== undefined) return unserved;

@@ -29,7 +29,6 @@ import {
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { parseScreenQuery, refusedScreenQuery, type ScreenQuery } from "../../protocol/screen_query.ts";
 import type { FieldRules } from "../../protocol/selectable_fields.ts";
-import { isStatus } from "../../protocol/statuses.ts";
 import type { Held, Holding } from "../../store/holding.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
 import { jsonOf } from "../../util/json.ts";
@@ -96,9 +95,9 @@ export function requestedRead(
     fields,
     limits,
   });
-  const isWatch = isStatus(query) ? mustWatch ?? (wantsWatch(searchParams) && !isOne) : query.watch;
+  const isWatch = "options" in query ? query.watch : mustWatch ?? (wantsWatch(searchParams) && !isOne);
   const verb = isOne ? "get" : isWatch ? "watch" : "list";
-  const selected = (!isStatus(query) && query.fields?.requiresExactMatch("metadata.name")) || "";
+  const selected = ("options" in query && query.fields?.requiresExactMatch("metadata.name")) || "";
   const isName = selected !== "" && selected.length <= MAX_PATH && nameProblem(selected) === undefined;
   const name = path.name || (isName ? selected : "");
   const form = requestedForm(c, resource, { verb, accept: events?.accept ?? c.req.header("Accept") });

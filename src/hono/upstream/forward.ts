@@ -64,7 +64,7 @@ async function answerForwarded(
   request: ForwardRequest,
   read: RequestedRead & { readonly permission: Permission },
 ): Promise<Response | Status> {
-  if (isStatus(read.query)) return read.query;
+  if (!("options" in read.query)) return read.query;
   if (read.screen !== undefined && isStatus(read.screen)) return read.screen;
   const limitMs = request.state.settings.watchLimitMs();
   const answer = await send(c, request, { ...read, limitMs });
