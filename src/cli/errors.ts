@@ -31,10 +31,7 @@ export interface ServerName {
   readonly context?: string;
 }
 
-/**
- * Describes a failed request to a cluster's API server in one line: what failed, the response, and what to
- * do.
- */
+/** Describes a failed request to an API server in one line: what failed, the response, what to do. */
 export function explainServerError(error: unknown, what: string, name: ServerName): CommandError {
   if (error instanceof CommandError) return error;
   const where = whereIs(name);
@@ -176,9 +173,7 @@ export function nearNames(name: string, known: Iterable<string>, limit: number =
   return found.slice(0, limit).map((candidate) => candidate.name);
 }
 
-/**
- * The number of insertions, deletions, replacements and swaps of neighbours (Damerau-Levenshtein distance).
- */
+/** The number of insertions, deletions, replacements and swaps of neighbours (Damerau-Levenshtein). */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last: number[] = Array.from({ length: b.length + 1 }, (_, j) => j);

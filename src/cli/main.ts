@@ -1,7 +1,4 @@
-/**
- * The entry point of the command line program: `deno run -A src/cli/main.ts serve`; `listwatch` in the npm
- * package.
- */
+/** The entry point of the program: `deno run -A src/cli/main.ts serve`; `listwatch` in the npm package. */
 
 import process from "node:process";
 import { main } from "./command.ts";

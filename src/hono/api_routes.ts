@@ -78,9 +78,7 @@ export function ownPath(c: Context): { readonly pathname: string; readonly own: 
   return { pathname, own: pathname.length > MAX_PATH ? undefined : unmounted(c, pathname) };
 }
 
-/**
- * A path below `/api`, `/apis` or `/openapi`: of a resource that is served, of another one, or of a document.
- */
+/** A path below `/api`, `/apis` or `/openapi`: of a served resource, of another one, or of a document. */
 export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route<ServedResource> {
   const { pathname, own } = ownPath(c);
   const segments = own === undefined ? [] : pathSegments(own);
@@ -141,9 +139,7 @@ function passThroughRoute(
   };
 }
 
-/**
- * A write, or a resource that the cache does not hold. Which these are is only for users that may read them.
- */
+/** A write, or a resource that is not held. Which these are is only for users that may read them. */
 function otherRoute(c: Context, path: ResourcePath, target: Described | undefined): Route<ServedResource> {
   const { name } = path;
   const asked = askedOf(path, { verb: name === "" ? "list" : "get", name });

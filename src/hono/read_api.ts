@@ -381,10 +381,7 @@ type ReaderRoute = (c: Context, state: ReadApiState, reader: Reader) => Route<Se
 /** Finds a route; `undefined` if the request is not for this app. */
 type PlainRoute = (c: Context, state: ReadApiState) => Route | undefined;
 
-/**
- * The paths that are answered whatever readers there are: health, and what shows that their limits are
- * reached.
- */
+/** The paths that are answered whatever readers there are: health, and what shows that there are too many. */
 export const PLAIN_ROUTES: Readonly<Record<string, PlainRoute>> = {
   "/healthz": aliveRoute("/healthz"),
   "/livez": aliveRoute("/livez"),

@@ -188,10 +188,7 @@ function checkFreshness(resource: ApiResource, freshness: Freshness = "as-is"): 
   );
 }
 
-/**
- * Whether it is Kubernetes' own Secrets: by what is said of it, and by what its informer lists, whatever is
- * said.
- */
+/** Whether it is Kubernetes' own Secrets: by its description, or that of what its informer lists. */
 function isSecrets(resource: Partial<ApiResource> | undefined): boolean {
   const { group, resource: name = "", kind } = resource ?? {};
   return group === "" && (name.toLowerCase() === "secrets" || kind === "Secret");

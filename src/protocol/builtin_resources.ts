@@ -135,10 +135,7 @@ export function builtinResource({ group, version, resource }: GroupVersionResour
   return TABLE.find(isIt) ?? OTHER_VERSIONS.find(isIt);
 }
 
-/**
- * The description of a resource that is given as an option: itself, or that of a built-in resource by its
- * name.
- */
+/** The description of a resource that is an option: itself, or that of a built-in resource by its name. */
 export function describedResource(resource: string | ApiResource, purpose: string): ApiResource {
   if (typeof resource !== "string") return resource;
   const found = builtinResource(parseResource(resource));

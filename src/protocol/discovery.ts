@@ -271,9 +271,7 @@ function versionsOf(resources: readonly ApiResource[], group: string): string[] 
 
 const VERSION = /^v([0-9]+)(?:(alpha|beta)([0-9]+))?$/;
 
-/**
- * Kubernetes' order of preference: v2, v1, v2beta1, v1beta2, v1beta1, v1alpha1, then anything else by name.
- */
+/** Kubernetes' order of preference: v2, v1, v2beta1, v1beta2, v1beta1, v1alpha1, then others by name. */
 export function compareVersions(a: string, b: string): number {
   const x = VERSION.exec(a);
   const y = VERSION.exec(b);

@@ -260,9 +260,7 @@ export function jsonText(document: unknown, options: { readonly pretty?: boolean
   return options.pretty ? indentedText(json) : `${escaped(json)}\n`;
 }
 
-/**
- * JSON with the escapes of Go's encoder, which an API server writes: https://pkg.go.dev/encoding/json#Marshal
- */
+/** JSON with the escapes of Go's encoder, as of API servers: https://pkg.go.dev/encoding/json#Marshal */
 export function escaped(json: string): string {
   return json.replace(
     /[<>&\u2028\u2029]/g,

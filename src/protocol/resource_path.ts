@@ -43,10 +43,7 @@ export function decodedPath(text: string): string | undefined {
 // (namespaceSubresources)
 const NAMESPACE_SUBRESOURCES: ReadonlySet<string> = new Set(["status", "finalize"]);
 
-/**
- * Reads the path of a resource, an object or a subresource; `undefined` for discovery paths and every other
- * path.
- */
+/** Reads the path of a resource, an object or a subresource; `undefined` for every other path. */
 export function parseResourcePath(segments: readonly string[]): ResourcePath | undefined {
   const [root, ...below] = segments;
   if (root !== "api" && root !== "apis") return undefined;

@@ -44,10 +44,7 @@ export function someValue(
   return test(value);
 }
 
-/**
- * What is cut out of an object for paths: each of elements, as they are, and none that is below another one,
- * which has it.
- */
+/** What is cut out of an object for paths: all elements of arrays, and no path below another one. */
 export function cutPaths(
   paths: readonly { readonly segments: readonly ScreenSegment[] }[],
 ): FieldPathSegment[][] {

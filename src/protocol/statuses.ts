@@ -55,9 +55,7 @@ export function watchTooOld(asked: string, oldest: string): Status {
   return newStatus(410, "Expired", `too old resource version: ${asked} (${oldest})`);
 }
 
-/**
- * 410: a `continue` token whose state is no longer known, with a token that continues at the newest state.
- */
+/** 410: a `continue` token whose state is not known any more, with one that continues at the newest state. */
 export function continueTooOld(token: string): Status {
   const message =
     "The provided continue parameter is too old to display a consistent list result. You can start a " +

@@ -19,10 +19,7 @@ export interface Connection {
   readonly context?: string;
   /** The resources to reflect by default; those of any cluster if absent. */
   readonly defaultNames?: readonly string[];
-  /**
-   * The way to the cluster's API server without the credentials of the kubeconfig; absent where there is none
-   * over https.
-   */
+  /** The way to the API server without the kubeconfig's credentials; absent if there is none over https. */
   readonly anonymous?: Pick<RestConfig, "server" | "fetch">;
   /** Runs the embedded cluster until the signal is aborted. */
   run?(signal: AbortSignal): Promise<void>;
@@ -67,9 +64,7 @@ export async function connect(
   };
 }
 
-/**
- * What identifies a cluster, as `ListerWatcher.clusterUid`; `""` if that may not be read, or is not there.
- */
+/** What identifies a cluster, as `ListerWatcher.clusterUid`; `""` if it may not be read, or is not there. */
 export async function readClusterUid(
   cluster: Pick<Cluster, "resource">,
   signal: AbortSignal,

@@ -96,9 +96,7 @@ function rulesOf(options: AccessOptions): Authorize[] {
   return rules;
 }
 
-/**
- * What a reader of the page must be permitted: it shows everything, so to list and watch all that is served.
- */
+/** What a reader of the page must be permitted: to list and watch all that is served, as it shows it. */
 function askedOfPage({ namespace, served = [] }: AccessOptions): readonly Asked[] {
   if (served.length === 0) return [askedOfPath("/")];
   return served.flatMap(({ resource: { group, version, resource, namespaced } }) =>

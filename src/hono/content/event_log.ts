@@ -120,9 +120,7 @@ export class EventLog<T extends KubernetesObject> {
     this.#keys = keys;
   }
 
-  /**
-   * Whether the informer has synced, or has the content of a snapshot; before that there is nothing to read.
-   */
+  /** Whether the informer has synced, or has the content of a snapshot: there is something to read. */
   isReady(): boolean {
     if (this.#isSynced) return true;
     this.#isSynced = this.#informer.hasSynced();
@@ -320,10 +318,7 @@ export class EventLog<T extends KubernetesObject> {
     if (!isLate && this.#waiters.waiting.size > 0) this.#waiters.moved();
   }
 
-  /**
-   * Everything up to a resourceVersion is there: also what came since the position and is not placed yet, as
-   * one step.
-   */
+  /** Everything up to a resourceVersion is there: what came since and is not placed yet is one step. */
   #bookmark(resourceVersion: string, byState = false): void {
     const before = this.resourceVersion;
     const isLate = !this.#advance(resourceVersion, byState);

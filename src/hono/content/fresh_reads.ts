@@ -32,10 +32,7 @@ export interface FollowedContent {
   reaches(resourceVersion: string, options: VersionWaitOptions): Promise<boolean>;
 }
 
-/**
- * Whether a read is fresh: `unknown` if the API server did not answer, `behind` if the cache did not get
- * there in time.
- */
+/** Whether a read is fresh: `unknown` if the API server did not answer, `behind` if the cache was late. */
 export type FreshnessOutcome = "fresh" | "behind" | "unknown";
 
 /** An API server's version, and what the content had reached at the time of the question. */

@@ -57,10 +57,7 @@ export class KeyOwners {
     this.#buried.clear();
   }
 
-  /**
-   * What a change of a source is to readers of all: nothing, one change, or the end of one object and another
-   * one.
-   */
+  /** What a change of a source is to readers of all: nothing, a change, or an end and a beginning. */
   changed(source: Source, change: Change): readonly Change[] {
     const shown = source.shownChange(change);
     if (source.isCluster) return [shown];
@@ -142,9 +139,7 @@ export class KeyOwners {
   }
 }
 
-/**
- * One object takes the place of another one: a new one of the same name, or the same one from another source.
- */
+/** One object takes the place of another: a new one of the name, or the same from another source. */
 function exchanged(
   key: string,
   oldObject: Held<KubernetesObject>,

@@ -18,9 +18,7 @@ export interface LogEntry<T> {
    * before it. What happened in between is not known, and a reader in the middle has no position.
    */
   readonly gapAfter: string | undefined;
-  /**
-   * Whether the object's version says something about the position; otherwise a bookmark has to follow it.
-   */
+  /** Whether the object's version says something about the position; else a bookmark has to follow it. */
   readonly isPlaced: boolean;
   /** About how much memory the object takes. */
   readonly bytes: number;
@@ -100,9 +98,7 @@ export interface LogStart {
  * turns keeps both together.
  */
 export interface LogHistory {
-  /**
-   * The last entries, if they lead to the content that the informer has restored; at most `capacity` of them.
-   */
+  /** The last entries, at most `capacity`, if they lead to the content that the informer has restored. */
   restore<T>(
     position: string,
     options: { readonly capacity: number; readonly held: (key: string) => Held<T> | undefined },

@@ -125,9 +125,7 @@ function asFieldRequirement({ path: { segments }, operator, values }: FilterRequ
   return field === undefined ? [] : [{ field, operator: "=", value: values[0] }];
 }
 
-/**
- * The fields of a store's field indices, as field selectors name them: paths of names with dots between them.
- */
+/** The fields of a store's field indices, as field selectors name them: names with dots between them. */
 export function indexedFields(store: ServedStore<unknown>): string[] {
   const indexers = (store as Partial<Indexer<unknown>>).getIndexers?.() ?? {};
   return Object.values(indexers).flatMap((indexFunc) => {
@@ -231,9 +229,7 @@ export async function placePage<T extends KubernetesObject>(
   return past === undefined ? stateTooOld(resourceVersion) : { ...first, past, rewrites };
 }
 
-/**
- * Whether this cache has written a token before its content was rewritten; another one has the same states.
- */
+/** Whether this cache wrote a token before its content was rewritten; another one has the same states. */
 export function isRewritten(epoch: string | undefined, now: string): boolean {
   const instance = now.slice(0, now.lastIndexOf(".") + 1);
   return epoch !== undefined && epoch !== now && epoch.startsWith(instance);

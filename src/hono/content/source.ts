@@ -1,7 +1,4 @@
-/**
- * One of several informers that are served as one: its objects, named
- * after their cluster where it is one of its own.
- */
+/** One of several informers that are served as one: its objects, named after their cluster if it is one. */
 
 import type { StoreChange, StoreEvent } from "../../informer/events.ts";
 import { HeldObject, isComparableResourceVersion, type KubernetesObject, metaOf } from "../../meta/object.ts";

@@ -180,10 +180,7 @@ function reviewedUser(review: unknown, token: string, audiences: readonly string
   return defined<UserInfo>({ name: username, groups: texts(groups), uid: known, ...rest });
 }
 
-/**
- * When a JSON web token ends; `undefined` of any other token. What it says counts for nothing until it was
- * reviewed.
- */
+/** When a JSON web token ends; `undefined` of any other. It counts for nothing until it was reviewed. */
 function expiryOf(token: string): number | undefined {
   const parts = token.split(".");
   if (parts.length !== 3) return undefined;

@@ -186,10 +186,7 @@ export class Gate {
     return { user, renew: () => this.permit(asked, c) };
   }
 
-  /**
-   * Finds the user of a request; `undefined` if there is no `authenticate` hook, a Status if the request is
-   * refused.
-   */
+  /** Finds the user of a request, or the Status that refuses it; `undefined` if there is no hook. */
   async userOf(c: Context, path: string): Promise<UserInfo | undefined | Status> {
     const { authenticate, clock } = this.#options;
     if (authenticate === undefined) return undefined;
@@ -232,9 +229,7 @@ export class Gate {
   }
 }
 
-/**
- * Whether a request wants to be answered as another user would be: with a header such as `Impersonate-User`.
- */
+/** Whether a request wants to be answered as another user: by a header such as `Impersonate-User`. */
 export function impersonates(c: Context): boolean {
   for (const name of c.req.raw.headers.keys()) if (name.startsWith("impersonate-")) return true;
   return false;

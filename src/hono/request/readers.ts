@@ -347,10 +347,7 @@ export class Reader {
     this.onSpent();
   }
 
-  /**
-   * A stream continues after the request is answered. Returns how to end that, which may be called more than
-   * once.
-   */
+  /** A stream continues after the request is answered. Returns how to end that, once or more often. */
   hold(): () => void {
     this.#holds++;
     let isHeld = true;
@@ -372,10 +369,7 @@ export class Reader {
   }
 }
 
-/**
- * What ends the stream of a reader that reads nothing. Without a stack: some runtimes print it, and it is no
- * defect.
- */
+/** What ends the stream of a reader that reads nothing. Without a stack, which some runtimes print. */
 export function newStalledError(what: string, timeoutMs: number): Error {
   return withoutStack(new Error(`the client has read nothing of the ${what} for ${timeoutMs} ms`));
 }
@@ -392,10 +386,7 @@ export function newSpentError(what: string): Error {
   );
 }
 
-/**
- * The parts of a runtime's own request that are of use here: of `serveFetch` and hono's server for Node, of
- * Deno, of Bun.
- */
+/** What is of use here of a runtime's own request: of Node's (`serveFetch`, hono's server), Deno, Bun. */
 interface ConnectionEnv {
   readonly incoming?: { readonly socket?: { readonly remoteAddress?: unknown } };
   readonly outgoing?: {

@@ -41,10 +41,7 @@ export interface RequestedRead {
   readonly name: string;
   readonly query: ListQuery | Status;
   readonly searchParams: URLSearchParams;
-  /**
-   * How the answer is written, and the shape of its objects; 406
-   * where nothing is accepted that can be served.
-   */
+  /** How the answer is written, and the shape of its objects; 406 if none that can be is accepted. */
   readonly form: RequestedForm | Status;
   /** What a screen wants besides; `undefined` if nothing, 400 where it is wrong. */
   readonly screen: ScreenQuery | Status | undefined;
@@ -149,9 +146,7 @@ export interface Form extends Format {
   readonly gzip: boolean;
 }
 
-/**
- * The format that a request asks for: by its `Accept` header, which was negotiated, and its query and client.
- */
+/** The format that a request asks for: by what was negotiated, and by its query and client. */
 export function formatOf(c: Context, { mediaType, pretty }: Format): Format {
   const isIndented = pretty || wantsPretty(new URL(c.req.url).searchParams, c.req.header("User-Agent"));
   return { mediaType, pretty: isIndented };

@@ -33,10 +33,7 @@ interface Tally {
   readonly sums: readonly Sum[];
 }
 
-/**
- * A sum of doubles with what was lost in it (Neumaier's): small numbers are still there when a large one
- * leaves.
- */
+/** A sum of doubles with what was lost in it (Neumaier's): small numbers outlive a large one. */
 class Sum {
   #sum = 0;
   #lost = 0;

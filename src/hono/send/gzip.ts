@@ -154,10 +154,7 @@ function checksumOf(bytes: Uint8Array): number {
   return ~checksum >>> 0;
 }
 
-/**
- * The checksum of two texts, one after the other: as `crc32_combine` of
- * https://github.com/madler/zlib/blob/master/crc32.c
- */
+/** The checksum of two joined texts: `crc32_combine` of https://github.com/madler/zlib/blob/master/crc32.c */
 function joinedChecksum(first: number, second: number, secondLength: number): number {
   let shift = ONE;
   let power = BYTE;

@@ -1,7 +1,4 @@
-/**
- * The bodies of lists: their bytes, made once for all readers, plain and
- * compressed, and kept while they are requested.
- */
+/** The bodies of lists: bytes, plain and compressed, made once for all readers, kept while requested. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { concatenated, encodeUtf8, freeBytes } from "../../util/bytes.ts";

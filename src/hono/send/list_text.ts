@@ -34,9 +34,7 @@ export class ListText {
   readonly isLasting: boolean;
   /** What a character takes, against one of JSON. */
   readonly weight: number;
-  /**
-   * About how many bytes it takes itself, with a body that is made of it, also where it is a list of nothing.
-   */
+  /** About how many bytes it takes itself, with a body that is made of it, even of a list of nothing. */
   readonly ownBytes: number;
   next: number;
   isDone = false;

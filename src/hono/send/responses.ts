@@ -9,10 +9,7 @@ import type { Reader } from "../request/readers.ts";
 import { tooManyRequests } from "../request/refusals.ts";
 import { encodeUtf8 } from "../../util/bytes.ts";
 
-/**
- * The headers that keep a browser from taking an answer for something else, or showing it to a page of
- * another site.
- */
+/** The headers that keep a browser from misreading an answer, or showing it to a page of another site. */
 export const GUARD_HEADERS: Readonly<Record<string, string>> = {
   "X-Content-Type-Options": "nosniff",
   "Cross-Origin-Resource-Policy": "same-origin",
@@ -52,9 +49,7 @@ async function documentText(document: unknown, format: Format): Promise<string> 
     : jsonText(document, format);
 }
 
-/**
- * A document as an answer to a reader, for which its bytes are held until it is sent; 429 if all are spent.
- */
+/** A document as an answer to a reader, whose bytes are held until it is sent; 429 if all are spent. */
 export async function documentAnswer(
   reader: Reader,
   document: unknown,

@@ -30,9 +30,7 @@ const OPEN = 1;
 // No runtime has an event for it that a socket has room again.
 const POLL_MS = 50;
 
-/**
- * Answers with a WebSocket that has the events of a watch; with the watch itself, where there can be none.
- */
+/** Answers with a WebSocket that has the events of a watch; with the watch itself where none can be. */
 export async function socketResponse(
   c: Context,
   watch: Response,

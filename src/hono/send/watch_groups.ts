@@ -45,10 +45,7 @@ export interface ChunkOptions {
 /** The part of a content that groups read. */
 export interface GroupContent<T> {
   readonly log: { readonly window: Pick<LogWindow<T>, "tail" | "entries"> };
-  /**
-   * The time since the last contact with the API server, or with the one of several that was silent the
-   * longest.
-   */
+  /** The time since the last contact with the API server; of several, with the one silent the longest. */
   readonly ageMs: number;
 }
 
@@ -111,9 +108,7 @@ function nameOf({ view, selection, allowBookmarks }: GroupKind): string | undefi
   return view.sharedAs && JSON.stringify([view.sharedAs, allowBookmarks, selection?.name ?? ""]);
 }
 
-/**
- * Whether the next entry belongs to the same relist, or to the same step from one merged version to another.
- */
+/** Whether the next entry belongs to the same relist, or the same step to another merged version. */
 function isSameStep(entry: LogEntry<unknown>, next: LogEntry<unknown> | undefined): boolean {
   return entry.gapAfter !== undefined && next?.gapAfter === entry.gapAfter &&
     next.position === entry.position;
@@ -158,10 +153,7 @@ export class WatchGroup<T extends KubernetesObject> {
     return bytes;
   }
 
-  /**
-   * A bookmark behind events whose objects do not show where they lead; says how old the whole is, if a
-   * source is away.
-   */
+  /** A bookmark behind events whose objects do not show where they lead; with an age, if a source is away. */
   #place(resourceVersion: string): Uint8Array {
     const { ageMs } = this.#all.content;
     const annotations = ageMs < SHOWN_AGE_MS ? undefined : { [AGE_ANNOTATION]: String(ageMs) };

@@ -311,9 +311,7 @@ class Outlet implements SinkUser {
     return this.#sink !== undefined;
   }
 
-  /**
-   * Whether a large piece costs no more memory than a small one: it is shared, or its reader waits for it.
-   */
+  /** Whether a large piece costs no more memory than a small one: it is shared, or its reader waits. */
   get takesLarge(): boolean {
     return this.isShared || this.#isAwaited;
   }

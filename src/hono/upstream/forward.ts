@@ -1,6 +1,4 @@
-/**
- * Reads of a resource that another server answers, such as a Durable Object: decided here, and sent there.
- */
+/** Reads of a resource that another server answers, such as a Durable Object: decided here, sent there. */
 
 import type { Context } from "hono";
 import { formatGroupResource } from "../../meta/resource.ts";

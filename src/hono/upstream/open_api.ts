@@ -76,9 +76,7 @@ export class OpenApi implements Keeper {
     ]));
   }
 
-  /**
-   * The answer to a request for a path that begins with `/openapi/`; `undefined` if there is no such path.
-   */
+  /** The answer to a request for a path below `/openapi/`; `undefined` if there is no such path. */
   async answer(
     c: Context,
     path: string,

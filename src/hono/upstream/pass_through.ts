@@ -1,7 +1,4 @@
-/**
- * Requests that the cache does not answer itself, sent on to the API server with the reader's own
- * credentials.
- */
+/** Requests that are sent on to the API server, with the reader's own credentials. */
 
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
