@@ -33,38 +33,34 @@ export interface ServerName {
 
 /** Describes a failed request to an API server in one line: what failed, the response, what to do. */
 export function explainServerError(error: unknown, what: string, name: ServerName): CommandError {
-  if (error instanceof CommandError) return error;
+  return error instanceof CommandError
+    ? error
+    : new CommandError(serverProblem(error, what, name), { cause: error });
+}
+
+function serverProblem(error: unknown, what: string, name: ServerName): string {
   const where = whereIs(name);
-  const kubectl = name.context === undefined ? "kubectl" : `kubectl --context ${quote(name.context)}`;
   const refused = statusErrorOf(error);
   if (refused !== undefined) {
     const { httpStatus } = refused;
     const message = refused.status.message || refused.message;
     if (httpStatus === 401) {
-      return new CommandError(
-        `Cannot ${what} at ${where}: 401 Unauthorized. The credentials are missing, wrong or expired: ` +
-          `try \`${kubectl} get --raw /version\`, then log in again`,
-        { cause: error },
-      );
+      const kubectl = name.context === undefined ? "kubectl" : `kubectl --context ${quote(name.context)}`;
+      return `Cannot ${what} at ${where}: 401 Unauthorized. The credentials are missing, wrong or expired: ` +
+        `try \`${kubectl} get --raw /version\`, then log in again`;
     }
     if (httpStatus === 403) {
-      return new CommandError(
-        `Cannot ${what} at ${where}: 403 Forbidden: ${message}. ` +
-          `The user needs the verbs get, list and watch; or choose others with --resource or --namespace`,
-        { cause: error },
-      );
+      return `Cannot ${what} at ${where}: 403 Forbidden: ${message}. ` +
+        `The user needs the verbs get, list and watch; or choose others with --resource or --namespace`;
     }
-    return new CommandError(`Cannot ${what} at ${where}: ${httpStatus} ${message}`, { cause: error });
+    return `Cannot ${what} at ${where}: ${httpStatus} ${message}`;
   }
   const network = networkErrorOf(error);
   if (network !== undefined || error instanceof TypeError) {
-    return new CommandError(
-      `Cannot reach ${where}: ${networkReason(error, network)}. ` +
-        `Check that the server runs and that the address is right`,
-      { cause: error },
-    );
+    return `Cannot reach ${where}: ${networkReason(error, network)}. ` +
+      `Check that the server runs and that the address is right`;
   }
-  return new CommandError(`Cannot ${what} at ${where}: ${errorMessage(error)}`, { cause: error });
+  return `Cannot ${what} at ${where}: ${errorMessage(error)}`;
 }
 
 /** The server, and the context if there is one, for people. */

@@ -68,10 +68,6 @@ import { printerOf } from "./tables/printers.ts";
 import { newTableView } from "./tables/table.ts";
 import { forwardRoute } from "./upstream/forward.ts";
 
-interface Described {
-  readonly resource: ApiResource;
-}
-
 /** The path of a request, without what the app is mounted under. */
 export function ownPath(c: Context): { readonly pathname: string; readonly own: string | undefined } {
   const pathname = new URL(c.req.url).pathname.slice(0, MAX_PATH + 1);
@@ -88,7 +84,7 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
   const forwarded = path && state.forwarded.find(({ resource }) => isAt(resource, path));
   const target = held ?? forwarded;
   const passed = passThroughRoute(c, state, own, path, reader);
-  if (target !== undefined && isRead(c, target, path!)) {
+  if (target !== undefined && isRead(c, target.resource, path!)) {
     // The cache answers for the user who sends the request; for another one only the API server may.
     const isForApiServer = passed !== undefined && impersonates(c) && state.passThrough!.hasCredentials(c);
     if (!isForApiServer) {
@@ -104,11 +100,11 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
   }
   return path === undefined
     ? documentRoute(c, state, pathname, segments, reader)
-    : otherRoute(c, path, target);
+    : otherRoute(c, path, target?.resource);
 }
 
 /** Whether the cache has the answer. API servers have a HEAD of custom resources only. */
-function isRead(c: Context, { resource }: Described, path: ResourcePath): boolean {
+function isRead(c: Context, resource: ApiResource, path: ResourcePath): boolean {
   const { method } = c.req.raw;
   return (method === "GET" || method === "HEAD" && !isBuiltinGroup(path.group)) &&
     (path.subresource === "" || isSubresource(resource, path));
@@ -140,13 +136,17 @@ function passThroughRoute(
 }
 
 /** A write, or a resource that is not held. Which these are is only for users that may read them. */
-function otherRoute(c: Context, path: ResourcePath, target: Described | undefined): Route<ServedResource> {
+function otherRoute(
+  c: Context,
+  path: ResourcePath,
+  resource: ApiResource | undefined,
+): Route<ServedResource> {
   const { name } = path;
   const asked = askedOf(path, { verb: name === "" ? "list" : "get", name });
   return {
     access: "hooks",
     asked,
-    answer: () => target === undefined ? notFound(c, path) : notAllowed(c, path, target),
+    answer: () => resource === undefined ? notFound(c, path) : notAllowed(c, path, resource),
   };
 }
 
@@ -164,14 +164,13 @@ function notFound(c: Context, path: ResourcePath): Answer {
   return isBuiltinGroup(path.group) ? unknownPath() : pageNotFound();
 }
 
-function notAllowed(c: Context, path: ResourcePath, target: Described): Status {
-  const { resource } = target;
+function notAllowed(c: Context, path: ResourcePath, resource: ApiResource): Status {
   const isUnknown = path.subresource !== "" && !isSubresource(resource, path);
   // Custom resources have none of the actions.
   if (isUnknown && !isBuiltinGroup(path.group)) return objectNotFound(resource, path.name);
   if (isAction(path.subresource)) return notServed(resource, path.subresource);
   if (isUnknown) return unknownPath();
-  return isWrite(c.req.raw.method, path, target) ? readOnly(resource) : methodNotAllowed();
+  return isWrite(c.req.raw.method, path, resource) ? readOnly(resource) : methodNotAllowed();
 }
 
 function documentRoute(
@@ -239,13 +238,13 @@ function isAt(resource: ApiResource, path: ResourcePath): boolean {
   return resource.namespaced ? path.namespace !== "" || path.name === "" : path.namespace === "";
 }
 
-function isWrite(method: string, path: ResourcePath, { resource }: Described): boolean {
+function isWrite(method: string, path: ResourcePath, { namespaced }: ApiResource): boolean {
   if (path.isWatch) return false;
   const isOne = path.name !== "";
   if (method === "PUT" || method === "PATCH") return isOne;
   if (path.subresource !== "") return false;
-  if (method === "DELETE") return isOne || path.namespace !== "" || !resource.namespaced;
-  return method === "POST" && !isOne && (path.namespace !== "" || !resource.namespaced);
+  if (method === "DELETE") return isOne || path.namespace !== "" || !namespaced;
+  return method === "POST" && !isOne && (path.namespace !== "" || !namespaced);
 }
 
 function isSubresource(resource: ApiResource, { subresource }: ResourcePath): boolean {
@@ -271,11 +270,7 @@ export function readRoute(c: Context, request: ResourceRequest): Route<ServedRes
     : undefined;
   const read = requestedRead(c, { resource, path, fields, ignoresScreens, settings, isList });
   const answer = (permission: Permission) => answerRead(c, request, { ...read, permission });
-  return { ...routeOf(path, read), target, answer };
-}
-
-function routeOf(path: ResourcePath, { verb, name }: RequestedRead) {
-  return { access: "hooks", asked: askedOf(path, { verb, name }), isWatch: verb === "watch" } as const;
+  return { access: "hooks", asked: askedOf(path, read), isWatch: read.verb === "watch", target, answer };
 }
 
 interface Read extends RequestedRead {

@@ -33,8 +33,8 @@ export const INDICES_VERSION = "indices.listwatch/v1";
 export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Route<ServedResource> {
   const { pathname, own = pathname } = ownPath(c);
   const query = parseIndexPath(own);
-  const named = (each: Described) => query !== undefined && isNamed(each, query.resource);
-  const target = [...state.served, ...state.forwarded].find(named);
+  const target = query &&
+    [...state.served, ...state.forwarded].find(({ resource }) => isNamed(resource, query.resource));
   if (query === undefined || target === undefined || c.req.raw.method !== "GET") {
     const answer = () => target === undefined ? unknownPath() : methodNotAllowed();
     return { access: "hooks", asked: askedOfPath(own), answer };
@@ -42,7 +42,7 @@ export function indexRoute(c: Context, state: ReadApiState, reader: Reader): Rou
   // As long as in a path.
   const namespace = (c.req.query("namespace") ?? "").slice(0, MAX_PATH);
   const { resource } = target;
-  const path = listPath(target, resource.namespaced ? namespace : "");
+  const path = listPath(resource, resource.namespaced ? namespace : "");
   const { index, value } = query;
   if (isForwarded(target)) return forwardRoute(c, { state, target, path, reader, own, isIndex: true });
   const isWrong = namespace !== "" && !resource.namespaced;
@@ -80,10 +80,6 @@ async function answerIndex(
   return await valuesOf(c, target, { ...page, index, namespace, reader });
 }
 
-interface Described {
-  readonly resource: ApiResource;
-}
-
 function isIndex({ content }: ServedResource, index: string): boolean {
   return content.states.indexer !== undefined && Object.hasOwn(content.states.indexer.getIndexers(), index);
 }
@@ -99,10 +95,10 @@ function parseIndexPath(path: string) {
   return { resource, index, value: isEmptyValue ? "" : value };
 }
 
-function isNamed({ resource }: Described, name: string): boolean {
-  if (name === formatGroupResource(resource)) return true;
-  const { group, version } = resource;
-  return name === `${resource.resource}.${version}${group === "" ? "" : `.${group}`}`;
+function isNamed(of: ApiResource, name: string): boolean {
+  const { group, version, resource } = of;
+  return name === formatGroupResource(of) ||
+    name === `${resource}.${version}${group === "" ? "" : `.${group}`}`;
 }
 
 // A page of values is one object.
@@ -217,7 +213,7 @@ function indexNames(content: Content<KubernetesObject>): string[] {
 }
 
 /** The path of the list that an answer is made from, for which the reader needs the permission. */
-function listPath({ resource: served }: Described, namespace: string): ResourcePath {
+function listPath(served: ApiResource, namespace: string): ResourcePath {
   const { group, version, resource } = served;
   const root = group === "" ? `/api/${version}` : `/apis/${groupVersion(served)}`;
   const path = `${root}${namespace === "" ? "" : `/namespaces/${namespace}`}/${resource}`;

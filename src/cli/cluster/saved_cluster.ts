@@ -11,7 +11,7 @@ import { errorMessage } from "../../util/errors.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
 import { CommandError } from "../errors.ts";
-import type { ServeOptions } from "../serve/serve_options.ts";
+import type { ServeSettings } from "../serve/serve_options.ts";
 import type { Connection } from "./connect.ts";
 import type { Selection } from "./select_resources.ts";
 
@@ -103,18 +103,12 @@ export class SavedCluster {
 
   constructor(
     folder: string,
-    { connection, serve, clock, logger }: {
-      readonly connection: Pick<Connection, "server" | "context">;
-      readonly serve: Pick<ServeOptions, "resources" | "namespace" | "allowSecrets">;
-      readonly clock: Clock;
-      readonly logger: Logger;
-    },
+    { server, context }: Pick<Connection, "server" | "context">,
+    { resources, namespace, allowSecrets, clock, logger }: ServeSettings,
   ) {
     this.#path = join(folder, `cluster${SUFFIX}`);
     this.#clock = clock;
     this.#logger = logger;
-    const { server, context } = connection;
-    const { resources, namespace, allowSecrets } = serve;
     const source = JSON.stringify({ server, context, resources, namespace, allowSecrets });
     this.#identity = { resource: "the cluster", source };
   }

@@ -128,9 +128,7 @@ export const SHUTDOWN_GRACE_MS = 10_000;
 async function reflectCluster(connection: Connection, settings: ServeSettings) {
   const { clock, logger, signal, onStep, snapshot: folder } = settings;
   if (folder !== undefined) await prepareFolder(folder, logger);
-  const kept = folder === undefined
-    ? undefined
-    : new SavedCluster(folder, { connection, serve: settings, clock, logger });
+  const kept = folder === undefined ? undefined : new SavedCluster(folder, connection, settings);
   const saved = await kept?.load();
   const selection = await selectResources(connection, settings, saved);
   const { away, clusterUid } = selection;

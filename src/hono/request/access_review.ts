@@ -88,18 +88,10 @@ export function tokenReview(cluster: ReviewCluster, options: TokenReviewOptions 
   return async (c) => {
     const token = bearerTokenOf(c);
     if (token === undefined) return undefined;
+    const spec = { token, ...(audiences.length > 0 && { audiences }) };
     const ask = async (signal: AbortSignal) => {
-      const review = await cluster.request("/apis/authentication.k8s.io/v1/tokenreviews", {
-        method: "POST",
-        body: {
-          apiVersion: "authentication.k8s.io/v1",
-          kind: "TokenReview",
-          spec: { token, ...(audiences.length > 0 && { audiences }) },
-        },
-        action: "review a token",
-        signal,
-      });
-      const value = reviewedUser(review, token, audiences);
+      const of = { kind: "TokenReview", spec, action: "review a token", signal };
+      const value = reviewedUser(await review(cluster, "authentication.k8s.io/v1", of), token, audiences);
       return { value, isYes: value !== undefined };
     };
     return await users.get({ key: hex(await digestOf(token)), client: addressOf(c), ask });
@@ -127,13 +119,8 @@ export function subjectAccessReview(cluster: ReviewCluster, options: ReviewOptio
   return (request, c) => {
     const spec = reviewSpec(request);
     const ask = async (signal: AbortSignal) => {
-      const review = await cluster.request("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
-        method: "POST",
-        body: { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec },
-        action: "review a reader's access",
-        signal,
-      });
-      const { allowed, denied, reason } = statusOf(review);
+      const of = { kind: "SubjectAccessReview", spec, action: "review a reader's access", signal };
+      const { allowed, denied, reason } = await review(cluster, "authorization.k8s.io/v1", of);
       const isAllowed = allowed === true && (denied === undefined || denied === false);
       const why = typeof reason === "string" && reason !== "" ? reason : false;
       return { value: isAllowed || why, isYes: isAllowed };
@@ -141,6 +128,22 @@ export function subjectAccessReview(cluster: ReviewCluster, options: ReviewOptio
     const client = request.user === undefined ? addressOf(c) : request.user.name;
     return decisions.get({ key: JSON.stringify(spec), client, ask });
   };
+}
+
+/** Sends a review; returns the status of the answer. */
+async function review(
+  cluster: ReviewCluster,
+  apiVersion: string,
+  { kind, spec, ...options }: {
+    readonly kind: string;
+    readonly spec: unknown;
+    readonly action: string;
+    readonly signal: AbortSignal;
+  },
+): Promise<Readonly<Record<string, unknown>>> {
+  const path = `/apis/${apiVersion}/${kind.toLowerCase()}s`;
+  const body = { apiVersion, kind, spec };
+  return recordOf(recordOf(await cluster.request(path, { method: "POST", body, ...options })).status);
 }
 
 function addressOf(c: Context): string {
@@ -166,8 +169,11 @@ function settingsOf(options: ReviewOptions): Required<ReviewOptions> {
 }
 
 /** The user of a TokenReview that says yes; `undefined` for every other answer. */
-function reviewedUser(review: unknown, token: string, audiences: readonly string[]): UserInfo | undefined {
-  const { authenticated, user, error, audiences: agreed } = statusOf(review);
+function reviewedUser(
+  { authenticated, user, error, audiences: agreed }: Readonly<Record<string, unknown>>,
+  token: string,
+  audiences: readonly string[],
+): UserInfo | undefined {
   if (authenticated !== true || (error !== undefined && error !== "")) return undefined;
   // A server that knows nothing of audiences answers without any.
   if (audiences.length > 0 && !texts(agreed).some((audience) => audiences.includes(audience))) {
@@ -220,10 +226,6 @@ function isExtra(extra: unknown): boolean {
     Object.values(extra).every((value) =>
       Array.isArray(value) && value.every((text) => typeof text === "string")
     );
-}
-
-function statusOf(review: unknown): Readonly<Record<string, unknown>> {
-  return recordOf(recordOf(review).status);
 }
 
 function texts(value: unknown): string[] {

@@ -84,11 +84,11 @@ export type Asked = RequestAttributes extends infer Each ? Each extends unknown 
 /** What a request for a resource asks for. */
 export function askedOf(
   path: ResourcePath,
-  what: { readonly verb: RequestAttributes["verb"]; readonly name: string },
+  { verb, name }: { readonly verb: RequestAttributes["verb"]; readonly name: string },
 ): Asked {
   const { group, version, resource, subresource } = path;
   const of = { group, version, resource, ...(subresource !== "" && { subresource }) };
-  const common = { ...what, ...of, path: path.path };
+  const common = { verb, name, ...of, path: path.path };
   // A path of a namespace itself is one in that namespace, as API servers have it.
   const namespace = path.namespace || (group === "" && resource === "namespaces" ? path.name : "");
   return namespace === ""

@@ -38,6 +38,16 @@ export function containerColumns(template: string): [CellColumn, CellColumn] {
   ];
 }
 
+/** The columns that replica sets and replication controllers have. */
+export const REPLICA_COLUMNS: readonly CellColumn[] = [
+  NAME,
+  ["Desired", "The wanted number of pods.", integer("spec.replicas"), INTEGER],
+  ["Current", "The number of pods.", integer("status.replicas"), INTEGER],
+  ["Ready", "The number of ready pods.", integer("status.readyReplicas"), INTEGER],
+  AGE,
+  ...containerColumns("spec.template"),
+];
+
 const ROLE_PREFIX = "node-role.kubernetes.io/";
 
 function nodeStatus(node: unknown): string {
@@ -252,12 +262,7 @@ export const CORE_PRINTERS: Readonly<Record<string, Printer>> = {
     ["Pod Labels", "The labels of the template.", labels("template.metadata.labels")],
   ),
   "replicationcontrollers": printer(
-    NAME,
-    ["Desired", "The wanted number of pods.", integer("spec.replicas"), INTEGER],
-    ["Current", "The number of pods.", integer("status.replicas"), INTEGER],
-    ["Ready", "The number of ready pods.", integer("status.readyReplicas"), INTEGER],
-    AGE,
-    ...containerColumns("spec.template"),
+    ...REPLICA_COLUMNS,
     ["Selector", "The labels of its pods.", labels("spec.selector"), WIDE],
   ),
   "resourcequotas": printer(

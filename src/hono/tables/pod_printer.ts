@@ -139,10 +139,13 @@ function podCells(object: KubernetesObject, nowMs: number): unknown[] {
 }
 
 /** Mutable while a pod is being summed up. */
-interface Summary {
+interface Summary extends Restarts {
   ready: number;
   total: number;
   reason: string;
+}
+
+interface Restarts {
   restarts: number;
   /** When a container last ended before it was started again. */
   lastRestart: string | undefined;
@@ -169,12 +172,10 @@ function summary(pod: Pod): Summary {
   }
   result.total += sidecars.size;
 
-  const sidecarRestarts = { restarts: 0, lastRestart: undefined as string | undefined };
+  const sidecarRestarts: Restarts = { restarts: 0, lastRestart: undefined };
   const isInitializing = addInitContainers(pod, { result, sidecars, sidecarRestarts });
   if (!isInitializing || isTrue(conditions, "Initialized")) {
-    result.restarts = sidecarRestarts.restarts;
-    result.lastRestart = sidecarRestarts.lastRestart;
-    addContainers(pod, result);
+    addContainers(pod, Object.assign(result, sidecarRestarts));
   }
 
   if (metadata?.deletionTimestamp) {
@@ -185,21 +186,15 @@ function summary(pod: Pod): Summary {
   return result;
 }
 
-interface Restarts {
-  restarts: number;
-  lastRestart: string | undefined;
-}
-
 /** Whether an init container still runs, or has failed. */
 function addInitContainers(
   pod: Pod,
-  into: {
+  { result, sidecars, sidecarRestarts }: {
     readonly result: Summary;
     readonly sidecars: ReadonlySet<string>;
     readonly sidecarRestarts: Restarts;
   },
 ): boolean {
-  const { result, sidecars, sidecarRestarts } = into;
   const statuses = pod.status?.initContainerStatuses ?? [];
   for (const [i, container] of statuses.entries()) {
     const { state } = container;

@@ -30,7 +30,7 @@ import {
   textAt,
   WIDE,
 } from "./columns.ts";
-import { containerColumns } from "./core_printers.ts";
+import { containerColumns, REPLICA_COLUMNS } from "./core_printers.ts";
 
 const TEMPLATE = "spec.template";
 
@@ -117,15 +117,7 @@ export const WORKLOAD_PRINTERS: Readonly<Record<string, Printer>> = {
     ...containerColumns(TEMPLATE),
     ["Selector", "The labels of its pods.", strictSelector, WIDE],
   ),
-  "apps/replicasets": printer(
-    NAME,
-    ["Desired", "The wanted number of pods.", integer("spec.replicas"), INTEGER],
-    ["Current", "The number of pods.", integer("status.replicas"), INTEGER],
-    ["Ready", "The number of ready pods.", integer("status.readyReplicas"), INTEGER],
-    AGE,
-    ...containerColumns(TEMPLATE),
-    selector("spec.selector"),
-  ),
+  "apps/replicasets": printer(...REPLICA_COLUMNS, selector("spec.selector")),
   "autoscaling/scales": printer(
     [NAME[0], NAME[1], NAME[2]],
     ["Desired", "The wanted number of pods.", integer("spec.replicas"), INTEGER],

@@ -51,9 +51,8 @@ export function forwardRoute(c: Context, request: ForwardRequest): Route<never> 
       "leave it out, or cache the resource";
   const of = { resource, path, fields: undefined, ignoresScreens, settings, isList: isIndex };
   const read = requestedRead(c, of);
-  const { verb, name } = read;
   const answer = (permission: Permission) => answerForwarded(c, request, { ...read, permission });
-  return { access: "hooks", asked: askedOf(path, { verb, name }), isWatch: verb === "watch", answer };
+  return { access: "hooks", asked: askedOf(path, read), isWatch: read.verb === "watch", answer };
 }
 
 /** Sends a permitted read on, and answers with what comes back. A watch ends with its permission. */
