@@ -33,7 +33,7 @@ export const ROOMS: Record<string, RoomRule> = {
     rooms: ["util", "meta", "text"],
     packages: [],
     why:
-      "Kubernetes over HTTP, as servers speak it: shared by hono/, testing/ and cli/; names fields by paths",
+      "Kubernetes over HTTP, as servers speak it: shared by hono/, node/, testing/ and cli/; names fields by paths",
   },
   store: {
     rooms: ["util", "meta", "text"],
@@ -111,6 +111,7 @@ export const ROOMS: Record<string, RoomRule> = {
       "informer",
       "watch",
       "schema",
+      "protocol",
       "client",
       "hono",
     ],
@@ -123,7 +124,7 @@ export const ROOMS: Record<string, RoomRule> = {
     why: "a server, which shares only the words with the cache; and worlds that run controllers",
   },
   node: {
-    rooms: ["util", "meta", "text", "informer", "snapshots", "client", "controller"],
+    rooms: ["util", "meta", "text", "protocol", "informer", "snapshots", "client", "controller"],
     packages: ["node:", "yaml", "@hono/node-server", "ws"],
     why: "adapts files, databases, processes and TLS",
   },

@@ -41,5 +41,5 @@ export type {
 } from "./read_api_options.ts";
 export type { NamedInformer, ServedInformer, ServedStore } from "./content/served_informer.ts";
 export { MergedInformer, type MergedInformerOptions } from "./content/merged_informer.ts";
-export type { AcceptedWebSocket, ServerWebSocket, UpgradeWebSocket } from "../util/serving.ts";
+export type { AcceptedWebSocket, ServerWebSocket, UpgradeWebSocket } from "../protocol/server_sockets.ts";
 export type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";

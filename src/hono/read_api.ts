@@ -8,7 +8,7 @@ import { refusedTimeout, timeoutOf } from "../protocol/list_query.ts";
 import { isStatus, methodNotAllowed, noRouteProduces, requestTimedOut } from "../protocol/statuses.ts";
 import { withTimeLimit } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
-import type { UpgradeWebSocket } from "../util/serving.ts";
+import type { UpgradeWebSocket } from "../protocol/server_sockets.ts";
 import { apiRoute } from "./api_routes.ts";
 import { sourcesOf } from "./content/served_informer.ts";
 import { alive, checksOf, ready } from "./health/health.ts";

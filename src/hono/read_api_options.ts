@@ -11,7 +11,7 @@ import type { CorsOptions } from "./request/cors.ts";
 import type { FetchOpenApi } from "./upstream/open_api.ts";
 import type { ServedMetrics } from "../metrics/prometheus.ts";
 import type { PassThroughOptions } from "./upstream/pass_through.ts";
-import type { UpgradeWebSocket } from "../util/serving.ts";
+import type { UpgradeWebSocket } from "../protocol/server_sockets.ts";
 import type { ServedInformer } from "./content/served_informer.ts";
 import type { LogHistory } from "./content/log_history.ts";
 

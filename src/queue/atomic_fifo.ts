@@ -60,10 +60,10 @@ export class AtomicFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements 
     this.queueDelta("Deleted", object, "delete");
   }
 
-  /** Queues a `Deleted` delta of a tombstone, whether or not the object is known: the consumer knows. */
+  /** Queues a `Deleted` delta of a tombstone, whether or not the object is known. */
   deleteKey(key: string, resourceVersion?: string): void {
     this.#populate();
-    this.queueTombstone(key, undefined, resourceVersion);
+    this.queueTombstone(key, this.lastKnown(key), resourceVersion);
   }
 
   /** Queues one `ReplacedAll` delta. No keys are computed: the consumer reports what has none. */
@@ -115,6 +115,14 @@ export class AtomicFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements 
   /** Queues a `Bookmark` delta, if the queue was made with `emitDeltaTypeBookmark`. */
   bookmark(resourceVersion: string, how?: Pick<BookmarkInfo, "byState">): void {
     if (this.#emitBookmarks) this.push({ type: "Bookmark", object: { resourceVersion, ...how } });
+  }
+
+  /**
+   * The last state of an object that is deleted by its key: here the consumer knows.
+   * @internal
+   */
+  protected lastKnown(_key: string): T | undefined {
+    return undefined;
   }
 
   /**

@@ -89,15 +89,14 @@ export class RealFIFO<T> extends AtomicFIFO<T> {
     this.#onTransformFailure = options.onTransformFailure;
   }
 
-  /** Queues a `Deleted` delta of a tombstone, whether or not the object is known. */
-  override deleteKey(key: string, resourceVersion?: string): void {
-    if (this.#knownObjects === undefined) return super.deleteKey(key, resourceVersion);
-    this.population.populate();
+  /** @internal */
+  protected override lastKnown(key: string): T | undefined {
+    if (this.#knownObjects === undefined) return undefined;
     let lastKnown = this.#knownObjects.getByKey(key);
     for (const delta of this.places) {
       if (delta.type !== "Deleted" && this.keyOfDelta(delta) === key) lastKnown = delta.object as T;
     }
-    this.queueTombstone(key, lastKnown, resourceVersion);
+    return lastKnown;
   }
 
   /**

@@ -125,7 +125,8 @@ export class LazyOrigin {
     this.readWhole = false;
   }
 
-  #changeAppetite(by: number): void {
+  /** Users have read most of some object, or little of another. */
+  changeAppetite(by: number): void {
     this.#appetite = Math.min(this.#appetite + by, 2 * GREEDY);
     this.readWhole = this.#appetite >= GREEDY && !this.keepsTexts;
   }
@@ -137,7 +138,7 @@ export class LazyOrigin {
   isReadWhole(text: LazyText): boolean {
     if (this.#appetite < GREEDY) return false;
     if (++this.#opened % PROBE_EVERY !== 0) return true;
-    if (this.#probe?.isMostlyRead === false) this.#changeAppetite(-GREEDY / 2);
+    if (this.#probe?.isMostlyRead === false) this.changeAppetite(-GREEDY / 2);
     this.#probe = text;
     return false;
   }
@@ -145,11 +146,6 @@ export class LazyOrigin {
   /** A user has received a lazy object. */
   handedOut(): void {
     if (this.#appetite > 0 && this.#appetite < GREEDY) this.#appetite--;
-  }
-
-  /** More than half of an object was read. */
-  hasReadMost(): void {
-    this.#changeAppetite(2);
   }
 
   /** An object was read aside: what was parsed of it is kept a short while. */
@@ -276,7 +272,8 @@ export class LazyText extends TextObject {
       this.#marks |= IS_LAZY;
       return this.#object = this.#newObject("object");
     }
-    this.#object = this.#parseWhole();
+    const object: object = JSON.parse(this.json!);
+    this.#object = origin.freeze === undefined ? object : origin.freeze(object);
     if (this.shape) {
       // A user is about to read most of it: it is kept, even if an index function reads it first.
       this.shape = null;
@@ -290,12 +287,6 @@ export class LazyText extends TextObject {
     const members = this.#origin.membersOf(this.json!);
     this.shape = members?.shape ?? null;
     this.#places = members?.places ?? "";
-  }
-
-  #parseWhole(): object {
-    const { freeze } = this.#origin;
-    const object = JSON.parse(this.json!);
-    return freeze === undefined ? object : freeze(object);
   }
 
   /** Makes an object with these members. */
@@ -325,7 +316,10 @@ export class LazyText extends TextObject {
     const at = this.shape!.placeOf(level, name);
     let value = this.#values === undefined ? UNREAD : this.#values[at];
     if (value === UNREAD) {
-      if (this.#parsed === RELEASED) return this.#keptValue(name, level);
+      if (this.#parsed === RELEASED) { // a reader aside has kept what it should not have
+        const object = this.#object as Record<string, Record<string, unknown>>;
+        return level === "metadata" ? object["metadata"]?.[name] : object[name];
+      }
       value = isMetadata ? this.#newObject("metadata") : this.#parse(at);
       if (isAside) {
         this.#setValue(at, value);
@@ -374,7 +368,7 @@ export class LazyText extends TextObject {
     if (this.isMostlyRead) return;
     this.#parsed += length;
     if (!this.isMostlyRead) return;
-    if (this.shape) this.#origin.hasReadMost();
+    if (this.shape) this.#origin.changeAppetite(2);
     if (this.#origin.keepsTexts) return;
     if (!this.shape || this.#readAll(this.shape)) {
       this.#parsed = RELEASED;
@@ -395,12 +389,6 @@ export class LazyText extends TextObject {
     for (const { name } of metadataMembers) void (metadata as Record<string, unknown>)[name];
     return true;
   }
-
-  /** The value of a member, of an object from which a reader aside has kept what it should not have. */
-  #keptValue(name: string, level: Level): unknown {
-    const object = this.#object as Record<string, Record<string, unknown>>;
-    return level === "metadata" ? object["metadata"]?.[name] : object[name];
-  }
 }
 
 /** What `console.log` of Node, Deno and Bun calls for what it is to show: a lazy object's values. */
@@ -409,7 +397,6 @@ const INSPECTED: PropertyDescriptor = {
   value(this: object) {
     return { ...this };
   },
-  enumerable: false,
   configurable: true,
   writable: true,
 };
@@ -427,7 +414,7 @@ class Self {
 }
 
 /** In place of a value that was not read. */
-const UNREAD = Symbol("unread");
+const UNREAD = Symbol();
 /** Whether what is read now is read aside. */
 let isAside = false;
 

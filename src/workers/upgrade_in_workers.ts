@@ -1,6 +1,6 @@
 /** WebSockets in Workers. */
 
-import type { ServerWebSocket, UpgradeWebSocket } from "../util/serving.ts";
+import type { ServerWebSocket, UpgradeWebSocket } from "../protocol/server_sockets.ts";
 
 /** What Workers have beside the web's own classes. */
 interface WorkersGlobals {

@@ -5,7 +5,7 @@ import type { Authenticate } from "../../hono/request/gate.ts";
 import { remoteAddress } from "../../hono/request/readers.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { visibleText } from "../../util/logger.ts";
-import type { WebSocketEnv } from "../../util/serving.ts";
+import type { WebSocketEnv } from "../../protocol/server_sockets.ts";
 
 /** One request and its response, after the response has ended. Without headers, which contain credentials. */
 export interface AccessLogEntry {

@@ -7,7 +7,7 @@ import type { Context } from "hono";
 import { Utf8Stream } from "../../util/bytes.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { Deque } from "../../util/collections.ts";
-import type { ServerWebSocket, UpgradeWebSocket } from "../../util/serving.ts";
+import type { ServerWebSocket, UpgradeWebSocket } from "../../protocol/server_sockets.ts";
 import type { Reader } from "../request/readers.ts";
 import { socketProtocolOf } from "../request/cors.ts";
 

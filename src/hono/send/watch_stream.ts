@@ -7,7 +7,7 @@ import type { Permission, UserInfo } from "../request/gate.ts";
 import { concatenated, encodeUtf8 } from "../../util/bytes.ts";
 import { Deque } from "../../util/collections.ts";
 import { toError } from "../../util/errors.ts";
-import { type ByteSink, PushedBody, type SinkUser } from "../../util/serving.ts";
+import { type ByteSink, PushedBody, type SinkUser } from "../../protocol/server_sockets.ts";
 import {
   MOST_PIECE,
   newSpentError,

@@ -3,7 +3,7 @@
 import type { ServerResponse } from "node:http";
 import { freeBytes } from "../../util/bytes.ts";
 import { laterTurn } from "../../util/clock.ts";
-import { type ByteSink, type PushedBody, pushedBodyOf } from "../../util/serving.ts";
+import { type ByteSink, type PushedBody, pushedBodyOf } from "../../protocol/server_sockets.ts";
 
 // What is handed to a socket at a time: a client that reads slowly is one that takes this within the time
 // limit.

@@ -6,7 +6,7 @@ import { monotonicNow, realClock } from "../../util/clock.ts";
 import { onAbort } from "../../util/abort.ts";
 import { CacheError, errorMessage } from "../../util/errors.ts";
 import { guardedLogger, limitedLogger, type Logger } from "../../util/logger.ts";
-import type { UpgradeWebSocket, WebSocketEnv } from "../../util/serving.ts";
+import type { UpgradeWebSocket, WebSocketEnv } from "../../protocol/server_sockets.ts";
 import { AcceptProbe } from "./accept_probe.ts";
 import { sendResponse } from "./send_response.ts";
 import { ServedConnections } from "./served_connections.ts";

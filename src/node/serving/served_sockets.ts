@@ -8,7 +8,7 @@ import type {
   AcceptedWebSocket,
   ServerWebSocket,
   WebSocketEnv,
-} from "../../util/serving.ts";
+} from "../../protocol/server_sockets.ts";
 
 /** The part of `ws` that is used here: https://github.com/websockets/ws/blob/master/doc/ws.md */
 interface WebSockets {

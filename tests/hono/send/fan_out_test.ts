@@ -21,7 +21,7 @@ import { parseResource } from "../../../src/meta/resource.ts";
 import { ObjectHolding } from "../../../src/store/holding.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { nextTurn, settle } from "../../../src/util/clock.ts";
-import { type ByteSink, PushedBody, type SinkUser } from "../../../src/util/serving.ts";
+import { type ByteSink, PushedBody, type SinkUser } from "../../../src/protocol/server_sockets.ts";
 import { seededRandom } from "../../../src/testing/seeded_random.ts";
 import { FakeInformer, object, type TestObject } from "../fake_informer.ts";
 import type { Json } from "../reading.ts";
