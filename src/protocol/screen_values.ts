@@ -13,7 +13,7 @@ export class ElementMatch {
   }
 
   matches(element: unknown): boolean {
-    return typeof element === "object" && element !== null && Object.hasOwn(element, this.member) &&
+    return typeof element === "object" && element !== null &&
       (element as Readonly<Record<string, unknown>>)[this.member] === this.value;
   }
 }

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { parseDuration, quotedByGo } from "../../src/protocol/statuses.ts";
+import { parseDuration, quotedByGo, quotedStart } from "../../src/protocol/statuses.ts";
 
 // Each answer is kube-apiserver's, v1.36.3.
 describe("quotedByGo", () => {
   const texts: Record<string, string> = {
     "web-1": '"web-1"',
+    "a b": '"a b"',
     'a"b\\c': '"a\\"b\\\\c"',
     "\0": '"\\x00"',
     "a\r\nb\t\v\x07": '"a\\r\\nb\\t\\v\\a"',
@@ -17,6 +18,13 @@ describe("quotedByGo", () => {
   for (const [text, quoted] of Object.entries(texts)) {
     it(`writes ${JSON.stringify(text)} as ${quoted}`, () => assert.equal(quotedByGo(text), quoted));
   }
+});
+
+describe("quotedStart", () => {
+  it("has no more than the first 300 characters", () => {
+    assert.equal(quotedStart('a"'), '"a\\""');
+    assert.equal(quotedStart("a".repeat(1_000)), `"${"a".repeat(300)}"`);
+  });
 });
 
 describe("parseDuration", () => {
@@ -33,6 +41,7 @@ describe("parseDuration", () => {
     "1ns": 1e-6,
     "1us": 1e-3,
     "1\u00b5s": 1e-3,
+    "1\u03bcs": 1e-3,
     "9223372036s": 9_223_372_036_000,
   };
   for (const [text, ms] of Object.entries(durations)) {

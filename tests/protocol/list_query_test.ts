@@ -3,7 +3,12 @@ import { builtinResource } from "../../src/protocol/builtin_resources.ts";
 import { fieldRules, METADATA_FIELDS } from "../../src/protocol/selectable_fields.ts";
 import { describe, it } from "node:test";
 import { encodeContinue } from "../../src/protocol/continue_token.ts";
-import { type ListQueryOptions, parseGetQuery, parseListQuery } from "../../src/protocol/list_query.ts";
+import {
+  type ListQueryOptions,
+  parseGetQuery,
+  parseListQuery,
+  queryParameters,
+} from "../../src/protocol/list_query.ts";
 import { isStatus } from "../../src/protocol/statuses.ts";
 
 function accepted(query: string, options: ListQueryOptions = {}) {
@@ -26,6 +31,15 @@ describe("parseListQuery", () => {
     assert.equal(watch, true);
     assert.deepEqual(options, { timeoutSeconds: 290, allowWatchBookmarks: true, resourceVersion: "42" });
     assert.deepEqual(accepted("?&limit=500".slice(1)).options, { limit: 500 });
+  });
+
+  it("takes bookmarks for wanted only where a watch says so", () => {
+    assert.equal(accepted("watch=1&resourceVersion=5").options.allowWatchBookmarks, undefined);
+    assert.equal(
+      accepted("watch=1&resourceVersion=5&allowWatchBookmarks=0").options.allowWatchBookmarks,
+      undefined,
+    );
+    assert.equal(accepted("allowWatchBookmarks=1").options.allowWatchBookmarks, undefined);
   });
 
   it("reads everything but 0 and false as true", () => {
@@ -116,6 +130,36 @@ describe("parseListQuery", () => {
     );
   });
 
+  it("selects the object of a name, whose field selector must name it, too", () => {
+    const options = { name: "a,b=c" };
+    assert.equal(accepted("", options).fields?.requiresExactMatch("metadata.name"), "a,b=c");
+    const named = accepted("fieldSelector=metadata.namespace=shop,metadata.name=web", { name: "web" });
+    assert.equal(named.fields?.requirements.length, 2);
+    for (const selector of ["metadata.name=other", "metadata.name!=web", "metadata.namespace=shop"]) {
+      const status = refused(`fieldSelector=${selector}`, { name: "web" });
+      assert.equal(status.code, 400);
+      assert.equal(status.message, "fieldSelector metadata.name doesn't match requested name");
+    }
+  });
+
+  it("refuses selectors that cost more than a limit, and takes those that come up to it", () => {
+    const limits = { maxRequirements: 2, maxValues: 3, maxTextLength: 40 };
+    const texts: [name: "labelSelector" | "fieldSelector", at: string, beyond: string, what: string][] = [
+      ["labelSelector", "a in (x,y),b=z", "a in (x,y),b in (z,w)", "label selector has 4 values"],
+      ["labelSelector", "a,b", "a,b,c", "label selector has 3 requirements"],
+      ["labelSelector", "a".repeat(40), "a".repeat(41), "label selector has 41 characters"],
+      ["fieldSelector", "a=1,b=1", "a=1,b=1,c=1", "field selector has 3 requirements"],
+      ["fieldSelector", `a=${"b".repeat(38)}`, `a=${"b".repeat(39)}`, "field selector has 41 characters"],
+    ];
+    for (const [name, at, beyond, what] of texts) {
+      const query = (text: string) => String(new URLSearchParams({ [name]: text }));
+      accepted(query(at), { limits, fields: undefined });
+      const status = refused(query(beyond), { limits, fields: undefined });
+      assert.equal(status.code, 400);
+      assert.ok(status.message!.startsWith(`the ${what}, and at most `), status.message);
+    }
+  });
+
   it("returns parsed selectors, and none if everything is selected", () => {
     const { labels, fields } = accepted("labelSelector=app in (web,api)&fieldSelector=metadata.name=x");
     assert.equal(labels?.matches({ app: "web" }), true);
@@ -179,6 +223,7 @@ describe("parseListQuery", () => {
     for (
       const query of [
         "sendInitialEvents=true",
+        "sendInitialEvents=false",
         "sendInitialEvents=true&resourceVersionMatch=Exact",
         "resourceVersionMatch=NotOlderThan&resourceVersion=1",
         "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&continue=x",
@@ -262,6 +307,11 @@ describe("parseListQuery", () => {
     });
   });
 
+  it("reads the resourceVersion of an object without its leading zeros", () => {
+    const query = parseGetQuery(new URLSearchParams({ resourceVersion: "007" }));
+    assert.deepEqual(!isStatus(query) && query.options, { resourceVersion: "7" });
+  });
+
   it("adds sendInitialEvents to a watch without a resourceVersion, unless the query sets it", () => {
     assert.equal(accepted("watch=1").options.sendInitialEvents, true);
     assert.equal(accepted("watch=1&resourceVersion=0").options.sendInitialEvents, true);
@@ -270,5 +320,18 @@ describe("parseListQuery", () => {
     const explicit = "watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
     assert.equal(accepted(explicit).options.sendInitialEvents, false);
     assert.equal(accepted("").options.sendInitialEvents, undefined);
+  });
+});
+
+describe("queryParameters", () => {
+  it("leaves out what an API server does not read", () => {
+    const cases = {
+      "?limit=5&watch=1": "limit=5&watch=1",
+      "limit=5;x=1&watch=1": "watch=1",
+      "?limit=%zz&watch=1": "watch=1",
+      "limit=5%": "",
+      "labelSelector=a%3Db": "labelSelector=a%3Db",
+    };
+    for (const [search, read] of Object.entries(cases)) assert.equal(String(queryParameters(search)), read);
   });
 });

@@ -6,8 +6,8 @@ function parse(path: string): string | undefined {
   const segments = pathSegments(path);
   const parsed = segments && parseResourcePath(segments);
   if (parsed === undefined) return undefined;
-  const { group, version, namespace, resource, name, subresource } = parsed;
-  return [group, version, namespace, resource, name, subresource].join("|");
+  const { group, version, namespace, resource, name, subresource, isWatch } = parsed;
+  return `${isWatch ? "watch " : ""}${[group, version, namespace, resource, name, subresource].join("|")}`;
 }
 
 describe("parseResourcePath", () => {
@@ -27,6 +27,14 @@ describe("parseResourcePath", () => {
       "/apis/rbac.authorization.k8s.io/v1/clusterroles/a%3Ab",
       "rbac.authorization.k8s.io|v1||clusterroles|a:b|",
     ],
+    ["/api/v1/watch/pods", "watch |v1||pods||"],
+    ["/api/v1/watch/namespaces/shop/pods/web-1", "watch |v1|shop|pods|web-1|"],
+    ["/api/v1/watch", "|v1||watch||"],
+    ["/api/v1/watch/namespaces/shop/pods/web-1/log", undefined],
+    ["/api/v1/namespaces//pods", "|v1||pods||"],
+    ["/api/v1/namespaces//pods/web-1", undefined],
+    ["/api/v1/namespaces/shop/pods//log", undefined],
+    ["/api/v1/pods/%E2%82%AC%FF", "|v1||pods|\u20ac\ufffd|"],
     ["/api", undefined],
     ["/api/v1", undefined],
     ["/apis/apps/v1", undefined],

@@ -121,6 +121,8 @@ describe("parseScreenQuery", () => {
   it("requires a number of rows of a window", () => {
     assert.match(refused({ sortBy: "a" }, WATCH)[0], /^limit: a window has 1 to 1,000 rows/);
     assert.match(refused({ sortBy: "a", limit: "1001" }, WATCH)[0], /^limit: /);
+    assert.match(refused({ sortBy: "a", limit: "0" }, WATCH)[0], /^limit: /);
+    assert.equal(accepted({ sortBy: "a", limit: "0" }).limit, 0);
     assert.match(refused({ sortBy: "a", limit: "-1" }, WATCH)[0], /^limit: "-1" is no number of rows/);
     assert.equal(accepted({ sortBy: "a", limit: "1000" }, WATCH).limit, 1000);
   });

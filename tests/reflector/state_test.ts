@@ -12,7 +12,7 @@ import {
   type ReflectorState,
 } from "../../src/reflector/state.ts";
 import { RESUMING } from "../../src/reflector/resumption.ts";
-import { NO_POSITION, noteContact, type Position } from "../../src/reflector/store_writer.ts";
+import { NO_POSITION, noteContact, type Position, watchingFrom } from "../../src/reflector/store_writer.ts";
 import { transition } from "../../src/reflector/transition.ts";
 import { newDecodingStatus } from "../../src/watch/decode_watch.ts";
 
@@ -512,6 +512,23 @@ describe("noteContact", () => {
     assert.equal(contactMs(), 1_000);
     noteContact(position, { wallMs: 51_800, monotonicMs: 1_800 }, 500);
     assert.equal(contactMs(), 1_300);
+  });
+
+  it("is none where a snapshot's content is not confirmed", () => {
+    const position: Position = { ...NO_POSITION, isConfirmed: false };
+    noteContact(position, { wallMs: 51_000, monotonicMs: 1_000 }, 0);
+    assert.equal(position.contact, undefined);
+  });
+});
+
+describe("watchingFrom", () => {
+  it("begins to count, and to follow the versions of added objects unless it begins at no version", () => {
+    const position: Position = { ...NO_POSITION, events: 3, bookmarks: 2 };
+    for (const [resourceVersion, follows] of [["", false], ["0", false], ["10", true]] as const) {
+      const next = watchingFrom({ ...position, resourceVersion }, false);
+      assert.deepEqual([next.events, next.bookmarks, next.follows], [0, 0, follows]);
+      assert.equal(watchingFrom({ ...position, resourceVersion }, true).follows, true);
+    }
   });
 });
 

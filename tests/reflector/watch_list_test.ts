@@ -164,6 +164,42 @@ describe("Reflector: a streamed list", () => {
       assert.deepEqual(run.store.operations, ["replace 10:"]);
       assert.deepEqual(run.source.requests, ['stream ""']);
     });
+
+    const noProgress: Record<string, (watcher: FakeWatcher) => void> = {
+      "a key that is accepted after it was quarantined": (watcher) => watcher.add(at("bad@2")),
+      "a key that is quarantined after it was accepted": (watcher) => watcher.send(refused("ADDED", "a")),
+      "a new key after a change": (watcher) => {
+        watcher.send(refused("MODIFIED", "a"));
+        watcher.add(at("b@3"));
+      },
+    };
+    for (const [what, send] of Object.entries(noProgress)) {
+      it(`comes no nearer to its end by ${what}`, async () => {
+        const watcher = openWatch();
+        await using run = newStreaming(
+          [{ watch: watcher }, { list: page("a@1", "10") }, {
+            watch: openWatch(),
+          }],
+          {},
+          { knownObjects: { getByKey: () => undefined } },
+        );
+        await run.start();
+        watcher.add(at("a@1"));
+        watcher.send(refused("ADDED", "bad"));
+        for (let passedMs = 5_000; passedMs <= 60_000; passedMs += 5_000) {
+          await run.clock.advance(5_000);
+          if (passedMs === 50_000) send(watcher);
+          else watcher.bookmark("9");
+        }
+        assert.deepEqual(run.source.requests, ['stream ""', 'list "0" limit 500', 'watch "10"']);
+      });
+    }
+  });
+
+  it("gives its objects to the store in the form in which that holds them", async () => {
+    await using run = newStreaming([{ watch: fullStream() }], {}, { intake: () => at("held@1") });
+    await run.start();
+    assert.deepEqual(run.store.operations, ["replace 10: held@1 held@1"]);
   });
 
   it("is requested again after a delay when it is closed before its end; what it brought is dropped", async () => {
@@ -298,6 +334,20 @@ describe("Reflector: a streamed list", () => {
       await run.clock.advance(0);
     }
     assert.deepEqual(items, [0, 1, 2]);
+  });
+
+  it("reports that only when it has a hundredth more: a server sends object by object", async () => {
+    const watcher = openWatch();
+    await using run = newStreaming([{ watch: watcher }]);
+    const items: number[] = [];
+    run.reflector.onStatus(({ progress }) => progress && items.push(progress.items));
+    await run.start();
+    for (let i = 1; i <= 1_000; i++) {
+      watcher.add(at(`a${i}@${i}`));
+      await run.clock.advance(0);
+    }
+    assert.ok(items.length > 200 && items.length < 400, `${items.length}`);
+    assert.ok(items.at(-1)! >= 990);
   });
 });
 
