@@ -78,12 +78,14 @@ function specialsOf({ group, resource }: GroupVersionResource): ReadonlyMap<stri
   return SPECIAL.get(group === "" ? resource : `${group}/${resource}`);
 }
 
-/** The value at a dotted path; only own properties of objects count, not those of arrays. */
+/**
+ * The value at a dotted path; arrays have none. Its readers want texts, numbers, booleans and arrays, which
+ * no object inherits.
+ */
 export function valueAt(object: unknown, path: string): unknown {
   let value = object;
   for (const name of path.split(".")) {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-    if (!Object.hasOwn(value, name)) return undefined;
     value = (value as Record<string, unknown>)[name];
   }
   return value;

@@ -1,7 +1,77 @@
 import fc from "fast-check";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { KeyedHeap, Recent } from "../../src/util/collections.ts";
+import { Deque, firstIndex, getOrMake, KeyedHeap, lowerBound, Recent } from "../../src/util/collections.ts";
+
+describe("Deque", () => {
+  it("agrees with an array, whatever is pushed, shifted and cleared, also beyond thousands", () => {
+    const step = fc.oneof(
+      fc.record({ op: fc.constant("push" as const), count: fc.integer({ min: 1, max: 1_500 }) }),
+      fc.record({ op: fc.constant("shift" as const), count: fc.integer({ min: 1, max: 1_500 }) }),
+      fc.record({ op: fc.constant("clear" as const), count: fc.constant(0) }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
+        const deque = new Deque<number>();
+        let model: number[] = [];
+        let next = 0;
+        for (const { op, count } of steps) {
+          if (op === "clear") {
+            deque.clear();
+            model = [];
+          }
+          for (let i = 0; i < count; i++) {
+            if (op === "push") {
+              deque.push(next);
+              model.push(next++);
+            } else assert.equal(deque.shift(), model.shift());
+          }
+          assert.equal(deque.length, model.length);
+          assert.deepEqual([...deque], model);
+          for (const index of [0, 1, model.length - 1, model.length]) {
+            if (index >= 0) assert.equal(deque.at(index), model[index]);
+          }
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("has elements that are pushed while it is iterated", () => {
+    const deque = new Deque<number>();
+    deque.push(1);
+    const seen: number[] = [];
+    for (const item of deque) {
+      seen.push(item);
+      if (item < 3) deque.push(item + 1);
+    }
+    assert.deepEqual(seen, [1, 2, 3]);
+  });
+});
+
+describe("lowerBound", () => {
+  it("is the first index from which on keys are not less; their number if there is none", () => {
+    const keys = ["a", "c", "c", "e"];
+    assert.deepEqual(["", "a", "b", "c", "d", "e", "f"].map((bound) => lowerBound(keys, bound)), [
+      0,
+      0,
+      1,
+      1,
+      3,
+      3,
+      4,
+    ]);
+    assert.equal(firstIndex(10, (index) => index >= 2, 5), 5);
+    assert.equal(lowerBound([], "a"), 0);
+  });
+});
+
+describe("getOrMake", () => {
+  it("makes a value once", () => {
+    const map = new Map<string, object>();
+    assert.equal(getOrMake(map, "a", () => ({})), getOrMake(map, "a", () => ({})));
+  });
+});
 
 describe("Recent", () => {
   it("has at least what was set last up to its weight, and at most twice as much", () => {

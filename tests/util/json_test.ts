@@ -2,7 +2,15 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { metaNamespaceKey } from "@listwatch/cache";
 import { TextHolding } from "../../src/store/text_holding.ts";
-import { isSameJson, jsonOf, memorySize } from "../../src/util/json.ts";
+import {
+  defined,
+  isPlainJson,
+  isRecord,
+  isSameJson,
+  jsonFault,
+  jsonOf,
+  memorySize,
+} from "../../src/util/json.ts";
 
 function nested(levels: number): unknown {
   let value: unknown = 1;
@@ -63,6 +71,51 @@ describe("isSameJson", () => {
     for (const make of [() => nested(100_000), () => holdingItself([]), () => holdingItself({})]) {
       assert.equal(isSameJson(make(), make()), false);
     }
+  });
+});
+
+describe("isPlainJson", () => {
+  it("is true for what JSON.parse of its text is the same as", () => {
+    const plain = [null, true, "", 0, -1.5, [], {}, [[{ a: [1, null] }]], { a: undefined }, nested(400)];
+    for (const value of plain) assert.ok(isPlainJson(value), JSON.stringify(value));
+    const circle: unknown[] = [];
+    circle.push(circle);
+    class Point {
+      x = 1;
+    }
+    const others = [NaN, Infinity, -0, 1n, undefined, () => {}, new Date(1), new Map(), new Point(), circle];
+    for (const value of others) {
+      assert.ok(!isPlainJson(value), String(value));
+      assert.ok(!isPlainJson([value]));
+      if (value !== undefined) assert.ok(!isPlainJson({ value }));
+    }
+    assert.ok(!isPlainJson(Object.create(null)));
+  });
+});
+
+describe("isRecord", () => {
+  it("is true for objects that are no arrays", () => {
+    assert.deepEqual([{}, [], null, "a", new Date(1)].map(isRecord), [true, false, false, false, true]);
+    assert.deepEqual(Object.keys(defined({ a: 1, b: undefined, c: null })), ["a", "c"]);
+  });
+});
+
+describe("jsonFault", () => {
+  it("says where a text is broken, or that it ends, in no words of the text", () => {
+    assert.equal(
+      jsonFault(new SyntaxError("Unexpected token 's', at position 12")),
+      "it is broken at position 12",
+    );
+    for (
+      const text of [
+        "Unexpected end of JSON input",
+        "JSON Parse error: Unexpected EOF",
+        "Unterminated string",
+      ]
+    ) {
+      assert.equal(jsonFault(new SyntaxError(text)), "it ends too early");
+    }
+    assert.equal(jsonFault(new SyntaxError("secret")), "it cannot be parsed");
   });
 });
 
