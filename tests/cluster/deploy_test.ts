@@ -101,10 +101,14 @@ describe("deploy/ on a real API server", { skip: skipWithoutOwnServer }, () => {
       join(folder, "config"),
       config.replace("https://kubernetes.default.svc", server).replaceAll(MOUNTED, folder),
     );
+    // As a kubelet makes an emptyDir for a pod with an fsGroup: everyone may write it (empty_dir.go, perm).
+    const volume = join(folder, "cache");
+    await Deno.mkdir(volume);
+    await Deno.chmod(volume, 0o2777);
     const args = template.spec.containers[0].args.map((arg) =>
       arg.replace("/etc/listwatch/config", join(folder, "config"))
         .replace("/etc/listwatch-tls/tls.", join(FIXTURES, "server."))
-        .replace("/var/cache/listwatch", join(folder, "cache"))
+        .replace("/var/cache/listwatch", volume)
         .replace("--host=0.0.0.0", "--host=127.0.0.1")
         .replace("--port=8787", "--port=0")
     );
