@@ -31,7 +31,7 @@ interface Corridor {
 const CEILINGS: Record<Way, Record<Road, Corridor>> = {
   handler: { default: { files: 24, openings: 46 }, serve: { files: 24, openings: 46 } },
   watcher: { default: { files: 27, openings: 47 }, serve: { files: 27, openings: 47 } },
-  list: { default: { files: 20, openings: 34 }, serve: { files: 20, openings: 34 } },
+  list: { default: { files: 20, openings: 31 }, serve: { files: 20, openings: 31 } },
 };
 
 /** What the design aims at, on both roads. */

@@ -620,8 +620,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "indices: content that was never listed is incomplete",
     file: "src/hono/index_routes.ts",
-    find: "  if (missing === undefined) return notSynced(resource);\n",
-    replace: "  if (missing === undefined) return incomplete(resource, []);\n",
+    find: "  if (!content.log.isReady()) return notSynced(resource);\n",
+    replace: "  if (!content.log.isReady()) return incomplete(resource, []);\n",
     test: "tests/hono/index_queries_test.ts",
   },
   {
@@ -3344,7 +3344,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "views: an empty namespace behind others has a list for items",
-    file: "src/hono/send/list_text.ts",
+    file: "src/hono/send/view_text.ts",
     find: "isNullIfEmpty && from === to ? null",
     replace: "isNullIfEmpty && to === 0 ? null",
     test: "tests/hono/request/views_test.ts",
@@ -3407,21 +3407,21 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   },
   {
     name: "views: a list of custom resources has no continue",
-    file: "src/hono/request/requested_read.ts",
+    file: "src/hono/send/view_text.ts",
     find: 'metadata: hasTypedItems ? { continue: "", ...metadata } : metadata',
     replace: "metadata",
     test: "tests/hono/reads_test.ts",
   },
   {
     name: "views: an object with a kind has no apiVersion",
-    file: "src/hono/request/requested_read.ts",
+    file: "src/hono/send/view_text.ts",
     find: "object.kind !== undefined && object.apiVersion !== undefined",
     replace: "object.kind !== undefined",
     test: "tests/hono/reads_test.ts",
   },
   {
     name: "views: a row ends at the version that its object had before",
-    file: "src/hono/request/requested_read.ts",
+    file: "src/hono/send/view_text.ts",
     find: "around(resourceVersion === undefined ? object : atVersion(object, resourceVersion), json)",
     replace: "around(object, json)",
     test: "tests/hono/send/watch_test.ts",

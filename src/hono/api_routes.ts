@@ -47,8 +47,6 @@ import {
   type Form,
   formatOf,
   MAX_PATH,
-  newMetadataView,
-  newObjectView,
   type RequestedRead,
   requestedRead,
   type View,
@@ -62,10 +60,11 @@ import {
   withWarnings,
 } from "./send/responses.ts";
 import { groupsList } from "./send/screen_answer.ts";
+import { newTableView } from "./send/table_view.ts";
+import { newMetadataView, newObjectView } from "./send/view_text.ts";
 import { answerWatch, watchResponse } from "./send/watch_answer.ts";
 import { errorStream } from "./send/watch_stream.ts";
 import { printerOf } from "./tables/printers.ts";
-import { newTableView } from "./tables/table.ts";
 import { forwardRoute } from "./upstream/forward.ts";
 
 /** The path of a request, without what the app is mounted under. */
@@ -286,16 +285,16 @@ async function answerRead(c: Context, request: ResourceRequest, read: Read): Pro
   const unserved = screen && unservedScreen(screen, request);
   if (unserved !== undefined) return unserved;
   const name = verb === "get" ? path.name : "";
-  const missing = target.fresh.missing(name);
-  if (missing === undefined) return notSynced(target.resource);
+  if (!target.content.log.isReady()) return notSynced(target.resource);
   const whole = viewOf(request, form.shape, searchParams, screen?.fields);
   const view = screen?.fields === undefined || form.shape.kind !== "object" || !("sharedAs" in whole)
     ? whole
     : request.state.views.get(target.resource, whole, screen.fields);
   const isShown = "sharedAs" in view;
   if (verb !== "get" && !isShown) return view;
-  const isPartial = target.fresh.isMerged &&
-    /^(1|t|true)$/i.test(searchParams.get("partial") ?? "");
+  const { isMerged } = target.fresh;
+  const missing = isMerged ? target.fresh.missing(name) : [];
+  const isPartial = isMerged && /^(1|t|true)$/i.test(searchParams.get("partial") ?? "");
   if (missing.length > 0 && !isPartial) {
     const isFound = verb === "get" && target.content.held(formatObjectName(path)) !== undefined;
     if (!isFound) return incomplete(target.resource, missing);

@@ -68,8 +68,8 @@ async function answerIndex(
 ): Promise<Answer> {
   const { resource, content } = target;
   if (index !== undefined && !isIndex(target, index)) return unknownIndex(target, index);
+  if (!content.log.isReady()) return notSynced(resource);
   const missing = target.fresh.missing("");
-  if (missing === undefined) return notSynced(resource);
   if (missing.length > 0) return incomplete(resource, missing);
   if (index === undefined) {
     const items = indexNames(content).map((name) => ({ name }));

@@ -14,7 +14,7 @@ import { type Freshness, type ReadApiOptions, type ReadSettings, readSettings } 
 import { Gate } from "./request/gate.ts";
 import { KeptViews } from "./request/fields_views.ts";
 import { Readers } from "./request/readers.ts";
-import { newObjectView, type View } from "./request/requested_read.ts";
+import type { View } from "./request/requested_read.ts";
 import type { Printer } from "./tables/columns.ts";
 import { type HeldPrinter, heldPrinter } from "./tables/cut_columns.ts";
 import { printerOf } from "./tables/printers.ts";
@@ -22,6 +22,7 @@ import { FanOut, Watchers } from "./send/fan_out.ts";
 import { KeptFollowers } from "./screens/followed_objects.ts";
 import { ListBodies } from "./send/kept_bodies.ts";
 import { EntityTags } from "./send/answers.ts";
+import { newObjectView } from "./send/view_text.ts";
 import type { ForwardedResource } from "./upstream/forward.ts";
 import { OpenApi } from "./upstream/open_api.ts";
 import { PassThrough } from "./upstream/pass_through.ts";

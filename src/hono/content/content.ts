@@ -180,10 +180,11 @@ export class ContentFreshness {
     );
   }
 
-  /** The sources without content, which may have objects of a name; of any name if it is empty. */
-  missing(name: string): readonly string[] | undefined {
-    if (!this.#log.isReady()) return undefined;
-    if (!this.isMerged) return [];
+  /**
+   * The sources without content, which may have objects of a name; of any name if it is empty. One that is
+   * not merged has content once its log is ready.
+   */
+  missing(name: string): readonly string[] {
     return this.#mayHave(name)
       .filter(({ informer }) => !informer.hasSynced() && informer.isRestored?.() !== true)
       .map(({ name }) => name);
@@ -242,7 +243,7 @@ export class ContentFreshness {
     wait: VersionWaitOptions,
     { name, staleIfError }: { readonly name: string; readonly staleIfError: boolean },
   ): Promise<readonly StaleSource[]> {
-    const missing = this.missing(name) ?? [];
+    const missing = this.missing(name);
     const sources = this.#mayHave(name).filter(({ name }) => !missing.includes(name));
     const outcomes = await Promise.all(
       sources.map(({ fresh }) => fresh?.catchUp(wait, { staleIfError }) ?? "fresh"),

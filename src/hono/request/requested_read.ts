@@ -1,11 +1,7 @@
-/**
- * What a GET of a resource asks for: its query, the format of the answer, and a view of the objects. Views of
- * whole objects and of metadata are here, Tables in table.ts.
- */
+/** What a GET of a resource asks for: its query, the format of the answer, and what a view of objects is. */
 
 import type { Context } from "hono";
 import type { KubernetesObject, ListMeta, ObjectMeta } from "../../meta/object.ts";
-import { groupVersion } from "../../meta/resource.ts";
 import type { Status } from "../../meta/status.ts";
 import {
   JSON_AND_YAML,
@@ -13,11 +9,10 @@ import {
   type NegotiatedShape,
   negotiateShape,
   type ObjectShape,
-  partialMetadata,
   prefersGzip,
   wantsPretty,
 } from "../../protocol/representations.ts";
-import { type ApiResource, isBuiltinGroup } from "../../protocol/api_resource.ts";
+import type { ApiResource } from "../../protocol/api_resource.ts";
 import {
   LIST_PARAMETERS,
   type ListQuery,
@@ -29,11 +24,8 @@ import {
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { parseScreenQuery, refusedScreenQuery, type ScreenQuery } from "../../protocol/screen_query.ts";
 import type { FieldRules } from "../../protocol/selectable_fields.ts";
-import type { Held, Holding } from "../../store/holding.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
-import { jsonOf } from "../../util/json.ts";
 import { nameProblem } from "./refusals.ts";
-import { OPEN_BRACE, textMember, textMembers } from "../../text/json_walk.ts";
 
 export interface RequestedRead {
   readonly verb: "get" | "list" | "watch";
@@ -196,131 +188,4 @@ export interface View {
   /** What two states of an object must differ in, so that an event shows anything new; all by default. */
   readonly shown?: FieldCut;
   bookmark(metadata: ObjectMeta): unknown;
-}
-
-interface ViewForm<T> {
-  readonly view: View;
-  readonly holding: Holding<T>;
-  readonly form: "one" | "item" | "event";
-}
-
-/**
- * An object's own text in a form of a view; `undefined` if the form is made of the object.
- * @param of `resourceVersion`: what it shows instead of the object's own.
- */
-export function viewText<T extends KubernetesObject>(
-  held: Held<T>,
-  { view, holding, form, resourceVersion }: ViewForm<T> & { readonly resourceVersion?: string },
-): string | undefined {
-  const ofText = form === "item" ? view.itemText : view.objectText;
-  const around = view.withText?.[form];
-  if (ofText === undefined && around === undefined) return undefined;
-  const own = holding.json(held, view.cut);
-  const json = own === undefined || resourceVersion === undefined ? own : textAtVersion(own, resourceVersion);
-  if (json === undefined) return undefined;
-  if (around === undefined) return ofText!(json);
-  const object = holding.peek(held);
-  return around(resourceVersion === undefined ? object : atVersion(object, resourceVersion), json);
-}
-
-export function formText<T extends KubernetesObject>(held: Held<T>, of: ViewForm<T>): string {
-  return viewText(held, of) ?? jsonOf(of.view[of.form](of.holding.peek(held)));
-}
-
-export function atVersion<T extends KubernetesObject>(object: T, resourceVersion: string): T {
-  return { ...object, metadata: { ...object.metadata, resourceVersion } };
-}
-
-/** The same, of an object's JSON text. */
-function textAtVersion(json: string, resourceVersion: string): string | undefined {
-  const metadata = textMember(json, 0, "metadata");
-  const version = metadata && textMember(json, metadata.start, "resourceVersion");
-  if (version === undefined) return undefined;
-  return json.slice(0, version.start) + JSON.stringify(resourceVersion) + json.slice(version.end);
-}
-
-export function newObjectView(resource: ApiResource): View {
-  const typed = (object: KubernetesObject) => withType(resource, object);
-  const typedText = (json: string) => withTypeText(resource, json);
-  // JSON leaves out what is undefined.
-  const untyped = (object: KubernetesObject) => ({ ...object, kind: undefined, apiVersion: undefined });
-  const apiVersion = groupVersion(resource);
-  // Those of custom resources have kind and apiVersion.
-  const hasTypedItems = !isBuiltinGroup(resource.group);
-  return {
-    sharedAs: "object",
-    itemsSharedAs: "object",
-    one: typed,
-    list: (metadata) => ({
-      kind: `${resource.kind}List`,
-      apiVersion,
-      // Lists of custom resources always have the field.
-      metadata: hasTypedItems ? { continue: "", ...metadata } : metadata,
-    }),
-    itemsField: "items",
-    item: hasTypedItems ? typed : untyped,
-    event: typed,
-    itemText: hasTypedItems ? typedText : withoutTypeText,
-    objectText: typedText,
-    bookmark: (metadata) => ({ kind: resource.kind, apiVersion, metadata }),
-  };
-}
-
-export function newMetadataView(apiVersion: string): View {
-  const partial = (object: KubernetesObject) => partialMetadata(object, apiVersion);
-  const text = (json: string) => partialMetadataText(json, apiVersion);
-  return {
-    sharedAs: apiVersion,
-    itemsSharedAs: apiVersion,
-    one: partial,
-    list: (metadata) => ({ kind: "PartialObjectMetadataList", apiVersion, metadata }),
-    itemsField: "items",
-    isNullIfEmpty: true,
-    item: partial,
-    event: partial,
-    itemText: text,
-    objectText: text,
-    bookmark: (metadata) => partial({ metadata }),
-  };
-}
-
-/** An object with its kind and apiVersion, which items of a list come without. */
-export function withType(resource: ApiResource, object: KubernetesObject): KubernetesObject {
-  if (object.kind !== undefined && object.apiVersion !== undefined) return object;
-  return { kind: resource.kind, apiVersion: groupVersion(resource), ...object };
-}
-
-/** As {@linkcode withType}, of an object's JSON text; `undefined` if that needs a look at the object. */
-export function withTypeText(resource: ApiResource, json: string): string | undefined {
-  if (TYPE.test(json)) return json;
-  if (json.length <= 2 || hasTypeField(json)) return undefined;
-  const type = JSON.stringify({ kind: resource.kind, apiVersion: groupVersion(resource) });
-  return `${type.slice(0, -1)},${json.slice(1)}`;
-}
-
-/** As `partialMetadata`, of an object's JSON text; `undefined` if that needs a look at the object. */
-export function partialMetadataText(json: string, apiVersion: string): string | undefined {
-  const metadata = textMember(json, 0, "metadata");
-  if (metadata === undefined || json.charCodeAt(metadata.start) !== OPEN_BRACE) return undefined;
-  const type = JSON.stringify({ kind: "PartialObjectMetadata", apiVersion });
-  return `${type.slice(0, -1)},"metadata":${json.slice(metadata.start, metadata.end)}}`;
-}
-
-/** An object's JSON text without kind and apiVersion; `undefined` if that needs a look at the object. */
-export function withoutTypeText(json: string): string | undefined {
-  const type = TYPE.exec(json);
-  if (type !== null) return `{${json.slice(type[0].length)}`;
-  return hasTypeField(json) ? undefined : json;
-}
-
-/** Kind and apiVersion where API servers write them: at the beginning. */
-const TYPE = /^\{"(?:kind":"[^"\\]*","apiVersion|apiVersion":"[^"\\]*","kind)":"[^"\\]*"(?:,|(?=\}))/;
-
-/** Whether an object has a kind or an apiVersion, by its JSON text. */
-function hasTypeField(json: string): boolean {
-  for (const { key } of textMembers(json)) {
-    // With an escape it may be one of them.
-    if (key === "kind" || key === "apiVersion" || key.includes("\\u")) return true;
-  }
-  return false;
 }

@@ -8,7 +8,7 @@ import type { Pacer } from "../../util/turns.ts";
 import type { Content, ContentVersion } from "../content/content.ts";
 import type { Keeper, Readers } from "../request/readers.ts";
 import { GZIP_LEAST_BYTES, PrefixableGzip } from "./gzip.ts";
-import type { ListText } from "./list_text.ts";
+import type { ListText } from "./view_text.ts";
 
 export interface ListBodiesOptions {
   readonly readers: Readers;

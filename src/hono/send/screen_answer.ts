@@ -23,7 +23,7 @@ import { orderSpecOf } from "../screens/order_spec.ts";
 import { cutSortedPage, firstRows, notAround, offsetOf, Order } from "../screens/orders.ts";
 import type { RowsState } from "../screens/row_changes.ts";
 import { printerOf } from "../tables/printers.ts";
-import { itemJson } from "./list_text.ts";
+import { itemJson } from "./view_text.ts";
 import type { RowSource } from "./windows.ts";
 
 export interface ScreenRequest extends Selectors {

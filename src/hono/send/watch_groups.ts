@@ -10,7 +10,8 @@ import { jsonOf } from "../../util/json.ts";
 import type { EntryForms, LogEntry, LogWindow } from "../content/log_history.ts";
 import { OPEN_UNITS } from "../../util/turns.ts";
 import type { Selection } from "../content/selection.ts";
-import { atVersion, formText, type View, viewText } from "../request/requested_read.ts";
+import type { View } from "../request/requested_read.ts";
+import { atVersion, formText, viewText } from "./view_text.ts";
 
 export interface GroupKind {
   readonly view: View;

@@ -12,12 +12,7 @@ import { Content } from "../../../src/hono/content/content.ts";
 import type { EventLog } from "../../../src/hono/content/event_log.ts";
 import type { LogEntry } from "../../../src/hono/content/log_history.ts";
 import { EntryViews } from "../../../src/hono/send/watch_groups.ts";
-import {
-  newObjectView,
-  withoutTypeText,
-  withType,
-  withTypeText,
-} from "../../../src/hono/request/requested_read.ts";
+import { newObjectView, withoutTypeText, withType, withTypeText } from "../../../src/hono/send/view_text.ts";
 import { newEventOpener, type StoreEvent } from "../../../src/informer/events.ts";
 import { newCache } from "../../../src/store/cache.ts";
 import type { Held } from "../../../src/store/holding.ts";

@@ -12,7 +12,7 @@ import {
   Watchers,
 } from "../../../src/hono/send/fan_out.ts";
 import { Content } from "../../../src/hono/content/content.ts";
-import { newObjectView } from "../../../src/hono/request/requested_read.ts";
+import { newObjectView } from "../../../src/hono/send/view_text.ts";
 import { newSelection } from "../../../src/hono/content/selection.ts";
 import { EntryViews } from "../../../src/hono/send/watch_groups.ts";
 import { WatchGroups } from "../../../src/hono/send/watch_groups.ts";

@@ -5,14 +5,9 @@ import type { ApiResource } from "../../protocol/api_resource.ts";
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { ScreenFieldPath } from "../../protocol/screen_query.ts";
 import { newRowCut } from "../request/fields_views.ts";
-import type { Column, Printer } from "./columns.ts";
-import {
-  partialMetadataText,
-  type TextAround,
-  type View,
-  withType,
-  withTypeText,
-} from "../request/requested_read.ts";
+import type { Column, Printer } from "../tables/columns.ts";
+import type { TextAround, View } from "../request/requested_read.ts";
+import { partialMetadataText, withType, withTypeText } from "./view_text.ts";
 
 /** Serves objects as rows of a Table. In a watch only the first event has the columns. */
 export function newTableView(
