@@ -8,7 +8,12 @@ import { ServedConnections } from "../../src/node/serving/served_connections.ts"
 
 describe("ServedConnections", () => {
   it("parses only the first of thousands of requests that arrive together", async () => {
-    const connections = new ServedConnections({ handle() {}, writeTimeoutMs: Infinity, onUnread() {} });
+    const connections = new ServedConnections({
+      handle() {},
+      requestTimeoutMs: 60_000,
+      writeTimeoutMs: Infinity,
+      onUnread() {},
+    });
     let requests = 0;
     const server = createServer(() => requests++);
     connections.serve(server);
@@ -26,6 +31,7 @@ describe("ServedConnections", () => {
     const when = isAnswered ? "after the answer" : "before the answer";
     it(`parses only some of the ten thousand chunks of a body that arrive together, ${when}`, async () => {
       const connections = new ServedConnections({
+        requestTimeoutMs: 60_000,
         handle: (incoming, outgoing) => {
           if (isAnswered) outgoing.end("no");
           else incoming.resume().once("end", () => outgoing.end("no"));
@@ -65,6 +71,7 @@ describe("ServedConnections", () => {
 
   it("hands over a large body, and what follows an upgrade, whole", async () => {
     const connections = new ServedConnections({
+      requestTimeoutMs: 60_000,
       handle: async (incoming, outgoing) => {
         let text = "";
         for await (const chunk of incoming) text += chunk;
@@ -101,6 +108,7 @@ describe("ServedConnections", () => {
   it("starts the request of an address after few of another one, which has sent hundreds before", async () => {
     const started: (string | undefined)[] = [];
     const connections = new ServedConnections({
+      requestTimeoutMs: 60_000,
       handle: ({ socket }) => void started.push(socket.remoteAddress),
       writeTimeoutMs: Infinity,
       onUnread() {},

@@ -148,6 +148,28 @@ describe("serveFetch with a body in chunks", () => {
   });
 });
 
+describe("serveFetch with a body of a known length", { timeout: 60_000 }, () => {
+  for (const method of ["GET", "HEAD", "POST"]) {
+    it(`reads a long one of a ${method} that is not looked at, and the next request`, async () => {
+      await using app = await served(() => new Response("yes"));
+      const head = `${method} / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n`;
+      const client = app.send(`${head}${"x".repeat(3_000_000)}${get("/next")}`);
+      await until(() => client.answer.split("HTTP/1.1 200").length === 3);
+    });
+
+    it(`closes the connection of a ${method} whose body does not end after the answer`, async () => {
+      const options = { requestTimeoutMs: 100, keepAliveTimeoutMs: 1e9 };
+      await using app = await served(() => new Response("yes"), options);
+      const client = app.send(`${method} / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n`);
+      await until(() => client.answer.includes("HTTP/1.1 200"));
+      while (!client.isClosed) {
+        client.socket.write("x");
+        await nextTurn();
+      }
+    });
+  }
+});
+
 /** An answer that waits until it is released. */
 function held() {
   const waiting: (() => void)[] = [];

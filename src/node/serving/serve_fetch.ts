@@ -190,12 +190,13 @@ class Listening {
   constructor(fetch: Handler, options: ServeFetchOptions) {
     this.#fetch = fetch;
     this.#options = options;
-    const { writeTimeoutMs = WRITE_TIMEOUT_MS } = options;
+    const { requestTimeoutMs = REQUEST_TIMEOUT_MS, writeTimeoutMs = WRITE_TIMEOUT_MS } = options;
     const logger = guardedLogger(options.logger);
     this.#logger = logger;
     this.#failures = limitedLogger(logger, () => monotonicNow(realClock));
     this.#connections = new ServedConnections({
       handle: (incoming, outgoing) => this.#handle(incoming, outgoing),
+      requestTimeoutMs,
       writeTimeoutMs,
       onUnread: ({ method, url = "" }) => {
         const path = url.split("?", 1)[0];

@@ -9,6 +9,8 @@ import { arrived, UNITS_PER_MS } from "../../util/turns.ts";
 
 export interface ServedConnectionsOptions {
   readonly handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
+  /** How long the rest of a request may take once it is answered. */
+  readonly requestTimeoutMs: number;
   /** How long a response may wait in a socket that takes nothing of it. */
   readonly writeTimeoutMs: number;
   /** Receives the request of a response that is broken off, as its client reads nothing. */
@@ -55,6 +57,7 @@ const LOOK_MS = 5_000;
  *   long, and nearly as much memory, as a large one.
  * - No header is dropped: too many of them are 431. By default, servers leave out what comes after the first
  *   thousand or so, on which the meaning of the others may depend.
+ * - A body that is still being sent after the answer is read, for a time.
  * - A response, of whatever kind, that waits in a socket which takes nothing of it breaks off after
  *   `writeTimeoutMs`.
  */
@@ -138,7 +141,10 @@ export class ServedConnections {
     this.#answering++;
     connection.sentMs = monotonicNow(realClock);
     this.#look();
-    outgoing.once("close", () => this.#answered(connection, incoming.socket));
+    outgoing.once("close", () => {
+      if ("Deno" in globalThis && !incoming.complete && !incoming.socket.destroyed) this.#skipBody(incoming);
+      this.#answered(connection, incoming.socket);
+    });
     if (this.#isClosing) outgoing.shouldKeepAlive = false;
     const turns = HEALTH.test(incoming.url ?? "") ? this.#healthTurns : this.#turns;
     void turns.next(incoming.socket.remoteAddress).then(() => {
@@ -159,6 +165,23 @@ export class ServedConnections {
     if (refusal === undefined) return this.#options.handle(incoming, outgoing);
     outgoing.writeHead(refusal, { Connection: "close" });
     outgoing.end();
+  }
+
+  /**
+   * Reads what is left of the body of an answered request, for a time, as Node's server does. Deno's would
+   * read no more of a long one, and so no next request, and wait for a slow one without a limit.
+   */
+  #skipBody(incoming: IncomingMessage): void {
+    const { socket } = incoming;
+    const timer = realClock.setTimeout(() => socket.destroy(), this.#options.requestTimeoutMs);
+    const settle = () => {
+      realClock.clearTimeout(timer);
+      incoming.off("end", settle);
+      socket.off("close", settle);
+    };
+    incoming.once("end", settle);
+    socket.once("close", settle);
+    incoming.resume();
   }
 
   /** The response is sent, or its client has left. */
