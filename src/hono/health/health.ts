@@ -5,6 +5,7 @@ import { formatGroupResource } from "../../meta/resource.ts";
 import { TEXT_HEADERS as HEADERS } from "../send/responses.ts";
 import { type ServedInformer, sourcesOf } from "../content/served_informer.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { getOrMake } from "../../util/collections.ts";
 import type { MetricLabels } from "../../util/metrics.ts";
 import type { Asked } from "../request/gate.ts";
 import type { ListBodies } from "../send/kept_bodies.ts";
@@ -161,9 +162,6 @@ export class ReadMetrics {
   }
 
   #of(labels: Record<string, string>): MetricLabels {
-    const key = JSON.stringify(labels);
-    let known = this.#labels.get(key);
-    if (known === undefined) this.#labels.set(key, known = labels);
-    return known;
+    return getOrMake(this.#labels, JSON.stringify(labels), () => labels);
   }
 }

@@ -39,12 +39,9 @@ export class KeptViews implements Keeper {
     const name = JSON.stringify([groupVersion(of), of.resource, ...fields.map(({ text }) => text)]);
     let kept = this.kept.get(name);
     if (kept === undefined) {
-      const made: KeptCut[] = [];
-      const view = newFieldsView(whole, fields, (paths) => {
-        made.push(new KeptCut(paths, this.#readers));
-        return made[0];
-      });
-      kept = { view, cut: made[0], usedMs: 0 };
+      let cut: KeptCut | undefined;
+      const view = newFieldsView(whole, fields, (paths) => cut = new KeptCut(paths, this.#readers));
+      kept = { view, cut: cut!, usedMs: 0 };
       if (this.kept.size === MOST_VIEWS) this.#drop(this.kept.keys().next().value!);
     }
     kept.usedMs = monotonicNow(this.#clock);

@@ -2,6 +2,7 @@
 
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import type { ScreenPath } from "../../protocol/screen_syntax.ts";
+import { getOrMake } from "../../util/collections.ts";
 import { withChanges } from "../content/states.ts";
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
@@ -147,12 +148,8 @@ export class Groups<T extends KubernetesObject> extends FollowedObjects<T, Group
   #tallyOf(values: readonly unknown[]): Tally {
     const order = values.map((value) => sortText(value, { isDescending: false })).join("");
     const place = order + JSON.stringify(values);
-    let tally = this.#tallies.get(place);
-    if (tally === undefined) {
-      tally = { place, values, count: 0, sums: this.#options.sum.map(() => new Sum()) };
-      this.#tallies.set(place, tally);
-    }
-    return tally;
+    const newTally = () => ({ place, values, count: 0, sums: this.#options.sum.map(() => new Sum()) });
+    return getOrMake(this.#tallies, place, newTally);
   }
 
   #groupOf({ values, count, sums }: Tally): Group {

@@ -4,6 +4,7 @@ import type { KubernetesObject } from "../../meta/object.ts";
 import { concatenated, encodeUtf8, freeBytes } from "../../util/bytes.ts";
 import { withTimeLimit } from "../../util/abort.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
+import { getOrMake } from "../../util/collections.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { Content, ContentVersion } from "../content/content.ts";
 import type { Keeper, Readers } from "../request/readers.ts";
@@ -69,8 +70,7 @@ export class ListBodies implements Keeper {
       body.drop();
       return body;
     }
-    let ofContent = this.#byContent.get(content);
-    if (ofContent === undefined) this.#byContent.set(content, ofContent = new Map());
+    const ofContent = getOrMake(this.#byContent, content, () => new Map<string, ListBody>());
     ofContent.get(name)?.drop();
     ofContent.set(name, body);
     this.kept.add(body);

@@ -101,28 +101,17 @@ export class OpenApi implements Keeper {
       const headers = { Location: `${mount}${path}?hash=${kept.tag}`, ...HEADERS };
       return new Response(null, { status: 301, headers });
     }
-    const isFinal = hash === kept.tag;
-    return await this.#respond(c, kept, reader, isDocument ? "" : mount, isFinal);
-  }
-
-  async #respond(
-    c: Context,
-    kept: Kept,
-    reader: Reader,
-    mount: string,
-    isFinal: boolean,
-  ): Promise<Response | Status> {
-    const expiresMs = this.#options.clock.now() + YEAR_MS;
+    const expires = new Date(this.#options.clock.now() + YEAR_MS).toUTCString();
     const headers = {
       ...HEADERS,
       ETag: `"${kept.tag}"`,
-      ...(isFinal && { "Cache-Control": "private, immutable", "Expires": new Date(expiresMs).toUTCString() }),
+      ...(hash === kept.tag && { "Cache-Control": "private, immutable", "Expires": expires }),
     };
     if (matchesTag(c.req.header("If-None-Match"), headers.ETag)) {
       return new Response(null, { status: 304, headers });
     }
     const typed = { ...headers, "Content-Type": "application/json" };
-    if (mount !== "") {
+    if (!isDocument && mount !== "") {
       const text = new TextDecoder().decode(kept.bytes);
       const own = text.replaceAll('"/openapi/v3/', `"${mount}/openapi/v3/`);
       return textAnswer(reader, own, { headers: typed });
@@ -152,12 +141,8 @@ export class OpenApi implements Keeper {
       this.kept.set(path, kept);
       if (monotonicNow(this.#options.clock) - kept.checkedMs < FRESH_MS) return kept;
     }
-    let pending = this.#pending.get(path);
-    if (pending === undefined) {
-      pending = this.#fetch(path, kept).finally(() => this.#pending.delete(path));
-      this.#pending.set(path, pending);
-    }
-    return pending;
+    const fetched = () => this.#fetch(path, kept).finally(() => this.#pending.delete(path));
+    return getOrMake(this.#pending, path, fetched);
   }
 
   async #fetch(path: string, kept: Kept | undefined): Promise<Kept | Status> {
@@ -166,14 +151,11 @@ export class OpenApi implements Keeper {
     try {
       return await withTimeLimit(async (signal) => {
         const startMs = monotonicNow(clock);
-        const asked = fetch!(path, {
-          headers: {
-            Accept: "application/json",
-            ...(kept?.upstreamTag && { "If-None-Match": kept.upstreamTag }),
-          },
+        const condition = kept?.upstreamTag && { "If-None-Match": kept.upstreamTag };
+        const response = await fetch!(path, {
+          headers: { Accept: "application/json", ...condition },
           signal,
         });
-        const response = await asked;
         if (response.status === 304 && kept !== undefined) {
           kept.checkedMs = startMs;
           drop(response);
