@@ -147,12 +147,11 @@ export function readApiOf(state: ReadApiState): ReadApi {
       for (const { watchers } of state.served) watchers.end();
       state.readers.drain();
     },
-    openWatches: () => state.resources.map((resource) => watchesOf(state, resource)),
+    openWatches(): number[] {
+      const of = (resource: ApiResource) => state.served.find((each) => each.resource === resource);
+      return state.resources.map((resource) => of(resource)?.watchers.size ?? 0);
+    },
   });
-}
-
-function watchesOf({ served }: ReadApiState, resource: ApiResource): number {
-  return served.find((each) => each.resource === resource)?.watchers.size ?? 0;
 }
 
 /** The access check: no route is answered in another way. */
@@ -298,17 +297,11 @@ function addCacheHeaders(
     const restored = sourcesOf(informer).filter(({ informer }) =>
       !informer.hasSynced() && informer.isRestored?.()
     );
-    if (restored.length > 0) headers.append("Warning", warningHeader(RESTORED + namesIn(restored)));
+    const names = restored.map(({ name }) => name).join(", ");
+    if (restored.length > 0) headers.append("Warning", warningHeader(RESTORED + (names && `: ${names}`)));
   }
   const { deprecationWarning } = resource;
   if (deprecationWarning !== undefined) headers.append("Warning", warningHeader(deprecationWarning));
-}
-
-/** Of which sources something is said; empty if there is only one. */
-function namesIn(sources: readonly { readonly name: string }[]): string {
-  return sources.length === 1 && sources[0].name === ""
-    ? ""
-    : `: ${sources.map(({ name }) => name).join(", ")}`;
 }
 
 /** Whether an answer may never end: a watch, or whatever the API server sends. */
@@ -341,16 +334,11 @@ function isWatchRoute(route: Route | undefined): boolean {
 async function refusing(c: Context, answered: Answer | Promise<Answer>): Promise<Answer> {
   const answer = await answered;
   const { method } = c.req.raw;
-  if (method === "GET" || method === "HEAD" || !isRefusal(answer) || await drain(c.req.raw.body)) {
-    return answer;
-  }
+  const isRefusal = !(answer instanceof Response) || answer.status >= 400;
+  if (method === "GET" || method === "HEAD" || !isRefusal || await drain(c.req.raw.body)) return answer;
   const response = answer instanceof Response ? answer : await refusalResponse(c, answer);
   response.headers.set("Connection", "close");
   return response;
-}
-
-function isRefusal(answer: Answer): boolean {
-  return !(answer instanceof Response) || answer.status >= 400;
 }
 
 // A request to etcd has at most 1.5 MiB

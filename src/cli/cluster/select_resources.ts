@@ -9,6 +9,7 @@ import { formatGroupResource, formatResource } from "../../meta/resource.ts";
 import type { ResourceOptions } from "../../client/resource_options.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import { withTimeLimit } from "../../util/abort.ts";
+import { getOrMake } from "../../util/collections.ts";
 import { type Connection, readClusterUid } from "./connect.ts";
 import {
   discover,
@@ -86,7 +87,10 @@ async function selectNow(
       ? ""
       : await asking("get the namespace kube-system", readClusterUid(cluster, deadline));
     const version = await cluster.request("/version", { signal: deadline }).catch(() => undefined);
-    const resources = choose(discovery, connection, settings);
+    const names = settings.resources ?? connection.defaultNames;
+    const resources = names === undefined
+      ? defaultResources(discovery)
+      : resolveResources(names, discovery, settings);
     // The embedded cluster refuses nothing.
     const allowed = connection.context === undefined
       ? resources
@@ -105,11 +109,6 @@ async function selectNow(
     clock,
     signal,
   });
-}
-
-function choose(discovery: Discovery, connection: Connection, settings: ServeSettings): DiscoveredResource[] {
-  const names = settings.resources ?? connection.defaultNames;
-  return names === undefined ? defaultResources(discovery) : resolveResources(names, discovery, settings);
 }
 
 async function onlyAllowed(
@@ -210,7 +209,7 @@ export function resolveResources(
   const resolved = new Map<string, DiscoveredResource>();
   for (const name of names) {
     for (const resource of resolve(name, discovery)) {
-      if (isSecrets(resource) && !options.allowSecrets) {
+      if (resource.resource === "secrets" && !options.allowSecrets) {
         throw new UsageError(
           "Secrets are refused by default: pass --allow-secrets, and note that every reader of this server can then " +
             "read them",
@@ -223,12 +222,10 @@ export function resolveResources(
 }
 
 export function defaultResources(discovery: Discovery): DiscoveredResource[] {
-  const found: DiscoveredResource[] = [];
-  for (const name of DEFAULT_RESOURCES) {
+  return DEFAULT_RESOURCES.flatMap((name) => {
     const resource = resourceNamed(name, discovery.resources);
-    if (resource !== undefined && isWatchable(resource)) found.push(resource);
-  }
-  return found;
+    return resource !== undefined && isWatchable(resource) ? [resource] : [];
+  });
 }
 
 function resolve(name: string, discovery: Discovery): DiscoveredResource[] {
@@ -272,17 +269,10 @@ function unknownResource(name: string, { resources, unavailable }: Discovery): U
 
 function firstVersions(resources: readonly DiscoveredResource[]): DiscoveredResource[] {
   const seen = new Map<string, DiscoveredResource>();
-  for (const resource of resources) {
-    const name = formatGroupResource(resource);
-    if (!seen.has(name)) seen.set(name, resource);
-  }
+  for (const resource of resources) getOrMake(seen, formatGroupResource(resource), () => resource);
   return [...seen.values()];
 }
 
 function isWatchable(resource: DiscoveredResource): boolean {
   return resource.verbs.includes("list") && resource.verbs.includes("watch");
-}
-
-function isSecrets(resource: DiscoveredResource): boolean {
-  return resource.resource === "secrets";
 }

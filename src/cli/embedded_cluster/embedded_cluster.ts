@@ -111,10 +111,6 @@ export class EmbeddedCluster {
     }
   }
 
-  #nodes(): readonly BuiltSpecObject[] {
-    return this.server.list<BuiltSpecObject>("v1/nodes").items;
-  }
-
   #configMaps(): readonly ReturnType<typeof configMap>[] {
     return this.server.list<ReturnType<typeof configMap>>("v1/configmaps", { labelSelector: "app" }).items;
   }
@@ -134,7 +130,7 @@ export class EmbeddedCluster {
 
   #heartbeat(index: number): void {
     this.#simulation.after(HEARTBEAT_INTERVAL_MS, HEARTBEAT_INTERVAL_MS, () => {
-      const nodes = this.#nodes();
+      const nodes = this.server.list<BuiltSpecObject>("v1/nodes").items;
       const node = nodes[index % nodes.length];
       const conditions = nodeConditions(node.metadata.creationTimestamp ?? "", this.#simulation.time());
       this.server.patch("v1/nodes", node, { status: { conditions } });

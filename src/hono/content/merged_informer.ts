@@ -326,7 +326,7 @@ export class MergedStore implements ServedStore<KubernetesObject> {
 
   /** The index functions that all sources have. */
   getIndexers(): Record<string, IndexFunc<Held<KubernetesObject>>> {
-    const all = this.#of.sources.map(({ store }) => indexersOf(store));
+    const all = this.#of.sources.map(({ store }) => (store as Partial<HeldIndexer>).getIndexers?.() ?? {});
     const names = Object.keys(all[0]).filter((name) => all.every((each) => Object.hasOwn(each, name)));
     const ofSource = new Map(this.#of.sources.map((source, i) => [source, all[i]]));
     return Object.fromEntries(names.map((name) => {
@@ -348,10 +348,8 @@ export class MergedStore implements ServedStore<KubernetesObject> {
   }
 
   countByIndex(indexName: string, value: string): number {
-    return this.#indexed((store) => store.countByIndex(indexName, value)).reduce(
-      (sum, count) => sum + count,
-      0,
-    );
+    const counts = this.#indexed((store) => store.countByIndex(indexName, value));
+    return counts.reduce((sum, count) => sum + count, 0);
   }
 
   indexValueCounts(indexName: string): Map<string, number> {
@@ -371,10 +369,6 @@ export class MergedStore implements ServedStore<KubernetesObject> {
       source.isIn ? [read(source.store as HeldIndexer, source)] : []
     );
   }
-}
-
-function indexersOf(store: Partial<HeldIndexer>): Record<string, IndexFunc<Held<KubernetesObject>>> {
-  return store.getIndexers?.() ?? {};
 }
 
 function noKey(): never {

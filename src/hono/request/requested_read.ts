@@ -8,7 +8,6 @@ import {
   type MediaType,
   type NegotiatedShape,
   negotiateShape,
-  type ObjectShape,
   prefersGzip,
   wantsPretty,
 } from "../../protocol/representations.ts";
@@ -90,18 +89,15 @@ export function requestedRead(
   const isName = selected !== "" && selected.length <= MAX_PATH && nameProblem(selected) === undefined;
   const name = path.name || (isName ? selected : "");
   const form = requestedForm(c, resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
+  const shape = "shape" in form && form.shape.kind !== "refused" ? form.shape.kind : "object";
   // Then none of screens is among them, nor one that is misspelt.
   const isPlain = Array.from(searchParams.keys()).every((name) => LIST_PARAMETERS.has(name));
   const screen = isPlain
     ? undefined
     : ignoresScreens === undefined
-    ? parseScreenQuery(searchParams, { verb, shape: shapeOf(form), limits })
+    ? parseScreenQuery(searchParams, { verb, shape, limits })
     : refusedScreenQuery(searchParams, ignoresScreens);
   return { verb, name, query, searchParams, form, screen, isEventStream: events !== undefined };
-}
-
-function shapeOf(form: RequestedForm | Status): ObjectShape["kind"] {
-  return "shape" in form && form.shape.kind !== "refused" ? form.shape.kind : "object";
 }
 
 // A merged resourceVersion has a version for each shard.

@@ -101,7 +101,9 @@ export class FanOut {
 
   forget(source: FanOutSource): void {
     this.#changed.delete(source);
-    if (this.#changed.size === 0) this.#stopTimer();
+    if (this.#changed.size > 0) return;
+    this.#clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
   }
 
   #schedulePass(): void {
@@ -112,11 +114,6 @@ export class FanOut {
       this.#timer = undefined;
       this.#schedule();
     }, waitMs);
-  }
-
-  #stopTimer(): void {
-    if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
-    this.#timer = undefined;
   }
 
   /** At the end of this turn, so that everything that the turn brings goes out together. */

@@ -172,7 +172,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     this.#watchers.detach(this);
     this.#feed.close();
     this.#life.close();
-    this.#stopAwaiting();
+    this.#request.settings.clock.clearTimeout(this.#stallTimer);
     this.#request.reader.readers.watches.delete(this);
     this.#release();
   }
@@ -238,11 +238,6 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     if (!this.#isOpen) return;
     this.onGone();
     this.#outlet.error(reason);
-  }
-
-  #stopAwaiting(): void {
-    if (this.#stallTimer !== undefined) this.#request.settings.clock.clearTimeout(this.#stallTimer);
-    this.#stallTimer = undefined;
   }
 
   #sendNext(): boolean {
