@@ -18,7 +18,6 @@ const TAIL_DIGITS = LAYOUT_DIGITS + COUNT_DIGITS;
 // So that the sum has 8 digits at least, and the whole more than the 20 of the greatest version of an API
 // server.
 const BASE = 10_000_000n;
-const BASE_DIGITS = 8;
 
 /** The ten digits that say in which way something is divided, and into which parts. */
 export function newLayout(names: readonly string[]): string {
@@ -59,7 +58,7 @@ export function decodeMergedVersion(text: string): MergedVersion | undefined {
   if (!/^[1-9][0-9]{20,}$/.test(text)) return undefined;
   const count = Number(text.slice(-COUNT_DIGITS));
   const digits = (text.length - TAIL_DIGITS) / count;
-  if (count === 0 || !Number.isInteger(digits) || digits < BASE_DIGITS) return undefined;
+  if (count === 0 || !Number.isInteger(digits)) return undefined;
   const parts: string[] = [];
   let last = BigInt(text.slice(0, digits)) - BASE;
   for (let i = 1; i < count; i++) {

@@ -51,7 +51,6 @@ export class VersionWaiters {
     if (this.#covers(resourceVersion)) return Promise.resolve("reached");
     if (this.#isStopped) return Promise.resolve("stopped");
     const { signal, timeoutMs } = options;
-    if (signal?.aborted) return Promise.resolve("aborted");
     return new Promise((resolve) => {
       let timer: TimerHandle;
       let unlisten = () => {};

@@ -11,7 +11,6 @@ interface SleepOptions {
 export function sleep(ms: number, options: SleepOptions = {}): Promise<void> {
   const { clock = realClock, signal } = options;
   return new Promise<void>((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
     const timer = clock.setTimeout(() => {
       unlisten?.();
       resolve();

@@ -156,6 +156,11 @@ describe("KeyError", () => {
       return true;
     });
     assert.throws(() => store.add({ metadata: {} }), /for object without a name/);
+    const own = new KeyError(pod, "tag", new Error("no tag"));
+    const tagged = newStore<unknown>(() => {
+      throw own;
+    });
+    assert.throws(() => tagged.add(pod), (error) => error === own);
     assert.throws(() => store.get(new ExplicitKey("a")), /for the key "a"/);
   });
 });

@@ -26,6 +26,18 @@ function refused(make: () => unknown): SelectorParseError {
 }
 
 describe("parseLabelSelector", () => {
+  it("drops a NUL right after a token, and ends at any other, as Go's lexer does", () => {
+    const texts = { "a\0,b": "a,b", "a=x\0,b": "a=x,b", "a \0,b": "a", "a,b\0": "a,b", "\0a": "" };
+    for (const [text, canonical] of Object.entries(texts)) {
+      assert.equal(`${parseLabelSelector(text)}`, canonical);
+    }
+  });
+
+  it("says first, and where, what is wrong with a key", () => {
+    assert.equal(refused(() => parseLabelSelector("!-a")).position, 1);
+    assert.match(refused(() => parseLabelSelector("a/b/c in")).message, /more than one '\/'/);
+  });
+
   it("sorts requirements by key and values in themselves, and writes blanks only around in and notin", () => {
     const selector = parseLabelSelector(" z>5 ,tier  notin( web,api ),!canary,\tapp == x,env");
     assert.equal(`${selector}`, "app==x,!canary,env,tier notin (api,web),z>5");
@@ -124,6 +136,28 @@ describe("parseLabelSelector", () => {
 });
 
 describe("LabelSelector.matches", () => {
+  it("needs every bound of a number", () => {
+    for (const text of ["a<5,a<3", "a<3,a<5", "a>0,a>1,a<3", "a in (2,4),a<3"]) {
+      const selector = parseLabelSelector(text);
+      assert.deepEqual(["2", "4"].map((a) => selector.matches({ a })), [true, false], text);
+    }
+    const above = parseLabelSelector("a>1,a>3,a>2");
+    assert.deepEqual(["2", "3", "4"].map((a) => above.matches({ a })), [false, false, true]);
+  });
+
+  it("counts no inherited label, whatever else is required", () => {
+    const labels = Object.create({ app: "web" }, { tier: { value: "db", enumerable: true } });
+    const others = ["", ",b!=x", ",b!=x,c!=x,d!=x,e!=x"]; // with many keys the labels are looked up
+    for (const more of others) {
+      for (const text of ["app!=web", "!app", "app notin (web,api)", "tier=db", "tier!=web"]) {
+        assert.ok(parseLabelSelector(text + more).matches(labels), text + more);
+      }
+      for (const text of ["app=web", "app", "app in (web,api)", "app!=api,app"]) {
+        assert.ok(!parseLabelSelector(text + more).matches(labels), text + more);
+      }
+    }
+  });
+
   it("is true of an absent label for !=, notin and !, and false for every other operator", () => {
     const passing = ["a!=1", "a notin (1)", "!a"];
     const failing = ["a=1", "a==1", "a in (1)", "a", "a>0", "a<9"];
@@ -217,6 +251,14 @@ describe("LabelSelector", () => {
   });
 });
 
+describe("LabelRequirement", () => {
+  it("does not change the values that it is given", () => {
+    const values = ["b", "a"];
+    assert.deepEqual(new LabelRequirement("tier", { operator: "in", values }).values, ["a", "b"]);
+    assert.deepEqual(values, ["b", "a"]);
+  });
+});
+
 describe("labelSelectorFromSpec", () => {
   it("selects nothing when absent and everything when empty", () => {
     assert.equal(labelSelectorFromSpec(undefined).selectable, false);
@@ -233,9 +275,10 @@ describe("labelSelectorFromSpec", () => {
         { key: "env", operator: "NotIn", values: ["dev"] },
         { key: "canary", operator: "DoesNotExist" },
         { key: "team", operator: "Exists", values: [] },
+        { key: "zone", operator: "Exists", values: null },
       ],
     };
-    assert.equal(`${labelSelectorFromSpec(spec)}`, "app=web,!canary,env notin (dev),team,tier in (a,b)");
+    assert.equal(`${labelSelectorFromSpec(spec)}`, "app=web,!canary,env notin (dev),team,tier in (a,b),zone");
   });
 
   it("refuses operators of the text form", () => {

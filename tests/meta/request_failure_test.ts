@@ -6,8 +6,12 @@ import {
   isConnectionRefused,
   NetworkError,
   networkErrorOf,
+  refusesStale,
+  requiresEachEvent,
+  retryAfterMs,
 } from "../../src/meta/request.ts";
 import { newStatus, StatusError } from "../../src/meta/status.ts";
+import { FakeClock } from "@listwatch/cache/testing";
 
 describe("NetworkError", () => {
   it("is distinguished from refusals, also as a cause", () => {
@@ -36,5 +40,40 @@ describe("failureInWords", () => {
       ["text", "text"],
     ];
     for (const [error, text] of texts) assert.equal(failureInWords(error), text);
+  });
+});
+
+describe("refusesStale", () => {
+  it("finds its part among others, in any case and with white space and quotation marks", () => {
+    for (const text of ["stale-if-error=0", 'no-cache, Stale-If-Error = "0"', "max-age=0,stale-if-error=0"]) {
+      assert.ok(refusesStale(text), text);
+    }
+    for (const text of [undefined, "", "stale-if-error=01", "stale-if-error", "x-stale-if-error=0"]) {
+      assert.ok(!refusesStale(text), text);
+    }
+    assert.ok(requiresEachEvent("respond-async; Handling=strict"));
+    assert.ok(!requiresEachEvent("handling=lenient"));
+  });
+});
+
+describe("retryAfterMs", () => {
+  const sentMs = Date.parse("2026-01-31T12:00:00Z");
+  const at = (seconds: number) => new Date(sentMs + 1_000 * seconds).toUTCString();
+  const clock = new FakeClock(sentMs + 5_000);
+
+  it("reads seconds, or a date by the clock of the server, or else by one's own", () => {
+    const cases: [headers: Record<string, string>, ms: number | undefined][] = [
+      [{}, undefined],
+      [{ "Retry-After": "120" }, 120_000],
+      [{ "Retry-After": "0" }, 0],
+      [{ "Retry-After": "soon" }, undefined],
+      [{ "Retry-After": at(60), Date: at(0) }, 60_000],
+      [{ "Retry-After": at(60), Date: "today" }, 55_000],
+      [{ "Retry-After": at(60) }, 55_000],
+      [{ "Retry-After": at(-60), Date: at(0) }, 0],
+    ];
+    for (const [headers, ms] of cases) {
+      assert.equal(retryAfterMs(new Headers(headers), clock), ms, JSON.stringify(headers));
+    }
   });
 });

@@ -21,6 +21,7 @@ describe("newStatus", () => {
       details: { name: "a" },
     });
     assert.equal("details" in newStatus(404, "NotFound", "no"), false);
+    assert.equal("reason" in newStatus(500, "", "no"), false);
   });
 });
 
@@ -159,6 +160,9 @@ describe("isResourceVersionTooLarge", () => {
       isResourceVersionTooLarge(statusError(500, "InternalError", "Too large resource version: 20")),
       false,
     );
+    const text = "Too large resource version";
+    const causes = { details: { causes: [{ message: text }] } };
+    assert.equal(isResourceVersionTooLarge(statusError(500, "InternalError", text, causes)), false);
     assert.equal(isResourceVersionTooLarge(new Error("Too large resource version")), false);
   });
 });

@@ -1,7 +1,8 @@
 import { FakeClock } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { VersionWaiters } from "../../src/meta/version_waiters.ts";
+import { encodeMergedVersion } from "../../src/meta/merged_version.ts";
+import { newPartwiseWaiters, VersionWaiters } from "../../src/meta/version_waiters.ts";
 import { CountingSignal } from "../counting_signal.ts";
 
 function newWaiters(): { waiters: VersionWaiters; clock: FakeClock; move: (version: string) => void } {
@@ -14,6 +15,26 @@ function newWaiters(): { waiters: VersionWaiters; clock: FakeClock; move: (versi
   };
   return { waiters, clock, move };
 }
+
+describe("newPartwiseWaiters", () => {
+  it("wait for each part of a merged version, and for nothing before the first version", async () => {
+    const merged = (...parts: string[]) => encodeMergedVersion({ layout: "0123456789", parts });
+    let version = "";
+    const waiters = newPartwiseWaiters(() => version, { clock: new FakeClock() });
+    const empty = waiters.wait("");
+    const wait = waiters.wait(merged("5", "6"));
+    for (const next of ["", merged("100", "1")]) {
+      version = next;
+      waiters.moved();
+      assert.equal(waiters.waiting.size, 2);
+    }
+    version = merged("100", "6");
+    waiters.moved();
+    assert.equal(await wait, "reached");
+    waiters.stop();
+    assert.equal(await empty, "stopped");
+  });
+});
 
 describe("VersionWaiters.wait", () => {
   it("ends when it is reached, before the call or after, also if it is passed", async () => {

@@ -48,6 +48,11 @@ describe("Backoff", () => {
     for (const delayMs of take(100, () => backoff.step())) assert.ok(Number.isFinite(delayMs));
   });
 
+  it("refuses jitter without random numbers", () => {
+    assert.throws(() => new Backoff({ durationMs: 10, jitter: 0.1 }), TypeError);
+    assert.equal(new Backoff({ durationMs: 10 }).nextDelayMs(), 10);
+  });
+
   it("refuses parameters that are not numbers from 0 up", () => {
     for (const wrong of [{ durationMs: -1 }, { durationMs: NaN }, { durationMs: 1, factor: -2 }]) {
       assert.throws(() => new Backoff(wrong, { random: noJitter }), RangeError);

@@ -1,6 +1,48 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { wholeBody } from "../../src/util/byte_reader.ts";
+import { openByteReader, wholeBody } from "../../src/util/byte_reader.ts";
+
+describe("openByteReader", () => {
+  /** A body of bytes that fills whatever it is given; without an end. */
+  const endless = () =>
+    new ReadableStream({
+      type: "bytes",
+      pull(controller) {
+        const view = controller.byobRequest?.view;
+        if (view) controller.byobRequest!.respond(view.byteLength);
+        else controller.enqueue(new Uint8Array(10));
+      },
+    });
+
+  it("reads into a buffer that doubles while reads fill it, up to 256 KiB", async () => {
+    const reader = openByteReader(endless());
+    const sizes: number[] = [];
+    // deno-lint-ignore no-await-in-loop -- one after the other
+    for (let i = 0; i < 5; i++) sizes.push((await reader.read())!.byteLength / 1_024);
+    assert.deepEqual(sizes, [64, 128, 256, 256, 256]);
+    reader.cancel();
+  });
+
+  it("refuses a body that has a reader, and lets go of one that it gives up", async () => {
+    const body = endless();
+    const reader = openByteReader(body);
+    assert.throws(() => openByteReader(body), TypeError);
+    await reader.read();
+    reader.cancel();
+    assert.equal(body.locked, false);
+  });
+
+  it("refuses chunks that are no bytes", async () => {
+    const body = new ReadableStream({ start: (controller) => controller.enqueue("text") });
+    await assert.rejects(openByteReader(body).read(), /a chunk is string, not bytes/);
+  });
+
+  it("passes the reason on for which it gives a body up", () => {
+    const reasons: unknown[] = [];
+    openByteReader(new ReadableStream({ cancel: (reason) => void reasons.push(reason) })).cancel("enough");
+    assert.deepEqual(reasons, ["enough"]);
+  });
+});
 
 describe("wholeBody", () => {
   const bodyOf = (pieces: readonly number[][]) => {

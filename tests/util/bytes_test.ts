@@ -1,11 +1,22 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { seededRandom } from "../../src/testing/seeded_random.ts";
-import { Utf8Stream } from "../../src/util/bytes.ts";
+import { fromBase64, toBase64, Utf8Stream } from "../../src/util/bytes.ts";
 import { propertyOptions } from "../property.ts";
 
 const CHARACTERS = ["a", "é", "€", "😀", "\ufeff", "\0"].map((text) => [...new TextEncoder().encode(text)]);
 const FAULTS = [0x80, 0xbf, 0xc0, 0xc3, 0xe0, 0xe2, 0xed, 0xf0, 0xf4, 0xf5, 0xff];
+
+describe("fromBase64", () => {
+  it("reads UTF-8 in both alphabets, and refuses other bytes", () => {
+    for (const text of ["", "web-1", "\u00ff\u00fe?>", "\u20ac\u{1f600}"]) {
+      assert.equal(fromBase64(toBase64(text)), text);
+      assert.equal(fromBase64(toBase64(text).replaceAll("+", "-").replaceAll("/", "_")), text);
+    }
+    assert.equal(toBase64("\u00ff\u00fe?>"), "w7/Dvj8+");
+    assert.throws(() => fromBase64(btoa("\xff")), TypeError);
+  });
+});
 
 describe("Utf8Stream", () => {
   const { numRuns, seed = Date.now() } = propertyOptions(20_000);

@@ -83,6 +83,16 @@ describe("Clock", () => {
 });
 
 describe("ageMs", () => {
+  it("is a whole number that is not too small", () => {
+    const clock = {
+      now: () => 0,
+      monotonicNow: () => 1_000.25,
+      setTimeout: () => {},
+      clearTimeout: () => {},
+    };
+    assert.equal(ageMs({ wallMs: 0, monotonicMs: 1_000 }, clock), 1);
+  });
+
   it("is the larger of what both clocks say, at the time of asking", async () => {
     const clock = new FakeClock(10 * 3_600_000);
     const contact = { wallMs: clock.now(), monotonicMs: clock.monotonicNow() };

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { nextTurn } from "../../src/util/clock.ts";
 import { Latch, waitIn, Wakeup } from "../../src/util/deferred.ts";
 import { CountingSignal } from "../counting_signal.ts";
 
@@ -36,7 +37,7 @@ describe("Latch", () => {
     open.giveUp(reason);
     await open.opened;
     new Latch().giveUp(reason); // nothing waits, and no rejection is left unhandled
-    await new Promise<void>((resolve) => queueMicrotask(resolve));
+    await nextTurn();
   });
 });
 
