@@ -37,6 +37,14 @@ async function failure(
   return error;
 }
 
+describe("newCluster: the user agent", () => {
+  it("is the one that the config has", async () => {
+    const { fetch, asked } = recorder(Response.json({}));
+    await newCluster({ server: SERVER, fetch, userAgent: "my-controller/1.0" }).request("/api");
+    assert.equal(asked[0].headers.get("User-Agent"), "my-controller/1.0");
+  });
+});
+
 describe("newCluster: the address", () => {
   it("may have a path, which comes before every request's; query, fragment and the last slash are dropped", async () => {
     const { fetch, urls } = recorder(Response.json({}));
@@ -54,10 +62,12 @@ describe("newCluster: the address", () => {
         return true;
       });
     }
-    assert.throws(
-      () => newCluster({ server: "https://me:secret@api.example" }),
-      (error) => error instanceof TypeError && !error.message.includes("secret"),
-    );
+    for (const credentials of ["me:secret", ":secret", "secret"]) {
+      assert.throws(
+        () => newCluster({ server: `https://${credentials}@api.example` }),
+        (error) => error instanceof TypeError && !error.message.includes("secret"),
+      );
+    }
   });
 
   it("accepts paths only", async () => {
@@ -104,6 +114,19 @@ describe("newCluster: requests", () => {
     await cluster.request("/a", { method: "PUT", body: new TextEncoder().encode("é") });
     assert.deepEqual(asked.map((request) => request.body), ["- a: 1", "é"]);
     assert.equal(asked[0].headers.get("Content-Type"), "application/yaml");
+  });
+
+  it("are not repeated after a 401 where the token is the same", async () => {
+    const { fetch, asked } = recorder(Response.json({}, { status: 401 }));
+    const cluster = newCluster({ server: SERVER, fetch, token: () => "the-same" });
+    await assert.rejects(cluster.request("/version"), isUnauthorized);
+    assert.equal(asked.length, 1);
+  });
+
+  it("say of a redirect no more than its place", async () => {
+    const headers = { Location: "https://login.example/oauth?code=secret#secret" };
+    const { message } = await failure(new Response(null, { status: 302, headers }));
+    assert.match(message, /redirects to https:\/\/login\.example\/oauth, which/);
   });
 
   it("follow no redirect, so that a token goes nowhere else", async () => {

@@ -43,6 +43,57 @@ async function all<T>(stream: AsyncIterable<readonly T[]>): Promise<T[]> {
   return items;
 }
 
+describe("ResourceClient of several namespaces", () => {
+  const namespaces = { names: ["a", "b"], has: () => true, onChange: () => () => {} };
+  const versions: Record<string, string> = { a: "10", b: "9" };
+
+  function clientOfBoth() {
+    const urls: URL[] = [];
+    const fetch = (url: string) => {
+      urls.push(new URL(url));
+      const [, namespace] = /namespaces\/([a-z]+)/.exec(url)!;
+      const items = [
+        { metadata: { name: "web", namespace, uid: `uid-${namespace}`, resourceVersion: "1" } },
+        {},
+      ];
+      return Response.json({
+        kind: "PodList",
+        apiVersion: "v1",
+        metadata: { resourceVersion: versions[namespace] },
+        items,
+      });
+    };
+    return { pods: newCluster({ server: SERVER, fetch }).resource<Pod>("v1/pods", { namespaces }), urls };
+  }
+
+  it("lists all of each, at the oldest version: up to that one everything is there", async () => {
+    const { pods, urls } = clientOfBoth();
+    const page = await pods.list({ limit: 1, labelSelector: "app" });
+    assert.deepEqual(page.metadata, { resourceVersion: "9" });
+    assert.deepEqual(page.items.map(({ metadata }) => metadata?.namespace), ["a", "b"]);
+    assert.equal(page.quarantined?.length, 2);
+    assert.deepEqual(urls.map(({ search }) => search), ["?labelSelector=app", "?labelSelector=app"]);
+  });
+
+  it("is watched in one of them at a time", async () => {
+    const { pods } = clientOfBoth();
+    await assert.rejects(pods.watch(), TypeError);
+    assert.equal(pods.inNamespace("a").namespace, "a");
+    const both = { namespaces, namespace: "a" };
+    assert.throws(() => newCluster({ server: SERVER }).resource<Pod>("v1/pods", both), TypeError);
+  });
+});
+
+describe("ResourceClient.metadata", () => {
+  it("wants metadata only, and nothing stale, beside the headers of the client", async () => {
+    const { pods, asked } = client(podList(), { headers: { "X-Own": "1" } });
+    await pods.metadata!().list();
+    const { headers } = asked[0];
+    assert.match(headers.get("Accept")!, /as=PartialObjectMetadataList;/);
+    assert.deepEqual([headers.get("Cache-Control"), headers.get("X-Own")], ["stale-if-error=0", "1"]);
+  });
+});
+
 describe("ResourceClient.patch", () => {
   it("says what it sends, whatever headers the client has", async () => {
     const { pods, asked } = client(Response.json(pod("a")), { headers: { "Content-Type": "text/plain" } });

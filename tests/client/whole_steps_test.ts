@@ -52,6 +52,11 @@ describe("wholeSteps", () => {
     const error = { type: "ERROR", object: { code: 410 } } as unknown as Item;
     assert.deepEqual(await batches([[item("ADDED", 3)], [error]], merged(2, 1)), [["A", "E"]]);
     assert.deepEqual(await batches([[item("ADDED", 3)]], merged(2, 1)), [["A"]]);
+    async function* stayingOpen() {
+      yield [item("ADDED", 3), error];
+      await new Promise(() => {});
+    }
+    assert.equal((await wholeSteps(stayingOpen(), merged(2, 1)).next()).value?.length, 2);
   });
 
   it("passes events with merged versions on at once", async () => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { StatusError } from "@listwatch/cache";
+import { NetworkError, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
-import { delayAfter, NO_FAILURES } from "../../src/reflector/failures.ts";
+import { codeOf, delayAfter, NO_FAILURES, VeryShortWatchError } from "../../src/reflector/failures.ts";
 
 const expired = new StatusError(newStatus(410, "Expired", "too old resource version"));
 const unavailable = new StatusError(newStatus(503, "ServiceUnavailable", "down"));
@@ -20,6 +20,15 @@ function newPacing(): { delayAfter: (failure: unknown) => number } {
     },
   };
 }
+
+describe("codeOf", () => {
+  it("is the reason of a Status, else its HTTP code; the failure of the network; or the code of an error", () => {
+    const coded = new Error("outer", { cause: new NetworkError("DeadPeer", "silence") });
+    const errors = [expired, new StatusError(newStatus(503, "", "down")), coded, new Error("odd"), "odd"];
+    assert.deepEqual(errors.map(codeOf), ["Expired", "503", "DeadPeer", "Other", "Other"]);
+    assert.equal(codeOf(new VeryShortWatchError("pods")), "VeryShortWatch");
+  });
+});
 
 describe("delayAfter: delays", () => {
   it("are short after a 410, however long they have grown: the server is well, and waits for a list", () => {
