@@ -209,7 +209,9 @@ export class PassThrough {
         });
       const limit = { timeoutMs, late, clock: settings.clock, signal: link.signal };
       const response = await answerInTime(send, limit);
-      return this.#passed(c, request, response, link, isLasting ? Infinity : timeoutMs);
+      const silenceMs = isLasting ? Infinity : timeoutMs;
+      const search = movedTo(response, to.url, request.path);
+      return this.#passed(c, request, response, { link, silenceMs, search });
     } catch (error) {
       link.abort();
       link.unlink();
@@ -225,18 +227,23 @@ export class PassThrough {
     c: Context,
     request: PassThroughRequest,
     response: Response,
-    link: LinkedAbort,
-    silenceMs: number,
+    { link, silenceMs, search }: {
+      readonly link: LinkedAbort;
+      readonly silenceMs: number;
+      readonly search: string | undefined;
+    },
   ): Response | Status {
     const { status } = response;
     const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304);
     // Some runtimes decode what was not asked for, others do not, and none says so.
     const isCoded = !/^(identity)?$/i.test(response.headers.get("Content-Encoding") ?? "");
-    const problem = isRedirect || status < 200
+    const problem = isRedirect && search === undefined || status < 200
       ? `the API server answered ${status}, which is not passed through`
       : isCoded && "the API server answered in a content coding, though none was accepted";
     const headers = responseHeaders(response.headers);
-    const isEmpty = response.body === null || EMPTY_STATUSES.has(status) || c.req.raw.method === "HEAD";
+    if (search !== undefined) headers.set("Location", search);
+    const isEmpty = response.body === null || isRedirect || EMPTY_STATUSES.has(status) ||
+      c.req.raw.method === "HEAD";
     if (problem || isEmpty) {
       link.abort();
       link.unlink();
@@ -337,6 +344,18 @@ function headersOf(c: Context, token: string): Record<string, string> | Status {
     headers[name] = value;
   }
   return headers;
+}
+
+/**
+ * The query that a redirect changes, if nothing else: an API server answers so where the `hash` of an OpenAPI
+ * document is not that of the present one. A proxy in front may hide the server's base path.
+ */
+function movedTo({ status, headers }: Response, url: string, path: string): string | undefined {
+  const location = headers.get("Location") ?? "";
+  if (status !== 301 || !URL.canParse(location, url)) return undefined;
+  const [from, to] = [new URL(url), new URL(location, url)];
+  const isSamePath = to.origin === from.origin && (to.pathname === from.pathname || to.pathname === path);
+  return isSamePath && to.search !== "" && to.search !== from.search ? to.search : undefined;
 }
 
 function responseHeaders(from: Headers): Headers {

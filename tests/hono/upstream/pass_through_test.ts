@@ -322,6 +322,32 @@ describe("readApi with passThrough", () => {
     assert.equal(upstream.requests.length, before);
   });
 
+  it("says the other query of the same path, as of an OpenAPI document that has changed, and no other place", async () => {
+    const { api, upstream } = apiOf();
+    const path = "/openapi/v3/apis/apps/v1";
+    const ask = async (location: string, status = 301) => {
+      const body = `<a href="${location}">Moved Permanently</a>.`;
+      upstream.answer = () => new Response(body, { status, headers: { Location: location } });
+      const answer = await api.request(`${path}?hash=old`, { headers: READER });
+      return [answer.status, answer.headers.get("Location"), (await answer.text()).includes("Moved")];
+    };
+    // Relative, so that it is right below a mount, too.
+    assert.deepEqual(await ask(`${path}?hash=new`), [301, "?hash=new", false]);
+    assert.deepEqual(await ask(`${SERVER}${path}?hash=new`), [301, "?hash=new", false]);
+    for (
+      const elsewhere of [
+        "",
+        path,
+        `${path}?hash=old`,
+        `${path}/x?hash=new`,
+        `//evil.example${path}?hash=new`,
+        `https://evil.example${path}?hash=new`,
+        "http://[?hash=new",
+      ]
+    ) assert.deepEqual(await ask(elsewhere), [502, null, false], elsewhere);
+    assert.deepEqual(await ask(`${path}?hash=new`, 307), [502, null, false]);
+  });
+
   it("passes no answer on in a coding that nothing asked for, and none as a page of its own origin", async () => {
     const { api, upstream } = apiOf();
     for (const coding of ["gzip", "zzz"]) {
