@@ -3,7 +3,10 @@
 import { retryAfterMs } from "../meta/request.ts";
 import { newStatus, REASONS, type Status, StatusError } from "../meta/status.ts";
 import { isStatus, type KubernetesSchemas } from "../schema/checks.ts";
+import { withTimeLimit } from "../util/abort.ts";
+import { Utf8Stream } from "../util/bytes.ts";
 import type { Clock } from "../util/clock.ts";
+import { readBody } from "../watch/list_decoder.ts";
 import { loadSchemas } from "./schemas.ts";
 
 // Enough for any Status; what a proxy says beyond that is of no use.
@@ -26,7 +29,7 @@ export async function newResponseError(
 }
 
 function statusOf(response: Response, body: string, schemas: KubernetesSchemas): Status {
-  if (body.trimStart().startsWith("{")) {
+  if (body.startsWith("{")) {
     try {
       const value: unknown = JSON.parse(body);
       if (isStatus(schemas, value)) return value.code ? value : { ...value, code: response.status };
@@ -35,7 +38,7 @@ function statusOf(response: Response, body: string, schemas: KubernetesSchemas):
     }
   }
   const type = response.headers.get("Content-Type") ?? "";
-  const said = type.includes("html") ? "" : body.trim().slice(0, 1024);
+  const said = type.includes("html") ? "" : body.trimEnd().slice(0, 1024);
   const { status } = response;
   const reason = REASONS[status] ?? (status >= 500 ? REASONS[500] : "Unknown");
   return newStatus(status, reason, redirection(response) ?? (said || reason));
@@ -60,24 +63,14 @@ function placeOf(response: Response): string {
 }
 
 // As much of a body as can matter; one that breaks off is given up: the code is what counts.
-async function readSome(response: Response, clock: Clock): Promise<string> {
-  const reader = response.body?.getReader();
-  if (reader === undefined) return "";
-  const giveUp = () => void reader.cancel().catch(() => {});
-  const timer = clock.setTimeout(giveUp, MAX_BODY_MS); // the pending read is then the last
-  const decoder = new TextDecoder();
+async function readSome({ body }: Response, clock: Clock): Promise<string> {
+  const decoder = new Utf8Stream();
   let text = "";
-  try {
-    while (text.length < MAX_BODY_BYTES) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      text += decoder.decode(value, { stream: true });
-    }
-  } catch {
-    // what there is must do
-  } finally {
-    clock.clearTimeout(timer);
-    giveUp();
-  }
-  return text;
+  const read = async (signal: AbortSignal) => {
+    if (body === null) return;
+    const limits = { signal, maxBytes: MAX_BODY_BYTES, hint: "" };
+    await readBody(body, "", limits, (chunk) => text += chunk ? decoder.decode(chunk) : decoder.end());
+  };
+  await withTimeLimit(read, { ms: MAX_BODY_MS, newError: () => undefined, clock }).catch(() => {});
+  return text.trimStart(); // of a BOM, too
 }

@@ -1,6 +1,7 @@
 /** What is done with the fields of objects: which are read, and which are cut out. */
 
 import { encodeUtf8 } from "../util/bytes.ts";
+import { isRecord } from "../util/json.ts";
 import { EACH, type FieldPathSegment, parseFieldPath } from "./field_path.ts";
 
 /** What the paths say about one value. */
@@ -265,9 +266,8 @@ export function fieldValues(
   for (let i = 0; i < segments.length; i++) {
     const segment = segments[i];
     if (segment === EACH) return elementValues(value, segments, i + 1);
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return NO_VALUES;
-    if (!Object.hasOwn(value, segment)) return NO_VALUES;
-    value = (value as Record<string, unknown>)[segment];
+    if (!isRecord(value) || !Object.hasOwn(value, segment)) return NO_VALUES;
+    value = value[segment];
   }
   const text = isText && typeof value !== "string" ? undefined : fieldText(value);
   return text === undefined ? NO_VALUES : [text];

@@ -61,14 +61,14 @@ export function ageMs(moment: Moment, clock: Clock): number {
 /** Gives other tasks a turn: resolves in a later turn of the event loop, independent of any clock. */
 export async function nextTurn(): Promise<void> {
   turnsAhead++;
-  await (sleepsForNetwork ? turnWithNetwork() : laterTurn());
+  await turn();
   turnsAhead--;
 }
 
 /** How many tasks wait in {@linkcode nextTurn}. */
 let turnsAhead = 0;
 
-let sleepsForNetwork = false;
+let turn: () => Promise<void> = laterTurn;
 
 /**
  * From now on turns that follow each other let the network through: for processes with a server. Deno looks
@@ -77,7 +77,7 @@ let sleepsForNetwork = false;
  * https://docs.rs/tokio/latest/tokio/runtime/struct.Builder.html).
  */
 export function letNetworkThrough(): void {
-  sleepsForNetwork = "Deno" in globalThis;
+  if ("Deno" in globalThis) turn = turnWithNetwork;
 }
 
 // A sleep lasts a millisecond.

@@ -4,7 +4,7 @@ import type { WatchItem, WatchStream } from "../meta/list_watch.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import { onAbort } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
-import { jsonFault } from "../util/json.ts";
+import { isRecord, jsonFault } from "../util/json.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { LineCutter } from "../text/line_cutter.ts";
 import { type EventReader, type ObjectEvent, type ObjectHead, ObjectParser } from "../text/object_reader.ts";
@@ -241,7 +241,7 @@ function textValidator<T>(
 function envelopeProblem(frame: unknown): string | undefined {
   const { type, object } = (frame ?? {}) as { readonly type?: unknown; readonly object?: unknown };
   if (!EVENT_TYPES.has(type)) return `got invalid watch event type: ${JSON.stringify(type)}`;
-  if (typeof object === "object" && object !== null && !Array.isArray(object)) return undefined;
+  if (isRecord(object)) return undefined;
   return `the ${type} event has no object`;
 }
 

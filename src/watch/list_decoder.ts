@@ -4,7 +4,7 @@ import { DecodeError } from "../meta/request.ts";
 import type { ListPage, Quarantined } from "../meta/list_watch.ts";
 import { onAbort } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
-import { jsonFault } from "../util/json.ts";
+import { isRecord, jsonFault } from "../util/json.ts";
 import { requireNumbers } from "../util/require_number.ts";
 import { Pacer } from "../util/turns.ts";
 import { openByteReader } from "../util/byte_reader.ts";
@@ -117,7 +117,7 @@ export async function decodeList<T>(
   } catch (error) {
     throw notJson(error);
   }
-  if (typeof list !== "object" || list === null || Array.isArray(list)) {
+  if (!isRecord(list)) {
     throw failure(`the answer is no list; it begins with ${quote(head)}`);
   }
   return collector.end(list as Record<string, unknown>, subject);
@@ -246,7 +246,7 @@ export async function readText(
  * Reads a body to its end, a chunk at a time; then comes `undefined`. What `onChunk` throws ends the reading.
  * Where the body comes faster than it is read, others get a turn every few milliseconds.
  */
-async function readBody(
+export async function readBody(
   body: ReadableStream<Uint8Array>,
   subject: string,
   options: Pick<DecodeListOptions, "signal" | "onBytes" | "clock"> & {
