@@ -107,7 +107,6 @@ export class EncodedHolding<T> extends TextHolding<T> {
     return held;
   }
 
-  /** @internal */
   protected override holdLazy(lazy: LazyText, fields: FieldTexts | undefined): TextObject {
     const held = new TextObject(lazy.key, lazy, this.#form.encode(lazy.text, fields), lazy.shape);
     this.#came.set(held, lazy, lazy.text.length);
@@ -152,17 +151,13 @@ export class EncodedHolding<T> extends TextHolding<T> {
     return this.#hot.get(held) ?? this.#came.get(held) ?? LazyText.encoded(held, this.#decoded);
   }
 
-  /**
-   * There may be several index functions, and each reads the object.
-   * @internal
-   */
+  /** There may be several index functions, and each reads the object. */
   protected override openedToIndex(held: TextObject): Opened {
     if (held instanceof LazyText) return held;
     if (this.#indexed?.held !== held) this.#indexed = { held, opened: this.#opened(held) };
     return this.#indexed.opened;
   }
 
-  /** @internal */
   protected override textOf(held: TextObject): string {
     if (held instanceof LazyText) return super.textOf(held);
     return this.#came.get(held)?.json ?? this.#hot.get(held)?.json ?? this.#form.decode(held.text);
@@ -179,7 +174,6 @@ export class EncodedHolding<T> extends TextHolding<T> {
     return held;
   }
 
-  /** @internal */
   protected override valuesIn(index: HeldIndex<T>, held: TextObject): readonly string[] {
     const early = this.#earlyValues.get(held)?.[this.added.indexOf(index)];
     if (early !== undefined) return early;

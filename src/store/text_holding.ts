@@ -50,25 +50,16 @@ interface Encoding {
 
 /** Holds the objects of one store as texts. */
 export class TextHolding<T> implements Holding<T> {
-  /**
-   * The key function of the objects themselves.
-   * @internal
-   */
+  /** The key function of the objects themselves. */
   protected readonly keyOfObject: KeyFunc;
   readonly #readsMetadataOnly: boolean;
   /** The fields of indices, and their values in the object that was read last for one of them. */
   readonly #fields = new TextFields();
   #fieldsRead: { readonly held: TextObject; readonly values: FieldTexts } | undefined;
   readonly #reader: ObjectTextReader;
-  /**
-   * What its lazy objects have in common.
-   * @internal
-   */
+  /** What its lazy objects have in common. */
   protected readonly origin: LazyOrigin;
-  /**
-   * The index functions of the store, in its order.
-   * @internal
-   */
+  /** The index functions of the store, in its order. */
   protected readonly added: HeldIndex<T>[] = [];
   /** What {@linkcode Holding.heldIndex} made of which. */
   readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, HeldIndex<T>>();
@@ -143,10 +134,7 @@ export class TextHolding<T> implements Holding<T> {
     }
   }
 
-  /**
-   * What is held of an object whose text has come.
-   * @internal
-   */
+  /** What is held of an object whose text has come. */
   protected holdLazy(lazy: LazyText, _fields: FieldTexts | undefined): TextObject {
     return lazy;
   }
@@ -202,10 +190,7 @@ export class TextHolding<T> implements Holding<T> {
     return held instanceof LazyText ? fields.objectOf(held) : undefined;
   }
 
-  /**
-   * The JSON text, made if it is not there.
-   * @internal
-   */
+  /** The JSON text, made if it is not there. */
   protected textOf(held: TextObject): string {
     return (held as LazyText).json ?? JSON.stringify((held as LazyText).content);
   }
@@ -250,9 +235,7 @@ export class TextHolding<T> implements Holding<T> {
       ((object, key) => object instanceof TextObject ? object : this.hold(transform(object as T), key));
   }
 
-  /**
-   * An index function for objects that may be held as text. One of `fieldIndex` reads the text.
-   */
+  /** An index function for objects that may be held as text. One of `fieldIndex` reads the text. */
   heldIndex(indexFunc: IndexFunc<T>): IndexFunc<Held<T>> {
     const path = fieldPathOf(indexFunc);
     const place = path === undefined ? undefined : this.#fields.add(path);
@@ -276,10 +259,7 @@ export class TextHolding<T> implements Holding<T> {
     }
   }
 
-  /**
-   * The values of an object in an index, of which they are not known.
-   * @internal
-   */
+  /** The values of an object in an index, of which they are not known. */
   protected valuesIn({ indexFunc, place, learnt }: HeldIndex<T>, held: TextObject): readonly string[] {
     if (place === undefined) {
       const opened = this.openedToIndex(held);
@@ -293,15 +273,11 @@ export class TextHolding<T> implements Holding<T> {
     return this.#fieldsRead.values[place];
   }
 
-  /** @internal */
   protected openedToIndex(held: TextObject): Opened {
     return held as LazyText;
   }
 
-  /**
-   * What stays readable of an object; `undefined` if that is not what it should be.
-   * @internal
-   */
+  /** What stays readable of an object; `undefined` if that is not what it should be. */
   protected liveMetadata(
     { apiVersion, kind }: { readonly apiVersion?: unknown; readonly kind?: unknown },
     metadata: ObjectMeta | undefined,
