@@ -6,7 +6,7 @@ import {
 } from "../meta/object.ts";
 import type { FailedTry } from "../reflector/failures.ts";
 import type { Held, Holding } from "../store/holding.ts";
-import { abortable, sleepUnlessAborted } from "../util/abort.ts";
+import { abortable, sleepUnlessAborted, withTimeLimit } from "../util/abort.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { Pacer, type Steps, type Turns } from "../util/turns.ts";
 import { Latch } from "../util/deferred.ts";
@@ -204,14 +204,13 @@ export class ProcessorListener<T> {
 
   async #ended(pump: Promise<void>): Promise<void> {
     const { clock, logger, stopTimeoutMs = DEFAULT_STOP_TIMEOUT_MS } = this.#informer;
-    const hasEnded = new AbortController();
-    pump.then(() => hasEnded.abort());
-    if (await sleepUnlessAborted(stopTimeoutMs, { clock, signal: hasEnded.signal })) {
+    const newError = () => new Error("it has not ended");
+    await withTimeLimit(() => pump, { ms: stopTimeoutMs, newError, clock }).catch(() =>
       logger.warn(
         `${this.name}: a call has not ended ${stopTimeoutMs} ms after the stop, and is no longer awaited ` +
           "(a call that awaits the stop of what called it waits for itself)",
-      );
-    }
+      )
+    );
   }
 
   async #run(): Promise<void> {

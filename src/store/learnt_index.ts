@@ -134,19 +134,10 @@ function textAt(fields: FieldTexts, place: number): string | undefined {
   return values?.length === 1 ? values[0] : undefined;
 }
 
-/** What is more than to read a member. */
-const REFUSED = [
-  "set",
-  "has",
-  "ownKeys",
-  "getOwnPropertyDescriptor",
-  "defineProperty",
-  "deleteProperty",
-  "getPrototypeOf",
-  "setPrototypeOf",
-  "isExtensible",
-  "preventExtensions",
-] as const;
+/** All that may happen to an object: the traps of a `Proxy` have the names of what `Reflect` has. */
+const TRAPS = /* @__PURE__ */ Object.getOwnPropertyNames(
+  Reflect,
+) as (keyof typeof Reflect & keyof ProxyHandler<object>)[];
 
 /** What a function has read of an object. */
 class Trace {
@@ -161,10 +152,8 @@ class Trace {
 
   /** An object that notes what is read of it. */
   of(object: object, path: readonly string[]): object {
-    const handler: ProxyHandler<object> = {
-      get: (target, name) => this.isOver ? Reflect.get(target, name) : this.#read(target, name, path),
-    };
-    for (const trap of REFUSED) {
+    const handler: ProxyHandler<object> = {};
+    for (const trap of TRAPS) {
       handler[trap] = (...given: unknown[]): never => {
         this.isReading &&= this.isOver;
         if (!this.isOver) throw new TypeError("the function does more than to read");
@@ -172,6 +161,7 @@ class Trace {
         return (Reflect[trap] as (...given: unknown[]) => never)(...given.slice(0, 3));
       };
     }
+    handler.get = (target, name) => this.isOver ? Reflect.get(target, name) : this.#read(target, name, path);
     return new Proxy(object, handler);
   }
 

@@ -38,7 +38,7 @@ export class Backoff {
   constructor(parameters: BackoffParameters, options: { readonly random?: Random } = {}) {
     const { durationMs, factor = 0, jitter = 0, steps = Infinity, capMs = 0 } = parameters;
     this.#parameters = { durationMs, factor, jitter, steps, capMs };
-    requireNumbers("back off", { durationMs, factor, jitter, steps, capMs }, { mayBeInfinite: true });
+    requireNumbers("back off", { ...this.#parameters }, { mayBeInfinite: true });
     if (jitter > 0 && options.random === undefined) {
       throw new TypeError("Cannot jitter: the option `random` is missing");
     }
