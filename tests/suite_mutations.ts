@@ -634,8 +634,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "indices: a version of the core group has a dot behind it",
     file: "src/hono/index_routes.ts",
-    find: '`${resource.resource}.${version}${group === "" ? "" : `.${group}`}`',
-    replace: "`${resource.resource}.${version}.${group}`",
+    find: '`${resource}.${version}${group === "" ? "" : `.${group}`}`',
+    replace: "`${resource}.${version}.${group}`",
     test: "tests/hono/index_queries_test.ts",
   },
   {
@@ -1504,8 +1504,9 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "hono: the restarts of sidecars are counted twice",
     file: "src/hono/tables/pod_printer.ts",
-    find: "    result.restarts = sidecarRestarts.restarts;\n",
-    replace: "    result.restarts += sidecarRestarts.restarts;\n",
+    find: "Object.assign(result, sidecarRestarts)",
+    replace:
+      "Object.assign(result, sidecarRestarts, { restarts: result.restarts + sidecarRestarts.restarts })",
     test: "tests/hono/tables/tables_test.ts",
   },
   {
@@ -1651,8 +1652,8 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "read API: an index of the past is read without its selectors",
     file: "src/hono/content/selection.ts",
-    find: "hasLabels: (held) => hasLabels?.(held) !== false && test(held),",
-    replace: "hasLabels: (held) => test(held),",
+    find: "if (selection?.hasLabels?.(held) === false) continue;",
+    replace: "if (underThen === undefined && selection?.hasLabels?.(held) === false) continue;",
     test: "tests/hono/index_queries_test.ts",
   },
   {
@@ -3373,7 +3374,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   {
     name: "screens: readers of other selectors share one order",
     file: "src/hono/send/screen_answer.ts",
-    find: "JSON.stringify([name, selected])",
+    find: 'JSON.stringify([name, selection?.name ?? ""])',
     replace: "JSON.stringify([name])",
     test: "tests/hono/send/windows_test.ts",
   },
