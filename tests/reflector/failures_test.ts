@@ -2,7 +2,16 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { NetworkError, StatusError } from "@listwatch/cache";
 import { newStatus } from "@listwatch/cache/client";
-import { codeOf, delayAfter, NO_FAILURES, VeryShortWatchError } from "../../src/reflector/failures.ts";
+import {
+  codeOf,
+  delayAfter,
+  isPermanent,
+  NO_FAILURES,
+  outageLine,
+  recoveryLine,
+  tryFailed,
+  VeryShortWatchError,
+} from "../../src/reflector/failures.ts";
 
 const expired = new StatusError(newStatus(410, "Expired", "too old resource version"));
 const unavailable = new StatusError(newStatus(503, "ServiceUnavailable", "down"));
@@ -27,6 +36,66 @@ describe("codeOf", () => {
     const errors = [expired, new StatusError(newStatus(503, "", "down")), coded, new Error("odd"), "odd"];
     assert.deepEqual(errors.map(codeOf), ["Expired", "503", "DeadPeer", "Other", "Other"]);
     assert.equal(codeOf(new VeryShortWatchError("pods")), "VeryShortWatch");
+  });
+});
+
+describe("tryFailed", () => {
+  const tooMany = new StatusError(newStatus(429, "TooManyRequests", "slow down"));
+  const causes = [{ reason: "ResourceVersionTooLarge" }];
+  const tooLarge = new StatusError(newStatus(504, "Timeout", "Too large resource version: 20", { causes }));
+
+  /** Whether an error is reported that comes at these times. */
+  function reported(error: Error, ...timesMs: number[]): boolean[] {
+    let failures = NO_FAILURES;
+    return timesMs.map((monotonicMs) => {
+      const now = { monotonicMs, wallMs: monotonicMs };
+      const next = tryFailed(failures, error, { now, endsCycle: false });
+      failures = next.failures;
+      return next.isReported;
+    });
+  }
+
+  it("is reported at once, but for what passes as a rule, and that only after half a minute", () => {
+    assert.deepEqual(reported(unavailable, 0), [true]);
+    assert.deepEqual(reported(tooMany, 0, 29_999, 30_000), [false, false, true]);
+    assert.deepEqual(reported(expired, 0, 30_000), [false, false], "an expired version is no outage");
+    assert.deepEqual(reported(tooLarge, 0, 30_000), [false, true]);
+  });
+
+  it("begins an outage, whose lines say since when, how often, and whether waiting helps", () => {
+    const line = (error: Error, delayMs?: number) =>
+      outageLine(tryFailed(NO_FAILURES, error, { now, endsCycle: true }).failures, delayMs);
+    const now = { monotonicMs: 1_000, wallMs: 5_000 };
+    const notFound = new StatusError(newStatus(404, "NotFound", "no such resource"));
+    assert.equal(
+      line(unavailable, 800).line,
+      "lost the server: the server answered 503 ServiceUnavailable (down); next try in 0.8 s, and so on until it is back",
+    );
+    assert.equal(
+      line(notFound, 12_345).line,
+      "the server refuses: the server answered 404 NotFound (no such resource); next try in 12 s, but retries cannot fix it",
+    );
+    const { failures } = line(tooMany);
+    assert.equal(outageLine(failures, 800).line, undefined, "it was said");
+    assert.equal(failures.outage?.sinceTimeMs, 5_000);
+    const later = { monotonicMs: 61_000, wallMs: 65_000 };
+    assert.equal(recoveryLine(failures, later), "the server is back after 60 s and 1 failed try");
+    const again = tryFailed(failures, unavailable, { now: later, endsCycle: true }).failures;
+    assert.equal(recoveryLine(again, later), "the server is back after 60 s and 2 failed tries");
+    assert.equal(again.outage?.sinceTimeMs, 5_000);
+    const silent = tryFailed(NO_FAILURES, tooMany, { now, endsCycle: true }).failures;
+    assert.equal(recoveryLine(silent, later), undefined, "its beginning is not in the log");
+  });
+});
+
+describe("isPermanent", () => {
+  it("is a request that has to be changed, or a certificate that is not trusted", () => {
+    const status = (code: number, reason = "") => new StatusError(newStatus(code, reason, "no"));
+    for (const code of [400, 404, 405]) assert.ok(isPermanent(status(code)), `${code}`);
+    for (const code of [401, 403, 409, 410, 429, 500, 503]) assert.ok(!isPermanent(status(code)), `${code}`);
+    assert.ok(!isPermanent(status(400, "Expired")));
+    assert.ok(isPermanent(new NetworkError("UntrustedCertificate", "no")));
+    assert.ok(!isPermanent(new NetworkError("ConnectionRefused", "no")));
   });
 });
 
