@@ -4459,4 +4459,18 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     replace: "sinceMs: now.monotonicMs,",
     test: "tests/reflector/failures_test.ts",
   },
+  {
+    name: "fresh reads: each failure is a line of the log",
+    file: "src/hono/content/fresh_reads.ts",
+    find: "if (this.#failedMs === undefined && !this.#stop.signal.aborted) {",
+    replace: "if (!this.#stop.signal.aborted) {",
+    test: "tests/hono/content/freshness_test.ts",
+  },
+  {
+    name: "fresh reads: each read after an outage is the first one",
+    file: "src/hono/content/fresh_reads.ts",
+    find: "        this.#failedMs = undefined;\n        this.#sawVersion",
+    replace: "        this.#sawVersion",
+    test: "tests/hono/content/freshness_test.ts",
+  },
 ];

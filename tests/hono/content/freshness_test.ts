@@ -14,6 +14,7 @@ import { FakeInformer, object } from "../fake_informer.ts";
 import { get, names, WatchReader } from "../reading.ts";
 import { describe, it, storage } from "../storages.ts";
 import { readApi } from "../read_api.ts";
+import { LogRecorder } from "../../log_recorder.ts";
 
 const isQuestion = ({ isWatch, query }: RecordedRequest) => !isWatch && query.limit === "1";
 
@@ -477,6 +478,28 @@ describe("readApi", () => {
     restore();
     await clock.advance(1_000);
     assert.equal((await api.request("/api/v1/pods")).status, 200);
+  });
+
+  it("logs once that reads cannot be proven fresh, and once that they are again", async () => {
+    const tower = new Tower();
+    const { server, clock } = tower;
+    const log = new LogRecorder();
+    const { api, informer } = tower.level(server.fetch, { logger: log });
+    await using _running = informer.start();
+    await clock.advance(0);
+    const restore = server.intercept(answerStatus(500), { match: isQuestion });
+    for (let i = 0; i < 3; i++) {
+      assert.equal((await api.request("/api/v1/pods")).status, 504);
+      await clock.advance(1_000);
+    }
+    assert.equal(log.of("warn").length, 1);
+    assert.match(
+      log.of("warn")[0],
+      /pods: cannot prove that reads are fresh, as the API server does not answer/,
+    );
+    restore();
+    for (let i = 0; i < 3; i++) assert.equal((await api.request("/api/v1/pods")).status, 200);
+    assert.deepEqual(log.of("info"), ["info: pods: reads are fresh again"]);
   });
 
   it("does not make reads wait for an API server that hangs, one after the other", async () => {
