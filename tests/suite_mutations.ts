@@ -4473,4 +4473,11 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
     replace: "        this.#sawVersion",
     test: "tests/hono/content/freshness_test.ts",
   },
+  {
+    name: "field cut: the whole metadata of a text that is held is empty",
+    file: "src/text/field_cut.ts",
+    find: "&& !this.#keepsMetadata) {",
+    replace: ") {",
+    test: "tests/text/field_cut_test.ts",
+  },
 ];

@@ -211,6 +211,23 @@ describe("FieldCut", () => {
     assert.ok(withKeys > propertyOptions(50).numRuns, `only ${withKeys} have places of keys in members`);
   });
 
+  it("keeps the whole metadata, and members of any name, of a text that is held", () => {
+    const text = JSON.stringify(POD).replace('"nodeName"', '"__proto__":{"a":1},"nodeName"');
+    const held = hold(text)!;
+    assert.ok(held.members);
+    for (
+      const path of [["metadata"], ["spec", "__proto__"], ["spec", "__proto__", "a"], [
+        "metadata",
+        "generation",
+      ]]
+    ) {
+      const fields = new FieldCut([path, ["kind"]]);
+      const expected = fields.object(JSON.parse(text));
+      assert.deepEqual(JSON.parse(fields.textOf(held)!), expected);
+      assert.deepEqual(fields.objectOf(held), expected);
+    }
+  });
+
   it("finds members of members in texts of any length, with white space and in any alphabet", () => {
     const data = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, i) => [`key-${i}`, `wert-ü-${i}`]));
