@@ -5,16 +5,16 @@
  * Defects that a simulated world can have must be caught in one of the first worlds
  * (tests/simulation/mutations.ts), those of a tree of caches in one of the first
  * trees (tests/simulation/tree/tree_mutations.ts), all others by the test file that
- * is named with them (tests/suite_mutations.ts).
+ * is named with them (tests/mutations/).
  *
  * @module
  */
 
 import { parseArgs } from "node:util";
-import { mutantOf, type Mutation } from "../tests/mutant.ts";
+import { mutantOf, type Mutation, type SuiteMutation } from "../tests/mutant.ts";
+import { SUITE_MUTATIONS } from "../tests/mutations/mod.ts";
 import { MUTATIONS } from "../tests/simulation/mutations.ts";
 import { TREE_MUTATIONS, type TreeMutation } from "../tests/simulation/tree/tree_mutations.ts";
-import { SUITE_MUTATIONS, type SuiteMutation } from "../tests/suite_mutations.ts";
 import { ROOT } from "./lib/gate.ts";
 import { run } from "./lib/process.ts";
 import { usage } from "./lib/task_usage.ts";

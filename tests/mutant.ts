@@ -17,6 +17,12 @@ export interface Mutation {
   readonly replace: string;
 }
 
+/** A defect that tests of a room notice. */
+export interface SuiteMutation extends Mutation {
+  /** The test file, from the root of the project. */
+  readonly test: string;
+}
+
 /** The source of the mutant; `undefined` if the text to replace is not there exactly once. */
 export function mutantOf(source: string, { within, find, replace }: Mutation): string | undefined {
   const notable = find.trimEnd().endsWith(",") ? /\S/g : NOTABLE;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { it } from "node:test";
 import { mutantOf, type Mutation } from "../mutant.ts";
-import { SUITE_MUTATIONS } from "../suite_mutations.ts";
+import { SUITE_MUTATIONS } from "../mutations/mod.ts";
 import { MUTATIONS } from "./mutations.ts";
 import { TREE_MUTATIONS } from "./tree/tree_mutations.ts";
 

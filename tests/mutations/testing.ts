@@ -1,0 +1,111 @@
+/** Faults of ./testing. */
+
+import type { SuiteMutation } from "../mutant.ts";
+
+export const TESTING_FAULTS: readonly SuiteMutation[] = [
+  {
+    name: "testing: a new object has the uid that it comes with",
+    file: "src/testing/object_registry.ts",
+    find: '(isAsGiven && metaText(object, "uid")) || random',
+    replace: 'metaText(object, "uid") || random',
+    test: "tests/testing/in_memory_writes_test.ts",
+  },
+  {
+    name: "testing: a watch that has ended listens to its signal",
+    file: "src/testing/watch_hub.ts",
+    find: "    this.#letGoOfSignal();\n",
+    replace: "",
+    test: "tests/testing/in_memory_watches_test.ts",
+  },
+  {
+    name: "fake clock: a negative delay is in the past",
+    file: "src/testing/fake_clock.ts",
+    find: "Math.max(ms, 0)",
+    replace: "ms",
+    test: "tests/util/clock_test.ts",
+  },
+  {
+    name: "fake clock: of two timers of one instant the later one is first",
+    file: "src/testing/fake_clock.ts",
+    find: "timer.dueMs < found.dueMs",
+    replace: "timer.dueMs <= found.dueMs",
+    test: "tests/util/clock_test.ts",
+  },
+  {
+    name: "fake clock: a wall clock that is set moves with the start",
+    file: "src/testing/fake_clock.ts",
+    find: "this.#wallAheadMs = nowMs - this.#nowMs;",
+    replace: "this.#wallAheadMs = nowMs;",
+    test: "tests/util/clock_test.ts",
+  },
+  {
+    name: "fake clock: a condition has one instant less",
+    file: "src/testing/fake_clock.ts",
+    find: "dueMs - startMs > withinMs",
+    replace: "dueMs - startMs >= withinMs",
+    test: "tests/util/clock_test.ts",
+  },
+  {
+    name: "fake source: a watch that is over leaves a listener",
+    file: "src/testing/fake_source.ts",
+    find: "          this.#watchers.delete(watcher);\n          letGo();",
+    replace: "          this.#watchers.delete(watcher);",
+    test: "tests/testing/fake_controller_source_test.ts",
+  },
+  {
+    name: "fake source: a watch that is over is closed by its reader",
+    file: "src/testing/fake_source.ts",
+    find: "if (!this.#isOver) this.#isClosedByReader = true;",
+    replace: "this.#isClosedByReader = true;",
+    test: "tests/testing/fake_controller_source_test.ts",
+  },
+  {
+    name: "in-memory server: a second delete of a namespace changes it",
+    file: "src/testing/builtin_controllers.ts",
+    find: "if (deletionTimestamp) return { object: existing, isRemoved: false };",
+    replace: "",
+    test: "tests/testing/in_memory_discovery_test.ts",
+  },
+  {
+    name: "in-memory server: a version that is not served is",
+    file: "src/testing/builtin_controllers.ts",
+    find: "version.served === false || ",
+    replace: "",
+    test: "tests/testing/in_memory_discovery_test.ts",
+  },
+  {
+    name: "in-memory server: the first version of a definition is served, not the stored one",
+    file: "src/testing/builtin_controllers.ts",
+    find: "versions.find((candidate) => candidate.storage) ?? versions[0]",
+    replace: "versions[0]",
+    test: "tests/testing/in_memory_discovery_test.ts",
+  },
+  {
+    name: "in-memory server: a version that a definition has lost is served",
+    file: "src/testing/builtin_controllers.ts",
+    find: "before !== undefined && before.version !== now?.version",
+    replace: "before !== undefined && now === undefined",
+    test: "tests/testing/in_memory_discovery_test.ts",
+  },
+  {
+    name: "in-memory server: a namespace is deleted in spite of its finalizer",
+    file: "src/testing/builtin_controllers.ts",
+    find: "|| finalizersOf(namespace).length > 0) return;",
+    replace: ") return;",
+    test: "tests/testing/in_memory_discovery_test.ts",
+  },
+  {
+    name: "faults: a hang has no end",
+    file: "src/testing/faults.ts",
+    find: "void onAbort(signal, () => reject(signal.reason))",
+    replace: "void signal",
+    test: "tests/testing/interceptors_test.ts",
+  },
+  {
+    name: "faults: watch=false is a watch",
+    file: "src/testing/faults.ts",
+    find: 'watch !== undefined && watch !== "0" && watch !== "false"',
+    replace: 'watch !== undefined && watch !== "0"',
+    test: "tests/testing/interceptors_test.ts",
+  },
+];
