@@ -10,7 +10,7 @@ import { readBody } from "../watch/list_decoder.ts";
 import { loadSchemas } from "./schemas.ts";
 
 // Enough for any Status; what a proxy says beyond that is of no use.
-const MAX_BODY_BYTES = 1024 * 1024;
+const MAX_BODY_LENGTH = 1024 * 1024;
 // A body that stops must not cost the caller, who may wait for seconds only, what the head says.
 const MAX_BODY_MS = 1_000;
 
@@ -68,8 +68,11 @@ async function readSome({ body }: Response, clock: Clock): Promise<string> {
   let text = "";
   const read = async (signal: AbortSignal) => {
     if (body === null) return;
-    const limits = { signal, maxBytes: MAX_BODY_BYTES, hint: "" };
-    await readBody(body, "", limits, (chunk) => text += chunk ? decoder.decode(chunk) : decoder.end());
+    // Not the limit of `readBody`, which drops the chunk that is over it.
+    await readBody(body, "", { signal, maxBytes: Infinity, hint: "" }, (chunk) => {
+      text += chunk ? decoder.decode(chunk) : decoder.end();
+      if (text.length > MAX_BODY_LENGTH) throw new RangeError("it is long enough");
+    });
   };
   await withTimeLimit(read, { ms: MAX_BODY_MS, newError: () => undefined, clock }).catch(() => {});
   return text.trimStart(); // of a BOM, too

@@ -305,6 +305,11 @@ describe("StatusError of a response", () => {
     assert.ok(error.message.length < 2000);
   });
 
+  it("has the beginning of a body that is too long, also if that comes at once", async () => {
+    const error = await failure(new Response(`slow down ${"x".repeat(2 * 1024 * 1024)}`, { status: 429 }));
+    assert.match(error.message, /slow down x/);
+  });
+
   it("is reported even when its body breaks off", async () => {
     const broken = new ReadableStream<Uint8Array>({
       start: (controller) => controller.error(new TypeError("terminated")),
