@@ -247,7 +247,7 @@ export class KeptFollowers implements Keeper {
     },
   ): F {
     const ofContent = getOrMake(this.#byContent, content, () => new Map<string, Kept>());
-    const fullName = JSON.stringify([name, selection?.name ?? ""]);
+    const fullName = sharedName(name, selection);
     let kept = ofContent.get(fullName);
     if (kept === undefined) {
       kept = { followed: make(), name: fullName, content, usedMs: 0, bytes: 0 };
@@ -305,4 +305,9 @@ export class KeptFollowers implements Keeper {
     this.#readers.unkeep(kept.bytes);
     kept.bytes = 0;
   }
+}
+
+/** The name of what is shared by all who select the same objects. */
+export function sharedName(name: string, selection: Selection | undefined): string {
+  return JSON.stringify([name, selection?.name ?? ""]);
 }

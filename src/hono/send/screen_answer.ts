@@ -9,15 +9,9 @@ import type { Held } from "../../store/holding.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Pacer } from "../../util/turns.ts";
 import type { Content } from "../content/content.ts";
-import {
-  type ListRequest,
-  newSelection,
-  type Page,
-  type Selection,
-  type Selectors,
-} from "../content/selection.ts";
+import { type ListRequest, newSelection, type Page, type Selectors } from "../content/selection.ts";
 import type { View } from "../request/requested_read.ts";
-import type { KeptFollowers } from "../screens/followed_objects.ts";
+import { type KeptFollowers, sharedName } from "../screens/followed_objects.ts";
 import { type Group, groupList, Groups } from "../screens/groups.ts";
 import { orderSpecOf } from "../screens/order_spec.ts";
 import { cutSortedPage, firstRows, notAround, offsetOf, Order } from "../screens/orders.ts";
@@ -130,9 +124,4 @@ export async function windowSource(
     list: (metadata) => view.list(metadata),
     bookmark: (metadata) => view.bookmark(metadata),
   };
-}
-
-/** The name of what is shared by all who select the same objects. */
-function sharedName(name: string, selection: Selection | undefined): string {
-  return JSON.stringify([name, selection?.name ?? ""]);
 }
