@@ -421,13 +421,6 @@ export const HONO_SEND_FAULTS: readonly SuiteMutation[] = [
     test: "tests/hono/screens/sorted_page_test.ts",
   },
   {
-    name: "screens: readers of other selectors share one order",
-    file: "src/hono/send/screen_answer.ts",
-    find: 'JSON.stringify([name, selection?.name ?? ""])',
-    replace: "JSON.stringify([name])",
-    test: "tests/hono/send/windows_test.ts",
-  },
-  {
     name: "views: a list of custom resources has no continue",
     file: "src/hono/send/view_text.ts",
     find: 'metadata: hasTypedItems ? { continue: "", ...metadata } : metadata',

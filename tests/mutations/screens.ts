@@ -165,4 +165,11 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
     replace: "text.toLowerCase()",
     test: "tests/hono/screens/sort_key_test.ts",
   },
+  {
+    name: "screens: readers of other selectors share one order",
+    file: "src/hono/screens/followed_objects.ts",
+    find: 'JSON.stringify([name, selection?.name ?? ""])',
+    replace: "JSON.stringify([name])",
+    test: "tests/hono/send/windows_test.ts",
+  },
 ];
