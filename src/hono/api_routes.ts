@@ -165,9 +165,8 @@ function notFound(c: Context, path: ResourcePath): Answer {
 
 function notAllowed(c: Context, path: ResourcePath, resource: ApiResource): Status {
   const isUnknown = path.subresource !== "" && !isSubresource(resource, path);
-  // Custom resources have none of the actions.
   if (isUnknown && !isBuiltinGroup(path.group)) return objectNotFound(resource, path.name);
-  if (isAction(path.subresource)) return notServed(resource, path.subresource);
+  if (isAction(resource, path.subresource)) return notServed(resource, path.subresource);
   if (isUnknown) return unknownPath();
   return isWrite(c.req.raw.method, path, resource) ? readOnly(resource) : methodNotAllowed();
 }

@@ -1,15 +1,13 @@
-/** The subresources that are parts of an object: `status` and `scale`. */
+/** The subresources of objects: those that are read from the object itself, and those that no cache has. */
 
 import { labelSelectorFromSet, labelSelectorFromSpec, type LabelSelectorSpec } from "../meta/labels.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status } from "../meta/status.ts";
 import { errorMessage } from "../util/errors.ts";
 import { defined } from "../util/json.ts";
-import { isStatus } from "./statuses.ts";
+import { type GroupResource, isStatus } from "./statuses.ts";
 import { type ApiResource, isBuiltinGroup, words } from "./api_resource.ts";
 import { valueAt } from "./selectable_fields.ts";
-
-type Subresource = "status" | "scale";
 
 /** What a `Scale` is described as. */
 export const SCALE: ApiResource = {
@@ -21,16 +19,19 @@ export const SCALE: ApiResource = {
 };
 
 /** The subresources of a resource that are read from the object itself, in the order of discovery. */
-export function subresourcesOf(resource: ApiResource): readonly Subresource[] {
+export function subresourcesOf(resource: ApiResource): readonly string[] {
   const { group, resource: name, subresources } = resource;
-  const known = isBuiltinGroup(group);
-  const hasStatus = known ? HAS_STATUS.has(`${group}/${name}`) : subresources?.status === true;
-  const hasScale = known ? HAS_SCALE.has(`${group}/${name}`) : subresources?.scale !== undefined;
-  const found: Subresource[] = [];
-  // In the order of a definition, or by name.
-  if (!known && hasStatus) found.push("status");
-  if (hasScale) found.push("scale");
-  if (known && hasStatus) found.push("status");
+  const found: string[] = [];
+  if (!isBuiltinGroup(group)) {
+    // In the order of a definition.
+    if (subresources?.status === true) found.push("status");
+    if (subresources?.scale !== undefined) found.push("scale");
+    return found;
+  }
+  // By name.
+  found.push(...(HAS_MORE.get(`${group}/${name}`) ?? []));
+  if (HAS_SCALE.has(`${group}/${name}`)) found.push("scale");
+  if (HAS_STATUS.has(`${group}/${name}`)) found.push("status");
   return found;
 }
 
@@ -48,15 +49,27 @@ const HAS_STATUS: ReadonlySet<string> = new Set(words(`
 const HAS_SCALE: ReadonlySet<string> = new Set(words(`
   /replicationcontrollers apps/deployments apps/replicasets apps/statefulsets
 `));
+// A GET of these is the object: they are for writes of a part of it.
+const HAS_MORE: ReadonlyMap<string, readonly string[]> = new Map([
+  ["/pods", ["ephemeralcontainers", "resize"]],
+  ["certificates.k8s.io/certificatesigningrequests", ["approval"]],
+]);
 
-// Those that are no part of an object: they are connections to a node, or writes.
+/** Whether an API server has a Table of a subresource: of those for writes of a part it has none. */
+export function hasTable(subresource: string): boolean {
+  return subresource === "scale" || subresource === "status";
+}
+
+// Writes, and connections to a node.
 const ACTIONS: ReadonlySet<string> = new Set(words(`
-  approval attach binding ephemeralcontainers eviction exec finalize log portforward proxy resize token
+  /namespaces/finalize /nodes/proxy /pods/attach /pods/binding /pods/ephemeralcontainers /pods/eviction
+  /pods/exec /pods/log /pods/portforward /pods/proxy /pods/resize /serviceaccounts/token /services/proxy
+  certificates.k8s.io/certificatesigningrequests/approval
 `));
 
-/** Whether an API server has a subresource of that name, other than those that are part of an object. */
-export function isAction(subresource: string): boolean {
-  return ACTIONS.has(subresource);
+/** Whether an API server has a subresource of that name for more than reads of the object and its status. */
+export function isAction({ group, resource }: GroupResource, subresource: string): boolean {
+  return ACTIONS.has(`${group}/${resource}/${subresource}`);
 }
 
 /**

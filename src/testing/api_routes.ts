@@ -9,6 +9,7 @@ import { negotiateShape, type ObjectShape } from "../protocol/representations.ts
 import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
 import { fieldRules } from "../protocol/selectable_fields.ts";
 import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../protocol/statuses.ts";
+import { hasTable, subresourcesOf } from "../protocol/subresources.ts";
 import { errorMessage } from "../util/errors.ts";
 import {
   failure,
@@ -91,7 +92,10 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
       isRemote: c.env?.isRemote ?? false,
       resource: resource!,
       path,
-      shape: shapeOf(request, resource!, isWatch ? "watch" : isCollection ? "list" : "get"),
+      shape: shapeOf(request, resource!, {
+        verb: isWatch ? "watch" : isCollection ? "list" : "get",
+        tables: request.method === "GET" && (path.subresource === "" || hasTable(path.subresource)),
+      }),
     });
     if (isHead) response.body?.cancel().catch(() => {});
     return response;
@@ -132,10 +136,13 @@ async function answer(call: Call): Promise<Response> {
   if (body !== "" && method !== "PATCH" && !isJson(request)) throw unsupportedMediaType(["application/json"]);
   const { subresource } = path;
   if (subresource !== "") {
-    if (subresource !== "status" || !resource.statusSubresource) {
+    const isStatus = subresource === "status" && resource.statusSubresource;
+    // Of those that an API server has for writes of a part, here are the reads.
+    if (!isStatus && !(subresourcesOf(resource).includes(subresource) && !hasTable(subresource))) {
       throw resource.isCustom ? notFound(resource, path.name) : new StatusError(unknownPath());
     }
-    if (method !== "GET" && method !== "PUT" && method !== "PATCH") throw new StatusError(methodNotAllowed());
+    const isWrite = isStatus && (method === "PUT" || method === "PATCH");
+    if (method !== "GET" && !isWrite) throw new StatusError(methodNotAllowed());
   }
   const answerObject = (object: KubernetesObject, status?: number) =>
     jsonResponse(shaped(object, shape), request, status);
@@ -261,9 +268,12 @@ function deletionDocument(
 }
 
 /** The shape that a client asks for. Only reads can be answered with a Table. */
-function shapeOf(request: Request, resource: ServedResource, verb: "get" | "list" | "watch"): ObjectShape {
-  const accept = request.headers.get("Accept");
-  const agreed = negotiateShape(resource, { accept, verb, tables: request.method === "GET" });
+function shapeOf(
+  { headers }: Request,
+  resource: ServedResource,
+  asked: { readonly verb: "get" | "list" | "watch"; readonly tables: boolean },
+): ObjectShape {
+  const agreed = negotiateShape(resource, { accept: headers.get("Accept"), ...asked });
   if (!("shape" in agreed)) throw new StatusError(agreed);
   if (agreed.shape.kind === "refused") throw new StatusError(agreed.shape.status);
   return agreed.shape;

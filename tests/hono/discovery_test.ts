@@ -60,7 +60,9 @@ describe("readApi discovery, plain", () => {
         shortNames: ["po"],
         categories: ["all"],
       },
-      { name: "pods/status", singularName: "", namespaced: true, kind: "Pod", verbs: ["get"] },
+      ...["ephemeralcontainers", "resize", "status"].map((name) => (
+        { name: `pods/${name}`, singularName: "", namespaced: true, kind: "Pod", verbs: ["get"] }
+      )),
       {
         name: "nodes",
         singularName: "node",

@@ -28,6 +28,7 @@ const RESOURCES: readonly (string | ApiResource)[] = [
   "apps/v1/statefulsets",
   "v1/replicationcontrollers",
   "v1/pods",
+  "certificates.k8s.io/v1/certificatesigningrequests",
   ODDS,
 ];
 
@@ -76,6 +77,62 @@ describe("readApi, GET of a status,", () => {
   });
 });
 
+// `CertificateSigningRequest.approval` and the like: for writes of a part, and their GET is the object.
+describe("readApi, GET of a subresource for writes of a part,", () => {
+  const POD = "/api/v1/namespaces/shop/pods/a";
+  const REQUEST = "/apis/certificates.k8s.io/v1/certificatesigningrequests/joe";
+  const paths = [`${POD}/resize`, `${POD}/ephemeralcontainers`, `${REQUEST}/approval`];
+  const newApi = (authorize?: (request: RequestAttributes) => boolean) =>
+    apiOf([object("shop/a", 5), object("joe", 6)], authorize);
+
+  it("is the object, or 404 if there is none", async () => {
+    for (const path of paths) {
+      const api = newApi();
+      const objectPath = path.slice(0, path.lastIndexOf("/"));
+      assert.deepEqual(await get(api, path), await get(api, objectPath), path);
+      const accept = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+      assert.equal((await get(api, path, { accept })).kind, "PartialObjectMetadata");
+      const none = path.replace(/\/(a|joe)\//, "/none/");
+      assert.match((await get(api, none, { status: 404 })).message, / "none" not found$/);
+    }
+  });
+
+  // kubectl get --subresource=resize makes its own.
+  it("has no Table, as that of kube-apiserver", async () => {
+    const table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    for (const path of paths) {
+      const api = newApi();
+      const { message } = await get(api, path, { accept: table, status: 406 });
+      assert.match(message, /^only the following media types are accepted: application\/json/);
+      const accept = `${table},application/json`;
+      assert.deepEqual(await get(api, path, { accept }), await get(api, path), path);
+    }
+  });
+
+  it("needs the permission to get the subresource", async () => {
+    const api = newApi(({ subresource }) => subresource === undefined);
+    await get(api, POD);
+    assert.match(
+      (await get(api, `${POD}/resize`, { status: 403 })).message,
+      /cannot get resource "pods\/resize" in API group ""/,
+    );
+    assert.match((await get(api, `${REQUEST}/approval`, { status: 403 })).message, /requests\/approval"/);
+  });
+
+  it("is 405 for other methods, and 404 of a resource that has none", async () => {
+    const api = newApi();
+    for (const path of paths) {
+      for (const method of ["HEAD", "POST", "PUT", "PATCH", "DELETE"]) {
+        assert.equal((await api.request(path, { method })).status, 405, `${method} ${path}`);
+      }
+    }
+    for (const subresource of ["resize", "exec", "approval"]) {
+      await get(api, `/apis/apps/v1/namespaces/shop/deployments/a/${subresource}`, { status: 404 });
+    }
+    await get(api, `${POD}/approval`, { status: 404 });
+  });
+});
+
 describe("readApi discovery", () => {
   it("lists status and scale as subresources that can be read", async () => {
     const api = apiOf([]);
@@ -102,6 +159,13 @@ describe("readApi discovery", () => {
       },
       { subresource: "status", responseKind: { group: "", version: "", kind: "Deployment" }, verbs: ["get"] },
     ]);
+    const core = await get(api, "/api/v1");
+    assert.deepEqual(
+      core.resources.filter(({ kind }: { kind: string }) => kind === "Pod").map((r: { name: string }) =>
+        r.name
+      ),
+      ["pods", "pods/ephemeralcontainers", "pods/resize", "pods/status"],
+    );
   });
 });
 

@@ -228,6 +228,22 @@ describe("InMemoryApiServer: PUT", () => {
     }));
 });
 
+describe("InMemoryApiServer: a subresource for writes of a part", () => {
+  it("is the object in a GET, and 404 where discovery does not name it", () =>
+    withServer({}, async (server) => {
+      server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+      server.create("apps/v1/deployments", deployment("web", { namespace: "shop" }));
+      const path = "/api/v1/namespaces/shop/pods/web-1";
+      const { body } = await call(server, "GET", path);
+      for (const name of ["resize", "ephemeralcontainers"]) {
+        assert.deepEqual((await call(server, "GET", `${path}/${name}`)).body, body);
+        assert.equal((await call(server, "DELETE", `${path}/${name}`)).status, 405);
+      }
+      const other = "/apis/apps/v1/namespaces/shop/deployments/web/resize";
+      assert.equal((await call(server, "GET", other)).status, 404);
+    }));
+});
+
 describe("InMemoryApiServer: the status subresource", () => {
   const POD = "/api/v1/namespaces/shop/pods/web-1";
 

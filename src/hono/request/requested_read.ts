@@ -23,6 +23,7 @@ import {
 import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { parseScreenQuery, refusedScreenQuery, type ScreenQuery } from "../../protocol/screen_query.ts";
 import type { FieldRules } from "../../protocol/selectable_fields.ts";
+import { hasTable } from "../../protocol/subresources.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
 import { nameProblem } from "./refusals.ts";
 
@@ -88,7 +89,9 @@ export function requestedRead(
   const selected = ("options" in query && query.fields?.requiresExactMatch("metadata.name")) || "";
   const isName = selected !== "" && selected.length <= MAX_PATH && nameProblem(selected) === undefined;
   const name = path.name || (isName ? selected : "");
-  const form = requestedForm(c, resource, { verb, accept: events?.accept ?? c.req.header("Accept") });
+  const accept = events?.accept ?? c.req.header("Accept");
+  const tables = path.subresource === "" || hasTable(path.subresource);
+  const form = requestedForm(c, resource, { verb, accept, tables });
   const shape = "shape" in form && form.shape.kind !== "refused" ? form.shape.kind : "object";
   // Then none of screens is among them, nor one that is misspelt.
   const isPlain = Array.from(searchParams.keys()).every((name) => LIST_PARAMETERS.has(name));
@@ -143,9 +146,13 @@ export function formatOf(c: Context, { mediaType, pretty }: Format): Format {
 function requestedForm(
   c: Context,
   resource: ApiResource,
-  { verb, accept }: { readonly verb: "get" | "list" | "watch"; readonly accept: string | undefined },
+  asked: {
+    readonly verb: "get" | "list" | "watch";
+    readonly accept: string | undefined;
+    readonly tables: boolean;
+  },
 ): RequestedForm | Status {
-  const agreed = negotiateShape(resource, { accept, verb, mediaTypes: JSON_AND_YAML });
+  const agreed = negotiateShape(resource, { ...asked, mediaTypes: JSON_AND_YAML });
   if (!("shape" in agreed)) return agreed;
   return {
     ...formatOf(c, agreed),
