@@ -29,9 +29,9 @@ interface Corridor {
 
 /** What each way may pass through. Only ever lowered. */
 const CEILINGS: Record<Way, Record<Road, Corridor>> = {
-  handler: { default: { files: 24, openings: 46 }, serve: { files: 24, openings: 46 } },
-  watcher: { default: { files: 27, openings: 47 }, serve: { files: 27, openings: 47 } },
-  list: { default: { files: 20, openings: 31 }, serve: { files: 20, openings: 31 } },
+  handler: { default: { files: 23, openings: 45 }, serve: { files: 23, openings: 45 } },
+  watcher: { default: { files: 26, openings: 45 }, serve: { files: 26, openings: 45 } },
+  list: { default: { files: 18, openings: 30 }, serve: { files: 18, openings: 30 } },
 };
 
 /** What the design aims at, on both roads. */

@@ -12,8 +12,15 @@ import { type ApiResource, isBuiltinGroup } from "../protocol/api_resource.ts";
 import { builtinResource } from "../protocol/builtin_resources.ts";
 import { listIdentity } from "../protocol/continue_token.ts";
 import { answerDiscovery } from "../protocol/discovery.ts";
-import { type ListQuery, refusedTimeout, wantsFollow, wantsWatch } from "../protocol/list_query.ts";
-import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
+import {
+  type ListQuery,
+  parseResourcePath,
+  pathSegments,
+  refusedTimeout,
+  type ResourcePath,
+  wantsFollow,
+  wantsWatch,
+} from "../protocol/request_url.ts";
 import {
   refusedParameter,
   SCREEN_PARAMETERS,

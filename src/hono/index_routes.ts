@@ -7,7 +7,7 @@ import type { Context } from "hono";
 import { formatGroupResource, groupVersion } from "../meta/resource.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status } from "../meta/status.ts";
-import { decodedPath, type ResourcePath } from "../protocol/resource_path.ts";
+import { decodedPath, type ResourcePath } from "../protocol/request_url.ts";
 import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../protocol/statuses.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import type { Held } from "../store/holding.ts";

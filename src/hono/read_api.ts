@@ -4,7 +4,7 @@ import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { matchesRoute, type MediaType } from "../protocol/representations.ts";
 import { isExpired, statusErrorOf } from "../meta/status.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
-import { refusedTimeout, timeoutOf } from "../protocol/list_query.ts";
+import { refusedTimeout, timeoutOf } from "../protocol/request_url.ts";
 import { isStatus, methodNotAllowed, noRouteProduces, requestTimedOut } from "../protocol/statuses.ts";
 import { withTimeLimit } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";

@@ -1,7 +1,7 @@
 /** The parameter `filter`: requirements on any field. */
 
 import { fieldText } from "../text/field_tree.ts";
-import type { SelectorLimits } from "./list_query.ts";
+import type { SelectorLimits } from "./request_url.ts";
 import { checkCount, type ScreenPath, ScreenReader } from "./screen_syntax.ts";
 import { someValue, type TypedValue, typedValue } from "./screen_values.ts";
 

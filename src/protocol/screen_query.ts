@@ -4,7 +4,7 @@ import { newStatus, type Status, type StatusCause } from "../meta/status.ts";
 import { EACH, type FieldPathSegment } from "../text/field_path.ts";
 import type { ObjectShape } from "./representations.ts";
 import { type FieldFilter, parseFieldFilter } from "./field_filter.ts";
-import type { SelectorLimits } from "./list_query.ts";
+import type { SelectorLimits } from "./request_url.ts";
 import {
   checkCount,
   pathText,

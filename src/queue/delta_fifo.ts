@@ -13,7 +13,7 @@ import {
 } from "../store/transform.ts";
 import { type KeyListerGetter, newest, type ObjectDelta, type Queue, type Queued } from "./queue.ts";
 import { ErrRequeue, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
-import { type Failure, NOTHING, PoppingQueue, type QueueOptions } from "./popping.ts";
+import { type Failure, NOTHING, PoppingQueue, type QueueOptions } from "./atomic_fifo.ts";
 
 /** Options of {@linkcode DeltaFIFO}. */
 export interface DeltaFIFOOptions<T> extends QueueOptions<T> {

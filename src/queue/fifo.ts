@@ -1,7 +1,7 @@
 import { type KeyFunc, keyOf } from "../meta/object.ts";
 import type { Keyed } from "../store/store.ts";
 import { ErrRequeue } from "./errors.ts";
-import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./popping.ts";
+import { type Failure, NOTHING, PoppingQueue, type SlowTraceOptions } from "./atomic_fifo.ts";
 
 /**
  * A queue of keys in the order they first came, with the newest object of each: an object that changes while

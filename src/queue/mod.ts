@@ -19,7 +19,7 @@ export {
 export { DeltaFIFO, type DeltaFIFOOptions, type ObjectDeltas } from "./delta_fifo.ts";
 export { FIFOClosedError, NotDeltasError, ZeroLengthDeltasError } from "./errors.ts";
 export { FIFO } from "./fifo.ts";
-export type { QueueOptions, SlowTraceOptions } from "./popping.ts";
+export type { QueueOptions, SlowTraceOptions } from "./atomic_fifo.ts";
 export type {
   KeyListerGetter,
   PopOptions,

@@ -1,8 +1,7 @@
 import { type OnTransformFailure, transformedAll } from "../store/transform.ts";
 import { requireNumbers } from "../util/require_number.ts";
-import { AtomicFIFO, isBatchable } from "./atomic_fifo.ts";
+import { AtomicFIFO, isBatchable, type QueueOptions } from "./atomic_fifo.ts";
 import type { Delta, Deltas, KeyListerGetter, PopOptions, PopProcessFunc, SyncProcessFunc } from "./queue.ts";
-import type { QueueOptions } from "./popping.ts";
 
 /** Options of {@linkcode RealFIFO}: atomic, or with the objects that the consumer knows. */
 export type RealFIFOOptions<T> =

@@ -183,7 +183,7 @@ export class TextHolding<T> implements Holding<T> {
 
   json(held: Held<T>, fields?: FieldCut): string | undefined {
     if (!(held instanceof LazyText)) return undefined;
-    return fields ? fields.textOf(held) : held.json;
+    return fields ? fields.textOf(held) : held.text || undefined; // empty once it was dropped
   }
 
   cut(held: Held<T>, fields: FieldCut): object | undefined {

@@ -4,9 +4,15 @@ import { Hono } from "hono";
 import type { KubernetesObject } from "../meta/object.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { answerDiscovery, type DiscoveryAnswer } from "../protocol/discovery.ts";
-import { type ListQuery, parseListQuery, wantsWatch } from "../protocol/list_query.ts";
+import {
+  type ListQuery,
+  parseListQuery,
+  parseResourcePath,
+  pathSegments,
+  type ResourcePath,
+  wantsWatch,
+} from "../protocol/request_url.ts";
 import { negotiateShape, type ObjectShape } from "../protocol/representations.ts";
-import { parseResourcePath, pathSegments, type ResourcePath } from "../protocol/resource_path.ts";
 import { fieldRules } from "../protocol/selectable_fields.ts";
 import { isStatus, methodNotAllowed, resourceDetails, unknownPath } from "../protocol/statuses.ts";
 import { hasTable, subresourcesOf } from "../protocol/subresources.ts";

@@ -78,7 +78,7 @@ export const QUEUE_FAULTS: readonly SuiteMutation[] = [
   },
   {
     name: "queue: an event of a namespace that is watched already ends the first list of all",
-    file: "src/queue/popping.ts",
+    file: "src/queue/atomic_fifo.ts",
     find: "if (this.isPopulated || this.isHeld) return;",
     replace: "if (this.isPopulated) return;",
     test: "tests/queue/real_fifo_test.ts",
@@ -127,7 +127,7 @@ export const QUEUE_FAULTS: readonly SuiteMutation[] = [
   },
   {
     name: "queue: the last item of the first list is flagged as a later one",
-    file: "src/queue/popping.ts",
+    file: "src/queue/atomic_fifo.ts",
     within: "pop",
     find: "return await this.process(item, process, isInInitialList);",
     replace: "return await this.process(item, process, !this.hasSynced());",
@@ -135,14 +135,14 @@ export const QUEUE_FAULTS: readonly SuiteMutation[] = [
   },
   {
     name: "queue: a wait for the sync ignores its signal",
-    file: "src/queue/popping.ts",
+    file: "src/queue/atomic_fifo.ts",
     find: "await abortable(this.population.latch.opened, signal)",
     replace: "await this.population.latch.opened",
     test: "tests/queue/popping_test.ts",
   },
   {
     name: "queue: a closed queue is waited for",
-    file: "src/queue/popping.ts",
+    file: "src/queue/atomic_fifo.ts",
     find: "this.places.length > 0 || this.#closed ? Promise.resolve()",
     replace: "this.places.length > 0 ? Promise.resolve()",
     test: "tests/queue/popping_test.ts",

@@ -8,7 +8,7 @@ import {
   parseGetQuery,
   parseListQuery,
   queryParameters,
-} from "../../src/protocol/list_query.ts";
+} from "../../src/protocol/request_url.ts";
 import { isStatus } from "../../src/protocol/statuses.ts";
 
 function accepted(query: string, options: ListQueryOptions = {}) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { parseResourcePath, pathSegments } from "../../src/protocol/resource_path.ts";
+import { parseResourcePath, pathSegments } from "../../src/protocol/request_url.ts";
 
 function parse(path: string): string | undefined {
   const segments = pathSegments(path);

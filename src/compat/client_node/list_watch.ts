@@ -28,7 +28,7 @@ import {
   UPDATE,
 } from "./verbs.ts";
 import { formatResource, type GroupVersionResource } from "../../meta/resource.ts";
-import { parseResourcePath, pathSegments } from "../../protocol/resource_path.ts";
+import { parseResourcePath, pathSegments } from "../../protocol/request_url.ts";
 
 /** What a {@linkcode ListWatch} needs of client-node's `Watch`: its config. */
 export interface WatchLike {

@@ -9,7 +9,7 @@ import { newStatus, type Status } from "../../meta/status.ts";
 import { newPartwiseWaiters, type VersionWaitOptions } from "../../meta/version_waiters.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { decodeContinue, LATEST } from "../../protocol/continue_token.ts";
-import type { ListQuery } from "../../protocol/list_query.ts";
+import type { ListQuery } from "../../protocol/request_url.ts";
 import { isStatus, resourceDetails, tooLargeResourceVersion } from "../../protocol/statuses.ts";
 import { type Held, heldStoreOf, type Holding } from "../../store/holding.ts";
 import { EventLog, type EventLogOptions } from "./event_log.ts";

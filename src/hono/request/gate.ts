@@ -9,7 +9,7 @@ import { limitedLogger, type Logger } from "../../util/logger.ts";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { isStatus, quotedByGo, resourceDetails } from "../../protocol/statuses.ts";
 import { tooManyRequests } from "./refusals.ts";
-import type { ResourcePath } from "../../protocol/resource_path.ts";
+import type { ResourcePath } from "../../protocol/request_url.ts";
 
 /** The user of a request, as an `authenticate` hook found it. */
 export interface UserInfo {

@@ -18,9 +18,9 @@ import {
   parseGetQuery,
   parseListQuery,
   queryParameters,
+  type ResourcePath,
   wantsWatch,
-} from "../../protocol/list_query.ts";
-import type { ResourcePath } from "../../protocol/resource_path.ts";
+} from "../../protocol/request_url.ts";
 import { parseScreenQuery, refusedScreenQuery, type ScreenQuery } from "../../protocol/screen_query.ts";
 import type { FieldRules } from "../../protocol/selectable_fields.ts";
 import { hasTable } from "../../protocol/subresources.ts";

@@ -1,7 +1,7 @@
 /** Answers to watches. */
 
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import type { ListQuery } from "../../protocol/list_query.ts";
+import type { ListQuery, ResourcePath } from "../../protocol/request_url.ts";
 import type { ScreenQuery } from "../../protocol/screen_query.ts";
 import { isStatus, watchTooOld } from "../../protocol/statuses.ts";
 import type { Status } from "../../meta/status.ts";
@@ -10,7 +10,6 @@ import type { ContentFreshness } from "../content/content.ts";
 import type { Reader } from "../request/readers.ts";
 import type { Watchers } from "./fan_out.ts";
 import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
-import type { ResourcePath } from "../../protocol/resource_path.ts";
 import { GUARD_HEADERS } from "./responses.ts";
 import { newSelection } from "../content/selection.ts";
 import type { View } from "../request/requested_read.ts";

@@ -4,7 +4,7 @@ import type { Context } from "hono";
 import { formatGroupResource } from "../../meta/resource.ts";
 import { newStatus, type Status } from "../../meta/status.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
-import type { ResourcePath } from "../../protocol/resource_path.ts";
+import type { ResourcePath } from "../../protocol/request_url.ts";
 import { isStatus, resourceDetails } from "../../protocol/statuses.ts";
 import type { Clock } from "../../util/clock.ts";
 import { errorMessage } from "../../util/errors.ts";

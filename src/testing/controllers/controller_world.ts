@@ -3,7 +3,7 @@
 import type { ManagerOptions } from "../../controller/manager.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import { formatResource } from "../../meta/resource.ts";
-import { parseResourcePath, pathSegments } from "../../protocol/resource_path.ts";
+import { parseResourcePath, pathSegments } from "../../protocol/request_url.ts";
 import { FakeClock } from "../fake_clock.ts";
 import { answerStatus } from "../faults.ts";
 import { InMemoryApiServer, type InMemoryListOptions } from "../in_memory_api_server.ts";
