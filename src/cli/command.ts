@@ -246,8 +246,6 @@ function listenForSignals() {
   };
 }
 
-/** What the program says of itself: its version and the help texts. */
-
 /** The package's version; a test compares it with `deno.json`. */
 export const VERSION: string = "0.1.0";
 

@@ -26,7 +26,6 @@ interface Flag {
   readonly read?: (texts: readonly string[], flag: string) => ServeOptions;
 }
 
-/** Reads the value of an option of `serve`. */
 type Read<V> = (texts: readonly string[], flag: string) => V;
 
 function yes(option: BooleanOption): Flag {

@@ -1,5 +1,3 @@
-/** The errors of the command line: one line of text and an exit code. */
-
 import { type NetworkError, networkErrorOf } from "../meta/request.ts";
 import { statusErrorOf } from "../meta/status.ts";
 import { ListenError } from "../node/serving/serve_fetch.ts";
@@ -27,7 +25,6 @@ export class UsageError extends CommandError {
 
 export interface ServerName {
   readonly server: string;
-  /** The kubeconfig context, if it comes from one. */
   readonly context?: string;
 }
 
@@ -120,7 +117,6 @@ export function briefReason(error: { readonly message: string; readonly code: st
   return line.length > BRIEF_LENGTH ? `${line.slice(0, BRIEF_LENGTH - 1)}…` : line;
 }
 
-/** The exit code and the line for any thrown value. */
 export function explainError(error: unknown): { readonly line: string; readonly exitCode: 1 | 2 } {
   const exitCode = error instanceof CommandError ? error.exitCode : 1;
   return { line: oneLine(errorMessage(error)) || "unknown error", exitCode };

@@ -1,5 +1,3 @@
-/** Requests to one API server. */
-
 import { DecodeError, NetworkError } from "../meta/request.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import {

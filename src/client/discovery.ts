@@ -1,5 +1,3 @@
-/** Discovers the resources of an API server, and finds them by the names that people use, as kubectl does. */
-
 import type { Requests } from "./resource_options.ts";
 import type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";
 import { formatResource, type GroupVersionResource } from "../meta/resource.ts";

@@ -32,7 +32,6 @@ export function metadataOf(object: KubernetesObject): KubernetesObject {
     : { kind: KIND, apiVersion: API_VERSION, metadata: object.metadata ?? {} };
 }
 
-/** As {@linkcode metadataOf}, for an object as text. */
 export function metadataText(text: string, { kind }: KubernetesObject): string {
   return kind === KIND ? text : JSON.stringify(metadataOf(JSON.parse(text)));
 }

@@ -1,5 +1,3 @@
-/** The client of one resource: list, watch, and requests for single objects. */
-
 import type { ListOptions, ListPage, NamespaceNames, WatchStream } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";

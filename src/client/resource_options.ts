@@ -1,5 +1,3 @@
-/** Options of requests, and of the client of a resource. */
-
 import type { NamespaceNames } from "../meta/list_watch.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import type { Schema } from "../schema/schema.ts";

@@ -1,5 +1,3 @@
-/** Makes errors of refusing responses. */
-
 import { retryAfterMs } from "../meta/request.ts";
 import { newStatus, REASONS, type Status, StatusError } from "../meta/status.ts";
 import { isStatus, type KubernetesSchemas } from "../schema/checks.ts";

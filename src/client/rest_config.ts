@@ -90,7 +90,6 @@ export function fixedHeaders(config: RestConfig): [string, string][] {
   return headers;
 }
 
-/** The server's URL without a slash at its end. */
 export function serverUrl(server: string): string {
   let url: URL | undefined;
   try {

@@ -1,5 +1,3 @@
-/** A store whose objects expire. */
-
 import { type KeyFunc, keyOf } from "../meta/object.ts";
 import { type Clock, monotonicNow, realClock } from "../util/clock.ts";
 import {

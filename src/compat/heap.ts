@@ -1,5 +1,3 @@
-/** A priority queue of keyed objects. */
-
 import { keyOf } from "../meta/object.ts";
 import { waitIn } from "../util/deferred.ts";
 import { CacheError } from "../util/errors.ts";

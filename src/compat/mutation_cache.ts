@@ -1,5 +1,3 @@
-/** Reads of a program's own writes before the watch brings them. */
-
 import {
   compareResourceVersions,
   type DeletedObject,
@@ -224,7 +222,6 @@ export class MutationCache<
     this.#put(key, { ...entry, object: undefined });
   }
 
-  /** The newer of the stored and the written object. */
   #newer(key: string, stored: T): T {
     const held = this.#get(key);
     if (held === undefined || !isComparable(held)) return stored;

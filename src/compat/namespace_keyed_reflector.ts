@@ -1,5 +1,3 @@
-/** A reflector and the store it fills, in one call. */
-
 import { metaNamespaceKey } from "../meta/object.ts";
 import { metaNamespaceIndex } from "../store/index_func.ts";
 import { newIndexer } from "../store/cache.ts";

@@ -1,5 +1,3 @@
-/** A backoff for each key, and retries with a deadline. */
-
 import { jittered, type Random } from "../util/backoff.ts";
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { requireNumbers } from "../util/require_number.ts";

@@ -1,5 +1,3 @@
-/** Trackers of what has synced, and values derived from a store. */
-
 import { SyncTracker } from "../util/sync_tracking.ts";
 
 /**

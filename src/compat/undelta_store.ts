@@ -1,5 +1,3 @@
-/** A store that calls a function with its whole content after every write. */
-
 import type { KeyFunc } from "../meta/object.ts";
 import { TransactionError } from "../store/errors.ts";
 import { newStore, type StoreOptions } from "../store/cache.ts";

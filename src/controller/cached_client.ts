@@ -1,5 +1,3 @@
-/** What a reconcile reads and writes a resource with. */
-
 import type { DeleteOptions } from "../client/resource_options.ts";
 import { formatObjectName, type KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
@@ -96,7 +94,6 @@ export interface CachedClient<T extends KubernetesObject, I extends string = str
 
 /** What the clients of one reconcile share. */
 export interface ReconcileAccess {
-  /** The object that is reconciled. */
   readonly object: KubernetesObject;
   readonly manager: string;
   readonly writes: OwnWrites;
@@ -108,7 +105,6 @@ export interface ReconcileAccess {
 
 const PAGE_SIZE = 500;
 
-/** The one implementation. */
 export class ReconcileClient<T extends KubernetesObject> implements CachedClient<T, string> {
   readonly resource: GroupVersionResource;
   readonly #resource: CachedResource;

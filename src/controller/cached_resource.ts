@@ -39,7 +39,6 @@ export interface CacheSettings {
 export interface Written {
   /** The highest version that a write to each namespace returned; to any, under `""`. */
   readonly versions: Map<string, string>;
-  /** The uids of deleted objects, by key. */
   readonly deleted: Map<string, string>;
   /** How many writes may have been made: their answers were lost. */
   unseen: number;

@@ -1,5 +1,3 @@
-/** Which changes of an object cause a reconcile. */
-
 import type { ResourceEventHandler } from "../informer/events.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { isSameJson } from "../util/json.ts";

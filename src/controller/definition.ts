@@ -196,7 +196,6 @@ export interface ControllerOptions<
   readonly resyncPeriodMs?: number;
 }
 
-/** What any reconcile has besides the object. */
 export type AnyContext = ReconcileContext<KubernetesObject> & InClusters<unknown>;
 
 /** Any controller, as a `Manager` runs it. */

@@ -68,7 +68,6 @@ const RETRY_MS = 10_000;
 const MOST_WAITING = 1_000;
 const MOST_SERIES = 4_096;
 
-/** Writes the events of a manager's controllers. */
 export class EventRecorder {
   readonly #series = new Map<string, Series>();
   /** What is to be written: a series is there once, however often it has grown. */
@@ -85,7 +84,6 @@ export class EventRecorder {
   /** Writes until the signal is aborted. */
   constructor(
     { instance, clock, logger, signal }: {
-      /** The name of this process. */
       readonly instance: string;
       readonly clock: Clock;
       readonly logger: Logger;
@@ -112,7 +110,6 @@ export class EventRecorder {
     return { normal: record("Normal"), warning: record("Warning") };
   }
 
-  /** How many events are to be written. */
   get pending(): number {
     return this.#waiting.size + (this.#writing === undefined ? 0 : 1);
   }

@@ -23,12 +23,10 @@ import { requireNumbers } from "../util/require_number.ts";
 import { microTime } from "./event_recorder.ts";
 import { retryOnConflict } from "./objects.ts";
 
-/** A `coordination.k8s.io/v1` Lease. */
 export interface Lease extends KubernetesObject {
   readonly spec?: LeaseSpec;
 }
 
-/** What a Lease says. */
 export interface LeaseSpec {
   readonly holderIdentity?: string;
   readonly leaseDurationSeconds?: number;
@@ -91,7 +89,6 @@ export interface Leadership {
 const JITTER = 1.2;
 const RELEASE_TIMEOUT_MS = 5_000;
 
-/** Takes part in an election. */
 export class LeaderElector {
   readonly identity: string;
   readonly #leases: ResourceClient<Lease>;
@@ -141,7 +138,6 @@ export class LeaderElector {
     this.#logger = options.logger;
   }
 
-  /** Who holds the lease, as it was seen last; `""` for none. */
   get holder(): string {
     return this.#observed?.lease.spec?.holderIdentity ?? "";
   }

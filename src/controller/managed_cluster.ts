@@ -66,7 +66,6 @@ export class ManagedCluster {
     return sum;
   }
 
-  /** Makes the informers of all controllers, one for each resource. */
   prepare(controllers: readonly AnyController[]): void {
     // Managed fields show what a controller has applied before it was started.
     const withFields = (source: Source) => this.#here(source.resource).managedFields();
@@ -89,7 +88,6 @@ export class ManagedCluster {
     }
   }
 
-  /** What is wrong with its caches. */
   problems(maxLagMs: number): string[] {
     return this.caches.flatMap(({ informer, name }) => {
       // Of a set, a namespace that has come may not be there yet.

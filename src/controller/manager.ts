@@ -1,5 +1,3 @@
-/** Runs controllers: shared informers, one leader, health, an orderly end. */
-
 import type { Cluster } from "../client/cluster.ts";
 import type { ClientSource } from "../client/resource_client.ts";
 import { InformerStateError } from "../informer/errors.ts";

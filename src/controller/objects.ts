@@ -35,7 +35,6 @@ export function ownedBy(owner: KubernetesObject): { readonly ownerReferences: re
   return { ownerReferences: [{ apiVersion, kind, name, uid, controller: true, blockOwnerDeletion: true }] };
 }
 
-/** The reference to an object's controlling owner, if it has one. */
 export function controllerOf(object: KubernetesObject): OwnerReference | undefined {
   return object.metadata?.ownerReferences?.find(({ controller }) => controller === true);
 }

@@ -13,7 +13,6 @@ export class OwnWrites {
   /** The resources whose caches did not catch up in time; the next reconcile reads them from the server. */
   readonly #readThrough = new Set<CachedResource>();
 
-  /** Whether there is nothing to wait for. */
   get isEmpty(): boolean {
     return this.#written.size === 0 && this.#readThrough.size === 0;
   }

@@ -33,14 +33,12 @@ import { OwnWrites } from "./own_writes.ts";
 import { asResult, checkedKey, isTerminal } from "./result.ts";
 import { RetryDelays, type Urgency, WorkOrder } from "./work_order.ts";
 
-/** The caches of a controller in one cluster. */
 export interface LoopCaches {
   readonly self: CachedResource;
   /** Those that the controller owns and watches, by their names there. */
   readonly resources: ReadonlyMap<string, CachedResource>;
 }
 
-/** What the loops of a manager share. */
 export interface LoopSettings {
   readonly clock: Clock;
   readonly logger: Logger;

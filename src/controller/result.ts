@@ -24,7 +24,6 @@ export class TerminalError extends CacheError {
   }
 }
 
-/** Whether another try would meet the error again. */
 export function isTerminal(error: unknown): boolean {
   return findCause(error, TerminalError) !== undefined;
 }

@@ -1,5 +1,3 @@
-/** The order in which a controller takes keys: changes first, and nothing starves. */
-
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { Deque } from "../util/collections.ts";
 import type { QueueOrder } from "../workqueue/work_queue.ts";
@@ -111,7 +109,6 @@ export class RetryDelays {
     return Math.max(isOutage ? this.#outages.when(key) : this.#failures.when(key), retryAfterMs);
   }
 
-  /** How many failures of a key were counted since `forget`. */
   of(key: string): number {
     return this.#all.reduce((sum, limiter) => sum + limiter.numRequeues(key), 0);
   }

@@ -260,7 +260,6 @@ async function inTime(c: Context, state: ReadApiState, route: Route, reader: Rea
   });
 }
 
-/** An answer without its body. */
 function headOf({ body, status, headers }: Response): Response {
   body?.cancel().catch(() => {});
   return new Response(null, { status, headers });

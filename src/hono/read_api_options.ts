@@ -233,7 +233,6 @@ export interface ReadSettings
     Readonly<Record<NumberOption, number>>,
     Required<Pick<ReadApiOptions, "clock" | "random" | "version" | "clientOf">>,
     Pick<ReadApiOptions, "maxLagMs" | "freshness" | "upgradeWebSocket" | "cors"> {
-  /** How long the next watch may last. */
   watchLimitMs(): number;
 }
 

@@ -96,14 +96,12 @@ export interface ServedResource {
   readonly informer: ServedInformer;
   /** Shows its objects as they are. */
   readonly view: View;
-  /** Makes the rows of its Tables. */
   readonly printer: HeldPrinter;
   readonly content: Content<KubernetesObject>;
   readonly watchers: Watchers<KubernetesObject>;
   readonly fresh: ContentFreshness;
 }
 
-/** Whether a resource is answered elsewhere. */
 export function isForwarded(target: { readonly resource: ApiResource }): target is ForwardedResource {
   return "fetch" in target;
 }

@@ -11,7 +11,6 @@ export class GuardedEmitter extends EventEmitter {
     this.#logger = logger;
   }
 
-  /** Calls the listeners of an event. */
   override emit(name: string, ...values: unknown[]): boolean {
     // Those of `once` are wrapped by what removes them.
     const listeners = this.rawListeners(name);

@@ -1,5 +1,3 @@
-/** What files hold that rotates: tokens and certificates. */
-
 import { type Clock, monotonicNow } from "../util/clock.ts";
 import { errorMessage } from "../util/errors.ts";
 import { guardedLogger, type Logger } from "../util/logger.ts";

@@ -1,5 +1,3 @@
-/** A manager as the whole of a program. */
-
 import process from "node:process";
 import type { Manager } from "../controller/manager.ts";
 import { guardedLogger, type Logger } from "../util/logger.ts";

@@ -1,5 +1,3 @@
-/** Runs a program and collects its output. */
-
 import { type ChildProcess, spawn } from "node:child_process";
 import process from "node:process";
 import type { Clock } from "../util/clock.ts";
@@ -8,9 +6,7 @@ import { concatenated } from "../util/bytes.ts";
 export interface RunProgramOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  /** The time after which it is killed, in milliseconds. */
   readonly timeoutMs: number;
-  /** The number of bytes after which it is killed. */
   readonly maxOutputBytes: number;
 }
 

@@ -1,5 +1,3 @@
-/** A snapshot in a file: a SQLite database. */
-
 import * as fs from "node:fs";
 import { dirname } from "node:path";
 import process from "node:process";
@@ -145,7 +143,6 @@ export class SqliteStorage implements SnapshotStorage {
     this.#forget();
   }
 
-  /** Removes the snapshot. */
   async remove(): Promise<void> {
     try {
       await this.#open();

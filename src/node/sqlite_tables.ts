@@ -202,7 +202,6 @@ export function transaction(database: SqliteDatabase, work: () => void): void {
   }
 }
 
-/** Ends a transaction that has failed. */
 export function rollback(database: SqliteDatabase): void {
   try {
     database.exec("ROLLBACK");

@@ -1,5 +1,3 @@
-/** Opens windows. */
-
 import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
 import { type OpenWindowOptions, WindowStore } from "./window_store.ts";
 

@@ -1,5 +1,3 @@
-/** A window in a page: the rows that a server's window has, kept up to date. */
-
 import { retryAfterMs } from "../meta/request.ts";
 import { newStatus, type Status, StatusError } from "../meta/status.ts";
 import { LineCutter } from "../text/line_cutter.ts";
@@ -106,7 +104,6 @@ export class WindowStore<Row> {
     columns: [],
     error: undefined,
   };
-  /** What the present stream has shown. */
   #shown: WindowRows<Row> | undefined;
   #stop = new AbortController();
   #silence: TimerHandle;
@@ -294,7 +291,6 @@ class StaleServerError extends Error {
   }
 }
 
-/** Whether the same request would be refused again. */
 function isFinal({ httpStatus }: StatusError): boolean {
   return httpStatus >= 400 && httpStatus < 500 && ![408, 410, 425, 429].includes(httpStatus);
 }

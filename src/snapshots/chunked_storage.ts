@@ -41,9 +41,7 @@ import {
 /** A store of bytes by name. Its operations may run at the same time. */
 export interface ChunkStore {
   readonly description: string;
-  /** The largest value that it takes, in bytes. */
   readonly chunkBytes: number;
-  /** The bytes of a name; `undefined`: there are none. */
   get(name: string): Promise<Uint8Array | undefined>;
   /** Sets the bytes of a name at once. Only those of {@linkcode MANIFEST} are ever replaced. */
   put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>;
@@ -193,7 +191,6 @@ export class ChunkedStorage implements SnapshotStorage {
     return { writer: this.#writer, first, chunks: this.#written - first, length, checksum };
   }
 
-  /** All objects of a manifest, by key. */
   async #content({ records }: Manifest): Promise<Map<string, SavedText>> {
     const content = new Map<string, SavedText>();
     for (const record of records) {

@@ -82,7 +82,6 @@ export function corrupt(detail: string, cause?: unknown): SnapshotFault {
   return new SnapshotFault("corrupt", detail, { cause });
 }
 
-/** Bytes at the end are missing. */
 export function truncated(detail: string): SnapshotFault {
   return new SnapshotFault("truncated", detail);
 }
@@ -106,7 +105,6 @@ export function checkFormat(format: unknown, known: number): void {
   throw corrupt(`its format is ${JSON.stringify(format)}`);
 }
 
-/** Refuses the snapshot of something else. */
 export function checkIdentity(saved: SnapshotIdentity | undefined, wanted: SnapshotIdentity): void {
   for (const part of ["resource", "source"] as const) {
     if (saved?.[part] === wanted[part]) continue;

@@ -39,7 +39,6 @@ export function badRequest(message: string): StatusError {
   return failure(400, "BadRequest", message);
 }
 
-/** 404: there is no such object. */
 export function notFound(of: ApiResource, name: string): StatusError {
   return new StatusError(objectNotFound(of, name));
 }
@@ -74,7 +73,6 @@ export function unsupportedMediaType(accepted: readonly string[]): StatusError {
   return failure(415, "UnsupportedMediaType", message);
 }
 
-/** 422: fields of an object are wrong. */
 export function invalid(of: ApiResource, name: string, causes: readonly StatusCause[]): StatusError {
   return invalidAs(qualifiedKind(of), { ...details(of, name, of.kind), causes });
 }
@@ -94,7 +92,6 @@ export function initialEventsUnsupported(): StatusError {
   });
 }
 
-/** 422 for a patch that cannot be applied. */
 export function patchRefused(): StatusError {
   const message = "the server rejected our request due to an error in our request";
   return failure(422, "Invalid", message, {});

@@ -75,7 +75,6 @@ export class Namespaces {
     return { object, isRemoved: this.#state.get(namespaces, name) === undefined };
   }
 
-  /** Removes a namespace that is Terminating and empty. */
   finish(name: string): void {
     const namespaces = this.#resources.named("v1/namespaces");
     const namespace = this.#state.get(namespaces, name);

@@ -1,5 +1,3 @@
-/** The objects of a cluster with their history, as etcd stores them for an API server. */
-
 import type { KubernetesObject, ObjectMeta } from "../meta/object.ts";
 import { VersionWaiters } from "../meta/version_waiters.ts";
 import { Deque, firstIndex, getOrMake, lowerBound } from "../util/collections.ts";
@@ -33,7 +31,6 @@ export interface Change {
   readonly previous: StoredObject | undefined;
 }
 
-/** The objects of one resource at one revision. */
 export interface Snapshot {
   readonly revision: bigint;
   /** In the order of the storage: byte by byte, so that `a-1/x` comes before `a/x`. */
@@ -140,7 +137,6 @@ export class ClusterState {
     if (target > this.#compactedRevision) this.#compactedRevision = target;
   }
 
-  /** Calls `listener` with every change of a resource; returns a function that stops the calls. */
   subscribe(resource: ServedResource, listener: Listener): () => void {
     const listeners = getOrMake(this.#listeners, resource.id, () => new Set());
     listeners.add(listener);

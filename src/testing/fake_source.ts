@@ -1,5 +1,3 @@
-/** A source of objects for reflectors and informers, without an API server, and its watches. */
-
 import { type KubernetesObject, metaNamespaceKey } from "../meta/object.ts";
 import {
   type BookmarkObject,

@@ -1,5 +1,3 @@
-/** Stores and policies that a test defines. */
-
 import type { DeletedFinalStateUnknown, ExplicitKey } from "../meta/object.ts";
 
 type Keyed<T> = T | DeletedFinalStateUnknown<T> | ExplicitKey;

@@ -54,7 +54,6 @@ interface Entry {
 export class InterceptorChain {
   readonly #entries = new Set<Entry>();
 
-  /** Adds one at the end; returns a function that removes it. */
   add(interceptor: Interceptor, options: InterceptOptions = {}): () => void {
     const { match = () => true, times = Infinity } = options;
     const entry: Entry = { interceptor, match, remaining: times };

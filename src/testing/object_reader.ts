@@ -23,7 +23,6 @@ export interface Selection {
   readonly resource: ServedResource;
   readonly keyPrefix: string;
   readonly isNarrowed: boolean;
-  /** Whether an object is in the namespace and matches the selectors. */
   matches(object: StoredObject): boolean;
 }
 

@@ -1,5 +1,3 @@
-/** Creating, updating and deleting objects by the API server's rules. */
-
 import { formatObjectName, type ObjectName } from "../meta/object.ts";
 import { formatGroupResource, groupVersion } from "../meta/resource.ts";
 import { isSameJson, recordOf } from "../util/json.ts";
@@ -48,7 +46,6 @@ export interface WriteOptions {
 /** What a write that replaces an object says besides. */
 export interface UpdateOptions extends WriteOptions {
   readonly subresource?: string;
-  /** In whose name the fields are set. */
   readonly manager?: string;
 }
 
@@ -157,7 +154,6 @@ export class ObjectRegistry {
     return this.#write(resource, key, updated);
   }
 
-  /** Replaces an object by the result of `change`. */
   patch(
     resource: ServedResource,
     address: ObjectName,
@@ -209,7 +205,6 @@ export class ObjectRegistry {
     return { object: this.create(resource, applied, address.namespace, options), isNew: true };
   }
 
-  /** Deletes an object, or marks it for deletion. */
   delete(resource: ServedResource, address: ObjectName, options: DeleteOptions = {}): Deletion {
     const existing = this.#existing(resource, address);
     checkPreconditions(resource, existing, options);
@@ -224,7 +219,6 @@ export class ObjectRegistry {
     return isHeld || graceSeconds ? { object, isRemoved: false } : this.#remove(resource, key, object);
   }
 
-  /** Sets the deletionTimestamp of an object. */
   #mark(
     resource: ServedResource,
     existing: StoredObject,

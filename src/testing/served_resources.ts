@@ -1,5 +1,3 @@
-/** The resources of an in-memory API server. */
-
 import { builtinResources } from "../protocol/builtin_resources.ts";
 import { type ApiResource, words } from "../protocol/api_resource.ts";
 import { subresourcesOf } from "../protocol/subresources.ts";
@@ -12,14 +10,11 @@ export interface CustomResource extends ApiResource {
 }
 
 export interface ServedResource extends ApiResource {
-  /** Its unique name: `apps/v1/deployments`. */
   readonly id: string;
   readonly statusSubresource: boolean;
-  /** Whether `metadata.generation` counts the changes of the spec. */
   readonly hasGeneration: boolean;
   /** Whether it is a custom resource: items of lists have their kind, an update needs a resourceVersion. */
   readonly isCustom: boolean;
-  /** Whether a DELETE answers with the object instead of a `Status`. */
   readonly returnsDeleted: boolean;
 }
 
@@ -106,7 +101,6 @@ export class ResourceTable {
     );
   }
 
-  /** Adds a resource, or replaces its description. */
   addCustom(resource: CustomResource): ServedResource {
     const served = custom(resource);
     this.#byName.set(served.id, served);

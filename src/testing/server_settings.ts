@@ -1,5 +1,3 @@
-/** The options of the in-memory API server, with their defaults. */
-
 import { type Clock, realClock } from "../util/clock.ts";
 import { seededRandom } from "./seeded_random.ts";
 import type { CustomResource } from "./served_resources.ts";

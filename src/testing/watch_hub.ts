@@ -1,5 +1,3 @@
-/** The open watches of a server, and their bodies. */
-
 import type { ListOptions } from "../meta/list_watch.ts";
 import { type Status, StatusError } from "../meta/status.ts";
 import type { ObjectShape } from "../protocol/representations.ts";
@@ -38,7 +36,6 @@ const MIN_REQUEST_TIMEOUT_MS = 1_800_000;
 // A watcher with bookmarks gets one shortly before the end, to continue from.
 const LAST_BOOKMARK_MS = 2_000;
 
-/** Opens watches, feeds them, and ends them. */
 export class WatchHub {
   readonly state: ClusterState;
   readonly reader: ObjectReader;
@@ -68,7 +65,6 @@ export class WatchHub {
     return watch.stream.body;
   }
 
-  /** Ends the watches of a resource that is not served any more. */
   endOf({ id }: ServedResource): void {
     for (const watch of this.#watches) if (watch.resource.id === id) watch.end();
   }
@@ -275,7 +271,6 @@ export class EventStream {
     if (this.#isReaderWaiting) this.#flush();
   }
 
-  /** Passes an event to the reader, now or when it reads. */
   push(event: Uint8Array): void {
     if (this.#isClosed || this.#isEnding) return;
     this.#queue.push(event);
@@ -284,7 +279,6 @@ export class EventStream {
     else if (this.#queuedBytes > this.#maxBufferBytes) this.fail(undefined);
   }
 
-  /** Ends the stream after the pushed events. */
   end(): void {
     if (this.#isClosed) return;
     this.#isEnding = true;

@@ -1,5 +1,3 @@
-/** The content of an informer, for the next one. */
-
 import {
   type InformerSnapshot,
   newInformerSnapshot,

@@ -31,7 +31,6 @@ export class DiskBodies implements TextForm {
     this.#lastId = Number(lastId);
   }
 
-  /** How many texts were written since the start. */
   count = 0;
 
   get lastId(): number {
@@ -182,7 +181,6 @@ export class DiskContent {
     return id;
   }
 
-  /** Deletes a state of an object, unless it is the present one. */
   deleteState(key: string, id: number): void {
     this.#sql.exec(
       "DELETE FROM listwatch_bodies WHERE id = ? AND NOT EXISTS " +

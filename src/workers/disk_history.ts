@@ -1,5 +1,3 @@
-/** The event log on disk. */
-
 import type { KeptEntry, KeptLog, LogHistory, LogStart } from "../hono/content/log_history.ts";
 import { compareResourceVersions } from "../meta/object.ts";
 import type { Held } from "../store/holding.ts";
@@ -20,7 +18,6 @@ export class DiskHistory implements LogHistory {
   #offset = 0;
   /** The first row that the log may read; the ones before it are deleted in time. */
   #tail = 0;
-  /** The number of the next row. */
   #next: number;
   /** What the next row must be at least, for the rows to lead to the content that was saved last. */
   #leadsTo = 0;
@@ -213,7 +210,6 @@ export interface DiskHistoryOptions {
 
 /** What is known of the rows together. Sequence numbers are those of rows. */
 interface KeptState {
-  /** The first row of the history. */
   readonly first: number;
   readonly base: string;
   readonly lastLateEvicted: string;

@@ -1,5 +1,3 @@
-/** What an informer holds, in the database of a Durable Object. */
-
 import type { LogHistory } from "../hono/content/log_history.ts";
 import {
   type LoadedSnapshot,
@@ -77,9 +75,7 @@ export class DiskObjects implements SnapshotStorage {
    * crash.
    */
   #sweepTo: number | undefined;
-  /** How many objects were stored since the start. */
   #storedCount = 0;
-  /** How many states that were written and not stored are swept. */
   #sweptCount = 0;
   /** What was there at earlier calls of {@linkcode DiskObjects.reclaim}, the oldest first. */
   #marks: Mark[] = [];
@@ -209,7 +205,6 @@ interface Mark {
 }
 const MAX_OBJECT_BYTES = 2_000_000;
 
-/** What is known of the content. */
 interface SavedState extends SavedVersion {
   readonly format: number;
   readonly identity: string;

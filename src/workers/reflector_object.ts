@@ -101,7 +101,6 @@ export abstract class ReflectorObject<Env = unknown> {
   readonly #ctx: DurableObjectContext;
   readonly #env: Env;
   #reflection: Reflection | undefined;
-  /** Whether an alarm is set. */
   #isArmed = false;
 
   /** Called by the platform. */
@@ -232,7 +231,6 @@ class Reflection {
     }
   }
 
-  /** Ends it, and its watches. */
   stop(): void {
     this.#stoppedMs = monotonicNow(this.#clock);
     this.#abort.abort();

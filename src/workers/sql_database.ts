@@ -34,7 +34,6 @@ export interface SqlDatabase {
   };
 }
 
-/** All rows of a query. */
 export function rowsOf(sql: SqlDatabase, query: string, ...bindings: SqlValue[]): SqlValue[][] {
   return Array.from(sql.exec(query, ...bindings).raw());
 }
@@ -80,7 +79,6 @@ export function readState<V>(sql: SqlDatabase, name: string): V | undefined {
   }
 }
 
-/** Writes a value of `state`. */
 export function writeState(sql: SqlDatabase, name: string, value: unknown): void {
   sql.exec(
     "INSERT INTO listwatch_state(name, value) VALUES(?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",

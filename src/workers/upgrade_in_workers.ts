@@ -1,8 +1,5 @@
-/** WebSockets in Workers. */
-
 import type { ServerWebSocket, UpgradeWebSocket } from "../protocol/server_sockets.ts";
 
-/** What Workers have beside the web's own classes. */
 interface WorkersGlobals {
   readonly WebSocketPair: new () => { readonly 0: unknown; readonly 1: ServerWebSocket & { accept(): void } };
 }

@@ -15,7 +15,6 @@ export interface Connection {
   readonly cluster: Cluster;
   readonly name: string;
   readonly server: string;
-  /** The kubeconfig's context, if it comes from one. */
   readonly context?: string;
   /** The resources to reflect by default; those of any cluster if absent. */
   readonly defaultNames?: readonly string[];
@@ -78,7 +77,6 @@ export async function readClusterUid(
 }
 
 interface ExpectOptions {
-  /** As {@linkcode readClusterUid} read it before. */
   readonly uid: string;
   readonly folder: string;
   readonly signal: AbortSignal;

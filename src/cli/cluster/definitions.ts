@@ -1,5 +1,3 @@
-/** CustomResourceDefinitions of the reflected resources. */
-
 import type { Cluster } from "../../client/cluster.ts";
 import { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { KubernetesObject } from "../../meta/object.ts";

@@ -159,7 +159,6 @@ export function clientOptions(
     : { ...all, namespaces: new NamespaceSet(namespace) };
 }
 
-/** A resource as this program serves it: read-only. */
 export function servedResource(resource: DiscoveredResource): ApiResource {
   const { fieldSelectors, deprecationWarning } = builtinResource(resource) ?? {};
   return {

@@ -1,5 +1,3 @@
-/** The embedded cluster: an in-memory API server, and a simulation that changes its objects. */
-
 import { type BuiltSpecObject, configMap, namespace } from "../../testing/builders.ts";
 import type { InMemoryApiServer } from "../../testing/in_memory_api_server.ts";
 import type { Clock } from "../../util/clock.ts";
@@ -38,7 +36,6 @@ const HOUR_MS = 3_600_000;
 const AGE_MS = 240 * HOUR_MS;
 const HEARTBEAT_INTERVAL_MS = 2_000;
 
-/** The mean time between two changes of each kind. */
 const MEAN_MS = { crash: 8_000, end: 8_000, scale: 16_000, configure: 20_000 };
 
 /** A small cluster of about 300 objects with a few changes a second: pods start, get ready, crash, end. */
@@ -48,7 +45,6 @@ export class EmbeddedCluster {
   readonly #simulation: Simulation;
   readonly #workloads: Workloads;
 
-  /** Makes the cluster; nothing changes until it is run. */
   constructor({ clock, seed }: { readonly clock: Clock; readonly seed: number }) {
     this.#simulation = new Simulation(clock, seed);
     this.server = this.#simulation.server;

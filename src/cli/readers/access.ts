@@ -214,7 +214,6 @@ export async function readerToken(
   return read;
 }
 
-/** Makes a hook that authenticates every reader who presents the token. */
 function authenticateByToken(token: ReaderToken): Authenticate {
   const expected = typeof token === "string" ? () => Promise.resolve(token) : token;
   return async (c) => {

@@ -1,5 +1,3 @@
-/** The log of requests. */
-
 import type { MiddlewareHandler } from "hono";
 import type { Authenticate } from "../../hono/request/gate.ts";
 import { remoteAddress } from "../../hono/request/readers.ts";

@@ -1,5 +1,3 @@
-/** Reflects a cluster and serves the copy. */
-
 import { PrometheusMetrics } from "../../metrics/prometheus.ts";
 import { formatResource } from "../../meta/resource.ts";
 import type { ReflectorStatus } from "../../reflector/state.ts";

@@ -1,5 +1,3 @@
-/** A `KubeConfig` of `@kubernetes/client-node` as a cluster of ours. */
-
 import {
   CredentialsError,
   type FetchFunction,

@@ -1,5 +1,3 @@
-/** client-node's `ListWatch` over an informer of ours. */
-
 import type { StoreEvent } from "../../informer/events.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { InformerStatus } from "../../informer/snapshot/storage.ts";
@@ -53,7 +51,6 @@ type Callbacks<T extends ClientNodeObject> =
   }
   & { readonly [V in ERROR | CONNECT]: ErrorCallback[] };
 
-/** From a start to its stop. */
 interface Run<T> {
   readonly informer: SharedIndexInformer<T, typeof NAMESPACE_INDEX>;
   readonly running: Running;
@@ -339,7 +336,6 @@ function joined(one: string, other = ""): string {
   return [one, other].filter(Boolean).join(",");
 }
 
-/** What a path such as `/api/v1/namespaces/shop/pods` names. */
 interface CollectionPath {
   readonly resource: GroupVersionResource;
   /** `""` for all namespaces, and for what is in none. */
@@ -374,7 +370,6 @@ function parseCollectionPath(path: string): CollectionPath {
   };
 }
 
-/** Its name in log lines: `v1/pods in shop`. */
 function describeCollection({ resource, namespace }: CollectionPath): string {
   return namespace === "" ? formatResource(resource) : `${formatResource(resource)} in ${namespace}`;
 }

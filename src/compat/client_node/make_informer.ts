@@ -1,5 +1,3 @@
-/** client-node's `makeInformer`. */
-
 import type { KubeConfigLike } from "./kube_config.ts";
 import { ListWatch, type ListWatchOptions } from "./list_watch.ts";
 import type { ClientNodeObject, ListPromise } from "./verbs.ts";

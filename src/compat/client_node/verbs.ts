@@ -1,8 +1,6 @@
 import { failureInWords } from "../../meta/request.ts";
 import { statusErrorOf } from "../../meta/status.ts";
 
-/** The verbs of client-node's informers, and the types of their callbacks. */
-
 /** An object appeared. */
 export const ADD = "add";
 /** The type of {@linkcode ADD}. */

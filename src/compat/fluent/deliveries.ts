@@ -28,18 +28,15 @@ export const WatchPhase = {
 /** What happened to an object. */
 export type WatchPhase = (typeof WatchPhase)[keyof typeof WatchPhase];
 
-/** One change, to be handed to the callback. */
 export interface Change<K> {
   readonly object: K;
   readonly phase: WatchPhase;
 }
 
-/** What deliveries need. */
 export interface DeliveryOptions<K> {
   readonly call: (object: K, phase: WatchPhase) => Promise<void> | void;
   readonly onError: (error: unknown) => void;
   readonly limiter: RateLimiter<string>;
-  /** How many times a callback that fails is called again for a change; no limit by default. */
   readonly maxRetries?: number;
   readonly clock: Clock;
 }

@@ -1,5 +1,3 @@
-/** `K8s(model)` of kubernetes-fluent-client, as far as it watches. */
-
 import type { Cluster } from "../../client/cluster.ts";
 import { SharedInformerFactory, type UsedInformer } from "../../informer/shared_informer_factory.ts";
 import type { SharedIndexInformerOptions } from "../../informer/shared_informer_options.ts";
@@ -143,7 +141,6 @@ export function newK8s(options: FluentOptions = {}): K8sFunction {
   };
 }
 
-/** Which objects a watcher is for. */
 interface Selection {
   readonly resource: GroupVersionResource;
   readonly namespace: string;
@@ -225,7 +222,6 @@ export interface RegisteredKind {
   readonly plural?: string;
 }
 
-/** By the name of the class. */
 const registered = new Map<string, RegisteredKind>();
 
 /**

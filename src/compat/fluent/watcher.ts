@@ -1,5 +1,3 @@
-/** kubernetes-fluent-client's `Watcher`, over a shared informer. */
-
 import type { SharedIndexInformer } from "../../informer/shared_informer.ts";
 import type { UsedInformer } from "../../informer/shared_informer_factory.ts";
 import { type KubernetesObject, metaNamespaceKey, metaOf } from "../../meta/object.ts";
@@ -41,9 +39,7 @@ const FIRST_RETRY_SEC = 1;
 const PENDING = Symbol("pending");
 const LAST_RETRY_MS = 300_000;
 
-/** What a watcher is made of. */
 export interface WatcherContext {
-  /** The path of what it watches. */
   readonly path: string;
   /** Gives it a running informer, which it shares with others. */
   readonly use: () => Promise<UsedInformer<KubernetesObject>>;

@@ -1,5 +1,3 @@
-/** gardener's `Informer`. */
-
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { ListerWatcher } from "../../reflector/lister_watcher.ts";
 import type { StoreChange } from "../../informer/events.ts";

@@ -33,7 +33,6 @@ import type { ServedInformer, ServedStore } from "./served_informer.ts";
 export interface EventLogOptions {
   readonly clock: Clock;
   readonly capacity: number;
-  /** How many bytes the objects of the kept entries may take. */
   readonly capacityBytes: number;
   /** Keeps the entries for the next process; by default they end with this one. */
   readonly history?: LogHistory | undefined;

@@ -1,5 +1,3 @@
-/** Reads that are as fresh as the API server's own. */
-
 import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import { hasReached } from "../../meta/merged_version.ts";
 import { isExpired, statusErrorOf } from "../../meta/status.ts";

@@ -1,5 +1,3 @@
-/** Which of several sources shows a key. */
-
 import type { StoreChange } from "../../informer/events.ts";
 import {
   compareResourceVersions,

@@ -20,7 +20,6 @@ export interface LogEntry<T> {
   readonly gapAfter: string | undefined;
   /** Whether the object's version says something about the position; else a bookmark has to follow it. */
   readonly isPlaced: boolean;
-  /** About how much memory the object takes. */
   readonly bytes: number;
   readonly atMs: number;
   /** What was made of it for watches, while that is kept. */

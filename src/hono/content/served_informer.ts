@@ -1,5 +1,3 @@
-/** The informer interface that the adapter needs. */
-
 import type { VersionProof } from "../../meta/list_watch.ts";
 import type { StoreEvent } from "../../informer/events.ts";
 import type { KubernetesObject } from "../../meta/object.ts";

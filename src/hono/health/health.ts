@@ -100,7 +100,6 @@ interface MeasuredState {
   readonly bodies: ListBodies;
 }
 
-/** Measures requests, and the state of the adapter when the metrics are read. */
 export class ReadMetrics {
   readonly #metrics: ServedMetrics;
   readonly #clock: Clock;

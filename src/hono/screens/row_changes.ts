@@ -5,7 +5,6 @@ import { type Blocks, readerOf, sharesValues } from "../content/states.ts";
 
 /** What differs between two states: places in all of their rows, which ascend. */
 export interface Difference {
-  /** The rows that are not there any more, by their places before. */
   readonly removed: readonly number[];
   /** The rows that are new there, by their places now. */
   readonly inserted: readonly number[];

@@ -1,5 +1,3 @@
-/** Texts that compare as the values do that objects are sorted by. */
-
 import { typedValue } from "../../protocol/screen_values.ts";
 
 // The first character of a value: types one after the other, and what has no value at the end.

@@ -87,7 +87,6 @@ export const ageAt = (path: string, absent = "<unknown>"): Cell => (object, nowM
   return value === undefined || value === null ? absent : since(value, nowMs);
 };
 
-/** The name: the first column of almost every Table. */
 export const NAME: CellColumn = [
   "Name",
   "The name of the object; unique within its namespace.",

@@ -38,7 +38,6 @@ export function containerColumns(template: string): [CellColumn, CellColumn] {
   ];
 }
 
-/** The columns that replica sets and replication controllers have. */
 export const REPLICA_COLUMNS: readonly CellColumn[] = [
   NAME,
   ["Desired", "The wanted number of pods.", integer("spec.replicas"), INTEGER],

@@ -1,11 +1,8 @@
-/** Columns of Tables whose fields the cache does not hold. */
-
 import type { KubernetesObject } from "../../meta/object.ts";
 import { EACH, parseFieldPath } from "../../text/field_path.ts";
 import { type FieldNode, newFieldNode, type Projection } from "../../text/field_tree.ts";
 import type { Printer } from "./columns.ts";
 
-/** In a cell whose fields were cut out of the object: other than a value, and than `<none>`. */
 const CUT = "<cut>";
 
 /** What the description of such a column ends with. */
@@ -16,7 +13,6 @@ export function isCutColumn({ description }: { readonly description: string }): 
   return description.endsWith(CUT_NOTE);
 }
 
-/** A printer that knows which of its columns are cut. */
 export interface HeldPrinter extends Printer {
   readonly cut: readonly string[];
 }

@@ -2,7 +2,6 @@
 
 import { isRecord } from "../../util/json.ts";
 
-/** Finds the values at a path. */
 export type JsonPath = (value: unknown) => unknown[];
 
 /** From the values that have been found so far to those that are found next. */

@@ -1,5 +1,3 @@
-/** The Table columns of pods. */
-
 import type { KubernetesObject } from "../../meta/object.ts";
 import { AGE, NAME, type Printer, printer, since, WIDE } from "./columns.ts";
 

@@ -186,7 +186,6 @@ export function printerOf(resource: ApiResource): Printer {
   return PRINTERS.get(group === "" ? name : `${group}/${name}`) ?? NAME_AND_AGE;
 }
 
-/** A path of nothing but fields. */
 const FIELDS = /^(?:\.[A-Za-z_][A-Za-z0-9_]*)+$/;
 
 const CUSTOM_PRINTERS = new WeakMap<readonly PrinterColumn[], Printer>();

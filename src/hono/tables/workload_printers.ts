@@ -80,7 +80,6 @@ function suspend(cronJob: unknown): string {
   return typeof value !== "boolean" ? "<unset>" : value ? "True" : "False";
 }
 
-/** How a controller revision's owner is shown: kind, group and name. */
 const controller: Cell = (object) => {
   const owner = object.metadata?.ownerReferences?.find((reference) => reference.controller);
   if (owner === undefined) return "<none>";

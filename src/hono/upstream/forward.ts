@@ -20,7 +20,6 @@ export interface ForwardedResource {
   readonly fetch: (request: Request) => Response | Promise<Response>;
   /** Whether the parameters of screens are sent on. */
   readonly takesScreens: boolean;
-  /** Of failures of single requests. */
   readonly logger: Pick<Logger, "warn">;
 }
 

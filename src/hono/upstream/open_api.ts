@@ -1,5 +1,3 @@
-/** The OpenAPI documents of the upstream API server, cut to what is served. */
-
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { matchesRoute, matchesTag, prefersGzip } from "../../protocol/representations.ts";

@@ -1,5 +1,3 @@
-/** Requests that are sent on to the API server, with the reader's own credentials. */
-
 import type { Context } from "hono";
 import { newStatus, type Status } from "../../meta/status.ts";
 import { isStatus, methodNotAllowed } from "../../protocol/statuses.ts";
@@ -127,7 +125,6 @@ export class PassThrough {
     return !this.#hasOwnReaders && bearerTokenOf(c) !== undefined;
   }
 
-  /** Sends a request on, and answers with what comes back. */
   async answer(c: Context, request: PassThroughRequest): Promise<Response | Status> {
     if (this.#hasOwnReaders) {
       const why =

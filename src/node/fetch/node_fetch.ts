@@ -141,7 +141,6 @@ function headersOf(given: RequestInit["headers"]): Record<string, string | strin
   return headers;
 }
 
-/** The response, whose body is read on demand. */
 function toResponse(message: IncomingMessage, method: string, signal: AbortSignal | undefined): Response {
   const status = message.statusCode ?? 0;
   const headers = new Headers();

@@ -1,5 +1,3 @@
-/** A `fetch` with its own TLS settings. */
-
 import { defined } from "../../util/json.ts";
 import type { FetchFunction } from "../../client/rest_config.ts";
 import { environmentIsInTheWay, explainingProxy, parseProxy, proxyFault } from "./proxy.ts";

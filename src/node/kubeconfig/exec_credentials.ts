@@ -1,5 +1,3 @@
-/** Credentials from a credential plugin. */
-
 import process from "node:process";
 import { type FetchFunction, tokenFault } from "../../client/rest_config.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
@@ -21,7 +19,6 @@ export interface ExecCredentialsOptions {
   readonly context: string;
   readonly cluster: KubeconfigCluster;
   readonly tls: TlsFetchOptions;
-  /** The time after which the plugin is killed, in milliseconds; a minute by default. */
   readonly timeoutMs?: number;
 }
 

@@ -1,5 +1,3 @@
-/** The REST config of a kubeconfig's context. */
-
 import { readFile } from "node:fs/promises";
 import process from "node:process";
 import {

@@ -1,5 +1,3 @@
-/** The cluster that a program is meant to talk to. */
-
 import process from "node:process";
 import { type Cluster, newCluster } from "../../client/cluster.ts";
 import type { RestConfig } from "../../client/rest_config.ts";

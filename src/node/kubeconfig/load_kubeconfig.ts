@@ -1,5 +1,3 @@
-/** Reads and merges kubeconfig files. */
-
 import { readFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";

@@ -55,7 +55,6 @@ export function forgettingOn401(fetch: FetchFunction, forget: (refused: string) 
   };
 }
 
-/** The text shown instead of a credential. */
 export const REDACTED: string = "[redacted]";
 
 // `console.log` calls this method on Node, Deno and Bun: https://nodejs.org/api/util.html#utilinspectcustom
@@ -90,7 +89,6 @@ export function hideSecrets<T extends object>(
 
 const SECRET_FIELDS = ["token", "password", "client-key-data"] as const;
 
-/** A user of a kubeconfig with its credentials redacted. */
 export function redactedUser(user: KubeconfigUser): object {
   const shown: Record<string, unknown> = { ...user };
   for (const field of SECRET_FIELDS) if (shown[field]) shown[field] = REDACTED;
@@ -109,7 +107,6 @@ export function redactedUser(user: KubeconfigUser): object {
   return shown;
 }
 
-/** A cluster of a kubeconfig with URLs redacted that contain a user or password. */
 export function redactedCluster(cluster: KubeconfigCluster): object {
   const shown: Record<string, unknown> = { ...cluster };
   for (const field of ["server", "proxy-url"] as const) {
@@ -118,7 +115,6 @@ export function redactedCluster(cluster: KubeconfigCluster): object {
   return shown;
 }
 
-/** Headers with the values redacted that may be credentials. */
 export function redactedHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map((
@@ -129,7 +125,6 @@ export function redactedHeaders(headers: Readonly<Record<string, string>>): Reco
 
 /** The token of a file. Rejects with a {@linkcode KubeconfigError} while there is none. */
 export class FileToken extends Reread<string> {
-  /** @param options.token The token until the file can be read. */
   constructor(
     path: string,
     { token, ...options }: { readonly clock: Clock; readonly logger: Logger; readonly token?: string },

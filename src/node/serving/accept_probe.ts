@@ -1,5 +1,3 @@
-/** Notices that a server accepts no connections any more. */
-
 import type { Server } from "node:http";
 import { connect } from "node:net";
 import { realClock, type TimerHandle } from "../../util/clock.ts";

@@ -1,5 +1,3 @@
-/** Writes the responses of a `fetch` function to the connections of Node's server. */
-
 import type { ServerResponse } from "node:http";
 import { freeBytes } from "../../util/bytes.ts";
 import { laterTurn } from "../../util/clock.ts";

@@ -1,5 +1,3 @@
-/** Serves a `fetch` function on a socket. */
-
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { monotonicNow, realClock } from "../../util/clock.ts";
@@ -74,7 +72,6 @@ export class ListenError extends CacheError {
   }
 }
 
-/** Node's own request and response. */
 interface ServeFetchEnv extends WebSocketEnv {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
@@ -373,7 +370,6 @@ const REASONS: readonly (readonly [pattern: RegExp, code: string, text: string])
   ],
 ];
 
-/** Says why a server cannot listen. */
 export function newListenError(error: unknown, host: string, port: number): ListenError {
   const { code = "", name = "" } = (error ?? {}) as { code?: string; name?: string };
   const text = `${code} ${name} ${errorMessage(error)}`;

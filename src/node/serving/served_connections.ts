@@ -1,5 +1,3 @@
-/** The connections of a server: whose turn it is on each, and which of them no client reads. */
-
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { freeBytes } from "../../util/bytes.ts";

@@ -1,5 +1,3 @@
-/** The certificate of a TLS server. */
-
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { onAbort } from "../../util/abort.ts";

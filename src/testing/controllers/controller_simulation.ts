@@ -1,7 +1,3 @@
-/**
- * Simulations of controllers: hundreds of worlds in which everything goes wrong that can, each by its seed.
- */
-
 import type { ManagerOptions } from "../../controller/manager.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import { realClock } from "../../util/clock.ts";

@@ -1,5 +1,3 @@
-/** Tests of controllers: a cluster in memory, a clock that a test moves, and a program that can be killed. */
-
 import type { ManagerOptions } from "../../controller/manager.ts";
 import type { KubernetesObject } from "../../meta/object.ts";
 import { formatResource } from "../../meta/resource.ts";
@@ -270,7 +268,6 @@ interface RecordedEvent extends KubernetesObject {
   readonly series?: { readonly count?: number };
 }
 
-/** A server for controllers. */
 export function newTestServer(
   clock: FakeClock,
   customResources: readonly CustomResource[] = [],

@@ -2,7 +2,6 @@
 
 import { seededRandom } from "../seeded_random.ts";
 
-/** Something that happens at a time. */
 export type TimedStep = { readonly atMs: number } & TimedEvent;
 
 type TimedEvent =
@@ -21,7 +20,6 @@ type TimedEvent =
   /** Every watch breaks, and for a while nothing listens at the server's address. */
   | { readonly kind: "server away"; readonly forMs: number };
 
-/** What happens to one of the writes of the controllers. */
 export interface WriteFault {
   readonly kind: "write";
   /** Which one, from 1. */
@@ -38,10 +36,8 @@ export interface WriteFault {
   readonly delayMs: number;
 }
 
-/** One of the things that happen. */
 export type Step = TimedStep | WriteFault;
 
-/** A whole world. */
 export interface Plan {
   readonly seed: number;
   /** How many copies of the program run; of two, one leads. */
@@ -65,7 +61,6 @@ const WRITE_FAULTS = [
 
 const STATUSES = [409, 409, 429, 500, 503, 504];
 
-/** Decides what happens in the world of a seed. */
 export function newPlan(seed: number, acts: readonly string[]): Plan {
   const random = seededRandom(seed);
   const below = (n: number) => Math.floor(random() * n);

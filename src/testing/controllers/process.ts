@@ -1,8 +1,3 @@
-/**
- * A program with controllers, run in a test: it can be killed,
- * frozen, and its requests fail as the test says.
- */
-
 import { type Cluster, newCluster } from "../../client/cluster.ts";
 import type { ControllerDefinition } from "../../controller/definition.ts";
 import { Manager, type ManagerOptions } from "../../controller/manager.ts";
@@ -17,7 +12,6 @@ export type DefineControllers = (
   memory: Map<string, unknown>,
 ) => ControllerDefinition | readonly ControllerDefinition[];
 
-/** A request of a process. */
 export interface ProcessRequest {
   readonly method: string;
   readonly url: URL;
@@ -30,7 +24,6 @@ export type ProcessNetwork = (request: ProcessRequest, send: ProcessSend) => Pro
 /** Sends a request to the server. */
 export type ProcessSend = (url: URL, init: RequestInit) => Promise<Response>;
 
-/** What a process is made of. */
 export interface ProcessOptions {
   readonly name: string;
   readonly define: DefineControllers;
@@ -41,7 +34,6 @@ export interface ProcessOptions {
   readonly network?: ProcessNetwork;
   readonly random: () => number;
   readonly manager?: Partial<ManagerOptions>;
-  /** Receives the log lines. */
   readonly onLine?: (line: string) => void;
 }
 
@@ -92,7 +84,6 @@ export class ControllerProcess {
     return !this.#life.signal.aborted && !this.#isEnded;
   }
 
-  /** Ends it as `kill -9` does. */
   kill(): void {
     this.#life.abort(new Error("the process was killed"));
     for (const handle of this.#timers.values()) this.#options.clock.clearTimeout(handle);

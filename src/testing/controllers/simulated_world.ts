@@ -39,7 +39,6 @@ export type Act = (server: InMemoryApiServer, chance: Chance) => void;
  */
 export type Check = (server: InMemoryApiServer, memory: Map<string, unknown>) => boolean | void;
 
-/** What is simulated. */
 export interface WorldOptions {
   readonly define: DefineControllers;
   readonly customResources: readonly CustomResource[];
@@ -50,19 +49,15 @@ export interface WorldOptions {
   readonly never: Readonly<Record<string, Check>>;
 }
 
-/** What was wrong in a world. */
 export interface Violation {
   /** Such as `never "two of one name"`: the same for the same fault. */
   readonly what: string;
   readonly message: string;
 }
 
-/** How a world ended. */
 export interface Outcome {
   readonly violation: Violation | undefined;
-  /** What happened, a line each. */
   readonly story: readonly string[];
-  /** How many writes the controllers sent. */
   readonly writes: number;
 }
 
@@ -76,7 +71,6 @@ const LONGEST_REST_MS = 12_000;
 // What a supervisor waits with a program that has ended.
 const RESTART_MS = 1_000;
 
-/** Runs the world of a plan. */
 export async function runWorld(plan: Plan, options: WorldOptions): Promise<Outcome> {
   const world = new SimulatedWorld(plan, options);
   try {

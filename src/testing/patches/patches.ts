@@ -38,7 +38,6 @@ export function applyPatch(
   return (existing) => objectOrRefusal(merge(existing, patch));
 }
 
-/** Whether a PATCH request is a server-side apply. */
 export function isApply(contentType: string): boolean {
   return mediaTypeOf(contentType) === APPLY_PATCH;
 }

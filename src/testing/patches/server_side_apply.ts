@@ -19,7 +19,6 @@ export interface FieldSet {
   readonly [step: string]: FieldSet;
 }
 
-/** An entry of `metadata.managedFields`. */
 export interface ManagedFields {
   readonly manager: string;
   readonly operation: "Apply" | "Update";
@@ -30,7 +29,6 @@ export interface ManagedFields {
   readonly subresource?: string;
 }
 
-/** Who writes, and when. */
 export interface Writer {
   readonly manager: string;
   readonly apiVersion: string;

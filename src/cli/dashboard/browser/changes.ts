@@ -9,7 +9,6 @@ export interface FieldChange {
   readonly after: string | undefined;
 }
 
-/** More are not shown. */
 const MOST = 50;
 /** They change with every write, or say who wrote. */
 const SKIPPED: ReadonlySet<string> = new Set(["metadata.resourceVersion", "metadata.managedFields"]);

@@ -30,7 +30,6 @@ export const EVENT_FIELDS: readonly string[] = [
   "metadata.creationTimestamp",
 ];
 
-/** The order of events, the latest first. */
 export const NEWEST_FIRST = "lastTimestamp:desc,metadata.creationTimestamp:desc";
 
 export function eventTimeMs({ lastTimestamp, eventTime, metadata }: EventObject): number {

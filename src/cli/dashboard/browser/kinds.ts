@@ -179,7 +179,6 @@ export function stateCountsOf(name: string): StateCounts | undefined {
 const GOOD = /^(?:running|ready|active|bound|available|complete|completed|succeeded|true|normal|healthy)$/i;
 const BAD = /crash|err|fail|notready|evicted|oom|unknown|lost|invalid|unhealthy|backoff/i;
 
-/** How bad a state is, by the word for it. */
 export function toneOf(word: string): Tone {
   if (GOOD.test(word)) return "good";
   if (BAD.test(word)) return "bad";

@@ -52,7 +52,6 @@ async function ask(): Promise<void> {
   setTimeout(ask, ASK_MS);
 }
 
-/** Shows what the fragment names. */
 function follow({ isForced = false } = {}): void {
   const next = parseRoute(location.hash, state.resources);
   if (route !== undefined && (isForced || route.view !== next.view)) views[route.view].close();

@@ -36,7 +36,6 @@ export function scopesOf(
   return namespaced && namespaces !== undefined ? namespaces : [undefined];
 }
 
-/** Counts objects by the values of fields. */
 export async function readGroups(
   resource: Pick<ResourceState, "path">,
   { namespaces, groupBy, signal }: {

@@ -14,7 +14,6 @@ export interface Relation {
 
 /** Objects of one resource that belong to an object. */
 export interface Owned extends Relation {
-  /** The first of them. */
   readonly objects: readonly Relation[];
 }
 

@@ -80,14 +80,12 @@ function decoded(segment: string): string | undefined {
   }
 }
 
-/** The path of a list in the read API. */
 export function listPath({ path }: Pick<RoutedResource, "path">, namespace: string | undefined): string {
   if (namespace === undefined) return path;
   const slash = path.lastIndexOf("/");
   return `${path.slice(0, slash)}/namespaces/${encodeURIComponent(namespace)}${path.slice(slash)}`;
 }
 
-/** The path of an object in the read API. */
 export function objectPath(
   resource: Pick<RoutedResource, "path">,
   { namespace, name }: { readonly namespace?: string | undefined; readonly name: string },
@@ -95,12 +93,10 @@ export function objectPath(
   return `${listPath(resource, namespace)}/${encodeURIComponent(name)}`;
 }
 
-/** The fragment that leads to an object. */
 export function objectLink(...of: Parameters<typeof objectPath>): string {
   return `#${objectPath(...of)}`;
 }
 
-/** The fragment that leads to the objects of a resource. */
 export function tableLink(
   resource: Pick<RoutedResource, "path">,
   { namespace, search = "", sort = "", isWide = false }: Partial<Omit<TableRoute, "view" | "resource">> = {},

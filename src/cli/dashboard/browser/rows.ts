@@ -13,7 +13,6 @@ export interface RowColumn<Row> {
   readonly name: string;
   readonly description: string;
   readonly isNumber: boolean;
-  /** Whether the rows can be sorted by it. */
   readonly isSortable: boolean;
   cellOf(row: Row): RowCell;
 }
@@ -86,7 +85,6 @@ export class Rows<Row> {
     narrow.addEventListener("change", () => this.#resize());
   }
 
-  /** How many rows fit. */
   get capacity(): number {
     return Math.ceil(this.#height / this.#rowHeight);
   }

@@ -49,7 +49,6 @@ export function parseSearch(text: string): Term[] {
   return terms;
 }
 
-/** What a search asks of the objects of one resource. */
 export interface Wanted {
   readonly namespace: string | undefined;
   readonly filter: string | undefined;

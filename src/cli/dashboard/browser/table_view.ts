@@ -102,7 +102,6 @@ export class TableView {
     this.#isCounting = false;
   }
 
-  /** Writes what changes with time. */
   tick(): void {
     this.#rows.renew();
   }
@@ -377,7 +376,6 @@ function sortOf({ sort }: TableRoute): { readonly column: string; readonly isDes
   return { column: sort.replace(/:desc$/, ""), isDescending: sort.endsWith(":desc") };
 }
 
-/** The order, as the server names it. */
 function sortByOf(route: TableRoute): string {
   const { column, isDescending } = sortOf(route);
   const direction = isDescending ? ":desc" : "";
