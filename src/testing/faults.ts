@@ -1,6 +1,6 @@
 /** Functions between a client and a server, and ready-made ones that make faults. */
 
-import { newStatus } from "../meta/status.ts";
+import { newStatus, REASONS } from "../meta/status.ts";
 import { onAbort, sleep } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import { statusResponse } from "./api_errors.ts";
@@ -107,20 +107,6 @@ export interface AnswerStatusOptions {
   readonly retryAfterSeconds?: number;
 }
 
-const REASONS: ReadonlyMap<number, string> = new Map([
-  [400, "BadRequest"],
-  [401, "Unauthorized"],
-  [403, "Forbidden"],
-  [404, "NotFound"],
-  [409, "Conflict"],
-  [410, "Expired"],
-  [422, "Invalid"],
-  [429, "TooManyRequests"],
-  [500, "InternalError"],
-  [503, "ServiceUnavailable"],
-  [504, "Timeout"],
-]);
-
 /**
  * Answers with a `Status`; the server does not see the request.
  *
@@ -146,7 +132,7 @@ const REASONS: ReadonlyMap<number, string> = new Map([
  * ```
  */
 export function answerStatus(code: number, options: AnswerStatusOptions = {}): Interceptor {
-  const { reason = REASONS.get(code) ?? "Unknown", retryAfterSeconds } = options;
+  const { reason = code === 410 ? "Expired" : REASONS[code] ?? "Unknown", retryAfterSeconds } = options;
   const message = options.message ?? `the in-memory server answers ${code} by a fault`;
   const details = retryAfterSeconds === undefined ? undefined : { retryAfterSeconds };
   return () => statusResponse(newStatus(code, reason, message, details));

@@ -4,7 +4,7 @@ import { parseLabelSelector } from "../meta/labels.ts";
 import type { ApiResource } from "../protocol/api_resource.ts";
 import { abortable, linkedAbort, onAbort } from "../util/abort.ts";
 import { type ApiBindings, newApiRoutes } from "./api_routes.ts";
-import { ClusterState, type StoredObject } from "./cluster_state.ts";
+import { ClusterState } from "./cluster_state.ts";
 import {
   connectionRefused,
   connectionReset,
@@ -108,7 +108,7 @@ export class InMemoryApiServer {
     this.#registry = new ObjectRegistry(this.#state, this.#resources, this.#settings);
     const reader = new ObjectReader(this.#state, this.#settings);
     this.#watches = new WatchHub(this.#state, reader, this.#settings);
-    this.#resources.onRemoval((resource) => this.#watches.endOf(resource));
+    this.#resources.onRemoval = (resource) => this.#watches.endOf(resource);
     this.#routes = newApiRoutes({
       resources: this.#resources,
       reader,
@@ -196,10 +196,7 @@ export class InMemoryApiServer {
   /** An object, or `undefined` if there is none. */
   get<T extends KubernetesObject>(resource: string, object: string | KubernetesObject): T | undefined {
     const served = this.#resources.named(resource);
-    const found: StoredObject | undefined = this.#state.get(
-      served,
-      formatObjectName(address(served, object)),
-    );
+    const found = this.#state.get(served, formatObjectName(address(served, object)));
     return found as KubernetesObject as T | undefined;
   }
 

@@ -36,27 +36,16 @@ const RETURNS_DELETED: ReadonlySet<string> = new Set(words(`
   storageclasses volumeattachments volumeattributesclasses
 `));
 
-function builtin(resource: ApiResource): ServedResource {
+function servedResource(resource: CustomResource, isCustom: boolean): ServedResource {
+  const { resource: name, statusSubresource = true } = resource;
   return {
     verbs: VERBS,
     ...resource,
     id: formatResource(resource),
-    statusSubresource: subresourcesOf(resource).includes("status"),
-    hasGeneration: WITH_GENERATION.has(resource.resource),
-    isCustom: false,
-    returnsDeleted: RETURNS_DELETED.has(resource.resource),
-  };
-}
-
-function custom(resource: CustomResource): ServedResource {
-  return {
-    verbs: VERBS,
-    ...resource,
-    id: formatResource(resource),
-    statusSubresource: resource.statusSubresource ?? true,
-    hasGeneration: true,
-    isCustom: true,
-    returnsDeleted: false,
+    statusSubresource: isCustom ? statusSubresource : subresourcesOf(resource).includes("status"),
+    hasGeneration: isCustom || WITH_GENERATION.has(name),
+    isCustom,
+    returnsDeleted: !isCustom && RETURNS_DELETED.has(name),
   };
 }
 
@@ -66,11 +55,12 @@ let builtins: readonly ServedResource[] | undefined;
 /** The resources of a server, by name; they can be added and removed. */
 export class ResourceTable {
   readonly #byName = new Map<string, ServedResource>();
-  readonly #onRemoval = new Set<(resource: ServedResource) => void>();
   #all: readonly ServedResource[] | undefined;
+  /** Called with each resource that is not served any more. */
+  onRemoval: (resource: ServedResource) => void = () => {};
 
   constructor(customResources: readonly CustomResource[] = []) {
-    builtins ??= builtinResources().map(builtin);
+    builtins ??= builtinResources().map((resource) => servedResource(resource, false));
     for (const served of builtins) this.#byName.set(served.id, served);
     for (const resource of customResources) this.addCustom(resource);
   }
@@ -102,7 +92,7 @@ export class ResourceTable {
   }
 
   addCustom(resource: CustomResource): ServedResource {
-    const served = custom(resource);
+    const served = servedResource(resource, true);
     this.#byName.set(served.id, served);
     this.#all = undefined;
     return served;
@@ -113,11 +103,6 @@ export class ResourceTable {
     if (removed === undefined) return;
     this.#byName.delete(removed.id);
     this.#all = undefined;
-    for (const notify of this.#onRemoval) notify(removed);
-  }
-
-  /** Calls a function for each resource that is not served any more. */
-  onRemoval(notify: (resource: ServedResource) => void): void {
-    this.#onRemoval.add(notify);
+    this.onRemoval(removed);
   }
 }

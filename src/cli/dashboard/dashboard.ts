@@ -11,7 +11,7 @@ import { escaped } from "../../protocol/representations.ts";
 import type { DashboardState, ResourceState } from "./dashboard_message.ts";
 import { PAGE, SCRIPT, STYLE } from "./page_bundle.ts";
 import { visibleText } from "../../util/logger.ts";
-import type { ReflectedResource } from "../cluster/reflect.ts";
+import type { ReflectedResource } from "../cluster/select_resources.ts";
 import { briefReason } from "../errors.ts";
 
 /** The path of the page's files; Kubernetes does not use it. */

@@ -160,11 +160,9 @@ export function jsonPatch(target: JsonObject, patch: unknown): unknown {
 function apply(document: unknown, operation: JsonObject, path: readonly string[]): unknown {
   switch (operation.op) {
     case "add":
-      return edit(document, path, { type: "add", value: operation.value });
     case "remove":
-      return edit(document, path, { type: "remove" });
     case "replace":
-      return edit(document, path, { type: "replace", value: operation.value });
+      return edit(document, path, operation.op, operation.value);
     case "test":
       if (!isSameJson(at(document, path), operation.value)) throw patchRefused();
       return document;
@@ -172,8 +170,8 @@ function apply(document: unknown, operation: JsonObject, path: readonly string[]
     case "copy": {
       const from = pointer(String(operation.from));
       const value = at(document, from);
-      const rest = operation.op === "move" ? edit(document, from, { type: "remove" }) : document;
-      return edit(rest, path, { type: "add", value });
+      const rest = operation.op === "move" ? edit(document, from, "remove") : document;
+      return edit(rest, path, "add", value);
     }
     default:
       throw patchRefused();
@@ -201,34 +199,34 @@ function index(part: string, last: number): number {
   return Number(part);
 }
 
-interface Edit {
-  readonly type: "add" | "remove" | "replace";
-  readonly value?: unknown;
-}
-
 /** A copy of the document with one place changed; everything beside the path is shared. */
-function edit(document: unknown, path: readonly string[], change: Edit): unknown {
+function edit(
+  document: unknown,
+  path: readonly string[],
+  type: "add" | "remove" | "replace",
+  value?: unknown,
+): unknown {
   if (path.length === 0) {
-    if (change.type === "remove") throw patchRefused();
-    return change.value;
+    if (type === "remove") throw patchRefused();
+    return value;
   }
   const [part, ...rest] = path;
   if (Array.isArray(document)) {
     const items = document.slice();
-    const isInsertion = rest.length === 0 && change.type === "add";
+    const isInsertion = rest.length === 0 && type === "add";
     const i = isInsertion && part === "-" ? items.length : index(part, items.length - (isInsertion ? 0 : 1));
-    if (rest.length > 0) items[i] = edit(items[i], rest, change);
-    else if (change.type === "add") items.splice(i, 0, change.value);
-    else if (change.type === "remove") items.splice(i, 1);
-    else items[i] = change.value;
+    if (rest.length > 0) items[i] = edit(items[i], rest, type, value);
+    else if (type === "add") items.splice(i, 0, value);
+    else if (type === "remove") items.splice(i, 1);
+    else items[i] = value;
     return items;
   }
   if (!isRecord(document)) throw patchRefused();
   const isThere = Object.hasOwn(document, part);
-  if (!isThere && (rest.length > 0 || change.type !== "add")) throw patchRefused();
+  if (!isThere && (rest.length > 0 || type !== "add")) throw patchRefused();
   const fields = new Map(Object.entries(document));
-  if (rest.length > 0) fields.set(part, edit(document[part], rest, change));
-  else if (change.type === "remove") fields.delete(part);
-  else fields.set(part, change.value);
+  if (rest.length > 0) fields.set(part, edit(document[part], rest, type, value));
+  else if (type === "remove") fields.delete(part);
+  else fields.set(part, value);
   return Object.fromEntries(fields);
 }

@@ -83,12 +83,20 @@ function sum(groups: readonly CountedGroup[], test: (group: CountedGroup["group"
   return groups.reduce((total, { group, count }) => test(group) ? total + count : total, 0);
 }
 
-function byValue(groups: readonly CountedGroup[], path: string): Map<string, number> {
+/** The count of each value at a path. */
+function byValue(
+  groups: readonly CountedGroup[],
+  path: string,
+  searchOf: (label: string) => string,
+  tone = toneOf,
+): StateCount[] {
   const counts = new Map<string, number>();
   for (const { group: { [path]: value }, count } of groups) {
     if (value !== null) counts.set(String(value), (counts.get(String(value)) ?? 0) + count);
   }
-  return counts;
+  return Array.from(counts, ([label, count]) => (
+    { label, count, search: searchOf(label), tone: tone(label) }
+  ));
 }
 
 function notReady(count: number): StateCount {
@@ -96,12 +104,7 @@ function notReady(count: number): StateCount {
 }
 
 function phases(groups: readonly CountedGroup[]): StateCount[] {
-  return Array.from(byValue(groups, "status.phase"), ([label, count]) => ({
-    label,
-    count,
-    search: `phase=${label}`,
-    tone: toneOf(label),
-  }));
+  return byValue(groups, "status.phase", (label) => `phase=${label}`);
 }
 
 const PHASE_COUNTS: StateCounts = { groupBy: [["status.phase"]], states: ([groups]) => phases(groups) };
@@ -112,12 +115,7 @@ const COUNTS: Readonly<Record<string, StateCounts>> = {
     states: ([groups, waiting]) => [
       notReady(sum(groups, (group) => group["status.phase"] !== "Succeeded" && group[READY] !== "True")),
       ...phases(groups),
-      ...Array.from(byValue(waiting, WAITING), ([label, count]) => ({
-        label,
-        count,
-        search: `reason=${label}`,
-        tone: toneOf(label),
-      })),
+      ...byValue(waiting, WAITING, (label) => `reason=${label}`),
     ],
   },
   "nodes": {
@@ -143,12 +141,12 @@ const COUNTS: Readonly<Record<string, StateCounts>> = {
   "events": {
     groupBy: [["type"]],
     states: ([groups]) =>
-      Array.from(byValue(groups, "type"), ([label, count]) => ({
-        label,
-        count,
-        search: label.toLowerCase(),
-        tone: label === "Warning" ? "warn" : "plain",
-      })),
+      byValue(
+        groups,
+        "type",
+        (label) => label.toLowerCase(),
+        (label) => label === "Warning" ? "warn" : "plain",
+      ),
   },
   "namespaces": PHASE_COUNTS,
   "persistentvolumes": PHASE_COUNTS,
