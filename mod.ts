@@ -28,8 +28,7 @@ export { SharedIndexInformer } from "./src/informer/shared_informer.ts";
 
 export type { Cluster } from "./src/client/cluster.ts";
 export type { PartialObjectMetadata } from "./src/client/metadata_only.ts";
-export type { ResourceClient } from "./src/client/resource_client.ts";
-export type { ResourceOptions } from "./src/client/resource_options.ts";
+export type { ResourceClient, ResourceOptions } from "./src/client/resource_client.ts";
 export type { RestConfig } from "./src/client/rest_config.ts";
 export { NamespaceSet } from "./src/informer/namespaces/namespace_set.ts";
 export { parseResource, resourceOf } from "./src/meta/resource.ts";

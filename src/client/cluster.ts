@@ -30,10 +30,10 @@ import type {
   Query,
   RequestOptions,
   Requests,
+  ResourceClient,
   ResourceOptions,
   TypedResourceOptions,
-} from "./resource_options.ts";
-import type { ResourceClient } from "./resource_client.ts";
+} from "./resource_client.ts";
 import { RestResource } from "./rest_resource.ts";
 import { newResponseError } from "./response_error.ts";
 

@@ -1,4 +1,4 @@
-import type { Requests } from "./resource_options.ts";
+import type { Requests } from "./resource_client.ts";
 import type { ApiResource, PrinterColumn } from "../protocol/api_resource.ts";
 import { formatResource, type GroupVersionResource } from "../meta/resource.ts";
 import { newStatus, StatusError } from "../meta/status.ts";

@@ -7,15 +7,15 @@
 
 export type {
   ApplyOptions,
+  ClientSource,
   DeleteOptions,
   ObjectRequestOptions,
   Query,
   RequestOptions,
+  ResourceDescription,
   TypedResourceOptions,
-} from "./resource_options.ts";
-export type { ClientSource, ResourceDescription } from "./resource_client.ts";
-export { CredentialsError } from "./rest_config.ts";
-export type { FetchFunction, Impersonation, TokenSource } from "./rest_config.ts";
+} from "./resource_client.ts";
+export { CredentialsError, type FetchFunction, type Impersonation, type TokenSource } from "./rest_config.ts";
 export { DecodeError, type NetworkFailure } from "../meta/request.ts";
 export {
   formatResource,
@@ -37,8 +37,7 @@ export {
   type StatusDetails,
   statusErrorOf,
 } from "../meta/status.ts";
-export { discover, type DiscoveredResource, type Discovery } from "./discovery.ts";
-export { findResource } from "./discovery.ts";
+export { discover, type DiscoveredResource, type Discovery, findResource } from "./discovery.ts";
 export type { LooseList } from "../schema/kubernetes_schemas.ts";
 export type { Schema, SchemaIssue, SchemaProperties, SchemaResult } from "../schema/schema.ts";
 export type { ValidatorOptions } from "../schema/checks.ts";

@@ -15,16 +15,18 @@ import { acceptsHead, checkList, eventCheck, objectCheck } from "../schema/check
 import { decodeWatch } from "../watch/decode_watch.ts";
 import { decodeList } from "../watch/list_decoder.ts";
 import { Projection } from "../text/field_tree.ts";
-import type { ClientSource, ResourceClient, ResourceDescription } from "./resource_client.ts";
 import type {
   ApplyOptions,
+  ClientSource,
   DeleteOptions,
   ObjectRequestOptions,
   RequestOptions,
   Requests,
+  ResourceClient,
+  ResourceDescription,
   ResourceOptions,
   TypedResourceOptions,
-} from "./resource_options.ts";
+} from "./resource_client.ts";
 import { acceptMetadata, metadataOf, metadataOfEvent, metadataText } from "./metadata_only.ts";
 import { loadSchemas } from "./schemas.ts";
 import { unknownResourceHint } from "./discovery.ts";

@@ -1,4 +1,4 @@
-import type { DeleteOptions } from "../client/resource_options.ts";
+import type { DeleteOptions } from "../client/resource_client.ts";
 import { formatObjectName, type KubernetesObject } from "../meta/object.ts";
 import type { GroupVersionResource } from "../meta/resource.ts";
 import { isNotFound } from "../meta/status.ts";
@@ -8,9 +8,8 @@ import { checkedValues } from "../store/store_index.ts";
 import { parseLabelSelector } from "../meta/labels.ts";
 import { isRecord } from "../util/json.ts";
 import { appliedConfig, isApplied } from "./applied_config.ts";
-import { type CachedResource, OWNER_INDEX } from "./cached_resource.ts";
+import { type CachedResource, OWNER_INDEX, type OwnWrites } from "./cached_resource.ts";
 import { controllerOf, isPatched, mergePatch } from "./objects.ts";
-import type { OwnWrites } from "./own_writes.ts";
 
 /** The namespace of a read or a write; that of the reconciled object by default. */
 export interface InNamespace {

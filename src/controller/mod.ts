@@ -42,6 +42,7 @@ export {
   type Reconciler,
   type Result,
   type Source,
+  TerminalError,
   type Watched,
 } from "./definition.ts";
 export type { Applied, CachedClient, CachedReader, InNamespace } from "./cached_client.ts";
@@ -56,4 +57,3 @@ export {
   type ManagerStatus,
 } from "./manager.ts";
 export { type Condition, ownedBy, retryOnConflict, withCondition } from "./objects.ts";
-export { TerminalError } from "./result.ts";

@@ -25,12 +25,19 @@ import type { MetricsProvider, QueueMetrics } from "../workqueue/metrics.ts";
 import { DelayingQueue } from "../workqueue/delaying_queue.ts";
 import { byBothStates, urgencyOf } from "./change_filter.ts";
 import { type ReconcileAccess, ReconcileClient } from "./cached_client.ts";
-import type { CachedResource } from "./cached_resource.ts";
-import type { AnyContext, AnyController, Caches, ReconcileMetrics, Result } from "./definition.ts";
+import { type CachedResource, OwnWrites } from "./cached_resource.ts";
+import {
+  type AnyContext,
+  type AnyController,
+  asResult,
+  type Caches,
+  checkedKey,
+  isTerminal,
+  type ReconcileMetrics,
+  type Result,
+} from "./definition.ts";
 import type { EventRecorder } from "./event_recorder.ts";
 import { controllerOf } from "./objects.ts";
-import { OwnWrites } from "./own_writes.ts";
-import { asResult, checkedKey, isTerminal } from "./result.ts";
 import { RetryDelays, type Urgency, WorkOrder } from "./work_order.ts";
 
 export interface LoopCaches {

@@ -25,8 +25,9 @@ export {
   type InClusterOptions,
   loadCluster,
   type LoadClusterOptions,
+  loadKubeconfig,
+  type LoadKubeconfigOptions,
 } from "./kubeconfig/load_cluster.ts";
-export { loadKubeconfig, type LoadKubeconfigOptions } from "./kubeconfig/load_kubeconfig.ts";
 export { restConfigFromKubeconfig, type RestConfigOptions } from "./kubeconfig/kubeconfig_rest_config.ts";
 export type { TlsOptions } from "./kubeconfig/rest_config.ts";
 export { runManager, type RunManagerOptions } from "./run_manager.ts";

@@ -23,5 +23,11 @@
  */
 
 export { type Group, openGroups, openWindow, type TableRow } from "./open_window.ts";
-export type { OpenWindowOptions, WindowQuery, WindowSnapshot, WindowStore } from "./window_store.ts";
-export type { WindowColumn, WindowRows } from "./window_frames.ts";
+export type {
+  OpenWindowOptions,
+  WindowColumn,
+  WindowQuery,
+  WindowRows,
+  WindowSnapshot,
+  WindowStore,
+} from "./window_store.ts";

@@ -2,7 +2,7 @@ import { FakeClock } from "@listwatch/cache/testing";
 import { itemExponentialFailureRateLimiter } from "@listwatch/cache/workqueue";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { Deliveries, type WatchPhase } from "../../src/compat/fluent/deliveries.ts";
+import { Deliveries, type WatchPhase } from "../../src/compat/fluent/watcher.ts";
 
 /** A callback that fails when the test says so, and when it was called with what. */
 class Callback {

@@ -3,8 +3,7 @@ import { type KubernetesObject, newCluster, silentLogger, StatusError } from "@l
 import { FakeClock, InMemoryApiServer } from "@listwatch/cache/testing";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { OwnWrites } from "../../src/controller/own_writes.ts";
-import { CachedResource, type Written } from "../../src/controller/cached_resource.ts";
+import { CachedResource, OwnWrites, type Written } from "../../src/controller/cached_resource.ts";
 import { CountingSignal } from "../counting_signal.ts";
 
 const refused = (code: number, reason: string) => new StatusError(newStatus(code, reason, ""));

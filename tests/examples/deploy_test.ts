@@ -10,7 +10,7 @@ import { findResource } from "@listwatch/cache/client";
 import { newCluster } from "@listwatch/cache";
 import { InMemoryApiServer } from "@listwatch/cache/testing";
 import { parseAllDocuments } from "yaml";
-import { loadKubeconfig } from "../../src/node/kubeconfig/load_kubeconfig.ts";
+import { loadKubeconfig } from "../../src/node/kubeconfig/load_cluster.ts";
 import { FAMILIES } from "../../src/metrics/prometheus.ts";
 
 // deno-lint-ignore no-explicit-any -- documents of many kinds

@@ -54,7 +54,7 @@ export const CLI_FAULTS: readonly SuiteMutation[] = [
   },
   {
     name: "reflect: the pods of other groups have nodes",
-    file: "src/cli/cluster/reflect.ts",
+    file: "src/cli/cluster/select_resources.ts",
     find: 'group === "" && resource === "pods"',
     replace: 'resource === "pods"',
     test: "tests/cli/cluster/reflect_test.ts",

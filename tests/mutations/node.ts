@@ -239,7 +239,7 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
   },
   {
     name: "kubeconfig: a plugin is looked for in the folder of the file",
-    file: "src/node/kubeconfig/load_kubeconfig.ts",
+    file: "src/node/kubeconfig/load_cluster.ts",
     find: "&& /[/\\\\]/.test(exec.command)) {",
     replace: ") {",
     test: "tests/node/kubeconfig_fields_test.ts",

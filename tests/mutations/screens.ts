@@ -139,7 +139,7 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
   },
   {
     name: "screens: a frame that does not fit is applied",
-    file: "src/screens/window_frames.ts",
+    file: "src/screens/window_store.ts",
     find: "index >= 0 && index < length) return index;",
     replace: "index >= 0) return index;",
     test: "tests/screens/window_store_test.ts",
@@ -160,7 +160,7 @@ export const SCREENS_FAULTS: readonly SuiteMutation[] = [
   },
   {
     name: "sort keys: texts are as long as they are",
-    file: "src/hono/screens/sort_key.ts",
+    file: "src/hono/screens/order_spec.ts",
     find: "text.slice(0, MOST_TEXT).toLowerCase()",
     replace: "text.toLowerCase()",
     test: "tests/hono/screens/sort_key_test.ts",

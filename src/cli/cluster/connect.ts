@@ -4,7 +4,7 @@ import { type Cluster, newCluster } from "../../client/cluster.ts";
 import { type RestConfig, serverUrl } from "../../client/rest_config.ts";
 import { isForbidden, isNotFound } from "../../meta/status.ts";
 import { restConfigFromKubeconfig } from "../../node/kubeconfig/kubeconfig_rest_config.ts";
-import { loadKubeconfig } from "../../node/kubeconfig/load_kubeconfig.ts";
+import { loadKubeconfig } from "../../node/kubeconfig/load_cluster.ts";
 import { abortable, onAbort, withTimeLimit } from "../../util/abort.ts";
 import type { Clock } from "../../util/clock.ts";
 import { EMBEDDED_RESOURCES, EmbeddedCluster } from "../embedded_cluster/embedded_cluster.ts";

@@ -2,8 +2,7 @@ import { type BuiltSpecObject, configMap, namespace } from "../../testing/builde
 import type { InMemoryApiServer } from "../../testing/in_memory_api_server.ts";
 import type { Clock } from "../../util/clock.ts";
 import { nodeConditions, nodeObject, serviceObject } from "./objects.ts";
-import { Simulation } from "./simulation.ts";
-import { Workloads } from "./workloads.ts";
+import { Simulation, Workloads } from "./workloads.ts";
 
 /** The resources of the embedded cluster; reflected by default. */
 export const EMBEDDED_RESOURCES: readonly string[] = [

@@ -6,9 +6,8 @@ import { type Clock, monotonicNow, realClock } from "../../util/clock.ts";
 import { silentLogger } from "../../util/logger.ts";
 import { ClusterGate, connect, type Connection } from "../cluster/connect.ts";
 import { readDefinitions } from "../cluster/definitions.ts";
-import { reflect, type ReflectedResource } from "../cluster/reflect.ts";
+import { reflect, type ReflectedResource, selectResources } from "../cluster/select_resources.ts";
 import { prepareFolder, removeOtherSnapshots, SavedCluster, snapshotPath } from "../cluster/saved_cluster.ts";
-import { selectResources } from "../cluster/select_resources.ts";
 import { briefReason, quote, UsageError } from "../errors.ts";
 import {
   checkServeOptions,

@@ -18,10 +18,9 @@ import {
 import { type Access, newAccess, type ReaderToken, readerToken } from "../readers/access.ts";
 import { newAccessLog } from "../readers/access_log.ts";
 import type { Connection } from "../cluster/connect.ts";
-import type { Selection } from "../cluster/select_resources.ts";
+import type { ReflectedResource, Selection } from "../cluster/select_resources.ts";
 import { dashboardRoutes, resourceState, shownName } from "../dashboard/dashboard.ts";
 import type { DashboardState } from "../dashboard/dashboard_message.ts";
-import type { ReflectedResource } from "../cluster/reflect.ts";
 import { explainListenError, UsageError } from "../errors.ts";
 import type { ServeOptions, ServeSettings } from "./serve_options.ts";
 

@@ -7,6 +7,7 @@ import {
 import { type Cluster, newCluster } from "../../client/cluster.ts";
 import { KubeconfigError } from "../../node/kubeconfig/kubeconfig.ts";
 import { createAgentFetch, createTlsFetch } from "../../node/fetch/tls_fetch.ts";
+import { toBase64 } from "../../util/bytes.ts";
 import { errorMessage } from "../../util/errors.ts";
 
 /**
@@ -168,8 +169,7 @@ function headersOf(applied: AppliedOptions): [string, string][] {
   const { headers = {}, auth } = applied;
   const given = Object.entries(headers).filter((pair): pair is [string, string] => pair[1] !== undefined);
   if (auth === undefined || authorizationOf(applied) !== undefined) return given;
-  const bytes = new TextEncoder().encode(auth);
-  return [...given, ["Authorization", `Basic ${btoa(String.fromCharCode(...bytes))}`]];
+  return [...given, ["Authorization", `Basic ${toBase64(auth)}`]];
 }
 
 function pairsOf(headers: RequestInit["headers"]): [string, string][] {

@@ -34,5 +34,4 @@ export {
   UPDATE,
 } from "./verbs.ts";
 export { clusterOfKubeConfig, type KubeConfigClusterOptions, type KubeConfigLike } from "./kube_config.ts";
-export { ListWatch, type ListWatchOptions, type WatchLike } from "./list_watch.ts";
-export { makeInformer } from "./make_informer.ts";
+export { ListWatch, type ListWatchOptions, makeInformer, type WatchLike } from "./list_watch.ts";

@@ -14,7 +14,6 @@
  * @module
  */
 
-export { WatchPhase } from "./deliveries.ts";
 export {
   type Filters,
   type FluentOptions,
@@ -27,4 +26,11 @@ export {
   type RegisteredKind,
   RegisterKind,
 } from "./k8s.ts";
-export { type WatchAction, type WatchCfg, Watcher, WatcherEvent, type WatcherEvents } from "./watcher.ts";
+export {
+  type WatchAction,
+  type WatchCfg,
+  Watcher,
+  WatcherEvent,
+  type WatcherEvents,
+  WatchPhase,
+} from "./watcher.ts";

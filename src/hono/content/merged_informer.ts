@@ -23,9 +23,8 @@ import type { Indexer } from "../../store/store.ts";
 import type { FieldCut } from "../../text/field_cut.ts";
 import { callGuarded, errorMessage } from "../../util/errors.ts";
 import { guardedLogger, type Logger } from "../../util/logger.ts";
-import { KeyOwners } from "./key_owners.ts";
+import { KeyOwners, shownKey, Source, SourceObject } from "./source.ts";
 import type { NamedInformer, ServedInformer, ServedStore } from "./served_informer.ts";
-import { shownKey, Source, SourceObject } from "./source.ts";
 
 /** Options of {@linkcode MergedInformer}. */
 export interface MergedInformerOptions {

@@ -7,8 +7,7 @@ import { withChanges } from "../content/states.ts";
 import type { Content } from "../content/content.ts";
 import type { Selection } from "../content/selection.ts";
 import { type FollowedObject, FollowedObjects } from "./followed_objects.ts";
-import { aggregate, eachValue } from "./order_spec.ts";
-import { sortText } from "./sort_key.ts";
+import { aggregate, eachValue, sortText } from "./order_spec.ts";
 
 export const SCREENS_VERSION = "screens.listwatch/v1";
 

@@ -5,29 +5,38 @@ import { type Clock, realClock } from "../../util/clock.ts";
 import { consoleLogger, type Logger } from "../../util/logger.ts";
 import type { Metrics } from "../../util/metrics.ts";
 import { restConfigFromKubeconfig } from "./kubeconfig_rest_config.ts";
-import { findKubeconfig, loadKubeconfig } from "./load_kubeconfig.ts";
 import { readFile } from "node:fs/promises";
 import { errorMessage } from "../../util/errors.ts";
-import { FileToken, forgettingOn401, hideCredentials } from "./rest_config.ts";
-import { KubeconfigError } from "./kubeconfig.ts";
+import {
+  FileToken,
+  forgettingOn401,
+  hideCredentials,
+  hideSecrets,
+  redactedCluster,
+  redactedUser,
+} from "./rest_config.ts";
+import {
+  type Kubeconfig,
+  type KubeconfigCluster,
+  type KubeconfigContext,
+  KubeconfigError,
+  type KubeconfigUser,
+  parseKubeconfigYaml,
+} from "./kubeconfig.ts";
 import { proxyFromEnvironment } from "../fetch/proxy.ts";
 import { createTlsFetch } from "../fetch/tls_fetch.ts";
+import { homedir } from "node:os";
+import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
+import { isRecord } from "../../util/json.ts";
 
 /** Options of {@linkcode loadCluster}. */
-export interface LoadClusterOptions {
+export interface LoadClusterOptions extends InClusterOptions {
   /** The only kubeconfig file to read; it must exist. */
   readonly kubeconfig?: string;
   /** The context of the kubeconfig; its current one by default. */
   readonly context?: string;
   /** `Cluster.namespace`; that of the context or of the service account by default, or `default`. */
   readonly namespace?: string;
-  /** Environment variables; those of the process by default. */
-  readonly env?: Readonly<Record<string, string | undefined>>;
-  /** The folder of the service account's files; see `InClusterOptions.serviceAccountPath`. */
-  readonly serviceAccountPath?: string;
-  /** What the requests are logged with, and where time comes from. */
-  readonly clock?: Clock;
-  readonly logger?: Logger;
   /** Counts the requests; see `RestConfig.metrics`. */
   readonly metrics?: Metrics;
 }
@@ -140,4 +149,166 @@ export async function inClusterConfig(options: InClusterOptions = {}): Promise<R
     logger,
   };
   return hideCredentials(config);
+}
+
+/** Options of {@linkcode loadKubeconfig}. */
+export interface LoadKubeconfigOptions {
+  /** The only file to read; it must exist. By default the files in `KUBECONFIG`, or `~/.kube/config`. */
+  readonly path?: string;
+  /** Environment variables; those of the process by default. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Reads and merges kubeconfig files, as client-go does
+ * (https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/#merging-kubeconfig-files):
+ * a cluster, user or context comes whole from the first file that names it, the current
+ * context from the first file that sets one. Missing files of `KUBECONFIG` are skipped.
+ * Relative paths in a file are relative to its folder.
+ *
+ * @throws {KubeconfigError} No file exists, or one cannot be read.
+ *
+ * @example
+ * ```ts
+ * import { newCluster } from "@listwatch/cache";
+ * import { loadKubeconfig, restConfigFromKubeconfig } from "@listwatch/cache/node";
+ * async function connect(context: string) {
+ *   return newCluster(await restConfigFromKubeconfig(await loadKubeconfig(), { context }));
+ * }
+ * ```
+ */
+export async function loadKubeconfig(options: LoadKubeconfigOptions = {}): Promise<Kubeconfig> {
+  const found = await findKubeconfig(options);
+  if (found !== undefined) return found;
+  const paths = pathsOf(options.env ?? process.env);
+  throw new KubeconfigError(
+    `Cannot find a kubeconfig: ${paths.join(", ")} ${paths.length === 1 ? "does" : "do"} not exist; ` +
+      "name a file, or set KUBECONFIG",
+  );
+}
+
+/** As {@linkcode loadKubeconfig}; `undefined` if no `path` is given and no file is there. */
+export async function findKubeconfig(options: LoadKubeconfigOptions = {}): Promise<Kubeconfig | undefined> {
+  const { path, env = process.env } = options;
+  if (path !== undefined) return merge([await readOne(resolve(path))]);
+  const files: Loaded[] = [];
+  for (const file of pathsOf(env)) {
+    try {
+      files.push(await readOne(resolve(file)));
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+    }
+  }
+  return files.length > 0 ? merge(files) : undefined;
+}
+
+/** The files in `KUBECONFIG`, each once, or the default one. */
+function pathsOf(env: Readonly<Record<string, string | undefined>>): string[] {
+  const listed = [...new Set((env.KUBECONFIG ?? "").split(delimiter).filter((file) => file !== ""))];
+  return listed.length > 0 ? listed : [join(env.HOME || homedir(), ".kube", "config")];
+}
+
+interface Loaded {
+  readonly path: string;
+  readonly content: RawKubeconfig;
+}
+
+interface RawKubeconfig {
+  readonly "current-context"?: unknown;
+  readonly clusters?: unknown;
+  readonly users?: unknown;
+  readonly contexts?: unknown;
+}
+
+async function readOne(path: string): Promise<Loaded> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    const why = isMissing(error) ? "the file does not exist" : errorMessage(error);
+    throw new KubeconfigError(`Cannot read the kubeconfig ${path}: ${why}`, { cause: error });
+  }
+  const content = await parseKubeconfigYaml(text, path);
+  if (content === null || content === undefined) return { path, content: {} };
+  if (!isRecord(content)) {
+    throw new KubeconfigError(`Cannot read the kubeconfig ${path}: it is not a mapping`);
+  }
+  for (const [field, wanted] of [["apiVersion", "v1"], ["kind", "Config"]] as const) {
+    if ((content[field] || wanted) === wanted) continue;
+    throw new KubeconfigError(`Cannot read the kubeconfig ${path}: its ${field} is not ${wanted}`);
+  }
+  return { path, content };
+}
+
+function merge(files: readonly Loaded[]): Kubeconfig {
+  let current: string | undefined;
+  const clusters = new Map<string, KubeconfigCluster>();
+  const users = new Map<string, KubeconfigUser>();
+  const contexts = new Map<string, KubeconfigContext>();
+  const origins = new Map<string, string>();
+  for (const { path, content } of files) {
+    const named = content["current-context"] ?? "";
+    if (typeof named !== "string") {
+      throw new KubeconfigError(`Cannot read the kubeconfig ${path}: current-context is not a string`);
+    }
+    current ||= named;
+    const from = { file: path, origins };
+    collect(clusters, content.clusters, { ...from, field: "cluster", paths: ["certificate-authority"] });
+    collect(users, content.users, {
+      ...from,
+      field: "user",
+      paths: ["client-certificate", "client-key", "tokenFile"],
+    });
+    collect(contexts, content.contexts, { ...from, field: "context", paths: [] });
+  }
+  for (const user of users.values()) hideSecrets(user, redactedUser);
+  for (const cluster of clusters.values()) hideSecrets(cluster, redactedCluster);
+  const merged = { files: files.map((file) => file.path), clusters, users, contexts, origins };
+  return current ? { ...merged, "current-context": current } : merged;
+}
+
+interface Collected {
+  /** The kind of the entries: `cluster`, `user` or `context`. */
+  readonly field: string;
+  readonly file: string;
+  /** The fields that hold file paths. */
+  readonly paths: readonly string[];
+  readonly origins: Map<string, string>;
+}
+
+function collect<T>(into: Map<string, T>, entries: unknown, options: Collected): void {
+  const { field, file, paths, origins } = options;
+  const fail = (why: string) => new KubeconfigError(`Cannot read the kubeconfig ${file}: ${why}`);
+  if (entries === undefined || entries === null) return;
+  if (!Array.isArray(entries)) throw fail(`${field}s is not a list`);
+  const names = new Set<string>();
+  for (const listed of entries) {
+    const entry = listed ?? {};
+    if (!isRecord(entry)) throw fail(`a ${field} has no name`);
+    const name = entry.name ?? "";
+    if (typeof name !== "string") throw fail(`the name of a ${field} is not a string: write it in quotes`);
+    if (names.has(name)) throw fail(`two ${field}s have the name ${JSON.stringify(name)}`);
+    names.add(name);
+    if (into.has(name)) continue;
+    const given: unknown = entry[field] ?? {};
+    if (!isRecord(given)) throw fail(`the ${field} ${JSON.stringify(name)} is not a mapping`);
+    const value = { ...given };
+    for (const key of paths) {
+      const path = value[key];
+      if (typeof path === "string" && path !== "" && !isAbsolute(path)) {
+        value[key] = join(dirname(file), path);
+      }
+    }
+    const { exec } = value;
+    if (isRecord(exec) && typeof exec.command === "string" && /[/\\]/.test(exec.command)) {
+      if (!isAbsolute(exec.command)) value.exec = { ...exec, command: join(dirname(file), exec.command) };
+    }
+    into.set(name, value as T);
+    origins.set(`${field} ${name}`, file);
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error &&
+    ((error as { code?: unknown }).code === "ENOENT" || isMissing(error.cause));
 }

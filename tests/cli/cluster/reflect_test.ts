@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { reflectedIndexers } from "../../../src/cli/cluster/reflect.ts";
+import { reflectedIndexers } from "../../../src/cli/cluster/select_resources.ts";
 import type { ApiResource } from "../../../src/protocol/api_resource.ts";
 
 describe("reflectedIndexers", () => {

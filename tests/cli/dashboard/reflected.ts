@@ -12,7 +12,7 @@ import {
   type ReflectedIndex,
   reflectedIndexers,
   type ReflectedResource,
-} from "../../../src/cli/cluster/reflect.ts";
+} from "../../../src/cli/cluster/select_resources.ts";
 
 /** Informers of an in-memory API server. */
 export class Reflection {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { type KubernetesObject, newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache";
 import { answerStatus, InMemoryApiServer } from "@listwatch/cache/testing";
-import { type ReflectedIndex, reflectedIndexers } from "../../../src/cli/cluster/reflect.ts";
+import { type ReflectedIndex, reflectedIndexers } from "../../../src/cli/cluster/select_resources.ts";
 import type { ServeStep } from "../../../src/cli/serve/serve_options.ts";
 import { reportSteps } from "../../../src/cli/serve/serve.ts";
 import { builtinResource } from "../../../src/protocol/builtin_resources.ts";

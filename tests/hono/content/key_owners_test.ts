@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { KubernetesObject } from "@listwatch/cache";
-import { KeyOwners } from "../../../src/hono/content/key_owners.ts";
-import type { Source } from "../../../src/hono/content/source.ts";
+import { KeyOwners, type Source } from "../../../src/hono/content/source.ts";
 
 /** A shard of one cluster, as far as the owners of keys look at it. */
 class Shard {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import fc from "fast-check";
-import { sortText } from "../../../src/hono/screens/sort_key.ts";
+import { sortText } from "../../../src/hono/screens/order_spec.ts";
 import { propertyOptions } from "../../property.ts";
 
 function sorted(values: readonly unknown[], isDescending = false, isText = false): unknown[] {
