@@ -19,7 +19,7 @@ export class DiskBodies implements TextForm {
   readonly #paths: string[] = [];
   /** The values of the fields of states that were written and are not stored yet. */
   readonly #fields = new Map<string, FieldTexts>();
-  /** The texts that could not be written, until they are. */
+  /** The texts that are not written yet. */
   readonly #unwritten = new Map<number, string>();
   #unwrittenLength = 0;
 
@@ -42,13 +42,12 @@ export class DiskBodies implements TextForm {
     const id = this.#lastId + 1;
     try {
       this.#sql.exec("INSERT INTO listwatch_bodies(id, json) VALUES(?, ?)", id, json);
+      this.#lastId = id;
+      this.count++;
     } catch (error) {
       if (this.#unwrittenLength + json.length > MOST_UNWRITTEN) throw error;
-      this.#unwritten.set(id, json);
-      this.#unwrittenLength += json.length;
+      this.keep(json);
     }
-    this.#lastId = id;
-    this.count++;
     const text = String(id);
     if (fields !== undefined && fields.length === this.#paths.length && fields.length > 0) {
       if (this.#fields.size >= MOST_FIELDS) this.#fields.clear();
@@ -57,7 +56,17 @@ export class DiskBodies implements TextForm {
     return text;
   }
 
-  /** Writes the texts that could not be written before; throws if they still cannot be. */
+  /** A text whose row is written later: with the change that refers to it, or not at all. */
+  keep(json: string): number {
+    this.#refuseLong(json);
+    const id = ++this.#lastId;
+    this.#unwritten.set(id, json);
+    this.#unwrittenLength += json.length;
+    this.count++;
+    return id;
+  }
+
+  /** Writes the texts that are not written yet; throws if one of them cannot be. */
   writeAll(): void {
     const query = "INSERT INTO listwatch_bodies(id, json) VALUES(?, ?) ON CONFLICT(id) DO NOTHING";
     for (const [id, json] of this.#unwritten) this.#sql.exec(query, id, json);
@@ -165,18 +174,18 @@ export class DiskContent {
     this.#sql.exec("DELETE FROM listwatch_objects");
   }
 
-  /** Writes what could not be written before, so that no other row refers to a text that is not there. */
+  /** Writes the texts that are not written yet, so that no other row refers to one that is not there. */
   writeAll(): void {
     this.#bodies.writeAll();
     this.#bodies.wroteAll();
   }
 
-  /** The row of an object's state; written now, if the object is not held as text. */
+  /** The row of an object's state; written by {@linkcode DiskContent.writeAll}, if it is not held as text. */
   idOf(held: unknown, json: () => string): number {
     if (held instanceof TextObject) return Number(held.text);
     const known = this.#ids.get(held as object);
     if (known !== undefined) return known;
-    const id = Number(this.#bodies.encode(json()));
+    const id = this.#bodies.keep(json());
     this.#ids.set(held as object, id);
     return id;
   }

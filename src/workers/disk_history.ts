@@ -133,6 +133,7 @@ export class DiskHistory implements LogHistory {
 
   #append<T>(sequence: number, entry: KeptEntry<T>): void {
     const { type, position, key, object, oldObject, isLate, gapAfter } = entry;
+    const [body, oldBody] = [this.#idOf(object), this.#idOf(oldObject)];
     this.#content.writeAll();
     this.#sql.exec(
       "INSERT INTO listwatch_events(sequence, type, position, key, body, old_body, late, gap_after) " +
@@ -141,8 +142,8 @@ export class DiskHistory implements LogHistory {
       type,
       position,
       key,
-      this.#idOf(object),
-      this.#idOf(oldObject),
+      body,
+      oldBody,
       isLate ? 1 : 0,
       gapAfter ?? null,
     );

@@ -136,10 +136,10 @@ export class DiskObjects implements SnapshotStorage {
     const { replaces, puts, deletes } = change;
     const { sql } = this.#storage;
     this.#storage.transactionSync(() => {
-      this.#bodies.writeAll();
       if (replaces) this.#content.clear();
       for (const key of deletes) this.#content.delete(key);
       for (const put of puts) this.#content.put(put.key, put.held, () => put.json());
+      this.#bodies.writeAll();
       this.#history.dropBroken();
       const identity = this.#identity;
       const paths = JSON.stringify(this.#bodies.paths);

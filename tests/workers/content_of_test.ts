@@ -124,6 +124,7 @@ describe("contentOf", () => {
     const back = world.start(other);
     await world.clock.advance(0);
     assert.equal(world.lists, 4);
+    for (const informer of [nothing, other]) assert.notEqual(informer.status().snapshot?.load, "restored");
     const configMaps = new SharedIndexInformer<KubernetesObject>(world.cluster.resource("v1/configmaps"), {
       snapshot: contentOf(objects, { clock: world.clock, identity: "the same" }),
       clock: world.clock,

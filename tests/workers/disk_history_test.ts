@@ -5,6 +5,7 @@ import { pod } from "@listwatch/cache/testing";
 import { DiskObjects } from "@listwatch/cache/workers";
 import type { KeptEntry, KeptLog, LogHistory } from "../../src/hono/content/log_history.ts";
 import type { Held, Holding } from "../../src/store/holding.ts";
+import { LogRecorder } from "../log_recorder.ts";
 import { NodeSql } from "./node_sql.ts";
 
 const IDENTITY = { resource: "v1/pods", source: "http://server" };
@@ -15,8 +16,8 @@ class Process {
   readonly history: LogHistory;
   readonly holding: Holding<KubernetesObject>;
 
-  constructor(readonly sql: NodeSql, { source = IDENTITY.source } = {}) {
-    this.disk = new DiskObjects(sql, { logger: silentLogger });
+  constructor(readonly sql: NodeSql, { source = IDENTITY.source, logger = silentLogger } = {}) {
+    this.disk = new DiskObjects(sql, { logger });
     this.holding = this.disk.texts<KubernetesObject>(metaNamespaceKey);
     this.history = this.disk.history;
     try {
@@ -27,12 +28,12 @@ class Process {
   }
 
   /** The content is saved at a version. */
-  saved(resourceVersion: string, deletes: readonly string[] = []): void {
+  saved(resourceVersion: string, deletes: readonly string[] = [], replaces = false): void {
     this.disk.save({
       resourceVersion,
       savedAtMs: 1,
       needsList: false,
-      replaces: false,
+      replaces,
       puts: [],
       deletes,
     });
@@ -183,6 +184,9 @@ describe("DiskHistory", () => {
     const { tail, base, resumeFrom, entries } = new Process(sql).restored("22")!;
     assert.deepEqual([positions(entries), base], [[21, 22], "20"]);
     assert.equal(resumeFrom.sequence, tail + 1);
+    const reclaimed = first.disk.history as unknown as { reclaim(row: number, limit: number): number };
+    assert.equal(reclaimed.reclaim(tail, 1), 1);
+    assert.deepEqual(positions(new Process(sql).restored("22")?.entries), [21, 22]);
   });
 
   it("has nothing where the content is of another source, or is older than the last entry", () => {
@@ -205,8 +209,75 @@ describe("DiskHistory", () => {
     sql.failsWith = undefined;
     for (let i = 1; i < 4; i++) first.history.append(1 + i, entries[i]);
     first.saved("15");
-    const { entries: kept, base } = new Process(sql).restored("15")!;
+    const { entries: kept, base, tail, resumeFrom } = new Process(sql).restored("15")!;
     assert.deepEqual([positions(kept), base], [[14, 15], "13"]);
+    assert.deepEqual(resumeFrom, { position: "13", sequence: tail });
+  });
+
+  it("says once that entries cannot be written, and continues from the first one that can be", () => {
+    const sql = new NodeSql();
+    const logger = new LogRecorder();
+    begun(sql, [11]);
+    const second = new Process(sql, { logger });
+    const { tail, entries } = second.restored("11")!;
+    sql.failsWith = (query) => /INSERT INTO listwatch_events/.test(query) ? new Error("full") : undefined;
+    const next = [12, 13, 14].map((version) => second.entry(`${version}`));
+    const append = (i: number) => second.history.append(tail + entries.length + i, next[i]);
+    append(0);
+    // Of its state nothing can be written, for a while.
+    sql.failsWith = (query) => /INSERT/.test(query) ? new Error("full") : undefined;
+    append(1);
+    assert.equal(logger.of("error").length, 1);
+    sql.failsWith = undefined;
+    second.saved("14", ["shop/a"]);
+    append(2);
+    const kept = new Process(sql).restored("14");
+    assert.deepEqual([kept?.entries, kept?.base], [[], "14"]);
+  });
+
+  it("has nothing where neither an entry nor the end of the history could be written, and content was saved later", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11]);
+    const entry = first.entry("12");
+    sql.failsWith = (query) =>
+      /^(INSERT INTO listwatch_events|DELETE FROM listwatch_state)/.test(query)
+        ? new Error("full")
+        : undefined;
+    first.saved("12", [], true);
+    first.history.append(1, entry);
+    assert.equal(new Process(sql).restored("12"), undefined);
+    sql.failsWith = undefined;
+    first.saved("13");
+    assert.equal(new Process(sql).restored("13"), undefined);
+  });
+
+  it("has nothing where the final state of an object could not be written", () => {
+    const sql = new NodeSql();
+    const first = begun(sql, [11]);
+    // No JSON, and so not held as text.
+    const object = { ...pod("web", { namespace: "shop" }), at: new Date(0) } as Held<KubernetesObject>;
+    const deleted = first.entry("12", { type: "DELETED", object, oldObject: object });
+    sql.failsWith = (query) => /INSERT INTO listwatch_bodies/.test(query) ? new Error("full") : undefined;
+    first.history.append(1, deleted);
+    sql.failsWith = undefined;
+    assert.equal(new Process(sql).restored("12"), undefined);
+    first.history.append(2, first.entry("13", { type: "DELETED", object, oldObject: object }));
+    first.history.append(3, first.entry("14", { type: "DELETED", object, oldObject: object }));
+    first.saved("14");
+    assert.deepEqual(positions(new Process(sql).restored("14")?.entries), [14]);
+  });
+
+  it("has one object for each state, and of a present one that of the store", () => {
+    const sql = new NodeSql();
+    const first = begun(sql);
+    const [before, between, present] = ["a", "b", "c"].map((text) => first.held(text));
+    first.history.append(0, first.entry("11", { oldObject: before, object: between }));
+    first.history.append(1, first.entry("12", { oldObject: between, object: present }));
+    first.saved("12");
+    const { history } = new Process(sql);
+    const { entries } = history.restore<KubernetesObject>("12", { capacity: 9, held: () => present })!;
+    assert.equal(entries[0].object, entries[1].oldObject);
+    assert.equal(entries[1].object, present);
   });
 
   it("begins again after a list or a new history that could not be written", () => {

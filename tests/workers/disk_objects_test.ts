@@ -9,7 +9,7 @@ import type { ObjectText } from "../../src/text/object_text_reader.ts";
 import { newCache } from "../../src/store/cache.ts";
 import { heldStoreOf } from "../../src/store/holding.ts";
 import { FakeClock } from "../../src/testing/fake_clock.ts";
-import { DiskBodies } from "../../src/workers/disk_content.ts";
+import { DiskBodies, DiskContent } from "../../src/workers/disk_content.ts";
 import { createTables, readState } from "../../src/workers/sql_database.ts";
 import { NodeSql } from "./node_sql.ts";
 
@@ -117,6 +117,51 @@ describe("DiskObjects", () => {
     );
   });
 
+  it("loads the metadata of the last state that was saved, and only what a list has", () => {
+    const sql = new NodeSql();
+    const { disk, store, save } = openStore(sql);
+    disk.load(IDENTITY);
+    const old = { namespace: "shop", uid: "u-1", labels: { app: "a" } };
+    for (const name of ["web-1", "web-2"]) store.add(pod(name, old));
+    save(["shop/web-1", "shop/web-2"], { replaces: true });
+    const created = pod("web-1", { ...old, uid: "u-2", labels: { app: "b" } });
+    store.update({ ...created, apiVersion: "v2", kind: "Web" });
+    save(["shop/web-1"], { replaces: true });
+    const read = () =>
+      loaded(sql).entries!.map(({ key, held }) => {
+        const { apiVersion, kind, metadata } = held as KubernetesObject;
+        return [key, apiVersion, kind, metadata?.uid, metadata?.labels?.app];
+      });
+    assert.deepEqual(read(), [["shop/web-1", "v2", "Web", "u-2", "b"]]);
+    store.update(pod("web-1", old));
+    save(["shop/web-1"]);
+    assert.deepEqual(read(), [["shop/web-1", "v1", "Pod", "u-1", "a"]]);
+  });
+
+  it("has nothing where what it knows of the content is no JSON", () => {
+    const sql = new NodeSql();
+    const { disk, save } = openStore(sql);
+    disk.load(IDENTITY);
+    save([], { replaces: true });
+    sql.exec("UPDATE listwatch_state SET value = '{' WHERE name = 'saved'");
+    assert.equal(new DiskObjects(sql).load(IDENTITY), undefined);
+  });
+
+  it("keeps as many objects open as its options say, and freezes them where its store does", () => {
+    for (const [hotObjects, statements] of [[undefined, 0], [0, 2]] as const) {
+      const sql = new NodeSql();
+      const disk = new DiskObjects(sql, hotObjects === undefined ? {} : { hotObjects });
+      const frozen: unknown[] = [];
+      const freeze = <V>(value: V) => (frozen.push(value), value);
+      const holding = disk.texts<KubernetesObject>(metaNamespaceKey, { freeze });
+      const held = holding.hold(pod("web-1", { namespace: "shop" }));
+      const before = sql.count;
+      for (let i = 0; i < 2; i++) assert.ok(JSON.stringify(holding.open(held)));
+      assert.equal(sql.count - before, statements);
+      assert.equal(frozen.length > 0, statements > 0);
+    }
+  });
+
   it("continues after the last committed turn when the process crashes within a turn", () => {
     const directory = Deno.makeTempDirSync();
     const path = `${directory}/object.sqlite`;
@@ -158,13 +203,14 @@ describe("DiskObjects", () => {
     const { disk, save } = openStore(sql);
     disk.load(IDENTITY);
     save([], { replaces: true });
-    sql.exec("INSERT INTO listwatch_state(name, value) VALUES('name', '\"production\"')");
+    sql.exec("INSERT INTO listwatch_state(name, value) VALUES('name', '\"production\"'), ('log', '{}')");
     sql.exec("UPDATE listwatch_state SET value = json_set(value, '$.format', 99) WHERE name = 'saved'");
     for (const table of ["bodies", "objects", "events"]) {
       sql.exec(`DROP TABLE listwatch_${table}`);
       sql.exec(`CREATE TABLE listwatch_${table}(other TEXT PRIMARY KEY, columns TEXT NOT NULL)`);
     }
     const next = openStore(sql);
+    assert.equal(readState(sql, "log"), undefined);
     assert.throws(() => next.disk.load(IDENTITY), /it has format 99/);
     next.store.add(pod("web", { namespace: "shop" }));
     next.save(["shop/web"], { replaces: true });
@@ -237,6 +283,45 @@ describe("DiskObjects", () => {
     assert.deepEqual([snapshot?.resourceVersion, entries?.length], ["1", 2]);
   });
 
+  it("writes the text of what could not be held as text once, also if a save of it fails first", () => {
+    for (const table of ["objects", "bodies"]) {
+      const sql = new NodeSql();
+      const { disk } = openStore(sql);
+      disk.load(IDENTITY);
+      const web = pod("web-1", { namespace: "shop" });
+      const put = { key: "shop/web-1", held: { ...web }, head: {}, json: () => JSON.stringify(web) };
+      const change = {
+        resourceVersion: "7",
+        savedAtMs: 1,
+        needsList: false,
+        replaces: true,
+        deletes: [],
+        puts: [put as SnapshotChange["puts"][number]],
+      };
+      sql.failsWith = (query) => query.includes(`INTO listwatch_${table}`) ? new Error("full") : undefined;
+      assert.throws(() => disk.save(change), /full/);
+      sql.failsWith = undefined;
+      for (let i = 0; i < 2; i++) disk.save(change);
+      assert.deepEqual(loaded(sql).entries!.map(({ json }) => JSON.parse(json)), [web]);
+      assert.equal(count(sql, "bodies"), 1);
+    }
+  });
+
+  it("writes a text that could not be written with the next save, once", () => {
+    const sql = new NodeSql();
+    const { disk, store, save } = openStore(sql);
+    disk.load(IDENTITY);
+    let writes = 0;
+    sql.failsWith = (query) => {
+      if (!query.includes("INTO listwatch_bodies")) return undefined;
+      return ++writes === 1 ? new Error("full") : undefined;
+    };
+    store.add(pod("web-1", { namespace: "shop" }));
+    for (let i = 0; i < 2; i++) save(["shop/web-1"], { replaces: true });
+    assert.equal(writes, 2);
+    assert.equal(JSON.parse(loaded(sql).entries![0].json).metadata.name, "web-1");
+  });
+
   it("refuses an object that is longer than a row, in bytes", () => {
     const sql = new NodeSql();
     const { store } = openStore(sql, new DiskObjects(sql, { maxObjectBytes: 1_000 }));
@@ -246,6 +331,11 @@ describe("DiskObjects", () => {
       { name: "RangeError", message: /Cannot store an object of 1\d\d\d bytes: a row takes 1000 at most/ },
     );
     assert.equal(store.size ?? store.listKeys().length, 0);
+    const longest = (name: string) => new TextEncoder().encode(JSON.stringify(pod(name, { annotations })));
+    const { byteLength: maxObjectBytes } = longest("web-1");
+    const other = openStore(sql, new DiskObjects(sql, { maxObjectBytes })).store;
+    other.add(pod("web-1", { annotations }));
+    assert.throws(() => other.add(pod("web-10", { annotations })), /Cannot store an object/);
   });
 
   it("deletes the states that a crash left over, in steps, and no others", () => {
@@ -303,11 +393,46 @@ describe("DiskObjects", () => {
     save(store.listKeys(), { replaces: true });
     while (disk.reclaim({ isListing: false }));
     const before = sql.count;
+    let looks = 0;
+    sql.failsWith = (query) => void (looks += Number(query.includes("listwatch_bodies")));
     for (let minute = 0; minute < 20; minute++) {
       await clock.jump(60_000);
       while (disk.reclaim({ isListing: false }));
     }
     assert.ok(sql.count - before < 60, `${sql.count - before} statements while nothing happened`);
+    assert.equal(looks, 0);
+  });
+
+  it("deletes the states of events five minutes after the log has dropped them", async () => {
+    const sql = new NodeSql();
+    const clock = new FakeClock();
+    const { disk, store, save } = openStore(sql, new DiskObjects(sql, { clock }));
+    const { history } = disk;
+    disk.load(IDENTITY);
+    history.begin({ position: "0", sequence: 0 });
+    const { held } = heldStoreOf<KubernetesObject, typeof store>(store);
+    for (let i = 0; i < 3; i++) {
+      const oldObject = held.getByKey("shop/web-1");
+      store.update(pod("web-1", { namespace: "shop", resourceVersion: `${i + 1}` }));
+      save(["shop/web-1"], { resourceVersion: `${i + 1}` });
+      const object = held.getByKey("shop/web-1");
+      const entry = { key: "shop/web-1", position: `${i + 1}`, isLate: false, gapAfter: undefined };
+      history.append(i, { ...entry, type: "MODIFIED", object, oldObject });
+    }
+    const reclaim = () => {
+      while (disk.reclaim({ isListing: false }));
+      return [count(sql, "events"), count(sql, "bodies")];
+    };
+    for (let minute = 0; minute < 10; minute++) {
+      assert.deepEqual(reclaim(), [3, 3]);
+      await clock.jump(60_000);
+    }
+    history.evicted(2);
+    assert.deepEqual(reclaim(), [3, 3]);
+    await clock.jump(299_000);
+    assert.deepEqual(reclaim(), [3, 3]);
+    await clock.jump(61_000);
+    assert.deepEqual(reclaim(), [1, 2]);
   });
 
   it("sweeps nothing of a list that takes ten minutes, before it is stored and after it", async () => {
@@ -341,9 +466,62 @@ describe("DiskBodies.takeFields", () => {
     bodies.fieldAdded("spec.nodeName");
     const [first, before] = [bodies.encode("{}", [["n1"]]), bodies.encode("{}", [["n2"]])];
     assert.deepEqual(bodies.takeFields(first), [["n1"]]);
+    assert.equal(bodies.takeFields(first), undefined, "an object is stored once");
     bodies.fieldAdded("status.phase");
     const after = bodies.encode("{}", [["n3"], ["Running"]]);
     assert.equal(bodies.takeFields(before), undefined);
     assert.deepEqual(bodies.takeFields(after), [["n3"], ["Running"]]);
+    const short = bodies.encode("{}", [["n4"]]);
+    assert.equal(bodies.takeFields(short), undefined);
+  });
+
+  it("has the values of half a million states at most that were never stored", () => {
+    const bodies = new DiskBodies({ exec: () => ({ raw: () => [[0]] }) }, 1_000_000);
+    bodies.fieldAdded("spec.nodeName");
+    const encode = () => bodies.encode("{}", [["n1"]]);
+    const [first, second] = [encode(), encode()];
+    for (let i = 2; i < 500_000; i++) encode();
+    assert.deepEqual(bodies.takeFields(first), [["n1"]]);
+    const [one, more] = [encode(), encode()];
+    assert.deepEqual([one, second].map((id) => bodies.takeFields(id)), [undefined, undefined]);
+    assert.deepEqual(bodies.takeFields(more), [["n1"]]);
+  });
+});
+
+describe("DiskBodies.encode", () => {
+  it("keeps the texts that cannot be written, up to 8 million characters, until all of them are", () => {
+    const sql = new NodeSql();
+    createTables(sql);
+    const bodies = new DiskBodies(sql, 10_000_000);
+    const isWrite = (query: string) => query.startsWith("INSERT INTO listwatch_bodies");
+    for (let again = 0; again < 2; again++) {
+      sql.failsWith = (query) => isWrite(query) ? new Error("full") : undefined;
+      const texts = ["a", "b"].map((letter) => letter.repeat(4_000_000));
+      const ids = texts.map((text) => bodies.encode(text));
+      assert.throws(() => bodies.encode("{}"), /full/);
+      assert.deepEqual(ids.map((id) => bodies.decode(id)), texts);
+      let writes = 0;
+      sql.failsWith = (query) => isWrite(query) && ++writes === 2 ? new Error("full") : undefined;
+      assert.throws(() => bodies.writeAll(), /full/);
+      bodies.writeAll();
+      bodies.wroteAll();
+      assert.deepEqual(ids.map((id) => bodies.decode(id)), texts);
+      assert.equal(count(sql, "bodies"), 2 * (again + 1));
+    }
+  });
+});
+
+describe("DiskContent.deleteState", () => {
+  it("deletes a state of an object, unless it is the present one", () => {
+    const sql = new NodeSql();
+    createTables(sql);
+    const bodies = new DiskBodies(sql, 1_000_000);
+    const content = new DiskContent(sql, bodies);
+    const object = pod("web-1", { namespace: "shop" });
+    const before = Number(bodies.encode("{}"));
+    content.put("shop/web-1", object, () => JSON.stringify(object));
+    content.writeAll();
+    for (const id of [before, before + 1]) content.deleteState("shop/web-1", id);
+    assert.deepEqual([...sql.exec("SELECT id FROM listwatch_bodies").raw()], [[before + 1]]);
   });
 });
