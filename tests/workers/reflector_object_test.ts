@@ -14,6 +14,8 @@ import {
 } from "@listwatch/cache/testing";
 import { ReflectorObject, type ReflectorSettings } from "@listwatch/cache/workers";
 import { type Json, WatchReader } from "../hono/reading.ts";
+import { LogRecorder } from "../log_recorder.ts";
+import { NodeSql } from "./node_sql.ts";
 import { type HostedObject, type Instance, ObjectPlatform } from "./object_platform.ts";
 import { isProof } from "./whole_lists.ts";
 
@@ -164,6 +166,55 @@ describe("ReflectorObject", () => {
         // An alarm that could set the next one has not failed, whatever came then.
         assert.equal(rig.platform.failedAlarms, failures - 1);
       }
+    }
+  });
+
+  it("sets an alarm at the next request after the platform has given a failing one up, and asks once for it", async () => {
+    const clock = new FakeClock(1_000_000);
+    const server = new InMemoryApiServer({ clock });
+    const sql = new NodeSql();
+    let alarmMs: number | null = null;
+    let isOverloaded = false;
+    let looks = 0;
+    const storage = {
+      sql,
+      transactionSync: <R>(work: () => R) => sql.transactionSync(work),
+      getAlarm: () => Promise.resolve(void looks++).then(() => alarmMs),
+      setAlarm: (atMs: number) =>
+        isOverloaded ? Promise.reject(new Error("overloaded")) : Promise.resolve(void (alarmMs = atMs)),
+      deleteAlarm: () => Promise.resolve(),
+    };
+    const ctx = { id: {}, storage };
+    const object = new Pods(ctx, { ctx, fetch: server.fetch, clock });
+    const read = async () => void await (await object.fetch(new Request(`http://object${PODS}`))).text();
+    for (let i = 0; i < 3; i++) await read();
+    assert.notEqual(alarmMs, null);
+    assert.equal(looks, 1);
+    isOverloaded = true;
+    alarmMs = null;
+    await assert.rejects(object.alarm(), /overloaded/);
+    isOverloaded = false;
+    await read();
+    assert.notEqual(alarmMs, null);
+    server.close();
+  });
+
+  it("lists where its settings have another identity than before", async () => {
+    let identity = "a";
+    class Named extends Pods {
+      protected override settings(instance: Instance): ReflectorSettings {
+        return { ...super.settings(instance), identity };
+      }
+    }
+    using rig = new Rig((instance) => new Named(instance.ctx, instance));
+    rig.server.create("v1/pods", pod("web-1", { namespace: "shop" }));
+    for (const [next, requests] of [["a", "stream"], ["a", "watch"], ["b", "stream"]]) {
+      identity = next;
+      await rig.platform.fetch("/readyz");
+      await rig.clock.advance(1_000);
+      assert.deepEqual(rig.requests().map((request) => request.split(" ")[0]), [requests]);
+      rig.platform.commit();
+      rig.platform.kill();
     }
   });
 
@@ -380,12 +431,13 @@ describe("ReflectorObject", () => {
 
   it("starts again after its informer has failed, and ends the watches of the one before", async () => {
     let fails = false;
+    const logger = new LogRecorder();
     class Failing extends Pods {
       protected override settings(instance: Instance): ReflectorSettings {
         const settings = super.settings(instance);
         return {
           ...settings,
-          informer: { ...settings.informer, clock: brokenClock(instance.clock, () => fails) },
+          informer: { ...settings.informer, logger, clock: brokenClock(instance.clock, () => fails) },
         };
       }
     }
@@ -400,6 +452,7 @@ describe("ReflectorObject", () => {
     const remove = rig.server.intercept(refuseConnection());
     await rig.clock.advance(10_000);
     while (await watch.chunk() !== undefined);
+    assert.ok(logger.of("error").some((line) => /the informer has failed: no timers/.test(line)));
     fails = false;
     remove();
     rig.server.create("v1/pods", pod("web-2", { namespace: "shop" }));
