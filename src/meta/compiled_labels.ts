@@ -121,7 +121,7 @@ class KeyCondition {
     this.mustExist = mustExist;
     this.#mustNotExist = mustNotExist;
     if (allowed !== undefined) {
-      // Then membership is the only check left.
+      // Membership is the only check left.
       allowed = new Set(Array.from(allowed).filter((value) => this.#passes(value)));
       if (allowed.size === 1) [this.only] = allowed;
     } else if (!mustNotExist && excluded.size === 1 && !this.#isBounded) {

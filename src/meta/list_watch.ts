@@ -37,7 +37,7 @@ export function ageMsOf(bookmark: BookmarkObject): number {
 
 /** The names of namespaces, which may change: a `NamespaceSet`. */
 export interface NamespaceNames {
-  /** Each once. */
+  /** The namespaces, each once. */
   readonly names: readonly string[];
   /** Whether a namespace is among them. */
   has(name: string): boolean;
@@ -100,7 +100,7 @@ export type WatchItem<T> = WatchEvent<T> | {
  */
 export type WatchStream<T> = AsyncIterable<readonly WatchItem<T>[]>;
 
-/** What a server has shown: that the objects are the same at two versions. */
+/** Proof by a server that the objects are the same at two versions. */
 export interface VersionProof {
   /** The version of the last change. */
   readonly after: string;
@@ -108,7 +108,7 @@ export interface VersionProof {
   /** When it was asked: it may have shown that while the program was suspended. */
   readonly asked: Moment;
   /**
-   * Whether it was shown by the state of all objects: events of objects that were created and deleted in
+   * Whether the state of all objects was the proof: events of objects that were created and deleted in
    * between may still arrive.
    */
   readonly byState?: boolean;

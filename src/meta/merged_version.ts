@@ -4,9 +4,9 @@ import { textHash } from "../util/hash.ts";
 import { compareResourceVersions } from "./object.ts";
 
 export interface MergedVersion {
-  /** Which shards there are, as 10 digits: versions of different layouts say nothing about each other. */
+  /** The layout of the shards, as 10 digits: versions of different layouts say nothing about each other. */
   readonly layout: string;
-  /** The version of each shard, in the order of the layout; `"0"` for one of which nothing was read. */
+  /** The version of each shard, in the order of the layout; `"0"` for a shard that was not read. */
   readonly parts: readonly string[];
 }
 
@@ -15,8 +15,7 @@ export const MOST_SHARDS = 999;
 const LAYOUT_DIGITS = 10;
 const COUNT_DIGITS = 3;
 const TAIL_DIGITS = LAYOUT_DIGITS + COUNT_DIGITS;
-// So that the sum has 8 digits at least, and the whole more than the 20 of the greatest version of an API
-// server.
+// The base makes sums of at least 8 digits, and the whole longer than 20 digits, an API server's longest.
 const BASE = 10_000_000n;
 
 /** The ten digits that say in which way something is divided, and into which parts. */
@@ -72,8 +71,8 @@ export function decodeMergedVersion(text: string): MergedVersion | undefined {
 }
 
 /**
- * Whether a server that has reached a version has everything up to another one. Of merged versions each part
- * must have been reached: the greater number alone says nothing.
+ * Whether a server that has reached a version has everything up to another one. Every part of a merged
+ * version must be reached: the greater number alone says nothing.
  */
 export function hasReached(version: string, wanted: string): boolean {
   if (version === wanted) return true;

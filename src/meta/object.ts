@@ -133,9 +133,9 @@ export function layoutOf(version: string): string {
   return version.length > SERVER_DIGITS ? version.slice(-LAYOUT_DIGITS) : "";
 }
 
-// Of the greatest version that an API server has, 2^64 - 1.
+// The digits of an API server's greatest version, 2^64 - 1.
 const SERVER_DIGITS = 20;
-// The layout itself, and the number of its sources.
+// The digits of the layout itself, and of the number of its sources.
 const LAYOUT_DIGITS = 13;
 
 /** Whether a resourceVersion is known to be older: both are numbers, of one layout, and it is the lesser. */

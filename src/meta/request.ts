@@ -4,12 +4,12 @@ import type { Clock } from "../util/clock.ts";
 import { CacheError, errorMessage, findCause } from "../util/errors.ts";
 import { statusErrorOf } from "./status.ts";
 
-/** Nothing stale, also while the server is away: https://www.rfc-editor.org/rfc/rfc5861#section-4 */
+/** Asks for nothing stale, even while the server is away: https://www.rfc-editor.org/rfc/rfc5861#section-4 */
 export const NOTHING_STALE: Readonly<Record<string, string>> = { "Cache-Control": "stale-if-error=0" };
 
 /**
- * A watch with each event of the server. Where some are missing, as after a list, it ends with 410 in place
- * of the difference: https://www.rfc-editor.org/rfc/rfc7240#section-4.4
+ * Asks for a watch with each event of the server: where some are missing, as after a list, it ends with 410:
+ * https://www.rfc-editor.org/rfc/rfc7240#section-4.4
  */
 export const EACH_EVENT: Readonly<Record<string, string>> = { Prefer: "handling=strict" };
 

@@ -146,7 +146,7 @@ export const REASONS: Readonly<Record<number, string>> = {
   503: "ServiceUnavailable",
   504: "Timeout",
 };
-/** What a code may mean besides. */
+/** Finer reasons that share a code with another reason. */
 const FINER_REASONS: readonly string[] = ["AlreadyExists", "Expired", "ServerTimeout"];
 
 /**

@@ -8,7 +8,7 @@ import { hasReached } from "./merged_version.ts";
 /** How a wait ended. `stopped`: the version will not change any more. */
 export type WaitEnd = "reached" | "stopped" | "aborted" | "timedOut";
 
-/** What else ends a wait: a signal, a time in milliseconds. */
+/** A signal and a time in milliseconds, each of which ends a wait. */
 export interface VersionWaitOptions {
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number;
@@ -24,7 +24,7 @@ export class VersionWaiters {
   readonly #clock: Clock;
   readonly #covers: (wanted: string) => boolean;
   readonly #waiters = new Set<Waiter>();
-  /** Those that wait, of which there mostly are none: then a change needs no look at them. */
+  /** The waiting callers; mostly there are none, and a change has nothing to do. */
   readonly waiting: { readonly size: number } = this.#waiters;
   #isStopped = false;
 

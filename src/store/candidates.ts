@@ -30,12 +30,12 @@ export interface CandidateKeys {
   readonly answers: FieldRequirement | undefined;
 }
 
-/** What candidates fulfil, as far as indices can answer. */
+/** A query for candidates, as far as indices can answer it. */
 export interface CandidateQuery {
   readonly labels?: LabelSelector | undefined;
-  /** Of fields whose selectable value is the value at their path. */
+  /** Requirements on fields whose selectable value is the value at their path. */
   readonly fields?: readonly FieldRequirement[] | undefined;
-  /** Only this one, as the index by namespace has it. */
+  /** Only objects of this namespace, as the index by namespace has it. */
   readonly namespace?: string | undefined;
 }
 

@@ -35,7 +35,7 @@ export interface TextForm {
   fieldAdded?(path: string): void;
 }
 
-/** What an object is while it is decoded. */
+/** A decoded object. */
 interface Decoded extends Opened {
   /** The JSON text as it came, if it is there. */
   readonly json: string | undefined;
@@ -46,9 +46,9 @@ interface Decoded extends Opened {
 /** Holds the objects of one store as encoded texts. */
 export class EncodedHolding<T> extends TextHolding<T> {
   readonly #form: TextForm;
-  /** What was opened last for an index function. */
+  /** The object that was opened last for an index function. */
   #indexed: { readonly held: TextObject; readonly opened: Decoded } | undefined;
-  /** As `origin`, for those that are decoded: of old states that handlers receive, users read less. */
+  /** The origin of decoded objects: handlers receive old states, and read less of them. */
   readonly #decoded: LazyOrigin = new LazyOrigin(this.origin, true);
   /** Decoded objects that were used last. */
   readonly #hot: Recent<TextObject, Decoded>;
@@ -145,7 +145,7 @@ export class EncodedHolding<T> extends TextHolding<T> {
     return fields.objectOf({ json: this.textOf(held as TextObject), members: undefined });
   }
 
-  /** What reads the object: what is held itself, if that has the text. */
+  /** The object, to be read: the held value itself if it has the text. */
   #opened(held: TextObject): Decoded {
     if (held instanceof LazyText) return held;
     return this.#hot.get(held) ?? this.#came.get(held) ?? LazyText.encoded(held, this.#decoded);

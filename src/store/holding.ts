@@ -11,7 +11,7 @@ import type { TransformFunc } from "./transform.ts";
 export interface KeyedHead {
   /** What the key function returns for the object. */
   readonly key: string;
-  /** The same fields for every object; those that it does not have are `undefined`. */
+  /** The object's metadata: always the same fields, `undefined` where the object has none. */
   readonly metadata: {
     /** Empty if it has none. */
     readonly name: string;
@@ -28,25 +28,26 @@ export type Held<T> = T | HeldObject;
 /**
  * How one store holds its objects: their form, and everything that depends on it. Made by a {@linkcode
  * NewHolding}, and handed from the store to all that pass its objects on (queue, handlers' mailboxes, the
- * read API). All calls are synchronous. What has no such form is held as it is: every method takes it, too.
+ * read API). All calls are synchronous. A value without such a form is held as it is: every method takes it,
+ * too.
  */
 export interface Holding<T> {
   /** The key function, for objects in either form. */
   readonly keyFunc: KeyFunc;
-  /** How it holds objects of which a source has the text; absent if it holds no texts. */
+  /** How the store holds objects of which a source has the text; absent if it holds no texts. */
   readonly holdText?: HoldText;
   /** Whether a value is in a held form that is not the object itself. */
   isHeld(value: unknown): boolean;
-  /** The held form of an object; of what is held already, or has no such form, the argument. */
+  /** The held form of an object; the argument itself if it is held already, or has no such form. */
   hold(object: Held<T>, key?: string): Held<T>;
   /**
-   * The same for an object that is stored much later, with the rest of its list: its index values may be
-   * computed now.
+   * As {@linkcode Holding.hold}, for an object that is stored much later, with the rest of its list: its
+   * index values may be computed now.
    */
   holdEarly(object: Held<T>): Held<T>;
   /** The list is stored: forget the index values computed early. */
   listStored(): void;
-  /** Its key and metadata, for which it is not opened. */
+  /** The key and metadata of a held object, which is not opened for them. */
   head(held: Held<T>): KeyedHead;
   /** The object, for a user: opening it again soon returns the same one. */
   open(held: Held<T>): T;
@@ -54,7 +55,7 @@ export interface Holding<T> {
   openListed(held: Held<T>): T;
   /** The object, for code of the library that only reads it: nothing is remembered. */
   peek(held: Held<T>): T;
-  /** From now on the texts of objects are served: they stay as they came, whatever is read of the objects. */
+  /** Keeps texts from now on, as they are served: reading an object does not replace its text. */
   keepTexts(): void;
   /** The object's JSON text as it came, or cut to some fields, if it is there; otherwise `undefined`. */
   json(held: Held<T>, fields?: FieldCut): string | undefined;
@@ -175,7 +176,7 @@ export function heldStoreOf<T, S extends object>(
   return { holding: new ObjectHolding<T>(NO_KEYS), held: store };
 }
 
-/** Of a store that computes its keys itself. */
+/** The key function of a store that computes its keys itself. */
 const NO_KEYS: KeyFunc = () => {
   throw new TypeError("Cannot compute a key: the store was not made by newStore or newIndexer");
 };

@@ -81,7 +81,7 @@ export class LearntIndex {
     return true;
   }
 
-  /** What an object has in the fields; `undefined` if one is no string, or was not read. */
+  /** The values of the fields as one key; `undefined` if one is no string, or was not read. */
   #combinationOf(fields: FieldTexts): string | undefined {
     const places = this.#order;
     if (places.length === 1) return textAt(fields, places[0]);
@@ -100,7 +100,7 @@ export class LearntIndex {
     for (const [path, value] of trace.leaves) {
       if (typeof value !== "string" || value !== textAt(fields, this.#places.get(path)!)) return false;
     }
-    // That there is an object follows from a string in it.
+    // A string in an object shows that the object is there.
     const paths = [...trace.leaves.keys()];
     return trace.objects.every((object) => paths.some((path) => path.startsWith(`${object.slice(0, -1)},`)));
   }
@@ -121,9 +121,9 @@ export class LearntIndex {
 
 /** After how many objects it is looked at what is read of them: fewer cost little in any way. */
 const LEARNS_AFTER = 1024;
-/** Of how many fields it may depend. */
+/** The most fields that an index function may depend on. */
 const MOST_PATHS = 4;
-/** How many combinations are known at a time. */
+/** The most combinations that are known at a time. */
 const MOST_KNOWN = 1 << 16;
 /** After how many new combinations some should have come again, and as many as are new. */
 const FEW = 1 << 10;
@@ -139,15 +139,15 @@ const TRAPS = /* @__PURE__ */ Object.getOwnPropertyNames(
   Reflect,
 ) as (keyof typeof Reflect & keyof ProxyHandler<object>)[];
 
-/** What a function has read of an object. */
+/** What an index function has read of an object. */
 class Trace {
   /** The values that are no objects, by the JSON texts of their paths. */
   readonly leaves = new Map<string, unknown>();
   /** The paths of the objects. */
   readonly objects: string[] = [];
-  /** Whether it did nothing but read members of objects. */
+  /** Whether the function did nothing but read members of objects. */
   isReading = true;
-  /** Then what a function has kept of the object is the object. */
+  /** Whether the call is over: an object that the function has kept is then the real one. */
   isOver = false;
 
   /** An object that notes what is read of it. */

@@ -17,7 +17,7 @@ export interface StoreContent<T> {
   readonly writes: number;
   /** Grows when the indices are others than before. */
   readonly indexChanges: number;
-  /** Each receives the keys of the objects that are written. */
+  /** Sets that receive the keys of the objects that are written. */
   readonly journals: Set<Set<string>>;
   /** Puts an object in under these values, and returns the one it replaces. */
   put(key: string, object: T, values: Values): T | undefined;
@@ -27,7 +27,7 @@ export interface StoreContent<T> {
   become(entries: Map<string, Entry<T>>, index: StoreIndex<T>): void;
 }
 
-/** What a content is to be replaced by. */
+/** The content that takes the place of another. */
 export interface NewContent<T> {
   readonly objects: ReadonlyMap<string, T>;
   readonly resourceVersion: string;
@@ -36,13 +36,13 @@ export interface NewContent<T> {
 /** Up to so many differences, and half of what is stored, are put in one by one, in one step. */
 const MOST_DIFFERENCES = 1_000;
 
-/** What is stored of an object, and under which values. */
+/** An object to be stored, and its values in every index. */
 interface Accepted<T> {
   readonly object: T;
   readonly values: Values;
 }
 
-/** What a content and the new one differ in. */
+/** The differences between a content and the new one. */
 interface Differences<T> {
   /** Objects that are not stored, or not so. */
   readonly changed: readonly (readonly [key: string, object: T])[];
@@ -51,12 +51,12 @@ interface Differences<T> {
 }
 
 /**
- * What is not much different from the content is put in one by one; otherwise new content is made. So a list
- * of what is known needs next to no memory, and neither way takes long in one turn.
+ * Objects are put in one by one if the list differs little from the content; otherwise new content is made.
+ * So a list of what is known needs next to no memory, and neither way takes long in one turn.
  *
- * Nothing is changed before `commit`. What was prepared holds for the content that it was compared with: if
- * that was written to since, all of it is made again, which holds whatever is written, as long as the indices
- * are the same.
+ * Nothing is changed before `commit`. Prepared differences hold for the content that they were found in: if
+ * it was written to since, new content is made, which holds whatever is written, as long as the indices are
+ * the same.
  */
 export class ContentReplacement<T> implements Replacement {
   readonly #content: StoreContent<T>;
@@ -98,7 +98,7 @@ export class ContentReplacement<T> implements Replacement {
     return true;
   }
 
-  /** Where the content differs; `undefined` if that is at so many places that new content is made. */
+  /** The differences from the content; `undefined` if they are so many that new content is made. */
   *#differences(): Generator<undefined, Differences<T> | undefined, undefined> {
     const { entries } = this.#content;
     const { objects } = this.#next;
@@ -170,8 +170,8 @@ export class ContentReplacement<T> implements Replacement {
   }
 
   /**
-   * What is stored of an object: itself, or what is to take its place where an index function throws;
-   * `undefined` for nothing.
+   * The object to store: the given one, or its substitute where an index function throws; `undefined` for
+   * none.
    */
   #accepted(key: string, object: T): Accepted<T> | undefined {
     const known = this.#known(key, object);
@@ -195,7 +195,7 @@ export class ContentReplacement<T> implements Replacement {
       { object: instead, values: this.#content.index.valuesOf(key, instead, "replace") };
   }
 
-  /** With the values of what is stored, if it is: index functions are not asked again. */
+  /** The object with its stored values, if it is stored: index functions are not asked again. */
   #known(key: string, object: T): Accepted<T> | undefined {
     const { entries, index } = this.#content;
     const stored = entries.get(key);

@@ -9,7 +9,7 @@ interface Index<T> {
   readonly indexFunc: IndexFunc<T>;
   /** Never holds an empty bucket: a value without objects is removed. */
   readonly buckets: Map<string, IndexBucket<T>>;
-  /** Where the last entry with several values came. */
+  /** The buckets of the last entry that has several values. */
   lastList: readonly IndexBucket<T>[];
 }
 
@@ -40,7 +40,7 @@ export class StoreIndex<T> {
     return Object.fromEntries(this.#indices.map((index) => [index.name, index.indexFunc]));
   }
 
-  /** The same indices, in the same order, and more behind them, without entries. */
+  /** A copy without entries: the same indices in the same order, and more behind them. */
   extendedCopy(indexers: Indexers<T>): StoreIndex<T> {
     this.#refuseTaken(indexers);
     const copy = new StoreIndex<T>({});
@@ -225,7 +225,7 @@ export class StoreIndex<T> {
     const before = old instanceof IndexBucket ? [old] : old;
     const after = new Set<IndexBucket<T>>();
     for (let j = 0; j < values.length; j++) {
-      // What is changed in a long list is mostly one value: the others are where they were.
+      // A change in a long list mostly concerns one value: the others are where they were.
       const isThere = j < before.length && before[j].value === values[j];
       const bucket = isThere ? before[j] : this.#bucketFor(i, values[j]);
       if (!isThere) bucket.add(entry);

@@ -19,8 +19,8 @@ export class TextCodec {
   #words = new DataView(this.#bytes.buffer);
   #short = new Uint8Array(4096);
   #unused = VOCABULARY;
-  // Where the same characters were seen last, by their hash; in the text counted from its beginning. Both are
-  // guesses.
+  // The places where the same characters were seen last, by their hash; those in the text are counted from
+  // its beginning. Both are guesses.
   readonly #inVocabulary = new Uint16Array(1 << 14);
   readonly #inText = new Uint16Array(1 << 12);
 
@@ -76,7 +76,7 @@ export class TextCodec {
       }
       const end = at + length;
       if (end + 4 > words.byteLength) words = this.#makeRoom(end + 4);
-      // Of what repeats sooner the first byte counts; what is written behind the end is written again.
+      // Below a distance of 4, one byte of each write counts; bytes past the end are overwritten.
       const step = distance < 4 ? 1 : 4;
       if (code >= 32) words.setUint8(at, code);
       else for (; at < end; at += step) words.setInt32(at, words.getInt32(at - distance, true), true);
@@ -98,7 +98,7 @@ export class TextCodec {
   }
 
   /**
-   * From the text that ends at `end` into `#short`; returns how many bytes that took, which is never more; -1
+   * Shortens the text that ends at `end` into `#short`; returns the number of bytes, which is never more; -1
    * if the text has a control character.
    */
   #shorten(end: number): number {
@@ -111,7 +111,7 @@ export class TextCodec {
     let at = VOCABULARY;
     let distance = 1;
     let written = 0;
-    /** How many bytes were written last that are no references. */
+    /** How many of the last written bytes are no references. */
     let plain = 0;
     while (at < end) {
       let length = commonLength(bytes, words, at - distance, at, end);
@@ -164,7 +164,7 @@ export class TextCodec {
   }
 }
 
-// Of a pair that is whole, the first half is followed by the second one.
+// Control characters, and surrogates without their other half.
 // deno-lint-ignore no-control-regex -- their codes are those of references
 const ESCAPED = /[\0-\x1f]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 /** Every escape as a whole, as a backslash may be escaped itself. */
@@ -187,10 +187,10 @@ function charactersOf(bytes: Uint8Array): string {
   return text;
 }
 
-/** What a call takes in every engine. */
+/** How many arguments a call takes in every engine. */
 const MOST_ARGUMENTS = 8_192;
 
-/** Of a unit of UTF-16, in UTF-8. */
+/** The most UTF-8 bytes of one UTF-16 unit. */
 const MOST_BYTES = 3;
 const VOCABULARY = 1 << 16;
 /** The longest text that is learned: none takes more than this part of the vocabulary. */
@@ -203,7 +203,7 @@ const MIN_NEW = 6;
 /** After so many bytes that were new, every second one is looked up. */
 const MANY = 8;
 
-/** How many bytes are the same at `place` and at `at`, behind it, up to `end`. */
+/** How many bytes from `place` on equal those from `at` on, up to `end`. */
 function commonLength(bytes: Uint8Array, words: DataView, place: number, at: number, end: number): number {
   if (bytes[place] !== bytes[at]) return 0;
   let i = at;
@@ -219,7 +219,7 @@ function commonLength(bytes: Uint8Array, words: DataView, place: number, at: num
   return i - at;
 }
 
-/** How many bytes are the same before `place` and before `at`; at most so many. */
+/** How many bytes before `place` equal those before `at`; at most `most`. */
 function commonBefore(bytes: Uint8Array, place: number, at: number, most: number): number {
   let length = 0;
   while (length < most && bytes[at - length - 1] === bytes[place - length - 1]) length++;
@@ -243,7 +243,7 @@ function writeNumber(short: Uint8Array, written: number, number: number): number
   return written + 1;
 }
 
-/** Of MIN_NEW bytes. */
+/** The hash of MIN_NEW bytes. */
 function hashAt(words: DataView, at: number): number {
   const last = Math.imul(words.getUint16(at + 4, true), 0x85ebca6b);
   return Math.imul(words.getInt32(at, true) ^ last, 0x9e3779b1) >>> 0;

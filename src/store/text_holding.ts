@@ -37,11 +37,11 @@ import type { TransformFunc } from "./transform.ts";
 
 /** An object that index functions read. */
 export interface Opened {
-  /** What `reader` makes of the object, of which it keeps nothing. */
+  /** Returns what `reader` makes of the object; `reader` keeps nothing of it. */
   read<R>(reader: (object: object) => R): R;
 }
 
-/** How texts are held in another form. */
+/** Another form in which texts are held. */
 interface Encoding {
   readonly decode?: (text: string) => string;
   /** Whether the form has the values of fields, too. */
@@ -57,18 +57,15 @@ export class TextHolding<T> implements Holding<T> {
   readonly #fields = new TextFields();
   #fieldsRead: { readonly held: TextObject; readonly values: FieldTexts } | undefined;
   readonly #reader: ObjectTextReader;
-  /** What its lazy objects have in common. */
+  /** The origin that the lazy objects of this store share. */
   protected readonly origin: LazyOrigin;
   /** The index functions of the store, in its order. */
   protected readonly added: HeldIndex<T>[] = [];
-  /** What {@linkcode Holding.heldIndex} made of which. */
+  /** The results of {@linkcode Holding.heldIndex}, by index function. */
   readonly #wrappers = new WeakMap<IndexFunc<Held<T>>, HeldIndex<T>>();
   /** Whether index functions are learnt: not where freezing what is read must throw, or fields are stored. */
   readonly #learns: boolean;
-  /**
-   * Of the object that was held last. Objects that were made alike come one after the other in a list, and
-   * have the same.
-   */
+  /** The values of the object that was held last: neighbours in a list, made alike, share them. */
   #namespace: string | undefined;
   #labels: LiveMetadata["labels"];
   #apiVersion: string | undefined;
@@ -134,17 +131,17 @@ export class TextHolding<T> implements Holding<T> {
     }
   }
 
-  /** What is held of an object whose text has come. */
+  /** The held form of an object whose text has come. */
   protected holdLazy(lazy: LazyText, _fields: FieldTexts | undefined): TextObject {
     return lazy;
   }
 
-  /** What was held early has been stored. */
+  /** Forgets the values of objects that were held early: they are stored. */
   listStored(): void {
     this.#fieldsRead = undefined;
   }
 
-  /** Its key and metadata. Its name is in its key; with another key function, it is read from the text. */
+  /** The key and metadata of a held object; the name comes from its key, or else from the text. */
   head(held: Held<T>): KeyedHead {
     if (!(held instanceof TextObject)) return newHead(this.keyOfObject(held), metaOf(held));
     return newHead(held.key, held as ObjectMeta, this.#nameOf(held));
@@ -157,7 +154,7 @@ export class TextHolding<T> implements Holding<T> {
     return (metadata as ObjectMeta | undefined)?.name ?? "";
   }
 
-  /** What is read of a text, if it need not be parsed. */
+  /** Reads a text that need not be parsed. */
   #read(text: string): ObjectText | undefined {
     const read = text.isWellFormed() ? this.#reader.read(text) : undefined;
     return read instanceof ObjectText ? read : undefined;
@@ -277,7 +274,7 @@ export class TextHolding<T> implements Holding<T> {
     return held as LazyText;
   }
 
-  /** What stays readable of an object; `undefined` if that is not what it should be. */
+  /** The metadata that stays readable; `undefined` if it is malformed. */
   protected liveMetadata(
     { apiVersion, kind }: { readonly apiVersion?: unknown; readonly kind?: unknown },
     metadata: ObjectMeta | undefined,
@@ -321,7 +318,7 @@ export interface HeldIndex<T> {
   readonly indexFunc: IndexFunc<T>;
   /** The place of its field, if it reads one. */
   readonly place: number | undefined;
-  /** What it reads otherwise. */
+  /** What was learnt of an index function that reads other fields. */
   readonly learnt: LearntIndex | undefined;
 }
 

@@ -82,7 +82,7 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
     return this.#content.entries.get(key)?.object;
   }
 
-  /** As {@linkcode ThreadSafeStore.get}: the name that stores have for it. */
+  /** As {@linkcode ThreadSafeStore.get}: stores have it under this name. */
   getByKey(key: string): T | undefined {
     return this.get(key);
   }
@@ -236,7 +236,7 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
   }
 }
 
-/** What a store is read by, with or without a key function. */
+/** The reading methods of a store, with or without a key function. */
 type Lookups<T, I extends string> = Omit<
   Indexer<T, I>,
   "add" | "update" | "delete" | "get" | "replace" | "transaction" | "addIndexers"
@@ -250,7 +250,7 @@ class Content<T> implements StoreContent<T> {
   writes = 0;
   indexChanges = 0;
   readonly journals: Set<Set<string>> = new Set();
-  /** The same as `entries`. */
+  /** The same map as `entries`. */
   #entries: Map<string, Entry<T>>;
 
   constructor(indexers: Indexers<T>) {

@@ -51,7 +51,7 @@ export function transformedAll<T>(
   return accepted;
 }
 
-/** What takes an object's place. */
+/** The object that takes another one's place. */
 export interface Taken<T> {
   readonly object: T;
 }

@@ -24,18 +24,18 @@ import {
   type ShapeMember,
 } from "./object_shape.ts";
 
-/** What stays of a value: all of it, if nothing is said about what is in it. */
+/** The fields of a value that stay: the whole value where there are none. */
 interface CutNode {
-  /** Of an object nothing but these fields. */
+  /** The fields of an object that stay. */
   readonly names: string[];
   /** The names as they are in a text. */
   readonly written: string[];
   readonly nodes: CutNode[];
-  /** Of the elements of an array. */
+  /** What stays of each element of an array. */
   each: CutNode | undefined;
 }
 
-/** What is known of an object besides its text: its type, and that part of its metadata. */
+/** What is known of an object besides its text: its type, and these fields of its metadata. */
 type LiveFields = Readonly<
   Partial<Record<"apiVersion" | "kind" | "uid" | "resourceVersion" | "namespace", string | undefined>>
 >;
@@ -46,12 +46,12 @@ export interface HeldText extends LiveFields {
   readonly members: Members | null | undefined;
 }
 
-/** One member of the objects of one shape that stays. */
+/** A member that stays, of the objects of one shape. */
 interface Step {
   readonly name: string;
-  /** The same, as it is written. */
+  /** The name, as the text writes it. */
   readonly key: string;
-  /** Where its value is; -1 where that is live, or has members with places. */
+  /** The place of the member's value; -1 where the value is live, or has members with places. */
   readonly place: number;
   readonly node: CutNode;
   readonly metadata: readonly Step[] | undefined;
@@ -63,7 +63,7 @@ interface Step {
  */
 export class FieldCut {
   readonly #root: CutNode = newNode();
-  /** What stays of the objects of a shape; `undefined` for a shape whose texts are walked. */
+  /** The members that stay, by the shape of the objects; `undefined` for a shape whose texts are walked. */
   readonly #steps = new WeakMap<ObjectShape, readonly Step[]>();
 
   /** @param paths At least one; none ends in `[]`, or is below another one. */
@@ -74,7 +74,7 @@ export class FieldCut {
     }
   }
 
-  /** Cuts an object. What stays is that of the object itself. */
+  /** Cuts an object: the result shares the values that stay. */
   object(object: unknown): unknown {
     return cutValue(object, this.#root);
   }
@@ -85,14 +85,14 @@ export class FieldCut {
   }
 
   /**
-   * The same of an object that is held as text, if the text is there: where its members are known already,
-   * what is between those that stay is not walked.
+   * Cuts an object that is held as text, if the text is there. Where the places of its members are known,
+   * only those that stay are walked.
    */
   textOf(held: HeldText): string | undefined {
     return this.#cut(held, TEXT);
   }
 
-  /** The same as an object. */
+  /** Cuts an object that is held as text; returns an object. */
   objectOf(held: HeldText): object | undefined {
     return this.#cut(held, VALUE) as object | undefined;
   }
@@ -351,7 +351,7 @@ class Cutter<V> {
     return form.close(object);
   }
 
-  /** Whether one of the fields may come from here on: of a key that comes twice the last value counts. */
+  /** Whether one of the fields may come from here on: the last value of a repeated key counts. */
   #mayHave({ written }: CutNode, from: number): boolean {
     if (this.#hasEscapes) return true;
     return written.some((name) => this.#json.indexOf(name, from) >= 0);

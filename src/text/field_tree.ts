@@ -1,4 +1,4 @@
-/** What is done with the fields of objects: which are read, and which are cut out. */
+/** Fields of objects: which are read, and which are cut out. */
 
 import { encodeUtf8 } from "../util/bytes.ts";
 import { isRecord } from "../util/json.ts";
@@ -34,7 +34,7 @@ export class TextFields {
     apiVersion: [],
   };
 
-  /** How many paths there are, and were. */
+  /** How many paths were ever added. */
   size = 0;
   /** Rises with each change. */
   version = 0;
@@ -182,7 +182,7 @@ export class Projection {
 const LAST_APPLIED = 'metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]';
 const TYPE_AND_METADATA = ["apiVersion", "kind", "metadata"];
 
-/** What no object can be without: a cache needs it to distinguish objects and their versions. */
+/** The fields that every object needs: a cache distinguishes objects and versions by them. */
 const NEEDED = [
   "apiVersion",
   "kind",
@@ -248,7 +248,7 @@ function setChild(node: FieldNode, name: string, child: FieldNode): FieldNode {
   let at = node.names.indexOf(name);
   if (at < 0) {
     at = node.names.push(name) - 1;
-    // What UTF-8 cannot carry stands in no text but as an escape.
+    // UTF-8 cannot carry such a name: a text has it only as an escape.
     node.keys.push(name.isWellFormed() ? encodeUtf8(name) : NO_KEY);
   }
   return node.nodes[at] = child;

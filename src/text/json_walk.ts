@@ -24,9 +24,9 @@ export const CLOSE_BRACE = 0x7d;
 export const SPACE = 0x20;
 
 /**
- * The same JSON on one line, as the events of a watch: an indented text has line breaks between its parts,
- * and U+2028 and U+2029, which JSON permits in strings, end a line for Node's readline and others. Go escapes
- * the latter too: https://pkg.go.dev/encoding/json#Marshal
+ * Writes JSON on one line, for the events of a watch: an indented text has line breaks between its parts, and
+ * U+2028 and U+2029, which JSON permits in strings, end a line for Node's readline and others. Go escapes the
+ * latter too: https://pkg.go.dev/encoding/json#Marshal
  */
 export function onOneLine(json: string): string {
   if (json.includes("\n") || json.includes("\r")) json = json.replace(/[\n\r]/g, " ");
@@ -54,9 +54,9 @@ export function endsScalar(code: number): boolean {
 
 /** A member of an object in JSON text. */
 export interface TextMember {
-  /** As it is written, between its quotes. */
+  /** The key as it is written, between its quotes. */
   readonly key: string;
-  /** Where its value begins and ends. */
+  /** Where the member's value begins and ends. */
   readonly start: number;
   readonly end: number;
 }
@@ -136,7 +136,7 @@ export function afterString(bytes: Uint8Array, start: number): number {
   }
 }
 
-/** The same for a string without escapes: -1 if it has some. */
+/** The byte after the string whose letters begin at `start`; -1 if the string has escapes. */
 export function afterPlainString(bytes: Uint8Array, start: number): number {
   const i = afterLetters(bytes, wordsOf(bytes), start);
   return bytes[i] === QUOTE ? i + 1 : -1;
@@ -333,9 +333,9 @@ export class KnownShapes {
     this.#maxLength = maxLength;
   }
 
-  /** As `afterValue`. */
+  /** The end of a value, as the function `afterValue` finds it. */
   afterValue(bytes: Uint8Array, start: number, maxDepth: number): number {
-    // Where many values are new, few are compared: several in a row, as those that were made alike may be.
+    // Where many values are new, few are compared: several in a row, as values made alike come together.
     if (this.#luck < 0 && this.#unlucky++ % 32 >= 4) return afterValue(bytes, start, maxDepth);
     const shapes = this.#shapes;
     for (let i = 0; i < shapes.length; i++) {
@@ -390,8 +390,8 @@ function newShape(bytes: Uint8Array): Shape {
 function afterLike(shape: Shape, bytes: Uint8Array, view: DataView, start: number): number {
   const { bytes: known, view: knownView } = shape;
   const { length } = known;
-  // So far eight bytes can be compared in both. Those of a JSON text are no number that equals another, such
-  // as 0 and -0.
+  // Up to here eight bytes are compared at once, as numbers: no JSON text makes numbers that are equal and
+  // not the same, as 0 and -0 are.
   const wordsEnd = length - 7;
   let i = start;
   let k = 0;
@@ -422,6 +422,6 @@ function viewOf(bytes: Uint8Array): DataView {
 const SHAPES = 8;
 const MIN_LENGTH = 128;
 const MAX_LENGTH = 0xffff;
-/** How far luck goes, and of how many values that are like others one that is new takes what they save. */
+/** The bound of `#luck`, and how many values alike save what one new value costs. */
 const MOST_LUCK = 32;
 const NEW_COST = 8;

@@ -47,7 +47,7 @@ export class TextObject extends HeldObject implements LiveMetadata {
   readonly apiVersion: string | undefined;
   readonly kind: string | undefined;
   /**
-   * What is live of the object's metadata: this object itself, so that `metaOf` reads it without a call;
+   * The live part of the object's metadata: this object itself, so that `metaOf` reads it without a call;
    * `undefined` for an object without metadata.
    */
   readonly metadata: this | undefined;
@@ -55,7 +55,7 @@ export class TextObject extends HeldObject implements LiveMetadata {
   text: string;
   /** The values of its fields until the indices have them, if the source read them. */
   fields: FieldTexts | undefined;
-  /** What members it has; `undefined` before its text was walked, `null` if it is to be parsed whole. */
+  /** The object's members; `undefined` before its text was walked, `null` if it is to be parsed whole. */
   shape: ObjectShape | null | undefined;
 
   constructor(key: string, live: LiveMetadata, text: string, shape?: ObjectShape | null) {
@@ -73,7 +73,7 @@ export class TextObject extends HeldObject implements LiveMetadata {
     this.shape = shape;
   }
 
-  /** Its name, where the key is that of `metaNamespaceKey`. */
+  /** The object's name, if the key function is `metaNamespaceKey`. */
   get nameInKey(): string {
     return this.namespace ? this.key.slice(this.namespace.length + 1) : this.key;
   }
@@ -114,12 +114,12 @@ export class LazyOrigin {
     this.decode = options.decode;
   }
 
-  /** That of objects which the library reads and drops: what is read of them says nothing about users. */
+  /** The origin of objects that the library reads and drops: reading them says nothing about users. */
   get scratch(): LazyOrigin {
     return this.#scratch ??= new LazyOrigin(this, true);
   }
 
-  /** From now on texts stay. */
+  /** Texts stay from now on. */
   keepTexts(): void {
     this.keepsTexts = true;
     this.readWhole = false;
@@ -157,9 +157,9 @@ export class LazyOrigin {
   }
 }
 
-/** From which appetite on objects are parsed whole: of that many objects in a row more than half was read. */
+/** The appetite from which objects are parsed whole: more than half of that many in a row was read. */
 const GREEDY = 32;
-/** One of so many that are opened is read lazily nevertheless. */
+/** One in so many opened objects is read lazily nevertheless. */
 const PROBE_EVERY = 8;
 /** How many objects that were read aside are kept. */
 const ASIDE = 128;
@@ -170,8 +170,8 @@ export class LazyText extends TextObject {
   #places: Places;
   #object: object | undefined;
   /**
-   * What was parsed and is no plain value of the object: read aside, or of an object that cannot change. The
-   * last one is the metadata.
+   * Parsed values that are no plain values of the object: they were read aside, or the object cannot change.
+   * The last one is the metadata.
    */
   #values: unknown[] | undefined;
   /** How much of the text was parsed and is kept; {@linkcode RELEASED} once the text was dropped. */
@@ -186,7 +186,7 @@ export class LazyText extends TextObject {
     this.#values = undefined;
   }
 
-  /** Another store holds it from now on. */
+  /** Moves the object to another store. */
   adopt(origin: LazyOrigin): void {
     this.#origin = origin;
   }
@@ -209,7 +209,7 @@ export class LazyText extends TextObject {
     return this.text;
   }
 
-  /** Its members, and where they are in the text; without places if the text was not decoded yet. */
+  /** The object's members, and their places in the text; no places if the text was not decoded yet. */
   get members(): Members | null | undefined {
     return this.shape && { shape: this.shape, places: this.#places };
   }
@@ -236,7 +236,7 @@ export class LazyText extends TextObject {
     return new LazyText(this.key, this, this.text, this.#origin.scratch, this.members).open();
   }
 
-  /** What `reader` makes of the object, from which it keeps nothing. */
+  /** Returns what `reader` makes of the object; `reader` keeps nothing of it. */
   read<R>(reader: (object: object) => R): R {
     const before = isAside;
     isAside = true;
@@ -249,9 +249,7 @@ export class LazyText extends TextObject {
     }
   }
 
-  /**
-   * What the object has in it, for a comparison: not as the object that users have, if that costs nothing.
-   */
+  /** The object's content, for a comparison: not the object that users have, unless that costs nothing. */
   get content(): unknown {
     return this.#parsed === RELEASED ? this.#object : JSON.parse(this.json!);
   }
@@ -363,7 +361,7 @@ export class LazyText extends TextObject {
     this.#origin.readAside(this);
   }
 
-  /** So much of the text was parsed for a user. */
+  /** Counts text that was parsed for a user. */
   #keep(length: number): void {
     if (this.isMostlyRead) return;
     this.#parsed += length;
@@ -380,7 +378,7 @@ export class LazyText extends TextObject {
 
   /** Reads what was not read yet; `false` if a user has put other metadata into the object. */
   #readAll({ object: members, metadata: metadataMembers }: ObjectShape): boolean {
-    // What is parsed here must not begin it again.
+    // Parsing the rest must not begin it again.
     this.#parsed = -Infinity;
     const object = this.#object as Record<string, unknown>;
     const metadata = object["metadata"];
@@ -401,7 +399,7 @@ const INSPECTED: PropertyDescriptor = {
   writable: true,
 };
 
-/** Where a lazy object has itself: a `Proxy` of it, and a copy of its property descriptors, have no stamp. */
+/** The symbol under which a lazy object has itself: a `Proxy` or a copy of its descriptors has no stamp. */
 const SELF = Symbol();
 
 /** A lazy object, in an instance of a class: what wraps plain objects leaves it as it is. */
@@ -418,12 +416,12 @@ const UNREAD = Symbol();
 /** Whether what is read now is read aside. */
 let isAside = false;
 
-/** Marks: a user has the object; it waits to be dropped; its properties are fixed; it is, or was, lazy. */
+/** Marks: a user has the object; it waits to be dropped; its properties are fixed; it is or was lazy. */
 const IS_HANDED_OUT = 1;
 const IS_ASIDE = 2;
 const HAS_FIXED_VALUES = 4;
 const IS_LAZY = 8;
-/** In place of how much of a text was parsed: it was dropped; it was not decoded yet. */
+/** Values of `#parsed` for a text that was dropped, or not decoded yet. */
 const RELEASED = -1;
 const ENCODED = -2;
 

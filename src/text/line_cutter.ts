@@ -51,7 +51,7 @@ export class FrameTooLargeError extends RangeError {
 
 /** Reads what lines say out of bytes: one for several cutters, which take turns. */
 export interface LineReader<E> {
-  /** Where the line ended that was read last: its newline. */
+  /** The newline of the line that was read last. */
   readonly lineEnd: number;
   /** A buffer of at least so many bytes. Its content is valid until the next call. */
   buffer(length: number): Uint8Array;
@@ -106,7 +106,7 @@ export class LineCutter<E> {
     return this.next();
   }
 
-  /** What the next line says; its text where that is not understood; `undefined` when there is no more. */
+  /** The next line's event; its text if the reader does not understand it; `undefined` at the end. */
   next(): E | string | undefined {
     const bytes = this.#bytes;
     while (this.#start < this.#end) {
@@ -127,10 +127,7 @@ export class LineCutter<E> {
     return undefined;
   }
 
-  /**
-   * What came after the last newline, if it is more than white space: the last frame of a stream that has
-   * ended.
-   */
+  /** The text after the last newline, if it is not blank: the last frame of a stream that has ended. */
   last(): string | undefined {
     const frame = decodeUtf8(this.#rest.take());
     return isBlank(frame) ? undefined : frame;

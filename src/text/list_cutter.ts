@@ -25,9 +25,9 @@ export class ItemTooLargeError extends Error {
 
 /** Reads items out of bytes: one for several cutters, which take turns. */
 export interface ItemReader {
-  /** How many bytes it needs before an item. */
+  /** How many bytes the reader needs before an item. */
   readonly room: number;
-  /** Where the item ended that was read last. */
+  /** The end of the item that was read last. */
   readonly itemEnd: number;
   /** A buffer of at least so many bytes. Its content is valid until the next call. */
   buffer(length: number): Uint8Array;
@@ -37,7 +37,7 @@ export interface ItemReader {
   readItem(text: string): unknown;
 }
 
-/** What a list is cut for. */
+/** Options of a {@linkcode ListCutter}. */
 export interface ListCutterOptions {
   /** The longest item that is accepted, in bytes; so long may be what is around the items, too. */
   readonly maxItemBytes: number;
@@ -66,7 +66,7 @@ export class ListCutter {
   readonly #envelope = new PiecedBytes();
   #isInItems = false;
   #wasCut = false;
-  /** In the envelope: the last string at depth 1, where it began, and whether it was the key of the items. */
+  /** The last string at depth 1 of the envelope, where it began, and whether it was the key of the items. */
   #string = "";
   #stringStart = 0;
   #isItemsKey = false;
@@ -74,7 +74,7 @@ export class ListCutter {
   #expected: "itemOrEnd" | "item" | "commaOrEnd" = "itemOrEnd";
   /** The beginning of an item that the chunks so far did not finish. */
   readonly #rest = new PiecedBytes();
-  // How far the envelope, or that item, was walked.
+  // The state of the walk through the envelope, or through the unfinished item.
   #depth = 0;
   #inString = false;
   #isEscaped = false;
@@ -85,7 +85,7 @@ export class ListCutter {
     this.#options = options;
   }
 
-  /** What is around the items so far, with nothing between the brackets of `items`. */
+  /** The text around the items so far, with nothing between the brackets of `items`. */
   get envelope(): string {
     return decodeUtf8(this.#envelope.all);
   }
@@ -237,7 +237,7 @@ export class ListCutter {
     return -1;
   }
 
-  /** What there is of an item so far. */
+  /** Keeps the beginning of an item that continues in the next chunk. */
   #keep(part: Uint8Array): void {
     this.#rest.add(part);
     if (this.#rest.length > this.#options.maxItemBytes) this.#refuse(`items[${this.#items}]`);

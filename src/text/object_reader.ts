@@ -11,8 +11,8 @@ import type { Members } from "./object_shape.ts";
 import { type ObjectEventType, ObjectWalk } from "./object_walk.ts";
 
 /**
- * What is read of an object that is held as text: its type, and of its metadata at least name, namespace,
- * uid, resourceVersion and labels. Labels may be those of another object that has the same.
+ * The head of an object that is held as text: its type, and of its metadata at least name, namespace, uid,
+ * resourceVersion and labels. Objects with equal labels may share them.
  */
 export interface ObjectHead {
   readonly apiVersion?: string;
@@ -20,7 +20,7 @@ export interface ObjectHead {
   readonly metadata?: ObjectMeta;
 }
 
-/** The same as it was read, before it was validated. */
+/** The head of an object before it was validated. */
 export interface UncheckedHead {
   readonly apiVersion: unknown;
   readonly kind: unknown;
@@ -34,13 +34,13 @@ export interface ReadAlong {
   /** The values of the fields that the reader was made for. */
   readonly fields: FieldTexts;
   /**
-   * Its members, and where their values are; `null` if the object is to be parsed whole, absent if the text
-   * was not walked.
+   * The object's members, and where their values are; `null` if the object is to be parsed whole, absent if
+   * the text was not walked.
    */
   readonly members?: Members | null | undefined;
 }
 
-/** What the items of a list are, where they do not say so themselves. */
+/** The type of a list's items, for items that do not name it. */
 export interface ItemType {
   readonly apiVersion: string;
   readonly kind: string;
@@ -71,7 +71,7 @@ export abstract class ObjectReader<O> {
   /** The fields whose values are read. */
   protected readonly fields: TextFields;
   readonly #encoder = new TextEncoder();
-  /** What lists and watches read from, and the text that is read by itself. */
+  /** The chunk that lists and watches read, and the buffer for a text that is read by itself. */
   #chunk: Uint8Array = new Uint8Array(0);
   #own: Uint8Array = new Uint8Array(ROOM + 16 * 1024);
   #ownEnd = ROOM;
@@ -165,9 +165,7 @@ export abstract class ObjectReader<O> {
     return { type, object: this.#read(this.#lastMember(frame, "object"), undefined, tree) };
   }
 
-  /**
-   * The text of a member of an object that is valid JSON: of the last one of that name, as a parser takes it.
-   */
+  /** The text of a member of an object that is valid JSON; of the last one of that name, as in a parser. */
   #lastMember(object: string, name: string): string {
     const bytes = this.#write(object);
     let member: Uint8Array = bytes.subarray(0, 0);
@@ -239,7 +237,7 @@ export abstract class ObjectReader<O> {
 export class ObjectParser extends ObjectReader<unknown> {
   override events(projection?: Projection): EventReader<unknown> {
     if (projection !== undefined) return super.events(projection);
-    // To search for newlines is faster than to walk.
+    // Searching for newlines is faster than walking.
     return {
       lineEnd: 0,
       buffer: (length: number) => this.buffer(length),
@@ -256,7 +254,7 @@ export class ObjectParser extends ObjectReader<unknown> {
   }
 }
 
-/** One of so many objects of a watch stays text nevertheless, which shows how much of it is read. */
+/** One in so many objects of a watch stays text nevertheless, which shows how much of it is read. */
 const PROBE_ARRIVED = 16;
 /** Room for the type of an item: kinds have 63 characters at most, groups 253, versions 63. */
 export const ROOM = 512;

@@ -15,9 +15,7 @@ const UNPLACED: Readonly<Record<Level, ReadonlySet<string>>> = {
   metadata: new Set(["namespace", "uid", "resourceVersion"]),
 };
 
-/**
- * How many sequences of names, and combinations of two, one reader remembers; far more than a cluster has.
- */
+/** How many sequences of names, and combinations of two, one reader remembers; a cluster has far fewer. */
 const MAX_KNOWN = 2048;
 const MAX_NAME = 256;
 /** The name before the first one. */
@@ -60,8 +58,8 @@ class MemberNode {
 
   /**
    * The names with one more, which is at `start`, without escapes. `undefined` if such an object is to be
-   * parsed whole: a name means more to JavaScript than to JSON, or too many are known. Of a name that comes
-   * twice the last value counts, as for a parser.
+   * parsed whole: a name means more to JavaScript than to JSON, or too many are known. The last value of a
+   * repeated name counts, as in a parser.
    */
   child(bytes: Uint8Array, start: number, length: number): MemberNode | undefined {
     if (this.#last !== undefined && this.#last.#isAt(bytes, start, length)) return this.#last;
@@ -88,7 +86,7 @@ class MemberNode {
     return child;
   }
 
-  /** The same members behind `kind` and `apiVersion`, which are written in front of a list's items. */
+  /** This sequence behind `kind` and `apiVersion`, which are written in front of a list's items. */
   typed(): MemberNode | undefined {
     if (this.#typed !== undefined) return this.#typed;
     let node: MemberNode | undefined = this.#root;
@@ -125,11 +123,11 @@ class MemberNode {
 /** A member of an object of some shape. */
 export interface ShapeMember {
   readonly name: string;
-  /** Which of the shape's values it is, in the order of the text; -1 for one that has no place. */
+  /** The place of the member's value among the shape's values; -1 for a value without one. */
   readonly place: number;
 }
 
-/** What objects have in common whose members, and those of their metadata, are the same in the same order. */
+/** The shape of objects that have the same members in the same order, in their metadata as well. */
 export class ObjectShape {
   readonly object: readonly ShapeMember[];
   readonly metadata: readonly ShapeMember[];
@@ -155,8 +153,8 @@ export class ObjectShape {
   }
 
   /**
-   * The place of a member's value: of a name that comes twice that of the last one, -1 for none. The
-   * metadata itself comes behind all values.
+   * The place of a member's value; the last one if the name is repeated, -1 if there is none. The metadata
+   * itself comes behind all values.
    */
   placeOf(level: Level, name: string): number {
     return this.#places[level].get(name) ?? -1;
@@ -164,9 +162,9 @@ export class ObjectShape {
 }
 
 /**
- * Where the values of an object's members begin and end in its text, by turns, and then where the keys begin
- * of the members that are in these, such as those of `spec`: none at all if one is written with escapes. As
- * characters of a string, which takes an eighth of an array's memory, if the text is short enough for that.
+ * The places of an object's values in its text: start and end of each by turns, then the starts of the keys
+ * inside these values, such as those of `spec` (none at all if a key is written with escapes). They are
+ * characters of a string, which takes an eighth of an array's memory, if the text is short enough.
  */
 export type Places = string | readonly number[];
 
@@ -189,8 +187,8 @@ export function placeAt(places: Places, at: number): number {
 /** The members of one level of an object, as a walk has noted them. */
 export interface NotedMembers {
   /**
-   * By turns where the name begins, its length, and where the value begins and ends once what is cut out is
-   * removed; behind `length` those of an object before it.
+   * Four numbers for each member: start and length of the name, start and end of the value once the cuts are
+   * removed. Numbers from `length` on are left from an object before.
    */
   readonly numbers: readonly number[];
   readonly length: number;
@@ -201,9 +199,9 @@ export class Shapes {
   readonly #known: Known = { nodes: 0, shapes: 0 };
   readonly #object = new MemberNode("object", this.#known, "", NO_NAME, undefined);
   readonly #metadata = new MemberNode("metadata", this.#known, "", NO_NAME, undefined);
-  /** Where the values of the last object are that have a place, in the order of the text. */
+  /** The start and end of each value of the last object that has a place, in the order of the text. */
   readonly places: number[] = [];
-  /** How many numbers those are; behind them are those of an object before it. */
+  /** How many numbers are in `places`; those behind them are left from an object before. */
   placeCount = 0;
 
   /** The shape of an object; `undefined` if it is to be parsed whole. */

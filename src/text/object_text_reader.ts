@@ -53,12 +53,12 @@ export class ObjectText implements ReadAlong {
  * surrogates, which no decoder of UTF-8 returns).
  */
 export class ObjectTextReader extends ObjectReader<ObjectText> {
-  /** What was put in front last, and for which type. */
+  /** The type that was put in front of an item last, as bytes. */
   #prefix: Uint8Array = new Uint8Array(0);
   #prefixType: ItemType | undefined;
   /** The bytes of the object that is read. */
   #bytes: Uint8Array = new Uint8Array(0);
-  // What many objects have is one string, and no part of any text.
+  // Strings that many objects share; they refer to no text.
   readonly #strings = new SharedTexts<readonly string[]>();
   readonly #labels = new SharedTexts<unknown>();
   readonly #shapes = new Shapes();
@@ -173,7 +173,7 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
     return decodeUtf8(this.#bytes.subarray(start, end));
   }
 
-  /** The same in an array, that other objects with the same have. */
+  /** The string at these places, in an array that objects with the same string share. */
   #string(start: number, end: number): readonly string[] {
     const known = this.#strings.get(this.#bytes, start, end);
     if (known !== undefined) return known;
@@ -200,8 +200,8 @@ export class ObjectTextReader extends ObjectReader<ObjectText> {
   }
 
   /**
-   * What `metaNamespaceKey` returns, as one flat string: a map would have to flatten what is put together of
-   * two.
+   * The key as `metaNamespaceKey` returns it, as one flat string: a map would have to flatten a string that
+   * was joined of two.
    */
   #keyText(): string {
     const { namespaceStart, namespaceEnd, nameStart, nameEnd } = this.walk;
@@ -279,7 +279,7 @@ function toCharacters(bytes: Uint8Array, from: number, end: number, places: numb
 
 const NO_FIELDS: FieldTexts = [];
 
-/** Of so many keys in members the places are noted: an engine takes that many arguments at least. */
+/** The most keys inside members whose places are noted: every engine takes so many arguments. */
 const MOST_INNER = 4_096;
 
 /** A kind or an apiVersion, as it was read last. */
@@ -300,13 +300,13 @@ function withoutManagedFields({ managedFields: _, ...rest }: Record<string, unkn
 /** The longest key for which there is room beforehand. */
 const MAX_KEY = 512;
 
-/** What was read lately, by its bytes: a table in which one takes the place of another. */
+/** Values that were read lately, by their bytes: a table in which a new one replaces an old one. */
 export class SharedTexts<V> {
   #texts: (string | undefined)[] = [];
   #values: (V | undefined)[] = [];
   #slot = 0;
 
-  /** What was set for these bytes; `undefined` if nothing was, or it is there no more. */
+  /** The value set for these bytes; `undefined` if there was none, or it was replaced. */
   get(bytes: Uint8Array, start: number, end: number): V | undefined {
     const slot = this.#slot = hashOf(bytes, start, end) % SLOTS;
     const text = this.#texts[slot];

@@ -34,19 +34,19 @@ const MAX_SHAPE = 4096;
 /** The events of a watch that have an object. */
 export type ObjectEventType = "ADDED" | "MODIFIED" | "DELETED";
 
-/** Which object is walked: the whole, its metadata, labels or annotations, another member, any in that. */
+/** The walked part: the object, its metadata, its labels or annotations, a member, or what is inside one. */
 type Part = "object" | "metadata" | "strings" | "member" | "other";
 
 /**
- * Where the parts are of the object that was walked last; 0 for what it has not. Strings are with their
- * quotes.
+ * Where the parts of the object are that was walked last; 0 for a part that it does not have. Strings include
+ * their quotes.
  *
  * An API server's objects have no key of the first two levels twice, or with escapes, nor twice one that
  * leads to a field of an index, and are not that deep: such an object is left to `JSON.parse`, so that there
  * is one meaning of such texts.
  */
 export class ObjectWalk {
-  /** Of a line of a watch: its type, and where its object begins. */
+  /** The type of a watch's line, and where its object begins. */
   eventType: ObjectEventType = "ADDED";
   objectStart = 0;
   kindStart = 0;
@@ -75,9 +75,7 @@ export class ObjectWalk {
   readonly nodes: FieldNode[] = [];
   readonly starts: number[] = [];
   readonly ends: number[] = [];
-  /**
-   * What is cut out, in its order: `cutCount` numbers, the first byte and the one behind the last by turns.
-   */
+  /** The cuts in their order: `cutCount` numbers, the first byte of a cut and the byte behind it by turns. */
   readonly cuts: number[] = [];
   cutCount = 0;
   /** The members of the object, and those of its metadata. */
@@ -85,21 +83,21 @@ export class ObjectWalk {
     object: { numbers: [], length: 0 },
     metadata: { numbers: [], length: 0 },
   };
-  /** Where the keys begin of the members of members, such as those of `spec`; none if one has escapes. */
+  /** Where the keys inside members begin, such as those of `spec`; none if a key has escapes. */
   readonly inner: number[] = [];
   innerCount = 0;
   #hasPlainKeys = true;
   /** The length of all cuts so far. */
   #cutLength = 0;
-  /** What the objects of a cluster have in common: their managedFields, and what is cut out. */
+  /** Shapes that the objects of a cluster share: of their managedFields, and of what is cut out. */
   readonly #shapes = new KnownShapes();
-  /** The same of other members, by their names, of which some share one. */
+  /** Shapes of other members, by a hash of their names. */
   readonly #shapesByName: readonly KnownShapes[] = Array.from(
     { length: NAMES },
     () => new KnownShapes(MAX_SHAPE),
   );
   #annotationsStart = 0;
-  /** Times that were seen: of creation, of deletion. */
+  /** How many creation and deletion timestamps were seen. */
   #times = 0;
   #maxDepth = MAX_DEPTH;
 
@@ -147,7 +145,7 @@ export class ObjectWalk {
     let i = space(bytes, start + 1);
     if (bytes[i] === CLOSE_BRACE) return i + 1;
     let seen = 0;
-    /** Where what is cut out begins, and where the last member ends that stays; -1 if there is none. */
+    /** Where the current cut begins, and where the last member that stays ends; -1 if there is none. */
     let cutStart = -1;
     let keptEnd = -1;
     for (;;) {
@@ -205,7 +203,7 @@ export class ObjectWalk {
       i = space(bytes, i);
       const code = bytes[i];
       if (code === CLOSE_BRACE) {
-        // Nothing follows: the comma before what is cut out goes with it.
+        // The object ends with a cut: the comma before it goes, too.
         if (cutStart >= 0) this.#addCut(keptEnd < 0 ? cutStart : keptEnd, i);
         return i + 1;
       }
@@ -385,7 +383,7 @@ export class ObjectWalk {
   }
 }
 
-/** How API servers write the events of a watch, by the first letter of the type. */
+/** The beginnings of a watch's lines as API servers write them, by the first letter of the type. */
 const EVENTS: ReadonlyMap<
   number,
   { readonly type: ObjectEventType; readonly beginning: Uint8Array }

@@ -52,7 +52,7 @@ export class Utf8Stream {
     return decodeUtf8(end === bytes.length ? bytes : bytes.subarray(0, end));
   }
 
-  /** What stands for a character that never came whole. */
+  /** The replacement for a last character that did not come whole. */
   end(): string {
     const rest = this.#rest;
     this.#rest = NOTHING;
@@ -62,7 +62,7 @@ export class Utf8Stream {
 
 const NOTHING: Uint8Array = new Uint8Array(0);
 
-/** How many bytes there are before a character at the end that may continue. */
+/** How many bytes come before a character at the end that may continue. */
 function wholeLength(bytes: Uint8Array): number {
   const { length } = bytes;
   for (let back = 1; back <= 3 && back <= length; back++) {

@@ -71,10 +71,9 @@ let turnsAhead = 0;
 let turn: () => Promise<void> = laterTurn;
 
 /**
- * From now on turns that follow each other let the network through: for processes with a server. Deno looks
- * at its sockets when it has nothing else to do, and else in each 61st turn: with some milliseconds of work
- * in each that is half a second (`event_interval` in
- * https://docs.rs/tokio/latest/tokio/runtime/struct.Builder.html).
+ * Lets the network through between turns, from now on: for processes with a server. Deno looks at its sockets
+ * when it has nothing else to do, and otherwise in each 61st turn: with milliseconds of work in each turn,
+ * every half second (`event_interval` in https://docs.rs/tokio/latest/tokio/runtime/struct.Builder.html).
  */
 export function letNetworkThrough(): void {
   if ("Deno" in globalThis) turn = turnWithNetwork;
@@ -139,5 +138,5 @@ export async function inRealTime<T>(work: Promise<T>): Promise<T> {
 /** A request over a socket of this process takes several turns on its way through the runtime. */
 const SETTLING_TURNS = 8;
 
-/** Other work in the process may be endless. */
+/** The most turns to wait: other work in the process may be endless. */
 const MOST_TURNS = 10_000;

@@ -58,7 +58,7 @@ export class Recent<K, V> {
   readonly #most: number;
   #latest = new Map<K, V>();
   #before = this.#latest;
-  /** What is in the latest map weighs. */
+  /** The weight of the latest map. */
   #weight = 0;
 
   constructor(most: number) {
@@ -69,7 +69,7 @@ export class Recent<K, V> {
     return this.#latest.get(key) ?? this.#before.get(key);
   }
 
-  /** What weighs too much by itself is not kept. */
+  /** Sets the value of a key; a value heavier than the whole is not kept. */
   set(key: K, value: V, weight = 1): void {
     if (weight > this.#most) return;
     if (!this.#latest.has(key) && (this.#weight += weight) > this.#most) {
@@ -210,7 +210,7 @@ export function firstIndex(end: number, isSo: (index: number) => boolean, start:
   return low;
 }
 
-/** What a map has under a key; what `make` makes where it has nothing, which it has from then on. */
+/** The value of a key in a map; if there is none, sets and returns what `make` makes. */
 export function getOrMake<K, V>(
   map: { get(key: K): V | undefined; set(key: K, value: V): unknown },
   key: K,

@@ -73,6 +73,6 @@ export class Wakeup {
 export interface SyncedMethod {
   /** Resolves when it has synced; rejects when the signal is aborted first. */
   (signal?: AbortSignal): Promise<void>;
-  /** Never there: a callable `then` that takes no callback makes `await` of the method an error. */
+  /** Always absent: a callable `then` that takes no callback makes `await` of the method an error. */
   readonly then?: (callTheMethod: never) => never;
 }

@@ -79,7 +79,7 @@ export function jsonOf(value: unknown): string {
     if (!(error instanceof RangeError)) throw error;
   }
   let text = "";
-  // What is left to write, the next one last: a value behind a text.
+  // The rest to write, its next part last: a value behind a text.
   const rest: { readonly text: string; readonly value?: unknown }[] = [{ text: "", value }];
   for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
     text += next.text;

@@ -128,7 +128,7 @@ export class LineLimit {
     this.#now = now;
   }
 
-  /** How many lines were left out before this one; `undefined` if this one is left out, too. */
+  /** How many lines before this one were left out; `undefined` if this one is left out, too. */
   next(): number | undefined {
     let left = 0;
     if (this.#now() - this.#windowMs >= WINDOW_MS) {

@@ -7,7 +7,7 @@ import { giveWay, Pacer, TURN_UNITS, type Turns } from "./turns.ts";
 // A task that has not spent so many turns is a short one, as a page of a list.
 const SHORT_TURNS = 4;
 
-// What a step costs at least: it is awaited, and writes something.
+// The least cost of a step: it is awaited, and writes something.
 const STEP_UNITS = 2_000;
 
 // A step has done its work, or waits for something else, after so many microtasks.
@@ -53,7 +53,7 @@ export class SharedTurns {
   readonly #order = new Deque<Share>();
   readonly #unitsPerTurn: number;
   #isTurning = false;
-  /** In this turn. */
+  /** The units spent in this turn. */
   #spentUnits = 0;
 
   /** @param unitsPerTurn How much work tasks may do in a turn, as they report it by `spend`. */
@@ -67,7 +67,7 @@ export class SharedTurns {
   }
 
   spend(units: number): void {
-    // What was spent in one turn of the event loop counts in no other.
+    // Units spent in one turn of the event loop count in no other.
     if (this.#spentUnits === 0) void laterTurn().then(() => this.#spentUnits = 0);
     this.#spentUnits += units;
   }

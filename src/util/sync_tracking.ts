@@ -1,9 +1,9 @@
 import { abortable } from "./abort.ts";
 import { Latch, type SyncedMethod } from "./deferred.ts";
 
-/** What trackers have in common: they have synced once the informer has, and nothing is outstanding. */
+/** A tracker has synced once the informer has, and nothing is outstanding. */
 export abstract class SyncTracker {
-  /** For log lines. */
+  /** The name in log lines. */
   readonly name: string;
   readonly #latch = new Latch();
   #upstreamSynced = false;

@@ -28,13 +28,13 @@ export async function giveWay(): Promise<void> {
   }
 }
 
-/** Who has which turn of the event loop. */
+/** Hands out turns of the event loop. */
 export interface Turns {
   /** Whether others wait for theirs, or the work of this one is done. */
   readonly isBusy: boolean;
   /** Resolves when the caller has a turn. */
   next(): Promise<void>;
-  /** Some work was done in this turn. */
+  /** Records work done in this turn. */
   spend?(units: number): void;
 }
 
@@ -72,13 +72,13 @@ const NEXT_TURN: Turns = { isBusy: false, next: giveWay };
 /** About how many units a millisecond has, where work is counted in units of 20 nanoseconds. */
 export const UNITS_PER_MS = 50_000;
 
-/** How much is done for readers in one turn, in such units. */
+/** The most work for readers in one turn, in such units. */
 export const TURN_UNITS: number = 2 * UNITS_PER_MS;
 
-/** What it takes to decode an object, in such units. */
+/** The cost of decoding an object, in such units. */
 export const OPEN_UNITS = 1_200;
 
-// To encode it, and to hand it to the socket.
+// The cost of encoding it, and of handing it to the socket.
 const UNITS_PER_CHARACTER = 0.5;
 
 interface PacerOptions {
@@ -118,7 +118,7 @@ export class Pacer {
     this.#readClock();
   }
 
-  /** Some work was done. Returns whether it is time for {@linkcode Pacer.rest}. */
+  /** Records work. Returns whether it is time for {@linkcode Pacer.rest}. */
   spend(units = 1): boolean {
     this.#units += units;
     this.#turns.spend?.(units);
