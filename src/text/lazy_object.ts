@@ -8,7 +8,7 @@
  *
  * - **What is kept.** A value that a user read is kept, so that a second read returns the same, and a change
  *   is not lost. The text is dropped as soon as more than half of it was parsed, and the rest is parsed then:
- *   so that text and values together never take more than the plain object. Where the text is served
+ *   so that text and values together never take more than the parsed object. Where the text is served
  *   (`keepsTexts`), it stays.
  * - **Aside.** Index functions, selectors and the like read an object aside ({@linkcode LazyText.read}): what
  *   they parse is kept a short while, for handlers that read the same, and is dropped then.
