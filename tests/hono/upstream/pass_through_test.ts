@@ -60,7 +60,6 @@ describe("readApi with passThrough", () => {
       const path of [
         `${LOG}?container=a&follow=true`,
         "/api/v1/events?fieldSelector=involvedObject.name%3Dweb-1",
-        "/api/v1/namespaces/shop/pods/web-1/ephemeralcontainers",
         "/apis/apps/v1/deployments",
         "/apis",
         "/api",
