@@ -21,11 +21,11 @@ export interface ApiResource extends GroupVersionResource {
    * default. For a custom resource these are its `selectableFields`, too. Read at each request.
    */
   readonly fieldSelectors?: readonly string[];
-  /** Those of a custom resource's definition. Those of Kubernetes' own resources are known. */
+  /** The subresources in a custom resource's definition. Those of built-in resources are known. */
   readonly subresources?: {
     readonly status?: boolean;
     readonly scale?: {
-      /** Such as `.spec.replicas`. */
+      /** The path of the wanted replicas, such as `.spec.replicas`. */
       readonly specReplicasPath: string;
       readonly statusReplicasPath: string;
       readonly labelSelectorPath?: string;
@@ -46,7 +46,7 @@ export interface ApiResource extends GroupVersionResource {
 /** A column of Tables, as a CustomResourceDefinition describes it in `additionalPrinterColumns`. */
 export interface PrinterColumn {
   readonly name: string;
-  /** `string`, `integer`, `number`, `boolean` or `date`; of a `date` the age is shown. */
+  /** The type: `string`, `integer`, `number`, `boolean` or `date`; a `date` is shown as an age. */
   readonly type: string;
   /** The path of the value, as in kubectl's JSONPath. */
   readonly jsonPath: string;

@@ -13,7 +13,7 @@ export interface ContinueToken {
   readonly start: string;
   /** The {@linkcode listIdentity} of the list; absent where the server does not bind tokens to lists. */
   readonly list?: string;
-  /** Who has written it, and in which epoch of its content. */
+  /** The writer of the token, and the epoch of its content. */
   readonly epoch?: string;
 }
 

@@ -33,19 +33,19 @@ export interface DiscoveryRequest {
 /** A document, and how to send it. */
 export interface DiscoveryAnswer {
   readonly status: 200 | 304;
-  /** Those besides the Content-Type. */
+  /** The headers besides the Content-Type. */
   readonly headers: Readonly<Record<string, string>>;
   /** The media type to write the document in, and its parameters. */
   readonly mediaType: MediaType;
   readonly parameters: string;
   readonly pretty: boolean;
-  /** `null`: neither a body nor a Content-Type. */
+  /** The document; `null` for neither a body nor a Content-Type. */
   readonly document: unknown;
 }
 
 const READ_VERBS: readonly string[] = ["get", "list", "watch"];
 const SUBRESOURCE_VERBS: readonly string[] = ["get"];
-// By these parameters clients decide how to read the body; without them it is an old-style list.
+// Clients decide by these parameters how to read the body; without them it is an old-style list.
 const AGGREGATED_PARAMETERS = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /**
@@ -243,7 +243,7 @@ function subresourcesIn(resource: ApiResource): Record<string, unknown> {
   return subresources.length === 0 ? {} : { subresources };
 }
 
-/** What the definition of a custom resource says of Tables, selectors and scale, for a cache above this. */
+/** The part of a custom resource's definition for Tables, selectors and scale, for a cache above this one. */
 function definitionOf(resource: ApiResource): Record<string, unknown> {
   const { group, printerColumns, fieldSelectors, subresources, deprecationWarning } = resource;
   const definition = { printerColumns, fieldSelectors, subresources, deprecationWarning };

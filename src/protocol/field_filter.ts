@@ -12,7 +12,7 @@ export type FilterOperator = "=" | "!=" | "in" | "notin" | "exists" | "!" | "~" 
 export interface FilterRequirement {
   readonly path: ScreenPath;
   readonly operator: FilterOperator;
-  /** Each once, ascending. */
+  /** The values, each once, ascending. */
   readonly values: readonly string[];
 }
 

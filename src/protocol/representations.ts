@@ -21,7 +21,7 @@ import {
   SPACE,
 } from "../text/json_walk.ts";
 
-/** One alternative of an `Accept` header: `application/json`, its preference, and its other parameters. */
+/** One alternative of an `Accept` header: its media type, its preference, and its other parameters. */
 interface AcceptClause {
   readonly type: string;
   readonly subtype: string;
@@ -66,7 +66,7 @@ function parseAccept(header: string): AcceptClause[] {
 const MAX_CLAUSES = 128;
 const NUMBER = /^[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$/;
 
-// It is no order (of two clauses each may come before the other), so how it is applied matters, too.
+// Not an order (each of two clauses may come before the other), so how it is applied matters, too.
 function comesBefore(a: AcceptClause, b: AcceptClause): boolean {
   return a.quality > b.quality || (a.type !== "*" && b.type === "*") ||
     (a.subtype !== "*" && b.subtype === "*");
@@ -142,7 +142,7 @@ export function matchesRoute(header: string | null | undefined, produces: readon
   });
 }
 
-/** What the objects of an answer are converted to. */
+/** The shape that the objects of an answer are converted to. */
 export type ObjectShape =
   | { readonly kind: "object" }
   | { readonly kind: "Table" | "PartialObjectMetadata"; readonly apiVersion: MetaVersion };
@@ -156,7 +156,7 @@ export interface NegotiatedShape {
   readonly mediaType: MediaType;
   /** Whether the `Accept` header asks for an indented answer. */
   readonly pretty: boolean;
-  /** Refused (406): a list as an object, an object as a list, or a watch in another media type. */
+  /** The shape; refused (406) are a list as an object, an object as a list, a watch in another media type. */
   readonly shape: ObjectShape | { readonly kind: "refused"; readonly status: Status };
 }
 
@@ -268,7 +268,7 @@ export function escaped(json: string): string {
   );
 }
 
-// Each level indents every line below it: 10,000 levels, which 50 KB hold, would become 400 MB.
+// Each level indents every line below it: 50 KB can hold 10,000 levels, and would become 400 MB.
 const INDENTED_LEVELS = 200;
 
 /** JSON text with line breaks and indents; as it is if it has more than 200 levels. No digit changes. */
@@ -316,7 +316,7 @@ export function matchesTag(ifNoneMatch: string | null | undefined, tag: string):
   return opaqueTags(ifNoneMatch).some((given) => given === "*" || given === opaque);
 }
 
-/** What is between the quotes of the tags of an `If-None-Match`; `*` for any. What is no tag is left out. */
+/** The texts in the quotes of an `If-None-Match`'s tags; `*` for any tag. What is no tag is left out. */
 export function opaqueTags(ifNoneMatch: string | null | undefined): string[] {
   const tags: string[] = [];
   for (const each of ifNoneMatch?.split(",") ?? []) {

@@ -28,9 +28,9 @@ export interface ResourcePath {
   readonly resource: string;
   /** `""` for a collection. */
   readonly name: string;
-  /** Such as `status`; `""` if the path has none. */
+  /** The subresource, such as `status`; `""` if the path has none. */
   readonly subresource: string;
-  /** Whether it is one of the old paths of watches, such as `/api/v1/watch/pods`. */
+  /** Whether the path is one of the old paths of watches, such as `/api/v1/watch/pods`. */
   readonly isWatch: boolean;
   /** The whole path, decoded. */
   readonly path: string;
@@ -171,8 +171,8 @@ export function parseListQuery(
 }
 
 /**
- * Reads the query of a get: of it only the resourceVersion counts; a malformed one is refused with 500. So is
- * `export`, which lists ignore, with 400.
+ * Reads the query of a get, in which only the resourceVersion counts; a malformed one is refused with 500,
+ * and `export`, which lists ignore, with 400.
  */
 export function parseGetQuery(searchParams: URLSearchParams): ListQuery | Status {
   const refused = refusedTimeout(searchParams);
@@ -385,7 +385,7 @@ function withLegacyDefaults(query: RawQuery, watch: boolean): RawQuery {
   return { ...query, sendInitialEvents: true, resourceVersionMatch: "NotOlderThan" };
 }
 
-// So that versions can be compared as text.
+// Makes versions comparable as text.
 function withoutLeadingZeros(version: string): string {
   return version.replace(/^0+(?=[0-9])/, "");
 }

@@ -15,7 +15,7 @@ import {
 } from "./screen_syntax.ts";
 import { cutPaths } from "./screen_values.ts";
 
-/** A path of what is sent: of all elements of an array, not of some. */
+/** The path of a field to send: of all elements of an array, not of some. */
 export interface ScreenFieldPath extends ScreenPath {
   readonly segments: readonly FieldPathSegment[];
 }
@@ -33,7 +33,7 @@ export const SCREEN_PARAMETERS = [
 
 type ScreenParameter = typeof SCREEN_PARAMETERS[number];
 
-/** What a query wants besides what an API server answers; `undefined` where it does not say. */
+/** The parameters of a query that an API server does not know; `undefined` where they are absent. */
 export interface ScreenQuery {
   /** The only fields that are sent, in the order of their canonical text, none within another one. */
   readonly fields?: readonly ScreenFieldPath[];
@@ -139,7 +139,7 @@ function invalid(field: string, message: string): StatusCause {
   return { reason: "FieldValueInvalid", message, field };
 }
 
-/** Which of the parameters cannot be together, and why. */
+/** Parameters that a query cannot have, and why. */
 function conflicts(
   query: ScreenQuery,
   verb: ScreenQueryOptions["verb"],
@@ -251,7 +251,7 @@ function readKey(text: string): string {
   );
 }
 
-/** What is meant by names that are not near by their letters. */
+/** The parameters meant by names that are spelt quite differently. */
 const MEANT: Readonly<Record<string, ScreenParameter>> = {
   sort: "sortBy",
   sorts: "sortBy",

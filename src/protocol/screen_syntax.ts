@@ -63,7 +63,7 @@ export class ScreenReader {
   path(): ScreenPath {
     this.blanks();
     const start = this.at;
-    // Of each segment of elements, which ones.
+    // The elements that each segment of an array selects.
     const elements: (ElementMatch | typeof EACH)[] = [];
     let plain = "";
     for (;;) {
@@ -114,7 +114,7 @@ export class ScreenReader {
     );
   }
 
-  /** What must be next. */
+  /** Reads a part that must come next. */
   require(part: string, hint: string): void {
     if (!this.takes(part)) throw this.error(`${JSON.stringify(part)} is missing`, hint);
   }
@@ -134,7 +134,7 @@ export class ScreenReader {
   }
 }
 
-/** Comma-separated paths: at least one, at most so many. */
+/** Reads comma-separated paths: at least one, at most `most`. */
 export function readPaths(text: string, most: number): ScreenPath[] {
   const reader = new ScreenReader(text);
   const paths = [reader.path()];

@@ -44,7 +44,7 @@ export function someValue(
   return test(value);
 }
 
-/** What is cut out of an object for paths: all elements of arrays, and no path below another one. */
+/** The paths to cut an object to: all elements of arrays, and no path below another one. */
 export function cutPaths(
   paths: readonly { readonly segments: readonly ScreenSegment[] }[],
 ): FieldPathSegment[][] {

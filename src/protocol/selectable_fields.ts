@@ -48,7 +48,7 @@ export const METADATA_FIELDS: FieldRules = {
     `${quotedByGo(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`,
 };
 
-// Those with an error of their own, by kind and group.
+// Refusals with a text of their own, by kind and group.
 const UNSUPPORTED: ReadonlyMap<string, FieldRules["unsupportedField"]> = new Map([
   ["Job.batch", (field: string) => `field label ${quotedByGo(field)} not supported for Job`],
   [

@@ -1,8 +1,8 @@
 /** What a server lends to the responses of a fetch function: its sockets and its WebSockets. */
 
-/** Where a pushed body goes: the response of a server. */
+/** The response of a server, to which a pushed body is written. */
 export interface ByteSink {
-  /** How many bytes wait in it. */
+  /** How many bytes wait in the sink. */
   readonly queuedBytes: number;
   /**
    * Sends a piece. Others send the same piece: it must not be changed or detached. `false`: it waits, and
@@ -15,7 +15,7 @@ export interface ByteSink {
   destroy(): void;
 }
 
-/** Who writes to a sink. */
+/** The writer to a sink. */
 export interface SinkUser {
   /** The sink has sent everything that waited in it. */
   onDrained(): void;
@@ -54,8 +54,8 @@ export interface ServerWebSocket {
   /** 1 while it is open. */
   readonly readyState: number;
   /**
-   * How many bytes wait to be sent. Absent where the runtime does not say: then a client says how many
-   * messages it has read, by sending their number as text, and one that does not is closed after 16 MiB.
+   * How many bytes wait to be sent; absent where the runtime does not say. A client then sends the number of
+   * messages that it has read, as text; the socket of one that does not is closed after 16 MiB.
    */
   readonly bufferedAmount?: number;
   /** Sends a message of text. */
@@ -70,8 +70,8 @@ export interface ServerWebSocket {
 }
 
 /**
- * Accepts a WebSocket: returns the response that does (101), and the server's end; `undefined` where it
- * cannot, and the request is answered as any other one. `Deno.upgradeWebSocket` is one.
+ * Accepts a WebSocket: returns the response (101) and the server's end, or `undefined` if it cannot; the
+ * request is then answered as any other one. `Deno.upgradeWebSocket` is such a function.
  */
 export type UpgradeWebSocket = (
   request: Request,
@@ -82,7 +82,7 @@ export type UpgradeWebSocket = (
   },
 ) => AcceptedWebSocket | undefined | Promise<AcceptedWebSocket | undefined>;
 
-/** What {@linkcode UpgradeWebSocket} returns. */
+/** The result of {@linkcode UpgradeWebSocket}. */
 export interface AcceptedWebSocket {
   /** Goes back to the client. */
   readonly response: Response;
@@ -98,7 +98,7 @@ export interface WebSocketEnv {
 
 /** The connection of a WebSocket. */
 export interface AcceptedConnection {
-  /** How many bytes the client was sent. */
+  /** How many bytes were sent to the client. */
   readonly sentBytes: number;
   readonly closed: Promise<void>;
 }

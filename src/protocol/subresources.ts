@@ -9,7 +9,7 @@ import { type GroupResource, isStatus } from "./statuses.ts";
 import { type ApiResource, isBuiltinGroup, words } from "./api_resource.ts";
 import { valueAt } from "./selectable_fields.ts";
 
-/** What a `Scale` is described as. */
+/** The description of a `Scale`. */
 export const SCALE: ApiResource = {
   group: "autoscaling",
   version: "v1",
@@ -28,7 +28,7 @@ export function subresourcesOf(resource: ApiResource): readonly string[] {
     if (subresources?.scale !== undefined) found.push("scale");
     return found;
   }
-  // By name.
+  // Subresources by the resource's name.
   found.push(...(HAS_MORE.get(`${group}/${name}`) ?? []));
   if (HAS_SCALE.has(`${group}/${name}`)) found.push("scale");
   if (HAS_STATUS.has(`${group}/${name}`)) found.push("status");
@@ -55,7 +55,7 @@ const HAS_MORE: ReadonlyMap<string, readonly string[]> = new Map([
   ["certificates.k8s.io/certificatesigningrequests", ["approval"]],
 ]);
 
-/** Whether an API server has a Table of a subresource: of those for writes of a part it has none. */
+/** Whether an API server has a Table of a subresource: not if it writes a part of the object. */
 export function hasTable(subresource: string): boolean {
   return subresource === "scale" || subresource === "status";
 }

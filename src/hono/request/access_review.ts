@@ -39,13 +39,13 @@ export interface ReviewOptions {
   /** How many reviews are in flight at a time; 16 by default. */
   readonly maxInFlight?: number;
   /**
-   * How many questions may wait for that; 1024 by default. A reader beyond is answered with 429. A question
-   * whose last answer was yes is always asked, and first.
+   * How many questions may wait for a place in flight; 1024 by default. A reader whose question finds no room
+   * is answered with 429. A question whose last answer was yes is always asked, and first.
    */
   readonly maxWaiting?: number;
   /**
-   * How many of them may be about one client: tokens from one address, or accesses of one user; 64 by
-   * default. Clients take turns.
+   * How many waiting questions may be about one client: tokens from one address, or accesses of one user; 64
+   * by default. Clients take turns.
    */
   readonly maxWaitingPerClient?: number;
   /** How long the API server may take to answer; 5 s by default. */
@@ -220,7 +220,7 @@ function reviewSpec(request: RequestAttributes): Record<string, unknown> {
   };
 }
 
-/** Whether it is what Kubernetes calls a user's extra: lists of texts by name. */
+/** Whether a value is what Kubernetes calls a user's extra: lists of texts by name. */
 function isExtra(extra: unknown): boolean {
   return isRecord(extra) &&
     Object.values(extra).every((value) =>
@@ -259,12 +259,12 @@ const RESERVED = 1 / 4;
  */
 export class AnswerCache<T> {
   readonly #options: Required<ReviewOptions>;
-  /** Also those that are too old: what had a yes before is known. */
+  /** Positive decisions, expired ones included: their questions count as known. */
   readonly #yes = new Map<string, Kept<T>>();
   readonly #no = new Map<string, Kept<T>>();
   readonly #pending = new Map<string, Promise<T>>();
   readonly #known = new Deque<() => void>();
-  /** The others by client; the one whose turn is next comes first. */
+  /** Questions without an earlier yes, by client; the client whose turn is next comes first. */
   readonly #others = new Map<string, Deque<() => void>>();
   #otherCount = 0;
   #inFlight = 0;
@@ -347,7 +347,7 @@ export class AnswerCache<T> {
   #nextOther(): (() => void) | undefined {
     for (const [client, queue] of this.#others) {
       this.#others.delete(client);
-      // Its next turn is after those of all others.
+      // The client's next turn is after those of all others.
       if (queue.length > 1) this.#others.set(client, queue);
       this.#otherCount--;
       return queue.shift();

@@ -10,13 +10,13 @@ export interface AllowNamespacesOptions {
   /** Which verbs; all by default. A list that is watched is `watch`. */
   readonly verbs?: readonly RequestAttributes["verb"][];
   /**
-   * Resources that may be read as a whole, such as `nodes`: by default none. Of a namespaced one: in all
-   * namespaces.
+   * Resources that may be read as a whole, such as `nodes`, or a namespaced one in all namespaces; none by
+   * default.
    */
   readonly clusterResources?: readonly string[];
 }
 
-// And health. Not the metrics, which count what is in all namespaces.
+// Discovery and health; not the metrics, which count what is in all namespaces.
 const DISCOVERY = /^\/(?:api|apis|healthz|indices|livez|openapi|readyz|version)(?:\/|$)/;
 
 const VERBS: readonly string[] = ["get", "list", "watch"];

@@ -145,7 +145,7 @@ export function mayOpenSocket(c: Context, cors: CorsOptions | undefined): boolea
   return !hasCredentials || cors.credentials === true;
 }
 
-/** By the host alone: a proxy may have ended TLS. */
+/** Whether an origin has the request's host; its scheme may differ, as a proxy may have ended TLS. */
 function isOwn(c: Context, origin: string): boolean {
   const host = c.req.header("Host") ?? new URL(c.req.url).host;
   return URL.canParse(origin) && /^https?:/.test(origin) && new URL(origin).host === host.toLowerCase();

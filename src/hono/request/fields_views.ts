@@ -9,11 +9,11 @@ import { type Clock, monotonicNow } from "../../util/clock.ts";
 import type { Keeper, Readers } from "./readers.ts";
 import type { View } from "./requested_read.ts";
 
-// Of one view, those of objects that have changed since included: then it begins again.
+// The bytes of one view, with those of objects that have changed since; beyond them it begins again.
 const MOST_BYTES = 16 * 1024 * 1024;
-// Counted at once.
+// The bytes that are counted at once.
 const BLOCK_BYTES = 64 * 1024;
-// Its place in a map, and the string itself.
+// The bytes of an entry besides its characters: its place in a map, and the string itself.
 const ENTRY_BYTES = 64;
 const MOST_VIEWS = 8;
 const IDLE_MS = 60_000;
@@ -71,7 +71,7 @@ class KeptCut extends FieldCut {
   readonly #readers: Readers;
   #texts = new WeakMap<HeldText, string>();
   #bytes = 0;
-  /** What was counted, and is not used yet. */
+  /** Bytes that were counted and are not used yet. */
   #spare = 0;
   #isEnded = false;
 
@@ -102,7 +102,7 @@ class KeptCut extends FieldCut {
     return true;
   }
 
-  /** Forgets everything; whether there was something. */
+  /** Forgets everything; returns whether there was something. */
   clear(): boolean {
     if (this.#bytes === 0) return false;
     this.#readers.unkeep(this.#bytes);
@@ -118,7 +118,7 @@ class KeptCut extends FieldCut {
   }
 }
 
-/** What identifies an object and its state: without it no reader could apply an event. */
+/** The fields that identify an object and its state: without them no reader could apply an event. */
 const IDENTITY = ["name", "namespace", "uid", "resourceVersion"];
 
 /** Cuts the objects in the rows of Tables: nothing of it is kept, as rows have ages. */

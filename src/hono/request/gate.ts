@@ -38,7 +38,7 @@ interface ResourceAttributes {
   readonly resource: string;
   /** `status`, `scale` and so on; absent for the object itself. */
   readonly subresource?: string;
-  /** One object: by its path, or by the field selector `metadata.name=NAME`. Empty otherwise. */
+  /** The name of one object, from the path or the field selector `metadata.name=NAME`. Empty otherwise. */
   readonly name: string;
 }
 
@@ -81,7 +81,7 @@ export type Authorize = (
 export type Asked = RequestAttributes extends infer Each ? Each extends unknown ? Omit<Each, "user"> : never
   : never;
 
-/** What a request for a resource asks for. */
+/** The attributes of a request for a resource. */
 export function askedOf(
   path: ResourcePath,
   { verb, name }: { readonly verb: RequestAttributes["verb"]; readonly name: string },
@@ -96,7 +96,7 @@ export function askedOf(
     : { ...common, scope: "namespace", namespace };
 }
 
-/** What a request asks for that is none for a resource. */
+/** The attributes of a request for a path without a resource. */
 export function askedOfPath(path: string): Asked {
   const nothing = { group: "", version: "", resource: "", name: "" } as const;
   return { ...nothing, verb: "get", scope: "path", namespace: undefined, path };
@@ -117,18 +117,18 @@ export interface Permission {
 export type Answer = Response | Status;
 
 /**
- * What a request asks for, and how it is answered once it may be. Nothing is read before: what a route
- * answers with, 404 and 400 included, is made by `answer`.
+ * A request's attributes, and the function that answers it once it is permitted. Nothing is read before:
+ * `answer` makes what a route answers with, 404 and 400 included.
  */
 export type Route<Target = unknown> =
   | {
     /** The hooks decide. */
     readonly access: "hooks";
-    /** One thing, or several of which all must be allowed. */
+    /** The attributes of the request; all of several must be permitted. */
     readonly asked: Asked | readonly Asked[];
     /** The resource whose freshness the headers of the answer show. */
     readonly target?: Target;
-    /** Whether it is a watch, which a WebSocket may have. */
+    /** Whether the request is a watch, which a WebSocket may have. */
     readonly isWatch?: boolean;
     answer(permission: Permission): Answer | Promise<Answer>;
   }
@@ -143,7 +143,7 @@ export type Route<Target = unknown> =
     answer(user: UserInfo | undefined): Answer | Promise<Answer>;
   }
   | {
-    /** For every client: it shows nothing of what is served. */
+    /** Every client may have the answer: it shows nothing of what is served. */
     readonly access: "open";
     answer(): Answer | Promise<Answer>;
   };
@@ -245,7 +245,7 @@ function noImpersonation(): Status {
   return newStatus(403, "Forbidden", text, {});
 }
 
-/** What a hook returns, if it does in time. */
+/** The answer of a hook, if it comes in time. */
 async function answerOf(
   ask: () => unknown,
   { clock, hookTimeoutMs }: Pick<GateOptions, "clock" | "hookTimeoutMs">,

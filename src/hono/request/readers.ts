@@ -15,12 +15,12 @@ export interface ReadersOptions {
   readonly maxRequests: number;
   readonly maxWatches: number;
   readonly maxWatchesPerClient: number;
-  /** How many bytes may be held for all of them together, with what is kept for the next ones. */
+  /** How many bytes may be held for all readers together, with what is kept for the next ones. */
   readonly maxReaderBytes: number;
   readonly clock: Clock;
 }
 
-/** What is kept for the next readers, as long as there is room. */
+/** Keeps something for the next readers, as long as there is room. */
 export interface Keeper {
   readonly kept: { readonly size: number };
   /** Drops what was not used for a while: as requests come, so that it needs no timer. */
@@ -32,7 +32,7 @@ export interface Keeper {
 /** An open watch, for callers that end watches. */
 export interface OpenWatch {
   readonly user: UserInfo | undefined;
-  /** It has an end of its own, which a server that drains waits for: another answer that is passed on. */
+  /** Whether the answer has an end of its own, for which a server that drains waits: a forwarded answer. */
   readonly isWhole?: boolean;
   /** Ends it, and sends nothing more. */
   stop(): void;
@@ -79,14 +79,14 @@ class Places {
   }
 }
 
-/** What is held for the readers of one client; a reader of no known client has one of its own. */
+/** The bytes held for the readers of one client; a reader of no known client has an account of its own. */
 interface Account {
   readonly key: string | Reader;
   readonly readers: Set<Reader>;
   bytes: number;
 }
 
-// So much of all bytes is free again once they were spent, so that not every further byte ends an answer.
+// The part of all bytes that is freed once they are spent, so that not every further byte ends an answer.
 const LEFT_FREE = 1 / 64;
 const MUCH_MORE = 2;
 // While a keeper has so few, each request looks at all of them; else one a second does.
@@ -113,7 +113,7 @@ export class Readers {
   readonly #clock: Clock;
   #sweptMs = -Infinity;
   readonly watches: Set<OpenWatch> = new Set();
-  /** Where they wait for each other, so that each client has its share of the time. */
+  /** The turns for which readers wait, so that each client has its share of the time. */
   readonly turns: SharedTurns = new SharedTurns();
 
   constructor({ maxRequests, maxWatches, maxWatchesPerClient, maxReaderBytes, clock }: ReadersOptions) {
@@ -164,7 +164,7 @@ export class Readers {
     return true;
   }
 
-  /** The same, but nothing is dropped for them. */
+  /** Keeps bytes, as `keep` does, but drops nothing for them. */
   keepSpare(bytes: number): boolean {
     if (this.#freeBytes < bytes) return false;
     this.#keptBytes += bytes;
@@ -184,19 +184,19 @@ export class Readers {
   }
 
   /**
-   * How much is made for a watch at a time. Where there are many it is little: the runtime, too, holds a
-   * piece for each of them.
+   * The length of a watch's next piece. With many watches it is small: the runtime, too, holds a piece for
+   * each of them.
    */
   get watchPieceLength(): number {
     return this.#pieceLength(MOST_PIECE, this.#watchPlaces);
   }
 
-  /** How much of a list is made for one reader at a time. */
+  /** The length of a list's next piece for one reader. */
   get listPieceLength(): number {
     return this.#pieceLength(MOST_PIECE, this.#requestPlaces);
   }
 
-  /** The same for bytes that all readers share, so that large pieces cost little memory. */
+  /** The length of a list's next piece that all readers share, so that large pieces cost little memory. */
   get sharedListPieceLength(): number {
     return this.#pieceLength(MOST_SHARED_PIECE, this.#requestPlaces);
   }
@@ -288,17 +288,17 @@ export class Readers {
   }
 }
 
-/** One that reads: a request, and the stream that answers it. */
+/** A reader: a request, and the stream that answers it. */
 export class Reader {
-  /** Among which it is counted. */
+  /** The readers among which it is counted. */
   readonly readers: Readers;
   readonly #watchPlaces: Places;
-  /** Where it is counted, and as whose; `undefined` once it is refused. */
+  /** The places among which the reader is counted; `undefined` once it is refused. */
   #places: Places | undefined;
   #client: string | undefined;
   #holds = 1;
   #isEnded = false;
-  /** What is held for it; only {@linkcode Readers} changes that. */
+  /** The bytes held for the reader; only {@linkcode Readers} changes them. */
   heldBytes = 0;
   account: Account | undefined;
   /** Measures the work that is done for it. */
@@ -369,7 +369,7 @@ export class Reader {
   }
 }
 
-/** What ends the stream of a reader that reads nothing. Without a stack, which some runtimes print. */
+/** The error for the stream of a reader that reads nothing; without a stack, which some runtimes print. */
 export function newStalledError(what: string, timeoutMs: number): Error {
   return withoutStack(new Error(`the client has read nothing of the ${what} for ${timeoutMs} ms`));
 }
@@ -379,14 +379,14 @@ function withoutStack(error: Error): Error {
   return error;
 }
 
-/** What ends the stream of a reader that holds more than others when all bytes are spent. */
+/** The error that ends the stream of a reader that holds more than others when all bytes are spent. */
 export function newSpentError(what: string): Error {
   return withoutStack(
     new Error(`the bytes for unread answers are spent, and the client has read least of the ${what}`),
   );
 }
 
-/** What is of use here of a runtime's own request: of Node's (`serveFetch`, hono's server), Deno, Bun. */
+/** What a runtime's own request says of the connection: on Node (`serveFetch`, hono's server), Deno, Bun. */
 interface ConnectionEnv {
   readonly incoming?: { readonly socket?: { readonly remoteAddress?: unknown } };
   readonly outgoing?: {
@@ -401,7 +401,7 @@ interface ConnectionEnv {
   readonly requestIP?: (request: Request) => { readonly address?: unknown } | null;
 }
 
-/** Where a request comes from, if the runtime says so. Headers are not believed. */
+/** The address that a request comes from, if the runtime says it. Headers are not believed. */
 export function remoteAddress(request: Request, env: unknown): string | undefined {
   const { remoteAddr, incoming, requestIP } = (env ?? {}) as ConnectionEnv;
   const address = remoteAddr?.hostname ?? incoming?.socket?.remoteAddress ??
@@ -409,7 +409,7 @@ export function remoteAddress(request: Request, env: unknown): string | undefine
   return typeof address === "string" ? address : undefined;
 }
 
-/** Whose request it is, for limits: that of its user, or of its address. */
+/** The client that a request counts for in limits: its user, or its address. */
 export function clientOfRequest({ req, env }: Context, user: UserInfo | undefined): string | undefined {
   if (user !== undefined) return `user ${user.name}`;
   const address = clientAddress(req.raw, env);
@@ -417,8 +417,8 @@ export function clientOfRequest({ req, env }: Context, user: UserInfo | undefine
 }
 
 /**
- * Whose request it is by its address: with IPv6 a client has a network of 64 bits, and may send each
- * request from another address of it.
+ * The client's address, for limits. An IPv6 client counts by its network of 64 bits: it may send each request
+ * from another address of it.
  */
 export function clientAddress(request: Request, env: unknown): string | undefined {
   const address = remoteAddress(request, env);

@@ -31,7 +31,7 @@ export function readOnly(of: GroupResource): Status {
   return notAllowed(`${why}: get, list and watch are served here; send writes to the API server itself`, of);
 }
 
-// What the commands of kubectl need.
+// The kubectl commands that need a subresource.
 const COMMANDS: Readonly<Record<string, string>> = {
   attach: "kubectl attach",
   ephemeralcontainers: "kubectl debug",

@@ -33,9 +33,9 @@ export interface RequestedRead {
   readonly name: string;
   readonly query: ListQuery | Status;
   readonly searchParams: URLSearchParams;
-  /** How the answer is written, and the shape of its objects; 406 if none that can be is accepted. */
+  /** The format of the answer and the shape of its objects; 406 if the client accepts none of them. */
   readonly form: RequestedForm | Status;
-  /** What a screen wants besides; `undefined` if nothing, 400 where it is wrong. */
+  /** The screen's parameters; `undefined` if there are none, a Status if they are refused. */
   readonly screen: ScreenQuery | Status | undefined;
   readonly isEventStream: boolean;
 }
@@ -93,7 +93,7 @@ export function requestedRead(
   const tables = path.subresource === "" || hasTable(path.subresource);
   const form = requestedForm(c, resource, { verb, accept, tables });
   const shape = "shape" in form && form.shape.kind !== "refused" ? form.shape.kind : "object";
-  // Then none of screens is among them, nor one that is misspelt.
+  // Known parameters only: none is a screen's, and none is misspelt.
   const isPlain = Array.from(searchParams.keys()).every((name) => LIST_PARAMETERS.has(name));
   const screen = isPlain
     ? undefined
@@ -173,7 +173,7 @@ export interface View {
   one(object: KubernetesObject): unknown;
   /** A list but for its items. */
   list(metadata: ListMeta): Record<string, unknown>;
-  /** Where the items stand in the list. */
+  /** The member of the list that has the items. */
   readonly itemsField: "items" | "rows";
   /** Whether a list without items has `null` in their place. */
   readonly isNullIfEmpty?: true;
@@ -188,7 +188,7 @@ export interface View {
   readonly cut?: FieldCut;
   /** As `one`, `item` and `event`, as JSON text that has the object's own text in it. */
   readonly withText?: Readonly<Record<"one" | "item" | "event", TextAround>>;
-  /** What two states of an object must differ in, so that an event shows anything new; all by default. */
+  /** The fields in which two states must differ for an event to show anything new; all by default. */
   readonly shown?: FieldCut;
   bookmark(metadata: ObjectMeta): unknown;
 }

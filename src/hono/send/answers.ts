@@ -71,7 +71,7 @@ export async function answerList(
   const isFirst = resourceVersion === "0" && continued === undefined;
   const placed = isFirst ? first : await placePage(content, request, first);
   if (!("limit" in placed)) return placed;
-  // Others had a turn.
+  // The content may have changed while others had a turn.
   const place = placed.at === undefined ? placed : stillPlaced(content, request, placed);
   if (!("limit" in place)) return place;
   const answerAlone = async (place: PagePlace<KubernetesObject>) => {
@@ -86,10 +86,10 @@ export async function answerList(
   const matching = ifNoneMatch && tag.matching(ifNoneMatch);
   if (matching) return notModified(matching);
   const of = { content, namespace, name, version, revision: content.log.window.revision };
-  // Others have a turn while it is cut, and the content may change.
+  // Others have a turn while the page is cut, and the content may change.
   const body = bodies.get(of) ?? bodies.add(of, new ListText(await cutPage(content, request, place), shape));
   if (place.at !== undefined && place.at !== content.log.window.resourceVersion) {
-    // Its state is one of the past now, and the body would say the version of the present one.
+    // The page's state is a past one now, and the body would name the present version.
     const past = stillPlaced(content, request, place);
     return "limit" in past ? await answerAlone(past) : past;
   }
@@ -137,7 +137,7 @@ async function respond(
       return gzipResponse(streamOf(chunks.values(), close, { ...request, isShared: true }), headers);
     }
     const pieces = body.pieces(readers);
-    // It costs more memory than the list without it.
+    // Compressing costs more memory than sending the list as it is.
     if (!readers.hasRoom(GZIP_STATE_BYTES) || !reader.take(GZIP_STATE_BYTES)) {
       return new Response(streamOf(pieces, close, { ...request, isShared }), { headers });
     }
@@ -158,8 +158,8 @@ async function respond(
 }
 
 /**
- * Pieces as a stream: of bytes, unless their buffers are shared, as such a stream hands
- * them over. Servers free what is theirs once it is sent.
+ * Makes a stream of pieces. It is a byte stream unless their buffers are shared, as a byte stream hands
+ * buffers over. Servers free what is theirs once it is sent.
  */
 function streamOf(
   pieces: Iterator<Bytes> | AsyncIterator<Bytes>,
@@ -269,10 +269,10 @@ export class EntityTags {
   }
 
   /**
-   * Of the present list of a form and selection. It is the same while only the list's resourceVersion moves:
-   * the body that a reader has says an earlier version of the same content, from which it can watch. So does
-   * every tag of the same content that is not older than the log's history: `matching` finds the tag of an
-   * `If-None-Match` by which the client has the list.
+   * The tag of the present list in a form and selection. It stays the same while only the list's
+   * resourceVersion moves: the body that a reader has says an earlier version of the same content, from which
+   * it can watch. So does every tag of the same content that is not older than the log's history: `matching`
+   * finds the tag of an `If-None-Match` by which the client has the list.
    */
   ofList(
     log: Pick<EventLog<KubernetesObject>, "resume">,
@@ -295,7 +295,7 @@ export class EntityTags {
     };
   }
 
-  /** Of an object in a form; `undefined` if its version is not known. */
+  /** The tag of an object in a form; `undefined` if the object's version is not known. */
   ofObject(
     { window: { rewrites } }: Pick<EventLog<KubernetesObject>, "window">,
     held: Held<KubernetesObject>,
@@ -309,7 +309,7 @@ export class EntityTags {
 
   /** This process, and the epoch of a content after so many rewrites. */
   epochOf(rewrites: number): string {
-    // Not when the adapter is made: Workers have no random numbers while modules are loaded.
+    // Made late, as Workers have no random numbers while modules are loaded.
     this.#instance ??= Math.floor(this.#random() * 2 ** 48).toString(36);
     return `${this.#instance}.${rewrites}`;
   }

@@ -1,4 +1,4 @@
-/** What a watch sends: a feed. Here that of events: what was sent of the log, and what comes next. */
+/** Feeds: what watches send. The feed of events knows what was sent of the log, and what comes next. */
 
 import { compareResourceVersions, type KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
@@ -17,14 +17,14 @@ import {
   type WatchGroups,
 } from "./watch_groups.ts";
 
-/** What a watch sends, piece by piece. */
+/** What one watch sends, piece by piece. */
 export interface Feed {
   readonly hasNext: boolean;
   /** The entry of the log that it reads next; entries from there on are kept for it. */
   readonly cursor: number;
   /** Whether it cannot continue after a relist; see `LogReader`. */
   readonly endsAtRelist: boolean;
-  /** Whether it shows from time to time how far it has come. */
+  /** Whether the feed sends heartbeats, which show from time to time how far it has come. */
   readonly wantsHeartbeat: boolean;
   /** The watch is open: the feed wakes it when there is more, and cuts it when it cannot continue. */
   opened(watch: { wake(): void; cut(): void }): void;
@@ -39,27 +39,27 @@ export interface Piece {
   /** `undefined` if there is nothing to send after all. */
   readonly bytes: Uint8Array | undefined;
   readonly units: number;
-  /** It cannot be sent to the end: the watch is lost. */
+  /** Whether the piece cannot be sent to the end: the watch is lost. */
   readonly isCut: boolean;
   readonly hasMore: boolean;
 }
 
 export interface EventFeedOptions<T> extends GroupKind {
   readonly cursor: number;
-  /** What the reader has seen: its initial events, or elsewhere. */
+  /** The version that the reader has seen: that of its initial events, or of an earlier request. */
   readonly resourceVersion: string;
   /** Whether a resourceVersion from the future is of a lost history, once that is known. */
   readonly isLost?: (signal: AbortSignal) => Promise<boolean>;
   readonly initial?: Snapshot<T>;
-  /** Whether it requires each event, and so ends with a list in which some are missing. */
+  /** Whether the reader requires each event, so that a list in which some are missing ends the watch. */
   readonly endsAtRelist: boolean;
   readonly reader: Reader;
 }
 
-// What one piece of initial events may cost, besides its length.
+// The most work on one piece of initial events, besides its length.
 const MOST_UNITS = 40_000;
 
-// To encode a character.
+// The cost of encoding a character.
 const ENCODE_UNITS = 0.5;
 
 type InitialState<T> = Pick<Snapshot<T>, "length" | "key" | "object" | "answers">;
@@ -182,7 +182,7 @@ export class EventFeed<T extends KubernetesObject> implements Feed {
       if (hasFields(object)) text += heldEventText("ADDED", held, { view, holding });
     }
     if (this.#initialSent === initial.length) {
-      // What the snapshot holds is not held any longer.
+      // The snapshot is no longer needed.
       this.#initial = undefined;
       if (allowBookmarks) {
         text += eventText(

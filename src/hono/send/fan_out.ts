@@ -33,7 +33,7 @@ import { EntryViews, WatchGroups } from "./watch_groups.ts";
 import { Windows } from "./windows.ts";
 
 export interface Recipient {
-  /** Whether it waits in the fan-out. Only the fan-out sets it. */
+  /** Whether the recipient waits in the fan-out. Only the fan-out sets it. */
   isQueued: boolean;
   /** Sends one piece, if it has one and may. Returns whether it has more to send, and may send it. */
   deliver(): boolean;
@@ -54,7 +54,7 @@ const INGEST_TURNS = 4;
 /** The longest time for which entries gather. */
 export const MOST_GATHER_MS = 25;
 
-// The rest after a pass, in proportion to its cost: so fan-out takes a third of the time at most, until the
+// The pause after a pass, in proportion to its cost: fan-out takes at most a third of the time, until the
 // bound.
 const REST_FACTOR = 2;
 
@@ -69,7 +69,7 @@ export class FanOut {
   /** Watches that continue independent of passes. */
   readonly #ready = new Deque<Recipient>();
   #passUnits = 0;
-  /** How often a log has grown. */
+  /** How many times a log has grown. */
   #growth = 0;
   #restUntilMs = -Infinity;
   #timer: TimerHandle | undefined;
@@ -234,7 +234,7 @@ export class Watchers<T extends KubernetesObject> implements LogFollower<T>, Fan
   readonly fanOut: FanOut;
   isSending = false;
   readonly #readers = new Set<LogReader>();
-  /** Those that read the log; the others show windows, which wake them. */
+  /** The watches that read the log; the others show windows, which wake them. */
   readonly recipients: Set<LogReader> = new Set();
   readonly views: EntryViews<T>;
   readonly groups: WatchGroups<T>;

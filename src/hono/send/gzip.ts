@@ -9,12 +9,12 @@ type Bytes = Uint8Array<ArrayBuffer>;
 // https://github.com/kubernetes/apiserver/blob/master/pkg/endpoints/handlers/responsewriters/writers.go
 export const GZIP_LEAST_BYTES: number = 128 * 1024;
 
-/** What it takes to compress: zlib's window, its hashes and its buffers (https://zlib.net/zlib_tech.html). */
+/** The memory of a compressor: zlib's window, hashes and buffers (https://zlib.net/zlib_tech.html). */
 export const GZIP_STATE_BYTES: number = 320 * 1024;
 
 /** A response whose body is compressed already. */
 export function gzipResponse(body: BodyInit, headers: Readonly<Record<string, string>>): Response {
-  // Else workerd compresses it again:
+  // Without it, workerd compresses the body again:
   // https://developers.cloudflare.com/workers/runtime-apis/response/#parameters
   const init: ResponseInit & { readonly encodeBody: "manual" } = {
     headers: { ...headers, "Content-Encoding": "gzip" },
@@ -52,9 +52,9 @@ const HEADER_BYTES = 10;
 const TRAILER_BYTES = 8;
 const MOST_STORED = 0xffff;
 
-/** What `CompressionStream` writes: deflate, and neither a name nor a time. */
+/** The first bytes that `CompressionStream` writes: deflate, without a name. */
 const METHOD = [0x1f, 0x8b, 8, 0];
-/** The rest: no time, no level, system unknown. */
+/** The whole header: no time, no level, system unknown. */
 const HEADER: readonly number[] = [...METHOD, 0, 0, 0, 0, 0, 0xff];
 
 /**
@@ -68,7 +68,7 @@ export class PrefixableGzip {
   readonly #chunks: readonly Bytes[];
   readonly #checksum: number;
   readonly #length: number;
-  /** What was made last, for the readers of one prefix. */
+  /** The chunks that were made last, for the readers of one prefix. */
   #made: { readonly prefix: Uint8Array; readonly chunks: readonly Bytes[] } | undefined;
 
   private constructor(chunks: readonly Bytes[], checksum: number, length: number) {
@@ -142,7 +142,7 @@ function range(chunks: readonly Bytes[], from: number, to: number): Bytes[] {
 /** The polynomial of CRC-32, without x^32; the highest bit is x^0. */
 const POLYNOMIAL = 0xedb88320;
 const ONE = 0x80000000;
-/** x^8: a byte further. */
+/** x^8: a shift by one byte. */
 const BYTE = 0x00800000;
 
 function checksumOf(bytes: Uint8Array): number {

@@ -13,7 +13,7 @@ import type { ListText } from "./view_text.ts";
 
 export interface ListBodiesOptions {
   readonly readers: Readers;
-  /** How many bytes there may be. */
+  /** How many bytes the bodies may have together. */
   readonly maxBytes: number;
   readonly clock: Clock;
 }
@@ -36,9 +36,9 @@ export class ListBodies implements Keeper {
   /** The least recently used first. */
   readonly kept: Set<ListBody> = new Set();
   #bytes = 0;
-  /** Those that are kept no longer and still have bytes; the oldest first. */
+  /** Bodies that are no longer kept and still have bytes; the oldest first. */
   readonly #left = new Set<ListBody>();
-  /** The one that wants more bytes. */
+  /** The body that wants more bytes. */
   #growing: ListBody | undefined;
 
   constructor(options: ListBodiesOptions) {
@@ -133,7 +133,7 @@ export class ListBodies implements Keeper {
     for (const { chunkBytes } of this.#left) bytes += chunkBytes;
     for (const oldest of this.#left) {
       if (bytes <= most) return;
-      // Its last chunk is being counted.
+      // The last chunk of this body is being counted.
       if (oldest === body) continue;
       bytes -= oldest.chunkBytes;
       oldest.release();
@@ -161,11 +161,11 @@ export type Bytes = Uint8Array<ArrayBuffer>;
 // The first chunk comes soon, and is the whole of most lists; the others are worth a write.
 const FIRST_CHUNK = 64 * 1024;
 const CHUNK = 256 * 1024;
-// What is more is shared by all readers, and the head is a piece of its own.
+// Longer bytes are shared by all readers, after a piece that has the head alone.
 const MOST_COPIED = 16 * 1024;
 // Compressing 30 MB takes half a second.
 const GZIP_WAIT_MS = 2_000;
-// What it takes to hand kept bytes to the socket, against making them.
+// The cost of handing kept bytes to the socket, as a part of making them.
 const SENT_WEIGHT = 0.1;
 
 /** The body of one list but for its head, made as far as it was read. */
@@ -179,7 +179,7 @@ export class ListBody {
   #gzipped: Promise<PrefixableGzip | undefined> | undefined;
   #head: ListHead | undefined;
   #isKept = true;
-  /** It has as many bytes as there is room for: readers make the rest on their own. */
+  /** Whether there is no room for more bytes: readers make the rest on their own. */
   #isFull = false;
   #readers = 0;
   #bytes = 0;
@@ -202,7 +202,7 @@ export class ListBody {
     this.of = of;
   }
 
-  /** Whether it is made for one reader, and not kept. */
+  /** Whether the body is made for one reader, and not kept. */
   get #isAlone(): boolean {
     return this.of === undefined;
   }
@@ -219,7 +219,7 @@ export class ListBody {
     return this.#text.isLasting || this.#text.resourceVersion === resourceVersion;
   }
 
-  /** It is kept no longer: its bytes are freed when its readers have ended. */
+  /** Ends the keeping: the body's bytes are freed when its readers have ended. */
   drop(): void {
     this.#budget.forget(this);
     this.#isKept = false;
@@ -234,7 +234,7 @@ export class ListBody {
     return this.#chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
-  /** Frees its chunks: readers make on their own what they have not read. */
+  /** Frees the body's chunks: readers make on their own what they have not read. */
   release(): void {
     const bytes = Math.min(this.chunkBytes, this.#bytes);
     this.#isFull = true;
@@ -320,7 +320,7 @@ export class ListBody {
     }
   }
 
-  /** One of its chunks, which is made if it is the next one; `undefined` at the end, or where it is full. */
+  /** A chunk of the body, which is made if it is the next; `undefined` at the end, or without room. */
   #chunk(index: number, pacer: Pacer, length = CHUNK): Bytes | undefined {
     if (index < this.#chunks.length) return this.#chunks[index];
     if (this.#isFull) return undefined;
@@ -341,7 +341,7 @@ export class ListBody {
     return chunk;
   }
 
-  /** Whether it has at least so many bytes, which are made for that. */
+  /** Whether the body has at least so many bytes, which are made to find out. */
   async #hasBytes(least: number, pacer: Pacer): Promise<boolean> {
     let bytes = 0;
     for (let i = 0; bytes < least; i++) {
@@ -395,7 +395,7 @@ function isSameVersion(a: ContentVersion, b: ContentVersion): boolean {
   return a.changes === b.changes && a.rewrites === b.rewrites;
 }
 
-/** What comes before the chunks of a body, at a version of its content. */
+/** The bytes before the chunks of a body, at a version of its content. */
 interface ListHead {
   readonly resourceVersion: string;
   readonly bytes: Bytes;
@@ -405,7 +405,7 @@ interface ListHead {
 export interface BodyReader {
   /** The whole list in a buffer of its own, if it is made at once and has at most so many bytes. */
   whole(most: number): Bytes | undefined;
-  /** Whether it is worth to be compressed; so much is made for that. */
+  /** Whether the body is worth compressing; enough of it is made to find out. */
   isLarge(): Promise<boolean>;
   /** All of it compressed, once for all readers; `undefined` if the body is not kept as a whole. */
   gzipped(): Promise<readonly Bytes[] | undefined>;

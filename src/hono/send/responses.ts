@@ -24,7 +24,7 @@ function objectHeaders(mediaType: MediaType): Readonly<Record<string, string>> {
   return { "Content-Type": mediaType, "Cache-Control": "no-cache, private", ...GUARD_HEADERS };
 }
 
-/** What an answer depends on, besides its URL and its reader. */
+/** The header for what answers depend on, besides their URL and their reader. */
 export const VARY: Readonly<Record<string, string>> = { "Vary": "Accept, Accept-Encoding" };
 
 /** 304: the client has the body of this tag. */
@@ -61,7 +61,7 @@ export async function documentAnswer(
   return textAnswer(reader, await documentText(document, format), { status, headers });
 }
 
-/** The same, of a text. It has at least as many bytes as characters. */
+/** Answers with a text, which has at least as many bytes as characters. */
 export function textAnswer(reader: Reader, text: string, init: ResponseInit): Response | Status {
   return reader.take(text.length) ? new Response(text, init) : tooManyRequests();
 }

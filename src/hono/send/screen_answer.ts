@@ -114,7 +114,7 @@ export async function windowSource(
     name: `${name} ${view.itemsSharedAs}`,
     itemsField: view.itemsField,
     first,
-    // It stays where it was while the object that it is around is not there.
+    // A window around an object stays where it was while that object is not there.
     offset: ({ length }, before) =>
       offsetOf({ length, indexOf: (key) => order.indexOf(key) }, screen) ?? Math.min(before, length),
     row: (held: Held<KubernetesObject>) => ({

@@ -14,9 +14,9 @@ import { socketProtocolOf } from "../request/cors.ts";
 export interface SocketWatchOptions {
   readonly clock: Clock;
   readonly bufferBytes: number;
-  /** How long the client may take to open the socket, and to read what waits in it. */
+  /** How long the client may take to open the socket, and to read the waiting bytes. */
   readonly writeTimeoutMs: number;
-  /** For whom what waits is counted. */
+  /** The reader for whom waiting bytes are counted. */
   readonly reader: Pick<Reader, "take" | "give">;
 }
 
@@ -135,7 +135,7 @@ export class SocketWatch {
   /** The runtime has read it already; a client that sends many, or much, is closed. */
   #onMessage(data: unknown): void {
     if (this.#isClosed) return;
-    // Of text, of bytes, of a Blob.
+    // The size of a text, of bytes, or of a Blob.
     const { length = 0, byteLength = length, size = byteLength } = Object(data);
     this.#allowed--;
     if (this.#allowed < 0 || size > MAX_MESSAGE_LENGTH) return this.#close(POLICY_VIOLATION);
@@ -148,7 +148,7 @@ export class SocketWatch {
     try {
       this.#socket.close(code);
     } catch {
-      // It is closed already.
+      // The socket is closed already.
     }
   }
 
@@ -159,9 +159,9 @@ export class SocketWatch {
   }
 }
 
-// What a client may leave unread that never says what it has read.
+// How many bytes may be unread by a client that never says what it has read.
 const SILENT_BYTES = 16 * 1024 * 1024;
-// For one that says it regularly.
+// How many bytes may be unread by a client that says it regularly.
 const SPOKEN_BYTES = 1024 * 1024;
 
 /**

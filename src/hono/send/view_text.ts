@@ -1,4 +1,4 @@
-/** Views of objects, and the text in them: of one object, of an event, and of a list, piece by piece. */
+/** Views of objects, and their text: of one object, of an event, and of a list, piece by piece. */
 
 import type { KubernetesObject, ListMeta } from "../../meta/object.ts";
 import { groupVersion } from "../../meta/resource.ts";
@@ -36,9 +36,9 @@ export class ListText {
   readonly resourceVersion: string;
   /** Whether only the head has the list's version: the pieces are the same while the content is. */
   readonly isLasting: boolean;
-  /** What a character takes, against one of JSON. */
+  /** The cost of a character, compared with one of JSON. */
   readonly weight: number;
-  /** About how many bytes it takes itself, with a body that is made of it, even of a list of nothing. */
+  /** About how many bytes the text and a body made of it take, even for an empty list. */
   readonly ownBytes: number;
   next: number;
   isDone = false;
@@ -57,7 +57,7 @@ export class ListText {
     this.ownBytes = TEXT_BYTES + page.bytes;
   }
 
-  /** What comes before the first piece, at a version of the same content. */
+  /** The text before the first piece, at a version of the same content. */
   head(resourceVersion: string): string {
     const isOwn = resourceVersion === this.resourceVersion;
     return (isOwn ? this.#frame : frame(this.#page, this.#shape, resourceVersion)).head;
@@ -87,7 +87,7 @@ export class ListText {
     return text + this.#frame.tail;
   }
 
-  /** The same from an item on, for another reader; from here on without one. */
+  /** The list from an item on, for another reader; by default from the next item on. */
   rest(from?: number): ListText {
     const rest = new ListText(this.#page, this.#shape, from ?? this.next);
     rest.isDone = from === undefined && this.isDone;
@@ -109,7 +109,7 @@ function headOf({ window }: Page<KubernetesObject>, view: View, metadata: ListMe
   return window === undefined ? view.list(metadata) : { ...view.list(metadata), window };
 }
 
-/** What kube-apiserver writes where there are no items. */
+/** The items of an empty list, as kube-apiserver writes them. */
 function emptyItems({ from, to }: Page<KubernetesObject>, { isNullIfEmpty }: View): [] | null {
   return isNullIfEmpty && from === to ? null : [];
 }
@@ -189,7 +189,7 @@ export function atVersion<T extends KubernetesObject>(object: T, resourceVersion
   return { ...object, metadata: { ...object.metadata, resourceVersion } };
 }
 
-/** The same, of an object's JSON text. */
+/** The JSON text of an object at another version. */
 function textAtVersion(json: string, resourceVersion: string): string | undefined {
   const metadata = textMember(json, 0, "metadata");
   const version = metadata && textMember(json, metadata.start, "resourceVersion");
@@ -203,7 +203,7 @@ export function newObjectView(resource: ApiResource): View {
   // JSON leaves out what is undefined.
   const untyped = (object: KubernetesObject) => ({ ...object, kind: undefined, apiVersion: undefined });
   const apiVersion = groupVersion(resource);
-  // Those of custom resources have kind and apiVersion.
+  // Items of custom resources have kind and apiVersion.
   const hasTypedItems = !isBuiltinGroup(resource.group);
   return {
     sharedAs: "object",
@@ -277,7 +277,7 @@ const TYPE = /^\{"(?:kind":"[^"\\]*","apiVersion|apiVersion":"[^"\\]*","kind)":"
 /** Whether an object has a kind or an apiVersion, by its JSON text. */
 function hasTypeField(json: string): boolean {
   for (const { key } of textMembers(json)) {
-    // With an escape it may be one of them.
+    // A key with an escape may be one of them.
     if (key === "kind" || key === "apiVersion" || key.includes("\\u")) return true;
   }
   return false;

@@ -51,7 +51,7 @@ export function answerWatch(
   const { target: { watchers, fresh }, path, reader } = request;
   const { content } = watchers;
   const { resourceVersion = "0", sendInitialEvents, allowWatchBookmarks, timeoutSeconds } = query.options;
-  // Its time is over before anything is sent.
+  // The watch's time is over before anything is sent.
   if (timeoutSeconds !== undefined && timeoutSeconds < 0) return watchResponse(new Blob([]).stream());
   const { isEventStream, endsAtRelist, permission, view, screen } = options;
   if (screen?.sortBy !== undefined || screen?.groupBy !== undefined) {
@@ -176,7 +176,7 @@ function eventStream(
   const events = new ObjectTextReader().events();
   const cutter = new LineCutter(Infinity, events);
   const ids = newEventIds(options.hasInitialEvents);
-  // How soon a browser connects again:
+  // The time after which a browser connects again:
   // https://html.spec.whatwg.org/multipage/server-sent-events.html#dom-eventsource-retry
   let text = "retry: 1000\n\n";
   if (options.expired !== undefined) text += expiredEvent(JSON.stringify(options.expired));

@@ -46,27 +46,27 @@ export interface ChunkOptions {
 /** The part of a content that groups read. */
 export interface GroupContent<T> {
   readonly log: { readonly window: Pick<LogWindow<T>, "tail" | "entries"> };
-  /** The time since the last contact with the API server; of several, with the one silent the longest. */
+  /** The time since the last contact with the API server; of several servers, the longest. */
   readonly ageMs: number;
 }
 
-// What a relist may put into the stream of one watch at once.
+// The most bytes that a relist may put into the stream of one watch at once.
 const RELIST_BYTES = 4 * 1024 * 1024;
 
 // Below that, a cache above takes the events for news of all sources.
 const SHOWN_AGE_MS = 1_000;
 
-// What the selection of one chunk may cost.
+// The most work on the selection of one chunk.
 const MOST_UNITS = 40_000;
 
-// Of each group: the watches that keep up have one cursor, or a few while a pass gives way to new entries.
+// The chunks that a group keeps: watches that keep up have one cursor, or a few while a pass gives way.
 const KEPT_CHUNKS = 4;
 
 export class WatchGroups<T extends KubernetesObject> {
   readonly content: GroupContent<T>;
   readonly views: EntryViews<T>;
   readonly #groups = new Map<string, WatchGroup<T>>();
-  /** Those that may keep chunks. */
+  /** The groups that may keep chunks. */
   readonly used: Set<WatchGroup<T>> = new Set();
 
   /**
@@ -130,7 +130,7 @@ export class WatchGroup<T extends KubernetesObject> {
 
   /** The events from an entry on: up to the end of the log, or until the chunk is long enough. */
   chunk(from: number, options: ChunkOptions): Chunk {
-    // What the chunk of a watch from the future leaves out is its own.
+    // The chunk of a watch from the future leaves out other entries than those of its group.
     if (options.skipThrough !== "") return this.#build(from, options);
     const { tail, entries } = this.#all.content.log.window;
     const i = this.#chunks.findLastIndex((chunk) => chunk.from === from);
@@ -200,7 +200,7 @@ export class WatchGroup<T extends KubernetesObject> {
       parts.push(bytes);
       length += bytes.byteLength;
       hasPosition = isBookmark || entry.isPlaced;
-      // It is cheaper for both to list again, which waits for the reader.
+      // A new list is cheaper for both sides, and waits for the reader.
       isTooLong = isWithinStep && length > RELIST_BYTES;
       if (isTooLong) break;
     }
@@ -247,7 +247,7 @@ export class WatchGroup<T extends KubernetesObject> {
   }
 }
 
-/** What an entry is to a watch; `LEFT`: the object is not selected any more, and is shown as it was. */
+/** How a watch sees an entry; `LEFT`: the object is not selected any more, and is shown as it was. */
 export type EntryChange = "ADDED" | "MODIFIED" | "DELETED" | "LEFT";
 
 // Enough for what several watches are about to read.
@@ -314,10 +314,10 @@ export class EntryViews<T extends KubernetesObject> {
     }
     const { position, gapAfter, isLate } = entry;
     const resourceVersion = resourceVersionOf(entry.object) || position;
-    // The version of a delete is an old one where only the fact was known, and where an object has left the
-    // selection with a state of another history: with it, readers that resume from the last event they have
-    // read would go back. Of a relist nothing is known but that its deletes came after the position before
-    // it, which is its own where that has not moved; a reader that resumes there has to list again.
+    // A delete has an old version where only the fact was known, and where an object has left the selection
+    // with a state of another history: readers that resume from the last event they have read would go back.
+    // Deletes of a relist are only known to come after the position before it, which is unchanged if the
+    // relist did not move it; a reader that resumes there has to list again.
     const least = isLate ? position : gapAfter ?? position;
     const isDelete = change === "LEFT" || change === "DELETED";
     const isOld = isDelete && entry.isPlaced && compareResourceVersions(resourceVersion, least) < 0;

@@ -14,9 +14,9 @@ export interface WatchLifeOptions {
 /** A watch, as its life sees it. */
 export interface Mortal {
   readonly wantsHeartbeat: boolean;
-  /** Its time is nearly over: show the reader how far it has come. */
+  /** The watch's time is nearly over: show the reader how far it has come. */
   heartbeat(): void;
-  /** Its time is over: send the remaining events, then end. */
+  /** The watch's time is over: send the remaining events, then end. */
   end(): void;
   /** The reader may see nothing more. */
   stop(): void;

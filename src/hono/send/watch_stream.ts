@@ -1,4 +1,4 @@
-/** One watch: its life, its reader, what waits for it, and the way out: the body of its response. */
+/** One watch: its life, its reader, its waiting pieces, and the way out: the body of its response. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { isExpired, type Status } from "../../meta/status.ts";
@@ -20,12 +20,12 @@ import { eventText } from "./watch_groups.ts";
 import type { LogReader, Watchers } from "./fan_out.ts";
 import { WatchLife } from "./watch_life.ts";
 
-/** What holds for all watches, of the settings of the read API. */
+/** The settings of the read API that hold for all watches. */
 export interface WatchSettings {
   readonly clock: Clock;
   readonly watchRecheckMs: number;
   readonly watchBufferBytes: number;
-  /** How long a reader may leave the next bytes waiting. */
+  /** How long the next bytes may wait for the reader. */
   readonly writeTimeoutMs: number;
 }
 
@@ -36,10 +36,10 @@ export interface WatchRequest {
   readonly settings: WatchSettings;
 }
 
-// To hand a piece to the runtime, which writes it to a socket: as a stream, and to the socket itself.
+// The cost of handing a piece to the runtime: as a stream, which it writes to a socket, and to the socket.
 const WRITE_UNITS = 1_500;
 const SHARED_WRITE_UNITS = 500;
-// To hand a character to the socket.
+// The cost of handing a character to the socket.
 const SEND_UNITS = 0.05;
 
 export function openWatch<T extends KubernetesObject>(
@@ -69,7 +69,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
   readonly #release: () => void;
   isQueued = false;
   #isHeartbeatDue = false;
-  /** What a heartbeat has found waiting in the outlet. */
+  /** The bytes that a heartbeat has found waiting in the outlet. */
   #unread: { readonly leftBytes: number; readonly sinceMs: number } | undefined;
   #isOpen = true;
   /** There is more to send than the outlet has room for. */
@@ -263,11 +263,11 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
 }
 
 /**
- * Where the pieces of a watch go. They are shared with other watches, and take no memory until they are sent.
+ * The way out for the pieces of a watch. Pieces are shared with other watches, and take no memory until they
+ * are sent.
  *
- * What is read as a stream gets copies, as some runtimes take the buffer away when it is sent; what waits is
- * kept here, not in the stream. A server that takes the pieces as they are shares them until they are in its
- * socket.
+ * A stream gets copies, as some runtimes take the buffer away when it is sent; waiting pieces are kept here,
+ * not in the stream. A server that takes the pieces as they are shares them until they are in its socket.
  */
 class Outlet implements SinkUser {
   #body: PushedBody | undefined;
@@ -278,7 +278,7 @@ class Outlet implements SinkUser {
   #isAwaited = false;
   #isClosing = false;
   #writtenBytes = 0;
-  /** What waits here, or in a sink that is full. */
+  /** The bytes that wait here, or in a sink that is full. */
   #queuedBytes = 0;
 
   constructor(user: Pick<Watch<KubernetesObject>, "onQueued" | "onGone">) {
@@ -293,7 +293,7 @@ class Outlet implements SinkUser {
     }, (sink) => this.#pushTo(sink));
   }
 
-  /** What is sent, as a stream; to be taken once. */
+  /** The body as a stream; to be taken once. */
   takeBody(): PushedBody {
     const body = this.#body!;
     // A stream takes much memory, and is not used where the pieces are pushed.
@@ -365,7 +365,7 @@ class Outlet implements SinkUser {
   }
 
   #push(sink: ByteSink, piece: Uint8Array): void {
-    // What a sink takes without waiting is as good as sent: it does not say when it is.
+    // A piece that a sink takes without waiting is as good as sent: the sink does not say when it is.
     if (!sink.write(piece)) this.#count(sink.queuedBytes);
   }
 

@@ -31,14 +31,14 @@ import type { Feed, Piece } from "./event_feed.ts";
 
 /** The rows that a window is cut out of, each made of a value. */
 export interface RowSource<V = unknown> {
-  /** What has all rows, as they are now. */
+  /** The objects that have all rows, as they are now. */
   readonly followed: FollowedObjects<KubernetesObject, V>;
   /** Sources with the same name have the same rows. */
   readonly name: string;
   readonly itemsField: string;
   /** The first of them, with which a window begins while they are behind. */
   readonly first: RowsState<V> | undefined;
-  /** Where the window begins in these. */
+  /** The row at which the window begins. */
   offset(rows: RowsState<V>, before: number): number;
   row(value: V): WindowRow;
   /** A list but for its rows. */
@@ -48,7 +48,7 @@ export interface RowSource<V = unknown> {
 
 export interface WindowOptions {
   readonly source: RowSource;
-  /** Where it is: the same text for the same place. */
+  /** The place of the window: the same text for the same place. */
   readonly place: string;
   readonly limit: number;
   readonly readers: Readers;
@@ -59,18 +59,18 @@ export interface WindowOptions {
 const STEP_MS = 100;
 const MOST_STEP_MS = 1_000;
 
-// What a reader that is a little late finds.
+// The steps that are kept for a reader that is a little late.
 const KEPT_STEPS = 4;
-// To look at a row, and to write it.
+// The costs of looking at a row, and of writing it.
 const ROW_UNITS = 5;
 const WRITE_UNITS = 200;
-// To look whether a window has changed, its step if it has, and for each reader that it wakes then.
+// The costs of looking whether a window has changed, of its step, and of each reader that the step wakes.
 const LOOK_UNITS = 50;
 const STEP_UNITS = 750;
 const READER_UNITS = 750;
-// Of the time, windows take a thirtieth at most, until the bound: each frame costs a call of the system.
+// The pause after a pass: windows take a thirtieth of the time, until the bound: a frame costs a system call.
 const REST_FACTOR = 30;
-// What is written in one turn. A thousand objects of the usual size are less.
+// The most that is written in one turn: more than a thousand objects of the usual size.
 const MOST_LENGTH = 16 * 1024 * 1024;
 const TOO_LARGE =
   "the rows of this window are more than 16 MB; ask for some of their fields, or for fewer rows";
@@ -217,7 +217,7 @@ export class Window {
     return this.#feeds.size;
   }
 
-  /** Whether there is something that a reader of a step has not seen, and may see now. */
+  /** Whether the window has something that a reader of a step has not seen, and may see now. */
   hasNext(seen: number): boolean {
     if (seen < this.#number || this.#failure !== undefined) return true;
     if (!this.#isDue || this.#isReading) return false;
@@ -248,9 +248,9 @@ export class Window {
     return { bytes, units, isCut: false, number };
   }
 
-  /** How far it is, and how long ago the last contact with the API server was. */
+  /** The bookmark: how far the window is, and how long ago the last contact with the API server was. */
   bookmark(ageMs: number): Uint8Array {
-    // What has not changed the rows since may have moved the version.
+    // Changes that left the rows as they are may have moved the version.
     if (this.#cursor === this.#log.head) this.#resourceVersion = this.#log.resourceVersion;
     const annotations = { [AGE_ANNOTATION]: String(Math.round(ageMs)) };
     const metadata = { resourceVersion: this.#resourceVersion, annotations };
@@ -275,7 +275,7 @@ export class Window {
     this.#failure ??= newStatus(500, "InternalError", errorMessage(error));
   }
 
-  /** Where it is in the rows as they are now. */
+  /** The window's place in the rows as they are now. */
   #placeIn(rows: RowsState<unknown>): WindowPlace & { readonly end: number; readonly isSame: boolean } {
     const { total, offset: before } = this.#place;
     const { source, limit } = this.#options;
@@ -382,7 +382,7 @@ function joined(steps: readonly Step[]): Uint8Array {
   return steps.length === 1 ? steps[0].bytes : concatenated(steps.map(({ bytes }) => bytes));
 }
 
-/** What one reader sees of a window. */
+/** The feed of one reader of a window. */
 export class WindowFeed implements Feed {
   readonly #window: Window;
   readonly #content: { readonly ageMs: number };

@@ -50,8 +50,8 @@ function exactInteger(_name: string, value: unknown, context?: { readonly source
   return source !== undefined && /^-?[0-9]+$/.test(source) ? BigInt(source) : value;
 }
 
-// Each level costs an indent of every line below it, and calls of the library. No object of Kubernetes' own
-// has as many.
+// Each level costs an indent of every line below it, and calls of the library. No built-in object has as
+// many.
 const BLOCK_LEVELS = 100;
 
 function isDeep(value: unknown, levels = BLOCK_LEVELS): boolean {
@@ -59,7 +59,7 @@ function isDeep(value: unknown, levels = BLOCK_LEVELS): boolean {
   return levels === 0 || Object.values(value).some((field) => isDeep(field, levels - 1));
 }
 
-// What JSON does not escape, and YAML 1.1 takes for the end of a line, or does not permit.
+// Characters that JSON does not escape, and YAML 1.1 takes for the end of a line, or does not permit.
 const SPECIAL = /[\x7F-\x9F\u2028\u2029\uFEFF\uFFFE\uFFFF]/;
 const ALL_SPECIAL = /[\x7F-\x9F\u2028\u2029\uFEFF\uFFFE\uFFFF]/g;
 // Octal numbers of YAML 1.2, hexadecimal ones, merge keys, default values, and marks of documents.
@@ -89,7 +89,7 @@ const QUOTED: ScalarTag = {
 };
 
 const OPTIONS: CreateNodeOptions & DocumentOptions & SchemaOptions & ToStringOptions = {
-  // That of API servers and kubectl, in which `yes` and dates have types of their own.
+  // The version of API servers and kubectl, in which `yes` and dates have types of their own.
   version: "1.1",
   sortMapEntries: true,
   aliasDuplicateObjects: false,
