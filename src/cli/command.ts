@@ -5,9 +5,8 @@ import { visibleText } from "../util/logger.ts";
 import { type AccessLogEntry, accessLogJson, accessLogLine } from "./readers/access_log.ts";
 import { parseCommandLine } from "./command_line.ts";
 import { CommandError, explainError, oneLine } from "./errors.ts";
-import { checkToken } from "./readers/access.ts";
 import { serve, SHUTDOWN_GRACE_MS } from "./serve/serve.ts";
-import type { ServeOptions, ServeStep, SyncProgress } from "./serve/serve_options.ts";
+import { checkToken, type ServeOptions, type ServeStep, type SyncProgress } from "./serve/serve_options.ts";
 import { type OutputStream, type Style, Terminal, terminalLogger, verboseLogger } from "./terminal.ts";
 
 /** Options of {@linkcode main}. */

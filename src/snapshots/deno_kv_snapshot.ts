@@ -59,58 +59,43 @@ export interface DenoKvSnapshotOptions extends SnapshotOptions {
  */
 export function denoKvSnapshot(kv: DenoKv, options: DenoKvSnapshotOptions = {}): InformerSnapshot {
   const { prefix = ["listwatch"], ...rest } = options;
-  return newInformerSnapshot(new ChunkedStorage(new DenoKvChunks(kv, prefix)), rest);
+  return newInformerSnapshot(new ChunkedStorage(denoKvChunks(kv, prefix)), rest);
 }
 
 /** https://docs.deno.com/deploy/kv/manual/ : a value has up to 64 KiB. */
 const CHUNK_BYTES = 60_000;
 
-class DenoKvChunks implements ChunkStore {
-  readonly description: string;
-  readonly chunkBytes: number = CHUNK_BYTES;
-  readonly #kv: DenoKv;
-  readonly #prefix: readonly string[];
-  /** The manifest that was read or written last; `null`: there was none. */
-  #versionstamp: string | null = null;
-
-  constructor(kv: DenoKv, prefix: readonly string[]) {
-    this.description = `Deno KV, with the prefix ${JSON.stringify(prefix)}`;
-    this.#kv = kv;
-    this.#prefix = prefix;
-  }
-
-  async get(name: string): Promise<Uint8Array | undefined> {
-    const { value, versionstamp } = await this.#kv.get(this.#keyOf(name));
-    const bytes = value instanceof Uint8Array ? value : undefined;
-    if (name !== MANIFEST) return bytes;
-    this.#versionstamp = versionstamp;
-    // Something else may be there.
-    return versionstamp === null ? undefined : bytes ?? new Uint8Array();
-  }
-
-  async put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
-    const key = this.#keyOf(name);
-    if (name !== MANIFEST) return void await this.#kv.atomic().set(key, bytes).commit();
-    const { ok, versionstamp } = await this.#kv.atomic().check({ key, versionstamp: this.#versionstamp })
-      .set(key, bytes).commit();
-    // After a conflict, the next save has everything: it may replace what is there now.
-    this.#versionstamp = ok && versionstamp ? versionstamp : (await this.#kv.get(key)).versionstamp;
-    if (!ok) throw new Error("another informer has saved its snapshot there; give each its own prefix");
-  }
-
-  async remove(name: string): Promise<void> {
-    await this.#kv.atomic().delete(this.#keyOf(name)).commit();
-  }
-
-  async list(): Promise<string[]> {
-    const names: string[] = [];
-    for await (const { key } of this.#kv.list({ prefix: [...this.#prefix, "chunks"] })) {
-      names.push(String(key.at(-1)));
-    }
-    return names;
-  }
-
-  #keyOf(name: string): readonly string[] {
-    return name === MANIFEST ? [...this.#prefix, name] : [...this.#prefix, "chunks", name];
-  }
+function denoKvChunks(kv: DenoKv, prefix: readonly string[]): ChunkStore {
+  /** Of the manifest that was read or written last; `null`: there was none. */
+  let known: string | null = null;
+  const keyOf = (name: string) => name === MANIFEST ? [...prefix, name] : [...prefix, "chunks", name];
+  return {
+    description: `Deno KV, with the prefix ${JSON.stringify(prefix)}`,
+    chunkBytes: CHUNK_BYTES,
+    async get(name) {
+      const { value, versionstamp } = await kv.get(keyOf(name));
+      const bytes = value instanceof Uint8Array ? value : undefined;
+      if (name !== MANIFEST) return bytes;
+      known = versionstamp;
+      // Something else may be there.
+      return versionstamp === null ? undefined : bytes ?? new Uint8Array();
+    },
+    async put(name, bytes) {
+      const key = keyOf(name);
+      if (name !== MANIFEST) return void await kv.atomic().set(key, bytes).commit();
+      const checked = kv.atomic().check({ key, versionstamp: known });
+      const { ok, versionstamp } = await checked.set(key, bytes).commit();
+      // After a conflict, the next save has everything: it may replace what is there now.
+      known = ok && versionstamp ? versionstamp : (await kv.get(key)).versionstamp;
+      if (!ok) throw new Error("another informer has saved its snapshot there; give each its own prefix");
+    },
+    async remove(name) {
+      await kv.atomic().delete(keyOf(name)).commit();
+    },
+    async list() {
+      const names: string[] = [];
+      for await (const { key } of kv.list({ prefix: [...prefix, "chunks"] })) names.push(String(key.at(-1)));
+      return names;
+    },
+  };
 }

@@ -66,59 +66,44 @@ export function keyValueSnapshot(
 ): InformerSnapshot {
   const { prefix = "listwatch/", chunkBytes = 4 << 20, ...rest } = options;
   requireNumbers("keep a snapshot", { chunkBytes }, { least: 1, isWhole: true });
-  const storage = new ChunkedStorage(new BoundChunks(binding, { prefix, chunkBytes }));
+  const storage = new ChunkedStorage(boundChunks(binding, { prefix, chunkBytes }));
   return newInformerSnapshot(storage, { intervalMs: 10_000, ...rest });
 }
 
-class BoundChunks implements ChunkStore {
-  readonly description: string;
-  readonly chunkBytes: number;
-  readonly #binding: KeyValueBinding;
-  readonly #prefix: string;
-  readonly list: ChunkStore["list"];
-
-  constructor(binding: KeyValueBinding, { prefix, chunkBytes }: { prefix: string; chunkBytes: number }) {
-    this.description = `the key-value store, with the prefix ${JSON.stringify(prefix)}`;
-    this.chunkBytes = chunkBytes;
-    this.#binding = binding;
-    this.#prefix = prefix;
-    this.list = typeof binding.list === "function" ? () => this.#list() : undefined;
-  }
-
-  async get(name: string): Promise<Uint8Array | undefined> {
-    // The second argument of a bucket's `get` is an object.
-    const isBucket = "head" in this.#binding;
-    const get = this.#binding.get as (key: string, type?: string) => unknown;
-    const key = this.#keyOf(name);
-    return await bytesOf(
-      await (isBucket ? get.call(this.#binding, key) : get.call(this.#binding, key, "arrayBuffer")),
-    );
-  }
-
-  async put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
-    await this.#binding.put(this.#keyOf(name), bytes);
-  }
-
-  async remove(name: string): Promise<void> {
-    await this.#binding.delete(this.#keyOf(name));
-  }
-
-  async #list(): Promise<string[]> {
-    const prefix = this.#keyOf("");
+function boundChunks(
+  binding: KeyValueBinding,
+  { prefix, chunkBytes }: { readonly prefix: string; readonly chunkBytes: number },
+): ChunkStore {
+  const keyOf = (name: string) => `${prefix}${name === MANIFEST ? "" : "chunks/"}${name}`;
+  const list = async () => {
+    const prefix = keyOf("");
     const names: string[] = [];
     let cursor: string | undefined;
     do {
-      const page = await this.#binding.list!({ prefix, ...(cursor !== undefined && { cursor }) }) as ListPage;
+      const page = await binding.list!({ prefix, ...(cursor !== undefined && { cursor }) }) as ListPage;
       for (const { name } of page.keys ?? []) names.push(name.slice(prefix.length));
       for (const { key } of page.objects ?? []) names.push(key.slice(prefix.length));
       cursor = page.list_complete === false || page.truncated === true ? page.cursor : undefined;
     } while (cursor !== undefined);
     return names;
-  }
-
-  #keyOf(name: string): string {
-    return `${this.#prefix}${name === MANIFEST ? "" : "chunks/"}${name}`;
-  }
+  };
+  return {
+    description: `the key-value store, with the prefix ${JSON.stringify(prefix)}`,
+    chunkBytes,
+    async get(name) {
+      // The second argument of a bucket's `get` is an object.
+      const types = "head" in binding ? [] : ["arrayBuffer"];
+      const get = binding.get as (key: string, ...types: string[]) => unknown;
+      return await bytesOf(await get.call(binding, keyOf(name), ...types));
+    },
+    async put(name, bytes) {
+      await binding.put(keyOf(name), bytes);
+    },
+    async remove(name) {
+      await binding.delete(keyOf(name));
+    },
+    ...(typeof binding.list === "function" && { list }),
+  };
 }
 
 interface ListPage {

@@ -124,8 +124,10 @@ export class ClusterState {
   changesAfter(resource: ServedResource, revision: bigint): Change[] | undefined {
     if (revision < this.#compactedRevision) return undefined;
     const changes: Change[] = [];
-    for (let i = this.#firstAfter(revision); i < this.#history.length; i++) {
-      const change = this.#history.at(i)!;
+    const history = this.#history;
+    const first = firstIndex(history.length, (i) => history.at(i)!.revision > revision);
+    for (let i = first; i < history.length; i++) {
+      const change = history.at(i)!;
       if (change.resource.id === resource.id) changes.push(change);
     }
     return changes;
@@ -157,9 +159,5 @@ export class ClusterState {
     }
     for (const listener of this.#listeners.get(change.resource.id) ?? []) listener(change);
     this.waiters.moved();
-  }
-
-  #firstAfter(revision: bigint): number {
-    return firstIndex(this.#history.length, (i) => this.#history.at(i)!.revision > revision);
   }
 }

@@ -9,7 +9,6 @@ import {
   type SnapshotEntry,
   type SnapshotIdentity,
   SnapshotRefusedError,
-  type SnapshotStorage,
 } from "../informer/snapshot/storage.ts";
 import type { KubernetesObject } from "../meta/object.ts";
 import { formatResource } from "../meta/resource.ts";
@@ -43,48 +42,42 @@ export function contentOf<T extends KubernetesObject, I extends string>(
   options: SnapshotOptions & { readonly clock?: Clock } = {},
 ): InformerSnapshot {
   const { clock = realClock, ...rest } = options;
-  return newInformerSnapshot(new EarlierContent(previous, clock), rest);
+  let earlier = previous;
+  const load = (identity: SnapshotIdentity) => {
+    const informer = earlier;
+    earlier = undefined; // not held any longer than it is needed
+    return informer && contentNow(informer, identity, clock);
+  };
+  // The informer itself is what the next one takes it from.
+  return newInformerSnapshot({ load, save() {} }, rest);
 }
 
-class EarlierContent<T extends KubernetesObject, I extends string> implements SnapshotStorage {
-  #previous: SharedIndexInformer<T, I> | undefined;
-  readonly #clock: Clock;
-
-  constructor(previous: SharedIndexInformer<T, I> | undefined, clock: Clock) {
-    this.#previous = previous;
-    this.#clock = clock;
+function contentNow<T extends KubernetesObject, I extends string>(
+  previous: SharedIndexInformer<T, I>,
+  identity: SnapshotIdentity,
+  clock: Clock,
+): LoadedSnapshot | undefined {
+  if (!previous.hasSynced() && !previous.isRestored()) return undefined;
+  const { resource, indexer } = previous;
+  if (resource !== undefined && formatResource(resource) !== identity.resource) {
+    throw new SnapshotRefusedError(
+      "other-identity",
+      `the earlier informer has ${formatResource(resource)}`,
+    );
   }
-
-  load(identity: SnapshotIdentity): LoadedSnapshot | undefined {
-    const previous = this.#previous;
-    // Not held any longer than it is needed.
-    this.#previous = undefined;
-    if (previous === undefined || !(previous.hasSynced() || previous.isRestored())) return undefined;
-    const { resource, indexer } = previous;
-    if (resource !== undefined && formatResource(resource) !== identity.resource) {
-      throw new SnapshotRefusedError(
-        "other-identity",
-        `the earlier informer has ${formatResource(resource)}`,
-      );
-    }
-    const { held } = indexer as Cache<T, I>;
-    const entries = held.listKeys().map((key): SnapshotEntry => ({
-      key,
-      json: "",
-      held: held.getByKey(key),
-    }));
-    const { lagMs = 0, snapshot: { clusterUid } = {} } = previous.status();
-    return {
-      resourceVersion: indexer.lastStoreSyncResourceVersion(),
-      savedAtMs: this.#clock.now() - lagMs,
-      needsList: false,
-      ...(clusterUid !== undefined && { clusterUid }),
-      count: entries.length,
-      entries: () => [entries],
-    };
-  }
-
-  save(): void {
-    // The informer itself is what the next one takes it from.
-  }
+  const { held } = indexer as Cache<T, I>;
+  const entries = held.listKeys().map((key): SnapshotEntry => ({
+    key,
+    json: "",
+    held: held.getByKey(key),
+  }));
+  const { lagMs = 0, snapshot: { clusterUid } = {} } = previous.status();
+  return {
+    resourceVersion: indexer.lastStoreSyncResourceVersion(),
+    savedAtMs: clock.now() - lagMs,
+    needsList: false,
+    ...(clusterUid !== undefined && { clusterUid }),
+    count: entries.length,
+    entries: () => [entries],
+  };
 }

@@ -153,7 +153,7 @@ export class DiskContent {
       resourceVersion ?? null,
       namespace ?? null,
       JSON.stringify([apiVersion ?? null, kind ?? null]),
-      labels === undefined ? null : this.#labelText(labels),
+      labels === undefined ? null : getOrMake(this.#labelTexts, labels, () => JSON.stringify(labels)),
       fields === undefined ? null : JSON.stringify(fields),
     );
   }
@@ -220,10 +220,6 @@ export class DiskContent {
       if (rows.length < BATCH_ROWS) return;
       after = rows[rows.length - 1][0] as string;
     }
-  }
-
-  #labelText(labels: Readonly<Record<string, string>>): string {
-    return getOrMake(this.#labelTexts, labels, () => JSON.stringify(labels));
   }
 }
 

@@ -17,6 +17,7 @@ import type { SharedIndexInformerOptions } from "../informer/shared_informer_opt
 import type { KubernetesObject } from "../meta/object.ts";
 import type { ListerWatcher } from "../reflector/lister_watcher.ts";
 import { type Clock, monotonicNow, nextTurn, realClock } from "../util/clock.ts";
+import { sleep } from "../util/abort.ts";
 import { errorMessage } from "../util/errors.ts";
 import { consoleLogger, guardedLogger, type Logger } from "../util/logger.ts";
 import { DiskObjects, type DiskObjectsOptions } from "./disk_objects.ts";
@@ -223,7 +224,7 @@ class Reflection {
 
   /** Lets it run for a while, and tidies the database up. */
   async slice(): Promise<void> {
-    await this.#rest();
+    await sleep(SLICE_MS, { clock: this.#clock });
     for (let step = 0; step < MOST_RECLAIM_STEPS && this.#stoppedMs === undefined; step++) {
       const isListing = this.#informer.status().phase !== "watching";
       if (!this.#disk.reclaim({ isListing })) return;
@@ -241,10 +242,6 @@ class Reflection {
     while (load() === "loading" && this.#stoppedMs === undefined) await nextTurn();
     // Many objects are stored in many turns.
     if (load() === "restored") await this.#informer.restored(this.#abort.signal).catch(() => {});
-  }
-
-  #rest(): Promise<void> {
-    return new Promise((resolve) => this.#clock.setTimeout(resolve, SLICE_MS));
   }
 }
 

@@ -11,7 +11,7 @@ const skip = process.platform === "linux"
   ? false
   : "the limit of file descriptors is set by a shell of Linux";
 
-describe("AcceptProbe", { skip }, () => {
+describe("newAcceptProbe", { skip }, () => {
   it("lets a server listen again, until it can, after it had no file descriptor left for connections, and says so", async () => {
     const child = spawn("sh", ["-c", 'ulimit -n "$LIMIT"; exec "$DENO" run -A --no-check "$PROGRAM"'], {
       stdio: ["ignore", "pipe", "inherit"],

@@ -64,7 +64,9 @@ export class EmbeddedCluster {
     often(MEAN_MS.crash, () => workloads.ready, (pod) => workloads.crash(pod));
     often(MEAN_MS.end, () => workloads.ready, (pod) => workloads.end(pod));
     often(MEAN_MS.scale, () => workloads.all, (deployment) => this.#scale(deployment));
-    often(MEAN_MS.configure, () => this.#configMaps(), (map) => this.#configure(map));
+    const ofApps = { labelSelector: "app" };
+    const configMaps = () => this.server.list<ReturnType<typeof configMap>>("v1/configmaps", ofApps).items;
+    often(MEAN_MS.configure, configMaps, (map) => this.#configure(map));
     this.#heartbeat(0);
     try {
       await running;
@@ -104,10 +106,6 @@ export class EmbeddedCluster {
       const message = `Container image "${pod.spec.containers[0].image}" already present on machine`;
       this.#simulation.record(pod, "kubelet", ["Pulled", message], { agoMs: i * 60_000 });
     }
-  }
-
-  #configMaps(): readonly ReturnType<typeof configMap>[] {
-    return this.server.list<ReturnType<typeof configMap>>("v1/configmaps", { labelSelector: "app" }).items;
   }
 
   #scale(deployment: BuiltSpecObject): void {

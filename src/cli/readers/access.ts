@@ -3,29 +3,25 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { type ReviewCluster, subjectAccessReview, tokenReview } from "../../hono/request/access_review.ts";
 import { allOf, allowNamespaces } from "../../hono/request/allow_namespaces.ts";
-import { bearerTokenOf, isSameToken, MIN_TOKEN_LENGTH } from "../../hono/request/bearer_tokens.ts";
+import { bearerTokenOf, isSameToken } from "../../hono/request/bearer_tokens.ts";
 import { type Asked, askedOfPath, type Authenticate, type Authorize } from "../../hono/request/gate.ts";
 import { FileToken } from "../../node/kubeconfig/rest_config.ts";
 import type { ApiResource } from "../../protocol/api_resource.ts";
 import { fromBase64 } from "../../util/bytes.ts";
 import type { Clock } from "../../util/clock.ts";
 import type { Logger } from "../../util/logger.ts";
-import { quote, UsageError } from "../errors.ts";
+import { quote } from "../errors.ts";
+import { checkToken, isLoopback, type ServeOptions } from "../serve/serve_options.ts";
 
-export interface AccessOptions {
+export interface AccessOptions extends
+  Pick<
+    ServeOptions,
+    "allowedHosts" | "corsOrigins" | "namespace" | "readerNamespaces" | "readerResources" | "clock"
+  > {
   readonly host: string;
   readonly token?: ReaderToken;
-  /** Host names of requests that need no token, besides loopback, addresses and `host`. */
-  readonly allowedHosts?: readonly string[];
-  /** Origins whose pages may read; `*` for all. */
-  readonly corsOrigins?: readonly string[];
-  /** The only namespace that is cached, or several; all by default. */
-  readonly namespace?: string | readonly string[];
   /** The cluster whose tokens readers present, and whose RBAC decides what they may read. */
   readonly reviewedBy?: ReviewCluster;
-  readonly readerNamespaces?: readonly string[];
-  readonly readerResources?: readonly string[];
-  readonly clock?: Clock;
   /** Wraps the hook that authenticates readers, such as for a log. */
   readonly noting?: (authenticate: Authenticate) => Authenticate;
   readonly served?: readonly { readonly name: string; readonly resource: ApiResource }[];
@@ -165,11 +161,6 @@ function newHostGuard(
   };
 }
 
-export function isLoopback(host: string): boolean {
-  const name = host.toLowerCase().replace(/^\[|\]$/g, "").replace(/\.$/, "");
-  return name === "localhost" || name === "::1" || /^127(\.[0-9]{1,3}){3}$/.test(name);
-}
-
 // A page can give its own name any address (DNS rebinding), but not an address as its name.
 function isAddress(host: string): boolean {
   return /^[0-9]{1,3}(\.[0-9]{1,3}){3}$/.test(host) || /^\[[0-9a-f:.]+\]$/i.test(host);
@@ -185,18 +176,6 @@ function hostOf(c: Context): string {
 }
 
 export type ReaderToken = string | (() => Promise<string>);
-
-export function checkToken(token: string, name: string = "The token"): void {
-  if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new UsageError(`${name} must consist of printable ASCII characters without spaces`);
-  }
-  if (token.length < MIN_TOKEN_LENGTH) {
-    throw new UsageError(
-      `${name} is shorter than ${MIN_TOKEN_LENGTH} characters and could be guessed: ` +
-        "`openssl rand -hex 16` prints a good one",
-    );
-  }
-}
 
 export async function readerToken(
   given: { readonly token?: string; readonly tokenFile?: string },

@@ -10,7 +10,7 @@ import type { Logger } from "../../util/logger.ts";
 import { requireNumbers } from "../../util/require_number.ts";
 import { quote, UsageError } from "../errors.ts";
 import type { AccessLogEntry } from "../readers/access_log.ts";
-import { checkToken, isLoopback } from "../readers/access.ts";
+import { MIN_TOKEN_LENGTH } from "../../hono/request/bearer_tokens.ts";
 
 /** Which cluster to reflect: the small simulated one in this process, or the one of a kubeconfig. */
 export type ClusterSource =
@@ -290,5 +290,22 @@ function orUsageError(check: () => void): void {
     check();
   } catch (error) {
     throw new UsageError(errorMessage(error));
+  }
+}
+
+export function isLoopback(host: string): boolean {
+  const name = host.toLowerCase().replace(/^\[|\]$/g, "").replace(/\.$/, "");
+  return name === "localhost" || name === "::1" || /^127(\.[0-9]{1,3}){3}$/.test(name);
+}
+
+export function checkToken(token: string, name: string = "The token"): void {
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new UsageError(`${name} must consist of printable ASCII characters without spaces`);
+  }
+  if (token.length < MIN_TOKEN_LENGTH) {
+    throw new UsageError(
+      `${name} is shorter than ${MIN_TOKEN_LENGTH} characters and could be guessed: ` +
+        "`openssl rand -hex 16` prints a good one",
+    );
   }
 }

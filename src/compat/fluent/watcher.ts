@@ -362,7 +362,8 @@ export class Deliveries<K> {
         continue;
       }
       this.#set(key, (this.#waiting.get(key) ?? []).reduce(merged, [change]));
-      this.#retryLater(key, limiter.when(key));
+      const retry = () => void this.#tryNow(key);
+      this.#timers.set(key, this.#options.clock.setTimeout(retry, limiter.when(key)));
       return;
     }
   }
@@ -370,10 +371,6 @@ export class Deliveries<K> {
   #set(key: string, waiting: Change<K>[]): void {
     if (waiting.length === 0) this.#waiting.delete(key);
     else this.#waiting.set(key, waiting);
-  }
-
-  #retryLater(key: string, delayMs: number): void {
-    this.#timers.set(key, this.#options.clock.setTimeout(() => void this.#tryNow(key), delayMs));
   }
 }
 

@@ -10,64 +10,49 @@ const ACCEPT_MS = 1_000;
  * Listens again where a server has stopped to accept. Deno's ends silently when the process has no file
  * descriptor left for a connection, and stays so when it has them again: nothing but a connection shows it.
  * One is made to the server's own port while no others come.
+ *
+ * @param port Where it listens now.
+ * @param listenAgain Called until it succeeds.
  */
-export class AcceptProbe {
-  readonly #host: string;
-  readonly #port: () => number;
-  readonly #listenAgain: () => Promise<void>;
-  #timer: TimerHandle | undefined;
-  #hasAccepted = true;
-  #isStopped = false;
-
-  /**
-   * @param port Where it listens now.
-   * @param listenAgain Called until it succeeds.
-   */
-  constructor(host: string, port: () => number, listenAgain: () => Promise<void>) {
-    this.#host = host;
-    this.#port = port;
-    this.#listenAgain = listenAgain;
-    this.#look();
-  }
-
-  observe(server: Server): void {
-    server.on("connection", () => (this.#hasAccepted = true));
-  }
-
-  stop(): void {
-    this.#isStopped = true;
-    realClock.clearTimeout(this.#timer);
-  }
-
-  #look(): void {
-    if (this.#isStopped) return;
-    this.#timer = realClock.setTimeout(() => this.#check().finally(() => this.#look()), LOOK_MS);
-  }
-
-  async #check(): Promise<void> {
-    if (!this.#hasAccepted && await this.#isDeaf()) {
-      // A failure is found again: it has accepted nothing.
-      await this.#listenAgain().catch(() => {});
-    }
-    this.#hasAccepted = false;
-  }
-
+export function newAcceptProbe(
+  host: string,
+  port: () => number,
+  listenAgain: () => Promise<void>,
+): { observe(server: Server): void; stop(): void } {
+  let timer: TimerHandle;
+  let hasAccepted = true;
+  let isStopped = false;
   /** Whether a connection is made and not accepted, or refused. Otherwise one that fails says nothing. */
-  #isDeaf(): Promise<boolean> {
-    return new Promise((resolve) => {
-      const socket = connect({ host: loopbackOf(this.#host), port: this.#port() });
+  const isDeaf = () =>
+    new Promise<boolean>((resolve) => {
+      const socket = connect({ host: loopbackOf(host), port: port() });
       const end = (isDeaf: boolean) => {
-        realClock.clearTimeout(this.#timer);
+        realClock.clearTimeout(timer);
         socket.destroy();
-        resolve(isDeaf && !this.#isStopped);
+        resolve(isDeaf && !isStopped);
       };
       // Nothing listens: listening again has failed.
       socket.on("error", ({ code }: NodeJS.ErrnoException) => end(code === "ECONNREFUSED"));
       socket.on("connect", () => {
-        this.#timer = realClock.setTimeout(() => end(!this.#hasAccepted), ACCEPT_MS);
+        timer = realClock.setTimeout(() => end(!hasAccepted), ACCEPT_MS);
       });
     });
-  }
+  const check = async () => {
+    // A failure is found again: it has accepted nothing.
+    if (!hasAccepted && await isDeaf()) await listenAgain().catch(() => {});
+    hasAccepted = false;
+  };
+  const look = () => {
+    if (!isStopped) timer = realClock.setTimeout(() => check().finally(look), LOOK_MS);
+  };
+  look();
+  return {
+    observe: (server) => void server.on("connection", () => (hasAccepted = true)),
+    stop() {
+      isStopped = true;
+      realClock.clearTimeout(timer);
+    },
+  };
 }
 
 /** The address by which a process reaches its own server. */

@@ -5,7 +5,7 @@ import { onAbort } from "../../util/abort.ts";
 import { CacheError, errorMessage } from "../../util/errors.ts";
 import { guardedLogger, limitedLogger, type Logger } from "../../util/logger.ts";
 import type { UpgradeWebSocket, WebSocketEnv } from "../../protocol/server_sockets.ts";
-import { AcceptProbe } from "./accept_probe.ts";
+import { newAcceptProbe } from "./accept_probe.ts";
 import { sendResponse } from "./send_response.ts";
 import { ServedConnections } from "./served_connections.ts";
 import type { ServedSockets } from "./served_sockets.ts";
@@ -180,7 +180,7 @@ class Listening {
   readonly #logger: Logger;
   /** Of single requests. */
   readonly #failures: Pick<Logger, "warn" | "error">;
-  #probe: AcceptProbe | undefined;
+  #probe: ReturnType<typeof newAcceptProbe> | undefined;
   #tls: ServerTls | undefined;
   port: number = 0;
 
@@ -262,7 +262,7 @@ class Listening {
         this.#logger.error(`port ${this.port} accepts no connections any more: listening again`);
         await this.#listenAgain(this.#tls);
       };
-      this.#probe ??= new AcceptProbe(host, () => this.port, listenAgain);
+      this.#probe ??= newAcceptProbe(host, () => this.port, listenAgain);
       this.#probe.observe(server);
     }
   }

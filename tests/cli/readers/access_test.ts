@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { Hono } from "hono";
-import { type AccessOptions, isLoopback, newAccess } from "../../../src/cli/readers/access.ts";
+import { type AccessOptions, newAccess } from "../../../src/cli/readers/access.ts";
+import { isLoopback } from "../../../src/cli/serve/serve_options.ts";
 import { checkServeOptions, type ServeOptions } from "../../../src/cli/serve/serve_options.ts";
 import { dashboardRoutes } from "../../../src/cli/dashboard/dashboard.ts";
 import { UsageError } from "../../../src/cli/errors.ts";
