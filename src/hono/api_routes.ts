@@ -80,7 +80,7 @@ export function ownPath(c: Context): { readonly pathname: string; readonly own: 
   return { pathname, own: pathname.length > MAX_PATH ? undefined : unmounted(c, pathname) };
 }
 
-/** A path below `/api`, `/apis` or `/openapi`: of a served resource, of another one, or of a document. */
+/** The route of a path below `/api`, `/apis` or `/openapi`: of any resource, or of a document. */
 export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route<ServedResource> {
   const { pathname, own } = ownPath(c);
   const segments = own === undefined ? [] : pathSegments(own);
@@ -101,7 +101,7 @@ export function apiRoute(c: Context, state: ReadApiState, reader: Reader): Route
   }
   if (passed !== undefined) return passed;
   if (path !== undefined && isReview(c, path)) {
-    // Not for the hooks, which know no creates.
+    // The hooks know no creates, so the API server decides.
     return { access: "API server", path: own!, isStream: false, answer: () => noReviews(path) };
   }
   return path === undefined
@@ -116,7 +116,7 @@ function isRead(c: Context, resource: ApiResource, path: ResourcePath): boolean 
     (path.subresource === "" || isSubresource(resource, path));
 }
 
-/** What the API server answers; `undefined` if that is for the cache to answer. */
+/** The route of a request that the API server answers; `undefined` if the cache answers it. */
 function passThroughRoute(
   c: Context,
   { passThrough, settings }: ReadApiState,
@@ -239,7 +239,7 @@ function unmounted(c: Context, pathname: string): string {
 function isAt(resource: ApiResource, path: ResourcePath): boolean {
   if (resource.resource !== path.resource) return false;
   if (resource.group !== path.group || resource.version !== path.version) return false;
-  // One object of a namespaced resource needs its namespace, a cluster-scoped one has none.
+  // An object of a namespaced resource needs its namespace; a cluster-scoped object has none.
   return resource.namespaced ? path.namespace !== "" || path.name === "" : path.namespace === "";
 }
 
@@ -358,7 +358,7 @@ function isAnyStateFine({ watch, options }: ListQuery): boolean {
 function waitOf(c: Context, { state: { settings } }: ResourceRequest): VersionWaitOptions {
   return {
     timeoutMs: settings.freshnessTimeoutMs,
-    // Not before it is needed: Deno prints a warning when the signal of a request is read.
+    // Read late: Deno prints a warning when the signal of a request is read.
     get signal() {
       return c.req.raw.signal;
     },

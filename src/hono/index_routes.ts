@@ -139,7 +139,7 @@ async function valuesOf(
     index,
     ...(namespace !== "" && { namespace }),
     ...(!isLast && { continue: toBase64(values[i - 1]) }),
-    // Of a namespace they would have to be counted.
+    // The remaining items of one namespace would have to be counted.
     ...(!isLast && namespace === "" && { remainingItemCount: values.length - i }),
     items,
   });

@@ -120,10 +120,10 @@ export function readApi(options: ReadApiOptions): ReadApi {
   return readApiOf(newReadApiState(options));
 }
 
-/** The same, beside other routes that are answered as readers of the same state. */
+/** As {@linkcode readApi}, beside other routes that are answered as readers of the same state. */
 export function readApiOf(state: ReadApiState): ReadApi {
   const app = new Hono();
-  // Where it is not mounted below another app, whose answer that is.
+  // Mounted below another app, that app answers unknown paths.
   app.notFound(() => pageNotFound());
   const { cors: origins } = state.settings;
   // Not for "*": mounted at "/", that would be every path of the app.
@@ -327,8 +327,8 @@ function isWatchRoute(route: Route | undefined): boolean {
 }
 
 /**
- * A refusal is sent once the request's body is read: on a kept-alive connection it would be taken for the
- * next request. Of a body that is too long the connection is closed instead.
+ * Sends a refusal once the request's body is read: on a kept-alive connection the rest would be taken for the
+ * next request. After a body that is too long, the connection is closed instead.
  */
 async function refusing(c: Context, answered: Answer | Promise<Answer>): Promise<Answer> {
   const answer = await answered;

@@ -267,7 +267,7 @@ export function readSettings(options: ReadApiOptions): ReadSettings {
     cors,
     version: versionInfo(options.version),
     watchRecheckMs: hasHooks ? numbers.watchRecheckMs : Infinity,
-    // So that watches which were opened together do not all come back together.
+    // Watches that were opened together should not all come back together.
     watchLimitMs: () => numbers.watchLifetimeMs * (1 - 0.2 * random()),
   };
 }

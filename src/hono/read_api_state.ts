@@ -67,7 +67,7 @@ export function newReadApiState(options: ReadApiOptions): ReadApiState {
         content.log.close();
         fresh.close();
       }
-      // Those of what is passed through.
+      // Watches that are passed through are stopped here.
       for (const watch of Array.from(readers.watches)) watch.stop();
     });
   }
@@ -187,7 +187,7 @@ function checkFreshness(resource: ApiResource, freshness: Freshness = "as-is"): 
   );
 }
 
-/** Whether it is Kubernetes' own Secrets: by its description, or that of what its informer lists. */
+/** Whether a resource is Kubernetes' own Secrets: by its description, or by what its informer lists. */
 function isSecrets(resource: Partial<ApiResource> | undefined): boolean {
   const { group, resource: name = "", kind } = resource ?? {};
   return group === "" && (name.toLowerCase() === "secrets" || kind === "Secret");

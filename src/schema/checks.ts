@@ -13,7 +13,7 @@ export type KubernetesSchemas = typeof import("./kubernetes_schemas.ts");
 
 /** Options of {@linkcode newEventValidator} and {@linkcode newObjectValidator}. */
 export interface ValidatorOptions<T> {
-  /** What objects of the kind must look like, beyond the metadata that every kind has. */
+  /** The schema of the kind's objects, beyond the metadata that every kind has. */
   readonly schema?: Schema<T>;
   /** Receives each quarantined value and its report, within that turn; must not throw. */
   readonly onInvalid?: (quarantined: Quarantined, value: unknown) => void;
@@ -69,7 +69,7 @@ export function checkList(
   ) {
     throw new StatusError(list as Status);
   }
-  // What a list by its kind leaves out is empty, as to Go's clients.
+  // Fields that a list of a named kind leaves out are empty, as for Go's clients.
   const isWhole = "items" in list && "metadata" in list;
   const isByKind = typeof list.kind === "string" && list.kind.endsWith("List");
   const whole = isByKind && !isWhole ? { items: null, metadata: {}, ...list } : list;

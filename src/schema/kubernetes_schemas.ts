@@ -35,7 +35,7 @@ export function bookmarkSchema(): Schema<BookmarkObject> {
   });
 }
 
-/** What an ERROR event carries, and the body of a refusal. */
+/** The schema of a Status: the object of an ERROR event, and the body of a refusal. */
 export function statusSchema(): Schema<Status> {
   return built.status ??= object({
     status: optional(text()),
@@ -99,8 +99,8 @@ const statusCause = () =>
 
 const typeMeta = () => ({ apiVersion: optional(text()), kind: optional(text()) });
 
-// Of zod's core: 1 KB less in a bundle than `zod/mini`, and 10 modules less to open. Its constructors are not
-// generic.
+// The constructor of zod's core: 1 KB less in a bundle than `zod/mini`, and 10 modules less to open. Its
+// constructors are not generic.
 const object = <S extends z.$ZodLooseShape>(shape: S) =>
   new z.$ZodObject({
     type: "object",

@@ -1,8 +1,8 @@
 /** A user's schema for a kind of object. */
 
 /**
- * What can say whether a value is a `T`: any [Standard Schema](https://standardschema.dev) version 1, such as
- * a schema of zod, Valibot or ArkType, or an object of your own with this one property.
+ * Checks whether a value is a `T`: any [Standard Schema](https://standardschema.dev) version 1, such as a
+ * schema of zod, Valibot or ArkType, or an object of your own with this one property.
  *
  * It only gives a verdict. The value itself is passed on, never what the schema made of it, so `T` is what
  * the schema takes in: defaults are not filled in, unknown fields are kept. It must answer at once, without a

@@ -53,11 +53,11 @@ export interface ChunkStore {
 export const MANIFEST = "manifest";
 
 interface RecordLine {
-  /** Its chunks have these names, with the numbers from `first` on. */
+  /** The name of the chunks, followed by their numbers from `first` on. */
   readonly writer: string;
   readonly first: number;
   readonly chunks: number;
-  /** Of all chunks. */
+  /** The length of all chunks together. */
   readonly length: number;
   readonly checksum: number;
 }
@@ -80,7 +80,7 @@ const CHUNKS_AT_ONCE = 6;
 
 export class ChunkedStorage implements SnapshotStorage {
   readonly #store: ChunkStore;
-  /** Of the names of this storage's chunks: another writer's are others. */
+  /** A part of the names of this storage's chunks: another writer's are others. */
   readonly #writer: string = crypto.randomUUID();
   #written = 0;
   #identity: SnapshotIdentity | undefined;

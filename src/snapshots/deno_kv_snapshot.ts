@@ -5,7 +5,7 @@ import {
 } from "../informer/snapshot/informer_snapshot.ts";
 import { ChunkedStorage, type ChunkStore, MANIFEST } from "./chunked_storage.ts";
 
-/** What a snapshot needs of `Deno.Kv`. */
+/** The part of `Deno.Kv` that a snapshot needs. */
 export interface DenoKv {
   /** The value of a key, and its version; `null`: there is none. */
   get(key: readonly string[]): Promise<{ readonly value: unknown; readonly versionstamp: string | null }>;
@@ -15,7 +15,7 @@ export interface DenoKv {
   atomic(): DenoKvOperation;
 }
 
-/** What a snapshot needs of `Deno.AtomicOperation`. */
+/** The part of `Deno.AtomicOperation` that a snapshot needs. */
 export interface DenoKvOperation {
   /** The operation fails unless the keys have these versions. */
   check(
@@ -31,7 +31,7 @@ export interface DenoKvOperation {
 
 /** Options of {@linkcode denoKvSnapshot}. */
 export interface DenoKvSnapshotOptions extends SnapshotOptions {
-  /** What all keys of this snapshot begin with; `["listwatch"]` by default. Each informer needs its own. */
+  /** The beginning of all keys of this snapshot; `["listwatch"]` by default. Each informer needs its own. */
   readonly prefix?: readonly string[];
 }
 
@@ -62,7 +62,7 @@ export function denoKvSnapshot(kv: DenoKv, options: DenoKvSnapshotOptions = {}):
   return newInformerSnapshot(new ChunkedStorage(denoKvChunks(kv, prefix)), rest);
 }
 
-/** https://docs.deno.com/deploy/kv/manual/ : a value has up to 64 KiB. */
+/** The size of a chunk. A value has up to 64 KiB: https://docs.deno.com/deploy/kv/manual/ */
 const CHUNK_BYTES = 60_000;
 
 function denoKvChunks(kv: DenoKv, prefix: readonly string[]): ChunkStore {

@@ -29,7 +29,7 @@ export interface KeyValueBinding {
 
 /** Options of {@linkcode keyValueSnapshot}. */
 export interface KeyValueSnapshotOptions extends SnapshotOptions {
-  /** What all keys of this snapshot begin with; `listwatch/` by default. Each informer needs its own. */
+  /** The beginning of all keys of this snapshot; `listwatch/` by default. Each informer needs its own. */
   readonly prefix?: string;
   /** The largest value in bytes; 4 MB by default. KV namespaces take 25 MiB. */
   readonly chunkBytes?: number;

@@ -1,4 +1,4 @@
-/** What is saved of a snapshot: its parts with their checksums, and why one is refused. */
+/** The saved parts of a snapshot with their checksums, and why a snapshot is refused. */
 
 import {
   type SavedVersion,
@@ -21,7 +21,7 @@ export function readVersion(value: unknown): SavedVersion {
   throw corrupt("a version in it is none");
 }
 
-/** What informers need of a head. */
+/** The part of a head that informers need. */
 export function savedHead({ apiVersion, kind, metadata }: ObjectHead): ObjectHead {
   const { name, namespace, uid, resourceVersion, labels } = metadata ?? {};
   return { apiVersion, kind, metadata: { name, namespace, uid, resourceVersion, labels } } as ObjectHead;
@@ -35,7 +35,7 @@ export function parsed(json: string): unknown {
   }
 }
 
-/** CRC-32, eight bytes at a time, for runtimes without `zlib.crc32`; `before`: that of the bytes before. */
+/** CRC-32, eight bytes at a time, for runtimes without `zlib.crc32`; `before`: that of earlier bytes. */
 export function crc32(bytes: Uint8Array, before: number = 0): number {
   const [t0, t1, t2, t3, t4, t5, t6, t7] = TABLES;
   let crc = ~before;
@@ -86,7 +86,7 @@ export function truncated(detail: string): SnapshotFault {
   return new SnapshotFault("truncated", detail);
 }
 
-/** What a storage throws when its content cannot be used; `where` is its name for people. */
+/** The error of a storage whose content cannot be used; `where` is the storage's name for people. */
 export function refusalOf(where: string, error: unknown): SnapshotRefusedError {
   if (error instanceof SnapshotRefusedError) return error;
   const reason = error instanceof SnapshotFault ? error.reason : "unreadable";

@@ -107,7 +107,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
   readonly #signal: AbortSignal | undefined;
   readonly #unlink: (() => void) | undefined;
   #ended = false;
-  // What the next call throws, once everything before it was delivered.
+  // The error that the next call throws, once everything before it was delivered.
   #failure: { readonly error: unknown } | undefined;
 
   constructor(body: ReadableStream<Uint8Array>, maxFrameBytes: number, options: DecodeWatchOptions<T>) {
@@ -158,7 +158,7 @@ class WatchBatches<T> implements AsyncIterableIterator<Batch<T>> {
     }
   }
 
-  /** What the next chunk completes, or the end of the body. */
+  /** Decodes the events that the next chunk, or the end of the body, completes. */
   #decode(chunk: Uint8Array | undefined): WatchItem<T>[] {
     const batch: WatchItem<T>[] = [];
     const cutter = this.#cutter;

@@ -125,9 +125,9 @@ export async function decodeList<T>(
 
 // As an event of a watch. A request to etcd has at most 1.5 MiB: https://etcd.io/docs/v3.5/dev-guide/limit/
 const MAX_ITEM_BYTES = 16 * 1024 * 1024;
-// What is far beyond a cluster of 100,000 pods; some kilobytes of gzip can pretend to be more.
+// The longest list, far beyond a cluster of 100,000 pods; a few kilobytes of gzip can become more.
 const MAX_LIST_BYTES = 2 * 1024 * 1024 * 1024;
-/** What each item counts at least: in memory the shortest ones take many times the bytes of their texts. */
+/** The least that an item counts: in memory the shortest ones take many times the bytes of their texts. */
 const LEAST_ITEM_BYTES = 512;
 /** The longest answer that is read as one text. */
 const MAX_TEXT_BYTES = 64 * 1024 * 1024;
@@ -140,7 +140,7 @@ class ItemCollector<T> {
   readonly #options: DecodeListOptions;
   readonly #items: T[] = [];
   readonly #quarantined: Quarantined[] = [];
-  /** Of the list, if that was known before its items. */
+  /** The type of the items, if the list has named it before them. */
   #type: ItemType | "unknown" = "unknown";
   #count = 0;
 
@@ -157,7 +157,7 @@ class ItemCollector<T> {
     return this.#type === "unknown" ? undefined : this.#type;
   }
 
-  /** The items begin; this came before them. */
+  /** Reads the part of the list before its items. */
   begin(prefix: string): void {
     let text = prefix.trimEnd();
     if (text.endsWith(",")) text = text.slice(0, -1);
@@ -177,7 +177,7 @@ class ItemCollector<T> {
     const { items, ...rest } = list;
     const envelope = this.#options.validateList("items" in list ? { ...rest, items: [] } : rest);
     if (!Array.isArray(items)) {
-      // How a Go server writes a slice that was never made. The envelope says whether it may be absent.
+      // A Go server writes a slice that was never made as null. The envelope says whether it may be absent.
       if (items === null || (items === undefined && "items" in envelope)) return { ...envelope, items: [] };
       throw new DecodeError(`Cannot list ${subject}: "items" is ${typeof items}, not an array`);
     }
@@ -197,7 +197,7 @@ class ItemCollector<T> {
     let isAccepted: boolean | undefined = false;
     if (asText !== undefined && item instanceof ObjectText) {
       if (type !== undefined && isUntyped(item.head)) {
-        // Its type came after it.
+        // The list has named the type after this item.
         item = asText.reader.read(item.text, type);
       }
       const { text, head } = item as ObjectText;
@@ -251,7 +251,7 @@ export async function readBody(
   subject: string,
   options: Pick<DecodeListOptions, "signal" | "onBytes" | "clock"> & {
     readonly maxBytes: number;
-    /** What to do about a body that is longer. */
+    /** What to do about a longer body, for the error text. */
     readonly hint: string;
   },
   onChunk: (chunk: Uint8Array | undefined) => void,

@@ -103,7 +103,7 @@ export class DiskBodies implements TextForm {
     return fields;
   }
 
-  /** SQLite counts bytes; a character has three at most. */
+  /** Refuses an object that is too long for SQLite, which counts bytes; a character has three at most. */
   #refuseLong(json: string): void {
     if (json.length * 3 <= this.#maxBytes) return;
     const bytes = encoder.encode(json).byteLength;
@@ -117,7 +117,7 @@ export class DiskBodies implements TextForm {
 const encoder = new TextEncoder();
 /** Beyond so many characters an object whose text cannot be written is quarantined. */
 const MOST_UNWRITTEN = 8_000_000;
-/** Those of states that are never stored are dropped then. */
+/** Beyond so many fields, those of states that are never stored are dropped. */
 const MOST_FIELDS = 500_000;
 
 /** The table of the present objects: reads it in batches, and writes one object at a time. */
@@ -272,7 +272,7 @@ function newEntry(row: readonly SqlValue[], shared: SharedValues, bodies: DiskBo
   };
 }
 
-/** Of a text that the database has, of which this process knows nothing. */
+/** A text object for a text in the database of which this process knows nothing. */
 function newTextObject(key: string, text: string, json: string): TextObject {
   const { apiVersion, kind, metadata } = JSON.parse(json);
   const { uid, resourceVersion, namespace, labels } = metadata ?? {};

@@ -14,12 +14,12 @@ export class DiskHistory implements LogHistory {
   readonly #options: DiskHistoryOptions;
   /** An entry could not be written: the rows lead nowhere. */
   #isBroken = false;
-  /** What is added to the log's sequence numbers: those of rows are never used twice. */
+  /** The offset of the rows' sequence numbers from the log's: a row's number is never used twice. */
   #offset = 0;
   /** The first row that the log may read; the ones before it are deleted in time. */
   #tail = 0;
   #next: number;
-  /** What the next row must be at least, for the rows to lead to the content that was saved last. */
+  /** The least number of the next row, so that the rows lead to the content that was saved last. */
   #leadsTo = 0;
 
   constructor(sql: SqlDatabase, options: DiskHistoryOptions) {
@@ -107,7 +107,7 @@ export class DiskHistory implements LogHistory {
     if (this.#isBroken) this.#sql.exec("DELETE FROM listwatch_state WHERE name = ?", LOG);
   }
 
-  /** Never throws: the log in memory continues. */
+  /** Writes; never throws: the log in memory continues. */
   #write(write: () => void): void {
     try {
       write();
@@ -179,7 +179,7 @@ export class DiskHistory implements LogHistory {
     return rows.length;
   }
 
-  /** What is known of the rows before one. */
+  /** The state before a row, as far as it is known. */
   #before(row: number, kept: KeptState): Pick<KeptState, "base" | "lastLateEvicted"> {
     const query = (isLate: string) =>
       `SELECT position FROM listwatch_events WHERE sequence >= ? AND sequence < ?${isLate} ORDER BY sequence DESC LIMIT 1`;
@@ -203,13 +203,13 @@ export interface DiskHistoryOptions {
   readonly content: DiskContent;
   readonly logger: Logger;
   /**
-   * What {@linkcode DiskHistory.leadTo} was for the content that was loaded; `undefined` if rows cannot lead
-   * to it.
+   * The value of {@linkcode DiskHistory.leadTo} for the loaded content; `undefined` if rows cannot lead to
+   * it.
    */
   rowsLeadTo(): number | undefined;
 }
 
-/** What is known of the rows together. Sequence numbers are those of rows. */
+/** State of all rows together. Sequence numbers are those of rows. */
 interface KeptState {
   readonly first: number;
   readonly base: string;

@@ -67,7 +67,7 @@ export class DiskObjects implements SnapshotStorage {
   readonly #content: DiskContent;
   readonly #history: DiskHistory;
   #identity = "";
-  /** Of the content that was loaded. */
+  /** The value of {@linkcode DiskHistory.leadTo} for the loaded content. */
   #rowsLeadTo: number | undefined;
   #sweep: BodySweep | undefined;
   /**
@@ -77,7 +77,7 @@ export class DiskObjects implements SnapshotStorage {
   #sweepTo: number | undefined;
   #storedCount = 0;
   #sweptCount = 0;
-  /** What was there at earlier calls of {@linkcode DiskObjects.reclaim}, the oldest first. */
+  /** The marks of earlier calls of {@linkcode DiskObjects.reclaim}, the oldest first. */
   #marks: Mark[] = [];
   readonly #clock: Clock;
 
@@ -193,7 +193,7 @@ export class DiskObjects implements SnapshotStorage {
 /** How long a reader may take for an answer that began with an earlier state. */
 const READERS_MS = 5 * 60_000;
 const MARK_INTERVAL_MS = 30_000;
-/** So many states may be in the database without being referred to, before a sweep looks for them. */
+/** How many states may be in the database without being referred to before a sweep looks for them. */
 const MOST_UNSTORED = 1_000;
 
 interface Mark {

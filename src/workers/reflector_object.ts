@@ -41,9 +41,9 @@ export interface DurableObjectContext {
 
 /** What a {@linkcode ReflectorObject} caches, and how it answers. */
 export interface ReflectorSettings<T extends KubernetesObject = KubernetesObject> {
-  /** What is listed and watched. */
+  /** The source that is listed and watched. */
   readonly source: ListerWatcher<T>;
-  /** What that is: `v1/pods` for what Kubernetes brings, a description for custom resources. */
+  /** The resource of the source: `v1/pods` for a built-in one, a description for a custom one. */
   readonly resource: ReadApiResource["resource"];
   /** Options of the informer: indices, a transform, metrics, the logger. */
   readonly informer?: Omit<
@@ -203,7 +203,7 @@ class Reflection {
       bookmarkIntervalMs: BOOKMARK_INTERVAL_MS,
       // All requests come from Workers, whatever client they are for.
       clientOf: () => undefined,
-      // Where the API server says how far it is.
+      // Reads can be proven fresh where the API server says how far it is.
       ...(source.metadata !== undefined && { freshness: "stale-if-error" }),
       ...(settings.readApi?.authorize === undefined && { allowAnonymous: true }),
       ...settings.readApi,

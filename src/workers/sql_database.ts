@@ -25,7 +25,7 @@ export interface SqlStorage {
   transactionSync<R>(work: () => R): R;
 }
 
-/** Runs statements. */
+/** A database that runs statements. */
 export interface SqlDatabase {
   /** Runs one statement. The rows of a query are read at once, before the next statement. */
   exec(query: string, ...bindings: SqlValue[]): {
@@ -41,7 +41,7 @@ export function rowsOf(sql: SqlDatabase, query: string, ...bindings: SqlValue[])
 /** Goes up when older code cannot read the tables, or they have other columns. */
 export const FORMAT = 1;
 
-/** What is known of the content is in `state` under this name, with its format. */
+/** The name of the content's saved state, which has its format, in `state`. */
 export const SAVED = "saved";
 
 /** Makes the tables, if they are not there, or have the columns of another format. */

@@ -57,9 +57,9 @@ export class Content<T extends KubernetesObject> {
 export interface ContentVersion {
   /** The entry of the log behind its last change: lists with the same have the same objects. */
   readonly changes: number;
-  /** How often the content has changed in a way that resourceVersions do not show. */
+  /** How many times the content has changed in a way that resourceVersions do not show. */
   readonly rewrites: number;
-  /** A watch may start here, and from any later list of the same version; it misses nothing. */
+  /** A version at which a watch may start, or at any later list of the same version; it misses nothing. */
   readonly since: string;
 }
 
@@ -75,7 +75,7 @@ interface LastChange {
  */
 export class ContentVersions {
   readonly #log: Pick<EventLog<KubernetesObject>, "window" | "resume">;
-  /** Those that have changed lately; the last one comes last. */
+  /** The last changes of namespaces, the latest one at the end. */
   readonly #namespaces = new Map<string, LastChange>();
   #others: LastChange = { changes: 0, since: "" };
   #next = -1;
@@ -85,12 +85,12 @@ export class ContentVersions {
     this.#log = log;
   }
 
-  /** The version of the objects of a namespace; of all objects where it is empty. */
+  /** The version of a namespace's objects; of all objects if the namespace is empty. */
   versionOf(namespace: string): ContentVersion {
     this.#catchUp();
     const last = this.#namespaces.get(namespace) ?? this.#others;
     const { resourceVersion: now } = this.#log.window;
-    // Otherwise readers of this version, whose watches are refused, would receive 304 again and again.
+    // Without this, readers of this version, whose watches are refused, would receive 304 again and again.
     if (last.since !== now && this.#log.resume(last.since) === undefined) last.since = now;
     return { ...last, rewrites: this.#rewrites };
   }
@@ -121,7 +121,7 @@ export class ContentVersions {
   }
 }
 
-// Those of namespaces that were deleted long ago are among them.
+// Namespaces whose changes are kept, among them some that were deleted long ago.
 const MOST_NAMESPACES = 4_096;
 
 /** A source that a read cannot be proven fresh of. */
@@ -130,7 +130,7 @@ export interface StaleSource {
   readonly why: Exclude<FreshnessOutcome, "fresh">;
 }
 
-/** One of the sources, its content, and its questions to its server; without them it is taken as it is. */
+/** A source, its content, and its questions to its server; without them its content counts as fresh. */
 interface Followed extends NamedInformer {
   readonly content: FollowedContent;
   readonly fresh: FreshReads | undefined;
@@ -181,8 +181,8 @@ export class ContentFreshness {
   }
 
   /**
-   * The sources without content, which may have objects of a name; of any name if it is empty. One that is
-   * not merged has content once its log is ready.
+   * The sources without content that may have objects of a name; of any name if the name is empty. A source
+   * that is not merged has content once its log is ready.
    */
   missing(name: string): readonly string[] {
     return this.#mayHave(name)
@@ -198,7 +198,7 @@ export class ContentFreshness {
     query: ListQuery,
     { resource, name, isPartial, refusesStale, wait }: {
       readonly resource: ApiResource;
-      /** Of the only object that is read; empty otherwise. */
+      /** The name of the only object that is read; empty otherwise. */
       readonly name: string;
       readonly isPartial: boolean;
       /** Whether its reader wants no answer rather than a last known state. */
@@ -224,7 +224,7 @@ export class ContentFreshness {
         }
         return [];
       }
-      // It continues with the present state, as a list without a version shows it.
+      // The read continues with the present state, as a list without a version shows it.
     } else if (resourceVersion !== undefined) {
       const outcome = await this.#reaches(resourceVersion, wait);
       if (outcome === "reached") return [];

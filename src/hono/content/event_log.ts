@@ -39,7 +39,7 @@ export interface EventLogOptions {
 }
 
 interface Appended {
-  /** It does not move the position. */
+  /** Whether the entry leaves the position where it is. */
   readonly isLate: boolean;
   readonly gapAfter?: string;
 }
@@ -92,7 +92,7 @@ export class EventLog<T extends KubernetesObject> {
   readonly window: LogWindow<T> = this.#window;
   /** The keys of what has changed since the follower of keys cleared them. */
   readonly changedKeys: Set<string> = new Set();
-  /** What reads each entry soon after it has come, and before it is dropped, beside the watches. */
+  /** Followers that read each entry soon after it has come, and before it is dropped, beside the watches. */
   readonly along: Set<{ grown(): void }> = new Set();
 
   constructor(
@@ -261,7 +261,7 @@ export class EventLog<T extends KubernetesObject> {
     if (phase === "stopped") this.#waiters.stop();
   }
 
-  /** What the store holds now is where the log begins, with what was kept of it if that leads here. */
+  /** Starts the log with the content of the store, and with the kept entries if they lead to it. */
   #start(resourceVersion: string): void {
     this.#isStarted = true;
     const stored = this.#informer.indexer.lastStoreSyncResourceVersion();
@@ -357,7 +357,7 @@ export class EventLog<T extends KubernetesObject> {
     const isLate = resourceVersion === previous;
     const sequence = isLate ? this.#firstUnseen(resourceVersion) : undefined;
     this.#moveTo(resourceVersion);
-    // Of a server that was restored, and has come to the same version of another history.
+    // A restored server has come to the same version of another history.
     if (isLate && changes.length > 0) this.#window.rewrites++;
     for (const change of inWatchOrder(changes)) {
       const version = resourceVersionOf(change.object) ?? "";
@@ -427,7 +427,7 @@ export class EventLog<T extends KubernetesObject> {
       case "updated":
         return this.#keep({ ...common, type: "MODIFIED", oldObject: change.oldObject });
       case "deleted":
-        // It was not there: what sums up the entries would go wrong.
+        // The object was not there: sums over the entries would go wrong.
         if (change.oldObject === undefined) this.#window.rewrites++;
         return this.#keep({ ...common, type: "DELETED", oldObject: change.oldObject ?? object });
     }
@@ -463,9 +463,9 @@ export class EventLog<T extends KubernetesObject> {
   }
 }
 
-// To take so many keys into the blocks of a state takes some milliseconds.
+// Taking so many keys into the blocks of a state takes some milliseconds.
 const MOST_KEYS = 4_096;
-// Reads prove one ten times a second at most, until the bookmark of a minute.
+// Reads prove a version ten times a second at most, until the bookmark of a minute.
 const MOST_PROVEN = 1_000;
 
 const BOOKMARK = { type: "BOOKMARK", key: "", object: undefined, oldObject: undefined } as const;

@@ -23,10 +23,10 @@ export interface FreshReadsOptions {
   readonly logger: Logger;
 }
 
-/** What has come of an informer, for reads that wait. */
+/** The content of an informer, for reads that wait. */
 export interface FollowedContent {
   readonly resourceVersion: string;
-  /** Whether it reaches a resourceVersion within a time; at once if it has, or never will. */
+  /** Whether the content reaches a resourceVersion in time; at once if it has, or never will. */
   reaches(resourceVersion: string, options: VersionWaitOptions): Promise<boolean>;
 }
 
@@ -57,7 +57,7 @@ const MOST_AWAITED = 64;
 const LONGEST_ASKED_MS = 600_000;
 // A list of more objects costs more than it saves.
 const MAX_STATE_OBJECTS = 100;
-// How long a resource with more objects is taken for large.
+// How long a resource with more objects counts as large.
 const LARGE_MS = 60_000;
 
 /**
@@ -267,7 +267,7 @@ export class FreshReads {
         if (await this.#becomes(state, asked, signal)) return;
       }
     }
-    // What the server does not have cannot be proven.
+    // The server cannot prove a version that it has not reached.
     if (!this.#isKnownVersionWanted()) await this.#currentVersion();
     if (!this.#isKnownVersionWanted()) return;
     asked = momentOf(this.#options.clock);

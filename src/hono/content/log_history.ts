@@ -8,9 +8,9 @@ export interface LogEntry<T> {
   readonly key: string;
   /** The resourceVersion of the resource once this has happened; the same for all entries of a relist. */
   readonly position: string;
-  /** It did not move the position: a reader at that position may have seen it, or not. */
+  /** Whether the entry left the position where it was: a reader at that position may have seen it, or not. */
   readonly isLate: boolean;
-  /** The present state; of a deleted object the final one. `undefined` in a bookmark. */
+  /** The present state; the final state of a deleted object. `undefined` in a bookmark. */
   readonly object: Held<T> | undefined;
   readonly oldObject: Held<T> | undefined;
   /**
@@ -22,7 +22,7 @@ export interface LogEntry<T> {
   readonly isPlaced: boolean;
   readonly bytes: number;
   readonly atMs: number;
-  /** What was made of it for watches, while that is kept. */
+  /** The forms made of the entry for watches, while they are kept. */
   views: EntryForms<T> | undefined;
 }
 
@@ -66,8 +66,8 @@ export interface LogWindow<T> {
   /** Differs whenever the objects have changed. */
   readonly revision: number;
   /**
-   * How often the content changed in a way that resourceVersions do not show: there may have been another
-   * state of it, or of an object, under the same resourceVersion.
+   * How many times the content changed in a way that resourceVersions do not show: another state of it, or of
+   * an object, may have had the same resourceVersion.
    */
   readonly rewrites: number;
 }

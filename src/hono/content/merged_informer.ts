@@ -145,7 +145,7 @@ export class MergedInformer implements ServedInformer {
     return () => unlisten.forEach((each) => each?.());
   }
 
-  /** What the first source is at that does not watch. */
+  /** The status of the first source that does not watch. */
   status(): ReturnType<ServedInformer["status"]> {
     const all = this.#sources.map(({ informer }) => informer.status());
     const running = all.filter(({ phase }) => phase !== "stopped");
@@ -172,7 +172,7 @@ export class MergedInformer implements ServedInformer {
     return this.sources.find(({ name }) => name === cluster);
   }
 
-  /** Follows the sources; what they have is the content, at once. */
+  /** Follows the sources: their objects are the content, at once. */
   #follow(): () => void {
     for (const source of this.#sources) source.isIn = false;
     this.#owners.clear();

@@ -1,4 +1,4 @@
-/** Which objects a list or a watch has: what is selected, and a page of it out of one snapshot. */
+/** The objects of a list or a watch: selectors, and pages out of one snapshot. */
 
 import { type FieldRequirement, FieldSelector } from "../../meta/fields.ts";
 import type { LabelSelector } from "../../meta/labels.ts";
@@ -24,7 +24,7 @@ import type { ServedStore } from "./served_informer.ts";
 import type { IndexValue, Snapshot } from "./states.ts";
 
 export interface Selectors {
-  /** Only this namespace; all of them where empty. */
+  /** The only namespace; all namespaces if it is empty. */
   readonly namespace: string;
   readonly labels: LabelSelector | undefined;
   readonly fields: FieldSelector | undefined;
@@ -43,11 +43,11 @@ export interface Selection {
   readonly hasLabels: ((held: unknown) => boolean) | undefined;
   /** Whether the fields are, besides those that the key shows; the same, but it needs the object itself. */
   readonly hasFields: ((object: KubernetesObject) => boolean) | undefined;
-  /** The same for objects that fulfil one of the requirements, if any: an index has found them by it. */
+  /** As `hasFields`, for objects that an index has found by the given requirement, if any. */
   hasFieldsBesides(answered: FieldRequirement | undefined): Selection["hasFields"];
-  /** What indices of the store may find; the objects that they find must be tested, too. */
+  /** The query for indices of the store; the objects that they find must be tested, too. */
   readonly indexed: CandidateQuery;
-  /** What it takes to ask of one object, as a {@linkcode Pacer} counts. */
+  /** The cost of testing one object, as a {@linkcode Pacer} counts. */
   readonly units: number;
 }
 
@@ -68,7 +68,7 @@ export function newSelection(of: GroupVersionResource, selectors: Selectors): Se
   const name = fields?.requiresExactMatch("metadata.name") || undefined;
   const fieldsOf = selectableFields(of);
   const [ofName, ofLabels, ofFields] = partsOf(filter);
-  // What `mayHave` tests is not read from the object, which may have to be decoded.
+  // Fields that `mayHave` tests are not read from the object, which may have to be decoded.
   const required = { "metadata.namespace": prefixes.at(-1)?.slice(0, -1), "metadata.name": name };
   const unread =
     fields?.requirements.filter(({ field, operator, value }) =>
@@ -108,7 +108,7 @@ function nameIn(key: string): string {
   return key.slice(key.indexOf("/") + 1);
 }
 
-/** A filter's parts: of the name, of labels, and of other fields, for which an object is opened. */
+/** Splits a filter: by name, by labels, and by other fields, for which an object is opened. */
 function partsOf(filter: FieldFilter | undefined): readonly (FieldFilter | undefined)[] {
   const parts: FilterRequirement[][] = [[], [], []];
   for (const requirement of filter?.requirements ?? []) {
@@ -119,7 +119,7 @@ function partsOf(filter: FieldFilter | undefined): readonly (FieldFilter | undef
   return parts.map((requirements) => requirements.length === 0 ? undefined : new FieldFilter(requirements));
 }
 
-/** What an index of a field may find. */
+/** The requirement as an index of a field can answer it. */
 function asFieldRequirement({ path: { segments }, operator, values }: FilterRequirement): FieldRequirement[] {
   const field = operator === "=" ? dottedPath(segments) : undefined;
   return field === undefined ? [] : [{ field, operator: "=", value: values[0] }];
@@ -149,7 +149,7 @@ export interface ListRequest extends Selectors {
   identity(): string;
   /** Identifies this cache, and the epoch of its content after so many rewrites. */
   epochOf(rewrites: number): string;
-  /** Its signal ends the walk over objects. */
+  /** The signal in it ends the walk over objects. */
   readonly wait: VersionWaitOptions;
   readonly pacer: Pacer;
 }
@@ -162,7 +162,7 @@ export interface PagePlace<T> {
   /** The key that it begins at, without the namespace that is listed; empty for the first page. */
   readonly start: string;
   readonly limit: number;
-  /** Of a page of a particular version: how often the content had been rewritten when it was found. */
+  /** How many rewrites the content had when a page of a particular version was found. */
   readonly rewrites?: number;
 }
 
@@ -177,8 +177,8 @@ export interface WindowPlace {
 export interface Page<T> {
   readonly resourceVersion: string;
   /**
-   * What the list says of the pages after it, if there are some, at this version or at
-   * a later one at which the content is the same.
+   * The list metadata that leads to the next pages, if there are some, at this version or a later one with
+   * the same content.
    */
   readonly next?: (resourceVersion: string) => ListMeta;
   object(index: number): Held<T>;
@@ -189,7 +189,7 @@ export interface Page<T> {
   readonly bytes: number;
 }
 
-/** Where a page is that is not the first one of the content now; or the Status that refuses it. */
+/** Finds the place of a page that is not the first of the present content; a Status refuses it. */
 export async function placePage<T extends KubernetesObject>(
   { log, states }: Content<T>,
   request: ListRequest,
@@ -312,7 +312,7 @@ export async function cutPage<T extends KubernetesObject>(
   } else if (past !== undefined && i - from <= SMALL_PAGE) {
     own = Array.from({ length: i - from }, (_, index) => snapshot.object(from + index));
   }
-  // Of the present one there is one for all readers.
+  // All readers share one array of the present state.
   const bytes = REFERENCE_BYTES * (own?.length ?? 2 * (past?.length ?? 0));
   const page = own === undefined ? { resourceVersion, object: snapshot.object, from, to: i, bytes } : {
     resourceVersion,

@@ -17,21 +17,21 @@ export interface ServedStore<T> {
 }
 
 /**
- * What {@linkcode readApi} needs of an informer. A `SharedIndexInformer` has it, with its default keys and
- * its default queue: a `DeltaFIFO` hides relists and the order of events, on which watches depend.
+ * The part of an informer that {@linkcode readApi} needs. A `SharedIndexInformer` with its default keys and
+ * its default queue has it: a `DeltaFIFO` hides relists and the order of events, on which watches depend.
  */
 export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
-  /** What it lists at the API server, where that is known: Secrets are recognised by it. */
+  /** The listed resource, if it is known: Secrets are recognised by it. */
   readonly resource?: GroupVersionResource | undefined;
-  /** What is left out of the objects that it lists, where that is known: Tables say so. */
+  /** The fields left out of the objects, if that is known: Tables show it. */
   readonly projection?: Projection | undefined;
-  /** What is read. */
+  /** The store that is read. */
   readonly indexer: ServedStore<T>;
   /** Whether the first list is in the store. */
   hasSynced(): boolean;
   /**
-   * Whether there is content to read although it has not synced: that of a snapshot, which the API server has
-   * not confirmed. It is served, and every answer says so.
+   * Whether there is content although the informer has not synced: that of a snapshot, which the API server
+   * has not confirmed. It is served, and every answer says so.
    */
   isRestored?(): boolean;
   /**
@@ -40,8 +40,8 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
    */
   observe(observer: (event: StoreEvent<T>) => void): () => void;
   /**
-   * The same, with the objects in the form in which the store holds them; if it is absent, they are held as
-   * they are.
+   * As `observe`, with the objects in the form in which the store holds them; if it is absent, they are held
+   * as they are.
    *
    * @internal
    */
@@ -65,11 +65,11 @@ export interface ServedInformer<T extends KubernetesObject = KubernetesObject> {
   /** The only one of its sources that may have an object of a name; `undefined` if all may. */
   sourceOf?(name: string): NamedInformer | undefined;
   /**
-   * How many milliseconds ago its API server sent something; `undefined` before the first time. Without it,
+   * How many milliseconds ago the API server sent something; `undefined` before the first time. Without it,
    * `/readyz` does not look at that, and answers have no `Age`.
    */
   lagMs?(): number | undefined;
-  /** What the reflector is at. */
+  /** The phase of the reflector. */
   status(): {
     readonly phase: string;
     /** The API server sends no bookmarks, so that a quiet resource has news each 5 to 10 minutes only. */

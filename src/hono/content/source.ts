@@ -40,7 +40,7 @@ export class Source {
     holding.keepTexts(); // readers receive what the API server sent
   }
 
-  /** Whether there is something to read: its first list, or a snapshot. */
+  /** Whether the source has content: its first list, or a snapshot. */
   get hasContent(): boolean {
     return this.informer.hasSynced() || this.informer.isRestored?.() === true;
   }
@@ -49,7 +49,7 @@ export class Source {
     return this.informer.indexer.lastStoreSyncResourceVersion();
   }
 
-  /** Its part of the whole has this version; of a server whose versions are no numbers it stays. */
+  /** Moves the source's part of the merged version; versions that are no numbers do not move it. */
   moveTo(version: string): void {
     if (isComparableResourceVersion(version)) this.position = version;
   }
@@ -101,7 +101,7 @@ export class SourceObject extends HeldObject {
     return isCluster ? shownObject(name, object) : object;
   }
 
-  /** Its JSON text as it is shown, or cut to some fields, if that costs less than the object. */
+  /** The object's JSON text as it is shown, or cut to some fields, if that costs less than the object. */
   json(fields?: FieldCut): string | undefined {
     const { holding, isCluster, name } = this.source;
     if (!isCluster) return holding.json(this.held, fields);
@@ -139,7 +139,7 @@ export function shownObject<T extends KubernetesObject>(cluster: string, object:
   return { ...object, metadata: { ...metadata, name: `${cluster}.${metadata.name}`, annotations } };
 }
 
-/** The same, of an object's JSON text: everything else of it stays, digit for digit. */
+/** The JSON text of an object under its shown name; everything else stays, digit for digit. */
 export function shownText(cluster: string, json: string): string | undefined {
   const metadata = textMember(json, 0, "metadata");
   const name = metadata && textMember(json, metadata.start, "name");
@@ -215,14 +215,14 @@ export class KeyOwners {
     this.#buried.clear();
   }
 
-  /** What a change of a source is to readers of all: nothing, a change, or an end and a beginning. */
+  /** How readers of all sources see a change of one: as nothing, as a change, or as a delete and an add. */
   changed(source: Source, change: Change): readonly Change[] {
     const shown = source.shownChange(change);
     if (source.isCluster) return [shown];
     return change.type === "deleted" ? this.#deleted(source, shown) : this.#written(source, shown);
   }
 
-  /** What a source shows from now on because it has come far enough. */
+  /** The changes that a source shows from now on because it has come far enough. */
   moved(source: Source): readonly Change[] {
     if (this.#buried.size === 0) return [];
     return Array.from(this.#buried).flatMap((key) => {
@@ -260,7 +260,7 @@ export class KeyOwners {
     this.#shown.delete(key);
     const hidden = this.#hidden.get(key) ?? [];
     if (hidden.length === 0) return [change];
-    // What the others have was over before this one began.
+    // Other sources may show their object once they have reached the version of this delete.
     const until = versionOf(object);
     const others = hidden.map((each) => ({ ...each, until }));
     this.#hidden.set(key, others);
@@ -297,7 +297,7 @@ export class KeyOwners {
   }
 }
 
-/** One object takes the place of another: a new one of the name, or the same from another source. */
+/** The changes by which an object replaces another: a new one of the name, or one of another source. */
 function exchanged(
   key: string,
   oldObject: Held<KubernetesObject>,

@@ -80,8 +80,8 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower {
   }
 
   /**
-   * The same, or less: at least what a query matches. Costs only what an index of the store has under one of
-   * the query's labels or fields, if there is one.
+   * A snapshot of at least the objects that a query matches. It costs only the objects that an index of the
+   * store has under one of the query's labels or fields, if there is one.
    */
   candidates(query: CandidateQuery | undefined): Snapshot<T> {
     const indexer = query && this.indexer;
@@ -120,8 +120,8 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower {
   }
 
   /**
-   * What differed from the present content at a resourceVersion: the objects of those keys as they were,
-   * `undefined` for none. `undefined` where that is not known any more.
+   * The objects that differed from the present content at a resourceVersion, as they were, by key;
+   * `undefined` for a key without an object. `undefined` as a whole if that state is not known any more.
    */
   differencesAt(resourceVersion: string): ReadonlyMap<string, Held<T> | undefined> | undefined {
     const first = this.#firstAfter(resourceVersion);
@@ -203,12 +203,12 @@ export class ContentStates<T extends KubernetesObject> implements KeyFollower {
   }
 }
 
-// Each keeps the objects that have changed since.
+// The number of past states that are kept; each keeps the objects that have changed since.
 const KEPT_STATES = 8;
 // As kube-apiserver's --etcd-compaction-interval:
 // https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/
 const PAST_MS = 300_000;
-// To note an entry, to sort its key and to find its place.
+// The cost of noting an entry, sorting its key and finding its place.
 const ENTRY_UNITS = 50;
 
 function snapshotOf<T>(blocks: Blocks<Held<T>>, resourceVersion: string): Snapshot<T> {
@@ -216,13 +216,13 @@ function snapshotOf<T>(blocks: Blocks<Held<T>>, resourceVersion: string): Snapsh
   return { resourceVersion, length: blocks.length, key, object };
 }
 
-/** Some values in the order of their keys. Never changes. */
+/** Values in the order of their keys. Never changes. */
 export interface Block<V> {
   readonly keys: readonly string[];
   readonly values: readonly V[];
 }
 
-/** All of them. Never changes; what is made of it shares the blocks in which nothing differs. */
+/** Blocks with all values. Never changes; copies with changes share the blocks in which nothing differs. */
 export interface Blocks<V> {
   readonly length: number;
   readonly blocks: readonly Block<V>[];
@@ -276,7 +276,7 @@ function* merged<V>(a: Block<V>, b: Block<V>): Generator<undefined, Block<V>, un
   return { keys, values };
 }
 
-/** The same with the values that some keys have now; `undefined` for none. */
+/** A copy with new values of some keys; `undefined` removes a key. */
 export function withChanges<V>(
   { blocks }: Blocks<V>,
   changed: Iterable<string>,
@@ -373,7 +373,7 @@ function changedBlock<V>(
   return result;
 }
 
-/** Adds a block: as several if it is long, to the last one if both are short. */
+/** Adds a block: a long one as several, a short one to a short last block. */
 function add<V>(blocks: Block<V>[], { keys, values }: Block<V>): void {
   const last = blocks.at(-1);
   if (last !== undefined && last.keys.length + keys.length <= BLOCK / 2) {

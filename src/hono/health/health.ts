@@ -103,7 +103,7 @@ interface MeasuredState {
 export class ReadMetrics {
   readonly #metrics: ServedMetrics;
   readonly #clock: Clock;
-  /** One for each of the few sets of labels, so that they are found again. */
+  /** One object for each of the few sets of labels, so that its series is found again. */
   readonly #labels = new Map<string, MetricLabels>();
 
   constructor(metrics: ServedMetrics, clock: Clock) {

@@ -1,4 +1,4 @@
-/** What is made of the selected objects of a content, and follows their changes; kept while it is read. */
+/** Rows that follow the selected objects of a content; kept while they are read. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import { cutPaths, type ScreenSegment, someValue } from "../../protocol/screen_values.ts";
@@ -29,9 +29,9 @@ export interface ReadField {
 }
 
 export interface FollowOptions {
-  /** Which objects are followed; all of them without. */
+  /** The objects that are followed; all without a selection. */
   readonly selection: Selection | undefined;
-  /** The only fields that are read of them; `undefined`: any. */
+  /** The only fields that are read of the objects; `undefined`: any. */
   readonly reads: readonly ReadField[] | undefined;
 }
 
@@ -39,12 +39,12 @@ export interface FollowOptions {
 const BATCH = 1_024;
 const PUT_UNITS = 100;
 const CUT_UNITS = 200;
-// To put some hundred keys in order, three times what it takes: first rows are written meanwhile.
+// Putting some hundred keys in order takes a third of this: first rows are written meanwhile.
 const SETTLE_UNITS = 20_000;
 // After that, content that changes as fast as it is read is read in one turn.
 const MOST_TRIES = 3;
 
-// So many entries are read in one step; each costs some microseconds.
+// The fewest and the most entries that are read in one step; each costs some microseconds.
 const LEAST_UNREAD = 512;
 const MOST_UNREAD = 2_048;
 
@@ -57,7 +57,7 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   readonly #selection: Selection | undefined;
   /** Cuts what is read of an object out of its text, so that the rest of it is not looked at. */
   readonly #cut: FieldCut | undefined;
-  /** The same for objects that have one of the fields in which others matter that are not in `#cut`. */
+  /** The cut of objects with a decisive field: fields outside of `#cut` matter for them, too. */
   readonly #wholeCut: FieldCut | undefined;
   readonly #decisive: readonly (readonly ScreenSegment[])[];
   readonly #readsHead: boolean;
@@ -85,7 +85,7 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
   /** There are no objects any more, and no blocks. */
   protected abstract clear(): void;
 
-  /** Some of all objects, each of which is there once, until they {@linkcode FollowedObjects.settle}. */
+  /** Takes in some of all objects, each once, until they {@linkcode FollowedObjects.settle}. */
   protected abstract read(objects: readonly FollowedObject<T>[]): void;
 
   /**
@@ -94,7 +94,7 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
    */
   protected abstract settle(resourceVersion: string | undefined): Iterable<undefined>;
 
-  /** Some objects are new, or others than before. */
+  /** Takes in objects that are new or have changed. */
   protected abstract put(objects: Iterable<FollowedObject<T>>): void;
 
   /** Whether all objects must be read before it can be. */
@@ -128,7 +128,7 @@ export abstract class FollowedObjects<T extends KubernetesObject, V = unknown> {
     if (this.isBehind) return;
     const { log: { head } } = this.content;
     const unread = head - this.#next!;
-    // What is more came at once: it is read in turns, for the next reader.
+    // More entries came at once: they are read in turns, for the next reader.
     if (unread < LEAST_UNREAD || unread > MOST_UNREAD) return;
     try {
       this.catchUp();
@@ -213,7 +213,7 @@ interface Kept {
 // A reader turns a page within a minute, and comes back to a screen within a quarter of an hour.
 const IDLE_MS = 60_000;
 const LONG_IDLE_MS = 15 * 60_000;
-// Each follows every change of its content, which takes some microseconds; a search has one reader.
+// Each of these follows every change of its content, which takes some microseconds; a search has one reader.
 const MOST_LONG_IDLE = 4;
 const MOST_IDLE = 64;
 // The text and the key of one object, its places in two maps.
@@ -237,7 +237,7 @@ export class KeptFollowers implements Keeper {
     readers.addKeeper(this);
   }
 
-  /** What was made of the selected objects under a name, which it keeps. */
+  /** Returns the followed objects under a name, which it makes and keeps if they are not there. */
   get<F extends FollowedObjects<KubernetesObject>>(
     content: Content<KubernetesObject>,
     { name, selection, make }: {
@@ -293,7 +293,7 @@ export class KeptFollowers implements Keeper {
     const more = bytes - kept.bytes;
     if (more <= 0) this.#readers.unkeep(-more);
     else if (!this.#readers.keep(more)) return;
-    // It may have been dropped for its own sake.
+    // It may have been dropped to make room for itself.
     if (this.kept.has(kept)) kept.bytes = bytes;
     else this.#readers.unkeep(more);
   }

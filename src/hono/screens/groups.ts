@@ -11,12 +11,12 @@ import { aggregate, eachValue, sortText } from "./order_spec.ts";
 
 export const SCREENS_VERSION = "screens.listwatch/v1";
 
-/** One group, as it is sent. Never changes. */
+/** A group as it is sent. Never changes. */
 export interface Group {
   /** The value of each field, by its path; `null` for objects without it. */
   readonly group: Readonly<Record<string, unknown>>;
   readonly count: number;
-  /** By the path. */
+  /** The sum of each field, by its path. */
   readonly sums?: Readonly<Record<string, number>>;
 }
 

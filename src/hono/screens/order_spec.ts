@@ -1,4 +1,4 @@
-/** What objects are sorted by: the keys of a query, read from objects. */
+/** The sort keys of a query, read from objects. */
 
 import type { KubernetesObject } from "../../meta/object.ts";
 import type { Status } from "../../meta/status.ts";
@@ -54,7 +54,7 @@ function partOf({ by, isDescending }: SortKey, printer: Printer, nowMs: number):
   return { reads, textOf: (object) => sortText(firstValue(object, path), order) };
 }
 
-// They are names, also where they look like numbers.
+// Names are compared as texts, also where they look like numbers.
 const NAMES: ReadonlySet<string> = new Set(["metadata.name", "metadata.namespace", "metadata.uid"]);
 
 function columnPart(name: string, isDescending: boolean, printer: Printer, nowMs: number): Part | Status {
@@ -176,7 +176,7 @@ const view = new DataView(new ArrayBuffer(8));
 /** Objects that come one after the other often have the same value, and share its text then. */
 let last = { type: "", number: NaN, isDescending: false, text: "" };
 
-/** Its type, and the bits of a double, which compare as integers once the sign is turned. */
+/** The type and the bits of a double, which compare as integers once the sign is turned. */
 function numberText(type: string, number: number, isDescending: boolean): string {
   if (number === last.number && type === last.type && isDescending === last.isDescending) return last.text;
   view.setFloat64(0, number === 0 ? 0 : number);

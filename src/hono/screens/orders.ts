@@ -51,7 +51,7 @@ class FirstObjects<T> {
     const best = this.#best;
     const last = best.length < this.#count ? undefined : texts[best[this.#count - 1]];
     const { length } = best;
-    // Of equal ones those come first that were read first.
+    // Among equal objects, those that were read first come first.
     for (let i = from; i < texts.length; i++) if (last === undefined || texts[i] < last) best.push(i);
     if (best.length === length) return;
     best.sort((a, b) => texts[a] < texts[b] ? -1 : texts[a] > texts[b] ? 1 : a - b);
@@ -73,11 +73,11 @@ const RUN = 256;
 /** The selected objects of one content in one order; those of equal values in the order of their keys. */
 export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T>> {
   readonly #spec: OrderSpec;
-  /** Where each object is, by its key: the text that it is sorted by, then its key. */
+  /** The place of each object, by its key: the text that it is sorted by, then its key. */
   #places: Blocks<string> = NO_BLOCKS;
-  /** What was read, before it is in order. */
+  /** Objects that were read and are not in order yet. */
   #read: ReadObjects<T> = { keys: [], helds: [], texts: [] };
-  /** Collects the first ones, for a reader that is not to wait until all are in order. */
+  /** Collects the first objects, for a reader that should not wait until all are in order. */
   #first: FirstObjects<T> | undefined;
 
   /** @param selection Which objects it has; all of them without. */
@@ -175,7 +175,7 @@ export class Order<T extends KubernetesObject> extends FollowedObjects<T, Held<T
     this.#places = changed(this.#places, places);
   }
 
-  /** Where an object belongs; `undefined` for none. */
+  /** The place of an object; `undefined` for none. */
   #placeFor(key: string, object: T | undefined): string | undefined {
     return object && this.#spec.textOf(object) + key;
   }
@@ -192,7 +192,7 @@ function changed<V>(blocks: Blocks<V>, values: ReadonlyMap<string, V | undefined
   return values.size === 0 ? blocks : withChanges(blocks, values.keys(), (place) => values.get(place));
 }
 
-/** Where a page or a window begins; `undefined` if the object that it is around is not there. */
+/** The first row of a page or a window; `undefined` if the object that it is around is not there. */
 export function offsetOf(
   order: Pick<Order<KubernetesObject>, "indexOf" | "length">,
   { limit, offset = 0, around }: Pick<ScreenQuery, "limit" | "offset" | "around">,

@@ -3,10 +3,10 @@
 import { getOrMake, lowerBound } from "../../util/collections.ts";
 import { type Blocks, readerOf, sharesValues } from "../content/states.ts";
 
-/** What differs between two states: places in all of their rows, which ascend. */
+/** The difference between two states: ascending places in all of their rows. */
 export interface Difference {
   readonly removed: readonly number[];
-  /** The rows that are new there, by their places now. */
+  /** The new rows, by their places now. */
   readonly inserted: readonly number[];
   readonly changed: readonly number[];
 }
@@ -42,7 +42,7 @@ export class RowsState<V> {
       lowerBound(inserted, to) === count && lowerBound(changed, from) === lowerBound(changed, to);
   }
 
-  /** What differs from an earlier state, at least in the rows before a place. Found once for each. */
+  /** The difference from an earlier state, at least in the rows before a place. Found once for each state. */
   differenceFrom(before: RowsState<V>, end: number = Infinity): Difference {
     const blocks = before.#blocks;
     const difference = getOrMake(this.#differences, blocks, () => new FoundDifference(blocks, this.#blocks));
@@ -51,14 +51,14 @@ export class RowsState<V> {
   }
 }
 
-/** What differs between two versions, as far as it was sought, in the blocks that they do not share. */
+/** The difference between two states, as far as it was searched, in the blocks that they do not share. */
 class FoundDifference implements Difference {
   readonly #before: Blocks<unknown>;
   readonly #after: Blocks<unknown>;
   readonly removed: number[] = [];
   readonly inserted: number[] = [];
   readonly changed: number[] = [];
-  /** Where it is: blocks, and places in them. */
+  /** Where the search is: blocks, and places in them. */
   #at: readonly [i: number, j: number, a: number, b: number] = [0, 0, 0, 0];
 
   constructor(before: Blocks<unknown>, after: Blocks<unknown>) {
@@ -101,7 +101,7 @@ class FoundDifference implements Difference {
 }
 
 export interface WindowRow {
-  /** What makes it the same row in another state. */
+  /** The identity of the row in every state. */
   readonly id: string;
   readonly json: string;
 }
@@ -115,8 +115,8 @@ export type RowChange =
   | { readonly op: "update"; readonly at: number; readonly row: WindowRow };
 
 /**
- * The rows of the next places, where something differs in all rows. It counts places, and does not compare
- * rows: of a thousand windows with fifty rows each, no row that stays is touched.
+ * The next shown rows and the steps to them, given what differs in all rows. Only places are counted: of a
+ * thousand windows with fifty rows each, no row that stays is touched.
  *
  * @param shown The rows that are shown now.
  * @param next The places that are shown next, and what makes the rows that come.
@@ -155,7 +155,7 @@ export function nextRows(
       s++;
       continue;
     }
-    // How many rows that stay come before the one that was there, and before the one that is there now.
+    // Counts the rows that stay before the old row, and before the new one.
     const [rankBefore, rank] = [old - r, now - s];
     if (old < endBefore && (now >= next.to || rankBefore < rank)) left.push(old++ - fromBefore);
     else if (old >= endBefore || rank < rankBefore) enter();

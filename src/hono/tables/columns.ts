@@ -11,7 +11,7 @@ export interface Column {
   readonly type: string;
   readonly format: string;
   readonly description: string;
-  /** 0: always shown; 1: shown in wide output. */
+  /** The priority: 0 is always shown, 1 in wide output. */
   readonly priority: number;
 }
 

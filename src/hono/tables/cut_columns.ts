@@ -5,7 +5,7 @@ import type { Printer } from "./columns.ts";
 
 const CUT = "<cut>";
 
-/** What the description of such a column ends with. */
+/** The end of a cut column's description. */
 const CUT_NOTE = " The cache leaves out the fields that it is made of.";
 
 /** Whether the column's fields were cut out, by its definition in a Table. */
@@ -18,7 +18,7 @@ export interface HeldPrinter extends Printer {
 }
 
 /**
- * The same printer, but that columns made of what a projection cuts out say so, in each row and in their
+ * The same printer, but columns made of fields that a projection cuts out say so, in each row and in their
  * description. Names are shown in any case.
  */
 export function heldPrinter(printer: Printer, projections: readonly Projection[]): HeldPrinter {
@@ -49,7 +49,7 @@ function isColumnCut({ reads, each }: Printer, column: number, root: FieldNode):
   try {
     each?.[column]?.(probe(root, () => isRead = true) as KubernetesObject, 0);
   } catch {
-    // It has read something by then, or not.
+    // The printer may have read fields before it failed.
   }
   return isRead;
 }

@@ -4,7 +4,7 @@ import { isRecord } from "../../util/json.ts";
 
 export type JsonPath = (value: unknown) => unknown[];
 
-/** From the values that have been found so far to those that are found next. */
+/** A step of a path: from the values that were found so far to the next ones. */
 type Step = (values: readonly unknown[]) => unknown[];
 
 /**
@@ -225,7 +225,7 @@ function compare(left: unknown, operator: string, right: unknown): boolean {
   if (kind === undefined || kind !== kindOf(right) || (isOrdered && kind === "boolean")) {
     throw new TypeError("A filter compares two texts, two integers, two other numbers, or two booleans");
   }
-  // Of one type, as has been checked.
+  // Both have one type, as was checked.
   const [a, b] = [left as string, right as string];
   switch (operator) {
     case "==":

@@ -59,7 +59,7 @@ const UNREADABLE = printer(
   ["Readiness Gates", "The number of true readiness gates, of all.", UNKNOWN, WIDE],
 );
 
-// What decides whether the other containers count.
+// The fields that decide whether the other containers count.
 const OF_INIT_CONTAINERS = [
   "spec.initContainers[].name",
   "spec.initContainers[].restartPolicy",
@@ -67,7 +67,7 @@ const OF_INIT_CONTAINERS = [
   "status.initContainerStatuses",
 ];
 
-/** Pods: how many containers are ready, and the one word that says best how the pod is. */
+/** The columns of pods: how many containers are ready, and the one word that says best how the pod is. */
 export const podPrinter: Printer = {
   columns: UNREADABLE.columns,
   reads: [

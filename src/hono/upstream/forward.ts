@@ -37,7 +37,7 @@ export interface ForwardRequest {
     };
   };
   readonly reader: Reader;
-  /** Whether it asks for an index, which has no watches. */
+  /** Whether the request is for an index, which has no watches. */
   readonly isIndex?: boolean;
 }
 
@@ -82,7 +82,7 @@ const GRACE_MS = 2_000;
 
 // Only the path and the query count: the other server is reached by its `fetch`.
 const ORIGIN = "http://forwarded.invalid";
-/** What is passed on of a request: nothing that the other server could take for a permission. */
+/** The request headers that are passed on: none that the other server could take for a permission. */
 const HEADERS = ["accept", "cache-control", "if-none-match", "last-event-id", "prefer", "user-agent"];
 /** The name of the user, as proxies in front of an API server send it. */
 const USER_HEADER = "X-Remote-User";
@@ -97,7 +97,7 @@ async function send(
     readonly limitMs: number;
   },
 ): Promise<Response | Status> {
-  // Of a repeated parameter the value that was decided on.
+  // A repeated parameter has the value by which the request was decided.
   const params = new URLSearchParams(Array.from(new Map(Array.from(searchParams).reverse())).reverse());
   if (isIndex && path.namespace !== "") params.set("namespace", path.namespace);
   if (verb === "watch" && limitMs !== Infinity) limitSeconds(params, limitMs);
@@ -113,7 +113,7 @@ async function send(
   try {
     const limit = { timeoutMs: TIMEOUT_MS, late, clock, signal: c.req.raw.signal };
     const response = await answerInTime(() => target.fetch(request), limit);
-    // With headers that may be changed.
+    // A copy, whose headers may be changed.
     return new Response(response.body, response);
   } catch (error) {
     c.req.raw.signal.throwIfAborted();

@@ -29,19 +29,19 @@ export type FetchOpenApi = (
 export interface OpenApiOptions {
   readonly fetch: FetchOpenApi | undefined;
   readonly resources: readonly ApiResource[];
-  /** Where the bytes of what is kept are counted. */
+  /** The readers among which kept bytes are counted. */
   readonly readers: Readers;
   readonly clock: Clock;
 }
 
 interface Kept {
   readonly upstreamTag: string | null;
-  /** Without quotation marks. */
+  /** The tag, without quotation marks. */
   readonly tag: string;
   readonly bytes: Uint8Array<ArrayBuffer>;
   gzipped: Uint8Array<ArrayBuffer> | undefined;
   checkedMs: number;
-  /** What is counted for it: 0 while it is not kept. */
+  /** The bytes that are counted for the document; 0 while it is not kept. */
   keptBytes: number;
 }
 
@@ -114,7 +114,7 @@ export class OpenApi implements Keeper {
       const own = text.replaceAll('"/openapi/v3/', `"${mount}/openapi/v3/`);
       return textAnswer(reader, own, { headers: typed });
     }
-    // It has one piece at a time.
+    // The reader holds one piece at a time.
     if (!reader.take(Math.min(kept.bytes.length, MOST_PIECE))) return tooManyRequests();
     if (kept.bytes.length < GZIP_LEAST_BYTES || !prefersGzip(c.req.header("Accept-Encoding"))) {
       return new Response(piecesOf(kept.bytes), { headers: typed });
@@ -122,7 +122,7 @@ export class OpenApi implements Keeper {
     const gzipped = kept.gzipped ?? await gzipBytes(kept.bytes);
     const { readers } = this.#options;
     if (kept.gzipped === undefined && kept.keptBytes > 0 && readers.keep(gzipped.length)) {
-      // It may have been dropped for its own sake.
+      // The document may have been dropped to make room for this.
       if (kept.keptBytes === 0) readers.unkeep(gzipped.length);
       else {
         kept.gzipped = gzipped;
@@ -325,7 +325,7 @@ export function cutOpenApi(document: JsonObject, resources: readonly ApiResource
 }
 
 const SCHEMA_SECTIONS: readonly (readonly string[])[] = [["definitions"], ["components", "schemas"]];
-// What others refer to; the rest of a document is kept as it is.
+// Sections that others refer to; the rest of a document is kept as it is.
 const SECTIONS: readonly (readonly string[])[] = [...SCHEMA_SECTIONS, ["parameters"]];
 
 class References {

@@ -46,14 +46,14 @@ export interface PassThroughRequest {
   /** The path below the mount, encoded. */
   readonly path: string;
   readonly isStream: boolean;
-  /** Whether it is a watch, which needs no tunnel: what is sent on is a plain one. */
+  /** Whether the request is a watch, which needs no tunnel: a plain one is sent on. */
   readonly isWatch: boolean;
   readonly reader: Reader;
   readonly user: UserInfo | undefined;
   readonly settings: { readonly clock: Clock; watchLimitMs(): number };
 }
 
-// What clients of Kubernetes send and API servers read. Everything else stays here: hop-by-hop headers,
+// Headers that clients of Kubernetes send and API servers read. All others stay here: hop-by-hop headers,
 // cookies, addresses.
 const REQUEST_HEADERS: readonly string[] = [
   "accept",
@@ -147,7 +147,7 @@ export class PassThrough {
     try {
       body = sent === null ? undefined : await wholeBody(sent, MAX_BODY_BYTES, take);
     } catch {
-      // Its client has left. Not every runtime says so by the signal at once.
+      // The client has left, which not every runtime reports by the signal at once.
       return newStatus(400, "BadRequest", "the body of the request did not arrive as a whole");
     }
     if (isSpent) return tooManyRequests();
@@ -184,7 +184,7 @@ export class PassThrough {
       readonly url: string;
       readonly headers: Readonly<Record<string, string>>;
       readonly body: Uint8Array<ArrayBuffer> | undefined;
-      /** Whether it is for a pod, service or node, which may take any time. */
+      /** Whether the request is for a pod, service or node, which may take any time. */
       readonly isProxy: boolean;
     },
   ): Promise<Response | Status> {
@@ -325,7 +325,7 @@ function partsOf([root, ...below]: readonly string[]) {
   return { group, resource, name, subresource };
 }
 
-/** What is sent on of a request's headers; the Status of one that cannot be sent as it came. */
+/** The headers to send on; a Status if one cannot be sent as it came. */
 function headersOf(c: Context, token: string): Record<string, string> | Status {
   const headers: Record<string, string> = { authorization: `Bearer ${token}`, "accept-encoding": "identity" };
   for (const name of REQUEST_HEADERS) {
@@ -357,7 +357,7 @@ function movedTo({ status, headers }: Response, url: string, path: string): stri
 
 function responseHeaders(from: Headers): Headers {
   const headers = new Headers(GUARD_HEADERS);
-  // What a pod behind the API server calls a page is none of this origin.
+  // A page of a pod behind the API server must not count as one of this origin.
   headers.set("Content-Security-Policy", "sandbox");
   for (const name of RESPONSE_HEADERS) {
     const value = from.get(name);

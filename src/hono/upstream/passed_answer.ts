@@ -32,11 +32,11 @@ export function passedBody(
   body: ReadableStream<Uint8Array>,
   { reader, isStream, silence, onEnd, ...life }: WatchLifeOptions & {
     readonly reader: Reader;
-    /** Whether it has no end of its own, and so may end at any time. Others are whole, or broken off. */
+    /** Whether the answer has no end of its own, and may end at any time. Others are whole, or broken off. */
     readonly isStream: boolean;
-    /** How long a reader waits for more of a body; it is broken off with the error then. */
+    /** How long a reader waits for more of a body before it is broken off with the error. */
     readonly silence?: { readonly ms: number; readonly newError: () => Error };
-    /** Called once; with `true` if there is more of the body, which is not wanted. */
+    /** Called once; `true` if more of the body would come, which is not wanted. */
     readonly onEnd: (isBrokenOff: boolean) => void;
   },
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
