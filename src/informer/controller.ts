@@ -28,9 +28,9 @@ import { newCaller } from "./processor_listener.ts";
 import { type ListDelta, paceOf, QueueDrain } from "./queue_drain.ts";
 import type { QueueContext, SharedIndexInformerOptions } from "./shared_informer_options.ts";
 
-/** What a {@linkcode Controller} is made of. */
+/** The parts of a {@linkcode Controller}. */
 export interface ControllerConfig<T> {
-  /** Where objects come from. */
+  /** The source of the objects. */
   readonly listerWatcher: ListerWatcher<T>;
   /** The reflector fills it and `process` drains it. */
   readonly queue: Queue<T>;
@@ -116,7 +116,7 @@ export class Controller<T> {
     await this.#drain.run(this.#reflector, signal).finally(() => this.#stopped.open());
   }
 
-  /** Its name in log lines. */
+  /** The controller's name in log lines. */
   get name(): string {
     return this.#reflector.name;
   }
@@ -254,7 +254,7 @@ function newDeltaFIFO<T>(context: QueueContext<T>): Queue<T> {
   });
 }
 
-/** The one handler of a plain informer: called in the turn of the store write. */
+/** The one handler of a plain informer: it is called in the turn of the store write. */
 class OneHandler<T> implements NotificationReceiver<T> {
   readonly #call: (notification: Notification<T>) => unknown;
   readonly #onError: (error: unknown) => void;

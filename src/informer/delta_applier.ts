@@ -56,13 +56,13 @@ export interface DeltaApplierOptions<T> extends ListApplicationOptions<T> {
    * default. Called once, when it turns out that the server's versions do not ascend.
    */
   readonly onUnordered?: (() => void) | undefined;
-  /** What follows the store within the turn of each write; nothing by default. */
+  /** The observers of the store, called within the turn of each write; nothing by default. */
   readonly observation?: Observation<T> | undefined;
   /** Where measurements go; nowhere by default. */
   readonly measurement?: ApplierMeasurement | undefined;
 }
 
-/** What follows a store within the turn of each write. */
+/** Observers that follow a store within the turn of each write. */
 export interface Observation<T> {
   /** Receives every store event, before the observers. */
   readonly first?: ((event: StoreEvent<T>) => void) | undefined;
@@ -101,7 +101,7 @@ export class DeltaApplier<T> {
    * order.
    */
   #hasPosition = false;
-  /** Of the last list or bookmark: `""` unless it is a merged resourceVersion. */
+  /** The layout of the last list or bookmark: `""` unless it had a merged resourceVersion. */
   #layout = "";
   /** Whether the store is between two merged versions: the next bookmark says where the last changes lead. */
   isWithinStep = false;
@@ -209,7 +209,7 @@ export class DeltaApplier<T> {
     const store = this.#store;
     const key = this.#keyOf(object, "update");
     const reached = this.#reachedBeside(object, isLate);
-    // Of a queue that keeps the order, what is queued is held already.
+    // A queue that keeps the order has held forms already.
     const held = this.#history === undefined ? this.#holding.hold(object, key) : object;
     const oldObject = store.update(key, held);
     if (reached !== undefined) store.bookmark(reached);

@@ -18,7 +18,7 @@ export class InformerStateError extends CacheError {
 
 /** Options of {@linkcode CacheSyncError}. */
 export interface CacheSyncErrorOptions {
-  /** What the tries of those that have not synced fail with, by name, where they do. */
+  /** The failed tries of the informers that have not synced, by name, where they have failed. */
   readonly failures?: ReadonlyMap<string, FailedTry | undefined>;
 }
 
@@ -66,7 +66,7 @@ export class CacheSyncError extends CacheError {
 export class NotFreshError extends CacheError {
   /** The resourceVersion that was waited for. */
   readonly wanted: string;
-  /** The one that the store had reached. */
+  /** The resourceVersion that the store had reached. */
   readonly reached: string;
 
   /**

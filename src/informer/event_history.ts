@@ -8,7 +8,7 @@ export interface Change<T> {
 }
 
 /**
- * What an event is to a store that has reached a later version.
+ * How an event relates to a store that has reached a later version.
  *
  * - `resent`: the very state of an object that is stored.
  * - `late`: a change under a version that the store has passed; the store's version stays. A server sends
@@ -121,7 +121,7 @@ export class EventHistory<T> {
 }
 
 const MOST_DOUBTFUL = 1_000;
-/** One might have another reason: a restored server whose versions have passed the old ones since. */
+/** One list may have another reason: a restored server whose versions have passed the old ones. */
 const ENOUGH_LISTS = 2;
 
 function isNewer(stored: unknown, object: unknown): boolean {

@@ -35,14 +35,14 @@ export interface ResourceEventHandler<T> {
   onDelete?(deleted: DeletedObject<T>): unknown;
 }
 
-/** One call of a {@linkcode ResourceEventHandler}, waiting to be made. */
+/** A pending call of a {@linkcode ResourceEventHandler}. */
 export type Notification<T> =
   | { readonly type: "add"; readonly object: T; readonly isInInitialList: boolean }
   | { readonly type: "update"; readonly oldObject: T; readonly object: T }
   | {
     readonly type: "delete";
     readonly deleted: DeletedObject<T>;
-    /** What the store held. */
+    /** The state that the store held. */
     readonly oldObject: T | undefined;
   };
 
@@ -112,7 +112,7 @@ export class FilteringResourceEventHandler<T> implements ResourceEventHandler<T>
   }
 }
 
-/** One object that changed. */
+/** A change of one object. */
 export type StoreChange<T> =
   | { readonly type: "added"; readonly key: string; readonly object: T }
   | { readonly type: "updated"; readonly key: string; readonly object: T; readonly oldObject: T }
@@ -121,7 +121,7 @@ export type StoreChange<T> =
     readonly key: string;
     /** As the server deleted it: its resourceVersion is the delete's. In a relist: the last known state. */
     readonly object: T;
-    /** What the store held. */
+    /** The state that the store held. */
     readonly oldObject: T | undefined;
     /** The delete's resourceVersion where `object` is the last known state, and the watch said it. */
     readonly resourceVersion?: string;
@@ -143,7 +143,7 @@ export type StoreEvent<T> =
     readonly type: "replaced";
     readonly resourceVersion: string;
     readonly changes: readonly StoreChange<T>[];
-    /** No list came: it stands for events that a proof by state had passed. */
+    /** Whether no list came: the event stands for events that a proof by state had passed. */
     readonly isGap?: true;
   }
   | { readonly type: "bookmark"; readonly resourceVersion: string; readonly byState?: true };

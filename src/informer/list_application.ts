@@ -23,15 +23,15 @@ export interface ListApplicationOptions<T> {
   /** Whether handlers receive no update for a state that is stored already, unless by a resync. */
   readonly skipsUnchanged: boolean;
   /**
-   * What is stored of an object of a list, `undefined` if nothing is; the object itself, if there is no such
-   * function.
+   * Returns the object to store for one of a list, `undefined` for none; without it, the object itself is
+   * stored.
    */
   readonly takeIn?: ((object: T) => Taken<T> | undefined) | undefined;
-  /** How many objects there are to a step of a list. */
+  /** How many objects of a list are one step. */
   readonly stepObjects: number;
 }
 
-/** What a {@linkcode ListApplication} shares with the events of single objects. */
+/** The parts that a {@linkcode ListApplication} shares with the events of single objects. */
 export interface ListApplicationContext<T> {
   readonly history: EventHistory<T> | undefined;
   /** Reports an object that could not be stored; the store keeps what it has for its key. */
@@ -161,7 +161,7 @@ export class ListApplication<T> {
     return listed;
   }
 
-  /** What of a list is stored: for an object that could not be indexed, the state before. */
+  /** Takes the stored states of a list: of an object that could not be indexed, the state before. */
   *#accept(
     list: ListNotifications<T>,
     notIndexed: ReadonlySet<string>,
@@ -177,7 +177,7 @@ export class ListApplication<T> {
     }
   }
 
-  /** What observers receive of a list. */
+  /** Collects the changes of a list for observers. */
   *#collectChanges(list: ListNotifications<T>, changes: StoreChange<T>[]): Steps {
     const { stepObjects } = this.#options;
     let step = 0;
@@ -198,9 +198,7 @@ export class ListApplication<T> {
   }
 }
 
-/**
- * What receives the notifications of a store's changes: all listeners of a shared informer, or one handler.
- */
+/** Receives the notifications of a store's changes: all listeners of a shared informer, or one handler. */
 export interface NotificationReceiver<T> {
   /** Receives a notification; `isUnchanged`: an update whose two states are the same. */
   distribute(notification: Notification<T>, isUnchanged: boolean): void;
@@ -209,7 +207,7 @@ export interface NotificationReceiver<T> {
    * call follows in the turn of the last step, or {@linkcode NotificationReceiver.dropPrepared}.
    */
   prepareList(list: ListNotifications<T>, stepObjects: number): Steps;
-  /** What was prepared is not distributed. */
+  /** Drops the prepared list, which is not distributed. */
   dropPrepared(): void;
   /** Receives the notifications of a list. */
   distributeList(list: ListNotifications<T>): void;
@@ -224,15 +222,15 @@ export interface ListNotificationsOptions {
 
 /** One notification for each object that a list lacks, then one for each that it has. */
 export class ListNotifications<T> {
-  /** What the store held and the list lacks. */
+  /** Objects that the store held and the list lacks. */
   readonly deleted: DeletedFinalStateUnknown<T>[] = [];
   /** The objects that the list brought. */
   readonly objects: T[];
   /** The keys of the objects. */
   readonly keys: string[] = [];
-  /** What the store held for each of them; `undefined` where it held none. */
+  /** The stored state of each object before; `undefined` where there was none. */
   readonly oldObjects: (T | undefined)[] = [];
-  /** Other states of keys that the list had before: an update each, as in client-go. */
+  /** Further states of a key that the list has more than once: an update each, as in client-go. */
   readonly again: Extract<StoreChange<T>, { type: "updated" }>[] = [];
   readonly #options: ListNotificationsOptions;
   #adds = 0;
@@ -246,7 +244,7 @@ export class ListNotifications<T> {
     this.#adds = objects.length;
   }
 
-  /** How many objects of an initial list there are in it. */
+  /** How many adds of an initial list the notifications have. */
   get initialAdds(): number {
     return this.#options.isInInitialList ? this.#adds : 0;
   }
@@ -306,7 +304,7 @@ export class ListCursor<T> {
     return this.#length;
   }
 
-  /** Another one at the same place. */
+  /** Another cursor at the same place. */
   copy(): ListCursor<T> {
     const copy = new ListCursor(this.#list, this.#isWhole, this.#length);
     copy.#next = this.#next;

@@ -27,7 +27,7 @@ export interface MailboxOptions {
    */
   readonly limit?: number;
   /**
-   * What happens when more do:
+   * What happens when more notifications wait:
    *
    * - `coalesce`, the default: from then on those of one object are merged, so that at most one an object
    *   waits.
@@ -47,12 +47,12 @@ export interface MailboxCallbacks {
   onRemove(): void;
 }
 
-/** What a mailbox will hold when a list is pushed. */
+/** The content of a mailbox after a list is pushed. */
 interface Prepared<T> {
   readonly cursor: ListCursor<T>;
   /** All that waits, merged with the list. */
   readonly merged: MergedNotifications<T>;
-  /** How many objects of the initial list will not be delivered as such then. */
+  /** How many objects of the initial list are then merged, and not delivered as such. */
   readonly initialMerged: number;
 }
 
@@ -63,10 +63,10 @@ export class Mailbox<T> {
   readonly #onOverflow: "coalesce" | "grow" | "remove";
   readonly #callbacks: MailboxCallbacks;
   readonly #list = new Deque<Notification<T> | ListCursor<T>>();
-  /** How many lists are among them, and how many notifications those hold. */
+  /** How many lists are in `#list`, and how many notifications these hold. */
   #lists = 0;
   #inLists = 0;
-  /** What comes behind `#list`, which is one list then, or empty. */
+  /** The notifications behind `#list`, which is one list then, or empty. */
   #merged: MergedNotifications<T> | undefined;
   #prepared: Prepared<T> | undefined;
   #isPaused = false;
@@ -81,8 +81,8 @@ export class Mailbox<T> {
   }
 
   /**
-   * How many notifications wait. While a list is taken it is not known of each change behind it whether the
-   * list has its object still: then it is how many there are at least.
+   * How many notifications wait; at least so many while a list is taken, as it is not known which changes
+   * behind it concern objects that are still in it.
    */
   get length(): number {
     return Math.max(this.#list.length - this.#lists + this.#inLists, this.#merged?.size ?? 0);
@@ -192,7 +192,7 @@ export class Mailbox<T> {
     this.#lists = this.#inLists = 0;
   }
 
-  /** Merges what waits: all of it, or what comes behind the one list that it begins with. */
+  /** Merges the waiting notifications: all of them, or those behind the one list at the front. */
   #merge(): void {
     const merged = new MergedNotifications<T>(this.#keyFunc, () => this.#callbacks.onInitialMerged());
     const first = this.#list.at(0);
@@ -219,7 +219,7 @@ function* allOf<T>(cursor: ListCursor<T>, merged: MergedNotifications<T>): Steps
   }
 }
 
-/** Whether it is of an object that the handler begins with. */
+/** Whether a notification is an add of the initial list. */
 export function isInitial(notification: Notification<unknown>): boolean {
   return notification.type === "add" && notification.isInInitialList;
 }
@@ -236,8 +236,8 @@ interface Merged<T> {
 }
 
 /**
- * One notification for each object, at the place of its first one: of what the handler saw last, and what is
- * true now.
+ * One notification for each object, at the place of its first one: from the state that the handler saw last
+ * to the present one.
  */
 export class MergedNotifications<T> {
   readonly #keyFunc: KeyFunc;
@@ -346,8 +346,7 @@ function first<T>(notification: Notification<T>): Merged<T> {
     }
     case "delete": {
       const { deleted, oldObject } = notification;
-      // One that was never stored was never seen: an object of its name that comes after it is new to the
-      // handler.
+      // An object that was never stored was never seen: the next one of its name is new to the handler.
       return { isKnown: true, seen: oldObject, isInInitialList: false, object: undefined, deleted };
     }
   }

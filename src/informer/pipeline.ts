@@ -56,7 +56,7 @@ export interface PipelineOptions<T, I extends string> {
 export interface Pipeline<T> {
   /** Runs it until the signal is aborted; resolves when nothing is left running. */
   run(signal: AbortSignal): Promise<void>;
-  /** What lists and watches: the source, or each of its namespaces. */
+  /** The loops that list and watch: one of the source, or one of each of its namespaces. */
   readonly reflector: Reflector<Held<T>> | NamespaceLoops<Held<T>>;
   readonly snapshot: SnapshotRun<T> | undefined;
 }
@@ -115,7 +115,7 @@ export function newPipeline<T, I extends string>(options: PipelineOptions<T, I>)
     },
     measurement: metrics && { metrics, name, clock },
   });
-  // What a loop hands its source: the intake of its lists; or the store, beside a queue of the user's.
+  // A loop gets the intake of its source's lists, or, with a queue of the user's, the store.
   const wiring: ReflectorWiring = intake === undefined
     ? { knownObjects: store }
     : { neverGoesBack: true, intake: intake.list, ...(intake.holdText && { holdText: intake.holdText }) };
@@ -162,7 +162,7 @@ interface WiredQueue<T> {
 function newQueue<T, I extends string>(
   { store, informer, clock, logger, name }: PipelineOptions<T, I>,
   quarantine: Quarantine,
-  /** What was transformed. */
+  /** Objects that were transformed. */
   accepted: WeakSet<WeakKey>,
 ): WiredQueue<T> {
   const { held, holding } = store;
@@ -188,7 +188,7 @@ function newQueue<T, I extends string>(
   return { queue, intake, takeIn };
 }
 
-/** What runs on objects that were transformed in another run of the program, if anything. */
+/** The function that runs on objects that were transformed in another run of the program, if there is one. */
 function acceptance<T, I extends string>(
   { store: { holding }, informer: { transform, freezeObjects } }: PipelineOptions<T, I>,
   accepted: WeakSet<WeakKey>,
@@ -201,7 +201,7 @@ function acceptance<T, I extends string>(
   };
 }
 
-/** What runs on every object before it is queued. */
+/** The function that runs on every object before it is queued. */
 function wholeTransform<T>(
   { transform, freezeObjects }: { readonly transform?: TransformFunc<T>; readonly freezeObjects?: boolean },
 ): TransformFunc<T> | undefined {
@@ -219,7 +219,7 @@ function wholeTransform<T>(
 export class Intake<T> {
   readonly #store: Pick<Cache<T, never>, "held" | "holding">;
   readonly #transform: TransformFunc<T> | undefined;
-  /** How objects are held of which the source has the text: a transform needs the objects. */
+  /** How texts of the source are held: absent with a transform, which needs objects. */
   readonly holdText: HoldText | undefined;
   /** The queue's transform, if it has anything to do. */
   readonly queue: TransformFunc<Held<T>> | undefined;
@@ -255,7 +255,7 @@ export class Intake<T> {
       const held = holding.holdEarly(taken);
       if (typeof held === "object" && held !== null) return held;
     } catch {
-      // It is transformed again when it is queued, and reported then.
+      // The object is transformed again when it is queued, and a failure is reported then.
     }
     return object;
   };
@@ -287,8 +287,7 @@ export class Intake<T> {
  * ```
  */
 export function freezeObject<T>(object: T): T {
-  // What is frozen already is walked as well: it may be frozen on its surface only. A set, as there may be
-  // circles.
+  // Frozen objects are walked as well, as their members may not be frozen. A set, as there may be circles.
   const seen = new Set<unknown>();
   const rest: unknown[] = [object];
   while (rest.length > 0) {

@@ -46,7 +46,7 @@ export interface HandlerRegistration {
    * the handler is removed or the informer stops before.
    */
   readonly synced: SyncedMethod;
-  /** What its informer's last request failed with, while the server cannot be read: why it has not synced. */
+  /** The error of the informer's last request, while the server cannot be read: why it has not synced. */
   failure(): FailedTry | undefined;
   /** How many notifications wait for this handler. */
   readonly backlog: number;

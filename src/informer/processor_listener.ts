@@ -28,7 +28,7 @@ export interface ProcessorOptions<T> {
   readonly keyFunc?: KeyFunc;
   /** Where measurements go; nowhere by default. */
   readonly metrics?: Metrics | undefined;
-  /** What the informer's last request failed with, while the server cannot be read. */
+  /** The error of the informer's last request, while the server cannot be read. */
   readonly failure?: () => FailedTry | undefined;
   /** How long a stop waits for a call of a handler, in milliseconds; 10,000 by default. */
   readonly stopTimeoutMs?: number | undefined;
@@ -45,9 +45,9 @@ export interface ListenerOptions<T> {
   readonly mailbox: MailboxOptions;
   /** Called when too many notifications wait, and the handler is to be removed. */
   readonly onOverflow: () => void;
-  /** Its resync period, in milliseconds; 0 for none. */
+  /** The handler's resync period, in milliseconds; 0 for none. */
   readonly resyncPeriodMs: number;
-  /** Where pumps that have called handlers for a while wait for their next turn. */
+  /** The turns for which pumps wait after they have called handlers for a while. */
   readonly turns: Turns;
 }
 
@@ -144,7 +144,7 @@ export class ProcessorListener<T> {
     this.#prepared = { list, cursor };
   }
 
-  /** What was prepared is not queued: what waits is delivered as it is. */
+  /** Drops the prepared list: waiting notifications are delivered as they are. */
   dropPrepared(): void {
     this.#prepared = undefined;
     this.#pending.resume();
@@ -166,9 +166,7 @@ export class ProcessorListener<T> {
     this.#tracker.upstreamHasSynced();
   }
 
-  /**
-   * It is being stopped, or its informer is: records whether its own handler does it, in the running call.
-   */
+  /** The listener or its informer is being stopped: records whether the handler's running call does it. */
   stopping(): void {
     this.#stopsItself ||= this.#isInHandler;
   }

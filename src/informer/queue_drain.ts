@@ -1,4 +1,4 @@
-/** What runs an informer: a reflector fills a queue, and a loop drains it. */
+/** The loops of an informer: a reflector fills a queue, and a drain empties it. */
 
 import type { Delta, Deltas, Queue } from "../queue/queue.ts";
 import { AtomicFIFO } from "../queue/atomic_fifo.ts";
@@ -31,7 +31,7 @@ export interface QueueDrainOptions<T> {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly name: string;
-  /** Where `process` is: whether the next item belongs to the last one, so that one turn has both. */
+  /** The progress of `process`: whether the next item belongs to the last one, so that one turn has both. */
   readonly applied?: { readonly isWithinStep: boolean };
 }
 
@@ -115,7 +115,7 @@ export class QueueDrain<T> {
 }
 
 /**
- * A running informer: what `start` returns.
+ * A running informer, as `start` returns it.
  *
  * @category Informers
  */

@@ -76,16 +76,16 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   #pipeline: Pipeline<T> | undefined;
   readonly #parts: FollowedNamespaces<T> | undefined;
 
-  /** Its name in log lines. */
+  /** The informer's name in log lines. */
   readonly name: string;
   /** The store, with its indices; for reading only. */
   readonly indexer: Indexer<T, I>;
-  /** The resource that its source lists, if that is known. */
+  /** The resource that the source lists, if that is known. */
   readonly resource: GroupVersionResource | undefined;
-  /** What its source leaves out of the objects, if that is known. */
+  /** The fields that the source leaves out of the objects, if that is known. */
   readonly projection: ListerWatcher<T>["projection"];
   /**
-   * As {@linkcode ServedInformer.partsOf}, where its source has a set of namespaces.
+   * As {@linkcode ServedInformer.partsOf}, if the source has a set of namespaces.
    * @internal
    */
   readonly partsOf: ((resourceVersion: string) => readonly string[] | undefined) | undefined;
@@ -321,7 +321,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Resolves when the store has content to read: that of a snapshot, or the first list.
+   * Resolves when the store has content to read: a snapshot's, or the first list.
    * @throws {CacheSyncError} As {@linkcode SharedIndexInformer.synced}.
    * @throws {InformerStateError} It stopped before.
    */
@@ -336,8 +336,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   readonly synced: SyncedMethod = (signal) => this.#waits.opened(this.#waits.synced, signal);
 
   /**
-   * What the last request failed with, and how many have failed in this outage; `undefined` unless it runs
-   * and the server cannot be read at present. For a program that wants to give up, or to say why it waits.
+   * The error of the last request, and how many tries failed in this outage; `undefined` unless the informer
+   * runs and cannot read the server. For a program that wants to give up, or to say why it waits.
    */
   failure(): FailedTry | undefined {
     return this.#pipeline?.reflector.failure();
@@ -409,8 +409,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * How many milliseconds ago a list, an event or a bookmark came, as its status has it; `undefined` before
-   * the first one.
+   * How many milliseconds ago a list, an event or a bookmark came, as in the status; `undefined` before the
+   * first one.
    */
   lagMs(): number | undefined {
     return this.#pipeline?.reflector.lagMs();

@@ -78,11 +78,11 @@ export interface SharedInformerFactoryOptions {
  * @category Informers
  */
 export interface ResourceInformer<T> {
-  /** Which resource. */
+  /** The listed resource. */
   readonly resource: GroupVersionResource;
-  /** Its one informer, which is indexed by namespace. */
+  /** The informer of the resource, which is indexed by namespace. */
   readonly informer: SharedIndexInformer<T, "namespace">;
-  /** Its store, read as one reads an API. */
+  /** The informer's store, read as one reads an API. */
   readonly lister: Lister<T>;
 }
 
@@ -100,10 +100,10 @@ export interface UsedInformer<T> extends ResourceInformer<T>, AsyncDisposable {
 interface Made {
   readonly name: string;
   readonly of: ResourceInformer<KubernetesObject>;
-  /** How many use it; `Infinity` for one that `forResource` has given out. */
+  /** How many users the informer has; `Infinity` if `forResource` has returned it. */
   users: number;
   running: Running | undefined;
-  /** That of `start`. */
+  /** The signal given to `start`. */
   signal: AbortSignal | undefined;
 }
 
@@ -136,7 +136,7 @@ export class SharedInformerFactory implements AsyncDisposable {
   readonly #source: ResourceSource;
   readonly #options: SharedInformerFactoryOptions;
   readonly #informers = new Map<string, Made>();
-  /** Those that were given up, until nothing of them runs. */
+  /** Informers without users, until nothing of them runs. */
   readonly #stopping = new Set<Made>();
   #isShutDown = false;
 

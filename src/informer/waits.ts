@@ -1,6 +1,5 @@
 /**
- * What callers of an informer wait for: content to read, the first
- * list, a version; and how several are awaited.
+ * Waiting for informers: for content to read, the first list, a version; for one or several of them.
  * @module
  */
 
@@ -89,15 +88,13 @@ export interface HasSynced {
   hasSynced(): boolean;
   /** Resolves when it has; rejects when the signal is aborted first, and may when it never will. */
   readonly synced: SyncedMethod;
-  /** What it fails with at present, and how often it has tried, if it knows. */
+  /** The failure at present, and the number of failed tries, if there are any. */
   failure?(): FailedTry | undefined;
 }
 
 /** Options of {@linkcode waitFor}. */
 export interface WaitForOptions {
-  /**
-   * What is waited for, in words, such as `caches of the endpoints controller`. Nothing is logged without it.
-   */
+  /** The subject of the wait, such as `caches of the endpoints controller`. Without it, nothing is logged. */
   readonly what?: string;
   /** Ends the wait. */
   readonly signal?: AbortSignal;
@@ -192,7 +189,7 @@ async function waitForAll(
   return { unsynced: what.filter((one) => !one.hasSynced()), cause };
 }
 
-/** What those that have not synced fail with, if any of them knows. */
+/** The error for those that have not synced, with their failures, if there are any. */
 function syncError(unsynced: readonly HasSynced[], endedBy: unknown): CacheSyncError | undefined {
   const failures = new Map(unsynced.map((one) => [nameOf(one), one.failure?.()]));
   if (![...failures.values()].some((failure) => failure !== undefined)) return undefined;

@@ -11,7 +11,7 @@ export interface ServedMetrics extends Metrics {
 }
 
 interface Histogram {
-  /** How many values are in each bucket and not in the one before; the last one is +Inf. */
+  /** The number of values in each bucket and not in the one before; the last bucket is +Inf. */
   readonly counts: number[];
   sum: number;
 }
@@ -26,7 +26,7 @@ interface Series {
 interface Family extends MetricFamily {
   readonly name: string;
   readonly series: Map<string, Series>;
-  /** The same, by the object that a caller uses for them again and again. */
+  /** The same series, by the label objects that callers use again and again. */
   readonly known: WeakMap<MetricLabels, Series>;
 }
 

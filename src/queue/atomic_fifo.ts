@@ -35,7 +35,7 @@ class InitialPopulation {
   /** Whether the first list has several parts, and some are to come. */
   isHeld = false;
 
-  /** Something was added; if it is the first list, so many items must be popped. */
+  /** Notes an add; `count` items of a first list must be popped before the queue has synced. */
   populate(count = 0): void {
     if (this.isPopulated || this.isHeld) return;
     this.isPopulated = true;
@@ -49,13 +49,13 @@ class InitialPopulation {
   }
 }
 
-/** How a consumer is reported that takes over 100 ms an item (1 s a batch) while more than 10 others wait. */
+/** How slow consumers are reported: over 100 ms an item (1 s a batch) while more than 10 others wait. */
 export interface SlowTraceOptions {
   /** The queue's name in log lines. */
   readonly name?: string;
   /** Where log lines go; warnings and errors to the console by default. */
   readonly logger?: Logger;
-  /** What measures the consumer; the system's clock by default. */
+  /** The clock that measures the consumer; the system's clock by default. */
   readonly clock?: Clock;
 }
 
@@ -79,7 +79,7 @@ export interface Failure {
   readonly error: unknown;
 }
 
-/** What {@linkcode PoppingQueue.take} returns if the objects of all places were deleted. */
+/** The result of {@linkcode PoppingQueue.take} if the objects of all places were deleted. */
 export const NOTHING: unique symbol = Symbol("nothing");
 
 /**
@@ -124,7 +124,7 @@ export abstract class PoppingQueue<I, P = unknown> {
     this.population.popped(1);
   }
   /**
-   * How many things an item is, for judging how long its processing took.
+   * How many objects an item has, to judge how long its processing took.
    * @internal
    */
   protected countOf(_item: I): number {
@@ -276,11 +276,11 @@ export class AtomicFIFO<T> extends PoppingQueue<Deltas<T>, Delta<T>> implements 
   readonly #keyFunc: KeyFunc;
   readonly #emitBookmarks: boolean;
   /**
-   * How many lists and resyncs are queued: read at each event, which a call would slow down.
+   * How many lists and resyncs are queued: a field, as a call at each event would cost time.
    * @internal
    */
   listsQueued = 0;
-  /** What runs on objects as they are queued. */
+  /** The function that runs on objects as they are queued. */
   readonly transform: TransformFunc<T> | undefined;
 
   constructor(options: AtomicFIFOOptions<T>) {

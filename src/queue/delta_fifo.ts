@@ -17,7 +17,7 @@ import { type Failure, NOTHING, PoppingQueue, type QueueOptions } from "./atomic
 
 /** Options of {@linkcode DeltaFIFO}. */
 export interface DeltaFIFOOptions<T> extends QueueOptions<T> {
-  /** What the consumer knows; without it `replace` infers deletes from the queue, `resync` does nothing. */
+  /** The consumer's store; without it `replace` infers deletes from the queue, and `resync` does nothing. */
   readonly knownObjects?: KeyListerGetter<T>;
   /** Whether `replace` queues `Replaced` deltas; `Sync` deltas by default, as in client-go. */
   readonly emitDeltaTypeReplaced?: boolean;
@@ -53,7 +53,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
   readonly #replaceType: "Replaced" | "Sync";
   readonly #items = new Map<string, ObjectDelta<T>[]>();
   readonly #onTransformFailure: OnTransformFailure<T> | undefined;
-  /** What runs on objects as they are queued. */
+  /** The function that runs on objects as they are queued. */
   readonly transform: TransformFunc<T> | undefined;
 
   constructor(options: DeltaFIFOOptions<T> = {}) {

@@ -7,11 +7,9 @@ import type { SyncedMethod } from "../util/deferred.ts";
 /** The payload of a `ReplacedAll` delta: a whole list, to be applied as one step. */
 export interface ReplacedAllInfo<T> {
   readonly resourceVersion: string;
-  /** What the list holds; transformed, unless the queue's `transformsLists` is `false`. */
+  /** The objects of the list; transformed, unless the queue's `transformsLists` is `false`. */
   readonly objects: readonly T[];
-  /**
-   * Keys of objects that the list has and that could not be accepted: what is stored of them by then stays.
-   */
+  /** Keys of objects in the list that could not be accepted: their stored states stay. */
   readonly keptKeys?: readonly string[];
   /** The list is of this namespace only: the objects of all others stay. */
   readonly namespace?: string;
@@ -21,8 +19,8 @@ export interface ReplacedAllInfo<T> {
 export interface BookmarkInfo {
   readonly resourceVersion: string;
   /**
-   * Another request has shown that the state of all objects is that of this version. Events of objects that
-   * were created and deleted in between may still arrive. Absent where the watch itself has come to it.
+   * Whether another request has proven, by the state of all objects, that this version was reached. Events of
+   * objects that were created and deleted in between may still arrive. Absent if the watch itself reached it.
    */
   readonly byState?: true;
 }
@@ -85,9 +83,9 @@ export function newest<D>(deltas: readonly D[]): D | undefined {
 }
 
 /**
- * Where a reflector writes: a queue, or a store.
+ * The target of a reflector's writes: a queue, or a store.
  *
- * Calls are synchronous. One that throws has not taken the object: the reflector quarantines it and
+ * Calls are synchronous. A call that throws has not taken the object: the reflector quarantines it and
  * continues. Mirrors client-go's `ReflectorStore` with its optional parts.
  */
 export interface ReflectorStore<T> {
@@ -175,9 +173,9 @@ export interface Queue<T> extends ReflectorStore<T> {
   close(): void;
   /** Whether {@linkcode Queue.close} was called. */
   readonly isClosed: boolean;
-  /** What runs on objects as they are queued, if anything. */
+  /** The function that runs on objects as they are queued, if there is one. */
   readonly transform?: TransformFunc<T> | undefined;
 }
 
-/** What a queue's items may be where only a key is needed. */
+/** A queue's item where only the key is needed: an object or a tombstone. */
 export type Queued<T> = T | DeletedFinalStateUnknown<T>;

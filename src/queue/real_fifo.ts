@@ -99,11 +99,12 @@ export class RealFIFO<T> extends AtomicFIFO<T> {
   }
 
   /**
-   * Atomic: queues one `ReplacedAll` delta; no keys are computed, so an object without one is left to the
-   * consumer to report, as in client-go. Otherwise: queues a tombstone for every queued key (unless its last
-   * delta is a delete) and every known key that is not in the list, then a `Replaced` delta for each object.
+   * Queues a list. In atomic mode, this is one `ReplacedAll` delta; no keys are computed, so an object
+   * without one is left to the consumer to report, as in client-go. Otherwise, it is a tombstone for every
+   * queued key (unless its last delta is a delete) and every known key that is not in the list, then a
+   * `Replaced` delta for each object.
    *
-   * What throws has queued nothing, but for a transform in a queue that is not atomic.
+   * A call that throws has queued nothing, unless a transform threw in a queue that is not atomic.
    */
   override replace(objects: readonly T[], resourceVersion: string): void {
     super.replace(objects, resourceVersion);
@@ -117,8 +118,8 @@ export class RealFIFO<T> extends AtomicFIFO<T> {
   }
 
   /**
-   * Atomic: queues one `SyncAll` delta. Otherwise: a `Sync` delta
-   * for every known object that has nothing queued.
+   * Queues a resync: one `SyncAll` delta in atomic mode, otherwise a `Sync` delta for every known object that
+   * has nothing queued.
    */
   override resync(): void {
     if (this.#knownObjects === undefined) return super.resync();

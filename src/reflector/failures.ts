@@ -52,7 +52,7 @@ export function isUnavailable(error: unknown): boolean {
   return isExpired(error) || isResourceVersionTooLarge(error);
 }
 
-/** What went wrong last. */
+/** The last error of a reflector. */
 export interface ReflectorError {
   readonly message: string;
   /**
@@ -86,7 +86,7 @@ export interface StreamPause {
 export interface ReflectorOutage {
   /** When the first request failed, in milliseconds since the epoch. */
   readonly sinceTimeMs: number;
-  /** How many have failed since. */
+  /** How many tries have failed since then. */
   readonly failedTries: number;
   /**
    * Why waiting will not help, if the last try has shown that: the request is wrong (400), the server does
@@ -98,9 +98,9 @@ export interface ReflectorOutage {
 
 /** A request that failed. */
 export interface FailedTry {
-  /** What it failed with: a `StatusError` or a `NetworkError`, or an error that has one among its causes. */
+  /** The error: a `StatusError` or a `NetworkError`, or an error that has one among its causes. */
   readonly error: Error;
-  /** How many have failed in this outage: this one and those before it. */
+  /** How many tries have failed in this outage, this one included. */
   readonly failedTries: number;
 }
 
@@ -113,16 +113,16 @@ export function codeOf(error: unknown): string {
   return error instanceof CacheError ? error.code : "Other";
 }
 
-/** What has failed. */
+/** The failures of a reflector's tries. */
 export interface Failures {
-  /** What went wrong since the last delay: it may ask for a longer one. */
+  /** The error since the last delay: it may ask for a longer one. */
   readonly failure: unknown;
-  /** What ended the last watch or try, if it was an error. */
+  /** The error that ended the last watch or try, if an error did. */
   readonly lastEnd: unknown;
-  /** What went wrong last, if anything ever did. */
+  /** The last error, if there ever was one. */
   readonly lastError: ReflectorError | undefined;
   readonly attempt: number;
-  /** How many in a row said that a resourceVersion expired. */
+  /** How many tries in a row failed because a resourceVersion had expired. */
   readonly expiries: number;
   /** Since when the server is followed on open watches, in the clock's milliseconds. */
   readonly healthySinceMs: number | undefined;
@@ -176,7 +176,7 @@ export function afterInternalError(
 export interface Outage extends ReflectorOutage {
   readonly sinceMs: number;
   readonly last: Error;
-  /** What the log has said of it. */
+  /** The kinds of failure that the log has reported of the outage. */
   readonly reported: readonly Kind[];
 }
 
@@ -308,7 +308,7 @@ export function delayAfter(
 }
 
 /**
- * What streams have come to so far.
+ * The record of streams so far.
  *
  * A stream that does not finish, or is refused, may be a passing fault; or a trap, such as a proxy that drops
  * bookmarks or ends every answer after seconds, and will do so for ever. What distinguishes the two is a
@@ -316,32 +316,32 @@ export function delayAfter(
  * lists take their place for a time, which doubles each time that a stream fails again.
  */
 export interface StreamTrial {
-  /** How many in a row did not finish. */
+  /** How many streams in a row did not finish. */
   readonly unfinished: number;
-  /** How long they took together, in milliseconds. */
+  /** How long those streams took together, in milliseconds. */
   readonly unfinishedMs: number;
-  /** When the first one failed since one finished or a list decided, in the clock's milliseconds. */
+  /** When the first stream failed since one finished or a list decided, in the clock's milliseconds. */
   readonly failingSinceMs?: number;
-  /** What ended the last one, while the list that follows it decides whether streams are at fault. */
+  /** How the last stream failed, while the list after it decides whether streams are at fault. */
   readonly suspicion?: Suspicion;
   /** How long lists took the place of streams the last time, in milliseconds; 0 if they never did. */
   readonly pauseMs: number;
-  /** Until when they do, in the clock's milliseconds. */
+  /** Until when lists take the place of streams, in the clock's milliseconds. */
   readonly pausedUntilMs?: number;
   /** Why they did the last time. */
   readonly pause?: StreamPause;
 }
 
-/** What may be wrong with streams: what they did, and what ended the last one. */
+/** The possible fault of streams: what they did, and what ended the last one. */
 type Suspicion = Pick<StreamPause, "cause" | "message">;
 
 export const NEW_TRIAL: StreamTrial = { unfinished: 0, unfinishedMs: 0, pauseMs: 0 };
 
-/** So many in a row, */
+/** After so many unfinished streams in a row, */
 const MOST_UNFINISHED = 3;
 /** or so long without coming to an end, and a list decides: as long as a stream may take to open. */
 const LONGEST_UNFINISHED_MS = 30_000;
-/** So long after the first that failed, whatever came of the others, a list decides as well. */
+/** A list decides as well so long after the first failed stream, however the others ended. */
 const LONGEST_FAILING_MS = 60_000;
 const FIRST_PAUSE_MS = 3_600_000;
 const LAST_PAUSE_MS = 86_400_000;

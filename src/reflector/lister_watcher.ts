@@ -37,19 +37,19 @@ export interface ListerWatcher<T> {
   watch(options: ListOptions, context: ListWatchContext): Promise<WatchStream<T>>;
   /** A name for log lines and errors, such as `pods`. */
   readonly description?: string;
-  /** What it lists, where that is known. */
+  /** The resource that the source lists, if it is known. */
   readonly resource?: GroupVersionResource;
-  /** What it leaves out of the objects, where that is known. */
+  /** The fields that the source leaves out of the objects, if that is known. */
   readonly projection?: Projection | undefined;
   /**
-   * What decides which objects it brings, and what is in them, besides the resource: server, namespace,
-   * selectors, the fields that are kept or dropped; a text to compare. A snapshot of a source with another
-   * identity is not used.
+   * A text that says which objects the source brings, and with which content, besides the resource: server,
+   * namespace, selectors, the fields that are kept or dropped. A snapshot of a source with another identity
+   * is not used.
    */
   readonly identity?: string;
   /**
-   * What identifies the cluster whatever its address: the uid of the namespace `kube-system`, which every
-   * cluster has, and no two have the same. A snapshot of another cluster is not used. Throws as {@linkcode
+   * The identity of the cluster, whatever its address: the uid of the namespace `kube-system`, which every
+   * cluster has, and which differs in each. A snapshot of another cluster is not used. Throws as {@linkcode
    * ListerWatcher.list}.
    */
   clusterUid?(signal: AbortSignal): Promise<string>;
@@ -84,7 +84,7 @@ export function newListWatch<T>(
 ): ListerWatcher<T> {
   return {
     description: source.description,
-    // The other questions depend on the options.
+    // The other members depend on the options.
     ...(source.metadata && { metadata: () => newListWatch(source.metadata!(), modifyOptions) }),
     ...(source.resource && { resource: source.resource }),
     ...(source.projection && { projection: source.projection }),
@@ -113,16 +113,17 @@ export function refuseNamespaces(
 
 /** Options of {@linkcode shardOf}. */
 export interface ShardOptions {
-  /** Which shard, from 0. */
+  /** The number of this shard, from 0. */
   readonly index: number;
-  /** How many there are. */
+  /** How many shards there are. */
   readonly of: number;
   /**
-   * What decides. `"name"`, the default: the hash of `namespace/name`. `"uid"` and `"namespace"`: the ranges
-   * of Kubernetes' `shardSelector` (KEP-5866), by which a server that has it sends only this shard's objects.
+   * What decides the shard of an object. `"name"`, the default: the hash of `namespace/name`. `"uid"` and
+   * `"namespace"`: the ranges of Kubernetes' `shardSelector` (KEP-5866), by which a server that has it sends
+   * only this shard's objects.
    */
   readonly by?: "name" | "uid" | "namespace";
-  /** Where it is logged, once, that a server has ignored the `shardSelector`; the console by default. */
+  /** Receives one line if a server ignores the `shardSelector`; the console by default. */
   readonly logger?: Logger;
 }
 
@@ -178,7 +179,7 @@ class ShardSource<T extends KubernetesObject> implements ListerWatcher<T> {
     this.description = `${source.description ?? "objects"}, shard ${index} of ${of}`;
     if (source.identity) this.identity = `${source.identity}, shard ${index} of ${of} by ${by}`;
     if (source.resource) this.resource = source.resource;
-    // Not `source.metadata` itself: a copy that compares itself with the whole would never be equal to it.
+    // The metadata of this shard: a shard that compares itself with the whole would never be equal to it.
     if (source.metadata) this.metadata = () => shardOf(source.metadata!(), options);
     const ranges = hashRanges(of);
     const [from, to] = ranges.slice(index);
@@ -283,7 +284,7 @@ class Sieve {
     this.#isOwn = isOwn;
   }
 
-  /** What the source calls with the objects that it reads. */
+  /** The context of the source's calls with the objects that it reads. */
   context(context: ListWatchContext): ListWatchContext {
     const { intake, holdText } = context;
     return {

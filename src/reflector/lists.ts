@@ -220,8 +220,8 @@ export async function requestList<T>(
   let isLate = false;
   const counted = (bytes: number) => {
     if (bytes > 0 && !isLate) {
-      // What is read after a long silence may have waited for a program that was suspended: then the list is
-      // no news of a later moment than the one before.
+      // Bytes after a long silence may have waited for a program that was suspended: they prove no later
+      // contact than the one before.
       isLate = ageMs(last, clock) > STALL_MS;
       if (!isLate) last = momentOf(clock);
       received = last;
@@ -304,11 +304,11 @@ type StreamSettings = Pick<
   "clock" | "keyFunc" | "expectedKind" | "watchListSilenceMs" | "watchListEndMs" | "intake" | "quarantine"
 >;
 
-/** What a streamed list held. */
+/** The content of a streamed list. */
 interface InitialEvents<T> {
   readonly items: T[];
   readonly resourceVersion: string;
-  /** What was quarantined, and is not in `items` in another state. */
+  /** Quarantined objects of which `items` has no other state. */
   readonly quarantined: readonly Quarantined[];
 }
 

@@ -23,7 +23,7 @@ const DEADLINE_GRACE_MS = 5_000;
 /** How often an open watch looks whether the program was suspended. */
 const LOOK_MS = 15_000;
 
-/** What writes the batches of a watch; what it throws ends the watch. */
+/** Writes the batches of a watch; an error that it throws ends the watch. */
 interface WatchWriter<T> {
   write(batch: readonly WatchItem<T>[], watch: OpenWatch<T>): void;
 }
@@ -70,7 +70,7 @@ export async function openWatch<T>(
   try {
     answer = source.watch({ ...listOptions, timeoutSeconds }, context);
     watch.begin(await abortable(answer, link.signal));
-    // What a streamed list brings is kept, as a list's is.
+    // The initial events of a streamed list are kept after a suspension, as a list's items are.
     if (!listOptions.sendInitialEvents) watch.checkSuspension(openTimeoutMs);
     return watch;
   } catch (error) {
@@ -150,8 +150,8 @@ export class OpenWatch<T> {
     try {
       for (let batch = await this.next(); batch !== undefined; batch = await this.next()) {
         this.#batchMs = monotonicNow(this.#clock);
-        // What the connection held back while the program was suspended is older than the stall, and would
-        // look like news.
+        // Items that the connection held back while the program was suspended are older than the stall, and
+        // would look like news.
         if (this.checkSuspension()) throw this.#link.signal.reason;
         writer.write(batch, this);
       }
@@ -257,7 +257,7 @@ export class Watchdog {
   #dueMs = 0;
   #timer: TimerHandle;
 
-  /** Starts watching. `alsoFedMs` returns the time of another feeding, in the clock's milliseconds. */
+  /** Starts watching. `alsoFedMs` returns when another source fed it, in the clock's milliseconds. */
   constructor(clock: Clock, limitMs: number, onExpired: () => void, alsoFedMs?: () => number) {
     this.#clock = clock;
     this.#limitMs = limitMs;

@@ -15,9 +15,9 @@ interface QuarantineOptions {
 }
 
 /**
- * The one sink of what could not be accepted, from the socket to the store: the reflector and the code that
- * applies deltas add to it, and neither knows the other. It counts, measures, and reports each object; keeps
- * the ledger of their keys; and passes on that changes were lost, so that a relist repairs them.
+ * The one sink of quarantined objects and events, from the socket to the store: the reflector and the code
+ * that applies deltas add to it, and neither knows the other. It counts, measures, and reports each object;
+ * keeps the ledger of their keys; and reports that changes were lost, so that a relist repairs them.
  */
 export class Quarantine {
   readonly #options: QuarantineOptions;
@@ -30,8 +30,8 @@ export class Quarantine {
    */
   readonly keys: ReadonlyMap<string, unknown> = this.#keys;
   /**
-   * What was in the ledger since the last list, and since the one before: changes that came before a key left
-   * it may wait to be applied, where a list is being stored.
+   * Keys in the ledger since the last list but one: changes from before a key left it may still wait to be
+   * applied while a list is stored.
    */
   #recent = new Set<string>();
   #earlier = new Set<string>();
@@ -127,7 +127,7 @@ export class Quarantine {
     this.#onLoss = listener;
   }
 
-  /** Everything was listed. */
+  /** A list has repaired the losses. */
   recovered(): void {
     this.#isRepaired = true;
   }

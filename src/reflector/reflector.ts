@@ -69,7 +69,7 @@ import { transition } from "./transition.ts";
  * ```
  */
 export class Reflector<T> {
-  /** Its name in log lines. */
+  /** The reflector's name in log lines. */
   readonly name: string;
   readonly #source: ListerWatcher<T>;
   readonly #store: ReflectorStore<T>;
@@ -87,9 +87,9 @@ export class Reflector<T> {
   #consistentMs: number | undefined;
 
   /**
-   * Where the store is a `Store`, a quarantined object of a list leaves the state before it; in a queue it is
-   * a delete.
-   * @param wiring What it shares with an informer.
+   * Makes a reflector. In a `Store`, a quarantined object of a list leaves the state before it; in a queue it
+   * is a delete.
+   * @param wiring The parts that it shares with an informer.
    * @throws {RangeError} A number among the options is negative, `NaN`, or infinite where that has no
    * meaning.
    * @throws {TypeError} The source has a set of namespaces.
@@ -164,7 +164,7 @@ export class Reflector<T> {
     return this.#state.isResourceVersionUnavailable;
   }
 
-  /** What it does now. */
+  /** The reflector's present state. */
   status(): ReflectorStatus {
     return statusOf(this.#state, this.#settings.quarantine.count, this.#clock);
   }
@@ -217,7 +217,7 @@ export class Reflector<T> {
     }
     if (compareResourceVersions(position.resourceVersion, through) >= 0) return true;
     if (this.#followed === undefined) return false;
-    // What follows a proof by state cannot be more.
+    // A proof that follows one by state proves no more than the state.
     const byState = isState || position.watchedVersion !== "";
     this.#store.bookmark?.(through, byState ? { byState } : undefined);
     this.#note({ of: "proven", through, ageMs: ageMs(asked, this.#clock), byState });
@@ -300,7 +300,7 @@ export class Reflector<T> {
     this.#note({ ...content, of: "restored" });
   }
 
-  /** From one "start" to the next. Returns the error it ended with, if that is one to report. */
+  /** Runs from one "start" to the next. Returns the error that ended the cycle, if it is to be reported. */
   async #cycle(
     signal: AbortSignal,
     { onEnd }: { readonly onEnd: "backOff" | "return" },
@@ -465,7 +465,7 @@ export class Reflector<T> {
     return this.#next({ of: "watch", ended, lastedMs: monotonicNow(this.#clock) - startMs });
   }
 
-  /** What a resync throws ends the watch; between two watches, the next period has to do. */
+  /** Resyncs if one is wanted. A failure ends the watch; without a watch, the next period repeats it. */
   #resync(): void {
     let isWanted = true;
     this.#reports.guarded("shouldResync", () => isWanted = atOnce(this.#settings.shouldResync()));

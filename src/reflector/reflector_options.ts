@@ -118,13 +118,13 @@ export interface ReflectedSnapshot {
   probe(signal: AbortSignal): Promise<Probe>;
 }
 
-/** What a reflector shares with the rest of a pipeline; no option of the user. */
+/** The parts of a pipeline that a reflector shares; no option of the user. */
 export interface ReflectorWiring {
   /** The sink of the whole pipeline; the reflector makes its own by default. */
   readonly quarantine?: Quarantine;
   /**
-   * What the store holds: a quarantined object of a list leaves the state before it, instead of a delete. Not
-   * needed where the store does that itself (`replaceKeeping`).
+   * The objects in the store: a quarantined object of a list leaves the state before it, instead of a delete.
+   * Not needed where the store does that itself (`replaceKeeping`).
    */
   readonly knownObjects?: { getByKey(key: string): unknown };
   /**
@@ -144,7 +144,7 @@ export interface ReflectorWiring {
 }
 
 type Given = ReflectorOptions & ReflectorWiring;
-/** What may be left out, and has no default. */
+/** Settings that may be left out, and have no default. */
 type Optional =
   | keyof Pick<
     ReflectorOptions,
@@ -174,7 +174,7 @@ const DEFAULTS: Required<Omit<Given, Optional | "backoff" | "name" | "quarantine
   neverGoesBack: false,
 };
 
-/** What a reflector was given, and the defaults of the rest. */
+/** A reflector's options, with defaults for those that were left out. */
 export interface ReflectorSettings extends Required<Omit<Given, Optional>>, Pick<Given, Optional> {}
 
 /** Checks options, and adds what they leave out. */

@@ -14,7 +14,7 @@ export interface BookmarkRhythm {
   /** Whether a silent watch is taken for dead: until one was silent, and once after a server was away. */
   readonly isExpected: boolean;
   readonly bookmarks: number;
-  /** How long watches lasted since a bookmark came, and how often that was long enough for one. */
+  /** How long watches have lasted since a bookmark came, and how many were long enough for one. */
   readonly silentMs: number;
   readonly silentWatches: number;
   /** Whether everything was listed as no bookmark came, and none has come since on a watch. */
@@ -30,8 +30,8 @@ export const NO_RHYTHM: BookmarkRhythm = {
 };
 
 /**
- * Everything was listed; `byBookmark`: a bookmark said that it was all; `wasAway`: after tries that failed,
- * so that the silence before them says nothing about bookmarks.
+ * The rhythm after a list; `byBookmark`: a bookmark ended the list; `wasAway`: failed tries came before, so
+ * that the silence says nothing about bookmarks.
  */
 export function rhythmAfterList(
   rhythm: BookmarkRhythm,
@@ -65,7 +65,7 @@ const LAST_RELIST_MS = 1_800_000;
 export interface Losses {
   /** When a relist is due, in the clock's milliseconds; `undefined` if nothing was lost since the last. */
   readonly relistDueMs: number | undefined;
-  /** How long after the next loss. */
+  /** The delay of the relist after the next loss. */
   readonly delayMs: number;
   readonly lastLossMs: number | undefined;
 }

@@ -13,7 +13,7 @@ export class ReflectorReports {
   readonly #watchErrorHandler: ReflectorSettings["watchErrorHandler"];
   readonly #logger: Logger;
   readonly #listeners = new Set<(status: ReflectorStatus) => void>();
-  /** What the log was warned of since a watch was well. */
+  /** The warnings in the log since a watch was well. */
   readonly #warned = new News();
 
   constructor({ name, watchErrorHandler, logger }: ReflectorSettings) {
@@ -73,12 +73,12 @@ export class ReflectorMetrics {
     this.#labels = { name };
   }
 
-  /** A cycle begins; `error` is what ended the one before, if something did. */
+  /** A cycle begins; `error` ended the cycle before, if an error did. */
   cycleBegins(error: unknown): void {
     if (this.#cycles++ > 0) this.#count("reflector_relists_total", 1, { reason: reasonOf(error) });
   }
 
-  /** A list begins; call what it returns with the number of its items when they are stored. */
+  /** A list begins; call the returned function with the number of its items when they are stored. */
   listBegins(): (items: number) => void {
     this.#count("reflector_lists_total", 1);
     const startMs = monotonicNow(this.#clock);

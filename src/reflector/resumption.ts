@@ -1,6 +1,6 @@
 /**
- * What a reflector does with the content of a snapshot: it is written, the server's version is requested, and
- * a watch begins at that of the snapshot. Pure.
+ * Resuming from a snapshot: its content is written, the server's version is requested, and a watch begins at
+ * the snapshot's version. Pure.
  */
 
 import { isConnectionRefused, networkErrorOf } from "../meta/request.ts";
@@ -13,12 +13,12 @@ import type { Outcome, ReflectorState, RestoredContent, Resuming, Transition, Wa
 import { listedAt } from "./store_writer.ts";
 import { afterWatch, begin, go } from "./transition.ts";
 
-/** So many watches from a snapshot's version may fail before everything is listed. */
+/** How many watches from a snapshot's version may fail before everything is listed. */
 const MOST_FAILED_RESUMPTIONS = 3;
-/** So many times the server's version is requested. */
+/** How many times the server's version is requested. */
 const MOST_PROBES = 3;
 
-/** A watch from the snapshot's version would miss changes if it needs a list. */
+/** The state with a snapshot's content; if that needs a list, a watch from its version misses changes. */
 function restored(
   state: ReflectorState,
   { resourceVersion, watchedVersion = "", savedAtMs, needsList }: Omit<
@@ -96,5 +96,5 @@ function afterResumed(state: ReflectorState, end: WatchEnd, nowMs: number): Tran
   return { ...next, state: { ...next.state, resumption: { failedWatches, failedProbes } } };
 }
 
-/** What a snapshot hands its reflector. */
+/** The functions that a snapshot hands its reflector. */
 export const RESUMING: Resuming = { restored, afterProbe, afterWatch: afterResumed };

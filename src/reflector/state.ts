@@ -44,7 +44,7 @@ import { afterLoss, type BookmarkRhythm, type Losses, NO_LOSSES, NO_RHYTHM } fro
 import { NO_POSITION, noteContact, type Position, provenAt, watchingFrom } from "./store_writer.ts";
 
 /**
- * What a reflector is at.
+ * The phase of a reflector.
  *
  * - `idle`: not started.
  * - `resuming`: a snapshot is loaded, or its version is compared with the server's.
@@ -64,7 +64,7 @@ export type ReflectorPhase =
   | "stopped";
 
 /**
- * How a reflector is doing: a snapshot; it does not change after it was handed out.
+ * A reflector's state at one time: it does not change after it was handed out.
  *
  * @category Informers
  */
@@ -78,7 +78,7 @@ export interface ReflectorStatus {
   /** When the last bytes of a list, an event or a bookmark arrived. A watch that is opened is no contact. */
   readonly lastContactTimeMs?: number;
   /**
-   * How many milliseconds ago that was, when this status was taken; absent before the first contact. On a
+   * How many milliseconds before this status the last contact was; absent before the first contact. On a
    * quiet resource, bookmarks come about once a minute: up to that, a lag is ordinary. Of the monotonic and
    * the wall clock, the larger answer counts.
    */
@@ -107,7 +107,7 @@ export interface ReflectorStatus {
   };
 }
 
-/** What a reflector does next. */
+/** The next step of a reflector. */
 export type Step =
   /** Ask for the server's version, before the watch from a snapshot's. */
   | { readonly do: "probe" }
@@ -129,7 +129,7 @@ export interface ListAttempt {
   readonly resourceVersionMatch?: "NotOlderThan";
 }
 
-/** What of a reflector's settings decides. */
+/** The reflector's settings on which transitions depend. */
 export interface DecidingSettings {
   readonly name: string;
   readonly useWatchList: boolean;
@@ -140,7 +140,7 @@ export interface DecidingSettings {
   readonly resuming?: Resuming | undefined;
 }
 
-/** What follows from the content of a snapshot, as long as the server has not confirmed it. */
+/** The transitions of a resuming reflector, until the server has confirmed a snapshot's content. */
 export interface Resuming {
   /** The content was written. */
   restored(
@@ -177,9 +177,9 @@ export interface ReflectorState {
 }
 
 interface Resumption {
-  /** How many watches from its version failed for a reason that does not concern the version. */
+  /** How many watches from the snapshot's version failed for a reason that does not concern the version. */
   readonly failedWatches: number;
-  /** How many requests for the server's version failed in a row, other than as there was no connection. */
+  /** How many requests for the server's version failed in a row, although there was a connection. */
   readonly failedProbes: number;
 }
 
@@ -188,32 +188,32 @@ export type WatchEnd =
   | { readonly refused: unknown }
   | { readonly relist: true }
   | { readonly isShort: boolean }
-  /** It failed; `retries`: with an internal error that a next watch answers. */
+  /** The watch failed; `retries`: with an internal error after which it is opened again. */
   | { readonly error: unknown; readonly retries: boolean };
 
 export interface RestoredContent {
-  /** As the store holds them. */
+  /** The objects as the store holds them. */
   readonly items: readonly unknown[];
   readonly resourceVersion: string;
-  /** Where the watch begins, if that is before the version: see `SnapshotChange.watchedVersion`. */
+  /** The version at which the watch begins, if it is an earlier one: see `SnapshotChange.watchedVersion`. */
   readonly watchedVersion?: string | undefined;
   /** The time of the last contact that it reflects, by the wall clock. */
   readonly savedAtMs: number;
   /** Whether a watch from its version would miss changes. */
   readonly needsList: boolean;
-  /** What identifies its cluster, as `ListerWatcher.clusterUid`; `undefined` if that is not known. */
+  /** The identity of the cluster, as `ListerWatcher.clusterUid`; `undefined` if it is not known. */
   readonly clusterUid: string | undefined;
 }
 
-/** What a server says of a snapshot. */
+/** The server's answer about a snapshot. */
 export interface Probe {
-  /** Its version now; `undefined` if the source has no `metadata` to read it with. */
+  /** The server's present version; `undefined` if the source has no `metadata` to read it with. */
   readonly serverVersion: string | undefined;
-  /** It is another cluster than that of the snapshot. */
+  /** Whether the server's cluster is another than that of the snapshot. */
   readonly isOtherCluster: boolean;
 }
 
-/** What came of a step; `received`: when its last bytes arrived, where its source counts them. */
+/** The outcome of a step; `received`: when its last bytes arrived, if its source counts them. */
 export type Outcome =
   | { readonly of: "start" }
   | { readonly of: "probe" } & Probe
@@ -257,7 +257,7 @@ export type Incident =
   /** The next try comes after so long, if it is known. */
   | { readonly of: "waits"; readonly delayMs: number | undefined };
 
-/** What the loop does besides the step. */
+/** What the loop does besides the next step. */
 export type Effect =
   /** A line in the log; `once`: a warning only the first time since a watch was well. */
   | {
@@ -289,7 +289,7 @@ export interface Change {
   readonly effects: readonly Effect[];
 }
 
-/** The same, and the next step. */
+/** A change of the state, and the next step. */
 export interface Transition extends Change {
   readonly step: Step;
 }

@@ -1,4 +1,4 @@
-/** How far a store is, and what writes it: with each event the position moves. */
+/** The position of a store, and the code that writes to it: the position moves with each event. */
 
 import {
   ageMsOf,
@@ -18,15 +18,15 @@ import { defined } from "../util/json.ts";
 import type { Quarantine } from "./quarantine.ts";
 
 /**
- * How far the store is, when the server last showed that, and what the present watch has brought. The one
- * part of the state that moves in place, as it moves with each event.
+ * The position of the store, the last contact with the server, and the events of the present watch. It is the
+ * one part of the state that changes in place, as it changes with each event.
  */
 export interface Position {
   /** The version of the content: everything up to it was written; `""` before the first list. */
   resourceVersion: string;
   /**
-   * Where the next watch begins, if that is not the version of the content: a proof by state has moved that.
-   * Events of objects that were created and deleted in between may still arrive.
+   * The version at which the next watch begins, if a proof by state has moved the content beyond it. Events
+   * of objects that were created and deleted in between may still arrive.
    */
   watchedVersion: string;
   /** The version of the last event, where that was older than the position. */
@@ -37,12 +37,12 @@ export interface Position {
   provenVersion: string;
   /** The version of the last list or bookmark: everything up to it was there. */
   completeVersion: string;
-  /** Whether ADDED events move the position: of a watch from no version, the first come in any order. */
+  /** Whether ADDED events move the position: a watch from no version begins with events in any order. */
   follows: boolean;
-  /** How many events of the present watch reached the store, and how many bookmarks came. */
+  /** How many events of the present watch reached the store, and how many of its bookmarks. */
   events: number;
   bookmarks: number;
-  /** Whether the server has confirmed the content: until then, that of a snapshot has no contact. */
+  /** Whether the server has confirmed the content; until then the content of a snapshot has no contact. */
   isConfirmed: boolean;
   /**
    * The last contact with the server: something that shows how far it is, a list, an event or a bookmark, and
@@ -82,14 +82,14 @@ export function listedAt(position: Position, resourceVersion: string, contact: M
 export function noteContact(position: Position, { wallMs, monotonicMs }: Moment, ageMs: number): void {
   if (!position.isConfirmed) return;
   const contact = { wallMs: wallMs - ageMs, monotonicMs: monotonicMs - ageMs };
-  // What a cache says of its own contact may be less than what was known before.
+  // The contact of a cache below may be older than the last one that is known.
   const { contact: before } = position;
   if (ageMs === 0 || before === undefined || contact.monotonicMs > before.monotonicMs) {
     position.contact = contact;
   }
 }
 
-/** A watch begins; `isFollowing`: after a streamed list, which is at its version, whatever the version. */
+/** The position at the beginning of a watch; `isFollowing`: after a streamed list, whatever its version. */
 export function watchingFrom(position: Position, isFollowing: boolean): Position {
   const { resourceVersion } = position;
   const follows = isFollowing || (resourceVersion !== "" && resourceVersion !== "0");
@@ -125,7 +125,7 @@ export function reach(
   position.olderVersion = undefined;
 }
 
-/** Where the next watch begins. */
+/** The version at which the next watch begins. */
 export function watchVersion({ resourceVersion, watchedVersion }: Position): string {
   return watchedVersion || resourceVersion;
 }
@@ -392,12 +392,12 @@ export class StoreWriter<T> {
   }
 }
 
-/** Whether it holds objects by key; a queue with that method holds what waits for each key. */
+/** Whether a store holds objects by key; a queue with `getByKey` holds deltas by key. */
 function isStore<T>(store: ReflectorStore<T>): store is Store<T> {
   return "getByKey" in store && "lastStoreSyncResourceVersion" in store;
 }
 
-/** What is wrong with an event's object, in words; `undefined` if it can be applied. */
+/** The problem with an event's object, in words; `undefined` if it can be applied. */
 export function eventProblem(object: unknown, expected: GroupVersionKind | undefined): string | undefined {
   if (metaOf(object) === undefined) return "it has no metadata";
   const { kind, apiVersion } = object as KubernetesObject;
@@ -421,8 +421,8 @@ export function refuseTable(page: ListPage<unknown>): void {
 }
 
 /**
- * How old the news of a batch are: bookmarks of a cache say when it had the last contact with its own server.
- * Events are news, unless the resource is merged: then they are those of one of several servers.
+ * The age of a batch's news: bookmarks of a cache say when it last had contact with its own server. Events
+ * are new, unless the resource is merged: they come from one of several servers then.
  */
 function oldestNewsOf(batch: readonly WatchItem<unknown>[]): number {
   const last = batch.at(-1);

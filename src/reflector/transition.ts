@@ -56,13 +56,13 @@ export function transition(state: ReflectorState, outcome: Outcome, now: Moment)
   };
 }
 
-/** What a step failed with; an open watch that ends is looked at more closely. */
+/** The error of a step; an open watch that ends is looked at more closely. */
 function errorOf(outcome: Outcome): unknown {
   if ("error" in outcome) return outcome.error;
   return "cause" in outcome ? outcome.cause : undefined;
 }
 
-/** What ended the cycle; or what a request failed with that is repeated, after a delay or another way. */
+/** The error that ended the cycle, or after which a request is repeated later or in another way. */
 function tried(outcome: Outcome, step: Step): Error | undefined {
   if (step.do === "backOff" && step.error !== undefined) return step.error;
   const error = "error" in outcome ? outcome.error : undefined;
@@ -149,7 +149,7 @@ function afterStream(
     return state.isResourceVersionUnavailable ? next : go(next.state, { do: "stream" });
   }
   if (statusErrorOf(error)?.retryAfterMs !== undefined) return refused(state, error, nowMs);
-  // What is no stream at all: a list on one line, a page of a proxy, nothing.
+  // The answer is no stream at all: a list on one line, a page of a proxy, nothing.
   if (isBrokenFrame(error) || error instanceof VeryShortWatchError) {
     return unfinished(afterUnfinished(state.trial, nowMs, { lastedMs, message }), state, "list");
   }
@@ -243,7 +243,7 @@ function endOf(
   const measured = (isVeryShort: boolean): Effect => ({ do: "measureWatch", lastedMs, events, isVeryShort });
   const followed = { bookmarks, lastedMs, silenceMs };
   if (error instanceof SuspendedError) {
-    // Its silence says nothing, its bookmarks do.
+    // A suspended watch's silence says nothing about bookmarks; its bookmarks do.
     const rhythm = bookmarks > 0 ? rhythmAfterWatch(state.rhythm, followed).rhythm : state.rhythm;
     return {
       state: { ...state, rhythm, failures: failed(state.failures, error, now) },
@@ -298,7 +298,7 @@ export function afterWatch(state: ReflectorState, end: WatchEnd, nowMs: number):
   const { error, retries } = end;
   if (isTooManyRequests(error)) return go(state, { do: "backOff", then: "watch" });
   if (retries) return go(state, { do: "watch" });
-  // From exactly this version the watch would only come to the same frame again: the list must go beyond.
+  // A watch from exactly this version would only reach the same frame again: the list must go beyond it.
   const exactResourceVersion = isBrokenFrame(error)
     ? state.position.resourceVersion
     : state.exactResourceVersion;

@@ -12,7 +12,7 @@ import { callGuarded } from "../util/errors.ts";
 export interface QueueMetrics {
   /** Items that were added and not handed out since. */
   readonly depth: { inc(): void; dec(): void };
-  /** Adds; those of an item that waits already do not count. */
+  /** Counts adds; an add of an item that already waits does not count. */
   readonly adds: { inc(): void };
   /** Seconds from an item's first add until it is handed out. */
   readonly latency: { observe(seconds: number): void };

@@ -30,9 +30,7 @@ export type GetResult<T> =
 export interface WorkQueueOptions<T> {
   /** What makes two items the same; the item itself by default: right for strings, not for objects. */
   readonly keyOf?: (item: T) => unknown;
-  /**
-   * In which order items come out; the order they were added in by default. Must be empty, and not be shared.
-   */
+  /** The order in which items come out; that of their adds by default. Must be empty, and not be shared. */
   readonly order?: QueueOrder<T>;
   /** Where time comes from; the system's clock by default. */
   readonly clock?: Clock;
@@ -198,7 +196,7 @@ export class WorkQueue<T = string> {
   }
 }
 
-/** What makes two items the same, unless something else is said. */
+/** The identity of an item: by default the item itself. */
 export function identity<T>(item: T): unknown {
   return item;
 }

@@ -22,7 +22,7 @@ import type { ReflectorStatus } from "../../reflector/state.ts";
 
 export type NamedOptions = ReflectorOptions & Required<Pick<ReflectorOptions, "name" | "shouldResync">>;
 
-/** What the loops fill, and what each of them shares with the rest of the pipeline besides its quarantine. */
+/** The queue that the loops fill, and the parts of the pipeline that they share besides the quarantine. */
 interface Filled<T> {
   readonly queue: AtomicFIFO<T>;
   readonly wiring: ReflectorWiring;
@@ -30,7 +30,7 @@ interface Filled<T> {
 
 /** The quarantine of the code that applies deltas, beside those of the loops. */
 class QuarantineOfNamespaces extends Quarantine {
-  /** Those of the loops. */
+  /** The quarantines of the loops. */
   readonly loops: Set<Quarantine> = new Set();
 
   override release(key: string, through?: string): boolean {
@@ -46,7 +46,7 @@ class QuarantineOfNamespaces extends Quarantine {
   }
 }
 
-/** One namespace: its loop, and what that writes to. */
+/** One namespace: its loop, and the store that the loop writes to. */
 interface Followed<T> {
   readonly loop: Reflector<T>;
   readonly store: NamespaceStore<T>;
@@ -57,7 +57,7 @@ interface Followed<T> {
 /** One loop for each namespace of a set, which may change. */
 export class NamespaceLoops<T> {
   readonly name: string;
-  /** Of what is applied; its losses are losses of every namespace. */
+  /** The quarantine of objects being applied; its losses are losses of every namespace. */
   readonly quarantine: QuarantineOfNamespaces;
   readonly #source: ListerWatcher<T>;
   readonly #namespaces: NamespaceNames;
@@ -83,7 +83,7 @@ export class NamespaceLoops<T> {
     quarantine.onLoss(() => quarantine.loops.forEach((loop) => loop.lost()));
   }
 
-  /** To be called before they run. */
+  /** Sets the queue to fill, before the loops run. */
   fill(queue: AtomicFIFO<T>, wiring: ReflectorWiring): this {
     this.#filled = { queue, wiring };
     this.#release = queue.holdPopulation();
@@ -130,7 +130,7 @@ export class NamespaceLoops<T> {
     return this.#told;
   }
 
-  /** Nothing is proven of all at once: each namespace has a position of its own. */
+  /** Always false: each namespace has a position of its own, so no proof concerns all. */
   proven(_proof: VersionProof): boolean {
     return false;
   }
@@ -139,7 +139,7 @@ export class NamespaceLoops<T> {
     for (const { loop } of this.#followed.values()) loop.confirmed(confirmation);
   }
 
-  /** That of the first namespace that fails. */
+  /** The failure of the first namespace that has one. */
   failure(): FailedTry | undefined {
     for (const { loop } of this.#followed.values()) {
       const failure = loop.failure();
@@ -148,7 +148,7 @@ export class NamespaceLoops<T> {
     return undefined;
   }
 
-  /** That of the first namespace that does not watch; with those of all. */
+  /** The status of the first namespace that does not watch, with the statuses of all. */
   status(): ReflectorStatus {
     const all = [...this.#followed].map(([name, { loop }]) => [name, loop.status()] as const);
     const behind = all.find(([, { phase }]) => phase !== "watching") ?? all.at(0);
@@ -278,7 +278,7 @@ interface NamespaceStoreOptions {
   readonly merged: () => string;
   readonly moved: () => void;
   readonly listed: () => void;
-  /** Whether it is the one that resyncs. */
+  /** Whether this namespace is the one that resyncs. */
   readonly isFirst: () => boolean;
   readonly quarantine: Quarantine;
 }
@@ -288,10 +288,10 @@ class NamespaceStore<T> implements ReflectorStore<T> {
   readonly #name: string;
   readonly #queue: AtomicFIFO<T>;
   readonly #options: NamespaceStoreOptions;
-  /** The version of what was queued; `"0"` before the first list. */
+  /** The version up to which changes were queued; `"0"` before the first list. */
   position = "0";
   hasListed = false;
-  /** Whether it is no part of the set any more: its loop ends. */
+  /** Whether the namespace has left the set: its loop ends. */
   isClosed = false;
 
   constructor(name: string, queue: AtomicFIFO<T>, options: NamespaceStoreOptions) {

@@ -19,19 +19,19 @@ export interface WholeInformer<T> {
 }
 
 /**
- * What there is of one namespace: its objects, its version, its own state. Reads that must be fresh are
- * proven namespace by namespace.
+ * One namespace of an informer: its objects, its version, its state. Reads that must be fresh are proven
+ * namespace by namespace.
  * @internal
  */
 export class NamespacePart<T> {
   readonly name: string;
-  /** What is stored of it. */
+  /** The stored objects of the namespace. */
   readonly indexer: {
     lastStoreSyncResourceVersion(): string;
     listKeys(): string[];
     getByKey(key: string): T | undefined;
   };
-  /** What the source leaves out of the objects, if that is known. */
+  /** The fields that the source leaves out of the objects, if that is known. */
   readonly projection: ListerWatcher<T>["projection"];
   readonly #whole: WholeInformer<T>;
   readonly #loops: () => NamespaceLoops<unknown> | undefined;
@@ -125,7 +125,7 @@ export class NamespacePart<T> {
   }
 }
 
-/** What an informer of a set of namespaces consists of: a loop and a part for each. */
+/** The namespaces of an informer that has a set of them: a loop and a part for each. */
 export class FollowedNamespaces<T> {
   readonly #namespaces: NamespaceNames;
   readonly #whole: WholeInformer<T>;
@@ -137,7 +137,7 @@ export class FollowedNamespaces<T> {
     this.#whole = whole;
   }
 
-  /** The informer starts: what will fill its queue. */
+  /** Makes the loops that fill the queue; called when the informer starts. */
   begin<H>(source: ListerWatcher<H>, reflector: NamedOptions): NamespaceLoops<H> {
     const loops = new NamespaceLoops<H>(source, this.#namespaces, reflector);
     this.#loops = loops as NamespaceLoops<unknown>;
@@ -171,7 +171,7 @@ export class FollowedNamespaces<T> {
     return this.all.map(({ name }) => loops.partOf(name, version) || "0");
   };
 
-  /** Whether the store has everything up to a version: of the server, or a merged one. */
+  /** Whether the store has everything up to a version: a server's, or a merged one. */
   readonly hasReached = (resourceVersion: string): boolean => {
     const wanted = this.partsOf(resourceVersion);
     return wanted !== undefined &&

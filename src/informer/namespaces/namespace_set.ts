@@ -74,8 +74,8 @@ export class NamespaceSet implements NamespaceNames {
   }
 
   /**
-   * What an informer of these namespaces consists of. It is the set that makes it, so that a program without
-   * one is bundled without it.
+   * Makes an informer's loops and parts for these namespaces. The set makes them, so that a program without a
+   * set is bundled without them.
    * @internal
    */
   follow<T>(whole: WholeInformer<T>): FollowedNamespaces<T> {

@@ -171,7 +171,7 @@ function newHold<T>({ store, accept }: SnapshotContext<T>): (entry: SnapshotEntr
 
 export interface SnapshotKeeperOptions {
   readonly intervalMs: number;
-  /** How long the last save may take. */
+  /** How long the last save may take, in milliseconds. */
   readonly stopTimeoutMs: number;
 }
 
@@ -200,7 +200,7 @@ export class SnapshotKeeper<T> {
   #hasPosition = false;
   /** The version that the store had after the last event. */
   #reached = "";
-  /** Where the watch is, while a proof by state is further. */
+  /** The version at which the watch is, while a proof by state is further. */
   #watchedVersion: string | undefined;
   /** The losses that the last list has repaired. */
   #repairedLosses = 0;
@@ -354,7 +354,7 @@ export class SnapshotKeeper<T> {
     }
   }
 
-  /** What has changed, and the version of the content, read in one turn. */
+  /** Takes the changes since the last save, and the version of the content, in one turn. */
   #take(): SnapshotChange {
     const { store, clock, quarantine, reflector } = this.#context;
     const clusterUid = this.#clusterUid();

@@ -136,7 +136,7 @@ function faultOf(
 const DEFAULTS = { intervalMs: 1_000, loadTimeoutMs: 30_000, stopTimeoutMs: 10_000 };
 /** The changes since the snapshot may be on their way. */
 const GRACE_MS = 200;
-/** So many watches for a bookmark are opened, and questions about the cluster asked, at growing intervals. */
+/** How many watches for a bookmark are opened, and questions about the cluster sent, at growing intervals. */
 const MOST_PROOFS = 4;
 
 /**
@@ -161,7 +161,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
   readonly #confirmed = new AbortController();
   #load: SnapshotStatus["load"] = "loading";
   #refusal: string | undefined;
-  /** What was loaded, and is not in the store yet. */
+  /** The loaded content, until it is in the store. */
   #loaded: RestoredContent | undefined;
   /** The content of the store, while the server has not confirmed it. */
   #unconfirmed: InformerStatus["restored"];
@@ -268,7 +268,7 @@ class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {
     const { items, resourceVersion, savedAtMs } = content;
     this.#loaded = undefined;
     this.#unconfirmed = { resourceVersion, savedAtMs };
-    // What could not be stored, for an index function say, is not in the content that is saved from now on.
+    // An object that could not be stored, because of an index function for example, is in no later save.
     if (this.#context.store.held.size === items.length) this.#keeper.restored(content);
     else {
       this.#needsList = true;

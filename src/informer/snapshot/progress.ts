@@ -13,7 +13,7 @@ import type { SnapshotStatus } from "./storage.ts";
 
 /** How long the server may take to answer a question. */
 export const ANSWER_MS: number = 30_000;
-/** What a question fails with that takes longer. */
+/** The error of a question that takes longer. */
 export const TOO_SLOW: Error = new Error(`no answer within ${ANSWER_MS} ms`);
 
 /** Asks a question, for {@linkcode ANSWER_MS} at most. */
@@ -38,11 +38,11 @@ export interface MetadataSource {
 /** The versions of all objects at one resourceVersion. */
 export interface CurrentState {
   readonly resourceVersion: string;
-  /** By key. */
+  /** The versions of the objects, by key. */
   readonly versions: ReadonlyMap<string, string>;
 }
 
-/** What a server sent after a resourceVersion: no change between `lastChange` and `through`. */
+/** A server's answer about changes after a resourceVersion: none between `lastChange` and `through`. */
 export interface ChangesSince {
   /** The resourceVersion of the last change; `""` if there was none. */
   readonly lastChange: string;
@@ -112,13 +112,13 @@ export async function changesSince(
   return undefined;
 }
 
-/** What identifies the cluster of a content, and the one that responds. */
+/** Compares the cluster of a content with the one that responds. */
 export class ClusterCheck {
   readonly #source: Pick<ListerWatcher<unknown>, "clusterUid">;
   readonly #clock: Clock;
-  /** Of the snapshot that was loaded, if it says that. */
+  /** The uid of the loaded snapshot's cluster, if the snapshot has it. */
   #savedUid: string | undefined;
-  /** Of the cluster that responds, or why that cannot be read. */
+  /** The uid of the cluster that responds, or why it cannot be read. */
   #uid: string | undefined;
   #unknown: string | undefined;
 
@@ -132,7 +132,7 @@ export class ClusterCheck {
     this.#savedUid = uid;
   }
 
-  /** What identifies the cluster of the content, as far as that is known. */
+  /** The uid of the content's cluster, as far as it is known. */
   get uid(): string | undefined {
     return this.#uid ?? this.#savedUid;
   }
@@ -142,7 +142,7 @@ export class ClusterCheck {
     return this.#uid !== undefined && this.#savedUid !== undefined && this.#uid !== this.#savedUid;
   }
 
-  /** Whether that is not known, and may be known later. */
+  /** Whether the uid is not known, and may be known later. */
   get isUndecided(): boolean {
     return this.#source.clusterUid !== undefined && this.#savedUid !== undefined && this.#uid === undefined &&
       this.#unknown === undefined;

@@ -45,7 +45,7 @@ export interface SnapshotEntry {
    */
   readonly json: string;
   /**
-   * What {@linkcode SnapshotPut.head} was when the object was saved, if the storage has it. With it, an
+   * The {@linkcode SnapshotPut.head} of the object when it was saved, if the storage has it. With it, an
    * informer that holds texts (`texts()`, `shortTexts()`) does not parse the JSON text.
    */
   readonly head?: ObjectHead;
@@ -83,13 +83,13 @@ export interface SnapshotPut {
   json(): string;
 }
 
-/** What is saved of the version of a content. */
+/** The saved part of a content's version. */
 export interface SavedVersion {
   /** The version of the content. */
   readonly resourceVersion: string;
   /**
-   * Where the next watch begins, if that is before the version: a list has shown that the content is that of
-   * the version, too, while events of objects that were created and deleted in between may be on their way.
+   * The version at which the next watch begins, if it is an earlier one: a list has shown the same content at
+   * both, while events of objects that were created and deleted in between may be on their way.
    */
   readonly watchedVersion?: string;
   /**
@@ -103,15 +103,15 @@ export interface SavedVersion {
    */
   readonly needsList: boolean;
   /**
-   * What identifies the cluster whatever its address, as `ListerWatcher.clusterUid`; absent if that is not
+   * The identity of the cluster, whatever its address, as `ListerWatcher.clusterUid`; absent if it is not
    * known.
    */
   readonly clusterUid?: string;
 }
 
 /**
- * What a save writes: the content at {@linkcode SavedVersion.resourceVersion} differs in exactly this from
- * the content of the save before.
+ * The data of a save: exactly the differences between the content at {@linkcode SavedVersion.resourceVersion}
+ * and the content of the save before.
  */
 export interface SnapshotChange extends SavedVersion {
   /** The content is exactly {@linkcode SnapshotChange.puts}: nothing that was saved before counts. */
@@ -212,7 +212,7 @@ export interface SnapshotContext<T> {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics | undefined;
-  /** What fills the store; there once the informer runs. */
+  /** The reflector that fills the store; there once the informer runs. */
   reflector(): Pick<Reflector<unknown>, "status" | "proven" | "confirmed">;
   /** The server has confirmed the content of the snapshot. */
   onConfirmed(): void;
@@ -221,16 +221,16 @@ export interface SnapshotContext<T> {
 /** How a snapshot is doing. */
 export interface SnapshotStatus {
   /**
-   * What came of the load: `none` was there; `refused`: it could not be used, as {@linkcode
+   * The result of the load: `none`: there was no snapshot; `refused`: it could not be used, as {@linkcode
    * SnapshotStatus.refusal} says. In both cases everything is listed.
    */
   readonly load: "loading" | "restored" | "none" | "refused";
   /** Why the snapshot was refused. */
   readonly refusal?: string;
-  /** What identifies the cluster: the uid of its namespace `kube-system`, once that was read. It is saved. */
+  /** The uid of the cluster's namespace `kube-system`, once it was read. It is saved. */
   readonly clusterUid?: string;
   /**
-   * Why that cannot be read, if so: it may be forbidden. Then another cluster that responds at the same
+   * Why the uid cannot be read, if so: it may be forbidden. Then another cluster that responds at the same
    * address is detected by its resource versions only, and not if they have passed those of the snapshot.
    */
   readonly clusterUnknown?: string;
@@ -263,7 +263,7 @@ export interface SnapshotRun<T> extends ReflectedSnapshot {
   observe(event: StoreEvent<Held<T>>): void;
   /** The reflector has entered a phase, or made progress within it. */
   entered(phase: ReflectorPhase): void;
-  /** Its part of the informer's status. */
+  /** The snapshot's part of the informer's status. */
   status(): Pick<InformerStatus, "restored" | "snapshot">;
   /** Saves what is not saved yet, and closes the storage. Bounded in time; never rejects. */
   stop(): Promise<void>;
