@@ -1,5 +1,5 @@
 /**
- * Suites that run once for every storage of objects.
+ * Suites that run once for every storage of objects. `LISTWATCH_STORAGES=1` runs them for the first one only.
  * @module
  */
 
@@ -19,12 +19,16 @@ export interface StorageSuites<S extends string> {
   readonly storage: () => S;
 }
 
-/** Makes them; the first storage is the one that names do not mention. */
+/** Makes them; the first storage is the one that programs have by default, and names do not mention. */
 export function suitesFor<const S extends string>(storages: readonly [S, ...S[]]): StorageSuites<S> {
+  // Workers have no `process` without Node's compatibility.
+  const { process } = globalThis as { process?: { env: Record<string, string | undefined> } };
+  const count = Number(process?.env["LISTWATCH_STORAGES"] ?? storages.length);
+  if (!(count >= 1)) throw new RangeError(`LISTWATCH_STORAGES must be a number from 1 on, not ${count}`);
   let current: S = storages[0];
   return {
     describe(name, suite) {
-      for (const storage of storages) {
+      for (const storage of storages.slice(0, count)) {
         describeOnce(storage === storages[0] ? name : `${name} (${storage})`, () => {
           current = storage;
           suite();

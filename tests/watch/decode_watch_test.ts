@@ -13,7 +13,7 @@ type Item = WatchItem<unknown>;
 
 const validate = (frame: unknown) => frame as Item;
 
-const { describe, it, storage } = suitesFor(["objects", "texts", "texts, validated by their heads"]);
+const { describe, it, storage } = suitesFor(["texts, validated by their heads", "texts", "objects"]);
 
 /** Objects as texts are opened where they are handed out, so that every test compares them too. */
 function forms(): Partial<DecodeWatchOptions<unknown>> {
