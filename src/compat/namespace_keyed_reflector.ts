@@ -29,9 +29,5 @@ export function newNamespaceKeyedIndexerAndReflector<T>(
   options: Omit<ReflectorOptions, "keyFunc"> = {},
 ): [indexer: Indexer<T, "namespace">, reflector: Reflector<T>] {
   const indexer = newIndexer<T, "namespace">(metaNamespaceKey, { namespace: metaNamespaceIndex });
-  const reflector = new Reflector<T>(source, indexer, {
-    ...options,
-    keyFunc: metaNamespaceKey,
-  });
-  return [indexer, reflector];
+  return [indexer, new Reflector<T>(source, indexer, options)];
 }

@@ -181,7 +181,6 @@ export class RetryWithDeadline {
       return true;
     }
     this.#firstErrorMs = undefined;
-    this.#lastErrorMs = undefined;
     return false;
   }
 }

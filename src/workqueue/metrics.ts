@@ -51,7 +51,7 @@ export class QueueMonitor {
   added(key: unknown): void {
     this.#measure("adds", "inc");
     this.#measure("depth", "inc");
-    if (!this.#addedMs.has(key)) this.#addedMs.set(key, monotonicNow(this.#clock));
+    this.#addedMs.set(key, monotonicNow(this.#clock));
   }
 
   taken(key: unknown): void {

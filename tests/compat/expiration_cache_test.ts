@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { metaNamespaceKey } from "@listwatch/cache";
-import { ExplicitKey } from "@listwatch/cache/store";
+import { ExplicitKey, TransactionError } from "@listwatch/cache/store";
 import { newExpirationStore, newTTLStore, TTLPolicy } from "@listwatch/cache/compat";
 import { FakeClock } from "@listwatch/cache/testing";
 
@@ -103,6 +103,16 @@ describe("newTTLStore", () => {
     assert.equal(store.lastStoreSyncResourceVersion(), "9");
     store.transaction([{ type: "Delete", object: thing("absent") }]);
     assert.equal(store.lastStoreSyncResourceVersion(), "7");
+  });
+
+  it("makes the writes of a transaction that have a key, and says which have none", () => {
+    const store = newTTLStore<Thing>(metaNamespaceKey, 100, { clock: new FakeClock() });
+    const writes = [{} as Thing, thing("b")].map((object) => ({ type: "Add", object }) as const);
+    assert.throws(
+      () => store.transaction(writes),
+      (error) => error instanceof TransactionError && String(error.successfulIndices) === "1",
+    );
+    assert.deepEqual(store.listKeys(), ["b"]);
   });
 
   it("cannot have a time that is not a number", () => {

@@ -115,6 +115,7 @@ describe("Heap", () => {
       return error instanceof HeapClosedError && error.code === "HeapClosed";
     });
     assert.throws(() => filled.bulkAdd([]), HeapClosedError);
+    assert.throws(() => filled.addIfNotPresent({ name: "b", priority: 1 }), HeapClosedError);
     assert.throws(() => filled.add(bad), KeyError, "the key comes first");
     assert.equal((await filled.pop()).name, "a");
     await assert.rejects(filled.pop(), HeapClosedError);

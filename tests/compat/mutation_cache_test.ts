@@ -7,7 +7,7 @@ import {
   type KubernetesObject,
 } from "@listwatch/cache";
 import { MutationCache, type MutationCacheOptions, NoIndexerError } from "@listwatch/cache/compat";
-import { newIndexer } from "@listwatch/cache/store";
+import { ExplicitKey, newIndexer, newStore } from "@listwatch/cache/store";
 import { FakeClock } from "@listwatch/cache/testing";
 import { LogRecorder } from "../log_recorder.ts";
 import { named, newRig, text } from "../informer/rig.ts";
@@ -70,6 +70,8 @@ describe("MutationCache", () => {
     assert.equal(get(), "a@0");
     cache.mutation(at("1"));
     assert.equal(get(), "a@1");
+    store.update(named("a"));
+    assert.equal(get(), "a@1");
     cache.mutation(at("002"));
     assert.equal(get(), "a@002");
     cache.mutation(at("3"));
@@ -92,6 +94,25 @@ describe("MutationCache", () => {
     assert.equal(get(), "a@9");
     clock.jump(1);
     assert.equal(get(), "a@1");
+  });
+
+  it("returns what is stored where that cannot be compared", () => {
+    const { store, cache } = newCache();
+    cache.mutation(at("1"));
+    store.add(new ExplicitKey("a") as KubernetesObject);
+    assert.equal(cache.getByKey("a"), store.getByKey("a"));
+  });
+
+  it("remembers 100 writes for five minutes by default, from the last news of each on", () => {
+    const { clock, cache, get } = newCache();
+    for (let i = 0; i < 101; i++) cache.mutation(at("1", { name: `web-${i}` }));
+    assert.deepEqual([get("web-0"), get("web-1")], [undefined, "web-1@1"]);
+    clock.jump(200_000);
+    cache.mutation(at("1", { name: "web-1" }));
+    clock.jump(100_000);
+    assert.deepEqual([get("web-1"), get("web-2")], ["web-1@1", "web-2@1"]);
+    clock.jump(1);
+    assert.deepEqual([get("web-1"), get("web-2")], ["web-1@1", undefined]);
   });
 
   it("forgets the write that was not used for longest when there are too many", () => {
@@ -128,6 +149,13 @@ describe("MutationCache", () => {
     assert.deepEqual(cache.byIndex("byApp", "").map(text), ["a@9"]);
     assert.equal(get(), "a@9");
     assert.equal(get(), undefined);
+  });
+
+  it("returns an object that cannot be compared on every read, as client-go does, with includeAdds", () => {
+    const store = newStore<string>(String);
+    const cache = new MutationCache<string>(store, { includeAdds: true, keyFunc: String });
+    cache.mutation("a");
+    for (let i = 0; i < 2; i++) assert.equal(cache.getByKey("a"), "a");
   });
 
   it("returns what is not stored until it is, with includeAdds untilStored", () => {

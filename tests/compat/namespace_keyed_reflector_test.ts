@@ -10,7 +10,9 @@ it("newNamespaceKeyedIndexerAndReflector makes a store keyed by namespace and na
   server.create("v1/pods", pod("web-1", { namespace: "shop" }));
   server.create("v1/pods", pod("web-1", { namespace: "bank" }));
   const pods = newCluster({ server: "http://in-memory", fetch: server.fetch, clock }).resource("v1/pods");
-  const [indexer, reflector] = newNamespaceKeyedIndexerAndReflector(pods, { clock, logger: silentLogger });
+  const options = { clock, logger: silentLogger, name: "all pods" };
+  const [indexer, reflector] = newNamespaceKeyedIndexerAndReflector(pods, options);
+  assert.equal(reflector.name, "all pods");
   const stop = new AbortController();
   const running = reflector.run(stop.signal);
   const until = async (isSo: () => boolean) => {

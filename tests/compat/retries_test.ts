@@ -69,7 +69,7 @@ describe("KeyedBackoff", () => {
   });
 
   it("is not prolonged by a wall clock that is set back, nor ended by one that is set forward", async () => {
-    for (const byMs of [-3_600_000, 3_600_000]) {
+    for (const byMs of [-3_600_000, -500, 3_600_000]) {
       const clock = new FakeClock(10_000_000);
       const backoff = new KeyedBackoff({ initialMs: 100, maxMs: 350, clock });
       const failedMs = clock.now();

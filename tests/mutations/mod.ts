@@ -7,6 +7,7 @@
 import type { SuiteMutation } from "../mutant.ts";
 import { CLI_FAULTS } from "./cli.ts";
 import { CLIENT_FAULTS } from "./client.ts";
+import { COMPAT_FAULTS } from "./compat.ts";
 import { CONTROLLER_FAULTS } from "./controller.ts";
 import { HONO_FAULTS } from "./hono.ts";
 import { HONO_CONTENT_FAULTS } from "./hono_content.ts";
@@ -16,6 +17,7 @@ import { HONO_TABLES_FAULTS } from "./hono_tables.ts";
 import { HONO_UPSTREAM_FAULTS } from "./hono_upstream.ts";
 import { INFORMER_FAULTS } from "./informer.ts";
 import { META_FAULTS } from "./meta.ts";
+import { METRICS_FAULTS } from "./metrics.ts";
 import { NODE_FAULTS } from "./node.ts";
 import { PROTOCOL_FAULTS } from "./protocol.ts";
 import { QUEUE_FAULTS } from "./queue.ts";
@@ -26,11 +28,14 @@ import { TESTING_FAULTS } from "./testing.ts";
 import { TEXT_FAULTS } from "./text.ts";
 import { UTIL_FAULTS } from "./util.ts";
 import { WORKERS_FAULTS } from "./workers.ts";
+import { WORKQUEUE_FAULTS } from "./workqueue.ts";
 
 /** The faults, in the order of the rooms. */
 export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   ...UTIL_FAULTS,
   ...META_FAULTS,
+  ...METRICS_FAULTS,
+  ...WORKQUEUE_FAULTS,
   ...TEXT_FAULTS,
   ...PROTOCOL_FAULTS,
   ...CLIENT_FAULTS,
@@ -46,6 +51,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   ...HONO_FAULTS,
   ...SCREENS_FAULTS,
   ...CONTROLLER_FAULTS,
+  ...COMPAT_FAULTS,
   ...WORKERS_FAULTS,
   ...NODE_FAULTS,
   ...CLI_FAULTS,

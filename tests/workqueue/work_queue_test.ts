@@ -233,6 +233,24 @@ describe("WorkQueue.shutDown", () => {
   });
 });
 
+describe("WorkQueue.onShutDown", () => {
+  it("is called once, however often and in whatever way the queue is shut down", async () => {
+    let calls = 0;
+    class Counting extends WorkQueue {
+      protected override onShutDown(): void {
+        calls++;
+      }
+    }
+    const stop = new AbortController();
+    const queue = new Counting({ signal: stop.signal });
+    queue.shutDown();
+    await queue.shutDownWithDrain();
+    queue.shutDown();
+    stop.abort();
+    assert.equal(calls, 1);
+  });
+});
+
 describe("WorkQueue.shutDownWithDrain", () => {
   it("waits until no worker has an item, however many wait in the queue", async () => {
     const queue = new WorkQueue();
@@ -354,6 +372,24 @@ describe("WorkQueue metrics", () => {
     flush();
     await clock.advance(500);
     assert.deepEqual(flush(), ["unfinished = 0.75", "longest = 0.75"]);
+  });
+
+  it("hold up no item where they throw", async () => {
+    const fail = () => {
+      throw new Error("no metrics today");
+    };
+    const metric = { inc: fail, dec: fail, set: fail, observe: fail };
+    const [depth, adds, latency, workDuration, retries] = Array.from({ length: 5 }, () => metric);
+    const seconds = { unfinishedWorkSeconds: metric, longestRunningProcessorSeconds: metric };
+    const metrics = { depth, adds, latency, workDuration, retries, ...seconds };
+    const clock = new FakeClock();
+    const queue = new WorkQueue({ name: "pods", metricsProvider: { queueMetrics: () => metrics }, clock });
+    queue.add("a");
+    assert.equal(await take(queue), "a");
+    await clock.advance(1_000);
+    queue.done("a");
+    await queue.shutDownWithDrain();
+    assert.equal(clock.pendingTimers, 0);
   });
 
   it("leave no timer after a shutdown, and are not made for a queue without a name", async () => {

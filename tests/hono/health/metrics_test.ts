@@ -88,6 +88,31 @@ describe("PrometheusMetrics.text", () => {
     assert.equal(valueOf(families, "small"), -1.5e-7);
   });
 
+  it("takes any name, also that of a member of objects, or none, and has all buckets of each", () => {
+    const metrics = new PrometheusMetrics();
+    for (const name of ["constructor", "__proto__", ""]) metrics.gauge(name, 1, {});
+    metrics.observe("my-seconds", 0.2, { "": "x" });
+    const families = parsePrometheusText(metrics.text());
+    for (const name of ["constructor", "__proto__", "_"]) {
+      assert.equal(valueOf(families, name), 1);
+      assert.equal(families.get(name)?.type, "gauge");
+    }
+    const bucket = (le: string) => valueOf(families, "my_seconds_bucket", { _: "x", le });
+    assert.deepEqual([bucket("0.1"), bucket("0.25")], [0, 1]);
+  });
+
+  it("writes what has become infinite as Prometheus reads it, and nothing of a name of another type", () => {
+    const metrics = new PrometheusMetrics();
+    metrics.gauge("reflector_lists_total", 1, {});
+    assert.equal(metrics.text(), "");
+    for (let i = 0; i < 2; i++) {
+      metrics.count("a_total", 1.7e308, {});
+      metrics.observe("h", -1.7e308, {});
+    }
+    assert.match(metrics.text(), /^a_total \+Inf$/m);
+    assert.match(metrics.text(), /^h_sum -Inf$/m);
+  });
+
   it("skips what a name of another type, a number that is none or too many labels would make wrong", () => {
     const metrics = new PrometheusMetrics();
     metrics.count("a_total", 1, {});

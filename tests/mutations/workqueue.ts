@@ -1,0 +1,34 @@
+/** Faults of work queues. */
+
+import type { SuiteMutation } from "../mutant.ts";
+
+export const WORKQUEUE_FAULTS: readonly SuiteMutation[] = [
+  {
+    name: "work queue: metrics that throw hold up items",
+    file: "src/workqueue/metrics.ts",
+    find: "callGuarded(() => metric[method](value), () => {});",
+    replace: "metric[method](value);",
+    test: "tests/workqueue/work_queue_test.ts",
+  },
+  {
+    name: "work queue: an item that is added again while a worker has it goes to another one, too",
+    file: "src/workqueue/work_queue.ts",
+    find: "if (!this.#processing.has(key)) this.#push(item);",
+    replace: "this.#push(item);",
+    test: "tests/workqueue/work_queue_test.ts",
+  },
+  {
+    name: "work queue: a shutdown leaves its listener on the signal",
+    file: "src/workqueue/work_queue.ts",
+    find: "    this.#unlink?.();\n",
+    replace: "",
+    test: "tests/workqueue/work_queue_test.ts",
+  },
+  {
+    name: "delaying queue: an item that waits is never added earlier",
+    file: "src/workqueue/delaying_queue.ts",
+    find: "known !== undefined && known.readyAtMs <= readyAtMs",
+    replace: "known !== undefined",
+    test: "tests/workqueue/delaying_queue_test.ts",
+  },
+];
