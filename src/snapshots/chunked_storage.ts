@@ -142,7 +142,6 @@ export class ChunkedStorage implements SnapshotStorage {
     }
     const content = await this.#content(before);
     for (const key of change.deletes) content.delete(key);
-    for (const { key } of change.puts) content.delete(key);
     for (const [key, text] of putTexts(change)) content.set(key, text);
     return [await this.#write([], content)];
   }
@@ -207,7 +206,6 @@ export class ChunkedStorage implements SnapshotStorage {
       for (const key of readLine()) content.delete(key);
       while (at < bytes.length) {
         const [key, head, length] = readLine();
-        content.delete(key);
         content.set(key, { head, bytes: bytes.subarray(at, at += length) });
         if (content.size % BATCH === 0) await nextTurn();
       }
@@ -245,7 +243,6 @@ export class ChunkedStorage implements SnapshotStorage {
     const unnamed = namesOf(before).filter((name) => !named.has(name));
     const listed = this.#hasSwept ? undefined : await this.#store.list?.();
     this.#hasSwept = true;
-    if (unnamed.length === 0 && listed === undefined) return;
     const due = listed?.filter((name) => !named.has(name) && !unnamed.includes(name)) ?? this.#unnamed;
     this.#unnamed = unnamed;
     for (let at = 0; at < due.length; at += CHUNKS_AT_ONCE) {

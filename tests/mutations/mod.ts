@@ -23,6 +23,7 @@ import { PROTOCOL_FAULTS } from "./protocol.ts";
 import { QUEUE_FAULTS } from "./queue.ts";
 import { REFLECTOR_FAULTS } from "./reflector.ts";
 import { SCREENS_FAULTS } from "./screens.ts";
+import { SNAPSHOTS_FAULTS } from "./snapshots.ts";
 import { STORE_FAULTS } from "./store.ts";
 import { TESTING_FAULTS } from "./testing.ts";
 import { TEXT_FAULTS } from "./text.ts";
@@ -43,6 +44,7 @@ export const SUITE_MUTATIONS: readonly SuiteMutation[] = [
   ...QUEUE_FAULTS,
   ...REFLECTOR_FAULTS,
   ...INFORMER_FAULTS,
+  ...SNAPSHOTS_FAULTS,
   ...HONO_REQUEST_FAULTS,
   ...HONO_CONTENT_FAULTS,
   ...HONO_SEND_FAULTS,

@@ -11,6 +11,10 @@ class MemoryChunks implements ChunkStore {
   readonly chunkBytes: number;
   readonly values: Map<string, Uint8Array>;
   operations = 0;
+  lists = 0;
+  /** How many of them run at a time, at most. */
+  most = 0;
+  #running = 0;
   readonly #maxOperations: number;
 
   constructor(
@@ -31,7 +35,7 @@ class MemoryChunks implements ChunkStore {
   }
 
   async get(name: string): Promise<Uint8Array | undefined> {
-    await undefined;
+    await this.#run();
     return this.values.get(name);
   }
 
@@ -50,12 +54,19 @@ class MemoryChunks implements ChunkStore {
   }
 
   async list(): Promise<string[]> {
+    this.lists++;
     await this.#step();
     return [...this.values.keys()];
   }
 
-  async #step(): Promise<void> {
+  async #run(): Promise<void> {
+    this.most = Math.max(this.most, ++this.#running);
     await undefined;
+    this.#running--;
+  }
+
+  async #step(): Promise<void> {
+    await this.#run();
     if (this.operations >= this.#maxOperations) throw new Stopped();
     this.operations++;
   }
@@ -147,6 +158,62 @@ describe("ChunkedStorage", () => {
     assert.deepEqual(await loadContent(new ChunkedStorage(chunks)), contents.at(-1));
   });
 
+  it("keeps the chunks of the manifest before, also those of an earlier process, and lists them once", async () => {
+    const chunks = new MemoryChunks();
+    const before = (await saveAll(chunks, CHANGES)).at(-1);
+    const manifest = chunks.values.get(MANIFEST)!;
+    const storage = new ChunkedStorage(chunks);
+    await storage.load(PODS);
+    const whole = (version: number) => change(version, { replaces: true, puts: [put("shop/one")] });
+    await storage.save(whole(8));
+    const seen = new MemoryChunks({ before: chunks });
+    seen.values.set(MANIFEST, manifest);
+    assert.deepEqual(await loadContent(new ChunkedStorage(seen)), before);
+    const { lists } = chunks;
+    for (const version of [9, 10]) await storage.save(whole(version));
+    assert.equal(chunks.lists, lists);
+  });
+
+  it("joins its records before they are more than 64, or changes more than all objects have", async () => {
+    const savedWith = async (base: string, text: string) => {
+      const chunks = new MemoryChunks({ chunkBytes: 1_000_000 });
+      const storage = new ChunkedStorage(chunks);
+      await storage.load(PODS);
+      await storage.save(change(1, { replaces: true, puts: [put("shop/base", { text: base })] }));
+      let most = 0;
+      for (let version = 2; version < 200; version++) {
+        await storage.save(change(version, { puts: [put("shop/web-1", { version: `${version}`, text })] }));
+        most = Math.max(most, chunks.chunks.length);
+      }
+      const { texts } = (await loadContent(new ChunkedStorage(chunks)))!;
+      assert.equal(JSON.parse(texts["shop/web-1"]).metadata.resourceVersion, "199");
+      return most;
+    };
+    // Those of the manifest before are still there.
+    assert.equal(await savedWith("b".repeat(100_000), "x"), 65);
+    assert.ok(await savedWith("b", "x".repeat(1_000)) <= 6);
+  });
+
+  it("writes no chunk where nothing but the version has changed", async () => {
+    const chunks = new MemoryChunks();
+    const storage = new ChunkedStorage(chunks);
+    await storage.load(PODS);
+    await storage.save(CHANGES[0]);
+    const { operations } = chunks;
+    await storage.save(change(2));
+    assert.equal(chunks.operations, operations + 1);
+    assert.equal((await loadContent(new ChunkedStorage(chunks)))?.resourceVersion, "2");
+  });
+
+  it("writes and reads six chunks at a time", async () => {
+    const chunks = new MemoryChunks({ chunkBytes: 10 });
+    const contents = await saveAll(chunks, CHANGES);
+    assert.equal(chunks.most, 6);
+    const again = new MemoryChunks({ before: chunks });
+    assert.deepEqual(await loadContent(new ChunkedStorage(again)), contents.at(-1));
+    assert.equal(again.most, 6);
+  });
+
   it("removes later what it could not remove", async () => {
     const chunks = new MemoryChunks();
     chunks.values.set("left-0", new Uint8Array(10));
@@ -221,6 +288,26 @@ describe("ChunkedStorage", () => {
     await assert.rejects(() => storage.save(CHANGES[1]), /must have all objects/);
     await assert.rejects(() => storage.save(CHANGES[0]), (error: Error) => error.cause instanceof Stopped);
     await assert.rejects(() => storage.save(CHANGES[1]), /must have all objects/);
+  });
+
+  it("needs everything after a failure also where saves before that were there", async () => {
+    const chunks = new MemoryChunks();
+    const storage = new ChunkedStorage(chunks);
+    await storage.load(PODS);
+    await storage.save(CHANGES[0]);
+    const { put: write } = chunks;
+    chunks.put = () => Promise.reject(new Stopped());
+    await assert.rejects(() => storage.save(CHANGES[1]), (error: Error) => error.cause instanceof Stopped);
+    chunks.put = write;
+    await assert.rejects(() => storage.save(CHANGES[2]), /must have all objects/);
+    await storage.save({ ...CHANGES[2], replaces: true });
+    await storage.save(CHANGES[3]);
+  });
+
+  it("saves nothing before it was loaded, as it is of nothing then", async () => {
+    const chunks = new MemoryChunks();
+    await assert.rejects(() => new ChunkedStorage(chunks).save(CHANGES[0]), /it was not loaded before/);
+    assert.equal(chunks.values.size, 0);
   });
 });
 

@@ -25,7 +25,10 @@ describe("denoKvSnapshot", () => {
     await first.save(WHOLE);
     await first.save(NEXT);
     const expected = changed(changed(undefined, WHOLE), NEXT);
-    assert.deepEqual(await loadContent(denoKvSnapshot(kv, { prefix }).storage), expected);
+    const next = denoKvSnapshot(kv, { prefix }).storage;
+    assert.deepEqual(await loadContent(next), expected);
+    await next.save(change(3));
+    assert.equal((await loadContent(denoKvSnapshot(kv, { prefix }).storage))?.resourceVersion, "3");
     assert.equal(await loadContent(denoKvSnapshot(kv, { prefix: ["prod", "nodes"] }).storage), undefined);
   });
 

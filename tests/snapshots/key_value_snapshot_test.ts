@@ -132,12 +132,21 @@ describe("keyValueSnapshot", () => {
     assert.equal(await loadOrRefusal(keyValueSnapshot(binding).storage), "unreadable");
   });
 
+  it("saves every ten seconds by default, as a namespace takes one write per second and key", () => {
+    assert.equal(keyValueSnapshot(map()).options.intervalMs, 10_000);
+    assert.equal(keyValueSnapshot(map(), { intervalMs: 1 }).options.intervalMs, 1);
+  });
+
   it("refuses a size of values that is none", () => {
     assert.throws(() => keyValueSnapshot(map(), { chunkBytes: 0 }), RangeError);
   });
 });
 
 describe("memorySnapshot", () => {
+  it("saves nothing before it was loaded, as it is of nothing then", () => {
+    assert.throws(() => memorySnapshot().storage.save(WHOLE), /was not loaded before/);
+  });
+
   it("has objects as they were when they were saved, whatever is done to them later", async () => {
     let text = "before";
     const web = put("shop/web");
