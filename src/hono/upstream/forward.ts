@@ -83,7 +83,7 @@ const GRACE_MS = 2_000;
 // Only the path and the query count: the other server is reached by its `fetch`.
 const ORIGIN = "http://forwarded.invalid";
 /** The request headers that are passed on: none that the other server could take for a permission. */
-const HEADERS = ["accept", "cache-control", "if-none-match", "last-event-id", "prefer", "user-agent"];
+const HEADERS = ["accept", "cache-control", "if-none-match", "prefer", "user-agent"];
 /** The name of the user, as proxies in front of an API server send it. */
 const USER_HEADER = "X-Remote-User";
 // Longer than a read waits for a resourceVersion by default.

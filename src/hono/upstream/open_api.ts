@@ -156,7 +156,6 @@ export class OpenApi implements Keeper {
         });
         if (response.status === 304 && kept !== undefined) {
           kept.checkedMs = startMs;
-          drop(response);
           return kept;
         }
         if (response.status !== 200) {

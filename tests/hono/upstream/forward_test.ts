@@ -2,6 +2,7 @@ import { silentLogger } from "@listwatch/cache";
 import { bearerTokens, type ReadApi, type ReadApiForward, type ReadApiOptions } from "@listwatch/cache/hono";
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { LogRecorder } from "../../log_recorder.ts";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { type Json, WatchReader } from "../reading.ts";
@@ -126,7 +127,10 @@ describe("readApi with a resource that another server answers", () => {
         /pods is not cached here, and its server may ignore/,
       );
     }
-    assert.deepEqual(forwarding.requests, []);
+    const scales = new Forwarding({ resource: "apps/v1/deployments" });
+    const scale = "/apis/apps/v1/namespaces/shop/deployments/web/scale?fields=spec";
+    assert.equal((await scales.reader.request(scale)).status, 400);
+    assert.deepEqual([...forwarding.requests, ...scales.requests], []);
   });
 
   it("decides itself, before the other server receives anything", async () => {
@@ -170,6 +174,14 @@ describe("readApi with a resource that another server answers", () => {
     assert.equal(new URL(forwarding.last.url).search, "?limit=1&labelSelector=app%3Dweb");
   });
 
+  it("sends a name on that no header can have, and follows no redirect", async () => {
+    const authenticate = () => ({ name: "名 100%" });
+    const forwarding = new Forwarding({ authenticate });
+    assert.equal((await forwarding.reader.request(PODS)).status, 200);
+    assert.equal(decodeURIComponent(forwarding.last.headers.get("X-Remote-User")!), "名 100%");
+    assert.equal(forwarding.last.redirect, "manual");
+  });
+
   it("serves Secrets only with allowSecrets", () => {
     const resources = [{ resource: "v1/secrets", fetch: () => new Response() }];
     assert.throws(() => readApi({ resources, allowAnonymous: true }), /allowSecrets/);
@@ -190,13 +202,21 @@ describe("readApi with a resource that another server answers", () => {
   });
 
   it("is 503 while that cannot be reached, and 504 where it does not begin to answer", async () => {
-    const forwarding = new Forwarding();
+    const logger = new LogRecorder();
+    const forwarding = new Forwarding({ logger });
     forwarding.answer = () => Promise.reject(new TypeError("connection refused"));
     for (const path of [PODS, `${PODS}?watch=true`]) {
       const response = await forwarding.reader.request(path);
       assert.equal(response.status, 503);
       assert.equal((await response.json()).message, "the server that holds pods cannot be reached");
     }
+    const warnings = logger.of("warn").length;
+    assert.match(logger.of("warn")[0], /cannot read pods from the server that holds it: connection refused/);
+    const leaving = new AbortController();
+    const left = forwarding.reader.request(PODS, { signal: leaving.signal });
+    leaving.abort();
+    await Promise.resolve(left).catch(() => {});
+    assert.equal(logger.of("warn").length, warnings, "its reader has left");
     let isCancelled = false;
     let answer = (_: Response) => {};
     forwarding.answer = () => new Promise((resolve) => (answer = resolve));
@@ -236,6 +256,32 @@ describe("readApi watches that another server answers", () => {
     assert.equal(await seconds({}), 3_600);
     assert.equal(await seconds({}, "&timeoutSeconds=20"), 20);
     assert.equal(await seconds({ watchLifetimeMs: 60_000 }, "&timeoutSeconds=500"), 60);
+    assert.equal(await seconds({ watchLifetimeMs: 500 }), 1);
+  });
+
+  it("have two seconds more where their server does not end them", async () => {
+    const forwarding = new Forwarding({ watchLifetimeMs: 60_000 });
+    forwarding.answer = () => new Response(new ReadableStream());
+    const watch = await WatchReader.open(forwarding.reader, `${PODS}?watch=true`);
+    let hasEnded = false;
+    const end = watch.toEnd().then(() => hasEnded = true);
+    await forwarding.clock.advance(61_999);
+    assert.equal(hasEnded, false);
+    await forwarding.clock.advance(1);
+    await end;
+  });
+
+  it("are refused as their server refuses them, and have its headers beside their own", async () => {
+    const forwarding = new Forwarding();
+    const headers = { "Cache-Control": "max-age=60", "Resource-Version": "7" };
+    forwarding.answer = () => Response.json({ kind: "Status", code: 410 }, { status: 410 });
+    const refusal = await forwarding.reader.request(`${PODS}?watch=true`);
+    assert.deepEqual([refusal.status, (await refusal.json()).code], [410, 410]);
+    forwarding.answer = () => new Response(new ReadableStream(), { headers });
+    const watch = await forwarding.reader.request(`${PODS}?watch=true`);
+    assert.equal(watch.headers.get("Resource-Version"), "7");
+    assert.doesNotMatch(watch.headers.get("Cache-Control") ?? "", /max-age/);
+    await watch.body?.cancel();
   });
 
   it("end with their permission, when it is renewed or their credential ends, and by endWatches", async () => {

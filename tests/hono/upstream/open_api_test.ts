@@ -205,9 +205,56 @@ describe("readApi({ openApi })", () => {
     await clock.advance(1);
     assert.equal(await read(), tag);
     assert.deepEqual(server.requests.splice(0), ['/openapi/v3/api/v1 "B"']);
+    assert.equal(await read(), tag);
+    assert.deepEqual(server.requests, [], "it was confirmed just now");
     server.tag = '"B2"';
     await clock.advance(10_000);
     assert.notEqual(await read(), tag);
+  });
+
+  it("has another tag for another document, also of a server without tags, and for weak ones that of the index", async () => {
+    const server = upstream();
+    const { api, clock } = apiOf((path, init) =>
+      Promise.resolve(server.fetch(path, init)).then(async (answer) =>
+        new Response(await answer.text(), { status: answer.status })
+      )
+    );
+    const tagOf = async (path: string) => (await api.request(path)).headers.get("ETag");
+    const tag = await tagOf("/openapi/v2");
+    server.documents["/openapi/v2"] = { ...V2, info: { title: "other" } };
+    await clock.advance(10_000);
+    assert.notEqual(await tagOf("/openapi/v2"), tag);
+    const weak = upstream();
+    weak.tag = 'W/"B"';
+    const { api: ofWeak } = apiOf(weak.fetch);
+    const { paths } = await (await ofWeak.request("/openapi/v3")).json();
+    const document = await ofWeak.request("/openapi/v3/api/v1");
+    assert.equal(document.headers.get("ETag"), `"${paths["api/v1"].serverRelativeURL.split("=")[1]}"`);
+  });
+
+  it("says of no document but the one of its hash that it never changes, and compresses no small one", async () => {
+    const { api } = apiOf(upstream().fetch);
+    const gzip = { headers: { "Accept-Encoding": "gzip" } };
+    const isImmutable = async (path: string) => {
+      const { headers } = await api.request(path, gzip);
+      assert.equal(headers.get("Content-Encoding"), null);
+      return headers.get("Cache-Control")!.includes("immutable");
+    };
+    const tag = (await api.request("/openapi/v2")).headers.get("ETag")!.slice(1, -1);
+    assert.equal(await isImmutable(`/openapi/v2?hash=${tag}`), true);
+    for (const path of ["/openapi/v2", "/openapi/v2?hash=OLD", "/openapi/v3?hash=OLD"]) {
+      assert.equal(await isImmutable(path), false, path);
+    }
+  });
+
+  it("gives up the body of an answer that is no document", async () => {
+    for (const status of [404, 500]) {
+      let isGivenUp = false;
+      const body = () => new ReadableStream({ cancel: () => void (isGivenUp = true) });
+      const { api } = apiOf(() => Promise.resolve(new Response(body(), { status })));
+      assert.equal((await api.request("/openapi/v2")).status, status === 404 ? 404 : 503);
+      assert.ok(isGivenUp);
+    }
   });
 
   it("keeps one state of a document: those before it take no bytes", async () => {
