@@ -54,8 +54,8 @@ export async function main(args: readonly string[], options: MainOptions = {}): 
         return 0;
       case "serve":
         isVerbose = command.verbose;
-        // By default V8 lets a small heap grow to several times what is live: a flood of requests, of which
-        // nothing is held, would take hundreds of megabytes. Not in another one's process.
+        // By default V8 lets a small heap grow to several times what is live: in a flood of requests, by
+        // hundreds of megabytes. The process of another program keeps its flags.
         if (options.signal === undefined) setFlagsFromString("--heap-growing-percent=50");
         checkTokenSource(command.options, env);
         await runServe(terminal, {

@@ -22,7 +22,7 @@ interface Flag {
   readonly multiple?: boolean;
   /** For the error of a missing value. */
   readonly example?: string;
-  /** What its texts mean for `serve`; of the flags without it several together mean something. */
+  /** The options of `serve` for the texts of a flag; flags without it have a meaning only together. */
   readonly read?: (texts: readonly string[], flag: string) => ServeOptions;
 }
 

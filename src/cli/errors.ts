@@ -65,7 +65,7 @@ export function whereIs({ server, context }: ServerName): string {
   return context === undefined ? server : `${server} (context ${quote(context)})`;
 }
 
-// What `NetworkFailure` does not distinguish.
+// Failures that `NetworkFailure` does not distinguish.
 const UNREACHABLE: readonly (readonly [RegExp, string])[] = [
   [/ENOTFOUND|EAI_AGAIN|dns error|getaddrinfo/i, "no such host"],
   [/CERT_HAS_EXPIRED|certificate.{0,64}expired/i, "its certificate has expired"],

@@ -38,7 +38,7 @@ import { RestResource } from "./rest_resource.ts";
 import { newResponseError } from "./response_error.ts";
 
 /**
- * One API server, and how to ask it.
+ * An API server, and the requests to it.
  *
  * @category Cluster
  */
@@ -88,7 +88,7 @@ export interface Cluster {
     resource: ResourceName | GroupVersionResource,
     options: ResourceOptions<S> & Paths<S & KubernetesObject, Keep, Drop> & { readonly schema: Schema<S> },
   ): ResourceClient<Projected<S & KubernetesObject, Keep, Drop>>;
-  /** The same, typed without the fields that are left out. */
+  /** A client whose type lacks the fields that are left out. */
   resource<
     T extends KubernetesObject,
     const Drop extends readonly string[] = [],
@@ -97,12 +97,12 @@ export interface Cluster {
     resource: ResourceOf<T>,
     options?: ResourceOptions<Projected<T, Keep, Drop>> & Paths<T, Keep, Drop>,
   ): ResourceClient<Projected<T, Keep, Drop>>;
-  /** The same, for the metadata of the objects. */
+  /** A client for the metadata of the objects. */
   resource(
     resource: ResourceName | Untyped,
     options: ResourceOptions<PartialObjectMetadata> & { readonly metadataOnly: true },
   ): ResourceClient<PartialObjectMetadata>;
-  /** The same, without a schema. */
+  /** A client without a schema. */
   resource<T extends KubernetesObject = KubernetesObject>(
     resource: ResourceName | Untyped,
     options?: TypedResourceOptions<T>,
@@ -119,7 +119,7 @@ interface Paths<
   readonly keep?: Keep & (Keep extends readonly string[] ? FieldPaths<T, Keep> : unknown);
 }
 
-/** What {@linkcode resourceOf} made comes here only with options that do not fit. */
+/** A result of {@linkcode resourceOf} comes here only with options that do not fit. */
 type Untyped = GroupVersionResource & {
   readonly objectType?: Advice<
     "the options do not fit the type: keep and drop may name only fields that it has"

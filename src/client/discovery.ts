@@ -11,13 +11,13 @@ export interface DiscoveredResource extends ApiResource {
   readonly verbs: readonly string[];
 }
 
-/** What a resource is found by. */
+/** The names by which a resource is found. */
 type NamedResource = Pick<
   DiscoveredResource,
   "group" | "version" | "resource" | "kind" | "singularName" | "shortNames"
 >;
 
-/** What a server serves. */
+/** The resources that a server serves. */
 export interface Discovery {
   /**
    * The core group first, then the groups in the server's order; in a group, the preferred version first.
@@ -89,7 +89,7 @@ interface AggregatedResource {
   readonly categories?: readonly string[];
   readonly verbs?: readonly string[];
   readonly subresources?: readonly { readonly subresource?: string; readonly verbs?: readonly string[] }[];
-  /** Of a cache: what the definition of a custom resource says. */
+  /** A cache's part of the definition of a custom resource. */
   readonly definition?: Partial<ApiResource>;
 }
 
@@ -159,7 +159,7 @@ function readAggregated(
   }
 }
 
-/** What another cache says of a custom resource, as far as it has the form of that. */
+/** The definition of a custom resource as another cache sends it, as far as it has that form. */
 function definitionOf(definition: Partial<ApiResource> = {}): Partial<ApiResource> {
   const { printerColumns, fieldSelectors, subresources, deprecationWarning } = definition;
   const { scale, status } = subresources ?? {};
@@ -302,8 +302,8 @@ export function resourceNames({ resource, singularName, kind, shortNames }: Name
 }
 
 /**
- * What follows the error of a resource that a server does not have; `""` if nothing helps, or the server has
- * no aggregated discovery.
+ * The hint behind the error of a resource that a server does not have; `""` if nothing helps, or the server
+ * has no aggregated discovery.
  */
 export async function unknownResourceHint(
   cluster: Pick<Requests, "request">,
@@ -319,7 +319,7 @@ export async function unknownResourceHint(
   const similar = resources.filter((one) => resourceNames(one).includes(resource.toLowerCase())).map(
     formatResource,
   );
-  // What the server does have, and answers 404 for, is another matter.
+  // A resource that the server has, and answers 404 for, needs another hint.
   if (resources.length === 0 || similar.includes(formatResource(unknown))) return "";
   if (similar.length > 0) return `; did you mean ${similar.slice(0, 3).map((id) => `"${id}"`).join(" or ")}?`;
   const versions = [...new Set(resources.filter((one) => one.group === group).map((one) => one.version))];

@@ -109,7 +109,7 @@ export interface ResourceClient<T extends KubernetesObject> {
   delete(name: string, options?: DeleteOptions): Promise<void>;
 }
 
-/** What makes clients: a `Cluster`. */
+/** Makes clients, as a `Cluster` does. */
 export interface ClientSource {
   /** The server's URL. */
   readonly server: string;
@@ -120,7 +120,7 @@ export interface ClientSource {
   ): ResourceClient<T>;
 }
 
-/** What a server says about a resource. */
+/** A server's description of a resource. */
 export interface ResourceDescription {
   readonly apiVersion: string;
   readonly kind: string;
@@ -145,7 +145,7 @@ export interface ResourceOptions<T> {
   readonly labelSelector?: string;
   /** Only objects with these fields: `spec.nodeName=node-1`. */
   readonly fieldSelector?: string;
-  /** What objects must look like: any Standard Schema, such as zod's. Objects that differ are quarantined. */
+  /** The schema of the objects: any Standard Schema, such as zod's. Objects that differ are quarantined. */
   readonly schema?: Schema<T>;
   /** Receives each quarantined object, with the value itself; must not throw. */
   readonly onInvalid?: ValidatorOptions<T>["onInvalid"];
@@ -238,7 +238,7 @@ export type Query = Readonly<Record<string, string | number | boolean | undefine
 export interface RequestOptions {
   /** `GET` by default. */
   readonly method?: string;
-  /** What goes behind the question mark. */
+  /** The query, without its question mark. */
   readonly query?: Query;
   /** Text and bytes are sent as they are, anything else as JSON. */
   readonly body?: unknown;

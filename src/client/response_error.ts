@@ -49,7 +49,7 @@ function redirection(response: Response): string | undefined {
   return `it redirects${to}, which is not followed; use that server's URL`;
 }
 
-// Where a redirect leads, without the part that may hold credentials.
+// The target of a redirect, without the part that may hold credentials.
 function placeOf(response: Response): string {
   const location = response.headers.get("Location") ?? "";
   try {
@@ -66,7 +66,7 @@ async function readSome({ body }: Response, clock: Clock): Promise<string> {
   let text = "";
   const read = async (signal: AbortSignal) => {
     if (body === null) return;
-    // Not the limit of `readBody`, which drops the chunk that is over it.
+    // The limit of `readBody` does not fit, as it drops the chunk that is over it.
     await readBody(body, "", { signal, maxBytes: Infinity, hint: "" }, (chunk) => {
       text += chunk ? decoder.decode(chunk) : decoder.end();
       if (text.length > MAX_BODY_LENGTH) throw new RangeError("it is long enough");

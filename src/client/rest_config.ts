@@ -7,7 +7,7 @@ import { CacheError } from "../util/errors.ts";
 import { fromBase64 } from "../util/bytes.ts";
 
 /**
- * What the client needs of `fetch`: the runtime's own, a service binding's, one of `@listwatch/cache/node`
+ * A `fetch` as the client needs it: the runtime's own, a service binding's, one of `@listwatch/cache/node`
  * with its own TLS settings, or an in-memory API server's.
  */
 export type FetchFunction = (url: string, init?: RequestInit) => Promise<Response> | Response;
@@ -71,7 +71,7 @@ export interface RestConfig {
   readonly logger?: Logger;
   /** Counts requests as client-go does: `rest_client_requests_total` (`code`, `method`, `host`). */
   readonly metrics?: Metrics;
-  /** Where time comes from; the system's clock by default. */
+  /** The clock; the system's clock by default. */
   readonly clock?: Clock;
 }
 
@@ -122,7 +122,7 @@ export class CredentialsError extends CacheError {
   }
 }
 
-/** What is wrong with a bearer token, for an error text; `undefined` if it can be sent. */
+/** The fault of a bearer token, for an error text; `undefined` if it can be sent. */
 export function tokenFault(token: unknown): string | undefined {
   if (typeof token !== "string") return "it is no text";
   return /^[\x21-\x7e]*$/.test(token) ? undefined : "it is not one word of printable ASCII characters";
@@ -133,8 +133,8 @@ const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 /**
- * What is wrong with a header, for an error text; `undefined` if it can be sent. A runtime that is given a
- * bad one quotes it in its error, whatever it holds.
+ * The fault of a header, for an error text; `undefined` if it can be sent. A runtime that is given a bad one
+ * quotes it in its error, whatever it holds.
  */
 export function headerFault([name, value]: readonly [string, unknown]): string | undefined {
   if (!HEADER_NAME.test(name)) return `${JSON.stringify(name.slice(0, 64))} is no name of a header`;

@@ -35,7 +35,7 @@ import { wholeSteps } from "./whole_steps.ts";
 /** The options of a client, and whether it keeps managed fields although it drops others. */
 type ClientOptions<T> = ResourceOptions<T> & { readonly managedFields?: boolean };
 
-/** Which fields lists and watches keep and leave out, by the options of a client. */
+/** The fields that lists and watches keep and leave out, by the options of a client. */
 function projectionOf(
   { keep, drop = [], managedFields }: Pick<ClientOptions<never>, "keep" | "drop" | "managedFields">,
 ): { readonly keep?: readonly string[]; readonly drop: readonly string[] } {
@@ -62,7 +62,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   readonly identity: string;
   readonly #cluster: ClientSource & Requests;
   readonly #options: ClientOptions<T>;
-  /** What is cut out of the objects that come. */
+  /** The cut of arriving objects. */
   readonly #cut: Projection | undefined;
   readonly projection: Projection | undefined;
   readonly #title: string;
@@ -256,7 +256,7 @@ export class RestResource<T extends KubernetesObject> implements ResourceClient<
   ): Promise<ListPage<T>> {
     const { limit: _, ...whole } = options;
     const all = await Promise.all(names.map((name) => this.inNamespace(name).list(whole, context)));
-    // They are of one server, but of different moments: the first has what all have.
+    // The lists are of different moments of one server: the earliest has what all have.
     const versions = all.map(({ metadata }) => metadata.resourceVersion ?? "").sort(compareResourceVersions);
     return {
       ...all[0],

@@ -11,7 +11,7 @@ import type { KubernetesObject } from "../meta/object.ts";
 import { getOrMake } from "../util/collections.ts";
 import { isRecord, isSameJson } from "../util/json.ts";
 
-/** What each controller has applied last, by key of the object, while the object is there. */
+/** The last applied configuration of each controller, by key of the object, while the object is there. */
 export class AppliedConfigs {
   readonly #byManager = new Map<string, Map<string, string>>();
 
@@ -29,7 +29,7 @@ export class AppliedConfigs {
   }
 }
 
-/** What is remembered of an apply: the configuration, and what the answer had in its place. */
+/** The memory of an apply: the configuration, and the values that the answer had in its place. */
 export function appliedConfig(config: KubernetesObject, answer: KubernetesObject): string {
   return JSON.stringify([answer.metadata?.uid, config, inPlaceOf(config, answer)]);
 }
@@ -98,7 +98,7 @@ function isCovered(config: unknown, fields: Fields, live: unknown): boolean {
   return left === 0;
 }
 
-/** The same for a list whose elements have names: their keys, or their values. */
+/** As `isCovered`, for a list whose elements have names: their keys, or their values. */
 function areElementsCovered(
   config: readonly unknown[],
   fields: Fields,

@@ -40,7 +40,7 @@ export interface CachedReader<T extends KubernetesObject, I extends string = str
   owned(): Promise<T[]>;
 }
 
-/** What {@linkcode CachedClient.apply} has done. */
+/** The result of {@linkcode CachedClient.apply}. */
 export interface Applied<T> {
   readonly object: T;
   /** Whether the object was created or changed; if not, there may have been no request. */
@@ -87,11 +87,11 @@ export interface CachedClient<T extends KubernetesObject, I extends string = str
   patchStatus(name: string, status: unknown, options?: InNamespace): Promise<Applied<T>>;
   /** Asks for an object to be deleted. */
   delete(name: string, options?: DeleteOptions): Promise<void>;
-  /** The same; `false` if there is no such object. */
+  /** Deletes an object; `false` if there is no such object. */
   deleteIfExists(name: string, options?: DeleteOptions): Promise<boolean>;
 }
 
-/** What the clients of one reconcile share. */
+/** The access that the clients of one reconcile share. */
 export interface ReconcileAccess {
   readonly object: KubernetesObject;
   readonly manager: string;

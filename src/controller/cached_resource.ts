@@ -1,4 +1,4 @@
-/** One resource that controllers read and write: its client, and the informer that they share. */
+/** A resource that controllers read and write: its client, and the informer that they share. */
 
 import type { ResourceClient, ResourceDescription } from "../client/resource_client.ts";
 import { NotFreshError } from "../informer/errors.ts";
@@ -28,7 +28,7 @@ export const OWNER_INDEX = "listwatch.owners";
 const MOST_COMPARED = 500;
 // Events that are on their way come within this time.
 const GRACE_MS = 20;
-// Where the events of a slow server are waited for.
+// The longest pause in which the events of a slow server are awaited.
 const LONGEST_PAUSE_MS = 2_000;
 
 export interface CacheSettings {
@@ -41,7 +41,7 @@ export interface CacheSettings {
   readonly cluster: string;
 }
 
-/** What was written to a resource by the reconciles of one key. */
+/** The writes to a resource by the reconciles of one key. */
 export interface Written {
   /** The highest version that a write to each namespace returned; to any, under `""`. */
   readonly versions: Map<string, string>;
@@ -70,7 +70,7 @@ export class CachedResource {
   /** `v1/configmaps in shop`, for texts. */
   readonly name: string;
   readonly applied: AppliedConfigs = new AppliedConfigs();
-  /** Whether it has everything that was written before this process reconciles; until then it is not read. */
+  /** Whether the cache has everything written before this process reconciles; until then it is not read. */
   isCaughtUp = false;
   readonly #clock: Clock;
   #description: ResourceDescription | undefined;
@@ -127,7 +127,7 @@ export class CachedResource {
   async description(signal: AbortSignal): Promise<ResourceDescription> {
     const known = this.#description ??= this.#describedByCache();
     if (known !== undefined) return known;
-    // Not with the signal of one caller: the others have more time.
+    // Without the signal of this caller: other callers may have more time.
     const described = this.#described ??= this.client.describe();
     try {
       return this.#description = await abortable(described, signal);
@@ -141,7 +141,7 @@ export class CachedResource {
     const { indexer } = this.informer;
     const [key] = indexer.listKeys();
     const { apiVersion, kind, metadata } = (key !== undefined && indexer.getByKey(key)) || {};
-    // What a server sends of metadata only is of this kind, whatever the object's own.
+    // Objects with metadata only have this kind, whatever their own kind is.
     if (!apiVersion || !kind || kind === "PartialObjectMetadata") return undefined;
     return { apiVersion, kind, isNamespaced: Boolean(metadata?.namespace) };
   }
@@ -304,7 +304,7 @@ export class CachedResource {
 }
 
 /**
- * What the reconciles of one key have written, until the caches have it: a reconcile that acted on an older
+ * The writes by the reconciles of one key, until the caches have them: a reconcile that acted on an older
  * state would create what is there, and undo what it did.
  */
 export class OwnWrites {

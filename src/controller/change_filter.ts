@@ -4,9 +4,9 @@ import { isSameJson } from "../util/json.ts";
 import type { Urgency } from "./work_order.ts";
 
 /**
- * Which changes of an object count: those of its generation (the spec, not the status), of
- * its labels, of its metadata (labels, annotations, finalizers, owners), of either, or
- * those for which a function of both states is true.
+ * The changes of an object that count: of its generation (the spec, not the status), of its labels, of its
+ * metadata (labels, annotations, finalizers, owners), of either, or those for which a function of both states
+ * is true.
  *
  * Mirrors controller-runtime's `GenerationChangedPredicate`, `LabelChangedPredicate` and their like. Adds,
  * deletes, resyncs and the beginning of a deletion are no changes in this sense: they are always let through.

@@ -1,4 +1,4 @@
-/** What a controller is made of: its resources, and the functions that bring them to the desired state. */
+/** Definitions of controllers: their resources, and the functions that bring them to the desired state. */
 
 import type { ResourceClient } from "../client/resource_client.ts";
 import type { KubernetesObject } from "../meta/object.ts";
@@ -57,7 +57,7 @@ export function indexed<T extends KubernetesObject, const I extends string>(
   return { resource, indexers };
 }
 
-/** What a reconcile returns; nothing is the same as an empty one. */
+/** The result of a reconcile; nothing is the same as an empty one. */
 export interface Result<S = unknown> {
   /**
    * The status of the object, or the part of it that this controller keeps: written to the `status`
@@ -72,9 +72,9 @@ export interface Result<S = unknown> {
   readonly requeueAfterMs?: number;
 }
 
-/** What a reconcile has besides the object. */
+/** The context of a reconcile, besides the object. */
 export interface ReconcileContext<T extends KubernetesObject, I extends string = string> {
-  /** `namespace/name` of the object, or `name`; of several clusters `cluster:namespace/name`. */
+  /** The object's key: `namespace/name` or `name`; with several clusters, `cluster:namespace/name`. */
   readonly key: string;
   /** The name of the object's cluster, where the manager has several; otherwise `""`. */
   readonly cluster: string;
@@ -117,7 +117,7 @@ export interface Watched<T extends KubernetesObject, I extends string = string> 
    * it names another one: `eu-1:shop/web`.
    */
   readonly keys: (object: T, caches: Caches) => readonly string[];
-  /** Which changes count, as of the controller's own objects; all by default. */
+  /** The changes that count, as of the controller's own objects; all by default. */
   readonly when?: ChangeFilter<T>;
 }
 
@@ -128,7 +128,7 @@ export type ClientOf<S> = S extends Indexed<infer T, infer I> ? CachedClient<T, 
 
 /** The clients of one reconcile in each cluster, where the manager has several. */
 export interface InClusters<C> {
-  /** By the name of the cluster; `self` is the resource of the object. */
+  /** The resources by the name of the cluster; `self` is the resource of the object. */
   readonly clusters: Readonly<Record<string, C>>;
 }
 
@@ -155,7 +155,7 @@ export interface ControllerOptions<
   O extends Readonly<Record<string, AnySource>>,
   W extends Readonly<Record<string, KubernetesObject>>,
 > {
-  /** Its name: in log lines, metrics, events, and as the field manager of what it applies. */
+  /** The controller's name in log lines, metrics and events, and as the field manager of what it applies. */
   readonly name: string;
   /** The resource whose objects are reconciled. */
   readonly for: Source<T, I>;
@@ -164,7 +164,7 @@ export interface ControllerOptions<
   /** Other resources whose changes cause a reconcile. */
   readonly watches?: { readonly [K in keyof W]: Watched<W[K]> };
   /**
-   * Which changes of an object cause a reconcile: `generation` (its spec), `labels`, `metadata` (labels,
+   * The changes of an object that cause a reconcile: `generation` (its spec), `labels`, `metadata` (labels,
    * annotations, finalizers, owners), `generationOrMetadata`, or a function of both states; all by default.
    * Adds, resyncs and the beginning of a deletion always do.
    */
@@ -227,10 +227,10 @@ export interface AnyController {
 
 /** A controller that a `Manager` can run; made by {@linkcode defineController}. */
 export interface ControllerDefinition {
-  /** Its name. */
+  /** The controller's name. */
   readonly name: string;
   /**
-   * Its parts.
+   * The controller's parts.
    *
    * @internal
    */

@@ -70,7 +70,7 @@ const MOST_SERIES = 4_096;
 
 export class EventRecorder {
   readonly #series = new Map<string, Series>();
-  /** What is to be written: a series is there once, however often it has grown. */
+  /** The series to write: each is there once, however often it has grown. */
   readonly #waiting = new Set<Series>();
   readonly #instance: string;
   readonly #clock: Clock;
@@ -274,8 +274,8 @@ function referenceOf({ apiVersion, kind, metadata = {} }: KubernetesObject): Rec
 }
 
 /**
- * What makes events one series: everything but the note and the time, and the version of the object, which
- * changes with each write of the controller itself.
+ * The identity of a series of events: all fields but the note and the time, and the version of the object,
+ * which changes with each write of the controller itself.
  */
 function keyOf(event: RecordedEvent): string {
   const { type, action, reason, reportingController, regarding, related } = event;

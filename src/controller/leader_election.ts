@@ -39,9 +39,9 @@ export interface LeaseSpec {
 export interface LeaderOptions {
   /** The name of the Lease. All copies of the program have the same. */
   readonly lease: string;
-  /** Its namespace; that of the `Cluster` by default. */
+  /** The namespace of the Lease; that of the `Cluster` by default. */
   readonly namespace?: string;
-  /** What this process is called in the Lease; a random name by default. No two may have the same. */
+  /** The name of this process in the Lease; a random one by default. No two processes may have the same. */
   readonly identity?: string;
   /** After how many milliseconds without renewal others may take the lease; 15,000 by default. */
   readonly leaseMs?: number;
@@ -81,7 +81,7 @@ export interface Leadership {
    * @throws {LeadershipLostError} Another may lead.
    */
   check(): void;
-  /** Ends it; the lease is given back if `releaseOnStop` says so. */
+  /** Ends the leadership; the lease is given back if `releaseOnStop` says so. */
   release(): Promise<void>;
 }
 
@@ -159,7 +159,7 @@ export class LeaderElector {
     this.#mayHold = false;
     const wakeup = { wake: () => {} };
     const watch = this.#watch(() => wakeup.wake());
-    // What was sent to take the lease is awaited for a while: it may arrive after all that is sent later.
+    // A request to take the lease is awaited for a while: it may arrive after all that is sent later.
     const taking = new AbortController();
     let timer: TimerHandle;
     const unlisten = onAbort(signal, () => {

@@ -1,6 +1,6 @@
 /**
- * What a manager has in one cluster: the caches of its controllers, and their loops. Of several clusters each
- * begins when its caches are complete, so that one that is away holds up no other.
+ * A manager's part in one cluster: the caches of its controllers, and their loops. Each cluster begins when
+ * its own caches are complete, so that a cluster that is away holds up no other.
  */
 
 import type { ClientSource, ResourceClient } from "../client/resource_client.ts";
@@ -20,11 +20,11 @@ type Source = Indexed<KubernetesObject, string>;
 export interface BegunSettings extends Omit<LoopSettings, "recorder" | "cluster" | "clusters" | "loopOf"> {
   readonly newRecorder: () => EventRecorder;
   readonly all: readonly ManagedCluster[];
-  /** What was written before must be in the caches. */
+  /** The time up to which earlier writes must be in the caches. */
   readonly sinceMs: number;
   /** No key is taken from then on. */
   readonly stop: AbortSignal;
-  /** What runs is given up. */
+  /** Aborted when running reconciles are given up. */
   readonly abandon: AbortSignal;
   readonly onBegin: () => void;
 }
@@ -38,7 +38,7 @@ export class ManagedCluster {
   readonly #controllers = new Map<AnyController, LoopCaches>();
   readonly #loops = new Map<AnyController, ReconcileLoop>();
   readonly #known: object[] = [];
-  /** Of its events, while it reconciles. */
+  /** The recorder of the cluster's events, while it reconciles. */
   recorder: EventRecorder | undefined;
 
   /** @param cluster Whose objects are read, in place of those of each resource's own cluster. */
@@ -90,7 +90,7 @@ export class ManagedCluster {
 
   problems(maxLagMs: number): string[] {
     return this.caches.flatMap(({ informer, name }) => {
-      // Of a set, a namespace that has come may not be there yet.
+      // A namespace that has joined a set may not be there yet.
       if (!informer.hasSynced() || informer.lagMs() === undefined) {
         const failure = informer.failure();
         return [`the cache of ${name} is not complete${failure ? `: ${errorMessage(failure.error)}` : ""}`];

@@ -25,12 +25,12 @@ export interface ManagerMetrics extends Metrics, Partial<MetricsProvider> {
 
 /** Options of {@linkcode Manager}. */
 export interface ManagerOptions {
-  /** What it runs; each name once. */
+  /** The controllers to run; each name once. */
   readonly controllers: readonly ControllerDefinition[];
   /**
-   * Several clusters, by name: every controller runs in each, and what its resources were made of says only
-   * what they are. A reconcile gets the clients of the object's own cluster, and `clusters` has those of all.
-   * A cluster that is away holds up no other.
+   * Several clusters, by name: every controller runs in each, and the source of its resources says only which
+   * resources they are. A reconcile gets the clients of the object's own cluster, and `clusters` has those of
+   * all. A cluster that is away holds up no other.
    */
   readonly clusters?: Readonly<Record<string, ClientSource>>;
   /** Elects one of several copies of the program, which alone reconciles; without it every copy does. */
@@ -51,9 +51,9 @@ export interface ManagerOptions {
   readonly metrics?: ManagerMetrics;
   /** Receives log lines; the console gets warnings and errors by default. */
   readonly logger?: Logger;
-  /** Where time comes from; the system's clock by default. */
+  /** The clock; the system's clock by default. */
   readonly clock?: Clock;
-  /** Where randomness comes from, that of the informers too; `Math.random` by default. */
+  /** The source of randomness, also for the informers; `Math.random` by default. */
   readonly random?: Random;
 }
 
@@ -63,7 +63,7 @@ export interface ClusterStatus {
   readonly hasSynced: boolean;
   /** Whether its objects are reconciled: by this process, once its caches have everything. */
   readonly isReconciling: boolean;
-  /** What is wrong; empty if all is well. */
+  /** The problems of the cluster; empty if all is well. */
   readonly problems: readonly string[];
 }
 
@@ -73,11 +73,11 @@ export interface ManagerStatus {
   readonly hasSynced: boolean;
   /** Whether this process reconciles: it leads, or nothing is elected. */
   readonly isLeading: boolean;
-  /** Who leads, as it was seen last; `""` if nothing is elected or known. */
+  /** The leader as it was seen last; `""` if nothing is elected or known. */
   readonly leader: string;
-  /** What is wrong; empty if all is well. */
+  /** The problems of the manager; empty if all is well. */
   readonly problems: readonly string[];
-  /** Each of several clusters, by name: a manager is ready when one of them is. */
+  /** The status of each of several clusters, by name: a manager is ready when one of them is. */
   readonly clusters?: Readonly<Record<string, ClusterStatus>>;
 }
 

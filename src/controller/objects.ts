@@ -1,4 +1,4 @@
-/** What reconcilers do with objects: owners, conditions, patches, conflicts. */
+/** Helpers for reconcilers: owners, conditions, patches, conflicts. */
 
 import type { KubernetesObject, OwnerReference } from "../meta/object.ts";
 import { isConflict } from "../meta/status.ts";
@@ -47,7 +47,7 @@ export function controllerOf(object: KubernetesObject): OwnerReference | undefin
 export interface Condition {
   readonly type: string;
   readonly status: "True" | "False" | "Unknown";
-  /** One word in CamelCase. */
+  /** The reason, as one word in CamelCase. */
   readonly reason: string;
   readonly message: string;
   /** When `status` changed last; RFC 3339. */

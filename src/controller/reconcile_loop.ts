@@ -42,7 +42,7 @@ import { RetryDelays, type Urgency, WorkOrder } from "./work_order.ts";
 
 export interface LoopCaches {
   readonly self: CachedResource;
-  /** Those that the controller owns and watches, by their names there. */
+  /** The resources that the controller owns and watches, by their names there. */
   readonly resources: ReadonlyMap<string, CachedResource>;
 }
 
@@ -64,7 +64,7 @@ export interface LoopSettings {
   readonly loopOf: (cluster: string) => ReconcileLoop | undefined;
 }
 
-// What is given to a reconcile after its deadline, to end by itself.
+// How long a reconcile may take after its deadline to end by itself.
 const GRACE_MS = 1_000;
 
 export class ReconcileLoop {
@@ -284,7 +284,7 @@ export class ReconcileLoop {
         leave();
       }, GRACE_MS);
     };
-    // Of all that run, as a listener of `abandon` for each costs as much as a reconcile that does nothing.
+    // One listener of `abandon` for all running reconciles: one for each costs as much as an empty reconcile.
     this.#aborts.add(abort);
     const deadline = clock.setTimeout(() => abort(this.#overdue(key)), this.#controller.timeoutMs);
     this.#active(1);
@@ -353,7 +353,7 @@ export class ReconcileLoop {
     }
     this.#retries.forget(key);
     if (result.requeueAfterMs === undefined) return "success";
-    // By a timer in any case: a reconcile that waits for nothing would leave no turn to others.
+    // Always by a timer: a reconcile that waits for nothing would leave no turn to others.
     this.#queue.addAfter(key, Math.max(1, result.requeueAfterMs));
     return "requeue_after";
   }

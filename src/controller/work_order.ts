@@ -14,7 +14,7 @@ interface Entry {
   readonly addedMs: number;
 }
 
-// By so much a change is ahead of a resync that was added before it.
+// How far a change is ahead of a resync that was added before it.
 const AHEAD_MS = 10_000;
 
 /**
@@ -27,9 +27,9 @@ const AHEAD_MS = 10_000;
 export class WorkOrder implements QueueOrder<string> {
   readonly #clock: Clock;
   readonly #lanes = { change: new Deque<Entry>(), resync: new Deque<Entry>() };
-  /** What waits. An entry of a lane that is not in it was moved to the other lane. */
+  /** The waiting entries. An entry of a lane that is not in here was moved to the other lane. */
   readonly #entries = new Map<string, Entry>();
-  /** How urgent the adds of a key are that have not come to `touch` or `push` yet: a change, if one is. */
+  /** The urgency of adds that have not come to `touch` or `push` yet, by key: a change, if one is. */
   readonly #expected = new Map<string, Urgency>();
 
   constructor(clock: Clock) {
@@ -66,7 +66,7 @@ export class WorkOrder implements QueueOrder<string> {
     return key;
   }
 
-  /** What is not said to be a resync is as urgent as a change, such as another try. */
+  /** Adds that are not marked as resyncs are as urgent as changes, such as another try. */
   #takeExpected(key: string): Urgency {
     const urgency = this.#expected.get(key) ?? "change";
     this.#expected.delete(key);

@@ -12,7 +12,7 @@ export class GuardedEmitter extends EventEmitter {
   }
 
   override emit(name: string, ...values: unknown[]): boolean {
-    // Those of `once` are wrapped by what removes them.
+    // Listeners of `once` are wrapped by functions that remove them.
     const listeners = this.rawListeners(name);
     for (const listener of listeners) {
       callGuarded(

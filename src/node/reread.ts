@@ -5,11 +5,11 @@ import { guardedLogger, type Logger } from "../util/logger.ts";
 const FRESH_MS = 60_000;
 
 export interface RereadOptions<V> {
-  /** What it is, for log lines: `token`. */
+  /** The name of the value in log lines: `token`. */
   readonly what: string;
-  /** What is used until a read succeeds. */
+  /** The value that is used until a read succeeds. */
   readonly value?: V | undefined;
-  /** Whether that was read just now. */
+  /** Whether `value` was read just now. */
   readonly isFresh?: boolean;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -75,7 +75,7 @@ export function sqliteSnapshot(path: string, options: SnapshotOptions = {}): Inf
   return newInformerSnapshot(new SqliteStorage(path), options);
 }
 
-/** What SQLite appends to the name of a database for files that belong to it. */
+/** The suffixes that SQLite appends to a database's name for files that belong to it. */
 const SUFFIXES = ["-journal", "-wal", "-shm", ""];
 
 /**
@@ -92,11 +92,11 @@ export class SqliteStorage implements SnapshotStorage {
   #identity: SnapshotIdentity | undefined;
   #database: SqliteDatabase | undefined;
   #inode: number | undefined;
-  /** What the database has; `undefined`: the next save must write everything. */
+  /** The content of the database; `undefined`: the next save must write everything. */
   #content: Content | undefined;
   /** Whether all rows are of the generation that counts. */
   #isSwept = false;
-  /** What is there is not as it was saved: nothing is written to it any more. */
+  /** Whether the database differs from what was saved: nothing is written to it any more. */
   #isDamaged = false;
   #isClosed = false;
 
@@ -133,7 +133,7 @@ export class SqliteStorage implements SnapshotStorage {
       const why = this.#faultOf(error);
       throw new Error(`Cannot save the snapshot ${this.#path}: ${errorMessage(why)}`, { cause: why });
     } finally {
-      // What cannot be deleted now is deleted after the next save.
+      // Files that cannot be deleted now are deleted after the next save.
       await this.#sweep().catch(() => {});
     }
   }
@@ -305,7 +305,7 @@ export class SqliteStorage implements SnapshotStorage {
     return refusal;
   }
 
-  /** What SQLite says, in our words. */
+  /** SQLite's error in our words. */
   #faultOf(error: unknown): unknown {
     const text = errorMessage(error);
     if (/database is locked/.test(text)) {
@@ -350,7 +350,7 @@ function inodeOf(path: string): number | undefined {
   return fs.lstatSync(path, { throwIfNoEntry: false })?.ino;
 }
 
-/** What is moved away replaces nothing. */
+/** A name that no file has: a moved file replaces nothing. */
 function unusedName(path: string, suffix: string): string {
   for (let number = 1;; number++) {
     const name = (number === 1 ? path : `${path}.${number}`) + suffix;

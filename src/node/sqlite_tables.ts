@@ -53,7 +53,7 @@ export function less({ generation, count, sum }: Content, checksum: number): Con
   return { generation, count: count - 1, sum: (sum - checksum) >>> 0 };
 }
 
-/** What is saved besides the objects. */
+/** The saved data besides the objects. */
 export interface Meta {
   readonly identity: SnapshotIdentity;
   readonly version: SavedVersion;
@@ -93,7 +93,7 @@ export function writeMeta(database: SqliteDatabase, meta: Meta): void {
   );
 }
 
-/** What is saved besides the objects; `undefined`: nothing was saved yet. */
+/** Reads the saved data besides the objects; `undefined`: nothing was saved yet. */
 export function readMeta(database: SqliteDatabase): Meta | undefined {
   if (isEmpty(database)) return undefined;
   checkFormat(pragma(database, "user_version"), FORMAT);
@@ -206,7 +206,7 @@ export function rollback(database: SqliteDatabase): void {
   try {
     database.exec("ROLLBACK");
   } catch {
-    // It was rolled back with the statement that failed, as when the disk is full.
+    // The transaction was rolled back with the statement that failed, as when the disk is full.
   }
 }
 

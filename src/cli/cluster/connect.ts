@@ -63,7 +63,7 @@ export async function connect(
   };
 }
 
-/** What identifies a cluster, as `ListerWatcher.clusterUid`; `""` if it may not be read, or is not there. */
+/** The identity of a cluster, as `ListerWatcher.clusterUid`; `""` if it may not be read, or is not there. */
 export async function readClusterUid(
   cluster: Pick<Cluster, "resource">,
   signal: AbortSignal,
@@ -99,7 +99,7 @@ export class ClusterGate {
     this.#clock = clock;
   }
 
-  /** The same configuration, with a `fetch` that passes the gate. The gate is open at first. */
+  /** Returns the configuration with a `fetch` that passes the gate. The gate is open at first. */
   guard(config: RestConfig): RestConfig {
     this.#open = newCluster(config);
     const { fetch = globalThis.fetch } = config;

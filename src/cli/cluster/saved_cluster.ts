@@ -91,12 +91,12 @@ export interface SavedSelection extends Selection {
 
 const KEY = "selection";
 
-/** What is known of the cluster, in a database of its own with one row. */
+/** Saves what is known of the cluster, in a database of its own with one row. */
 export class SavedCluster {
   readonly #path: string;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  /** What decides which resources are selected. */
+  /** The options that decide which resources are selected. */
   readonly #identity: SnapshotIdentity;
   #last: string | undefined;
   #saving: Promise<void> = Promise.resolve();
@@ -113,7 +113,7 @@ export class SavedCluster {
     this.#identity = { resource: "the cluster", source };
   }
 
-  /** What was saved; `undefined` if there is nothing, or it is damaged or of other options. */
+  /** The saved selection; `undefined` if there is none, or it is damaged or of other options. */
   async load(): Promise<SavedSelection | undefined> {
     const storage = new SqliteStorage(this.#path);
     try {

@@ -126,7 +126,7 @@ async function onlyAllowed(
   const { resources: names } = settings;
   const answers = await Promise.allSettled(resources.map((resource) => {
     const client = connection.cluster.resource(resource, clientOptions(resource, settings));
-    // Of several namespaces one that may be read is enough: what the others lack, `/readyz` says.
+    // One readable namespace is enough; `/readyz` names what is missing of the others.
     const each = client.namespaces?.names.map((name) => client.inNamespace(name)) ?? [client];
     return Promise.any(each.map((one) => one.list({ limit: 1 }, { signal })))
       .catch((error: AggregateError) => Promise.reject(error.errors[0]));

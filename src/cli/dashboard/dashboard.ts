@@ -90,11 +90,11 @@ export const CONTENT_SECURITY_POLICY: string = [
 
 /** Renders the document with the present state, so that the first paint is complete. */
 export function renderPage(state: DashboardState): string {
-  // It can neither end its script element nor start a comment in it.
+  // The escaped state can neither end its script element nor start a comment in it.
   return PAGE.replace(STATE, () => escaped(JSON.stringify(state)));
 }
 
-/** What stands in the document for the state: a text of JSON. */
+/** The place of the state in the document: a text of JSON. */
 const STATE = '"STATE"';
 
 const SECURITY_HEADERS: Readonly<Record<string, string>> = {

@@ -1,4 +1,4 @@
-/** What the page learns of the server besides the objects, which the page reads as every reader does. */
+/** The server's message to the page, besides the objects, which the page reads as every reader does. */
 
 import type { InformerStatus } from "../../informer/snapshot/storage.ts";
 

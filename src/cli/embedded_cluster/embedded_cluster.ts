@@ -39,7 +39,7 @@ const MEAN_MS = { crash: 8_000, end: 8_000, scale: 16_000, configure: 20_000 };
 
 /** A small cluster of about 300 objects with a few changes a second: pods start, get ready, crash, end. */
 export class EmbeddedCluster {
-  /** Its API server, with the objects of a cluster that is some days old: everything is ready. */
+  /** The API server, with the objects of a cluster that is some days old: everything is ready. */
   readonly server: InMemoryApiServer;
   readonly #simulation: Simulation;
   readonly #workloads: Workloads;

@@ -159,7 +159,7 @@ export class Workloads {
     return this.#simulation.server.patch<BuiltSpecObject>(PODS, pod, { status });
   }
 
-  /** One of the nodes with the fewest pods, and the addresses of a pod there. */
+  /** Picks one of the nodes with the fewest pods, and the addresses of a pod there. */
   #place(): { readonly nodeName: string; readonly status: Record<string, unknown> } {
     const pods = this.#list(PODS);
     const load = ({ metadata }: BuiltSpecObject) =>
@@ -232,7 +232,7 @@ function readyOf(pods: readonly BuiltSpecObject[]): number {
 // An API server deletes Events after an hour; here the oldest is deleted when there are more.
 const MAX_EVENTS = 75;
 
-/** What the parts of the embedded cluster share: the API server, random choices, timers and Events. */
+/** The shared parts of the embedded cluster: the API server, random choices, timers and Events. */
 export class Simulation {
   readonly server: InMemoryApiServer;
   readonly #clock: Clock;

@@ -30,7 +30,7 @@ export interface AccessOptions extends
 export interface Access {
   /** Runs before every request: refuses requests that a page of another site makes. */
   readonly hostGuard: MiddlewareHandler;
-  /** What the page and its files ask for: readers see them who may read everything that it shows. */
+  /** The permissions for the page and its files: its readers may read everything that it shows. */
   readonly pageAsked: readonly Asked[];
   readonly readApi: {
     readonly authenticate?: Authenticate;
@@ -92,7 +92,7 @@ function rulesOf(options: AccessOptions): Authorize[] {
   return rules;
 }
 
-/** What a reader of the page must be permitted: to list and watch all that is served, as it shows it. */
+/** The permissions that a reader of the page needs: to list and watch all that is served, as it is shown. */
 function askedOfPage({ namespace, served = [] }: AccessOptions): readonly Asked[] {
   if (served.length === 0) return [askedOfPath("/")];
   return served.flatMap(({ resource: { group, version, resource, namespaced } }) =>

@@ -119,8 +119,8 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
 export const SHUTDOWN_GRACE_MS = 10_000;
 
 /**
- * What is served, and the definitions to run. `awayUid` is the uid of the cluster of the snapshots, if the
- * cluster does not respond; `saved` resolves when what is known of the cluster has been saved.
+ * The served resources, and the definitions to run. `awayUid` is the uid of the cluster of the snapshots, if
+ * the cluster does not respond; `saved` resolves when what is known of the cluster has been saved.
  */
 async function reflectCluster(connection: Connection, settings: ServeSettings) {
   const { clock, logger, signal, onStep, snapshot: folder } = settings;

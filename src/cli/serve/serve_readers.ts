@@ -26,7 +26,7 @@ import type { ServeOptions, ServeSettings } from "./serve_options.ts";
 
 export interface ServedContent {
   readonly resources: readonly ReflectedResource[];
-  /** The same in the order of the cluster's discovery. */
+  /** The resources in the order of the cluster's discovery. */
   readonly inDiscoveryOrder: readonly ReflectedResource[];
   readonly connection: Connection;
   /** The version of the cluster's API server, if known. */
@@ -150,7 +150,7 @@ function newState(
   });
 }
 
-/** Where what is not cached is sent: nowhere by default. */
+/** Where requests for what is not cached are sent: nowhere by default. */
 function passThroughOf(
   { anonymous, server }: Connection,
   { passThrough, passThroughWrites = false, clusterRbac = false }: ServeOptions,

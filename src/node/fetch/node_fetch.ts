@@ -73,7 +73,7 @@ function newFetch(connections: Connections): FetchFunction {
   };
 }
 
-/** What makes the same request with each call. */
+/** A function that opens the same request with each call. */
 function opener(url: URL, given: RequestOptions, { http, https, proxy }: Connections): () => ClientRequest {
   if (url.protocol === "https:") return () => httpsRequest(url, { ...given, agent: https });
   if (proxy === undefined) return () => httpRequest(url, { ...given, agent: http });
@@ -251,7 +251,7 @@ function askForTunnel(target: string, proxy: Proxy, tls: AgentOptions): ClientRe
   const headers = { Host: target, ...proxyHeaders(proxy) };
   const options = { method: "CONNECT", path: target, headers, agent: false as const };
   if (!proxy.origin.startsWith("https:")) return httpRequest(proxy.origin, options);
-  // Its certificate is checked against its own name.
+  // The certificate of the proxy is checked against the proxy's own name.
   const { servername: _, ...others } = tls;
   return httpsRequest(proxy.origin, { ...others, ...options });
 }

@@ -1,4 +1,4 @@
-/** Which proxy a server is reached through: by `proxy-url`, or by the proxy variables. */
+/** The proxy through which a server is reached: by `proxy-url`, or by the proxy variables. */
 
 import process from "node:process";
 import type { FetchFunction } from "../../client/rest_config.ts";
@@ -13,9 +13,7 @@ export interface Proxy {
   readonly user?: { readonly name: string; readonly password: string };
 }
 
-/**
- * What is wrong with the URL of a proxy, for an error text that does not show it; `undefined` if nothing is.
- */
+/** The fault of a proxy's URL, for an error text that does not show the URL; `undefined` if there is none. */
 export function proxyFault(url: string): string | undefined {
   try {
     const { protocol } = new URL(url);
@@ -40,7 +38,7 @@ function decode(text: string): string {
   }
 }
 
-// What Deno says, and what Bun and `tunnel.ts` say.
+// The texts of Deno, and of Bun and `tunnel.ts`.
 const REFUSED_USER = /proxy authentication required|refused to open a tunnel: 407/i;
 
 /** Wraps a fetch through a proxy: its errors name the proxy, never its user and password. */

@@ -64,7 +64,7 @@ export class ExecCredentials {
     if (response.status !== 401) return response;
     const sent = new Headers(init?.headers).get("Authorization");
     this.forget((sent ?? "").replace(/^Bearer /, ""), status);
-    // Who sent a token sends another one; another certificate can only be presented here.
+    // A caller that sent a token sends another one; another certificate can only be presented here.
     if (sent !== null || !status.clientCertificateData) return response;
     const renewed = await this.#credentials().catch(() => status);
     if (renewed.token || renewed.clientCertificateData === status.clientCertificateData) return response;

@@ -15,7 +15,7 @@ export interface KubeconfigCluster {
   readonly "proxy-url"?: string;
   /** Requests uncompressed responses. */
   readonly "disable-compression"?: boolean;
-  /** What other programs keep here; `client.authentication.k8s.io/exec` is for a credential plugin. */
+  /** Data of other programs; `client.authentication.k8s.io/exec` is for a credential plugin. */
   readonly extensions?: readonly { readonly name: string; readonly extension?: unknown }[] | null;
 }
 
@@ -224,7 +224,7 @@ export async function parseKubeconfigYaml(text: string, path: string): Promise<u
   // In YAML a carriage return alone ends a line, too, which the parser does not know.
   const document = parseDocument(text.replace(/\r\n?/g, "\n"), {
     ...{ merge: true, prettyErrors: false, lineCounter, logLevel: "silent" },
-    // Of a key that is there twice the last one is read, as by kubectl.
+    // The last value of a repeated key is read, as by kubectl.
     uniqueKeys: false,
   });
   const [error] = document.errors;

@@ -1,6 +1,5 @@
 /**
- * What every REST config of this room has in common: TLS settings, credentials that logs do not show, tokens
- * in files.
+ * Parts of every REST config of this room: TLS settings, credentials that logs do not show, tokens in files.
  */
 
 import { readFile } from "node:fs/promises";
@@ -11,7 +10,7 @@ import type { Logger } from "../../util/logger.ts";
 import { Reread } from "../reread.ts";
 import { type KubeconfigCluster, KubeconfigError, type KubeconfigUser } from "./kubeconfig.ts";
 
-/** Which certificates to trust, and which one to present. */
+/** The certificates to trust, and the one to present. */
 export interface TlsOptions {
   /** The trusted certificate authorities, PEM; the runtime's own roots by default. */
   readonly ca?: string;
@@ -97,7 +96,7 @@ export function redactedUser(user: KubeconfigUser): object {
     const { args, env } = user.exec;
     shown.exec = {
       ...user.exec,
-      // Of what was not checked yet, and may be no list.
+      // These values were not checked yet, and may be no list.
       ...(args && { args: Array.isArray(args) ? args.map(() => REDACTED) : REDACTED }),
       ...(env && {
         env: Array.isArray(env) ? env.map((one) => ({ name: one?.name, value: REDACTED })) : REDACTED,

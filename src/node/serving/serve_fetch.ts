@@ -46,10 +46,10 @@ export interface ServeFetchOptions {
 
 /** A listening server. */
 export interface ServedFetch {
-  /** Its URL: `http://127.0.0.1:8787`. */
+  /** The server's URL: `http://127.0.0.1:8787`. */
   readonly url: string;
   readonly port: number;
-  /** Resolves when it has stopped. */
+  /** Resolves when the server has stopped. */
   readonly finished: Promise<void>;
   /**
    * Stops to listen, and closes each connection after the answer to its present request. Those that take
@@ -156,9 +156,9 @@ const PROBE_MS = 30_000;
 // Above the idle timeouts of load balancers, which would send a request into a connection that is being
 // closed.
 const KEEP_ALIVE_MS = 75_000;
-// Of the first line and the headers: a token of the longest kind, and a selector of a thousand values. The
-// API server takes 1 MiB; servers of these runtimes 16 KiB by default. A client may hold
-// so much before anything is known of it.
+// The most bytes of the first line and the headers: a token of the longest kind, and a selector of a thousand
+// values. The API server takes 1 MiB; servers of these runtimes 16 KiB by default. A client may hold so much
+// before anything is known of it.
 const MOST_HEADER_BYTES = 64 * 1024;
 // The longest delay of a timeout.
 const CHECK_MS = 5_000;
@@ -178,7 +178,7 @@ class Listening {
   #handle: (incoming: IncomingMessage, outgoing: ServerResponse) => void = () => {};
   readonly #connections: ServedConnections;
   readonly #logger: Logger;
-  /** Of single requests. */
+  /** Logs failures of single requests. */
   readonly #failures: Pick<Logger, "warn" | "error">;
   #probe: ReturnType<typeof newAcceptProbe> | undefined;
   #tls: ServerTls | undefined;
@@ -228,7 +228,7 @@ class Listening {
     }
     this.#handle = getRequestListener(
       (request, env) => this.#answer(request, env as unknown as ServeFetchEnv),
-      // Otherwise it replaces the program's global Request and Response.
+      // By default the library replaces the program's global Request and Response.
       {
         overrideGlobalObjects: false,
         errorHandler: (error) => badRequest(errorMessage(error)),
@@ -270,7 +270,7 @@ class Listening {
   /** A new server takes over the port; the one before keeps its connections. */
   async #listenAgain(tls: ServerTls | undefined): Promise<void> {
     const server = this.#servers[this.#servers.length - 1];
-    // Not if this is tried once more.
+    // Not closed again if this is tried once more.
     if (server?.listening) {
       server.once("close", () => this.#servers.splice(this.#servers.indexOf(server), 1));
       server.close();
@@ -297,7 +297,7 @@ class Listening {
       return this.#alreadySent();
     }
     if (env.accepted !== undefined) {
-      // Of a client that left before its WebSocket was open.
+      // The client has left before its WebSocket was open.
       response.body?.cancel().catch(() => {});
       return this.#alreadySent();
     }

@@ -34,7 +34,7 @@ const MOST_WAITING = 8;
 // costs time.
 const MOST_HEADERS = 1_000;
 
-// What it takes to answer a request, until that waits for something, or for turns of its own.
+// The cost of answering a request, until the answer waits for something, or for turns of its own.
 const REQUEST_UNITS = UNITS_PER_MS / 4;
 
 // Asked by who restarts what does not answer in time.
@@ -146,7 +146,7 @@ export class ServedConnections {
     if (this.#isClosing) outgoing.shouldKeepAlive = false;
     const turns = HEALTH.test(incoming.url ?? "") ? this.#healthTurns : this.#turns;
     void turns.next(incoming.socket.remoteAddress).then(() => {
-      // Its client may have left.
+      // The client may have left.
       if (connection.current !== exchange) return;
       turns.spend(REQUEST_UNITS);
       this.#start(exchange);
@@ -358,7 +358,7 @@ function parseInParts(socket: Socket & { parser?: Parser | null }): void {
         break;
       }
       if (typeof parsed !== "number") return parsed;
-      // What follows is for another protocol.
+      // The following bytes are of another protocol.
       if (parsed < part.length || this.incoming?.upgrade) return at + parsed;
     }
     return length;

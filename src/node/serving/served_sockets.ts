@@ -35,7 +35,7 @@ interface Exchange {
   readonly outgoing: ServerResponse;
 }
 
-// What a watch's client may say is the number of messages that it has read, and that it is there.
+// A watch's client may say how many messages it has read, and that it is there.
 const MAX_MESSAGE_BYTES = 1_024;
 const MAX_MESSAGE_PARTS = 16;
 const MAX_CONTROL_FRAMES = 100;
@@ -111,7 +111,7 @@ export class ServedSockets {
     });
   }
 
-  /** What the `fetch` function receives of a request. */
+  /** The environment that the `fetch` function receives with a request. */
   envOf<E extends Exchange>(env: E): E & WebSocketEnv {
     const waiting = this.#waiting.get(env.incoming);
     if (waiting === undefined || !wantsWebSocket(env.incoming)) return env;
@@ -131,10 +131,10 @@ export class ServedSockets {
     const waiting = this.#waiting.get(incoming);
     if (waiting === undefined) return;
     const { socket } = waiting;
-    // It may have left meanwhile.
+    // The client may have left meanwhile.
     if (socket.readableEnded || socket.destroyed) return void outgoing.destroy();
     for (const event of ["end", "close"]) socket.once(event, () => outgoing.destroy());
-    // Else the end is not noticed.
+    // Without this, the end is not noticed.
     socket.resume();
   }
 

@@ -1,16 +1,16 @@
-/** What is different between two states of an object. */
+/** The differences between two states of an object. */
 
 import { isRecord } from "../../../util/json.ts";
 
 export interface FieldChange {
   readonly path: string;
-  /** As JSON; `undefined` where the field is not there. */
+  /** The value as JSON; `undefined` where the field is not there. */
   readonly before: string | undefined;
   readonly after: string | undefined;
 }
 
 const MOST = 50;
-/** They change with every write, or say who wrote. */
+/** Fields that change with every write, or say who wrote. */
 const SKIPPED: ReadonlySet<string> = new Set(["metadata.resourceVersion", "metadata.managedFields"]);
 /** Members by which elements of an array are known in both states. */
 const IDENTITIES = ["uid", "name", "type", "key", "ip"];

@@ -36,7 +36,7 @@ export function eventTimeMs({ lastTimestamp, eventTime, metadata }: EventObject)
   return Date.parse(String(lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? ""));
 }
 
-/** What an event is about, with a link to it if it is cached. */
+/** The object of an event, with a link to it if it is cached. */
 export function objectOfEvent(
   { involvedObject: { kind = "", namespace, name = "", apiVersion = "" } = {} }: EventObject,
   resources: readonly ResourceState[],

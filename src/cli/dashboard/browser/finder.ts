@@ -8,7 +8,7 @@ import { chooseResources, parseSearch, rankOf, type Term, wantedOf } from "./sea
 import { number, visible } from "./texts.ts";
 
 const DELAY_MS = 150;
-/** Of each resource so many are read, and fewer shown. */
+/** How many objects of each resource are read, and how many shown. */
 const READ = 100;
 const SHOWN = 6;
 const AT_ONCE = 3;
@@ -103,7 +103,7 @@ export class Finder {
     if (signal.aborted) return;
     this.#panel.setAttribute("aria-busy", "false");
     objects.sort((a, b) => a.rank - b.rank);
-    // Who names a resource or a state wants the table of it; who names an object, the object.
+    // A search for a resource or a state is for its table; a search for an object is for the object.
     const isOfNames = !isNamed && terms.every(({ type }) => type === "word" || type === "ns") &&
       objects.some(({ rank }) => rank < 3);
     const found = isOfNames ? [...objects, ...tables] : [...tables, ...objects];

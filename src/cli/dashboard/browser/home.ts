@@ -256,7 +256,7 @@ function showNamespaces(
       return cell;
     },
   });
-  // Other columns need other rows.
+  // Rows with other columns are other rows.
   const shape = columns.map(({ name }) => name).join(",");
   keyed(byId("namespaces"), {
     items: rows,

@@ -1,4 +1,4 @@
-/** What is known of some resources: which states their objects have, and which of these are counted. */
+/** Known resources: which states their objects have, and which of these are counted. */
 
 /** A row of the answer to `groupBy`. */
 export interface CountedGroup {
@@ -72,7 +72,7 @@ export function stateFilter(name: string, word: string): string | undefined {
   return found?.[1](word);
 }
 
-/** What of a resource's objects is counted, and what the counts say. */
+/** The counts of a resource's objects: by which fields, and what they mean. */
 export interface StateCounts {
   readonly groupBy: readonly (readonly string[])[];
   /** Takes the answers in the order of the queries. */

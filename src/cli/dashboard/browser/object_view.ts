@@ -156,7 +156,7 @@ export class ObjectView {
     state.hidden = text === "";
     setClass(state, `object-state ${level}`);
     setText(state, text);
-    // Nothing is known of it: there is nothing in its cards.
+    // The cards are empty, as nothing is known of the object.
     byId("object").classList.toggle("missing", level === "lost" && this.#object === undefined);
   }
 
@@ -187,7 +187,7 @@ export class ObjectView {
     const { state: { resources, cluster } } = this.#viewOf();
     const events = resources.find((resource) => resource.name === "events");
     if (events === undefined || resource.name === "events") return;
-    // Those of objects without a namespace are in any one.
+    // The events of objects without a namespace may be in any namespace.
     const scope = namespace ?? cluster.namespaces?.[0];
     this.#events = openWindow<EventObject>({
       url: listPath(events, scope),
@@ -306,7 +306,7 @@ function showText(
   return new Set(lines);
 }
 
-/** Where a line of YAML has its key, with the colon; nowhere if it has none. */
+/** Where a line of YAML has its key, with the colon; an empty range if it has none. */
 function keyIn(line: string): [start: number, end: number] {
   const start = /^[ -]*/.exec(line)?.[0].length ?? 0;
   const colon = line.indexOf(":", start);

@@ -23,7 +23,7 @@ export async function refusalOf(response: Response): Promise<Error> {
   try {
     message = JSON.parse(text).message || text;
   } catch {
-    // It is text for people.
+    // The message is text for people.
   }
   return new Error(message.slice(0, 300) || `The server answered ${response.status}.`);
 }

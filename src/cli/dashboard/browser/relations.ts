@@ -1,4 +1,4 @@
-/** What belongs to an object: its owners, what it owns, and what it selects. */
+/** The objects around an object: its owners, what it owns, and what it selects. */
 
 import type { KubernetesObject } from "../../../meta/object.ts";
 import type { ResourceState } from "../dashboard_message.ts";
@@ -62,7 +62,7 @@ function ownersIn({ metadata }: KubernetesObject): readonly Owner[] {
   return Array.isArray(ownerReferences) ? ownerReferences : [];
 }
 
-/** What an object owns: by owner references, the pods on a node, what is in a namespace, what is selected. */
+/** The objects that an object owns: by references, the pods on a node, all in a namespace, selected ones. */
 export async function ownedBy(
   object: KubernetesObject,
   route: ObjectRoute<ResourceState>,
@@ -133,7 +133,7 @@ async function readAll(
   return found;
 }
 
-/** Where else an object leads: its node, its namespace, its labels. */
+/** Links from an object to its node, its namespace, its labels. */
 export function factsOf(
   object: KubernetesObject,
   { resource, namespace }: ObjectRoute<ResourceState>,

@@ -1,4 +1,4 @@
-/** Where the page is: the fragment of its URL, which is a path of the read API. */
+/** The place of the page: the fragment of its URL, which is a path of the read API. */
 
 import type { ResourceState } from "../dashboard_message.ts";
 
@@ -9,7 +9,7 @@ export interface TableRoute<R extends RoutedResource = RoutedResource> {
   readonly view: "table";
   readonly resource: R;
   readonly namespace: string | undefined;
-  /** What is searched for; see `parseSearch`. */
+  /** The text of the search; see `parseSearch`. */
   readonly search: string;
   /** A column, and `:desc` to turn it round; `""` for the usual order. */
   readonly sort: string;
@@ -52,7 +52,7 @@ export function parseRoute<R extends RoutedResource>(hash: string, resources: re
   return HOME;
 }
 
-/** Which objects of a resource a path is of; `undefined` if of none. */
+/** The objects of a resource that a path names; `undefined` if it names none. */
 function placeIn(
   path: string,
   { path: list, namespaced }: RoutedResource,

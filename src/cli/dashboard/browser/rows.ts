@@ -89,7 +89,7 @@ export class Rows<Row> {
     return Math.ceil(this.#height / this.#rowHeight);
   }
 
-  /** Where it is scrolled to, to come back there. */
+  /** The scrolled place, to come back there. */
   get place(): { readonly top: number; readonly active: number; readonly total: number } {
     return { top: this.#scroller.scrollTop, active: this.#active, total: this.#total };
   }

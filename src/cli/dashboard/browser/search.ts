@@ -1,4 +1,4 @@
-/** What is typed into the search, and the parameters of the read API that it means. */
+/** The text of the search, and the parameters of the read API that it means. */
 
 import type { ResourceState } from "../dashboard_message.ts";
 import { notReadyFilter, stateFilter } from "./kinds.ts";

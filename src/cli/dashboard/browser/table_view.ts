@@ -12,7 +12,7 @@ import { isNarrow, type RowCell, type RowColumn, Rows } from "./rows.ts";
 import { parseSearch, type Term, wantedOf } from "./search.ts";
 import { age, number, visible } from "./texts.ts";
 
-/** What is read of a row's object besides its identity. */
+/** The fields that are read of a row's object besides its identity. */
 const ROW_FIELDS = ["metadata.creationTimestamp"];
 const COUNT_MS = 3_000;
 const SCROLL_MS = 80;
@@ -26,7 +26,7 @@ export class TableView {
   readonly #rows: Rows<TableRow>;
   readonly #viewOf: () => View;
   readonly #onChange: () => void;
-  /** Where the tables of this session were scrolled to, by their fragments. */
+  /** The scrolled places of this session's tables, by their fragments. */
   readonly #places = new Map<string, Place>();
   #route: TableRoute<ResourceState> | undefined;
   #store: WindowStore<TableRow> | undefined;
@@ -272,7 +272,7 @@ export class TableView {
   #go(change: Partial<TableRoute>, { isTyped = false } = {}): void {
     const href = this.#linkTo(change);
     if (href === undefined || href === location.hash) return;
-    // What is typed makes no entries of the history.
+    // Typing makes no entries in the history.
     if (!isTyped) location.hash = href;
     else {
       history.replaceState(undefined, "", href);
