@@ -61,7 +61,7 @@ export class TTLPolicy implements ExpirationPolicy<unknown> {
 
 /** Options of {@linkcode ExpirationCache}. */
 export interface ExpirationCacheOptions {
-  /** Where time comes from; the system's clock by default. */
+  /** The clock; the system's clock by default. */
   readonly clock?: Clock;
 }
 

@@ -96,7 +96,7 @@ export class Heap<T> {
     this.#serve();
   }
 
-  /** The same as {@linkcode Heap.add}. */
+  /** As {@linkcode Heap.add}. */
   update(object: T): void {
     this.add(object);
   }

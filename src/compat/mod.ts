@@ -1,7 +1,7 @@
 /**
- * What ported Go code needs of client-go's `tools/cache`, and programs in TypeScript do not: stores whose
- * objects expire, a cache of own writes, a heap with keys, delays for each key, trackers of files that were
- * read, and queues that take an object again.
+ * Parts of client-go's `tools/cache` for ported Go code, which programs in TypeScript do not need: stores
+ * whose objects expire, a cache of own writes, a heap with keys, delays for each key, trackers of files that
+ * were read, and queues that take an object again.
  *
  * @module
  */

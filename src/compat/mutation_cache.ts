@@ -32,7 +32,7 @@ export interface MutationCacheOptions<
   T,
   I extends string = NoIndexNames<"give `indexer` in the options, and no type arguments">,
 > {
-  /** What `byIndex` looks in, usually the informer's; without it `byIndex` throws. */
+  /** The store in which `byIndex` looks, usually the informer's; without it `byIndex` throws. */
   readonly indexer?: Indexer<T, I>;
   /** How long a write is remembered, in milliseconds; 300,000 by default. */
   readonly ttlMs?: number;
@@ -165,7 +165,7 @@ export class MutationCache<
     if (!this.#includeAdds) return objects;
     const found = new Set(keys);
     const indexFunc = indexer.getIndexers()[indexName];
-    // From the oldest on, so that having looked at all of them leaves their order as it is.
+    // The oldest object comes first, so that looking at all of them leaves their order as it is.
     for (const key of [...this.#entries.keys()]) {
       const object = this.#get(key)?.object;
       if (object === undefined || found.has(key)) continue;

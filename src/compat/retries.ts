@@ -128,7 +128,7 @@ export interface RetryWithDeadlineOptions {
   readonly maxRetryMs: number;
   /** A retryable error at least this many milliseconds after the one before starts a new series. */
   readonly minResetMs: number;
-  /** Which errors count; the others neither start nor prolong a series. */
+  /** Whether an error counts; others neither start nor prolong a series. */
   readonly isRetryable: (error: unknown) => boolean;
   readonly clock: Clock;
 }

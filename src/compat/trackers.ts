@@ -72,7 +72,7 @@ export class Lazy<V> {
     this.#evaluate = evaluate;
   }
 
-  /** Its source has changed. */
+  /** The source has changed. */
   notify(): void {
     this.#value = undefined;
   }

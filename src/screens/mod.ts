@@ -1,6 +1,6 @@
 /**
- * What a screen shows of a served cache, in a page: windows on sorted rows, and live counts. Small, without a
- * framework, and for browsers as well.
+ * Screens of a served cache, in a page: windows on sorted rows, and live counts. The module is small, has no
+ * framework, and runs in browsers as well.
  *
  * @example
  * ```ts

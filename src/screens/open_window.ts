@@ -5,7 +5,7 @@ import { type OpenWindowOptions, WindowStore } from "./window_store.ts";
 export interface TableRow {
   /** One value for each column. */
   readonly cells: readonly unknown[];
-  /** Which object it is. */
+  /** The identity of the row's object. */
   readonly object: { readonly metadata: ObjectMeta };
 }
 

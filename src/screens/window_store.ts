@@ -10,9 +10,9 @@ import { requireNumbers } from "../util/require_number.ts";
 import { AGE_ANNOTATION } from "../meta/list_watch.ts";
 import { recordOf } from "../util/json.ts";
 
-/** What a window shows; see `docs/screens.md` for the syntax of each part. */
+/** The query of a window; see `docs/screens.md` for the syntax of each part. */
 export interface WindowQuery {
-  /** By what the rows are sorted, such as `status.startTime:desc` or `column(Restarts)`: at least one key. */
+  /** The sort keys, such as `status.startTime:desc` or `column(Restarts)`: at least one. */
   readonly sortBy?: string | readonly string[];
   /** How many rows there are at most, up to 1,000. */
   readonly limit?: number;
@@ -24,9 +24,9 @@ export interface WindowQuery {
   readonly fields?: readonly string[];
   /** Only objects that fulfil it, such as `status.phase=Running,metadata.name~web`. */
   readonly filter?: string;
-  /** As in Kubernetes. */
+  /** A label selector, as in Kubernetes. */
   readonly labelSelector?: string;
-  /** As in Kubernetes. */
+  /** A field selector, as in Kubernetes. */
   readonly fieldSelector?: string;
   /** The fields by whose values objects are counted; the rows are groups then, without order and limit. */
   readonly groupBy?: readonly string[];
@@ -54,7 +54,7 @@ export interface OpenWindowOptions extends WindowQuery {
 }
 
 /**
- * What a window shows at a time. Never changes: a new one takes its place.
+ * The state of a window. It never changes: a new one takes its place.
  *
  * - `connecting`: there are no rows yet.
  * - `live`: the rows are those of the server, which is in contact with the API server.
@@ -123,10 +123,10 @@ export class WindowStore<Row> {
     this.#run();
   }
 
-  /** What it shows now: the same object until something has changed. */
+  /** The present state: the same object until something has changed. */
   readonly getSnapshot = (): WindowSnapshot<Row> => this.#snapshot;
 
-  /** Calls back after each change of the snapshot; returns what ends that. What it throws is logged. */
+  /** Calls back after each change of the snapshot; returns a function that ends it. Errors are logged. */
   readonly subscribe = (listener: () => void): () => void => {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -321,7 +321,7 @@ export interface WindowColumn {
   readonly type: string;
   /** `name` for the column of names; mostly empty. */
   readonly format: string;
-  /** What it shows, in a sentence. */
+  /** The meaning of the column, in a sentence. */
   readonly description: string;
   /** 0 if it is always shown, more if only where there is much room. */
   readonly priority: number;

@@ -85,7 +85,7 @@ export function newApiRoutes(parts: ApiParts): Hono<{ Bindings: ApiBindings }> {
       const isCollectionOfAll = resource?.namespaced && path.name === "" && path.namespace === "";
       if (!isCollectionOfAll) return noResource(parts.resources, path, request);
     }
-    // Of built-in resources API servers have no HEAD, of custom ones they do.
+    // API servers answer HEAD for custom resources only.
     const isHead = request.method === "HEAD" && resource!.isCustom;
     if (isHead) request = new Request(request, { method: "GET" });
     const isWatch = path.name === "" && request.method === "GET" && wantsWatch(searchParams);
@@ -143,7 +143,7 @@ async function answer(call: Call): Promise<Response> {
   const { subresource } = path;
   if (subresource !== "") {
     const isStatus = subresource === "status" && resource.statusSubresource;
-    // Of those that an API server has for writes of a part, here are the reads.
+    // Subresources that write a part of the object have their reads here.
     if (!isStatus && !(subresourcesOf(resource).includes(subresource) && !hasTable(subresource))) {
       throw resource.isCustom ? notFound(resource, path.name) : new StatusError(unknownPath());
     }

@@ -1,4 +1,4 @@
-/** What an API server and its controllers do with namespaces and CustomResourceDefinitions. */
+/** The work of an API server and its controllers on namespaces and CustomResourceDefinitions. */
 
 import { lowerBound } from "../util/collections.ts";
 import { failure, notFound } from "./api_errors.ts";

@@ -19,7 +19,7 @@ export interface StoredObject extends KubernetesObject {
   readonly [field: string]: unknown;
 }
 
-/** One write: the step from the previous revision to `revision`. */
+/** A write: the step from the previous revision to `revision`. */
 export interface Change {
   readonly resource: ServedResource;
   /** `namespace/name`, or `name`. */

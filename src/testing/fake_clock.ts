@@ -60,7 +60,7 @@ export class FakeClock implements Clock {
   setTimeout(callback: () => void, ms: number): TimerHandle {
     const id = this.#nextId++;
     let dueMs = this.#nowMs + Math.max(ms, 0);
-    // Where the sum is rounded down, a callback that waits for the rest would do so at one instant for ever.
+    // If the sum is rounded down, a callback that waits for the rest would do so at one instant for ever.
     if (dueMs - this.#nowMs < ms) dueMs *= 1 + Number.EPSILON;
     this.#timers.set(id, { id, dueMs, callback });
     return id;

@@ -33,7 +33,7 @@ export class FakeWatcher<T extends KubernetesObject = KubernetesObject>
     this.#onClose = options.onClose;
   }
 
-  /** Whether it has ended: stopped, failed, or left by its reader. */
+  /** Whether the watch has ended: stopped, failed, or left by its reader. */
   get isStopped(): boolean {
     return this.#isOver;
   }
@@ -174,7 +174,7 @@ export class FakeControllerSource<T extends KubernetesObject = KubernetesObject>
   listError: unknown;
   /** Thrown by every watch while it is set. */
   watchError: unknown;
-  /** For log lines. */
+  /** The name in log lines. */
   readonly description: string;
   readonly #watchList: boolean;
   readonly #items = new Map<string, T>();

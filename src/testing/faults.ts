@@ -5,7 +5,7 @@ import { onAbort, sleep } from "../util/abort.ts";
 import type { Clock } from "../util/clock.ts";
 import { statusResponse } from "./api_errors.ts";
 
-/** What an {@linkcode Interceptor} can use. */
+/** The means of an {@linkcode Interceptor}. */
 export interface InterceptorContext {
   /** Aborted when the client aborts the request, or the server is closed. */
   readonly signal: AbortSignal;
@@ -33,11 +33,11 @@ export interface RecordedRequest {
   readonly headers: Headers;
   /** The time of arrival, by the server's clock. */
   readonly timeMs: number;
-  /** Whether it asks for a watch. */
+  /** Whether the request is a watch. */
   readonly isWatch: boolean;
 }
 
-/** Which requests an interceptor sees. */
+/** The requests that an interceptor sees. */
 export interface InterceptOptions {
   /** Only requests for which this is true; all by default. */
   readonly match?: (request: RecordedRequest) => boolean;

@@ -1,4 +1,4 @@
-/** What readers receive: objects, pages of lists and events. */
+/** Answers to readers: objects, pages of lists and events. */
 
 import type { FieldSelector } from "../meta/fields.ts";
 import { formatObjectName, type KubernetesObject, type ListMeta, type ObjectName } from "../meta/object.ts";
@@ -61,7 +61,7 @@ export class ObjectReader {
     this.#settings = settings;
   }
 
-  /** One object, not older than `resourceVersion`. */
+  /** Returns an object, not older than `resourceVersion`. */
   async get(
     resource: ServedResource,
     name: ObjectName,

@@ -43,7 +43,7 @@ export interface WriteOptions {
   readonly asGiven?: boolean;
 }
 
-/** What a write that replaces an object says besides. */
+/** Options of a write that replaces an object. */
 export interface UpdateOptions extends WriteOptions {
   readonly subresource?: string;
   readonly manager?: string;
@@ -57,7 +57,7 @@ export interface DeleteOptions extends WriteOptions {
 
 export interface Deletion {
   readonly object: StoredObject;
-  /** Whether it is deleted; otherwise finalizers or a grace period keep it. */
+  /** Whether the object was deleted; otherwise finalizers or a grace period keep it. */
   readonly isRemoved: boolean;
 }
 
@@ -373,7 +373,7 @@ function wishesDiffer(resource: ServedResource, a: JsonObject, b: JsonObject): b
   return !isSameJson(without(a, ...aside), without(b, ...aside));
 }
 
-// Nothing keeps an object that is marked for deletion.
+// Whether nothing keeps an object that is marked for deletion.
 function isReleased(object: JsonObject): boolean {
   return finalizersOf(object).length === 0 && !metadataOf(object).deletionGracePeriodSeconds;
 }

@@ -13,7 +13,7 @@ export interface ServedResource extends ApiResource {
   readonly id: string;
   readonly statusSubresource: boolean;
   readonly hasGeneration: boolean;
-  /** Whether it is a custom resource: items of lists have their kind, an update needs a resourceVersion. */
+  /** Whether the resource is custom: items of lists have their kind, an update needs a resourceVersion. */
   readonly isCustom: boolean;
   readonly returnsDeleted: boolean;
 }
@@ -49,7 +49,7 @@ function servedResource(resource: CustomResource, isCustom: boolean): ServedReso
   };
 }
 
-// The same for every server; a simulation makes thousands.
+// The built-in resources are the same for every server; a simulation makes thousands.
 let builtins: readonly ServedResource[] | undefined;
 
 /** The resources of a server, by name; they can be added and removed. */

@@ -11,7 +11,7 @@ import { toBase64 } from "../../util/bytes.ts";
 import { errorMessage } from "../../util/errors.ts";
 
 /**
- * What is needed of a `KubeConfig` of `@kubernetes/client-node`, 1.x or 2.x. The package itself is
+ * The part of a `KubeConfig` that is needed, of `@kubernetes/client-node`, 1.x or 2.x. The package itself is
  * not imported: anything with these methods fits.
  */
 export interface KubeConfigLike {
@@ -25,7 +25,7 @@ export interface KubeConfigLike {
   getContextObject?(name: string): { readonly namespace?: string } | null;
 }
 
-/** What a `KubeConfig` writes into the options that it is handed. */
+/** The options that a `KubeConfig` fills in. */
 interface AppliedOptions {
   headers?: Record<string, string | undefined>;
   /** `user:password`. */
@@ -135,8 +135,8 @@ class KubeConfigCredentials {
   }
 
   /**
-   * What fetches with these TLS settings: the same as before, with
-   * its open connections, unless they have changed.
+   * The `fetch` for these TLS settings: the same as before, with its open connections, unless they have
+   * changed.
    */
   #connectionOf(applied: AppliedOptions): FetchFunction {
     const { agent, servername, rejectUnauthorized } = applied;

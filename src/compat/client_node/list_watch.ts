@@ -28,7 +28,7 @@ import {
 import { formatResource, type GroupVersionResource } from "../../meta/resource.ts";
 import { parseResourcePath, pathSegments } from "../../protocol/request_url.ts";
 
-/** What a {@linkcode ListWatch} needs of client-node's `Watch`: its config. */
+/** The part of client-node's `Watch` that a {@linkcode ListWatch} needs: its config. */
 export interface WatchLike {
   /** The config that the `Watch` was made with. */
   readonly config: KubeConfigLike;
@@ -86,9 +86,9 @@ export class ListWatch<T extends ClientNodeObject>
   readonly #name: string;
   readonly #callbacks: Callbacks<T> = { add: [], update: [], delete: [], error: [], connect: [] };
   #run: Run<T> | undefined;
-  /** What the last run held, until the next one has listed. */
+  /** The content of the last run, until the next one has listed. */
   #before: Indexer<T, typeof NAMESPACE_INDEX> | undefined;
-  /** What callbacks know of objects whose change in a list they did not see, as one of them stopped this. */
+  /** The states that callbacks saw of objects whose change in a list was cut off by a stop in a callback. */
   #unseen = new Map<string, T | undefined>();
 
   /**
@@ -340,7 +340,7 @@ interface CollectionPath {
   readonly resource: GroupVersionResource;
   /** `""` for all namespaces, and for what is in none. */
   readonly namespace: string;
-  /** From the path's query, where it has one. */
+  /** The selector in the path's query, if it has one. */
   readonly labelSelector: string;
   readonly fieldSelector: string;
 }

@@ -27,15 +27,15 @@ export const ERROR = "error";
 export type ERROR = typeof ERROR;
 
 /**
- * What an informer needs of an object. The classes of client-node fit,
- * and so do the interfaces of `kubernetes-types`.
+ * The part of an object that an informer needs. The classes of client-node fit, and so do the interfaces of
+ * `kubernetes-types`.
  */
 export interface ClientNodeObject {
-  /** Such as `v1`. */
+  /** The API version, such as `v1`. */
   readonly apiVersion?: string;
-  /** Such as `Pod`. */
+  /** The kind, such as `Pod`. */
   readonly kind?: string;
-  /** Its names and versions. */
+  /** The object's names and versions. */
   readonly metadata?: {
     readonly name?: string;
     readonly namespace?: string;
@@ -55,7 +55,7 @@ export type ErrorCallback = (error?: any) => any;
 /** A list, as client-node's API returns it. Its type gives that of the objects; it is not called. */
 export type ListPromise<T extends ClientNodeObject> = () => Promise<{ readonly items: T[] }>;
 
-/** What informers hold, to look up. */
+/** The objects of an informer, to look up. */
 export interface ObjectCache<T extends ClientNodeObject> {
   /** An object by its name; `undefined` if there is none. */
   get(name: string, namespace?: string): T | undefined;

@@ -9,7 +9,7 @@ import type { Logger } from "../../util/logger.ts";
 import { type WatchAction, type WatchCfg, Watcher } from "./watcher.ts";
 import { builtinResources } from "../../protocol/builtin_resources.ts";
 
-/** Which objects are watched, in place of the methods. */
+/** The filters of a watch, in place of the methods. */
 export interface Filters {
   /** The kind, in place of that of the class. */
   readonly kindOverride?: RegisteredKind;
@@ -17,9 +17,9 @@ export interface Filters {
   readonly fields?: Readonly<Record<string, string>>;
   /** Labels and their values; `""` for any. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** One object. */
+  /** The name of the only object. */
   readonly name?: string;
-  /** Only this namespace. */
+  /** The only namespace. */
   readonly namespace?: string;
 }
 
@@ -33,7 +33,7 @@ export interface K8sFilters<K extends object> {
   Watch(callback: WatchAction<K>, watchCfg?: WatchCfg): Watcher<K>;
 }
 
-/** What {@linkcode K8s} returns. */
+/** The result of {@linkcode K8s}. */
 export interface K8sInit<K extends object> extends K8sFilters<K> {
   /**
    * Only objects of this namespace.
@@ -49,7 +49,7 @@ export type K8sFunction = <T extends GenericClass, K extends object = InstanceTy
   filters?: Filters,
 ) => K8sInit<K>;
 
-/** Where the objects of all watchers come from. All may be left out. */
+/** The source of the objects of all watchers. All may be left out. */
 export interface FluentOptions {
   /**
    * The cluster; that of `loadCluster` of `@listwatch/cache/node` by default, loaded when a watcher starts.
@@ -212,11 +212,11 @@ export type GenericClass = abstract new () => any;
 
 /** The group, version and kind of a class, as kubernetes-fluent-client writes them. */
 export interface RegisteredKind {
-  /** Such as `Widget`. */
+  /** The kind, such as `Widget`. */
   readonly kind: string;
-  /** `""` for the core group. */
+  /** The group; `""` for the core group. */
   readonly group: string;
-  /** Such as `v1`. */
+  /** The version, such as `v1`. */
   readonly version?: string;
   /** The name of the resource; the kind in small letters with an `s` by default. */
   readonly plural?: string;

@@ -34,7 +34,7 @@ export interface WatchCfg {
 }
 
 const FIRST_RETRY_SEC = 1;
-/** What wins a race against a promise that is not settled. */
+/** The value that wins a race against a promise that is not settled. */
 const PENDING = Symbol("pending");
 const LAST_RETRY_MS = 300_000;
 
@@ -64,7 +64,7 @@ export interface WatcherContext {
  * ```
  */
 export class Watcher<K extends object> implements AsyncDisposable {
-  /** What it says of itself: a connection, failed tries, failed callbacks. */
+  /** The watcher's events: a connection, failed tries, failed callbacks. */
   readonly events: WatcherEvents;
   readonly #context: WatcherContext;
   readonly #cfg: WatchCfg;
@@ -105,7 +105,7 @@ export class Watcher<K extends object> implements AsyncDisposable {
     this.#controller.signal.addEventListener("abort", () => this.#deliveries.close(), { once: true });
   }
 
-  /** Whether it was closed. */
+  /** Whether the watcher was closed. */
   get isClosed(): boolean {
     return this.#controller.signal.aborted;
   }
@@ -167,7 +167,7 @@ export class Watcher<K extends object> implements AsyncDisposable {
 
   #listen(informer: SharedIndexInformer<KubernetesObject, string>, onFailure: () => void): () => void {
     let wasOpen = false;
-    // Those of a try that has failed before are not its own.
+    // Tries that failed before are not the watcher's own.
     let failures = informer.failure()?.failedTries ?? 0;
     const note = (phase: string) => {
       const isOpen = phase === "watching";
@@ -270,13 +270,13 @@ export type WatcherEvent = (typeof WatcherEvent)[keyof typeof WatcherEvent];
  */
 export class WatcherEvents extends GuardedEmitter {}
 
-/** What happened to an object. */
+/** The kinds of change of an object. */
 export const WatchPhase = {
-  /** It appeared, or was there at the start. */
+  /** The object appeared, or was there at the start. */
   Added: "ADDED",
-  /** It changed. */
+  /** The object changed. */
   Modified: "MODIFIED",
-  /** It was deleted. */
+  /** The object was deleted. */
   Deleted: "DELETED",
   /** Never handed over: bookmarks are no changes. */
   Bookmark: "BOOKMARK",
@@ -284,7 +284,7 @@ export const WatchPhase = {
   Error: "ERROR",
 } as const;
 
-/** What happened to an object. */
+/** A kind of change of an object. */
 export type WatchPhase = (typeof WatchPhase)[keyof typeof WatchPhase];
 
 export interface Change<K> {
@@ -310,7 +310,7 @@ export interface DeliveryOptions<K> {
  */
 export class Deliveries<K> {
   readonly #options: DeliveryOptions<K>;
-  /** By key: what the callback has yet to see. */
+  /** The changes that the callback has yet to see, by key. */
   readonly #waiting = new Map<string, Change<K>[]>();
   readonly #timers = new Map<string, TimerHandle>();
   #last: Promise<void> = Promise.resolve();
@@ -375,8 +375,8 @@ export class Deliveries<K> {
 }
 
 /**
- * What is to be handed over after a further change: at most one change of
- * each object that had this name, and a delete.
+ * Merges a further change into the waiting ones: at most one change of each object that had this name, and a
+ * delete.
  */
 function merged<K>(waiting: Change<K>[], next: Change<K>): Change<K>[] {
   const last = waiting.at(-1);

@@ -35,7 +35,7 @@ export interface GardenerInformerOptions<T>
 export class Informer<T extends KubernetesObject = KubernetesObject> extends GuardedEmitter {
   /** The informer beneath, for what gardener's has not: indices, handlers, lag, status. */
   readonly shared: SharedIndexInformer<T, typeof BY_KEY>;
-  /** What it holds. */
+  /** The store of the informer's objects. */
   readonly store: InformerStore<T>;
   readonly #ended = new AbortController();
 
@@ -99,7 +99,7 @@ export class Informer<T extends KubernetesObject = KubernetesObject> extends Gua
 const BY_KEY = "compat/gardener";
 
 /**
- * What an {@linkcode Informer} holds, by uid (or another `keyPath`); it is written by the informer only.
+ * The objects of an {@linkcode Informer}, by uid (or another `keyPath`); it is written by the informer only.
  * Objects are shared: read-only.
  *
  * @example
@@ -122,7 +122,7 @@ export class InformerStore<T extends KubernetesObject> {
     this.#keyNames = namesOf(keyPath);
   }
 
-  /** Whether it holds the whole first list. */
+  /** Whether the store has the whole first list. */
   get hasSynced(): boolean {
     return this.#informer.hasSynced();
   }
@@ -156,7 +156,7 @@ export class InformerStore<T extends KubernetesObject> {
     return this.#informer.indexer.byIndex(BY_KEY, key)[0];
   }
 
-  /** What is held of an object. */
+  /** The stored state of an object. */
   get(object: T): T | undefined {
     return this.getByKey(this.getKey(object));
   }
@@ -196,9 +196,9 @@ export class InformerStore<T extends KubernetesObject> {
 }
 
 /**
- * What {@linkcode InformerStore.find} takes: a function; a path (`"spec.paused"`, `"a[0]['b.c']"`), whose
- * value must be truthy; a path and its value (`["spec.namespace", "garden-shop"]`); or a part of the object
- * (`{ metadata: { name: "web" } }`).
+ * The argument of {@linkcode InformerStore.find}: a function; a path (`"spec.paused"`, `"a[0]['b.c']"`),
+ * whose value must be truthy; a path and its value (`["spec.namespace", "garden-shop"]`); or a part of the
+ * object (`{ metadata: { name: "web" } }`).
  */
 export type Predicate<T> =
   | ((object: T) => unknown)
@@ -238,7 +238,7 @@ function valueAt(object: unknown, names: readonly string[]): unknown {
 
 /** Whether `value` has all that `part` has: of an array, for each of its elements another one. */
 function contains(value: unknown, part: unknown): boolean {
-  // What a server sends has no members that are undefined.
+  // Objects of a server have no members that are undefined.
   if (typeof part !== "object" || part === null) return value === part && part !== undefined;
   if (typeof value !== "object" || value === null || Array.isArray(value) !== Array.isArray(part)) {
     return false;

@@ -17,11 +17,11 @@ import {
 
 /** Options of {@linkcode simulateController}. */
 export interface SimulationOptions {
-  /** What users do: one of these at a time, with objects and values that the seed decides. */
+  /** The acts of users: one at a time, with objects and values that the seed decides. */
   readonly act: Readonly<Record<string, Act>>;
-  /** What holds when every fault has ended and nothing is left to do. */
+  /** Checks of the world when every fault has ended and nothing is left to do. */
   readonly eventually?: Readonly<Record<string, Check>>;
-  /** What must not happen, looked at after every write. */
+  /** Checks after every write of what must not happen. */
   readonly never?: Readonly<Record<string, Check>>;
   /** Makes the objects that are there at the start. */
   readonly start?: (server: InMemoryApiServer) => void;
@@ -35,7 +35,7 @@ export interface SimulationOptions {
   readonly manager?: Partial<ManagerOptions>;
 }
 
-/** What a simulation without failures has done. */
+/** The report of a simulation without failures. */
 export interface SimulationReport {
   readonly worlds: number;
   readonly from: number;
@@ -48,11 +48,11 @@ export interface SimulationReport {
  */
 export class SimulationError extends Error {
   override readonly name: string = "SimulationError";
-  /** Such as `never "two of one name"`. */
+  /** The failed check, such as `never "two of one name"`. */
   readonly what: string;
   /** The seed of the world: `from` repeats it. */
   readonly seed: number;
-  /** What happened, a line each. */
+  /** The story of the world, a line for each step. */
   readonly story: readonly string[];
 
   constructor(what: string, message: string, seed: number, story: readonly string[]) {
@@ -66,7 +66,7 @@ export class SimulationError extends Error {
   }
 }
 
-// Of a long story the reader has nothing; of a search for a shorter one that takes minutes neither.
+// A long story does not help the reader, and neither does a search of minutes for a shorter one.
 const MOST_RUNS_TO_SHRINK = 200;
 
 /**
@@ -143,9 +143,9 @@ export async function simulateController(
 }
 
 /**
- * What users do with the objects of one resource: create them, change them, delete them, under a few names so
- * that a name comes again.
- * @param make Makes an object of a name; of a changed one all but the metadata is taken, as a merge patch.
+ * The acts of users on the objects of one resource: create, change, delete, under a few names so that names
+ * come again.
+ * @param make Makes an object of a name; a change takes all of it but the metadata, as a merge patch.
  * @param names The names; three by default.
  */
 export function usersOf<T extends KubernetesObject>(

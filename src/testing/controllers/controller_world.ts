@@ -17,9 +17,9 @@ export interface TestControllerOptions {
   readonly manager?: Partial<ManagerOptions>;
 }
 
-/** Which requests {@linkcode ControllerWorld.fail} fails, and how. */
+/** The requests that {@linkcode ControllerWorld.fail} fails, and how. */
 export interface FailOptions {
-  /** How many; 1 by default. */
+  /** How many requests fail; 1 by default. */
   readonly times?: number;
   /** Only requests for objects of this resource, such as `v1/configmaps`; all by default. */
   readonly resource?: string;
@@ -32,23 +32,23 @@ export interface TestEvent {
   readonly type: string;
   readonly reason: string;
   readonly note: string;
-  /** What it is about: `namespace/name`, or `name`. */
+  /** The object of the event: `namespace/name`, or `name`. */
   readonly about: string;
-  /** How often it was recorded. */
+  /** How many times the event was recorded. */
   readonly count: number;
 }
 
 /** A request that changes something. */
 export interface TestWrite {
   readonly method: string;
-  /** Such as `v1/configmaps`. */
+  /** The resource, such as `v1/configmaps`. */
   readonly resource: string;
   readonly name: string;
-  /** Such as `status`; `""` for the object itself. */
+  /** The subresource, such as `status`; `""` for the object itself. */
   readonly subresource: string;
 }
 
-// What is not idle after this time never will be.
+// A world that is not idle after this time never will be.
 const IDLE_WITHIN_MS = 3_600_000;
 
 const EVENTS = "events.k8s.io/v1/events";
@@ -130,7 +130,7 @@ export class ControllerWorld implements AsyncDisposable {
     return this.#writes;
   }
 
-  /** What the controllers have recorded, oldest first. */
+  /** The events that the controllers have recorded, oldest first. */
   get events(): readonly TestEvent[] {
     const { items } = this.server.list<RecordedEvent>(EVENTS);
     return items.map(({ type = "", reason = "", note = "", regarding = {}, series }) => ({
@@ -285,7 +285,7 @@ const EVENT_RESOURCE: CustomResource = {
   namespaced: true,
 };
 
-/** What a request is about; `undefined` if that is no object or collection. */
+/** The object or collection of a request; `undefined` if it has none. */
 export function targetOf({ pathname }: URL): Omit<TestWrite, "method"> | undefined {
   const path = parseResourcePath(pathSegments(pathname) ?? []);
   if (path === undefined) return undefined;
@@ -297,7 +297,7 @@ export function targetOf({ pathname }: URL): Omit<TestWrite, "method"> | undefin
   };
 }
 
-/** Whether it is about an object of the controller, not about what the manager keeps for itself. */
+/** Whether a request is about an object of the controller, not one that the manager keeps for itself. */
 export function isOwn({ resource }: Pick<TestWrite, "resource">): boolean {
   return resource !== EVENTS && resource !== LEASES;
 }

@@ -1,4 +1,4 @@
-/** What happens in a simulated world, decided beforehand by its seed: so that parts of it can be left out. */
+/** Plans of simulated worlds, made from their seeds beforehand, so that parts of them can be left out. */
 
 import { seededRandom } from "../seeded_random.ts";
 
@@ -22,7 +22,7 @@ type TimedEvent =
 
 export interface WriteFault {
   readonly kind: "write";
-  /** Which one, from 1. */
+  /** The number of the write, from 1. */
   readonly nth: number;
   readonly fault:
     | "die before"
@@ -103,8 +103,8 @@ export function newPlan(seed: number, acts: readonly string[]): Plan {
         break;
       case 6:
       case 7: {
-        // What happens to an object meanwhile is seen as one change, if
-        // the server does not know the steps any more.
+        // Changes of an object meanwhile look like one change, if the server does not know the steps any
+        // more.
         const forMs = random() < 0.5 ? 0 : below(8_000);
         steps.push({ ...at, kind: "server away", forMs });
         if (random() < 0.7) steps.push({ kind: "compact", atMs: at.atMs + Math.max(forMs, 1_000) - 1 });

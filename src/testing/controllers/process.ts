@@ -27,7 +27,7 @@ export type ProcessSend = (url: URL, init: RequestInit) => Promise<Response>;
 export interface ProcessOptions {
   readonly name: string;
   readonly define: DefineControllers;
-  /** What is outside of the process, and survives it. */
+  /** The memory outside of the process, which survives it. */
   readonly memory: Map<string, unknown>;
   readonly clock: Clock;
   readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
@@ -39,7 +39,7 @@ export interface ProcessOptions {
 
 /**
  * One start of a program. After {@linkcode ControllerProcess.kill} nothing of it goes on: its timers never
- * fire, its requests are cut off, and what waits for an answer waits for ever.
+ * fire, its requests are cut off, and a wait for an answer never ends.
  */
 export class ControllerProcess {
   readonly name: string;
@@ -79,7 +79,7 @@ export class ControllerProcess {
     });
   }
 
-  /** Whether it was neither killed nor has ended. */
+  /** Whether the process was neither killed nor has ended. */
   get isRunning(): boolean {
     return !this.#life.signal.aborted && !this.#isEnded;
   }
@@ -136,7 +136,7 @@ export class ControllerProcess {
     const { fetch, network } = this.#options;
     const send: ProcessSend = async (url, init) => {
       if (this.#life.signal.aborted) return await new Promise(() => {});
-      // What was sent reaches the server, also while the process is frozen.
+      // A request that was sent reaches the server, also while the process is frozen.
       const cut = linkedAbort(this.#life.signal);
       init.signal?.addEventListener("abort", () => cut.abort(init.signal?.reason), { once: true });
       return await fetch(url.href, { ...init, signal: cut.signal });

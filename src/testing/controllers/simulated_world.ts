@@ -23,13 +23,13 @@ import {
 export interface Chance {
   /** A number from 0 (included) to 1 (excluded). */
   random(): number;
-  /** One of these; `undefined` if there are none. */
+  /** Picks one of these; `undefined` if there are none. */
   pick<T>(from: readonly T[]): T | undefined;
-  /** What is outside of the cluster and the program; empty at the start of each world. */
+  /** The memory outside of the cluster and the program; empty at the start of each world. */
   readonly memory: Map<string, unknown>;
 }
 
-/** What a user does to the cluster. What the server refuses is no failure. */
+/** An act of a user on the cluster. A refusal by the server is no failure. */
 export type Act = (server: InMemoryApiServer, chance: Chance) => void;
 
 /**
@@ -50,7 +50,7 @@ export interface WorldOptions {
 }
 
 export interface Violation {
-  /** Such as `never "two of one name"`: the same for the same fault. */
+  /** The failed check, such as `never "two of one name"`: the same text for the same fault. */
   readonly what: string;
   readonly message: string;
 }
@@ -61,14 +61,14 @@ export interface Outcome {
   readonly writes: number;
 }
 
-// What waits longer than this for its end does not come to it.
+// A world that is not settled after this time never will be.
 const SETTLES_WITHIN_MS = 900_000;
 // How long a server that has lost its connection still shows the
 // past, after its watches have caught up at another.
 const STALE_MS = 10_000;
 // How long faults continue after the last step.
 const LONGEST_REST_MS = 12_000;
-// What a supervisor waits with a program that has ended.
+// How long a supervisor waits before it starts a program again that has ended.
 const RESTART_MS = 1_000;
 
 export async function runWorld(plan: Plan, options: WorldOptions): Promise<Outcome> {
@@ -268,7 +268,7 @@ class SimulatedWorld {
     const process = this.#copies[copy]!;
     this.#note(`${process.name} is killed`);
     process.kill();
-    // It connects to another server next, which lost its connection to the store some time ago.
+    // The program connects to another server next, which lost its connection to the store some time ago.
     const sinceMs = this.#clock.monotonicNow() - lagMs;
     const then = this.#versions.findLast(({ ms }) => ms <= sinceMs) ?? this.#versions[0];
     if (lagMs > 0 && then !== undefined) this.#stale.set(copy, then.version);
@@ -340,7 +340,7 @@ class SimulatedWorld {
     throw connectionReset();
   }
 
-  /** What a server that is behind is asked: a list from its cache is the one of then. */
+  /** The request to a server that is behind: its cache lists an earlier state. */
   #behind(copy: number, url: URL): URL {
     const version = this.#stale.get(copy);
     const { searchParams } = url;

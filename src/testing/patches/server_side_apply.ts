@@ -41,7 +41,7 @@ const LEAF: FieldSet = {};
 /** The metadata that no manager has. */
 const UNMANAGED: ReadonlySet<string> = new Set([...SERVER_FIELDS, "managedFields"]);
 
-/** What an apply makes of an object, or of nothing. */
+/** The object after an apply to `existing`, or to nothing. */
 export function appliedTo(
   resource: ServedResource,
   existing: JsonObject | undefined,
@@ -72,8 +72,8 @@ export function appliedTo(
 }
 
 /**
- * What a write that is no apply leaves to the managers: the fields that it has changed belong to its own.
- * Only objects that were applied have managed fields.
+ * The managed fields after a write that is no apply: the manager of the write owns the fields that it has
+ * changed. Only objects that were applied have managed fields.
  */
 export function updatedBy(
   resource: ServedResource,
@@ -126,7 +126,7 @@ function withManagedFields(object: JsonObject, entries: readonly ManagedFields[]
   return { ...object, metadata: { ...metadataOf(object), managedFields } };
 }
 
-/** What managers have of an object: through `status` the status alone, otherwise everything else. */
+/** The part of an object that managers own: the status alone through `status`, otherwise everything else. */
 function managedPart(resource: ServedResource, object: JsonObject, subresource: string): JsonObject {
   const { apiVersion: _1, kind: _2, status, metadata: _3, ...rest } = object;
   if (subresource === "status") return status === undefined ? {} : { status };
