@@ -43,10 +43,10 @@ export interface ResourceClient<T extends KubernetesObject> {
   /** The `Cluster` that it asks. */
   readonly cluster: ClientSource;
 
-  /** The same client, narrowed to one namespace. */
+  /** This client, narrowed to one namespace. */
   inNamespace(namespace: string): ResourceClient<T>;
 
-  /** The same client of another `Cluster`. */
+  /** This client for another `Cluster`. */
   on(cluster: ClientSource): ResourceClient<T>;
 
   /** A client for the same objects' names and versions, which no cache in between answers with stale ones. */
@@ -63,8 +63,8 @@ export interface ResourceClient<T extends KubernetesObject> {
   describe(options?: Pick<ObjectRequestOptions, "signal" | "timeoutMs">): Promise<ResourceDescription>;
 
   /**
-   * One page of a list; of a set of namespaces, everything, at a version up to which nothing is missing.
-   * Selectors given here take the place of the client's own.
+   * Reads one page of a list; with a set of namespaces, everything, at a version up to which nothing is
+   * missing. Selectors given here take the place of the client's own.
    */
   list(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<ListPage<T>>;
 

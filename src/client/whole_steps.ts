@@ -5,8 +5,8 @@ import { layoutOf } from "../meta/object.ts";
 
 /**
  * The events of a merged resource, each batch up to a bookmark: objects have the versions of their own
- * servers, and the bookmark behind a few of them says where they lead. So a store that takes a batch in one
- * turn has a state of the resource after it. Of any other resource the batches stay as they are.
+ * servers, and the bookmark behind a few of them says where they lead. A store that takes such a batch in one
+ * turn has a state of the resource after it. Batches of other resources stay as they are.
  *
  * @param from Where the watch begins; a streamed list shows at its end what it is.
  */

@@ -44,8 +44,8 @@ export interface MutationCacheOptions<
    *   does not.
    * - `"untilStored"`: on every read, until the store has caught up or `ttlMs` are over.
    *
-   * With {@linkcode MutationCache.handler} registered at the informer, a delete that it saw is known; of one
-   * that it never saw, the object shows for up to `ttlMs`.
+   * With {@linkcode MutationCache.handler} registered at the informer, a delete that the handler saw is
+   * known; after a delete that it never saw, the object shows for up to `ttlMs`.
    */
   readonly includeAdds?: boolean | "untilStored";
   /** How many writes are remembered; 100 by default. The one that was not used for longest goes first. */

@@ -180,12 +180,12 @@ export class CachedResource {
   }
 
   /**
-   * Waits until a part has reached a version that the server has: of a leader before this process, or of a
-   * server that knows more than the one that answered.
+   * Waits until a part has reached a version that the server has: after the writes of an earlier leader, or
+   * as another server is ahead of the one that answered.
    *
-   * Versions count the changes of all resources, so that of a quiet one the version that the server names
-   * does not come by itself before the next bookmark, a minute later. What shows sooner that nothing is
-   * missing: the versions of all objects, if they are few, or a short watch on which nothing comes.
+   * Versions count the changes of all resources, so that a quiet resource reaches the server's version only
+   * with the next bookmark, a minute later. Sooner proofs that nothing is missing are the versions of all
+   * objects, if they are few, or a short watch on which nothing comes.
    */
   async #catchUp(part: Part, version: string, signal: AbortSignal): Promise<void> {
     const proving = linkedAbort(signal);

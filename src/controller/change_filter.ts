@@ -67,8 +67,8 @@ export function changeFilter<T extends KubernetesObject>(
 }
 
 /**
- * A handler of objects that others are reconciled for. Of a change it asks for the keys of both states, as
- * an object may move from one owner to another; each key is enqueued once.
+ * A handler of objects for which others are reconciled. On a change it enqueues the keys of both states, each
+ * once, as an object may move from one owner to another.
  */
 export function byBothStates(
   keysOf: (object: KubernetesObject) => readonly string[],
@@ -90,7 +90,7 @@ export function byBothStates(
   };
 }
 
-/** How urgent the change is: of one that changed nothing as little as of a resync. */
+/** The urgency of a change: a change that changed nothing is no more urgent than a resync. */
 export function urgencyOf(before: KubernetesObject, after: KubernetesObject): Urgency {
   return before.metadata?.resourceVersion === after.metadata?.resourceVersion ? "resync" : "change";
 }

@@ -112,9 +112,8 @@ export interface Watched<T extends KubernetesObject, I extends string = string> 
   readonly resource: Source<T, I>;
   /**
    * The keys (`namespace/name`, or `name`) of the objects to reconcile when this one was added, changed or
-   * deleted; of a change both states
-   * are given. It is called in the turn of the change and must not wait. A key is of the same cluster, unless
-   * it names another one: `eu-1:shop/web`.
+   * deleted; it is called for both states of a change, in its turn, and must not wait. A key is of the same
+   * cluster, unless it names another one: `eu-1:shop/web`.
    */
   readonly keys: (object: T, caches: Caches) => readonly string[];
   /** The changes that count, as of the controller's own objects; all by default. */

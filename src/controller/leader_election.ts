@@ -2,9 +2,10 @@
  * Leader election on a Lease, by client-go's rules: of several processes one leads, and no two at once.
  *
  * A lease that others hold is respected until it was seen unchanged for its whole duration, by this process's
- * own clock: clocks are never compared. The holder renews it, and stops to lead when it could not for the
- * renew deadline, which is shorter than the duration by what clocks may differ in speed. What was frozen and
- * wakes up asks {@linkcode Leadership.check} before it writes, whether or not its timers have run.
+ * own clock: clocks are never compared. The holder renews the lease, and stops leading when it could not do
+ * so within the renew deadline, which is so much shorter than the duration that clocks of different speeds do
+ * no harm. A process that was frozen calls {@linkcode Leadership.check} before it writes, whether or not its
+ * timers have run.
  *
  * @see https://github.com/kubernetes/client-go/blob/master/tools/leaderelection/leaderelection.go
  */

@@ -44,7 +44,7 @@ export interface ManagerOptions {
   readonly readTimeoutMs?: number;
   /**
    * How far behind the server a cache may be for the manager to be ready, in milliseconds; 180,000 by
-   * default. Of a quiet resource a bookmark comes once a minute.
+   * default. A quiet resource has one bookmark a minute.
    */
   readonly maxLagMs?: number;
   /** Receives measurements under controller-runtime's names, and those of informers; none by default. */

@@ -22,7 +22,7 @@ export type ReadApiResource = ReadApiInformer | ReadApiForward;
 export interface ReadApiInformer {
   /** The informer; it need not run yet. */
   readonly informer: ServedInformer;
-  /** What it holds: `v1/pods` for what Kubernetes brings, a description for custom resources. */
+  /** The resource of the informer: `v1/pods` for a built-in one, a description for a custom one. */
   readonly resource: string | ApiResource;
   /**
    * Keeps the events for the next process, so that watches resume after a restart; by default they end with
@@ -53,7 +53,7 @@ export interface ReadApiForward {
    * that does not know them ignores them.
    */
   readonly takesScreens?: boolean;
-  /** What it holds: `v1/pods` for what Kubernetes brings, a description for custom resources. */
+  /** The resource of the other server: `v1/pods` for a built-in one, a description for a custom one. */
   readonly resource: string | ApiResource;
   readonly informer?: never;
 }
@@ -178,9 +178,7 @@ export interface ReadApiOptions {
    * meanwhile is not ready.
    */
   readonly maxLagMs?: number;
-  /**
-   * Which pages of other origins may read; none by default. Their requests are authorized as any other one.
-   */
+  /** Options for pages of other origins; none may read by default. Their requests are authorized as well. */
   readonly cors?: CorsOptions;
   /**
    * Accepts WebSockets, so that watches can be read over them as from an API server: `upgradeServed` of

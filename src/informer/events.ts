@@ -128,11 +128,10 @@ export type StoreChange<T> =
   };
 
 /**
- * What happened to a store, in the order it happened: a single change; a whole list that was
- * applied as one step; or the news that nothing changed up to a resourceVersion. With `byState` the
- * latter was shown by the state of all objects, and not by the watch: of an object that was created
- * and deleted in between, events may still arrive. They change nothing then, and a `replaced`
- * without changes comes in their place (`isGap`).
+ * What happened to a store, in the order it happened: a single change; a whole list that was applied as one
+ * step; or the news that nothing changed up to a resourceVersion. With `byState` the latter was shown by the
+ * state of all objects, and not by the watch: events of objects that were created and deleted in between may
+ * still arrive. They change nothing then, and a `replaced` without changes comes in their place (`isGap`).
  *
  * In `replaced`, the deletes come first, then what was added or changed in the order of the list; what did
  * not change is not there.

@@ -120,9 +120,9 @@ export function listAll<T>(store: Store<T>, selector?: LabelSelector): T[] {
 }
 
 /**
- * The objects of one namespace that carry the labels selected; of all namespaces for `""`. Costs what the
- * namespace holds if the indexer has an index `namespace`, or less by an index of a `labelIndexFunc`, and
- * what the store holds if it has neither. Mirrors client-go's `ListAllByNamespace`.
+ * The objects of one namespace, or of all for `""`, that carry the selected labels. The cost is proportional
+ * to the objects of the namespace if the indexer has an index `namespace`, to fewer with an index of a
+ * `labelIndexFunc`, and to the whole store if it has neither. Mirrors client-go's `ListAllByNamespace`.
  * @throws {NoMetaError} An object has no metadata, and the call needs it.
  */
 export function listAllByNamespace<T, I extends string>(

@@ -16,7 +16,7 @@ import type { MailboxOptions } from "./mailbox.ts";
  * @category Informers
  */
 export interface HandlerOptions {
-  /** For log lines; `handler 1` for the first of an informer, and so on, by default. */
+  /** The handler's name in log lines; by default `handler 1` for the first of an informer, and so on. */
   readonly name?: string;
   /** This handler's own resync period, in milliseconds; 0 for none. The informer's by default. */
   readonly resyncPeriodMs?: number;

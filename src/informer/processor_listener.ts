@@ -34,13 +34,13 @@ export interface ProcessorOptions<T> {
   readonly stopTimeoutMs?: number | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** For log lines. */
+  /** The name in log lines. */
   readonly name: string;
 }
 
 export interface ListenerOptions<T> {
   readonly handler: ResourceEventHandler<T>;
-  /** For log lines. */
+  /** The handler's name in log lines. */
   readonly name: string;
   readonly mailbox: MailboxOptions;
   /** Called when too many notifications wait, and the handler is to be removed. */
@@ -74,7 +74,7 @@ export class ProcessorListener<T> {
   readonly #stopped = new Latch();
   readonly #tracker = new SingleFileTracker();
   readonly #labels: MetricLabels;
-  /** For log lines. */
+  /** The handler's name in log lines. */
   readonly name: string;
   readonly #resyncPeriodMs: number;
   /** Whether the next resync's updates are for this listener. */

@@ -234,9 +234,9 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Adds indices, at any time before the informer has stopped: what is stored already is indexed at once,
-   * within this turn. Where much is stored, or it is stored encoded, {@linkcode
-   * SharedIndexInformer.addIndexersInTurns} does not block the event loop.
+   * Adds indices, at any time before the informer has stopped: stored objects are indexed at once, within
+   * this turn. If they are many, or stored encoded, {@linkcode SharedIndexInformer.addIndexersInTurns} does
+   * not block the event loop.
    * @throws {InformerStateError} The informer has stopped.
    * @throws {IndexerConflictError} A name is taken; nothing was added.
    * @throws {IndexFuncError} An index function threw; nothing was added.
@@ -400,8 +400,8 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   }
 
   /**
-   * Whether the store has synced, and a list, an event or a bookmark came at most so many milliseconds ago.
-   * Of a quiet resource bookmarks come, about once a minute.
+   * Whether the store has synced, and a list, an event or a bookmark came at most so many milliseconds ago. A
+   * quiet resource has about one bookmark a minute.
    */
   isFresh(maxAgeMs: number): boolean {
     const lagMs = this.lagMs();

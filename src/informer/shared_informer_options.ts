@@ -37,7 +37,7 @@ export interface QueueContext<T> {
  * @category Informers
  */
 export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> {
-  /** For log lines and errors; the source's description by default. */
+  /** The informer's name in log lines and errors; the source's description by default. */
   readonly name?: string;
   /** Indices that are there from the start. Their names are the ones that lookups accept. */
   readonly indexers?: IndexersOption<T, I>;

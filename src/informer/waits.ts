@@ -82,7 +82,7 @@ export class InformerWaits {
  * Mirrors client-go's `DoneChecker`, with a promise for its channel.
  */
 export interface HasSynced {
-  /** For log lines and errors. */
+  /** The name in log lines and errors. */
   readonly name?: string;
   /** Whether it has synced. */
   hasSynced(): boolean;

@@ -13,7 +13,7 @@ export const INITIAL_EVENTS_END_ANNOTATION = "k8s.io/initial-events-end";
  */
 export const AGE_ANNOTATION = "listwatch.cache/age-ms";
 
-/** The object of a bookmark: of the watched kind, with metadata only. */
+/** The object of a bookmark: an object of the watched kind with metadata only. */
 export interface BookmarkObject extends KubernetesObject {
   readonly metadata: ObjectMeta;
 }
@@ -69,9 +69,9 @@ export interface Quarantined {
   readonly reason: string;
   /** The place of the fault: `object.metadata.name`, `items[3].spec.replicas` in a list; may be empty. */
   readonly path: string;
-  /** Its key, if that could be read. */
+  /** The object's key, if it could be read. */
   readonly key?: string;
-  /** Its resourceVersion, if that could be read. */
+  /** The object's resourceVersion, if it could be read. */
   readonly resourceVersion?: string;
   /** The type of its event; absent for an item of a list. */
   readonly eventType?: string;

@@ -41,7 +41,7 @@ export interface ObjectMeta {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly ownerReferences?: readonly OwnerReference[];
   readonly finalizers?: readonly string[];
-  /** Which manager owns which field. Clients leave it out unless they are made with `keep: "everything"`. */
+  /** The fields of each manager. Clients leave it out unless they are made with `keep: "everything"`. */
   readonly managedFields?: readonly unknown[];
 }
 

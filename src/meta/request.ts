@@ -29,8 +29,7 @@ function hasPart(header: string, wanted: string): boolean {
 
 /**
  * A `Retry-After` header in milliseconds: seconds, or a date; `undefined` if it is neither. The date is by
- * the clock of its sender: where the answer says what time that was (`Date`), one's own clock does not
- * matter.
+ * the clock of its sender: if the answer names the time (`Date`), one's own clock does not matter.
  */
 export function retryAfterMs(headers: Headers, clock: Clock): number | undefined {
   const header = headers.get("Retry-After");

@@ -83,7 +83,7 @@ export class VersionWaiters {
   }
 }
 
-/** As {@linkcode VersionWaiters}; of a merged resourceVersion, each part must be reached. */
+/** As {@linkcode VersionWaiters}; each part of a merged resourceVersion must be reached. */
 export function newPartwiseWaiters(
   reached: () => string,
   { clock }: { readonly clock: Clock },

@@ -9,7 +9,7 @@ import { textHash } from "../util/hash.ts";
 export interface ContinueToken {
   /** The resourceVersion of the list, or {@linkcode LATEST}. */
   readonly resourceVersion: string;
-  /** The first key that may be on the next page; where a namespace is listed, without it. */
+  /** The first key that may be on the next page; without its namespace in a list of one namespace. */
   readonly start: string;
   /** The {@linkcode listIdentity} of the list; absent where the server does not bind tokens to lists. */
   readonly list?: string;

@@ -74,7 +74,7 @@ export function parseResourcePath(segments: readonly string[]): ResourcePath | u
   const namespace = isInNamespace ? rest[1] : "";
   const own = isInNamespace ? rest.slice(2) : rest;
   const [resource, name = "", subresource = "", ...more] = own;
-  // Without a name, a namespace may be empty: then it is all of them.
+  // An empty namespace means all of them, if there is no name.
   const hasGap = own.includes("") || (isInNamespace && namespace === "" && name !== "");
   if (hasGap || more.length > 0 || (isWatch && subresource !== "")) return undefined;
   return { group, version, namespace, resource, name, subresource, isWatch, path: `/${segments.join("/")}` };

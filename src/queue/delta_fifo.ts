@@ -78,8 +78,8 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
   }
 
   /**
-   * Queues a `Deleted` delta; ignored when the key is neither queued nor known. Of two deletes in a row one
-   * is kept: the one that was seen rather than a tombstone, else the older.
+   * Queues a `Deleted` delta; ignored when the key is neither queued nor known. One of two deletes in a row
+   * is kept: a delete that was seen rather than a tombstone, else the older.
    */
   delete(object: Queued<T>): void {
     const key = this.#keyIn(object, "delete");

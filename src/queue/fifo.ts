@@ -37,7 +37,7 @@ export class FIFO<T> extends PoppingQueue<T, string> {
     this.#put(keyOf(this.#keyFunc, object, "add"), object);
   }
 
-  /** The same as {@linkcode FIFO.add}. */
+  /** As {@linkcode FIFO.add}. */
   update(object: T): void {
     this.#put(keyOf(this.#keyFunc, object, "update"), object);
   }
@@ -57,7 +57,7 @@ export class FIFO<T> extends PoppingQueue<T, string> {
     this.#items.delete(key);
   }
 
-  /** Fills the queue with these objects only, in their order; of several with one key the last counts. */
+  /** Fills the queue with these objects only, in their order; the last of several with one key counts. */
   replace(objects: readonly T[], _resourceVersion?: string): void {
     const items = new Map<string, T>();
     for (const object of objects) items.set(keyOf(this.#keyFunc, object, "replace"), object);

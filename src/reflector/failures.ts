@@ -265,8 +265,8 @@ function inSeconds(ms: number): string {
 /** Delays that grow. */
 export interface RetryBackoff {
   /**
-   * The delay before the next try, in milliseconds. Where it throws, or that is no finite number of 0 or
-   * more, an error is logged and the try comes after 15 seconds.
+   * The delay before the next try, in milliseconds. If it throws, or returns no finite number of 0 or more,
+   * an error is logged and the try comes after 15 seconds.
    */
   nextDelayMs(): number;
   /** Starts again at the first delay; called after two minutes of health. */
@@ -310,10 +310,10 @@ export function delayAfter(
 /**
  * The record of streams so far.
  *
- * A stream that does not finish, or is refused, may be a passing fault; or a trap, such as a proxy that drops
- * bookmarks or ends every answer after seconds, and will do so for ever. What distinguishes the two is a
- * list: where that succeeds after streams have failed, the server is well, and the streams are at fault. Then
- * lists take their place for a time, which doubles each time that a stream fails again.
+ * A stream that does not finish, or is refused, may be a passing fault; or a trap, such as a proxy that
+ * always drops bookmarks or ends every answer after seconds. A list distinguishes the two: if it succeeds
+ * after streams have failed, the server is well, and the streams are at fault. Then lists take their place
+ * for a time, which doubles each time that a stream fails again.
  */
 export interface StreamTrial {
   /** How many streams in a row did not finish. */

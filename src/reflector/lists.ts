@@ -97,10 +97,10 @@ export async function listAllPages<T>(
 const MOST_EMPTY = 1_000;
 
 /**
- * Makes what says which request follows a page, if one does. A proxy that ignores the token sends the same
- * page for ever, and one before several servers may send some pages in turn: of the tokens, one is kept to
- * compare with, the last of which the number is a power of two (Brent's algorithm). A server that makes up
- * new tokens, and has no items, would never end either.
+ * Makes a function that returns the request after a page, if there is one. A proxy that ignores the token
+ * sends the same page for ever, and a proxy before several servers may repeat some pages in turn. To detect
+ * it, each token is compared with the last one whose number is a power of two (Brent's algorithm). A server
+ * that makes up new tokens, and has no items, would never end either.
  */
 function newPages(): (request: ListOptions, page: ListPage<unknown>) => ListOptions | undefined {
   let known: string | undefined;
@@ -284,10 +284,10 @@ async function requestPage<T>(
 }
 
 /**
- * What a cycle's list asks for: the last resourceVersion as a floor, `"0"` (anything the server's cache
+ * The request of a cycle's list: the last resourceVersion as a floor, `"0"` (anything the server's cache
  * holds) at first, and the most recent data when that floor is unavailable. A floor is requested without a
- * limit, so that the server's cache can answer; unless a page size was set. To a server, a limit makes a
- * version an exact one: where such a list brought only what was known, or a watch from there ended at a frame
+ * limit, so that the server's cache can answer; unless a page size was set. A limit makes the version an
+ * exact one for a server: if such a list brought only what was known, or a watch from there ended at a frame
  * that could not be decoded, the next list says that it wants a floor.
  */
 export function listAttempt(state: ReflectorState, pageSize: number): ListAttempt {

@@ -2,9 +2,9 @@
  * A watch that is open, and timeouts, in programs that may be suspended: a frozen isolate, a suspended
  * computer, a stopped process.
  *
- * Two clocks show it, and neither is enough. Where the monotonic clock continues meanwhile, timers fire long
- * after they were due. Where it stops (a suspended computer with Linux or macOS), timers notice nothing, but
- * the wall clock has leapt forward against it; one that is set forward looks the same.
+ * Two clocks show it, and neither is enough. If the monotonic clock continues meanwhile, timers fire long
+ * after they were due. If it stops (a suspended computer with Linux or macOS), timers notice nothing, but the
+ * wall clock has leapt forward against it; one that is set forward looks the same.
  *
  * So an age (`ageMs`) is the larger of what both say; a silence ({@linkcode Watchdog}) that is found too long
  * after it was due starts again; and an open watch, whose connection has probably died, is opened again.

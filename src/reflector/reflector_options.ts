@@ -23,7 +23,7 @@ export type WatchErrorHandler = (error: Error) => void;
 
 /** Options of {@linkcode Reflector}. All may be left out. */
 export interface ReflectorOptions {
-  /** For log lines and errors; the source's description by default. */
+  /** The name in log lines and errors; the source's description by default. */
   readonly name?: string;
   /** How often the store's `resync` is called while watching, in milliseconds; 0, the default, is never. */
   readonly resyncPeriodMs?: number;
@@ -58,9 +58,8 @@ export interface ReflectorOptions {
   readonly listTimeoutMs?: number;
   /**
    * How long a watch may be silent before it is taken for dead; 90,000 by default. Servers send about one
-   * bookmark a minute. One that sends none is watched again once; after that its silence means nothing, until
-   * a bookmark comes. Where bookmarks stop, as of a server that was restored from a backup, everything is
-   * listed once.
+   * bookmark a minute. A server that sends none is watched again once; after that its silence means nothing,
+   * until a bookmark comes. When bookmarks stop, as after a restore from a backup, everything is listed once.
    */
   readonly bookmarkSilenceMs?: number;
   /** How long ERROR events of code 500 lead to a watch, not to a list, in milliseconds; 0 by default. */

@@ -73,8 +73,8 @@ export interface Losses {
 export const NO_LOSSES: Losses = { relistDueMs: undefined, delayMs: FIRST_RELIST_MS, lastLossMs: undefined };
 
 /**
- * A change was lost: a relist is due after a minute; twice as long each time that losses continue, up to 30
- * minutes. Where the content of the store is known to be incomplete, it is due at once.
+ * A change was lost: a relist is due after a minute, or after twice the last delay while losses continue, 30
+ * minutes at most. If the content of the store is known to be incomplete, it is due at once.
  */
 export function afterLoss(losses: Losses, nowMs: number, isIncomplete: boolean): Losses {
   if (isIncomplete) return { ...losses, relistDueMs: nowMs };

@@ -79,8 +79,8 @@ export interface ReflectorStatus {
   readonly lastContactTimeMs?: number;
   /**
    * How many milliseconds before this status the last contact was; absent before the first contact. On a
-   * quiet resource, bookmarks come about once a minute: up to that, a lag is ordinary. Of the monotonic and
-   * the wall clock, the larger answer counts.
+   * quiet resource, bookmarks come about once a minute: up to that, a lag is ordinary. The larger age by the
+   * monotonic and the wall clock counts.
    */
   readonly lagMs?: number;
   /** The server sends no bookmarks, as a watch has shown: a quiet resource has no contact. */
@@ -95,7 +95,7 @@ export interface ReflectorStatus {
   readonly outage?: ReflectorOutage;
   /** How many objects were quarantined since the start, and frames of a watch that could not be decoded. */
   readonly quarantined: number;
-  /** Of a source with a set of namespaces: how each of them is, by name. */
+  /** The status of each namespace, by name, if the source has a set of them. */
   readonly namespaces?: Readonly<Record<string, ReflectorStatus>>;
   /** Why lists take the place of streamed ones, while they do. */
   readonly streamPause?: StreamPause;

@@ -1,7 +1,7 @@
 /**
- * The next state of a reflector, and what to do next: the chart of state.ts. Pure. What each failure leads to
- * is client-go's answer (https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go); where
- * this differs, the reason is beside it.
+ * The next state of a reflector, and what to do next: the chart of state.ts. Pure. The answer to each failure
+ * is client-go's (https://github.com/kubernetes/client-go/blob/master/tools/cache/reflector.go); where this
+ * differs, the reason is beside it.
  */
 
 import { isConnectionRefused, networkErrorOf } from "../meta/request.ts";

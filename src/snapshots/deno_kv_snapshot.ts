@@ -66,7 +66,7 @@ export function denoKvSnapshot(kv: DenoKv, options: DenoKvSnapshotOptions = {}):
 const CHUNK_BYTES = 60_000;
 
 function denoKvChunks(kv: DenoKv, prefix: readonly string[]): ChunkStore {
-  /** Of the manifest that was read or written last; `null`: there was none. */
+  /** The version of the manifest that was read or written last; `null`: there was none. */
   let known: string | null = null;
   const keyOf = (name: string) => name === MANIFEST ? [...prefix, name] : [...prefix, "chunks", name];
   return {

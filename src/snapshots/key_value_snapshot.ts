@@ -21,8 +21,8 @@ export interface KeyValueBinding {
   /** Removes a key. */
   delete(key: string): unknown;
   /**
-   * The keys with a prefix, as KV namespaces (`keys`) and R2 (`objects`) list them. Where it is missing, what
-   * a killed process has left behind is not removed.
+   * The keys with a prefix, as KV namespaces (`keys`) and R2 (`objects`) list them. Without it, what a killed
+   * process has left behind is not removed.
    */
   list?(options: { prefix: string; cursor?: string }): unknown;
 }

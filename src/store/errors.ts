@@ -71,7 +71,7 @@ export class TransformError extends CacheError {
  * Some entries of a transaction had no key. The others were applied. Mirrors client-go's `TransactionError`.
  */
 export class TransactionError extends CacheError {
-  /** Which entries were applied: indices into the transaction, ascending. */
+  /** The entries that were applied: indices into the transaction, ascending. */
   readonly successfulIndices: readonly number[];
   /** How many entries the transaction had. */
   readonly totalTransactions: number;

@@ -31,7 +31,7 @@ export type Indexers<T, I extends string = string> = Readonly<Record<I, IndexFun
 export type NoIndexNames<Text extends string = "name an index in `indexers`"> = string & Advice<Text>;
 
 /**
- * The `indexers` of an option. Where the type of the objects is given by itself (`new
+ * The `indexers` of an option. If the type of the objects is given alone (`new
  * SharedIndexInformer<Pod>(...)`), the compiler does not infer the names, so it refuses the functions and
  * says what to write.
  */
@@ -211,7 +211,7 @@ export function labelIndexFunc(labelKeys?: readonly string[]): IndexFunc<unknown
   return indexFunc;
 }
 
-/** Which labels the functions that {@linkcode labelIndexFunc} made know of. */
+/** The labels that each function made by {@linkcode labelIndexFunc} knows. */
 const indexedKeys = new WeakMap<IndexFunc<never>, ReadonlySet<string> | "all">();
 
 /** Whether a function that {@linkcode labelIndexFunc} made indexes a label. */

@@ -157,7 +157,7 @@ class Trace {
       handler[trap] = (...given: unknown[]): never => {
         this.isReading &&= this.isOver;
         if (!this.isOver) throw new TypeError("the function does more than to read");
-        // Without the receiver, which is this.
+        // Called without the receiver, which is the proxy.
         return (Reflect[trap] as (...given: unknown[]) => never)(...given.slice(0, 3));
       };
     }

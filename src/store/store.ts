@@ -42,7 +42,7 @@ export interface Store<T> {
   readonly size: number;
   /** Puts an object in, whether or not its key is there, and returns the one it replaces. */
   add(object: T): T | undefined;
-  /** The same as {@linkcode Store.add}. */
+  /** As {@linkcode Store.add}. */
   update(object: T): T | undefined;
   /** Removes an object and returns the stored one; an absent one is fine. */
   delete(object: Keyed<T>): T | undefined;
@@ -59,8 +59,8 @@ export interface Store<T> {
   /** Whether a key is there. */
   has(key: string): boolean;
   /**
-   * Replaces the whole content, which has then reached `resourceVersion`; of several objects with one key the
-   * last counts.
+   * Replaces the whole content, which has then reached `resourceVersion`; the last of several objects with
+   * one key counts.
    * @param onIndexFailure Receives each object for which an index function throws,
    * instead of throwing. What it returns, an object that was stored before, is kept in
    * its place; the key is left out if that is `undefined`.

@@ -22,7 +22,7 @@ import { StoreIndex, type Values } from "./store_index.ts";
  *
  * Mirrors client-go's
  * [`ThreadSafeStore`](https://github.com/kubernetes/client-go/blob/master/tools/cache/thread_safe_store.go);
- * JavaScript's single thread stands in for its lock. Where an index function throws, client-go panics; this
+ * JavaScript's single thread stands in for its lock. If an index function throws, client-go panics; this
  * throws an `IndexFuncError` and leaves the store as it was.
  *
  * @example
@@ -108,7 +108,7 @@ export class ThreadSafeStore<T, I extends string = string> implements Lookups<T,
   }
 
   /**
-   * Replaces the whole content; of several objects with one key the last counts. Index functions are not
+   * Replaces the whole content; the last of several objects with one key counts. Index functions are not
    * asked again about an object that is stored already.
    * @param onIndexFailure Receives each object for which an index function throws, instead of throwing: what
    * it returns is stored in its place if that is an object, and the key is left out if it is `undefined`. An

@@ -98,8 +98,8 @@ export class Namespaces {
 export const CRD_ID = "apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /**
- * Serves the resources of the present CustomResourceDefinitions; of a definition with several versions only
- * its storage version.
+ * Serves the resources of the present CustomResourceDefinitions; only the storage version, if a definition
+ * has several.
  */
 export class CustomDefinitions {
   readonly #state: ClusterState;

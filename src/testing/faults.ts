@@ -28,7 +28,7 @@ export interface RecordedRequest {
   readonly method: string;
   /** The path, without the query. */
   readonly path: string;
-  /** The parameters of the query; of a repeated one the last. */
+  /** The parameters of the query; the last value of a repeated one. */
   readonly query: Readonly<Record<string, string>>;
   readonly headers: Headers;
   /** The time of arrival, by the server's clock. */

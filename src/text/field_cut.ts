@@ -1,4 +1,4 @@
-/** Objects cut to some of their fields: of their texts nothing is parsed. */
+/** Objects cut to some of their fields, without parsing their texts. */
 
 import { EACH, type FieldPathSegment } from "./field_path.ts";
 import {
@@ -357,7 +357,7 @@ class Cutter<V> {
     return written.some((name) => this.#json.indexOf(name, from) >= 0);
   }
 
-  /** Which of the fields has this key; -1 if none. */
+  /** The index of the field with this key; -1 if there is none. */
   #fieldAt(key: number, keyEnd: number, { names, written }: CutNode): number {
     const json = this.#json;
     for (let i = 0; i < written.length; i++) {

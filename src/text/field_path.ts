@@ -18,8 +18,8 @@ export type FieldPaths<T, Paths extends readonly string[]> = {
 
 /**
  * Checks the path of a `fieldIndex` as `FieldPath` does; it may also end in `[]`, which means the elements of
- * an array. Of a type that has no fields besides those of `KubernetesObject`, only what is below `metadata`
- * is checked.
+ * an array. If a type has no fields besides those of `KubernetesObject`, only paths below `metadata` are
+ * checked.
  */
 export type IndexedPath<T, Path extends string> = string extends Path ? Path
   : IsUntyped<T, Path> extends true ? Path
@@ -156,7 +156,7 @@ export type Projected<
 >;
 
 /**
- * A type that no value has. Where it is required, the compiler's error shows the text.
+ * A type that no value has: the compiler's error shows the text where a value is given.
  *
  * `string & Advice<"name an index in indexers">` refuses every string in this way.
  */

@@ -128,10 +128,10 @@ function readNode(node: FieldNode, segment: FieldPathSegment): FieldNode | undef
 }
 
 /**
- * Which fields of the objects are left out. Paths are written as `spec.volumes`, `spec.containers[].env` (of
- * every element), `metadata.annotations["example.com/notes"]` (a key that is no name).
+ * The fields of the objects that are left out. Paths are written as `spec.volumes`, `spec.containers[].env`
+ * (of every element), `metadata.annotations["example.com/notes"]` (a key that is no name).
  *
- * Where anything is left out, so is kubectl's annotation of the last applied configuration: it has the whole
+ * If anything is left out, so is kubectl's annotation of the last applied configuration, which has the whole
  * object in it.
  */
 export interface ProjectionOptions {

@@ -192,7 +192,7 @@ function isEscape(code: number): boolean {
     code === 0x72 || code === 0x74;
 }
 
-/** Which of the brackets that are open are of objects; one walk at a time uses it. */
+/** Which of the open brackets are of objects; one walk at a time uses it. */
 let openBrackets: Uint8Array = new Uint8Array(1024);
 
 /** Behind the value that begins here; -1 if it is none, or is nested deeper. */
@@ -312,8 +312,8 @@ function doubled(bytes: Uint8Array): Uint8Array {
  * Walks values that mostly differ from one another in their strings only, as the managedFields of objects
  * that were made alike do: three times as fast as a walk over each byte.
  *
- * How it works. A value is compared with some that were walked before, eight bytes at a time, as a number.
- * Where they differ inside a string, the string is walked, and the comparison continues behind it. So what is
+ * How it works. A value is compared with some that were walked before, eight bytes at a time, as a number. If
+ * they differ inside a string, the string is walked, and the comparison continues behind it. So what is
  * between the strings is the same, and the value is as valid as the one before. One that differs elsewhere is
  * walked as any other, and remembered.
  */

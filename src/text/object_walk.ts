@@ -1,6 +1,5 @@
 /**
- * One walk over an object as JSON text: where its type and its metadata are, the fields of indices, and what
- * is cut out.
+ * One walk over an object as JSON text finds its type, its metadata, the fields of indices, and the cuts.
  * @module
  */
 
@@ -415,7 +414,7 @@ const [
   "creationTimestamp deletionTimestamp"
 ).split(" ").map(encodeUtf8);
 
-/** Which of the keys is at `start`; -1 if none. */
+/** The index of the key at `start`; -1 if there is none. */
 function keyAt(keys: readonly Uint8Array[], bytes: Uint8Array, start: number, length: number): number {
   for (let i = 0; i < keys.length; i++) {
     if (keys[i].length === length && isAt(bytes, start, keys[i])) return i;

@@ -41,7 +41,7 @@ export class Deque<T> {
     this.#head = 0;
   }
 
-  /** From first to last; includes elements that are pushed meanwhile. */
+  /** The elements from first to last, with those that are pushed meanwhile. */
   *[Symbol.iterator](): Iterator<T> {
     for (let i = this.#head; i < this.#items.length; i++) yield this.#items[i] as T;
   }

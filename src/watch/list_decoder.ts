@@ -243,8 +243,8 @@ export async function readText(
 }
 
 /**
- * Reads a body to its end, a chunk at a time; then comes `undefined`. What `onChunk` throws ends the reading.
- * Where the body comes faster than it is read, others get a turn every few milliseconds.
+ * Reads a body to its end, a chunk at a time, then `undefined`. An error that `onChunk` throws ends the
+ * reading. If the body comes faster than it is read, others get a turn every few milliseconds.
  */
 export async function readBody(
   body: ReadableStream<Uint8Array>,

@@ -51,7 +51,7 @@ export async function connect(
   const anonymous = await restConfigFromKubeconfig({ ...kubeconfig, users }, { context, clock, logger });
   const cluster = newCluster(gate.guard({ ...config, userAgent: "listwatch" }));
   const name = context ?? kubeconfig["current-context"] ?? "";
-  // Without the query, which could contain a token.
+  // The server without its query, which could contain a token.
   const { server } = cluster;
   const url = serverUrl(anonymous.server);
   return {

@@ -28,7 +28,7 @@ import { fieldIndex, type Indexers, labelIndexFunc, metaNamespaceIndex } from ".
 import { shortTexts } from "../../store/texts.ts";
 import type { Metrics } from "../../util/metrics.ts";
 
-/** The time limit of the first requests; where there is a saved selection. */
+/** The time limit of the first requests, if there is a saved selection. */
 const FIRST_RESPONSE_MS = 15_000;
 const FIRST_RESPONSE_OF_SAVED_MS = 3_000;
 

@@ -100,7 +100,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     finished.catch(() => {});
     const { shutdownGraceMs = SHUTDOWN_GRACE_MS } = options;
     const stop = async (): Promise<void> => {
-      // Until the last answer, as reads may wait for changes.
+      // Readers stop after the last answer, as reads may wait for changes.
       await readers.stop(shutdownGraceMs);
       link.abort();
       await finished;

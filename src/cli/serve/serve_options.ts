@@ -12,7 +12,7 @@ import { quote, UsageError } from "../errors.ts";
 import type { AccessLogEntry } from "../readers/access_log.ts";
 import { MIN_TOKEN_LENGTH } from "../../hono/request/bearer_tokens.ts";
 
-/** Which cluster to reflect: the small simulated one in this process, or the one of a kubeconfig. */
+/** The cluster to reflect: the small simulated one in this process, or the one of a kubeconfig. */
 export type ClusterSource =
   | {
     readonly kind: "embedded";
@@ -73,7 +73,7 @@ export interface ServeOptions
    */
   readonly readerNamespaces?: readonly string[];
   /**
-   * With `readerNamespaces`: the only resources that may be read, by the names in {@linkcode
+   * The only resources that may be read with `readerNamespaces`, by the names in {@linkcode
    * Served.resources}.
    */
   readonly readerResources?: readonly string[];
@@ -94,8 +94,8 @@ export interface ServeOptions
   /** Receives every request when its response has ended. */
   readonly accessLog?: (entry: AccessLogEntry) => void;
   /**
-   * Fields that are neither stored nor served, such as `spec.containers[].env`. Where there are any,
-   * kubectl's annotation of the last applied configuration is one, too: it has the whole object in it. By
+   * Fields that are neither stored nor served, such as `spec.containers[].env`. With any of them, kubectl's
+   * annotation of the last applied configuration is left out, too, as it has the whole object in it. By
    * default everything is kept, `managedFields` too: readers receive what the API server has, and may write
    * it back. (A client of your own leaves out both, unless it has `keep: "everything"`.)
    */
@@ -118,7 +118,7 @@ export interface ServeOptions
    * present tokens of the cluster, so it does not go with `token` and `tokenFile`.
    */
   readonly passThrough?: boolean;
-  /** With `passThrough`: writes, too; `false` by default. */
+  /** Whether `passThrough` includes writes; `false` by default. */
   readonly passThroughWrites?: boolean;
   /**
    * How fresh reads without a resourceVersion are; `"stale-if-error"` by default: as fresh as the API

@@ -18,8 +18,8 @@ export interface GardenerInformerOptions<T>
  * holds one copy for all that read it.
  *
  * It is an event emitter of Node. Listeners are called in the turn in which the change was stored, so that
- * the store shows the state that is reported. Where an object was deleted and made again between two lists,
- * they receive `delete` and `add`.
+ * the store shows the state that is reported. If an object was deleted and made again between two lists,
+ * listeners receive `delete` and `add`.
  *
  * @example
  * ```ts
@@ -236,7 +236,7 @@ function valueAt(object: unknown, names: readonly string[]): unknown {
   return names.reduce(memberOf, object);
 }
 
-/** Whether `value` has all that `part` has: of an array, for each of its elements another one. */
+/** Whether `value` has all of `part`: an array must have a different element for each of those in `part`. */
 function contains(value: unknown, part: unknown): boolean {
   // Objects of a server have no members that are undefined.
   if (typeof part !== "object" || part === null) return value === part && part !== undefined;

@@ -69,9 +69,9 @@ interface LastChange {
 }
 
 /**
- * Finds the version of each namespace, and of all. It reads the entries of the log when a version is
- * requested, so that a change costs nothing while there are no lists. Where entries were dropped unread, all
- * have changed.
+ * Finds the version of each namespace, and of all together. It reads the entries of the log when a version is
+ * requested, so that a change costs nothing while there are no lists. After entries were dropped unread, all
+ * count as changed.
  */
 export class ContentVersions {
   readonly #log: Pick<EventLog<KubernetesObject>, "window" | "resume">;

@@ -50,7 +50,7 @@ interface Appended {
  *
  * Positions never decrease, except where a new history begins (a restored server). A late change - under an
  * older resourceVersion, or in a list at the same one - does not move the position. A watch that resumes from
- * there may have seen it or not, and receives it, a second time if necessary. Where the position is a merged
+ * there may have seen it or not, and receives it, a second time if necessary. If the position is a merged
  * resourceVersion, objects have the versions of their own servers, and a bookmark follows each change, or a
  * few of them, with the position behind them. An entry costs two references to objects in their held form.
  */

@@ -5,9 +5,9 @@ import { formatGroupResource } from "../../meta/resource.ts";
 
 /** Options of {@linkcode allowNamespaces}. */
 export interface AllowNamespacesOptions {
-  /** Which resources, as `pods` or `deployments.apps`; all that are served by default. */
+  /** The resources that may be read, as `pods` or `deployments.apps`; all that are served by default. */
   readonly resources?: readonly string[];
-  /** Which verbs; all by default. A list that is watched is `watch`. */
+  /** The verbs that are allowed; all by default. A list that is watched is `watch`. */
   readonly verbs?: readonly RequestAttributes["verb"][];
   /**
    * Resources that may be read as a whole, such as `nodes`, or a namespaced one in all namespaces; none by

@@ -3,7 +3,7 @@
 import type { Context, MiddlewareHandler } from "hono";
 import { fromBase64 } from "../../util/bytes.ts";
 
-/** Which pages of other origins may read. */
+/** Options for the pages of other origins that may read. */
 export interface CorsOptions {
   /**
    * Origins such as `https://dashboard.example`, as browsers send them; `"*"` for the pages of every origin.

@@ -293,7 +293,7 @@ export class KeptFollowers implements Keeper {
     const more = bytes - kept.bytes;
     if (more <= 0) this.#readers.unkeep(-more);
     else if (!this.#readers.keep(more)) return;
-    // It may have been dropped to make room for itself.
+    // The rows may have been dropped to make room for themselves.
     if (this.kept.has(kept)) kept.bytes = bytes;
     else this.#readers.unkeep(more);
   }

@@ -27,7 +27,7 @@ export interface Mortal {
 // https://github.com/kubernetes/kubernetes/blob/master/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go
 const SHORT_MS = 3_000;
 
-// Until the hooks are called again that were too busy to decide.
+// The time until hooks that were too busy to decide are called again.
 const BUSY_MS = 5_000;
 
 // Before the end of a credential: time for the hooks to look for its successor.
@@ -111,7 +111,7 @@ export class WatchLife {
       if (this.#isClosed) return;
     }
     if (nowMs >= this.#nextCheckMs) {
-      // Until there is an answer, which has its own time limit.
+      // There is no next check until the hooks answer, which have their own time limit.
       this.#nextCheckMs = Infinity;
       this.#check();
     }

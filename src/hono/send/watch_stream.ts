@@ -195,7 +195,7 @@ class Watch<T extends KubernetesObject> implements LogReader, OpenWatch {
     this.#outlet.write(piece);
   }
 
-  /** Whether the outlet takes more: where much waits for all readers together, one piece at a time. */
+  /** Whether the outlet takes more; one piece at a time while much waits for all readers together. */
   #hasRoom(): boolean {
     const { reader, settings: { watchBufferBytes } } = this.#request;
     const { queuedBytes } = this.#outlet;

@@ -55,7 +55,7 @@ export interface WindowOptions {
   readonly pacer: Pacer;
 }
 
-/** The least time from one step of a window to the next; where there are hundreds that change, the most. */
+/** The least time from one step of a window to the next; the most while hundreds of windows change. */
 const STEP_MS = 100;
 const MOST_STEP_MS = 1_000;
 
@@ -300,7 +300,7 @@ export class Window {
     this.#isDue = false;
   }
 
-  /** @param all All rows; where these are not present ones, a step to those must follow. */
+  /** @param all All rows; unless these are the present ones, a step to those must follow. */
   #step(all: RowsState<unknown>, { isPresent = true }: { readonly isPresent?: boolean } = {}): void {
     const { source } = this.#options;
     const { total, offset, end, isSame: isPlaced } = this.#placeIn(all);

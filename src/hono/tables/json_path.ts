@@ -166,7 +166,7 @@ function items([, first, to, by]: readonly (string | undefined)[]): Step {
   const bound = (text: string | undefined) =>
     text === undefined || text === "" || text === ":" ? undefined : Number(text.replace(":", ""));
   const start = bound(first) ?? 0;
-  // Without a colon it is one item.
+  // An index without a colon is one item.
   const end = to === undefined ? start + 1 : bound(to);
   const step = bound(by) ?? 1;
   return (values) =>

@@ -92,7 +92,7 @@ export const podPrinter: Printer = {
     { fields: [] },
     { fields: OF_INIT_CONTAINERS },
     { fields: OF_INIT_CONTAINERS },
-    // Without a status they are not restarted.
+    // Init containers without a status are not restarted.
     { fields: OF_INIT_CONTAINERS, onlyWith: "status.initContainerStatuses" },
   ],
   // An order by restarts needs no more than their number.

@@ -16,7 +16,7 @@ import { noTunnel, tooManyRequests } from "../request/refusals.ts";
 import { GUARD_HEADERS, malformedPath } from "../send/responses.ts";
 import { answerInTime, passedBody } from "./passed_answer.ts";
 
-/** Which API server requests are sent on to, and how. */
+/** The API server to which requests are sent on, and how. */
 export interface PassThroughOptions {
   /** The API server's URL; https, as tokens are sent to it. */
   readonly server: string;
@@ -100,7 +100,7 @@ const EMPTY_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 export class PassThrough {
   readonly #options: PassThroughOptions;
   readonly #server: URL;
-  /** Without a slash at its end. */
+  /** The base path, without a slash at its end. */
   readonly #basePath: string;
   readonly #hasOwnReaders: boolean;
   readonly #logger: Pick<Logger, "warn">;

@@ -25,8 +25,8 @@ export async function answerInTime(
 }
 
 /**
- * A body as it arrives, up to the end of its permission; where one side ends it, the other side's connection
- * ends too. Its reader holds one chunk of it.
+ * A body as it arrives, up to the end of its permission; when one side ends it, the other side's connection
+ * ends too. The reader holds one chunk of it.
  */
 export function passedBody(
   body: ReadableStream<Uint8Array>,

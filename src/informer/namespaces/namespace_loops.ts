@@ -2,7 +2,7 @@
  * The loops of a source with a set of namespaces: one for each, all into one queue. Each is listed, watched
  * and tried again by itself. Their versions together are one merged resourceVersion (merged_version.ts):
  * objects keep the versions of their server, and a bookmark says where a batch of them leads. A namespace's
- * list replaces the objects of this namespace; of one that leaves, an empty list does.
+ * list replaces the objects of this namespace; when a namespace leaves the set, an empty list does.
  * @module
  */
 
@@ -247,7 +247,7 @@ export class NamespaceLoops<T> {
     this.#release();
   }
 
-  /** Changes of a namespace were queued: where they lead follows them, once for a batch. */
+  /** Changes of a namespace were queued: a bookmark with their version follows them, once for a batch. */
   #moved(): void {
     if (this.#willTell) return;
     this.#willTell = true;

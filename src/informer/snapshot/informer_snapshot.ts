@@ -140,12 +140,12 @@ const GRACE_MS = 200;
 const MOST_PROOFS = 4;
 
 /**
- * The snapshot of a running informer: what was loaded, until it is in the store; what is in the store, until
- * the server has confirmed it; and from then on what is saved.
+ * The snapshot of a running informer: the loaded content, until it is in the store; the content of the store,
+ * until the server has confirmed it; and from then on the saved content.
  *
  * The server confirms it by a list or a bookmark, or by an event that brings the store to the version that
- * the server had at the start; where that version cannot be read, by an event no older than the snapshot, as
- * a restored server may send older ones. While a watch is open and nothing has confirmed it, a short second
+ * the server had at the start; if that version cannot be read, by an event no older than the snapshot, as a
+ * restored server may send older ones. While a watch is open and nothing has confirmed it, a short second
  * watch asks for a bookmark (progress.ts): they come once a minute.
  */
 class Run<T> implements SnapshotRun<T>, ReflectedSnapshot {

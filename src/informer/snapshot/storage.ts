@@ -24,7 +24,8 @@ import type { StoreEvent } from "../events.ts";
 import type { InformerWaits } from "../waits.ts";
 
 /**
- * Whose content a snapshot has. Content of another identity is refused: it may lack objects, or have others.
+ * The identity of a snapshot's content. Content of another identity is refused: it may lack objects, or have
+ * others.
  */
 export interface SnapshotIdentity {
   /** The resource, such as `apps/v1/deployments`; the informer's name where the resource is not known. */
@@ -73,10 +74,10 @@ export interface SnapshotPut {
   readonly key: string;
   /** The object in the form in which the informer holds it. */
   readonly held: unknown;
-  /** Its type and the metadata that an informer needs in order to hold its text without reading it. */
+  /** The object's type and metadata, which an informer needs in order to hold its text without reading it. */
   readonly head: ObjectHead;
   /**
-   * Its JSON text; that of the server, if the informer holds texts.
+   * The object's JSON text; that of the server, if the informer holds texts.
    * @throws {TypeError} The object cannot be written as JSON and read again, as after a transform to dates or
    * maps.
    */
@@ -200,7 +201,7 @@ export class SnapshotRefusedError extends CacheError {
 }
 
 export interface SnapshotContext<T> {
-  /** For log lines. */
+  /** The name in log lines. */
   readonly name: string;
   readonly source: ListerWatcher<unknown>;
   readonly store: Pick<Cache<T, never>, "held" | "holding">;

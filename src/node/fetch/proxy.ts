@@ -8,7 +8,7 @@ import { KubeconfigError } from "../kubeconfig/kubeconfig.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface Proxy {
-  /** Without user and password, so that it can be shown. */
+  /** The proxy's origin, without user and password, so that it can be shown. */
   readonly origin: string;
   readonly user?: { readonly name: string; readonly password: string };
 }

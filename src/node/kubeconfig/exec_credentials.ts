@@ -136,7 +136,7 @@ export class ExecCredentials {
     try {
       answer = JSON.parse(output);
     } catch {
-      // Without the cause: runtimes quote the text.
+      // The cause is left out, as runtimes quote the text.
       throw fail("printed something other than JSON");
     }
     if (answer?.apiVersion !== apiVersion) throw fail(`answered in a version other than ${apiVersion}`);

@@ -220,7 +220,7 @@ async function dataOrFile(data: string | undefined, path: string | undefined): P
     try {
       return fromBase64(data.replace(/\s/g, ""));
     } catch {
-      // Without the cause: the runtime's message may contain the key.
+      // The cause is left out: the runtime's message may contain the key.
       throw new KubeconfigError(
         "Cannot use the kubeconfig: a certificate or key in it (a field that ends with -data) is not base64",
       );

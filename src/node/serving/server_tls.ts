@@ -38,7 +38,7 @@ export class TlsError extends CacheError {
 export function checkServerTls({ cert, key }: ServerTls): void {
   let certificate: X509Certificate;
   let privateKey: KeyObject;
-  // Without the causes: a runtime's message may contain a part of the key.
+  // The causes are left out: a runtime's message may contain a part of the key.
   try {
     certificate = new X509Certificate(cert);
   } catch {

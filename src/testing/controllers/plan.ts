@@ -40,7 +40,7 @@ export type Step = TimedStep | WriteFault;
 
 export interface Plan {
   readonly seed: number;
-  /** How many copies of the program run; of two, one leads. */
+  /** How many copies of the program run; one of two leads. */
   readonly copies: 1 | 2;
   /** Whether the API server streams initial lists; if not, lists come from its cache, which may be behind. */
   readonly streamsLists: boolean;

@@ -180,7 +180,7 @@ export class Home {
     return (await readObjects<NodeRoom>(nodes, { state, filter, fields, limit: MOST_BARS, signal })).items;
   }
 
-  /** The latest events; of a cache without events, the newest objects. */
+  /** Opens the latest events; the newest objects in a cache without events. */
   #openNewest(events: ResourceState | undefined): void {
     const { state } = this.#viewOf();
     const resource = events ?? tilesOf(state.resources)[0];
@@ -285,7 +285,7 @@ interface Bar {
   readonly name: string;
   pods: number;
   ready: number;
-  /** Without those that have completed. */
+  /** Pods that are not ready, without those that have completed. */
   unready: number;
   room?: number;
   isCordoned?: boolean;

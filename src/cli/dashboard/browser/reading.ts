@@ -61,7 +61,7 @@ export interface FoundObject {
   readonly [member: string]: unknown;
 }
 
-/** Reads the first objects of a resource, by name: of one namespace, or of all that are cached. */
+/** Reads the first objects of a resource by name, in one namespace or in all that are cached. */
 export async function readObjects<T extends FoundObject = FoundObject>(
   resource: Pick<ResourceState, "path" | "namespaced">,
   { state, namespace, filter, labelSelector, fields = "metadata.name", limit, signal }: {
