@@ -48,6 +48,37 @@ async function served(
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
 
+describe("serveFetch with a request to CONNECT", () => {
+  const request = "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n";
+
+  for (const [kind, options] of [["http", {}], ["https", { tls }]] as const) {
+    it(`answers 405 and closes the connection, over ${kind}`, async () => {
+      await using app = await served(() => new Response("ok"), options);
+      for (const text of [request, `${request}more that is for the other host`]) {
+        const client = app.send(text);
+        await until(() => client.isClosed);
+        assert.match(client.answer, /^HTTP\/1.1 405 Method Not Allowed\r\nConnection: close\r\n/);
+        assert.ok(
+          client.answer.endsWith("\r\n\r\nCannot connect to another host: this server is no proxy\n"),
+        );
+      }
+    });
+  }
+
+  it("gives no answer behind a request that is still being answered, as it would be taken for that", async () => {
+    let isAsked = false;
+    await using app = await served(() => {
+      isAsked = true;
+      return new Promise<Response>(() => {});
+    });
+    const client = app.send(get("/slow"));
+    await until(() => isAsked);
+    client.socket.write(request);
+    await until(() => client.isClosed);
+    assert.equal(client.answer, "");
+  });
+});
+
 describe("serveFetch with a body in chunks", () => {
   const post = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 

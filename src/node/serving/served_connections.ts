@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { freeBytes } from "../../util/bytes.ts";
 import { laterTurn, letNetworkThrough, monotonicNow, realClock, type TimerHandle } from "../../util/clock.ts";
 import { SharedTurns } from "../../util/shared_turns.ts";
@@ -56,6 +57,7 @@ const LOOK_MS = 5_000;
  * - No header is dropped: too many of them are 431. By default, servers leave out what comes after the first
  *   thousand or so, on which the meaning of the others may depend.
  * - A body that is still being sent after the answer is read, for a time.
+ * - CONNECT is 405. By default, servers close the connection without an answer.
  * - A response, of whatever kind, that waits in a socket which takes nothing of it breaks off after
  *   `writeTimeoutMs`.
  */
@@ -80,6 +82,15 @@ export class ServedConnections {
     server.on("connection", parseInParts);
     letNetworkThrough();
     server.on("request", (incoming, outgoing) => this.#accept(incoming, outgoing));
+    server.on("connect", (_, socket: Socket) => {
+      // Behind another request, it would be taken for the answer to that.
+      if (this.#connections.get(socket)?.current !== undefined) return void socket.destroy();
+      refuseSocket(
+        socket,
+        "405 Method Not Allowed",
+        "Cannot connect to another host: this server is no proxy",
+      );
+    });
   }
 
   /** Closes each connection after the answer to its present request. */
@@ -230,6 +241,17 @@ export class ServedConnections {
       socket.destroy();
     }
   }
+}
+
+/** Answers on a socket that its server has given away, and closes it. */
+export function refuseSocket(socket: Duplex, status: string, why: string): void {
+  // The server has removed its own listeners.
+  socket.on("error", () => socket.destroy());
+  socket.end(
+    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: text/plain\r\n` +
+      `Content-Length: ${why.length + 1}\r\n\r\n${why}\n`,
+    () => socket.destroy(),
+  );
 }
 
 /**

@@ -1,6 +1,6 @@
 /** WebSockets of the server of `serveFetch`, by the package `ws`. */
 
-import { type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http";
+import { type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { monotonicNow, realClock } from "../../util/clock.ts";
 import type {
@@ -9,6 +9,7 @@ import type {
   ServerWebSocket,
   WebSocketEnv,
 } from "../../protocol/server_sockets.ts";
+import { refuseSocket } from "./served_connections.ts";
 
 /** The part of `ws` that is used here: https://github.com/websockets/ws/blob/master/doc/ws.md */
 interface WebSockets {
@@ -82,19 +83,14 @@ export class ServedSockets {
 
   serve(server: Server): void {
     server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Uint8Array) => {
-      // The server has removed its own listeners.
-      socket.on("error", () => socket.destroy());
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));
       if (hasBody(incoming)) {
-        const text = "Cannot read the body of a request that wants to upgrade its connection\n";
-        socket.end(
-          `HTTP/1.1 400 ${STATUS_CODES[400]}\r\nConnection: close\r\nContent-Type: text/plain\r\n` +
-            `Content-Length: ${text.length}\r\n\r\n${text}`,
-          () => socket.destroy(),
-        );
-        return;
+        const why = "Cannot read the body of a request that wants to upgrade its connection";
+        return refuseSocket(socket, "400 Bad Request", why);
       }
+      // The server has removed its own listeners.
+      socket.on("error", () => socket.destroy());
       const outgoing = new ServerResponse(incoming);
       outgoing.shouldKeepAlive = false;
       try {
