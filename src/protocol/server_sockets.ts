@@ -47,6 +47,10 @@ export function pushedBodyOf({ body }: Response): PushedBody | undefined {
   return body instanceof PushedBody && !body.locked ? body : undefined;
 }
 
+// The handshake of a WebSocket: https://www.rfc-editor.org/rfc/rfc6455#section-4.2.1
+export const SOCKET_VERSION: string = "13";
+export const SOCKET_KEY: RegExp = /^[A-Za-z0-9+/]{22}==$/;
+
 /**
  * The part of a server's WebSocket that watches need; those of Deno, Workers and the package `ws` have it.
  */

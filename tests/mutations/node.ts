@@ -155,8 +155,8 @@ export const NODE_FAULTS: readonly SuiteMutation[] = [
   {
     name: "served_sockets: a handshake of another version opens a WebSocket",
     file: "src/node/serving/served_sockets.ts",
-    find: "&& version === VERSION;",
-    replace: '&& version !== "";',
+    find: "version === SOCKET_VERSION;",
+    replace: 'version !== "";',
     test: "tests/sockets/web_socket_watch_test.ts",
   },
   {

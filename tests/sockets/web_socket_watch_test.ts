@@ -206,10 +206,10 @@ describe("upgradeServed", { timeout: 60_000 }, () => {
     await closed();
   });
 
-  it("answers a request without a proper key or version as a plain watch", async () => {
+  it("answers 400 to a request without a proper key or version", async () => {
     for (const [header, version] of [["Sec-WebSocket-Key: short", "13"], [KEY, "8"]]) {
       const client = new RawClient(url, [header], version);
-      assert.match(await client.until('"web-1"'), /^HTTP\/1\.1 200 /);
+      assert.match(await client.until(/missing or bad WebSocket (Key|Version)/), /^HTTP\/1\.1 400 /);
       client.socket.destroy();
     }
     await closed();
@@ -243,6 +243,23 @@ describe("upgradeServed", { timeout: 60_000 }, () => {
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
     client.socket.destroy();
+  });
+});
+
+describe("serveFetch({ webSockets })", { timeout: 60_000 }, () => {
+  it("lets the fetch function accept none of another version, or without a key", async () => {
+    const stop = new AbortController();
+    const { url, finished } = await serveFetch(
+      (_, env) => new Response(`${"acceptWebSocket" in env ? "may" : "may not"} accept`),
+      { webSockets: true, signal: stop.signal, logger: silentLogger },
+    );
+    for (const [headers, version] of [[[KEY], "8"], [["Sec-WebSocket-Key: short"], "13"]] as const) {
+      const client = new RawClient(url, headers, version);
+      assert.match(await client.until(" accept"), /may not accept$/);
+      client.socket.destroy();
+    }
+    stop.abort();
+    await finished;
   });
 });
 

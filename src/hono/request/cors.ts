@@ -1,6 +1,7 @@
 /** What pages of other origins may do: read answers (CORS), and open WebSockets. */
 
 import type { Context, MiddlewareHandler } from "hono";
+import { SOCKET_KEY, SOCKET_VERSION } from "../../protocol/server_sockets.ts";
 import { fromBase64 } from "../../util/bytes.ts";
 
 /** Options for the pages of other origins that may read. */
@@ -102,6 +103,21 @@ const TOKEN_PREFIX = "base64url.bearer.authorization.k8s.io.";
 
 export function isSocketRequest(c: Context): boolean {
   return c.req.header("Upgrade")?.toLowerCase() === "websocket";
+}
+
+/**
+ * What is wrong with the handshake of a request for a WebSocket. Between Workers a request has its `Upgrade`
+ * header alone: then that is what there is of a handshake.
+ */
+export function handshakeProblem(c: Context): string | undefined {
+  const connection = (c.req.header("Connection") ?? "").toLowerCase().split(",");
+  const isHandshake = connection.some((option) => option.trim() === "upgrade");
+  const version = c.req.header("Sec-WebSocket-Version") ?? (isHandshake ? "" : SOCKET_VERSION);
+  if (version !== SOCKET_VERSION) return "missing or bad WebSocket Version";
+  const key = c.req.header("Sec-WebSocket-Key");
+  return key === undefined && !isHandshake || SOCKET_KEY.test(key ?? "")
+    ? undefined
+    : "missing or bad WebSocket Key";
 }
 
 /**

@@ -7,9 +7,14 @@ import type { Context } from "hono";
 import { Utf8Stream } from "../../util/bytes.ts";
 import { type Clock, monotonicNow } from "../../util/clock.ts";
 import { Deque } from "../../util/collections.ts";
-import type { ServerWebSocket, UpgradeWebSocket } from "../../protocol/server_sockets.ts";
+import {
+  type ServerWebSocket,
+  SOCKET_VERSION,
+  type UpgradeWebSocket,
+} from "../../protocol/server_sockets.ts";
 import type { Reader } from "../request/readers.ts";
-import { socketProtocolOf } from "../request/cors.ts";
+import { handshakeProblem, socketProtocolOf } from "../request/cors.ts";
+import { TEXT_HEADERS } from "./responses.ts";
 
 export interface SocketWatchOptions {
   readonly clock: Clock;
@@ -30,7 +35,10 @@ const OPEN = 1;
 // No runtime has an event for it that a socket has room again.
 const POLL_MS = 50;
 
-/** Answers with a WebSocket that has the events of a watch; with the watch itself where none can be. */
+/**
+ * Answers with a WebSocket that has the events of a watch; with the watch itself where none can be, and with
+ * 400 for a wrong handshake, as kube-apiserver.
+ */
 export async function socketResponse(
   c: Context,
   watch: Response,
@@ -38,6 +46,12 @@ export async function socketResponse(
 ): Promise<Response> {
   const protocol = socketProtocolOf(c);
   const body = watch.body!;
+  const problem = handshakeProblem(c);
+  if (problem !== undefined) {
+    body.cancel().catch(() => {});
+    const headers = { ...TEXT_HEADERS, "Sec-WebSocket-Version": SOCKET_VERSION };
+    return new Response(`${problem}\n`, { status: 400, headers });
+  }
   try {
     const accepted = await upgradeWebSocket(c.req.raw, { ...(protocol && { protocol }), env: c.env });
     if (accepted === undefined) return watch;

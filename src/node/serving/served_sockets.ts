@@ -3,11 +3,13 @@
 import { type IncomingMessage, type Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { monotonicNow, realClock } from "../../util/clock.ts";
-import type {
-  AcceptedConnection,
-  AcceptedWebSocket,
-  ServerWebSocket,
-  WebSocketEnv,
+import {
+  type AcceptedConnection,
+  type AcceptedWebSocket,
+  type ServerWebSocket,
+  SOCKET_KEY,
+  SOCKET_VERSION,
+  type WebSocketEnv,
 } from "../../protocol/server_sockets.ts";
 import { refuseSocket } from "./served_connections.ts";
 
@@ -43,9 +45,6 @@ const MAX_CONTROL_FRAMES = 100;
 const CONTROL_WINDOW_MS = 10_000;
 // How long a client may take to close its side.
 const CLOSE_TIMEOUT_MS = 5_000;
-// https://www.rfc-editor.org/rfc/rfc6455#section-4.2.1
-const KEY = /^[A-Za-z0-9+/]{22}==$/;
-const VERSION = "13";
 
 /**
  * Answers requests that want to upgrade their connection as any other request, and lets the `fetch` function
@@ -183,7 +182,8 @@ function connectionOf(socket: Duplex & { readonly bytesWritten?: number }): Acce
 function wantsWebSocket(incoming: IncomingMessage): boolean {
   const { method, headers } = incoming;
   const { upgrade, "sec-websocket-key": key = "", "sec-websocket-version": version } = headers;
-  const isHandshake = upgrade?.toLowerCase() === "websocket" && KEY.test(key) && version === VERSION;
+  const isHandshake = upgrade?.toLowerCase() === "websocket" && SOCKET_KEY.test(key) &&
+    version === SOCKET_VERSION;
   return isHandshake && method === "GET" && !hasBody(incoming);
 }
 

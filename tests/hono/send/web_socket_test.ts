@@ -8,6 +8,13 @@ import { FakeInformer, object } from "../fake_informer.ts";
 import { readApi } from "../read_api.ts";
 
 const WATCH = "/api/v1/pods?watch=true&resourceVersion=10";
+// The example of RFC 6455.
+const HANDSHAKE = {
+  Connection: "keep-alive, Upgrade",
+  Upgrade: "websocket",
+  "Sec-WebSocket-Version": "13",
+  "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+};
 const TOKEN = "jane-has-a-long-token/=?";
 const AS_PROTOCOL = `base64url.bearer.authorization.k8s.io.${
   btoa(TOKEN).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")
@@ -65,7 +72,7 @@ class Served {
 
   async open(headers: Record<string, string> = {}, path = WATCH): Promise<number> {
     const { status } = await this.api.request(`http://cache.example${path}`, {
-      headers: { Connection: "Upgrade", Upgrade: "websocket", ...headers },
+      headers: { ...HANDSHAKE, ...headers },
     });
     return status;
   }
@@ -86,6 +93,30 @@ describe("readApi with upgradeWebSocket", () => {
     assert.equal(socket.closedWith, 1000);
     assert.deepEqual(served.api.openWatches(), [0]);
     assert.equal(served.clock.pendingTimers, 0);
+  });
+
+  it("is 400 for a handshake without a proper version or key, as of kube-apiserver", async () => {
+    const served = new Served();
+    for (const name of ["Sec-WebSocket-Version", "Sec-WebSocket-Key"]) {
+      for (const value of ["8", "12", "013", "13, 8", "", undefined]) {
+        const headers = new Headers({ ...HANDSHAKE, ...(value !== undefined && { [name]: value }) });
+        if (value === undefined) headers.delete(name);
+        const response = await served.api.request(`http://cache.example${WATCH}`, { headers });
+        assert.deepEqual([response.status, response.headers.get("Sec-WebSocket-Version")], [400, "13"]);
+        assert.match(await response.text(), /^missing or bad WebSocket (Version|Key)\n$/);
+      }
+    }
+    assert.deepEqual(served.sockets, []);
+    assert.deepEqual(served.api.openWatches(), [0]);
+    // Lists know no handshakes.
+    assert.equal(await served.open({ "Sec-WebSocket-Version": "8" }, "/api/v1/pods"), 200);
+  });
+
+  it("needs no more than the Upgrade header where a Worker asks another one", async () => {
+    const served = new Served();
+    const headers = { Upgrade: "websocket" };
+    assert.equal((await served.api.request(`http://cache.example${WATCH}`, { headers })).status, 101);
+    served.api.endWatches();
   });
 
   it("sends a line that comes in pieces as one message", async () => {
