@@ -79,7 +79,8 @@ export function bearerTokenOf(c: Context): string | undefined {
   }
   if (header.length > MAX_TOKEN_LENGTH + 16) return undefined;
   if (header.slice(0, 7).toLowerCase() !== "bearer ") return undefined;
-  const token = header.slice(7).trim();
+  // With a second space before it, an API server ignores it.
+  const token = header.slice(7);
   return isPrintable(token) ? token : undefined;
 }
 
