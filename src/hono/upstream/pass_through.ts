@@ -333,7 +333,7 @@ function headersOf(c: Context, token: string): Record<string, string> | Status {
     if (value !== undefined) headers[name] = value;
   }
   for (const [name, value] of c.req.raw.headers) {
-    if (!/^impersonate-(user|group|uid|extra-.+)$/.test(name)) continue;
+    if (!/^impersonate-(user|group|uid|extra-.*)$/.test(name)) continue;
     // A runtime joins headers of one name: nothing says whether that was one group or two.
     if (value.includes(",")) {
       return newStatus(400, "BadRequest", `${name} cannot be passed through with a comma, or more than once`);

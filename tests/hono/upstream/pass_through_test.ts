@@ -195,6 +195,7 @@ describe("readApi with passThrough", () => {
         "Content-Length": "5",
         "Impersonate-User": "jane",
         "Impersonate-Extra-Scopes": "view",
+        "Impersonate-Extra-": "refused there",
         "Impersonate-Everything": "yes",
         "X-Impersonate-User": "admin",
         "User-Agent": "kubectl/v1",
@@ -203,6 +204,7 @@ describe("readApi with passThrough", () => {
     assert.deepEqual(Object.keys(upstream.last.init.headers!).sort(), [
       "accept-encoding",
       "authorization",
+      "impersonate-extra-",
       "impersonate-extra-scopes",
       "impersonate-user",
       "user-agent",
