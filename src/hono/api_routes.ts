@@ -192,9 +192,12 @@ function documentRoute(
     answer: async () => {
       const refused = refusedTimeout(new URL(c.req.url).searchParams);
       if (refused !== undefined) return refused;
-      const mount = pathname.slice(0, -unmounted(c, pathname).length);
+      const own = unmounted(c, pathname);
+      const mount = pathname.slice(0, -own.length);
+      // At the end of a root, slashes count.
+      const slashes = segments.length > 1 || !own.endsWith("/") ? "" : own.endsWith("//") ? "//" : "/";
       const found = await state.openApi.answer(c, path, { mount, reader }) ??
-        await discovery(c, state, { path, reader });
+        await discovery(c, state, { path: path + slashes, reader });
       // Neither documents nor an unknown group of custom resources have a handler that answers with a Status.
       const isOther = segments[0] === "openapi" ||
         segments[0] === "apis" && !isBuiltinGroup(segments[1] ?? "");

@@ -51,7 +51,7 @@ const AGGREGATED_PARAMETERS = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 /**
  * Answers a discovery request: `/api`, `/apis` (both plain and aggregated, as the `Accept` header asks),
  * `/api/v1`, `/apis/GROUP` and `/apis/GROUP/VERSION`, or refuses it (405, 406). `undefined`: the path is
- * another one, or the group or version is unknown.
+ * another one, or the group or version is unknown. `/apis/` is plain.
  *
  * As in an API server, the documents of its own group versions and `/api` are for GET only; those of groups
  * and of custom resources are the answer to every method.
@@ -79,7 +79,7 @@ export function answerDiscovery(
         answerPlain(request, apiResourceListDocument(resources, { group: "", version: group }))
       : undefined;
   }
-  if (group === undefined) return answerRoot(request, resources, () => apiGroupListDocument(resources));
+  if (group === undefined) return answerGroups(request, resources);
   const versions = versionsOf(resources, group);
   if (group === "" || versions.length === 0) return undefined;
   if (version === undefined) {
@@ -93,6 +93,16 @@ export function answerDiscovery(
 function refusalOfRoute({ method, accept, mediaTypes = JSON_ONLY }: DiscoveryRequest): Status | undefined {
   if (method !== "GET") return methodNotAllowed();
   return matchesRoute(accept, mediaTypes) ? undefined : noRouteProduces(mediaTypes);
+}
+
+/** With a slash at the end, `/apis` is another handler of an API server, and with two of them none. */
+function answerGroups(
+  request: DiscoveryRequest,
+  resources: readonly ApiResource[],
+): DiscoveryAnswer | Status | undefined {
+  const plain = () => apiGroupListDocument(resources);
+  if (request.path === "/apis") return answerRoot(request, resources, plain);
+  return request.path === "/apis/" ? answerPlain(request, plain()) : undefined;
 }
 
 function answerRoot(

@@ -94,6 +94,16 @@ describe("readApi discovery, plain", () => {
 });
 
 describe("readApi discovery, aggregated", () => {
+  it("is not at /apis/, and no document is at /apis//, as by kube-apiserver", async () => {
+    const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+    const paths = ["/apis", "/apis/", "/api", "/api/", "/api//"];
+    const request = (path: string) => api().request(path, { headers: { Accept: accept } });
+    const kinds = await Promise.all(paths.map(async (path) => (await (await request(path)).json()).kind));
+    const aggregated = "APIGroupDiscoveryList";
+    assert.deepEqual(kinds, [aggregated, "APIGroupList", aggregated, aggregated, aggregated]);
+    assert.equal((await request("/apis//")).status, 404);
+  });
+
   it("names the parameters of screens where they are taken", async () => {
     const forwarded = { fetch: () => new Response() };
     const some = readApi({
