@@ -15,7 +15,9 @@ import {
   isStatus,
   parseDuration,
   quotedByGo,
+  quotedStart,
   requestTimedOut,
+  shortened,
 } from "./statuses.ts";
 
 /** A path of a resource, split into its parts. */
@@ -143,7 +145,7 @@ export function parseListQuery(
       return invalidFields("ListOptions.meta.k8s.io", { group: "meta.k8s.io", kind: "ListOptions", causes });
     }
     if (options.name !== undefined && fields?.requiresExactMatch("metadata.name") !== options.name) {
-      throw new TypeError("fieldSelector metadata.name doesn't match requested name");
+      return badRequest("fieldSelector metadata.name doesn't match requested name");
     }
     if (labels) checkCost("label", labels.requirements.map(({ values }) => values.length), limits);
     if (fields) checkCost("field", fields.requirements.map(() => 1), limits);
@@ -152,12 +154,13 @@ export function parseListQuery(
       // The version is not read: the token is, and says first what is wrong with it.
       const token = decodeContinue(query.continue);
       if (isStatus(token)) return token;
-      throw new TypeError("specifying resource version is not allowed when using continue");
+      return badRequest("specifying resource version is not allowed when using continue");
     }
     const versionProblem = resourceVersionProblem(query.resourceVersion);
     if (versionProblem !== undefined) {
-      if (watch) return newStatus(500, "", versionProblem);
-      throw new TypeError(`invalid resource version: ${versionProblem}`);
+      return watch
+        ? newStatus(500, "", versionProblem)
+        : badRequest(`invalid resource version: ${versionProblem}`);
     }
     return {
       watch,
@@ -166,8 +169,12 @@ export function parseListQuery(
       fields: fields?.empty ? undefined : fields,
     };
   } catch (error) {
-    return newStatus(400, "BadRequest", errorMessage(error));
+    return badRequest(errorMessage(error));
   }
+}
+
+function badRequest(message: string): Status {
+  return newStatus(400, "BadRequest", message);
 }
 
 /**
@@ -179,7 +186,7 @@ export function parseGetQuery(searchParams: URLSearchParams): ListQuery | Status
   if (refused !== undefined) return refused;
   if (boolean(searchParams, "export")) {
     const message = "the export parameter, deprecated since v1.14, is no longer supported";
-    return newStatus(400, "BadRequest", message);
+    return badRequest(message);
   }
   const version = searchParams.get("resourceVersion") ?? "";
   const problem = resourceVersionProblem(version);
@@ -286,24 +293,19 @@ function integer(params: URLSearchParams, name: string): number | undefined {
 export function refusedTimeout(params: URLSearchParams): Status | undefined {
   const timeout = timeoutOf(params);
   if (typeof timeout === "string") {
-    return newStatus(400, "BadRequest", `invalid timeout specified in the request URL - ${timeout}`);
+    return badRequest(`invalid timeout specified in the request URL - ${timeout}`);
   }
   return timeout > 0 && timeout < 1 ? requestTimedOut() : undefined;
 }
 
 /** The `timeout` of a request in milliseconds, where 0 or less is none; or what is wrong with it. */
 export function timeoutOf(params: URLSearchParams): number | string {
-  const timeout = shortened(params.get("timeout") ?? "");
-  return timeout === "" ? 0 : parseDuration(timeout);
+  const timeout = params.get("timeout") ?? "";
+  return timeout === "" ? 0 : parseDuration(shortened(timeout));
 }
 
 // Leading zeros included; it takes long to make a number of very many digits.
 const MAX_DIGITS = 1_000;
-
-/** The beginning of a long text, to quote it in an answer. */
-function shortened(text: string): string {
-  return text.length <= MAX_DIGITS ? text : `${text.slice(0, MAX_DIGITS)}...`;
-}
 
 const MATCH = "resourceVersionMatch";
 
@@ -354,7 +356,7 @@ function unsupported(field: string, value: string, supported: readonly string[])
   const values = supported.map((text) => JSON.stringify(text)).join(", ");
   return {
     reason: "FieldValueNotSupported",
-    message: `Unsupported value: ${JSON.stringify(shortened(value))}: supported values: ${values}`,
+    message: `Unsupported value: ${quotedStart(value)}: supported values: ${values}`,
     field,
   };
 }

@@ -169,7 +169,12 @@ function quotedInDuration(text: string): string {
 // A refusal is to be no longer than what it refuses.
 const MOST_QUOTED = 300;
 
-/** The beginning of a text of a request, quoted for a refusal. */
+/** The beginning of a text of a request, for a refusal. */
+export function shortened(text: string): string {
+  return text.length <= MOST_QUOTED ? text : `${text.slice(0, MOST_QUOTED)}...`;
+}
+
+/** The same in quotes. */
 export function quotedStart(text: string): string {
-  return JSON.stringify(text.slice(0, MOST_QUOTED));
+  return JSON.stringify(shortened(text));
 }

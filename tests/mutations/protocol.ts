@@ -84,7 +84,7 @@ export const PROTOCOL_FAULTS: readonly SuiteMutation[] = [
     name: "protocol: a field selector of another object selects the named one",
     file: "src/protocol/request_url.ts",
     find:
-      '    if (options.name !== undefined && fields?.requiresExactMatch("metadata.name") !== options.name) {\n      throw new TypeError("fieldSelector metadata.name doesn\'t match requested name");\n    }\n',
+      '    if (options.name !== undefined && fields?.requiresExactMatch("metadata.name") !== options.name) {\n      return badRequest("fieldSelector metadata.name doesn\'t match requested name");\n    }\n',
     replace: "",
     test: "tests/protocol/list_query_test.ts",
   },

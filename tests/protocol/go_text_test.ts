@@ -23,7 +23,7 @@ describe("quotedByGo", () => {
 describe("quotedStart", () => {
   it("has no more than the first 300 characters", () => {
     assert.equal(quotedStart('a"'), '"a\\""');
-    assert.equal(quotedStart("a".repeat(1_000)), `"${"a".repeat(300)}"`);
+    assert.equal(quotedStart("a".repeat(1_000)), `"${"a".repeat(300)}..."`);
   });
 });
 
