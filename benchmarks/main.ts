@@ -93,7 +93,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** Such as `Node 24.21.0`. */
+/** The versions of the runtimes, such as `Node 24.21.0`. */
 async function runtimeVersions(tools: Tools): Promise<string[]> {
   const version = async (command: string) =>
     (await run(command, ["--version"])).stdout.trim().replace(/^v/, "");

@@ -25,7 +25,7 @@ export function widgetController(cluster: Cluster): ControllerDefinition {
     timeoutMs: 30_000,
     when: "generationOrMetadata", // not for the status that it writes itself
 
-    // Its cluster may have no garbage collector.
+    // The Widget's cluster may have no garbage collector.
     finalizer: "example.com/widget",
     async finalize(widget, { configMaps }) {
       await configMaps.deleteIfExists(configMapName(widget));

@@ -19,7 +19,7 @@ import { ROOT } from "./lib/gate.ts";
 import { taskArguments, usage } from "./lib/task_usage.ts";
 import { installTools } from "./lib/tools.ts";
 
-// Those of `deno task start`: Deno's V8 lets garbage grow to three times of what is held otherwise.
+// The flags of `deno task start`: without them, Deno's V8 lets garbage grow to three times the held memory.
 const START_FLAGS = `--v8-flags=--heap-growing-percent=30,${BIN_FLAGS}`;
 const MOST_MS = 100;
 const MOST_LIST_MS = 2_000;

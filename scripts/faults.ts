@@ -75,7 +75,7 @@ async function main(args: string[], signal: AbortSignal): Promise<number> {
     let isWhole = missing.length === 0;
     const runRound = (fault: Fault, round: number) =>
       runBehind(options.cluster, fault, clients, seed + round, signal);
-    // Which are mostly waiting, beside the others.
+    // Long faults mostly wait, beside the others.
     const long = new Map(
       faults.filter(({ limitMs }) => faults.length > 1 && limitMs > LONG_MS).map((fault) => {
         log(`${fault.name}: ${fault.title}, beside the others ...`);

@@ -57,7 +57,7 @@ export const CLOUDFLARE = {
 export const SERVERS = { memoryGb: 32, cores: 8, dollars: 200, egressPerGb: 0.05, copies: 2 };
 
 const MONTH = 30 * 86_400;
-/** Of the memory of a Durable Object, the share for watchers; the rest is for objects and the runtime. */
+/** The share of a Durable Object's memory for watchers; the rest is for objects and the runtime. */
 const WATCHER_SHARE = 0.5;
 
 /** What follows from the inputs; money in dollars a month. */

@@ -162,7 +162,7 @@ async function builtJobs(suites: SuiteFile[], only: Set<Runtime>): Promise<Job[]
   if (forBun.length > 0) jobs.push({ label: "bun", run: () => runOnBun(tools, forBun) });
   const forWorkerd = builtFor("workerd");
   const pure = forWorkerd.filter(({ nodeModules }) => nodeModules.length === 0);
-  // Without Node's modules: proof that the core asks for nothing but the web's APIs.
+  // The run without Node's modules proves that the core asks for nothing but the web's APIs.
   const left = forWorkerd.length - pure.length;
   const note = left > 0 ? `${left} files import modules of Node` : "";
   for (const host of WORKERD_HOSTS) {

@@ -15,7 +15,7 @@ export interface Background extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-/** Those of the request that is open, of a wait, and of what runs until the signal is aborted. */
+/** The listeners of the open request, of a wait, and of what runs until the signal is aborted. */
 const MOST_LISTENERS = 3;
 
 /** Runs what runs until a signal is aborted; what it leaves behind fails the test. */

@@ -59,8 +59,8 @@ function condensed(
 }
 
 /**
- * From the declarations of functions of a name to the brackets that
- * close them, which are below their beginnings.
+ * The functions of a name: from their declarations to the brackets that close them, which are below their
+ * beginnings.
  */
 function functionsIn(source: string, name: string): (readonly [number, number])[] {
   const declaration = new RegExp(

@@ -13,7 +13,7 @@ import { CountingSignal } from "./counting_signal.ts";
 
 /** Longer than anything waits for a reader, a hook or a server. */
 const LONGEST_WAIT_MS = 4 * 3_600_000;
-/** So long after its readers have left, a read API keeps nothing: an order stays a quarter of an hour. */
+/** How long after its readers have left a read API keeps nothing: an order stays a quarter of an hour. */
 export const LEFT_AFTER_MS: number = 16 * 60_000;
 
 /** An informer, as its observers see it. */

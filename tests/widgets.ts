@@ -4,7 +4,7 @@ import type { KubernetesObject } from "@listwatch/cache";
 
 export const WIDGETS = "example.com/v1/widgets";
 
-/** What it is, for a server in memory. */
+/** The description of Widgets, for a server in memory. */
 export const WIDGET_RESOURCE = {
   group: "example.com",
   version: "v1",
@@ -20,7 +20,7 @@ interface WidgetDefinition extends KubernetesObject {
   readonly spec: Fields & { readonly versions: readonly Fields[] };
 }
 
-/** Its definition; takes anything for a spec. */
+/** The definition of Widgets; takes anything for a spec. */
 export function widgetDefinition(
   { group = "example.com", names = {}, version = {}, olderVersions = [] }: {
     readonly group?: string;

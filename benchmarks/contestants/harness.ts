@@ -26,7 +26,7 @@ export interface Contestant {
    * Looks up the pods of every node once (or of some, where that takes long); returns how many it was given.
    */
   lookUpNodes?(): number;
-  /** The same for namespaces. */
+  /** As `lookUpNodes`, for namespaces. */
   lookUpNamespaces?(): number;
   /** Any object of the store, always the same one. */
   sample?(): unknown;

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** By `performance.now()`. */
+/** A time from one `performance.now()` to another. */
 export interface Interval {
   readonly startMs: number;
   readonly endMs: number;

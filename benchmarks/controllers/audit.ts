@@ -33,7 +33,7 @@ const READ_VERBS: ReadonlySet<string> = new Set(["get", "list", "watch"]);
 export interface Requests {
   readonly reads: number;
   readonly writes: number;
-  /** Those that were answered with an error, by code, such as `409`. */
+  /** The requests that were answered with an error, by code, such as `409`. */
   readonly failed: Readonly<Record<string, number>>;
   /**
    * How many, by what: `widgets/status patch`, `configmaps list`; `other get` is what is about no resource.
@@ -42,8 +42,8 @@ export interface Requests {
   /** How many different Widgets have got a status. */
   readonly withStatus: number;
   /**
-   * From when the first write arrived to the answer to the last
-   * write of a status; `undefined` without writes.
+   * The time from the first write's arrival to the answer to the last write of a status; `undefined` without
+   * writes.
    */
   readonly workMs: number | undefined;
 }
@@ -83,7 +83,7 @@ export function requestsOf(log: string): Requests {
   return { reads, writes, failed, byKind, withStatus: withStatus.size, workMs };
 }
 
-/** Of a time with microseconds. */
+/** The milliseconds of a time with microseconds. */
 function milliseconds(time: string): number {
   const [seconds, fraction = "0"] = time.replace("Z", "").split(".");
   return Date.parse(`${seconds}Z`) + Number(`0.${fraction}`) * 1_000;

@@ -95,7 +95,7 @@ async function buildForPackage(tools: Tools, source: string): Promise<string> {
   return output;
 }
 
-/** Such as `Node 24.21.0` and `kube-rs 5.0.0`, as far as they take part. */
+/** The versions, such as `Node 24.21.0` and `kube-rs 5.0.0`, of those that take part. */
 export async function versionsOf(contestants: readonly Contestant[], tools: Tools): Promise<string[]> {
   const versions: Record<string, () => Promise<string>> = {
     "listwatch-node": async () => `Node ${(await run(tools.node, ["--version"])).stdout.trim().slice(1)}`,

@@ -18,7 +18,7 @@ import { type AuditedServer, createWidgets, startServer } from "./server.ts";
 // How often a contestant is started again in each round, when all is done.
 const STARTS = 3;
 const TIMEOUT_MS = 15 * 60_000;
-// Of /proc/PID/stat.
+// The unit of times in /proc/PID/stat.
 const TICKS_PER_SECOND = 100;
 
 /** Measures them, and returns the tables as Markdown and the versions of what took part. */

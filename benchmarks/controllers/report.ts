@@ -11,7 +11,7 @@ import type { Requests } from "./audit.ts";
 
 /** One process of a contestant. */
 export interface RunFigures {
-  /** From the start of the process until every Widget was reconciled once. */
+  /** The time from the start of the process until every Widget was reconciled once. */
   readonly reconciledMs: number;
   /** When it had nothing more to do. */
   readonly rssBytes: number;
@@ -24,9 +24,9 @@ export interface RunFigures {
 export interface ControllerFigures {
   readonly label: string;
   readonly isOurs: boolean;
-  /** With new Widgets. */
+  /** The runs with new Widgets. */
   readonly work: RunFigures[];
-  /** With Widgets that it has reconciled before. */
+  /** The runs with Widgets that were reconciled before. */
   readonly starts: RunFigures[];
 }
 

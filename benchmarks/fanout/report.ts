@@ -27,14 +27,14 @@ export interface WatchResult {
   readonly firstFault?: string;
 }
 
-/** What it prints of watchers that receive nothing. */
+/** The printed figures of watchers that receive nothing. */
 export interface IdleResult {
   readonly watchers: number;
   readonly bytesPerWatcher: number;
   readonly openSeconds: number;
 }
 
-/** What it prints of lists. */
+/** The printed figures of lists. */
 export interface ListResult {
   readonly requestsPerSecond: number;
   readonly bodyBytes: number;

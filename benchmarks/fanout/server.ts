@@ -10,7 +10,7 @@ import { newCluster, SharedIndexInformer, silentLogger } from "@listwatch/cache"
 import { readApi } from "@listwatch/cache/hono";
 import { createTlsFetch, serveFetch } from "@listwatch/cache/node";
 
-/** What it serves, and how. */
+/** The content that the server has, and how it serves it. */
 export interface ServerArguments {
   /** The API server, the token for it, and its authority's certificate. */
   readonly server: string;

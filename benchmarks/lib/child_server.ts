@@ -66,7 +66,7 @@ export async function runClient<T>(
 export interface ProcessUse {
   readonly residentBytes: number;
   readonly peakBytes: number;
-  /** Of all its threads. */
+  /** The CPU time of all threads. */
   readonly cpuSeconds: number;
 }
 

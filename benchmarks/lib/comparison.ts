@@ -15,11 +15,11 @@ import { digits, eventsPerSecond, heapPerObject } from "./statistics.ts";
 
 /** What the rounds with one number of objects came to. */
 export interface Comparison extends SizeResult {
-  /** Of the runtimes and peers that took part. */
+  /** The versions of the runtimes and peers that took part. */
   readonly versions: readonly string[];
 }
 
-/** With what a comparison is run. */
+/** The options of a comparison. */
 export interface ComparisonOptions extends Pick<BenchOptions, "rounds" | "events" | "framing"> {
   readonly entrants: readonly Entrant[];
   readonly tools: Tools;

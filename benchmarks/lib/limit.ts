@@ -23,7 +23,7 @@ export interface LimitArguments {
   readonly perSecond: number;
 }
 
-/** What it measured; as far as it came, if it did not survive. */
+/** The measured figures; as far as the process came, if it did not survive. */
 export interface LimitFigures {
   readonly syncMs?: number;
   readonly stored?: number;

@@ -43,9 +43,9 @@ export interface Measurement {
   readonly version?: string;
   /** Objects in the store in the end. */
   readonly stored?: number;
-  /** From `run` to synced. */
+  /** The time from `run` to synced. */
   readonly syncMs?: number;
-  /** From `run` to when the handlers were notified of the last object. */
+  /** The time from `run` to when the handlers were notified of the last object. */
   readonly handledMs?: number;
   /** The peak of resident memory before `run`, with everything loaded. */
   readonly startRssBytes?: number;
@@ -55,7 +55,7 @@ export interface Measurement {
   readonly endRssBytes?: number;
   /** The longest turn of the event loop while it synced. */
   readonly longestTaskMs?: number;
-  /** The same for 99.9 % of the samples. */
+  /** As the figure before, for 99.9 % of the samples. */
   readonly p999TaskMs?: number;
   /** The longest pause of the garbage collector meanwhile; on Node. */
   readonly longestPauseMs?: number;
@@ -65,9 +65,9 @@ export interface Measurement {
   readonly settledBytes?: number;
   /** Objects returned per microsecond when every node is looked up. */
   readonly nodeLookupsPerUs?: number;
-  /** The same for every namespace. */
+  /** As the lookups by node, for every namespace. */
   readonly namespaceLookupsPerUs?: number;
-  /** From the first to the last event that a handler saw. */
+  /** The time from the first to the last event that a handler saw. */
   readonly burstMs?: number;
   /** How many events that were. */
   readonly burstEvents?: number;
@@ -81,7 +81,7 @@ export interface Measurement {
   readonly relistKeepsIdentity?: boolean;
   /** Where the time went until all handlers were notified. */
   readonly syncTime?: TimeSpent | undefined;
-  /** The same for the events. */
+  /** As `syncTime`, for the events. */
   readonly burstTime?: TimeSpent | undefined;
   /** Why it did not take part. */
   readonly skipped?: string;

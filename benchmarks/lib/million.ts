@@ -25,7 +25,7 @@ export interface MillionArguments {
   readonly eventWindow: number;
 }
 
-/** What it prints when everything is stored. */
+/** The figures that the server prints when everything is stored. */
 export interface MillionReady {
   readonly url: string;
   readonly pid: number;
@@ -45,11 +45,11 @@ export interface PageReaderArguments {
   readonly perSecond: number;
 }
 
-/** What it measured; times in milliseconds, ascending. */
+/** The measured figures; times in milliseconds, ascending. */
 export interface PageFigures {
   readonly seconds: number;
   readonly times: readonly number[];
-  /** Those of them that begin a list. */
+  /** The times of pages that begin a list. */
   readonly firstTimes: readonly number[];
   readonly bytes: number;
   readonly refused: number;
@@ -60,7 +60,7 @@ export interface PageFigures {
 /** One part of a run. */
 interface Part {
   readonly label: string;
-  /** Of the time in which events come. */
+  /** The part of the time in which events come. */
   readonly share: number;
   /** What is read; nothing if it is absent. */
   readonly paths?: (sample: PodList) => readonly string[];
@@ -265,7 +265,7 @@ function row({ part, cores, pages }: Measured): string[] {
   ];
 }
 
-/** Of ascending values. */
+/** A quantile of ascending values. */
 export function quantile(values: readonly number[], share: number): number | undefined {
   return values[Math.min(values.length - 1, Math.ceil(values.length * share) - 1)];
 }

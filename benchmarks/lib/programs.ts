@@ -16,11 +16,11 @@ export interface Programs extends AsyncDisposable {
   readonly bundles: string;
   /** The program with client-go; absent if it was not asked for, or cannot be built here. */
   readonly clientGo?: string;
-  /** The same for kube-rs. */
+  /** The program of kube-rs. */
   readonly kubeRs?: string;
 }
 
-// With empty caches, on a machine that has more to do.
+// The time limit of a build with empty caches, on a machine that has more to do.
 const BUILD_TIMEOUT_MS = 60 * 60_000;
 
 /** The programs of others. */

@@ -1,5 +1,5 @@
 /**
- * From measurements to the tables that are printed and kept.
+ * Makes the tables that are printed and kept from measurements.
  *
  * @module
  */
@@ -91,7 +91,7 @@ export function sizeReport(result: SizeResult): string {
     }
   }
   if (!parts.some((part) => part.includes(REFERENCE_LABELS["client-go"]))) {
-    // Without it the column of targets would be empty; the sentence says why.
+    // A column of targets without client-go would be empty; the sentence says why.
     parts.push("client-go and kube-rs did not take part (`--peers all`).");
   }
   const relisted = taking.filter(({ measurements }) =>

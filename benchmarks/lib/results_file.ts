@@ -11,7 +11,7 @@ import { run } from "../../scripts/lib/process.ts";
 import { count } from "./report.ts";
 import { digits } from "./statistics.ts";
 
-/** Which part of the file: the comparison with so many objects, or something else. */
+/** A part of the file: the comparison with so many objects, or something else. */
 export type Section =
   | number
   | "profile"
@@ -77,7 +77,7 @@ export async function writeSection(path: string, section: Section, content: stri
   await Deno.writeTextFile(path, withSection(text, section, content));
 }
 
-/** Such as `comparison-20k`. */
+/** The name of a section, such as `comparison-20k`. */
 function nameOf(section: Section): string {
   if (typeof section === "string") return section;
   return `comparison-${section % 1000 === 0 ? `${section / 1000}k` : section}`;

@@ -200,7 +200,7 @@ async function timed(url: string): Promise<{ readonly ms: number; readonly bytes
   return { ms: performance.now() - startMs, bytes };
 }
 
-/** That of CHROMIUM, or the one of npm, which has one for Linux on x64 only. */
+/** The path of CHROMIUM, or of the one of npm, which has one for Linux on x64 only. */
 async function chromiumPath(tools: Tools): Promise<string | undefined> {
   const named = Deno.env.get("CHROMIUM");
   if (named) return named;

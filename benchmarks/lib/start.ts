@@ -25,7 +25,7 @@ const GOALS: Record<Runtime, number> = { node: 60, deno: 25, bun: 25 };
 
 /** One program that imports an entry, or nothing. */
 interface Program {
-  /** Such as `./hono`; `undefined` for the empty program. */
+  /** The entry, such as `./hono`; `undefined` for the empty program. */
   readonly entry: string | undefined;
   readonly path: string;
   readonly timesMs: number[];
@@ -106,7 +106,7 @@ function specifierOf(entry: string): string {
   return NAME + entry.slice(1);
 }
 
-/** Modules that an import opens: of this library, and of packages. */
+/** How many modules an import opens: of this library, and of packages. */
 interface ModuleCount {
   readonly own: number;
   readonly packages: number;

@@ -1,5 +1,5 @@
 /**
- * From several measurements of the same thing to one.
+ * Makes one measurement from several measurements of the same thing.
  *
  * @module
  */

@@ -22,7 +22,7 @@ export const REFERENCE_LABELS: Record<Reference, string> = {
 /** One row of the table of targets. */
 export interface Target {
   readonly label: string;
-  /** Of ours on Node. */
+  /** The variant of ours on Node. */
   readonly variant: "all" | "default" | "encoded" | "every" | "every-plain";
   readonly metric: Metric;
   /** Whether the ratio should be at most or at least the limit. */

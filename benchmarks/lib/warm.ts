@@ -25,15 +25,15 @@ export interface WarmArguments {
   readonly fills: boolean;
 }
 
-/** What it measured. */
+/** The measured figures. */
 export interface WarmFigures {
   readonly stored: number;
-  /** Until one object was read by its key. */
+  /** The time until one object was read by its key. */
   readonly firstReadMs: number;
   /** Read from files until then. */
   readonly firstReadBytes: number;
   readonly firstReadRssBytes: number;
-  /** Until the server had confirmed the content. */
+  /** The time until the server had confirmed the content. */
   readonly syncedMs: number;
   /** After every object was read. */
   readonly peakRssBytes: number;

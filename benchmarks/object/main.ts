@@ -111,7 +111,7 @@ class Upstream {
     try {
       this.#controller?.close();
     } catch {
-      // Its reader has left.
+      // The reader has left.
     }
     await this.#server.shutdown();
   }
@@ -199,7 +199,7 @@ class Workerd {
     try {
       this.#child.kill("SIGKILL");
     } catch {
-      // It did not survive.
+      // The process did not survive.
     }
     await this.#child.status;
   }

@@ -30,7 +30,7 @@ function restartsOf(index: number): number {
   return index % 20 === 0 ? index % 37 : 0;
 }
 
-/** Which objects there are. */
+/** The pods that there are. */
 export interface Pods {
   readonly objects: number;
   readonly isVaried?: boolean;
@@ -97,7 +97,7 @@ export interface EncodedEvents {
   readonly blocks: readonly Uint8Array[];
   /** The version of the last event in each block. */
   readonly versions: readonly string[];
-  /** Of some blocks: how often the first pod was restarted after it, which is more than any other. */
+  /** How often the first pod of a block was restarted after it, for some blocks; more than any other. */
   readonly marks: ReadonlyMap<number, number>;
 }
 

@@ -351,7 +351,7 @@ function uuid(random: Random): string {
   }`;
 }
 
-/** So many seconds after the first day of 2026, or a time before its end. */
+/** The timestamp so many seconds after the first day of 2026, or a time before its end. */
 function timestamp(seconds: number): string {
   return `${new Date(Date.UTC(2026, 0, 1) + (seconds % 20_000_000) * 1000).toISOString().slice(0, 19)}Z`;
 }

@@ -68,9 +68,7 @@ export class Gate implements AsyncDisposable {
     for (const stream of this.#streams) stream.end(line);
   }
 
-  /**
-   * From now on new watches end cleanly after this time; `undefined` for no limit. Ends those that are open.
-   */
+  /** Ends new watches cleanly after this time, and open ones at once; `undefined` for no limit. */
   limitWatches(ms: number | undefined): void {
     this.#watchLimitMs = ms;
     if (ms !== undefined) this.endWatches();
@@ -97,7 +95,7 @@ export class Gate implements AsyncDisposable {
       serve: (served) => this.#fetch(served, info),
     });
     const headers = new Headers(response.headers);
-    // Otherwise Deno may compress, and hold back events for that.
+    // Without this, Deno may compress, and hold back events for that.
     headers.set("Cache-Control", "no-cache, private, no-transform");
     const { status, statusText, body } = response;
     const carried = record.isWatch && status === 200 && body !== null ? this.#carry(body) : body;

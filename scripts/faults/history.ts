@@ -27,7 +27,7 @@ const TEXT = "naïve 日本語 🙂 \u2028 \\n\n";
 /** One life of an object: from a create to the delete. */
 interface Life {
   readonly key: string;
-  /** By resourceVersion. */
+  /** The values by resourceVersion. */
   readonly values: Map<string, string>;
   isDeleted: boolean;
 }
@@ -72,7 +72,7 @@ export class Writer {
     while (await sleepUnlessAborted(PAUSE_MS, { clock: realClock, signal })) await this.write();
   }
 
-  /** So many writes, one directly after the other. */
+  /** Writes so many times, one write directly after the other. */
   async burst(writes: number): Promise<void> {
     for (let i = 0; i < writes; i++) await this.write();
   }

@@ -9,7 +9,7 @@ import { ROOT } from "../lib/gate.ts";
 import type { Fault } from "./faults.ts";
 import type { Outcome } from "./world.ts";
 
-/** Where it is. */
+/** The path of the page. */
 export const PAGE: string = join(ROOT, "docs", "faults.md");
 
 const HEADER = ["client", "missed", "never were", "notice", "recover", "slowest", "requests", "memory"];

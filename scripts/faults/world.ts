@@ -32,9 +32,9 @@ export interface Outcome {
   readonly missed: number;
   /** States that never were. */
   readonly impossible: number;
-  /** From the beginning of the fault to the first request after it; `undefined` without one. */
+  /** The time from the beginning of the fault to the first request after it; `undefined` without one. */
   readonly noticeMs: number | undefined;
-  /** From the end of the fault to the copy that equals the server; `undefined` if that took too long. */
+  /** The time from the end of the fault to a copy equal to the server; `undefined` if it took too long. */
   readonly recoverMs: number | undefined;
   /** The longest of several rounds. */
   readonly slowestMs?: number;
@@ -83,7 +83,7 @@ export async function runFault(
   await sleepUnlessAborted(WATCHED_MS, { clock: realClock, signal });
   const version = await writer.version();
   for (const client of all) client.begin(fault, version);
-  // From now on, so that what is noticed while the fault lasts is seen.
+  // Watched from now on, so that what clients notice during the fault is seen.
   const recovering = all.map((client) => client.watch(signal));
   if (fault.lastsMs === undefined) await writer.burst(MOMENT_WRITES);
   else {
@@ -93,7 +93,7 @@ export async function runFault(
   await fault.write?.(writer);
   const lastVersion = await writer.version();
   await Promise.all(all.map((client) => client.end(fault, lastVersion)));
-  // Which only a watch that works brings at once.
+  // Only a watch that works brings these writes at once.
   if (fault.lastsMs !== undefined) await writer.burst(MOMENT_WRITES);
   for (const client of all) client.mustEqual(writer);
   await Promise.all(recovering);

@@ -154,7 +154,7 @@ class Program {
     this.#onText();
   }
 
-  /** What it has printed, once that matches. */
+  /** The printed text, once it matches. */
   async text(pattern: RegExp): Promise<RegExpExecArray> {
     let isOver = false;
     void this.#ended.finally(() => isOver = true);
@@ -179,7 +179,7 @@ class Program {
     try {
       this.#process.kill("SIGINT");
     } catch {
-      // It has ended.
+      // The process has ended.
     }
     await this.#process.status;
     await this.#ended;

@@ -3,7 +3,7 @@
 /** One quantity. */
 export interface Panel {
   readonly title: string;
-  /** Such as "lower is better". */
+  /** A note, such as "lower is better". */
   readonly note: string;
   /** As the table has it: `25,793`; `undefined` where it has none. */
   readonly values: readonly (string | undefined)[];

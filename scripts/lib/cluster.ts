@@ -33,7 +33,7 @@ export interface StartClusterOptions {
 
 /** A running kube-apiserver. It ends with this process, however that ends. */
 export interface TestCluster extends AsyncDisposable {
-  /** Such as `https://127.0.0.1:24680`; the same after a restart. */
+  /** The URL of the server, such as `https://127.0.0.1:24680`; the same after a restart. */
   readonly server: string;
   readonly port: number;
   /** A kubeconfig file with the pinned authority and the admin's token. */

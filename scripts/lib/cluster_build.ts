@@ -112,7 +112,7 @@ export function clusterCacheDir(): string {
 interface Sources {
   program: GoProgram;
   hash: string;
-  /** Of Kubernetes, without "v": "1.36.3". */
+  /** The version of Kubernetes, without "v": "1.36.3". */
   version: string;
   /** The Go version that go.mod asks for. */
   goMajor: number;

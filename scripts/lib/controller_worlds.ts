@@ -19,7 +19,7 @@ export interface ControllerWorlds {
   readonly failures: readonly string[];
 }
 
-// So few that the workers end at about the same time.
+// The seeds of a worker at a time: so few that the workers end at about the same time.
 const SEEDS_AT_ONCE = 25;
 
 /** Simulates the worlds of these seeds; with `failFast` up to the first that fails. */

@@ -15,7 +15,7 @@ export interface TestResult {
   message?: string;
 }
 
-/** Which runtime wrote the report: they disagree about what a suite is. */
+/** The runtime that wrote the report: runtimes disagree about what a suite is. */
 export type JunitDialect = "deno" | "node" | "bun";
 
 /** Depth of the suites that stand for files or for the run, not for a `describe`. */

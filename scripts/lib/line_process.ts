@@ -71,7 +71,7 @@ export async function startLineProcess(program: string, options: LineProcessOpti
     try {
       child.kill("SIGKILL");
     } catch {
-      // It has ended already.
+      // The process has ended already.
     }
   };
   const send = (line: string) => input.write(new TextEncoder().encode(`${line}\n`));

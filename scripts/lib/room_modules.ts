@@ -56,8 +56,8 @@ export async function bundleRooms(options: RoomModulesOptions): Promise<void> {
     }));
     for (const path of parts) inputs.push(`rooms/${partName(path)}=${path}`);
     const names = await publicNames(tools, files, packages, temporary);
-    // By file, not by folder: esbuild matches a pattern with the root's
-    // own path too, which may end in a room's name.
+    // Chosen by file, not by folder: esbuild matches a pattern with the root's own path too, which may end in
+    // a room's name.
     const between = [...parts, ...[...rooms.values()].flatMap((paths) => [...paths])]
       .map((path) => path.replace(/^src\//, "../")).flatMap((path) => [path, `../${path}`]);
     const meta = join(temporary, "rooms.json");

@@ -14,7 +14,7 @@ import type { Tools } from "./tools.ts";
 
 /** What one runtime came to. */
 export interface SuiteRun {
-  /** Such as `workerd, no_nodejs_compat`. */
+  /** The label, such as `workerd, no_nodejs_compat`. */
   label: string;
   results: TestResult[];
   durationMs: number;
@@ -98,7 +98,7 @@ interface WorkerdHost {
   readonly host: (typeof WORKERD_HOSTS)[number];
 }
 
-/** Such as `workerd, no_nodejs_compat`. */
+/** The label of a host, such as `workerd, no_nodejs_compat`. */
 export function workerdLabel({ nodeCompat, host }: WorkerdHost): string {
   return `workerd, ${host === "object" ? "Durable Object, " : ""}${nodeCompat ? "" : "no_"}nodejs_compat`;
 }
@@ -235,7 +235,7 @@ function silentFiles(paths: string[], results: TestResult[], result: ProcessResu
   }));
 }
 
-/** From the name of a built file to that of its source. */
+/** Makes a function from the name of a built file to that of its source. */
 function sourceOf(tools: Tools, suites: BuiltSuite[]): (file: string) => string {
   const sources = new Map<string, string>();
   for (const { path, output } of suites) {

@@ -1,5 +1,5 @@
 /**
- * Which test file runs where. The folder decides, so that a new suite needs no list.
+ * Where each test file runs. The folder decides, so that a new suite needs no list.
  *
  * @module
  */

@@ -10,7 +10,7 @@ import { parseArgs, type ParseArgsConfig } from "node:util";
 export type TaskUsage = ({ readonly task: string } | { readonly script: string }) & {
   /** Arguments without a name, such as `[FILE...]`. */
   readonly takes?: string;
-  /** What it does: sentences. */
+  /** The purpose of the task, in sentences. */
   readonly does: string;
   /** Each option, with the name of its value, and what it means. */
   readonly options?: Readonly<Record<string, string>>;

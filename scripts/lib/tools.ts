@@ -99,8 +99,8 @@ export async function installTools(log: (message: string) => void = console.log)
 }
 
 /**
- * Runs `install` unless that was done for `wanted`: `node_modules` of the folder then says so. Of several
- * processes that call it at once, one installs, and the others wait for it.
+ * Runs `install` unless that was done for `wanted`: `node_modules` of the folder then says so. If several
+ * processes call it at once, one installs, and the others wait for it.
  */
 export async function installOnce(dir: string, wanted: string, install: () => Promise<void>): Promise<void> {
   if (await isInstalled(dir, wanted)) return;

@@ -284,7 +284,7 @@ describe("StatusError of a response", () => {
     assert.equal(await after("Sat, 21 Nov 2026 00:00:05 GMT"), 5000);
     assert.equal(await after("Fri, 20 Nov 2026 00:00:05 GMT"), 0);
     assert.equal(await after("soon"), undefined);
-    // By the clock of the server, where it says what that is.
+    // Counted by the clock of the server, where the answer has its time.
     const skewed = { "Retry-After": "Sat, 21 Nov 2026 09:00:07 GMT", Date: "Sat, 21 Nov 2026 09:00:00 GMT" };
     const error = await failure(new Response("", { status: 429, headers: skewed }), { clock });
     assert.equal(error.retryAfterMs, 7000);

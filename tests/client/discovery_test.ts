@@ -68,7 +68,7 @@ describe("discover", () => {
       metadata: { name: "metrics.k8s.io" },
       versions: [{ version: "v1beta1", freshness: "Stale" }],
     }, {
-      // Of a server that is away for a moment, with what it had.
+      // A group of a server that is away for a moment, with the resources that it had.
       metadata: { name: "example.com" },
       versions: [{ version: "v1", freshness: "Stale", resources: [{ resource: "widgets" }] }],
     }];

@@ -155,7 +155,7 @@ class Witness extends Reflected<DataObject> {
     this.#markedRequest = this.network.requests.length;
   }
 
-  /** It said what is wrong and when it tries again, and did not run hot. */
+  /** Asserts that the reflector reported what was wrong and when it would try again, and did not run hot. */
   assertTriesPatiently(): void {
     const status = this.informer.status();
     const { name } = this;

@@ -22,7 +22,7 @@ export const skipWithoutOwnServer: string | false = givenKubeconfig === undefine
 export interface TestConnection extends AsyncDisposable {
   /** The admin's settings; `fetch` trusts the server's certificate. */
   readonly config: RestConfig;
-  /** The same server without credentials, not even in the connection: for requests with a token. */
+  /** The server without credentials, not even in the connection: for requests with a token. */
   readonly anonymous: RestConfig;
   /** The admin's way, as a file for other programs. */
   readonly kubeconfigPath: string;

@@ -58,7 +58,7 @@ class Copies implements AsyncDisposable {
     for (let number = 2; !this.#isClosed; number++) {
       await copy?.ended;
       await pause(500); // as a kubelet would, which waits longer
-      // It does not start while the API server is away.
+      // The copy does not start while the API server is away.
       copy = this.#isClosed ? undefined : await this.#launch(runtime, number).catch(() => undefined);
     }
   }
@@ -114,7 +114,8 @@ describe(
 
       // The uids of Secrets that were ever there, by the uid of their Widget.
       const made = new Map<string, Set<string>>();
-      // It tries every second: with the default delays it could sleep through all that is made between kills.
+      // The witness tries every second: with default delays it could sleep through all that comes between
+      // kills.
       const witness = new SharedIndexInformer(
         newCluster(config).resource<KubernetesObject>("v1/secrets", { namespace }),
         { reflector: { backoff: { nextDelayMs: () => 1_000 } } },
@@ -148,8 +149,8 @@ describe(
               colors.set(`w${i}`, color);
             } else if (choice < 0.5) {
               colors.delete(name);
-              // Of this state: kube-apiserver deletes an object at once that had no finalizer when it looked,
-              // even if one came meanwhile, and no garbage collector is here to repair that:
+              // This state only: kube-apiserver deletes an object at once that had no finalizer when it
+              // looked, even if one came meanwhile, and no garbage collector is here to repair that:
               // https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go#L1139-L1215
               const { resourceVersion = "" } = (await widgets.get(name)).metadata ?? {};
               await widgets.delete(name, { preconditions: { resourceVersion } });

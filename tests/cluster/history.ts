@@ -16,7 +16,7 @@ export interface HistoryEvent<T> {
   readonly type: "add" | "update" | "delete" | "tombstone";
   readonly key: string;
   readonly uid: string;
-  /** Of the new state; of a tombstone: of the last known one. */
+  /** The version of the new state; in a tombstone, of the last known one. */
   readonly resourceVersion: string;
   readonly object: T;
   readonly isInInitialList: boolean;

@@ -8,7 +8,7 @@
 
 /** Some files, and how they are named. */
 export interface KubeconfigCase {
-  /** By their paths; one called `config` as a rule. */
+  /** The files by their paths; one is called `config` as a rule. */
   readonly files: Readonly<Record<string, string>>;
   /** `KUBECONFIG`, whose parts are paths below the folder; `config` by default. */
   readonly list?: readonly string[];
@@ -92,7 +92,7 @@ const NO_TERMINAL = "a plugin never gets a terminal, so that it need not say whe
 const SCHEME = "a server without a scheme has https if there are TLS settings; kubectl sends it plain text";
 const NULL_ITEM = "null in a list of texts is refused, as it is a mistake; kubectl reads an empty text";
 
-/** By what is odd in them. */
+/** The cases by what is odd in them. */
 export const KUBECONFIG_CASES: Readonly<Record<string, KubeconfigCase>> = {
   // The text
   "blocks, as kubectl writes them": text(BLOCK),

@@ -173,7 +173,7 @@ class Watching {
     this.#ended = Promise.all([child.status, eachLine(child.stdout, add), eachLine(child.stderr, add)]);
   }
 
-  /** What it printed, without repetitions and without the objects that only show that it has started. */
+  /** The printed lines, without repetitions and without objects that only show the start of the watch. */
   changes(): string[] {
     return this.lines.filter((line, i) => !line.includes("begin-") && line !== this.lines[i - 1]);
   }

@@ -31,7 +31,7 @@ export interface ReflectedOptions {
   readonly name: string;
   /** The queue of older informers, which merges the events of an object. */
   readonly deltaFifo?: boolean;
-  /** What it reflects is a cache. */
+  /** Whether the reflected server is a cache. */
   readonly ofCache?: boolean;
   readonly reflector?: ReflectorOptions;
 }

@@ -5,7 +5,7 @@
 
 /** An object to create, and its status, which is written afterwards. */
 export interface RichObject {
-  /** Such as `apps/v1/deployments`. */
+  /** The resource, such as `apps/v1/deployments`. */
   readonly resource: string;
   readonly name: string;
   readonly spec: Record<string, unknown>;

@@ -44,7 +44,7 @@ export class UnreliableNetwork {
     ).length;
   }
 
-  /** From now on the watches that are open deliver nothing; their connections stay up. */
+  /** Makes open watches deliver nothing from now on; their connections stay up. */
   loseEvents(): void {
     for (const stream of this.#streams) stream.isLossy = true;
   }

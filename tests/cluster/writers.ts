@@ -32,7 +32,7 @@ export interface WrittenObject {
 
 /** All writes of the writers that share it. */
 export class WriteLog {
-  /** By uid. */
+  /** The written objects by uid. */
   readonly objects: Map<string, WrittenObject> = new Map();
   /** The marks of all writes that were sent, acknowledged or not. */
   readonly marks: Set<string> = new Set();

@@ -454,7 +454,7 @@ describe("RegisterKind", () => {
     using world = new World();
     const Widget = named("Widget");
     assert.throws(() => world.K8s(Widget), /no kind is known by this name/);
-    // Its version is another one than that of the resource.
+    // The class names another version than the resource has.
     assert.throws(() => world.K8s(named("V1beta1ServiceCIDR")), /no kind is known by this name/);
     const kind = { group: "example.com", version: "v1", kind: "Widget" };
     assert.equal(await pathOf(world, named("Other"), { kindOverride: kind }), "/apis/example.com/v1/widgets");

@@ -94,7 +94,7 @@ class World {
     this.#closing.push(() => watcher.close());
     for (const event of Object.values(WatchEvent).filter((event) => !UPSTREAM_ONLY.includes(event))) {
       watcher.events.on(event, (...values) => {
-        // Of an error, its text is each package's own.
+        // The text of an error is each package's own.
         const shown = values.map((value) =>
           value instanceof Error ? "Error" : value?.metadata?.name ?? value
         );

@@ -428,7 +428,7 @@ async function world(seed: number): Promise<void> {
     computer.network = "good";
     check("at the end");
   }
-  // Those that had lost the lease have ended; as their supervisor would, others are started.
+  // Candidates that lost the lease have ended; others are started, as their supervisor would.
   for (const [at, candidate] of alive.entries()) {
     if (candidate.leadership?.signal.aborted) alive[at] = add();
   }

@@ -86,7 +86,7 @@ export class SlowWatches {
     return new Response(held.readable, response);
   };
 
-  /** From now on no event arrives. */
+  /** Holds back all events from now on. */
   hold(): void {
     this.#waiting ??= [];
   }

@@ -325,7 +325,7 @@ export const CLIENT_GO_NAMES: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** What is not in that version: of its development branch, or removed since v0.24.17. */
+/** Names that are not in that version: of its development branch, or removed since v0.24.17. */
 export const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   "k8s.io/client-go/tools/cache": [
     "DeletedObject",

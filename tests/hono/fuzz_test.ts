@@ -22,10 +22,10 @@ const WHOLE = 24_000;
 const { numRuns: REQUESTS } = propertyOptions(WHOLE);
 const NAMESPACES = ["shop", "shop-2", "shopping", "sho", "kube-system", "constructor"];
 const USERS = ["jane", "joe", "admin"];
-/** Which namespaces each user may read; `admin` everything. */
+/** The namespaces that each user may read; `admin` reads everything. */
 const ALLOWED: Record<string, readonly string[]> = { jane: ["shop"], joe: ["shop-2", "constructor"] };
 
-/** In every object: where it is, so that an answer shows what it gave away. */
+/** A mark in every object that says where it is, so that an answer shows what it gave away. */
 const marker = (where: string) => `<in ${where}>`;
 
 function newFuzzedApi(clock: FakeClock) {
@@ -351,7 +351,7 @@ async function answered(answer: Response | Promise<Response>, clock: FakeClock):
   return await settled;
 }
 
-/** What there is of a body: of a watch, until it is silent. */
+/** Reads the body; of a watch, until it is silent. */
 async function readSome(response: Response): Promise<string> {
   if (response.body === null) return "";
   const reader = response.body.getReader();

@@ -7,7 +7,7 @@ import { timeout } from "hono/timeout";
 import { type ReadApi, readApi } from "@listwatch/cache/hono";
 import { FakeInformer, object } from "./fake_informer.ts";
 
-/** By the names in the tests' titles. */
+/** The middlewares, by their names in the tests' titles. */
 export const MIDDLEWARES: Readonly<Record<string, readonly MiddlewareHandler[]>> = {
   "etag()": [etag()],
   "compress()": [compress({ threshold: 1 })],

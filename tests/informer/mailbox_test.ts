@@ -42,9 +42,7 @@ class Changes {
     return { type: "update", oldObject, object: this.#put(name) };
   }
 
-  /**
-   * A list of all objects that there are; of those that are stored, only the ones in `changed` have changed.
-   */
+  /** A list of all objects that there are; only the stored ones in `changed` have changed. */
   list(names: readonly string[], changed: readonly string[] = names): ListNotifications<KubernetesObject> {
     const list = new ListNotifications<KubernetesObject>({ isInInitialList: false });
     for (const [name, object] of this.store) {

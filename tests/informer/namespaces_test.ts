@@ -199,7 +199,7 @@ describe("SharedIndexInformer over a set of namespaces", () => {
     assert.deepEqual(recorder.take().map((call) => call.replace(/@\d+/, "")), ["tombstone x", "add z"]);
     assert.deepEqual(listed(server).slice(before), ["c"]);
     assert.equal(server.openWatches, 2);
-    // It follows those that are in it, and may come back.
+    // The informer follows the namespaces in its set; one that has left may come back.
     create(server, "a/late", "c/late");
     await rig.settle();
     assert.deepEqual(informer.indexer.listKeys().sort(), ["b/y", "c/late", "c/z"]);

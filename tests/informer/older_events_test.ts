@@ -106,7 +106,7 @@ describe("SharedIndexInformer: a real event with an older version than one befor
     await world.send((watch) => watch.add(project("a/second@12")));
     await world.clock.advance(MINUTE_MS);
     assert.equal(world.stored(), "a/second@12 b@15");
-    // It may also have a version that is lower still: two objects count for themselves.
+    // The object may also have a version that is lower still: two objects count for themselves.
     await world.send((watch) => watch.add(project("a/third@1")), ["a/third@1", "b@15"]);
     await world.clock.advance(2 * MINUTE_MS);
     assert.equal(world.stored(), "a/third@1 b@15");

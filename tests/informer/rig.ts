@@ -36,7 +36,7 @@ export class Recorder implements ResourceEventHandler<KubernetesObject> {
     );
   };
 
-  /** What it received since the last call of this. */
+  /** The notifications received since the last call. */
   take(): string[] {
     return this.calls.splice(0);
   }

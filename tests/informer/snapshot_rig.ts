@@ -79,7 +79,7 @@ export class Disk {
     return copy;
   }
 
-  /** Its objects, as `web-1@3`. */
+  /** The objects of the store, as `web-1@3`. */
   content(): string[] {
     return Array.from(this.objects.values(), ({ json }) => nameAndVersion(JSON.parse(json))).sort();
   }

@@ -193,7 +193,7 @@ describe("newNodeFetch", () => {
   });
 
   it("lets a tunnel be silent for longer than the proxy may take to open it", async () => {
-    // Of the client's sockets: the time after which a silent one is given up, 0 for never.
+    // The limits of the client's sockets: the time after which a silent one is given up, 0 for never.
     const limits = new Map<Socket, number[]>();
     const { setTimeout: limit } = Socket.prototype;
     Socket.prototype.setTimeout = function (ms, callback) {

@@ -3,7 +3,7 @@
 import { Server } from "node:net";
 import { serveFetch } from "@listwatch/cache/node";
 
-// To listen again fails at first.
+// Listening again fails at first.
 const { listen } = Server.prototype;
 let calls = 0;
 Server.prototype.listen = function (this: Server, ...args: unknown[]): Server {

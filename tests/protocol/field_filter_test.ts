@@ -27,7 +27,7 @@ const POD = {
 
 function matches(filter: string): boolean {
   const parsed = parseFieldFilter(filter);
-  // What it is written as means the same, and is written so again.
+  // The canonical text means the same, and is written so again.
   const again = parseFieldFilter(`${parsed}`);
   assert.equal(`${again}`, `${parsed}`);
   assert.equal(again.matches(POD), parsed.matches(POD), filter);

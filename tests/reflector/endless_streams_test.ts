@@ -97,7 +97,7 @@ const reset: Stream = () => Promise.reject(new NetworkError("ConnectionReset", "
 const unanswered: Stream = (_, signal) =>
   new Promise((__, reject) => onAbort(signal, () => reject(signal.reason)));
 
-/** Never ends, as changes go on: of an object that is known, with the bookmarks that there are otherwise. */
+/** A stream that never ends, as a known object changes again and again, with the usual bookmarks. */
 const changing: Stream = (clock, signal) => {
   const watcher = openWatch((one) => one.add(at("a@1")));
   let version = 2;

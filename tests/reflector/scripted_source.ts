@@ -144,7 +144,7 @@ export class StoreRecorder implements ReflectorStore<KubernetesObject> {
     this.#write(`bookmark ${resourceVersion}`);
   }
 
-  /** Its calls since the last call of this. */
+  /** The calls since the last call of this. */
   take(): string[] {
     return this.operations.splice(0);
   }

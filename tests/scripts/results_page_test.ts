@@ -8,7 +8,7 @@ import { resultsFiles } from "../../scripts/lib/results_page.ts";
 
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 const tables = read("benchmarks/TABLES.md");
-/** Without the spaces that the formatter puts into tables, and where it breaks lines. */
+/** The text without the spaces that the formatter puts into tables, and without its line breaks. */
 const plain = (text: string) => text.replaceAll(/-{3,}:?/g, "---").replaceAll(/\s+/g, " ");
 
 describe("resultsFiles", () => {

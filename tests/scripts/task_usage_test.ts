@@ -6,7 +6,7 @@ import { ROOT } from "../../scripts/lib/gate.ts";
 import { runDeno } from "../../scripts/lib/process.ts";
 import { usage } from "../../scripts/lib/task_usage.ts";
 
-/** Their commands are others': of the program itself, and of `deno test`. */
+/** Tasks whose commands are others': of the program itself, and of `deno test`. */
 const NOT_OURS = ["start", "test:unit"];
 
 /** What people run, and no task does. */

@@ -166,7 +166,7 @@ export class Connection implements Stream {
     this.#arm();
   }
 
-  /** It has ended. */
+  /** The connection has ended. */
   close(how: Closing): void {
     if (this.closed !== undefined) return;
     this.closed = how;

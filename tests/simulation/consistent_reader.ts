@@ -217,7 +217,7 @@ export class ConsistentReader {
     if (status !== 200 && !(status === 404 && sent.key !== undefined)) return `it receives ${status}`;
     const isStale = response.headers.has("Warning");
     if (isStale && this.#config.freshness === "consistent") return "it is stale";
-    // Which history the question and the answer were of cannot be known.
+    // The histories of the question and the answer cannot be known.
     if (cluster.epoch !== sent.epoch) return undefined;
     const isDeep = this.#config.levels === 2;
     if (isInDoubt() || (isDeep && cluster.epoch > 0)) {

@@ -16,7 +16,7 @@ export interface HandlerConfig {
   readonly delayMs: number;
   /** How many notifications may wait for it before they are merged. */
   readonly mailboxLimit: number | undefined;
-  /** Its own resync period. */
+  /** The handler's own resync period. */
   readonly resyncPeriodMs: number;
   readonly reads: "everything" | "metadata";
 }
@@ -47,7 +47,7 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
   #busy = false;
   #removed = false;
   #synced = false;
-  /** Its registration, while it is registered. */
+  /** The handler's registration, while it is registered. */
   registration: HandlerRegistration | undefined;
 
   constructor(options: HandlerProbeOptions) {
@@ -55,7 +55,7 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     this.#violate = (text) => options.violate(`${options.name}: ${text}`);
   }
 
-  /** Its name. */
+  /** The handler's name. */
   get name(): string {
     return this.#options.name;
   }
@@ -65,7 +65,7 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     return this.#known;
   }
 
-  /** What it is like. */
+  /** The handler's configuration. */
   get config(): HandlerConfig {
     return this.#options.config;
   }
@@ -75,7 +75,7 @@ export class HandlerProbe implements ResourceEventHandler<SimObject> {
     return this.#resyncs;
   }
 
-  /** From now on it must not be called. */
+  /** The handler was removed: from now on it must not be called. */
   removed(): void {
     this.#removed = true;
     this.registration = undefined;

@@ -9,8 +9,8 @@ import type { Schema } from "@listwatch/cache/client";
 import { type SimObject, stateOf } from "./cluster_model.ts";
 
 /**
- * What it refuses: `strict` bad objects; `harsh` every second state as well; `lenient` nothing; `once` the
- * next object, whatever it is, and from then on it is `strict`.
+ * The objects that are refused: `strict` refuses bad objects; `harsh` every second state as well; `lenient`
+ * nothing; `once` the next object, whatever it is, and is `strict` from then on.
  */
 export type Mood = "strict" | "harsh" | "lenient" | "once";
 
@@ -48,7 +48,7 @@ export class Judge {
     this.#begun = undefined;
   }
 
-  /** It watches from this version, or has come to it. */
+  /** The informer watches from this version, or has come to it. */
   watching(resourceVersion: string): void {
     if (!this.#isListing) return;
     this.#isListing = false;

@@ -27,14 +27,14 @@ export type Refusal =
   | "closedAtOnce"
   | "emptyStream";
 
-/** Which requests are affected. */
+/** The requests that are affected. */
 export type Verb = "list" | "watch";
 
 /** The state of the network at a moment. */
 export interface NetworkState {
   /** The fault of requests, by verb. */
   refusals: Partial<Record<Verb, Refusal>>;
-  /** Its probability. */
+  /** The probability of a refusal. */
   refusalChance: number;
   /** The minimum and maximum latency of bytes. */
   latencyMs: readonly [number, number];

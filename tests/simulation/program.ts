@@ -43,7 +43,7 @@ export interface ProgramConfig {
   readonly resyncPeriodMs: number;
   /** What refuses an object with `spec.bad`. */
   readonly refuses: "nothing" | "schema" | "index" | "transform";
-  /** Which fields it keeps. */
+  /** The fields that the informer keeps. */
   readonly view: ViewName;
   readonly storage: "objects" | "encoded" | "plain";
   /** How many objects of a list it processes per turn of the event loop. */
@@ -60,7 +60,7 @@ export interface ProgramConfig {
   readonly eventWindow: number;
   /** How many bytes may wait for each of them. */
   readonly watchBufferBytes: number;
-  /** Its readers over HTTP. */
+  /** The informer's readers over HTTP. */
   readonly readers: readonly ReaderConfig[];
   /** A reader over HTTP that requires fresh answers; only with the default queue. */
   readonly consistentReader: ConsistentReaderConfig | undefined;
@@ -73,7 +73,7 @@ export interface ProgramWorld {
   readonly time: VirtualTime;
   readonly cluster: ClusterModel;
   readonly fetch: FetchFunction;
-  /** The same for what reads of the served cache make it request. */
+  /** The `fetch` of requests that reads of the served cache cause. */
   readonly questions: FetchFunction;
   readonly violate: (text: string) => void;
   readonly log: (text: string) => void;
@@ -805,7 +805,7 @@ export class Program {
   /** A copy is not fresh if the last contact is longer ago, whatever the clocks say. */
   #checkFreshness(): void {
     const { time, lastBytesMs } = this.#world;
-    // It reads what has arrived when it has a turn.
+    // The informer reads what has arrived when it has a turn.
     const silenceMs = time.worldNow() - lastBytesMs() - TURNS_TO_READ * time.turnMs;
     for (const maxAgeMs of [1_000, 30_000, 90_000]) {
       if (silenceMs > maxAgeMs && this.informer.isFresh(maxAgeMs)) {

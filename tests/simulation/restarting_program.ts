@@ -67,12 +67,12 @@ export interface Kill {
   readonly stops: boolean;
 }
 
-/** What it needs of its world. */
+/** The parts of its world that the program needs. */
 export interface RestartingWorld {
   readonly time: VirtualTime;
   readonly cluster: ClusterModel;
   readonly fetch: FetchFunction;
-  /** The same for what it asks about versions. */
+  /** The `fetch` of its questions about versions. */
   readonly questions: FetchFunction;
   readonly faults: readonly Fault[];
   readonly sendsBookmarks: boolean;
@@ -259,7 +259,7 @@ export class RestartingProgram {
   /** One of its requests was answered; 0 if the connection failed. */
   answered(status: number, query: URLSearchParams): void {
     if (this.#life === undefined) return;
-    // It may have been sent to a server that was restored since.
+    // The request may have been sent to a server that was restored since.
     if (status === 200 && lists(query) && !query.has("continue")) {
       this.#listEpoch = this.#world.cluster.epoch;
     }
@@ -332,7 +332,7 @@ export class RestartingProgram {
     }) ?? differenceOf(observed, probe.known);
   }
 
-  /** Its status, for messages. */
+  /** The informer's status, for messages. */
   get status(): string {
     return JSON.stringify(this.#life?.informer.status());
   }
@@ -453,7 +453,8 @@ export class RestartingProgram {
       const isOfLastList = this.#judge.stored();
       if (life.isListed && isOfLastList && this.#listEpoch === this.#world.cluster.epoch) {
         this.#isOfLostHistory = false;
-        // It was saved in this turn, before this was called; a save that failed leaves what was saved before.
+        // The content was saved in this turn, before this call; a failed save leaves the content saved
+        // before.
         const { savesInTurn } = this.config;
         if (
           savesInTurn && !life.disk.hasFailed && life.disk.meta?.resourceVersion === event.resourceVersion

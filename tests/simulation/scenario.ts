@@ -75,7 +75,7 @@ export type Action =
   | { readonly do: "call"; readonly program: number; readonly call: Call }
   | { readonly do: "judge"; readonly mood: Mood };
 
-/** Its time, in milliseconds from the start. */
+/** A step and its time, in milliseconds from the start. */
 export interface Step {
   readonly atMs: number;
   readonly action: Action;
@@ -96,7 +96,7 @@ export interface Scenario {
   readonly settings: ServerSettings;
   /** The settings after faults stop: permanent properties of the cluster. */
   readonly calmSettings: ServerSettings;
-  /** The same for the network. */
+  /** The state of the network after faults stop. */
   readonly calmNetwork: Partial<NetworkState>;
   /** The interval of continuous writes until the end, in milliseconds; 0 for none. */
   readonly chatterMs: number;
@@ -309,7 +309,7 @@ function newRestarting(
   if (!random.chance(hasRestore ? 0.7 : 0.35)) return [];
   const { scope, useWatchList, pageSize, view, storage, turnObjects, refuses, seed } = newProgram(random);
   const more = new SeededRandom(seed ^ 0x10ad);
-  // They take longer than the shortest answers.
+  // Large contents take longer than the shortest answers.
   const objects = !hasShortAnswers && more.chance(isUndisturbed ? 0.4 : 0.02) ? more.int(2_000, 3_000) : 0;
   return [{
     scope: objects === 0 ? scope : { resource: "leases", namespace: "", app: "" },
@@ -362,8 +362,8 @@ function newCompanions(reader: ReaderConfig, random: SeededRandom): ReaderConfig
   return Array.from({ length: random.pick([0, 1, 2, 3]) }, () => {
     // Less than between two writes of a world whose writes never end: it must be able to catch up.
     const readMs = random.pick([0, 40, 900, 1_500]);
-    // A slow one would be away between two watches: of a server that is
-    // restored meanwhile, its version is from the future.
+    // A slow reader would be away between two watches: on a server that is restored meanwhile, its version is
+    // from the future.
     return { ...reader, readMs, hopMs: readMs === 0 ? random.pick([0, 0, 5_000]) : 0 };
   });
 }

@@ -7,7 +7,7 @@ import { seededRandom } from "../../src/testing/seeded_random.ts";
 
 /** Random choices that depend on a seed alone. */
 export class SeededRandom {
-  /** From 0 (included) to 1 (excluded). */
+  /** The next number, from 0 (included) to 1 (excluded). */
   readonly next: () => number;
 
   constructor(seed: number) {

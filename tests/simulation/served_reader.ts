@@ -14,7 +14,7 @@ import type { VirtualTime } from "./virtual_time.ts";
 export interface ReaderConfig {
   /** `""` for all. */
   readonly namespace: string;
-  /** Which of `SELECTORS` it uses; -1 for none. */
+  /** The index in `SELECTORS` that the reader uses; -1 for none. */
   readonly selector: number;
   /** How many objects a page may have; 0 for a list without pages. */
   readonly limit: number;
@@ -94,7 +94,7 @@ export class ServedReader {
   /** The version at which its watch started; -1 if it started with the current objects. */
   #from = -1;
   #isFollowing = false;
-  /** It does not read: what it knows may be old. */
+  /** Whether the reader reads nothing: what it knows may be old. */
   #isPausing = false;
   #hops = 0;
 

@@ -113,7 +113,7 @@ class World {
   readonly #restarting: RestartingProgram[];
   readonly #recent: number[][] = [];
   readonly #notBeforeMs: number[] = [];
-  /** The same for what reads of the served cache make them request. */
+  /** Times without questions by reads of a served cache, as a server has refused them, by program. */
   readonly #noQuestions:
     ({ readonly by: number; readonly sinceMs: number; readonly untilMs: number } | undefined)[] = [];
   /** How many requests of each program failed to connect. */
@@ -375,7 +375,7 @@ class World {
 
   /** When a program must have ended a silent connection. */
   #giveUpMs({ verb, query, connection, status, ...request }: SimRequest): number {
-    // It could not count while it was suspended.
+    // The program could not count while it was suspended.
     const { wokeMs, suspendedMs } = this.#time;
     const startMs = Math.max(request.startMs, wokeMs);
     if (verb === "list") return Math.max(connection?.lastDeliveryMs ?? 0, startMs) + LIST_LIMIT_MS;

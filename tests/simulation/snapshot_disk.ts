@@ -79,7 +79,7 @@ export class SnapshotDisk implements SnapshotStorage {
     return this.attached();
   }
 
-  /** The same content, for the next process. */
+  /** The disk with its content, for the next process. */
   attached(): SnapshotDisk {
     if (this.#isLocked && !this.#isDetached && !this.isLeft) {
       this.#options.violate("its storage is still open after the stop");

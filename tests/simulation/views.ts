@@ -6,7 +6,7 @@
 import type { KubernetesObject } from "@listwatch/cache";
 import type { SimObject } from "./cluster_model.ts";
 
-/** Which fields an informer has. */
+/** The fields that an informer has. */
 export type ViewName = "ordinary" | "everything" | "names" | "args" | "lean" | "metadata";
 
 /** One way to select fields: the options for the client, and the expected result. */

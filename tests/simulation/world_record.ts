@@ -20,7 +20,7 @@ export interface WorldRecordOptions {
 /** The record of one world. */
 export class WorldRecord {
   readonly #options: WorldRecordOptions;
-  /** With their times. */
+  /** The violations with their times. */
   readonly violations: string[] = [];
   readonly trace: string[] = [];
 

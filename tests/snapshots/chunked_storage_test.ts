@@ -189,7 +189,7 @@ describe("ChunkedStorage", () => {
       assert.equal(JSON.parse(texts["shop/web-1"]).metadata.resourceVersion, "199");
       return most;
     };
-    // Those of the manifest before are still there.
+    // The chunks of the manifest before are still there.
     assert.equal(await savedWith("b".repeat(100_000), "x"), 65);
     assert.ok(await savedWith("b", "x".repeat(1_000)) <= 6);
   });

@@ -99,7 +99,7 @@ export async function loadContent(
   return { resourceVersion, watchedVersion, savedAtMs, needsList, clusterUid, texts: sorted(texts) };
 }
 
-/** The same, or the reason of the refusal. */
+/** The loaded content, or the reason of the refusal. */
 export async function loadOrRefusal(
   storage: SnapshotStorage,
   identity: SnapshotIdentity = PODS,

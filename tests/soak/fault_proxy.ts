@@ -1,8 +1,8 @@
 /**
  * A TCP proxy that breaks connections in the ways that networks do.
  *
- * It carries plain bytes and looks into none of them, so TLS passes through. Where it says "the
- * client" it means the side that connected to it.
+ * It carries plain bytes and looks into none of them, so TLS passes through. "The client" is the side that
+ * connected to it.
  *
  * @module
  */
@@ -60,7 +60,7 @@ export class FaultProxy implements AsyncDisposable {
     this.#server = undefined;
   }
 
-  /** From now on accepts new connections and resets them at once, or no longer does that. */
+  /** Accepts new connections from now on and resets them at once, or no longer does that. */
   turnAway(isTurningAway: boolean): void {
     this.#isTurningAway = isTurningAway;
   }
@@ -173,7 +173,7 @@ export class ProxiedConnection {
     this.#client.end();
   }
 
-  /** From now on each chunk, in both directions, comes so much later; 0 for no delay. */
+  /** Delays each chunk from now on, in both directions; 0 for no delay. */
   delay(ms: number): void {
     this.#toClient.delay(ms);
     this.#toServer.delay(ms);

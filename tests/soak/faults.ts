@@ -1,5 +1,5 @@
 /**
- * Which faults come when: a plan that a seed repeats, and what carries it out.
+ * The faults and their times: a plan that a seed repeats, and the code that carries it out.
  * @module
  */
 
@@ -28,7 +28,7 @@ export interface PlannedFault {
   readonly kind: FaultKind;
   /** After the fault before. */
   readonly afterMs: number;
-  /** Which connection of those that are open, from 0 to 1. */
+  /** Picks one of the open connections, from 0 to 1. */
   readonly pick: number;
   /** How far a stream gets. */
   readonly bytes: number;
@@ -65,7 +65,7 @@ export function* planFaults(random: () => number, meanPauseMs: number): Generato
       kind,
       afterMs: Math.round(random() * 2 * meanPauseMs),
       pick: random(),
-      // From the first bytes of an answer to the middle of a list.
+      // A number of bytes from the first ones of an answer to the middle of a list.
       bytes: Math.floor(2 ** (random() * 16)),
       delayMs: Math.round(10 + random() * 1_500),
       lastsMs: Math.round(1_000 + random() ** 2 * 29_000),

@@ -11,7 +11,7 @@ export interface MemorySample {
   readonly rssBytes: number;
 }
 
-/** From the median of the first third to that of the last, after the warm-up. */
+/** The growth of memory from the median of the first third to that of the last, after the warm-up. */
 export interface MemoryTrend {
   readonly firstBytes: number;
   readonly lastBytes: number;

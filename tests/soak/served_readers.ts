@@ -246,7 +246,7 @@ function close(connection: Deno.TcpConn): void {
   try {
     connection.close();
   } catch {
-    // It is closed.
+    // The watch is closed.
   }
 }
 

@@ -5,13 +5,13 @@ import { createServer as createTlsServer } from "node:https";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 
-/** What it does with a request to it. */
+/** The proxy's answers to requests. */
 export interface ConnectProxyOptions {
   /** `NAME:PASSWORD` that it asks for. */
   readonly user?: string;
   /** Answers each CONNECT with this status. */
   readonly status?: number;
-  /** Its certificate: it is spoken to over TLS. */
+  /** The proxy's certificate: it is spoken to over TLS. */
   readonly tls?: { readonly cert: string; readonly key: string };
 }
 

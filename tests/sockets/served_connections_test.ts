@@ -131,7 +131,7 @@ describe("serveFetch with a body in chunks", () => {
         const client = app.send(post + flood);
         await until(() => client.isClosed);
         assert.ok(chunks >= connection * 1_000 && chunks <= connection * 2_500, String(chunks));
-        // Its parser may be that of the one before.
+        // The connection's parser may be that of the one before.
         const next = app.send(`${post}5\r\nwhole\r\n0\r\n\r\n`);
         await until(() => next.answer.endsWith("whole"));
       }

@@ -31,7 +31,7 @@ export function newHolding(): NewHolding | undefined {
   return HOLDINGS[storage()]();
 }
 
-/** Asserts that both are one object; where nothing is kept decoded, that they are equal. */
+/** Asserts that both are one object; that they are equal if nothing is kept decoded. */
 export function assertSameObject(actual: unknown, expected: unknown): void {
   if (storage() === "cold") assert.deepEqual(actual, expected);
   else assert.equal(actual, expected);

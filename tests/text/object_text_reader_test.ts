@@ -25,7 +25,7 @@ const fields = new TextFields();
 for (const path of PATHS) fields.add(path);
 const fieldReader = new ObjectTextReader(fields);
 
-/** Of the metadata, what is always read. */
+/** The part of the metadata that is always read. */
 function core(metadata: unknown): unknown {
   if (typeof metadata !== "object" || metadata === null || Array.isArray(metadata)) return metadata;
   const { name, namespace, uid, resourceVersion, labels } = metadata as Record<string, unknown>;

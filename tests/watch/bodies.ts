@@ -23,7 +23,7 @@ export function bodyOf(chunks: readonly Uint8Array[], failure?: unknown): Readab
   }, { highWaterMark: 0 });
 }
 
-/** The same as a byte stream, which can be read into a buffer of the reader's. */
+/** The body as a byte stream, which can be read into a buffer of the reader's. */
 export function byteBodyOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   const pending = chunks.filter((chunk) => chunk.length > 0).map((chunk) => chunk.slice());
   return new ReadableStream({

@@ -224,7 +224,7 @@ describe("DiskHistory", () => {
     const next = [12, 13, 14].map((version) => second.entry(`${version}`));
     const append = (i: number) => second.history.append(tail + entries.length + i, next[i]);
     append(0);
-    // Of its state nothing can be written, for a while.
+    // Nothing of the state can be written, for a while.
     sql.failsWith = (query) => /INSERT/.test(query) ? new Error("full") : undefined;
     append(1);
     assert.equal(logger.of("error").length, 1);

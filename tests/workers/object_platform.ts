@@ -175,7 +175,7 @@ function mortalClock(clock: FakeClock, life: Life): Clock {
   };
 }
 
-/** Its connections end with the process, and the process does not notice. */
+/** A `fetch` whose connections end with the process, which does not notice it. */
 function mortalFetch(fetch: FetchFunction, life: Life): FetchFunction {
   return async (input, init) => {
     if (!life.isAlive) return await never();

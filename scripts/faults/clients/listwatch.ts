@@ -15,7 +15,7 @@ import { createInterface } from "node:readline";
 type ConfigMap = KubernetesObject & { readonly data?: Readonly<Record<string, string>> };
 
 const [path] = process.argv.slice(2);
-// It is JSON, and read here: a bundle for Node has no parser of YAML.
+// The kubeconfig is JSON, and read here: a bundle for Node has no parser of YAML.
 const { clusters: [{ cluster: { server, "certificate-authority": authority } }] } = JSON.parse(
   readFileSync(path, "utf8"),
 );
@@ -36,7 +36,7 @@ informer.addEventHandler({
 informer.start();
 await informer.synced();
 const { Deno } = globalThis as { readonly Deno?: { readonly version: { readonly deno: string } } };
-// That of the runtime: the library is this one.
+// The version of the runtime: the library is this one.
 const version = Deno?.version.deno ?? process.versions.node;
 console.log(JSON.stringify({ pid: process.pid, version }));
 createInterface({ input: process.stdin })

@@ -189,7 +189,7 @@ describe("newAccess", () => {
     assert.equal(await status(app, { Authorization: `Basic ${btoa("me:s3cret")}` }), 200);
     assert.equal(await status(app, { Authorization: `Basic ${btoa("s3cret:me")}` }), 401);
     assert.equal(await status(app, { Authorization: "Basic %%%" }), 401);
-    // Of a page, which can set no header of a WebSocket.
+    // The protocols of a page's WebSocket, which can have no headers.
     const protocol = (token: string) =>
       `base64url.bearer.authorization.k8s.io.${btoa(token).replace(/=+$/, "")}`;
     const socket = (protocols: string) => ({ Upgrade: "websocket", "Sec-WebSocket-Protocol": protocols });

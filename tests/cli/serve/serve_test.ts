@@ -61,7 +61,7 @@ describe("`serve` of several namespaces", () => {
     cluster.server.intercept(answerStatus(403), { match: ({ path }) => path.includes("/namespaces/blog/") });
     const options = { resources: ["pods", "nodes"], namespace: ["shop", "blog"] };
     await using served = await serve(on(cluster, options));
-    // It never syncs, as one is missing: each answer waits for a turn of the event loop.
+    // The resource never syncs, as one is missing: each answer waits for a turn of the event loop.
     while (await status(served, "/api/v1/pods?partial=true") === 503);
     const shop = await list(served, "/api/v1/pods?partial=true");
     assert.deepEqual(shop.items.map(({ metadata }) => metadata.namespace), ["shop"]);

@@ -57,8 +57,8 @@ export default {
   async fetch(request: Request, environment: Environment): Promise<Response> {
     api ??= newReader(environment);
     const answer = await api.fetch(request);
-    // Else miniflare compresses, for clients that accept it, and holds back
-    // the events of watches; it ignores no-transform.
+    // Without this, miniflare compresses, for clients that accept it, and holds back the events of watches;
+    // it ignores no-transform.
     if (answer.status === 101 || answer.headers.has("Content-Encoding")) return answer;
     const response = new Response(answer.body, answer);
     response.headers.set("Content-Encoding", "identity");

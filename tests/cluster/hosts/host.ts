@@ -34,7 +34,7 @@ export const RUNTIMES: readonly Runtime[] = ["deno", "node", "bun", "workerd"];
 /** The app on a runtime. */
 export interface Host extends AsyncDisposable {
   readonly runtime: Runtime;
-  /** Such as `http://127.0.0.1:24680`; the same after a restart. */
+  /** The URL, such as `http://127.0.0.1:24680`; the same after a restart. */
   readonly url: string;
   /** SIGKILL, as in a crash. Resolves when the process has ended. */
   kill(): Promise<void>;

@@ -19,7 +19,7 @@ interface Environment {
 export class Pods extends ReflectorObject<Environment> {
   protected override settings({ KUBERNETES, API_TOKEN }: Environment): ReflectorSettings {
     const cluster = newCluster({
-      // The binding decides where requests go; of the URL it takes the path and the query.
+      // The binding decides where requests go, and takes path and query of the URL.
       server: "https://kubernetes.default.svc",
       token: API_TOKEN.trim(),
       fetch: (input, init) => KUBERNETES.fetch(input, init),

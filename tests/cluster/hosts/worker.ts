@@ -45,8 +45,8 @@ export default {
   async fetch(request: Request, { CACHE }: Environment): Promise<Response> {
     const answer = await CACHE.get(CACHE.idFromName("cache")).fetch(request);
     const response = new Response(answer.body, answer);
-    // Else miniflare compresses, for clients that accept it, and holds back
-    // the events of watches; it ignores no-transform.
+    // Without this, miniflare compresses, for clients that accept it, and holds back the events of watches;
+    // it ignores no-transform.
     if (!response.headers.has("Content-Encoding")) response.headers.set("Content-Encoding", "identity");
     return response;
   },

@@ -19,7 +19,7 @@ const skipSuites: string | false = process.env.LISTWATCH_TEST_SUITES === undefin
 /** What a case came to. */
 export interface CaseResult {
   readonly state: "PASS" | "FAIL" | "SKIP";
-  /** What it printed: why it failed. */
+  /** The printed text: why the test failed. */
   readonly output: string;
 }
 

@@ -60,7 +60,7 @@ async function runTests(
 ): Promise<SuiteRun> {
   const program = await ensureGoProgram(suite);
   const args = ["-test.v", `-test.run=${tests}`, `-test.skip=${SKIP}`];
-  // They start an etcd where they find none.
+  // The tests start an etcd where they find none.
   const env = { KUBECONFIG: kubeconfigPath, KUBE_INTEGRATION_ETCD_URL: server.etcd };
   return await runSuite([program, ...args], { env });
 }

@@ -21,7 +21,7 @@ export interface Step {
 /** A file of cases. */
 export interface CaseFile {
   readonly suite: string;
-  /** What it was recorded from. */
+  /** The source of the recording. */
   readonly source?: string;
   readonly cases: readonly Case[];
 }

@@ -88,7 +88,7 @@ const PATH = "/api/v1/pods";
 const NOT_DISCOVERED: ScriptedResponse = { status: 404, body: newStatus(404, "NotFound", "no discovery") };
 
 const LOOK_MS = 20;
-/** So many looks in a row at which nothing has happened: on a busy machine, time alone says nothing. */
+/** How many looks in a row find that nothing has happened: on a busy machine, time alone says nothing. */
 const QUIET_LOOKS = 20;
 const LIMIT_MS = 40_000;
 

@@ -152,7 +152,7 @@ describe("readApi", () => {
     await first.cancel();
     const second = await WatchReader.open(api, path);
     await clock.advance(2_100);
-    // Otherwise it would miss what a restored server writes under the versions that the reader has seen.
+    // A reader that resumed would miss what a restored server writes under the versions that it has seen.
     assert.deepEqual(await second.toEnd(), ["ERROR 410 Expired"]);
   });
 
@@ -362,7 +362,7 @@ describe("readApi", () => {
       const response = await server.fetch(new Request(`http://in-memory${path}?limit=2`));
       const first = await response.json();
       const all = await get(api, `${path}?resourceVersion=0`);
-      // Of the state that the pager began with: the present one has an object more.
+      // The pages have the state that the pager began with: the present one has an object more.
       server.create("v1/pods", pod(`z-${path.length}`, { namespace: "shop" }));
       const rest = await tower.settled(get(api, `${path}?continue=${first.metadata.continue}`), 1_000);
       assert.deepEqual(names(first).concat(names(rest)), names(all));

@@ -185,8 +185,8 @@ class Reader {
   }
 
   /**
-   * Reads what is there; of the first piece at most `count` lines if
-   * that is not 0, and then its connection breaks.
+   * Reads what is there; at most `count` lines of the first piece if that is not 0, and then its connection
+   * breaks.
    */
   async read(count = 0): Promise<void> {
     if (this.resourceVersion === "") await this.#list();
@@ -243,7 +243,7 @@ class Reader {
     }
     const isPosition = decodeMergedVersion(resourceVersion) !== undefined;
     if (type === "DELETED") this.objects.delete(key);
-    // Without bookmarks its own version is not to be seen.
+    // Without bookmarks the reader's own version is not to be seen.
     else if (type !== "BOOKMARK") this.objects.set(key, isPosition ? "" : resourceVersion);
     this.resourceVersion = resourceVersion;
     if (isPosition) this.#at(resourceVersion);

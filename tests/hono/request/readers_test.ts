@@ -407,7 +407,7 @@ describe("Readers, the bytes that wait for them,", () => {
 
   it("is made in turns: timers and the network continue while many read", async () => {
     const watch = "/api/v1/pods?watch=1&allowWatchBookmarks=1";
-    // To send kept bytes takes a tenth of the time that it takes to make them.
+    // Sending kept bytes takes a tenth of the time that making them takes.
     const cases = [["/api/v1/pods", 3e6, 1], ["/api/v1/pods", 1e9, 10], [watch, 3e6, 1]] as const;
     for (const [path, maxReaderBytes, share] of cases) {
       const { api } = apiOf(manyPods(3_000), { maxReaderBytes });

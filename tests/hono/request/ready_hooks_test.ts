@@ -133,7 +133,7 @@ describe("tokenReview", () => {
       assert.equal((await authenticate(present(longest)))?.name, "jane");
       assert.equal(await authenticate(present(`${longest}xxxxxxxxxxxxxxxxx`)), undefined);
     }
-    // Which of two credentials counts is not for the cache to decide.
+    // The cache does not decide which of two credentials counts.
     const both = { ...socketHeaders("a-token"), Authorization: "Basic amFuZTpzZWNyZXQ=" };
     assert.equal(await authenticate(context(both)), undefined);
     for (

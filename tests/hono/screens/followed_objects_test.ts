@@ -77,7 +77,7 @@ describe("KeptFollowers", () => {
     readers.dropUnused();
     assert.deepEqual(names(), ["shown"]);
     shown.windows = 0;
-    // It grows, and there is no room but its own.
+    // The rows grow, and there is no room but their own.
     assert.ok(readers.keep(most));
     for (const name of ["a/5", "a/6"]) informer.put(object(name, 1_001));
     shown.present();

@@ -146,7 +146,7 @@ describe("nextRows", () => {
         const window: Place = [from, from + limit];
         const next: Place = [nextFrom, nextFrom + nextLimit];
         for (const later of [window, next]) {
-          // The same where all blocks are made again.
+          // The differences are the same where all blocks are made again.
           for (const state of [after, stateOf([...items.values()])]) {
             const { changes } = step(before, state, window, later);
             const kept = shownIn(before, window)

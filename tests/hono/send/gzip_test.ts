@@ -12,7 +12,7 @@ type Bytes = Uint8Array<ArrayBuffer>;
 const joined = (chunks: readonly Uint8Array[]): Bytes =>
   concatenated(chunks, chunks.reduce((sum, { byteLength }) => sum + byteLength, 0));
 
-/** The same bytes in pieces. */
+/** Cuts bytes into pieces. */
 function cut(bytes: Bytes, length: number): Bytes[] {
   return Array.from(
     { length: Math.ceil(bytes.byteLength / length) },

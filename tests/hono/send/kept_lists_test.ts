@@ -177,7 +177,7 @@ describe("readApi, the kept body of a list", () => {
     const path = `${PATH}?labelSelector=app%3Dweb&limit=20000`;
     await (await api.request(`${PATH}?limit=1`)).text();
     const first = api.request(path);
-    // It looks at most of the objects, and gives others a turn, in which one leaves the selection.
+    // The list looks at most of the objects, and gives others a turn, in which one leaves the selection.
     for (let i = 0; i < 100; i++) await Promise.resolve();
     informer.put(object("shop/p-13999", 100_001));
     const [before, after] = [await first, await api.request(path)];
@@ -304,7 +304,7 @@ describe("readApi, the kept body of a list", () => {
       for (const body of bodies) assert.ok(textOf(body) === whole);
       const compressed = await Promise.all([1, 2].map(() => api.request(PATH, GZIP)));
       for (const response of compressed) {
-        // To compress it takes bytes, too.
+        // Compressing the list takes bytes, too.
         const isGzip = response.headers.get("Content-Encoding") === "gzip";
         assert.ok(!isGzip || maxReaderBytes > 320_000);
         const body = await bytesOf(response);

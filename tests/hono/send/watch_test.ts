@@ -319,7 +319,7 @@ describe("openWatch with initial events", () => {
 
   it("is not interrupted by a bookmark, which would say that everything has been sent", async () => {
     const objects = Array.from({ length: 1_000 }, (_, i) => object(`shop/p-${1_000 + i}`, i + 1));
-    // Its timers fire when the test says so: between the turns in which objects are decoded, too.
+    // The clock's timers fire when the test says so: between the turns in which objects are decoded, too.
     const timers = new Set<() => void>();
     const clock: Clock = {
       now: () => 0,

@@ -68,7 +68,7 @@ describe("heldPrinter, in the Table of pods,", () => {
         "<cut>",
       ]);
       assert.match(columns[1].description, /The cache leaves out the fields that it is made of\.$/);
-      // By which the page offers no order.
+      // The columns by which the page offers no order.
       const cut = columns.flatMap((column: Json, i: number) => isCutColumn(column) ? [cells[i]] : []);
       assert.deepEqual(cut, cells.filter((cell: unknown) => cell === "<cut>"));
       assert.equal(

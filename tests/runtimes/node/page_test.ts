@@ -15,7 +15,7 @@ import { answerStatus, InMemoryApiServer } from "@listwatch/cache/testing";
 import { ChromiumPage } from "../../../scripts/lib/chromium_page.ts";
 import { kubeconfigOf } from "../../../scripts/lib/kubeconfig.ts";
 
-/** That of CHROMIUM, or the one of npm; Deno does not know it, so it is imported by a variable. */
+/** The Chromium of CHROMIUM, or the one of npm; Deno does not know it, so it is imported by a variable. */
 async function chromium(): Promise<string> {
   if (process.env.CHROMIUM) return process.env.CHROMIUM;
   const name = "@sparticuz/chromium";

@@ -159,7 +159,7 @@ export class MergedReader {
     return true;
   }
 
-  /** It has come to a merged version. */
+  /** The reader has come to a merged version. */
   #at(resourceVersion: string, { isList }: { readonly isList: boolean }): void {
     this.checks++;
     const { parts } = decodeMergedVersion(resourceVersion)!;

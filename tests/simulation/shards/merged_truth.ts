@@ -40,7 +40,7 @@ export class MergedTruth {
     return parts && this.contentOf(parts);
   }
 
-  /** The same, at versions of the sources. Of a key in several shards it is the state that is not over. */
+  /** The content at versions of the sources. A key in several shards has the state that is not over. */
   contentOf(parts: readonly string[]): Content {
     const content = new Map<string, string>();
     for (const [i, part] of parts.entries()) {

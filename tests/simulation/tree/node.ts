@@ -159,7 +159,7 @@ export class TreeNode implements Target {
   }
 
   /**
-   * Its content is older than it was. A node that reflects another one than before cannot know whether that
+   * The content is older than it was. A node that reflects another one than before cannot know whether that
    * was restored, or is behind and answers as it is.
    */
   #goBack(): void {
@@ -317,7 +317,7 @@ class Life {
       }
       const through = Number(event.resourceVersion);
       if (through < this.#position) options.onBack();
-      // It may be an event that a proof had passed.
+      // The event may be one that a proof had passed.
       if (this.#position > 0 && through > this.#eventsUpTo) {
         options.onGap({ from: this.#eventsUpTo, through });
       }

@@ -25,7 +25,7 @@ export interface TreeReaderConfig {
   readonly region: number;
   /** `""` for all. */
   readonly namespace: string;
-  /** Which of `SELECTORS` it uses; -1 for none. */
+  /** The index in `SELECTORS` that the reader uses; -1 for none. */
   readonly selector: number;
   /** Whether it follows by watch, or lists and gets again and again. */
   readonly follows: boolean;
@@ -67,7 +67,7 @@ interface Sent {
    * Whether its server was restored shortly before: a slow reader may read of the lost history long after.
    */
   readonly isInDoubt: boolean;
-  /** Which events may be missing. */
+  /** The events that may be missing. */
   readonly gaps: readonly Gap[];
 }
 
@@ -109,7 +109,7 @@ export class TreeReader {
   #node: TreeNode;
   #known = new Map<string, SimObject>();
   #position = 0;
-  /** It is within a list that took the place of events: what it knows is of no single version. */
+  /** The list in place of events that the reader is within: its content is of no single version. */
   #leap: Gap | undefined;
   #isFollowing = false;
   #wasRestored = false;
@@ -159,7 +159,7 @@ export class TreeReader {
     this.#leap = undefined;
   }
 
-  /** It lists again: nothing can show it that its version is of a lost history. */
+  /** The reader lists again: nothing can show it that its version is of a lost history. */
   helpAfterRestore(): void {
     this.forget();
     this.#position = 0;
@@ -310,11 +310,11 @@ export class TreeReader {
     return { version: reader.#position, objects: reader.#known, isStale: reader.#isStale };
   }
 
-  /** Those that read for it. */
+  /** The readers that read for this one. */
   readonly #companions = new Set<TreeReader>();
   #isStale = false;
 
-  /** Its links, and those of its companions. */
+  /** The reader's links, and those of its companions. */
   get links(): Link[] {
     return [this.link, ...[...this.#companions].flatMap((one) => one.links)];
   }

@@ -27,7 +27,7 @@ export type TreeAction =
     readonly node: number;
     readonly how: Breakage;
     readonly downMs: number;
-    /** What it reflects from then on. */
+    /** The node that is reflected from then on. */
     readonly upstream: number;
     readonly disk: DiskFate;
   }
@@ -49,7 +49,7 @@ export type TreeAction =
   }
   | { readonly do: "split"; readonly region: number; readonly state: LinkState; readonly ms: number };
 
-/** Its time, in milliseconds from the start. */
+/** A step and its time, in milliseconds from the start. */
 export interface TreeStep {
   readonly atMs: number;
   readonly action: TreeAction;
@@ -115,7 +115,7 @@ export function newTreeScenario(seed: number): TreeScenario {
   };
 }
 
-// They are long, or leave little that can be judged.
+// Rare faults: they are long, or leave little that can be judged.
 const RARE: readonly TreeFault[] = ["restore", "outage"];
 
 function newNodes(random: SeededRandom): NodeConfig[] {

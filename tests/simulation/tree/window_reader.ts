@@ -38,7 +38,7 @@ interface Shown {
 
 const wholeText = (row: SimObject) =>
   `${row.metadata.name} ${stateOf(row)} ${row.spec.node} ${row.spec.value}`;
-/** Of a row with nothing but some fields. */
+/** The row of an object with nothing but some fields. */
 const cutText = ({ metadata, ...rest }: SimObject) => {
   const { name, namespace, uid, resourceVersion, ...more } = metadata;
   const { kind: _, apiVersion: __, ...fields } = rest;
@@ -152,7 +152,7 @@ export class WindowReader {
     this.#store.close();
   }
 
-  /** What it shows, at each time, is a state that was. */
+  /** Checks that what is shown, at each time, is a state that was. */
   #check(): void {
     const { state, rows, total, resourceVersion } = this.#store.getSnapshot();
     if (state === "connecting" || state === "closed" || this.#wasRestored) return;

@@ -24,7 +24,7 @@ export class CountedUpstream implements AsyncDisposable {
     this.#server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
       const counted: CountedRequest = { kind: kindOf(request), url: request.url, status: 0 };
       this.requests.push(counted);
-      // Without its signal: a client that leaves cancels the body.
+      // Sent without the signal: a client that leaves cancels the body.
       const { method, url, headers } = request;
       const response = await fetch(new Request(url, { method, headers }));
       counted.status = response.status;
@@ -41,7 +41,7 @@ export class CountedUpstream implements AsyncDisposable {
     });
   }
 
-  /** Such as `http://127.0.0.1:24680`. */
+  /** The URL, such as `http://127.0.0.1:24680`. */
   get url(): string {
     return `http://127.0.0.1:${this.#server.addr.port}`;
   }

@@ -45,7 +45,7 @@ export class ObjectHost implements AsyncDisposable {
     return new ObjectHost(launch, folder, await launch());
   }
 
-  /** Such as `http://127.0.0.1:24680`; the same after a restart. */
+  /** The URL, such as `http://127.0.0.1:24680`; the same after a restart. */
   get url(): string {
     return JSON.parse(this.#process.firstLine).origin;
   }
@@ -79,7 +79,7 @@ function freePort(): number {
   return port;
 }
 
-/** The same worker in a workerd without miniflare, which starts sooner. */
+/** Starts the worker in a workerd without miniflare, which starts sooner. */
 export async function startInWorkerd(options: WorkerOptions): Promise<WorkerdHost> {
   const bundle = await buildWorker();
   return await WorkerdHost.start({

@@ -50,7 +50,7 @@ export default {
   async fetch(request: Request, { OBJECT }: Environment): Promise<Response> {
     const answer = await OBJECT.get(OBJECT.idFromName("production")).fetch(request);
     const response = new Response(answer.body, answer);
-    // Else miniflare compresses, for clients that accept it, and holds back the events of watches.
+    // Without this, miniflare compresses, for clients that accept it, and holds back the events of watches.
     if (!response.headers.has("Content-Encoding")) response.headers.set("Content-Encoding", "identity");
     return response;
   },

@@ -22,9 +22,9 @@ export class WorkerdHost implements AsyncDisposable {
   readonly #folder: string;
   readonly #args: readonly string[];
   #child: Deno.ChildProcess | undefined;
-  /** Such as `http://127.0.0.1:24680`; the same after a restart. */
+  /** The URL, such as `http://127.0.0.1:24680`; the same after a restart. */
   readonly url: string;
-  /** What it has printed to stderr. */
+  /** The text that workerd has printed to stderr. */
   errors = "";
 
   private constructor(program: string, folder: string, args: readonly string[]) {
@@ -55,7 +55,7 @@ export class WorkerdHost implements AsyncDisposable {
     try {
       this.#child?.kill("SIGKILL");
     } catch {
-      // It has ended already.
+      // The process has ended already.
     }
     await this.#child?.status;
   }
