@@ -52,7 +52,7 @@ export interface Cluster {
   /**
    * Asks, and reads the answer: JSON as a value, anything else as text, an empty answer as `undefined`.
    *
-   * @param path What comes after the server's URL, beginning with a slash.
+   * @param path The path behind the server's URL, beginning with a slash.
    *
    * @throws {StatusError} The server refused.
    * @throws {CredentialsError} The token cannot be sent.

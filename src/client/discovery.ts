@@ -241,7 +241,7 @@ function readPlain(groupVersion: string, answer: PlainResources): DiscoveredReso
  * (`deployments.apps`), or `group/version/resource`. If several groups have the name, the server's
  * first one is taken, and of a group the preferred version, as by kubectl.
  *
- * @returns What `cluster.resource` takes, with the kind, the scope and the verbs.
+ * @returns The resource as `cluster.resource` takes it, with the kind, the scope and the verbs.
  * @throws {StatusError} 404 NotFound: the server has no such resource; or the server refused discovery.
  * @throws {NetworkError} The server did not answer.
  *

@@ -77,7 +77,7 @@ export interface ResourceClient<T extends KubernetesObject> {
    */
   watch(options?: ListOptions, context?: Partial<ListWatchContext>): Promise<WatchStream<T>>;
 
-  /** One object. */
+  /** Returns one object. */
   get(name: string, options?: ObjectRequestOptions): Promise<T>;
 
   /** Creates an object, in its own namespace if it names one; returns it as the server keeps it. */

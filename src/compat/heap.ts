@@ -78,7 +78,7 @@ export class Heap<T> {
     this.#items = new KeyedHeap(less);
   }
 
-  /** How many objects are in it. */
+  /** How many objects are in the heap. */
   get size(): number {
     return this.#items.size;
   }

@@ -150,7 +150,7 @@ export class MutationCache<
    * that may be relied on. A stored object is found under the values it is stored with, even if its newer
    * state has others; with `includeAdds`, written objects that are not stored under the value are found under
    * their own.
-   * @throws {NoIndexerError} It was made without an indexer.
+   * @throws {NoIndexerError} The cache was made without an indexer.
    * @throws {IndexNotFoundError} There is no such index.
    */
   byIndex(indexName: I, value: string): T[] {

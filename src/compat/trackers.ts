@@ -80,7 +80,7 @@ export class Lazy<V> {
   /**
    * The value.
    *
-   * @throws What the evaluation threw.
+   * @throws The error of the evaluation.
    */
   get(): Promise<V> {
     if (this.#value !== undefined) return this.#value;

@@ -37,7 +37,7 @@ export function appliedConfig(config: KubernetesObject, answer: KubernetesObject
 /**
  * Whether an object is as the configuration says.
  *
- * @param remembered What {@linkcode appliedConfig} made of the last apply; `undefined` if there is none.
+ * @param remembered The result of {@linkcode appliedConfig} for the last apply; `undefined` if there is none.
  */
 export function isApplied(
   config: KubernetesObject,

@@ -166,7 +166,7 @@ export class CachedResource {
   /**
    * Waits until the cache has all that was written before a moment, by the monotonic clock.
    *
-   * @throws What a request fails with; the signal's reason.
+   * @throws The error of a request; the signal's reason.
    */
   async caughtUp(sinceMs: number, signal: AbortSignal): Promise<void> {
     const consistentMs = this.informer.consistentMs();
@@ -359,7 +359,7 @@ export class OwnWrites {
    * Waits until the cache of a resource, of all by default, has
    * everything; after `timeoutMs` it is read through.
    *
-   * @throws What the request fails with that finds out about a lost answer; the signal's reason.
+   * @throws The error of the request that finds out about a lost answer; the signal's reason.
    */
   async settle(
     { resource, timeoutMs, signal }: {

@@ -370,7 +370,7 @@ export function isTerminal(error: unknown): boolean {
   return findCause(error, TerminalError) !== undefined;
 }
 
-/** @throws {TypeError | RangeError} It is no result. */
+/** @throws {TypeError | RangeError} The value is no result. */
 export function asResult(value: unknown): Result {
   if (value === undefined || value === null) return {};
   const fail = (what: string, instead = "{ status, requeueAfterMs } or nothing") =>
@@ -386,7 +386,7 @@ export function asResult(value: unknown): Result {
   return { status, ...(requeueAfterMs !== undefined && { requeueAfterMs }) };
 }
 
-/** @throws {TypeError} It is no key. */
+/** @throws {TypeError} The value is no key. */
 export function checkedKey(key: unknown): string {
   if (typeof key === "string") return key;
   throw new TypeError(`${String(key)} is no key`);

@@ -21,7 +21,7 @@ export interface ObjectEvents {
    *
    * @param reason One word in CamelCase, of up to 128 letters: `Configured`.
    * @param note A sentence for people, of up to 1,024 bytes.
-   * @param options.action What was done, in CamelCase; the reason by default.
+   * @param options.action The action, in CamelCase; the reason by default.
    * @param options.related Another object that it is about.
    */
   normal(reason: string, note: string, options?: EventDetails): void;

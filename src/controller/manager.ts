@@ -57,17 +57,17 @@ export interface ManagerOptions {
   readonly random?: Random;
 }
 
-/** How a manager is in one of several clusters. */
+/** The status of a manager in one of several clusters. */
 export interface ClusterStatus {
   /** Whether every cache is complete. */
   readonly hasSynced: boolean;
-  /** Whether its objects are reconciled: by this process, once its caches have everything. */
+  /** Whether this process reconciles the cluster's objects: once its caches have everything. */
   readonly isReconciling: boolean;
   /** The problems of the cluster; empty if all is well. */
   readonly problems: readonly string[];
 }
 
-/** How a manager is. */
+/** The status of a manager. */
 export interface ManagerStatus {
   /** Whether every cache is complete. */
   readonly hasSynced: boolean;
@@ -167,7 +167,7 @@ export class Manager implements AsyncDisposable {
    * Runs until the signal is aborted, and resolves when nothing is left running.
    *
    * @throws {LeadershipLostError} The lease was lost.
-   * @throws {InformerStateError} It was run before.
+   * @throws {InformerStateError} The manager was run before.
    */
   run(signal?: AbortSignal): Promise<void> {
     if (this.#stop !== undefined) {
@@ -189,12 +189,12 @@ export class Manager implements AsyncDisposable {
     await this.#done;
   }
 
-  /** The same as {@linkcode Manager.stop}. */
+  /** As {@linkcode Manager.stop}. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop();
   }
 
-  /** How it is now. */
+  /** The manager's present status. */
   status(): ManagerStatus {
     const { maxLagMs = 180_000, clusters } = this.#options;
     const each = this.#clusters.map((managed) => {
@@ -281,7 +281,7 @@ export class Manager implements AsyncDisposable {
     }
   }
 
-  /** @param sinceMs What was written before must be in the caches. */
+  /** @param sinceMs The time up to which earlier writes must be in the caches. */
   async #reconcile(
     stop: AbortSignal,
     leadership: Leadership | undefined,

@@ -58,7 +58,7 @@ export interface ReadApiForward {
   readonly informer?: never;
 }
 
-/** What `/version` says. */
+/** The answer of `/version`. */
 export interface VersionInfo {
   readonly major: string;
   readonly minor: string;
@@ -84,7 +84,7 @@ export const FRESHNESSES: readonly Freshness[] = ["consistent", "stale-if-error"
 
 /** Options of {@linkcode readApi}. */
 export interface ReadApiOptions {
-  /** What is served, in the order of discovery. */
+  /** The served resources, in the order of discovery. */
   readonly resources: readonly ReadApiResource[];
   /** Finds the user of a request. Without it no user has a name. */
   readonly authenticate?: Authenticate;
@@ -99,7 +99,7 @@ export interface ReadApiOptions {
   readonly hookTimeoutMs?: number;
   /** Secrets are served only if this says so; who may read them is still for `authorize` to say. */
   readonly allowSecrets?: boolean;
-  /** What `/version` says; best the API server's own. */
+  /** The answer of `/version`; best the API server's own. */
   readonly version?: Partial<VersionInfo>;
   /**
    * Fetches OpenAPI documents of the API server, for `kubectl explain`. They are served cut to the resources.
@@ -192,11 +192,11 @@ export interface ReadApiOptions {
    * users that may `get` that path: a `PrometheusMetrics`. Give it to the informers, too.
    */
   readonly metrics?: ServedMetrics;
-  /** Where time comes from; the system's clock by default. */
+  /** The clock; the system's clock by default. */
   readonly clock?: Clock;
-  /** Where randomness comes from; `Math.random` by default. */
+  /** The source of random numbers; `Math.random` by default. */
   readonly random?: () => number;
-  /** Where failures of the hooks are logged; the console by default. */
+  /** Receives failures of the hooks; the console by default. */
   readonly logger?: Logger;
 }
 

@@ -104,7 +104,7 @@ export class Controller<T> {
 
   /**
    * Runs until the signal is aborted, then closes the queue; resolves when nothing is left running.
-   * @throws {InformerStateError} It was run before.
+   * @throws {InformerStateError} The controller was run before.
    */
   async run(signal: AbortSignal): Promise<void> {
     if (this.#started) {
@@ -128,7 +128,7 @@ export class Controller<T> {
 
   /**
    * Resolves when {@linkcode Controller.hasSynced} becomes true; rejects with the signal's reason.
-   * @throws {InformerStateError} It stopped before.
+   * @throws {InformerStateError} The controller stopped before.
    */
   readonly synced: SyncedMethod = async (signal) => {
     if (this.hasSynced()) return;

@@ -58,7 +58,7 @@ export interface DeltaApplierOptions<T> extends ListApplicationOptions<T> {
   readonly onUnordered?: (() => void) | undefined;
   /** The observers of the store, called within the turn of each write; nothing by default. */
   readonly observation?: Observation<T> | undefined;
-  /** Where measurements go; nowhere by default. */
+  /** Receives measurements; there are none by default. */
   readonly measurement?: ApplierMeasurement | undefined;
 }
 

@@ -51,7 +51,7 @@ export interface Lister<T> extends NamespaceLister<T> {
  * (`metaNamespaceIndex`), as the informers of a `SharedInformerFactory` have it, listing a namespace costs
  * only what is in it; with an index of a `labelIndexFunc`, a selector costs only what is under the rarest
  * label that it requires. Mirrors client-go's `NewGenericLister`.
- * @param resource What the objects are, for the NotFound error: `"v1/pods"`, or its parts.
+ * @param resource The resource of the objects, for the NotFound error: `"v1/pods"`, or its parts.
  * @throws {TypeError} The resource is no such text.
  *
  * @example

@@ -26,7 +26,7 @@ export interface ProcessorOptions<T> {
   readonly resyncCheckPeriodMs: number;
   /** Keys of objects, where notifications are merged; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
-  /** Where measurements go; nowhere by default. */
+  /** Receives measurements; there are none by default. */
   readonly metrics?: Metrics | undefined;
   /** The error of the informer's last request, while the server cannot be read. */
   readonly failure?: () => FailedTry | undefined;

@@ -143,7 +143,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    *
    * A handler may stop its informer and await that: its own call is not awaited then, if it stops it before
    * its first `await`, and otherwise until that time is over.
-   * @throws {InformerStateError} It was run before.
+   * @throws {InformerStateError} The informer was run before.
    */
   async run(signal: AbortSignal): Promise<void> {
     this.#refuseStarted("run");
@@ -174,7 +174,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * Runs it in the background, until `stop` is called, the optional signal is aborted, or the scope of an
    * `await using` ends.
-   * @throws {InformerStateError} It was run before.
+   * @throws {InformerStateError} The informer was run before.
    */
   start(signal?: AbortSignal): Running {
     this.#refuseStarted("start");
@@ -279,7 +279,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * Sets what runs on every object before it is queued; the last one counts.
    * @throws {InformerStateError} The informer has started.
-   * @throws {TypeError} It has a snapshot without an `identity`.
+   * @throws {TypeError} The informer has a snapshot without an `identity`.
    */
   setTransform(transform: TransformFunc<T>): void {
     this.#refuseStarted("set the transform of");
@@ -323,7 +323,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
   /**
    * Resolves when the store has content to read: a snapshot's, or the first list.
    * @throws {CacheSyncError} As {@linkcode SharedIndexInformer.synced}.
-   * @throws {InformerStateError} It stopped before.
+   * @throws {InformerStateError} The informer stopped before.
    */
   readonly restored: SyncedMethod = (signal) => this.#waits.opened(this.#waits.restored, signal);
 
@@ -331,7 +331,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * Resolves when the store holds the whole first list.
    * @throws {CacheSyncError} The signal was aborted first. Its message and its cause are what the requests
    * fail with (no connection, 403, 404, ...), or the signal's reason where none has failed.
-   * @throws {InformerStateError} It stopped before.
+   * @throws {InformerStateError} The informer stopped before.
    */
   readonly synced: SyncedMethod = (signal) => this.#waits.opened(this.#waits.synced, signal);
 
@@ -353,7 +353,7 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
    * @param options `signal` bounds the wait; without one it lasts as long as the informer runs.
    * @throws {NotFreshError} The signal was aborted, or the
    * informer stopped, first: before the call or after it.
-   * @throws {TypeError} It is no resourceVersion that can be compared.
+   * @throws {TypeError} The version is not one that can be compared.
    */
   async waitForVersion(
     resourceVersion: string,
@@ -425,12 +425,12 @@ export class SharedIndexInformer<T, I extends string = NoIndexNames> {
     return this.#pipeline?.reflector.consistentMs();
   }
 
-  /** Whether it has run and stopped. */
+  /** Whether the informer has run and stopped. */
   isStopped(): boolean {
     return this.#waits.stopped.isOpen;
   }
 
-  /** Whether it was run; stays true. */
+  /** Whether the informer was run; stays true. */
   isStarted(): boolean {
     return this.#pipeline !== undefined;
   }

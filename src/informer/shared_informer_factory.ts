@@ -238,7 +238,7 @@ export class SharedInformerFactory implements AsyncDisposable {
 
   /**
    * Resolves when the informers that were made by now have synced.
-   * @throws {InformerStateError} One of them was not started: it would not sync. client-go leaves it out, as
+   * @throws {InformerStateError} An informer was not started, and would not sync. client-go leaves it out, as
    * {@linkcode SharedInformerFactory.waitForCacheSync} does.
    * @throws {CacheSyncError} The signal was aborted, or an informer stopped, before all had; it names those
    * that had not, and says what their requests fail with.
@@ -267,7 +267,7 @@ export class SharedInformerFactory implements AsyncDisposable {
     await Promise.all(all.map(({ running }) => running?.stop()));
   }
 
-  /** The same as {@linkcode SharedInformerFactory.shutdown}. */
+  /** As {@linkcode SharedInformerFactory.shutdown}. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.shutdown();
   }

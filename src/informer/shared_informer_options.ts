@@ -16,7 +16,7 @@ import { requireNumbers } from "../util/require_number.ts";
 import type { NamespaceSet } from "./namespaces/namespace_set.ts";
 import type { InformerSnapshot } from "./snapshot/informer_snapshot.ts";
 
-/** What an informer's queue is made from. */
+/** The objects from which an informer's queue is made. */
 export interface QueueContext<T> {
   readonly keyFunc: KeyFunc;
   /** The informer's store: what the consumer knows. */
@@ -91,7 +91,7 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
    * observers and handlers see all of a list as one step, however many turns it took.
    */
   readonly turnObjects?: number;
-  /** Where measurements go, the reflector's too; nowhere by default. */
+  /** Receives measurements, the reflector's too; there are none by default. */
   readonly metrics?: Metrics;
   /** Options of the reflector; its resync options are the informer's. */
   readonly reflector?: Omit<
@@ -104,7 +104,7 @@ export interface SharedIndexInformerOptions<T, I extends string = NoIndexNames> 
 
 /**
  * The set of namespaces of a source that has one.
- * @throws {TypeError} Its namespaces are none.
+ * @throws {TypeError} The source's namespaces are not valid ones.
  */
 export function namespaceSetOf(
   { namespaces, description }: ListerWatcher<unknown>,

@@ -31,7 +31,7 @@ export class FieldSelector {
     this.requirements = requirements.slice();
   }
 
-  /** Whether it matches every object. */
+  /** Whether the selector matches every object. */
   get empty(): boolean {
     return this.requirements.length === 0;
   }

@@ -20,7 +20,7 @@ export class LabelSelector {
     this.selectable = options.selectable ?? true;
   }
 
-  /** Whether it matches every object. */
+  /** Whether the selector matches every object. */
   get empty(): boolean {
     return this.selectable && this.requirements.length === 0;
   }

@@ -49,7 +49,7 @@ export function retryAfterMs(headers: Headers, clock: Clock): number | undefined
  * @category Objects and errors
  */
 export class NetworkError extends CacheError {
-  /** What happened, as far as the runtime reports it. */
+  /** The kind of failure, as far as the runtime reports it. */
   readonly reason: NetworkFailure;
 
   constructor(reason: NetworkFailure, message: string, options: { readonly cause?: unknown } = {}) {

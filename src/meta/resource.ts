@@ -104,7 +104,7 @@ export function groupVersion(of: { readonly group: string; readonly version: str
  * The path of a resource on an API server, without a query.
  * @param options.namespace Only this namespace; absent or empty:
  * all namespaces, or a cluster-scoped resource.
- * @param options.name One object.
+ * @param options.name The name of one object.
  * @throws {TypeError} The namespace or the name cannot be part of a path: `.`, `..`, or anything with a slash
  * or a percent sign. API servers refuse them too, and a URL with dots has another path.
  *

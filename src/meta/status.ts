@@ -16,7 +16,7 @@ export interface StatusDetails {
   readonly kind?: string;
   readonly uid?: string;
   readonly causes?: readonly StatusCause[];
-  /** When to try again. */
+  /** How many seconds the server asks to wait. */
   readonly retryAfterSeconds?: number;
 }
 

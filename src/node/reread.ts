@@ -42,7 +42,7 @@ export class Reread<V> {
   /**
    * Returns the value.
    *
-   * @throws What the read fails with, if there is no value yet.
+   * @throws The error of the read, if there is no value yet.
    */
   async read(): Promise<V> {
     const isFresh = monotonicNow(this.#options.clock) - this.#readMs < FRESH_MS;

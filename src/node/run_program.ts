@@ -15,8 +15,8 @@ export interface RunProgramOptions {
  * credentials. A program that takes too long or prints too much is killed together with its child processes
  * (on Windows without them), and so is one that still runs when this process exits.
  *
- * @throws {Error} It is not installed, exits with another code than 0, is killed, or prints too much. The
- * message contains neither the arguments nor the output.
+ * @throws {Error} The program is not installed, exits with another code than 0, is killed, or prints too
+ * much. The message contains neither the arguments nor the output.
  */
 export function runProgram(
   command: string,

@@ -6,7 +6,7 @@ import type { GroupVersionResource } from "../meta/resource.ts";
 export interface ApiResource extends GroupVersionResource {
   /** The kind of its objects, such as `Pod`. */
   readonly kind: string;
-  /** Whether its objects live in namespaces. */
+  /** Whether the resource's objects live in namespaces. */
   readonly namespaced: boolean;
   /** The kind in lower case by default. */
   readonly singularName?: string;

@@ -23,7 +23,7 @@ export interface FilterRequirement {
  */
 export class FieldFilter {
   readonly requirements: readonly FilterRequirement[];
-  /** Whether it matches every object. */
+  /** Whether the selector matches every object. */
   readonly isEmpty: boolean;
   readonly #tests: readonly ((object: unknown) => boolean)[];
 

@@ -88,7 +88,7 @@ export interface Representation {
 /**
  * Chooses the representation to answer with; `undefined` if the client accepts none (406). Without a header
  * it is the first media type. `stream` is accepted only as `watch`, of JSON; unknown parameters are ignored.
- * @param options.mediaTypes Those that can be served, the default first.
+ * @param options.mediaTypes The media types that can be served, the default first.
  * @param options.converts Whether the answer can be converted to this
  * kind (`undefined`: not converted, the default).
  * @param options.serverVersion The version that `sv` may name; none by default.

@@ -53,13 +53,13 @@ class InitialPopulation {
 export interface SlowTraceOptions {
   /** The queue's name in log lines. */
   readonly name?: string;
-  /** Where log lines go; warnings and errors to the console by default. */
+  /** Receives log lines; warnings and errors go to the console by default. */
   readonly logger?: Logger;
   /** The clock that measures the consumer; the system's clock by default. */
   readonly clock?: Clock;
 }
 
-/** What a queue of deltas can be given. */
+/** Options of a queue of deltas. */
 export interface QueueOptions<T> extends SlowTraceOptions {
   /**
    * Computes keys; `metaNamespaceKey` by default. Tombstones and deltas are unwrapped before it is called.

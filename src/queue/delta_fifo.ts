@@ -98,7 +98,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
 
   /**
    * Queues these deltas unless their key is queued: how a popped item is put back.
-   * @throws {NotDeltasError} It is no array of deltas.
+   * @throws {NotDeltasError} The item is no array of deltas.
    * @throws {KeyError} The key function threw, or there are no deltas.
    */
   addIfNotPresent(deltas: ObjectDeltas<T>): void {
@@ -169,7 +169,7 @@ export class DeltaFIFO<T> extends PoppingQueue<ObjectDeltas<T>, string> implemen
   /**
    * The key of an object, a tombstone, or of the newest of some deltas.
    * @throws {KeyError} There are no deltas.
-   * @throws What the key function throws.
+   * @throws The error of the key function.
    */
   keyOf(item: Queued<T> | ObjectDeltas<T>): string {
     let object: unknown = item;

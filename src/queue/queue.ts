@@ -98,7 +98,7 @@ export interface ReflectorStore<T> {
   /**
    * A DELETED event whose object cannot be accepted: deletes the object of this key. Without it the delete is
    * lost, and a relist is due.
-   * @param resourceVersion That of the event, if it is known.
+   * @param resourceVersion The version of the event, if it is known.
    */
   deleteKey?(key: string, resourceVersion?: string): void;
   /** A whole list, at `resourceVersion`. */
@@ -131,7 +131,7 @@ export interface KeyListerGetter<T> {
 /**
  * Handles what was popped. What it throws does not put the item back (but see `ErrRequeue`); it is what `pop`
  * rejects with.
- * @param item What was popped.
+ * @param item The popped item.
  * @param isInInitialList Whether it was popped before the queue had synced.
  */
 export type PopProcessFunc<I> = (item: I, isInInitialList: boolean) => void | Promise<void>;
@@ -149,15 +149,15 @@ export interface PopOptions {
 export interface Queue<T> extends ReflectorStore<T> {
   /**
    * Waits for an item, takes it out and hands it to `process`, whose promise is awaited.
-   * @returns What was popped.
+   * @returns The popped item.
    * @throws {FIFOClosedError} The queue is closed and empty.
-   * @throws What `process` threw, or the signal's reason.
+   * @throws The error that `process` threw, or the signal's reason.
    */
   pop(process: PopProcessFunc<Deltas<T>>, options?: PopOptions): Promise<Deltas<T>>;
   /**
    * Takes the next item out and hands it to `process`, all within this turn.
    * @returns `false` when there was none.
-   * @throws What `process` threw.
+   * @throws The error that `process` threw.
    */
   tryPop(process: SyncProcessFunc<Deltas<T>>): boolean;
   /** Resolves once there is something to pop, or the queue is closed; rejects with the signal's reason. */

@@ -137,9 +137,9 @@ export class RealFIFO<T> extends AtomicFIFO<T> {
    * the first list, at most `batchSize`; a `ReplacedAll`, `SyncAll` or `Bookmark` comes alone.
    * @param processBatch Called with two or more deltas.
    * @param processSingle Called with a single one; must do the same work.
-   * @returns What was popped.
+   * @returns The popped deltas.
    * @throws {FIFOClosedError} The queue is closed and empty.
-   * @throws What the callback threw, or the signal's reason. The deltas are not put back.
+   * @throws The error that the callback threw, or the signal's reason. The deltas are not put back.
    */
   async popBatch(
     processBatch: PopProcessFunc<Deltas<T>>,
@@ -155,7 +155,7 @@ export class RealFIFO<T> extends AtomicFIFO<T> {
   /**
    * As {@linkcode RealFIFO.popBatch}, all within this turn.
    * @returns `false` when there was nothing to pop.
-   * @throws What the callback threw. The deltas are not put back.
+   * @throws The error that the callback threw. The deltas are not put back.
    */
   tryPopBatch(
     processBatch: SyncProcessFunc<Deltas<T>>,

@@ -54,7 +54,7 @@ export interface PagerOptions extends ListWatchContext {
  * Mirrors client-go's
  * [`ListPager.List`](https://github.com/kubernetes/client-go/blob/master/tools/pager/pager.go).
  * @throws {DecodeError} A page follows itself, at once or after others, or a thousand in a row are empty.
- * @throws Whatever the source throws.
+ * @throws The error of the source.
  */
 export async function listAllPages<T>(
   source: Pick<ListerWatcher<T>, "list">,

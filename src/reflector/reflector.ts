@@ -125,7 +125,7 @@ export class Reflector<T> {
   /**
    * Runs until the signal is aborted; resolves when everything it started has stopped. A failure of the
    * server never rejects the promise.
-   * @throws {TypeError} It is running already.
+   * @throws {TypeError} The reflector is running already.
    */
   async run(signal: AbortSignal): Promise<void> {
     this.#start();

@@ -64,7 +64,7 @@ export interface ReflectorOptions {
   readonly bookmarkSilenceMs?: number;
   /** How long ERROR events of code 500 lead to a watch, not to a list, in milliseconds; 0 by default. */
   readonly maxInternalErrorRetryMs?: number;
-  /** What every object must be; others are quarantined. Not checked by default. */
+  /** The type of every object; others are quarantined. Not checked by default. */
   readonly expectedKind?: GroupVersionKind;
   /** Keys of a streamed list; `deletionHandlingMetaNamespaceKey` by default. */
   readonly keyFunc?: KeyFunc;
@@ -84,7 +84,7 @@ export interface ReflectorOptions {
    * exceeds 30 s (unless the server asks for more); from the start again after 2 minutes of health.
    */
   readonly backoff?: RetryBackoff;
-  /** Where measurements go; nowhere by default. */
+  /** Receives measurements; there are none by default. */
   readonly metrics?: Metrics;
   readonly clock?: Clock;
   readonly random?: () => number;

@@ -89,7 +89,7 @@ export interface ReflectorStatus {
   readonly attempt: number;
   /** When the next try comes, while backing off. */
   readonly nextRetryTimeMs?: number;
-  /** What went wrong last, if anything ever did. */
+  /** The last error, if there ever was one. */
   readonly lastError?: ReflectorError;
   /** While the server cannot be read: from the first request that failed until a watch is open. */
   readonly outage?: ReflectorOutage;

@@ -19,7 +19,7 @@ export interface SchemaProperties<T> {
   readonly vendor: string;
   /** Validates a value. A promise is refused. */
   readonly validate: (value: unknown) => SchemaResult | PromiseLike<SchemaResult>;
-  /** For the type checker only. */
+  /** Types for the type checker only. */
   readonly types?: { readonly input: T; readonly output: unknown } | undefined;
 }
 
@@ -28,10 +28,10 @@ export type SchemaResult =
   | { readonly value: unknown; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] };
 
-/** One thing that is wrong with a value. */
+/** A fault of a value. */
 export interface SchemaIssue {
   readonly message: string;
-  /** Where: the properties on the way, from the outside in. */
+  /** The path of the fault: the properties from the outside in. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 

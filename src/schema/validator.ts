@@ -52,7 +52,7 @@ export function newObjectValidator<T>(
 /**
  * Validates the envelope of a list, and returns it typed.
  *
- * @param subject What is listed, for error texts: `"pods" in "default"`.
+ * @param subject The listed objects, for error texts: `"pods" in "default"`.
  *
  * @example
  * ```ts
@@ -61,8 +61,8 @@ export function newObjectValidator<T>(
  * console.log(metadata.resourceVersion); // 7
  * ```
  *
- * @throws {StatusError} It is a Status that says Failure.
- * @throws {DecodeError} It is a Table, or no list.
+ * @throws {StatusError} The value is a Status of a failure.
+ * @throws {DecodeError} The value is a Table, or no list.
  */
 export function validateList(
   list: Readonly<Record<string, unknown>>,

@@ -351,7 +351,7 @@ type Members = Readonly<Record<string, unknown>>;
 
 /**
  * The rows after a frame.
- * @throws {TypeError} It cannot be one: what is shown would be wrong from here on.
+ * @throws {TypeError} The frame is malformed: the rows would be wrong from here on.
  */
 export function afterFrame<Row>(shown: WindowRows<Row> | undefined, line: string): FrameResult<Row> {
   const { type, object } = JSON.parse(line) as { readonly type?: unknown; readonly object?: Members };

@@ -71,7 +71,7 @@ export class EncodedHolding<T> extends TextHolding<T> {
   /**
    * Encodes an object; returns it as it is if it is held as text already, is no plain JSON value, or has no
    * key.
-   * @param key Its key, where that is not what the key function gives.
+   * @param key The object's key, if it is not the key function's.
    */
   override hold(object: Held<T>, key?: string): Held<T> {
     if (object instanceof TextObject) return super.hold(object);

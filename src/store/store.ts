@@ -135,7 +135,7 @@ export function keyedWrites<T>(
 export interface Indexer<T, I extends string = string> extends Store<T> {
   /**
    * The objects that share a value with `object` in an index, each once; in no order that may be relied on.
-   * @throws What the index function throws for `object`.
+   * @throws The error that the index function throws for `object`.
    */
   index(indexName: I, object: T): T[];
   /** The keys under a value of an index, ascending by code unit. */

@@ -280,7 +280,7 @@ function compact<T>(places: Places<T>): Places<T> {
 
 /**
  * What an index function returned.
- * @throws {TypeError} It is no array of strings.
+ * @throws {TypeError} The result is no array of strings.
  */
 export function checkedValues(values: readonly string[]): readonly string[] {
   if (!Array.isArray(values)) throw noValues(values, `not ${typeof values}`);

@@ -5,7 +5,7 @@ import { TransformError } from "./errors.ts";
 
 /**
  * Changes an object before it is stored; may change it in place, as long as nothing else holds it.
- * @throws Whatever it likes: the write fails with a `TransformError`.
+ * @throws Any error: the write then fails with a `TransformError`.
  *
  * @category Informers
  */

@@ -100,7 +100,7 @@ export class FakeClock implements Clock {
   /**
    * Moves time forward, from timer to timer, until the condition holds; at once if it does.
    * @returns How many milliseconds that took.
-   * @throws {Error} It does not hold within `withinMs`, a minute by default: the message has the condition.
+   * @throws {Error} The condition, which is in the message, does not hold within `withinMs` (a minute).
    */
   async until(condition: () => boolean | Promise<boolean>, withinMs = 60_000): Promise<number> {
     const startMs = this.#nowMs;

@@ -138,7 +138,7 @@ export abstract class ObjectReader<O> {
 
   /**
    * A reader of the items of a list.
-   * @param typeOf What the items are, where they do not say so themselves; it is written into their texts.
+   * @param typeOf The type of items that do not name it themselves; it is written into their texts.
    */
   items(typeOf: () => ItemType | undefined, projection?: Projection): ItemReader {
     const tree = new FieldTree(this.fields, projection);

@@ -60,7 +60,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 /**
  * What a function returned, unless that is a promise: it has no value now, and its rejection would end the
  * program.
- * @throws {TypeError} It is one.
+ * @throws {TypeError} The result is a promise.
  */
 export function atOnce<R>(result: R): R {
   if (!isThenable(result)) return result;

@@ -75,7 +75,7 @@ export class SharedTurns {
   /**
    * Resolves in the next turn that has room for the task of a client.
    *
-   * @param spentUnits What the task has done by now.
+   * @param spentUnits The units that the task has spent by now.
    */
   next(client?: unknown, spentUnits: number = 0): Promise<void> {
     const share = this.#shares.get(client) ?? this.#enter(client);

@@ -11,7 +11,7 @@ import { errorMessage } from "../util/errors.ts";
  * Node by the `code` of a cause, Bun by the `code` of the error itself, Deno by text alone, workerd hardly at
  * all.
  *
- * @param text What could not be done, such as `Cannot list "pods"`; the failure's own words follow it.
+ * @param text The failed operation, such as `Cannot list "pods"`; the failure's own words follow it.
  */
 export function newNetworkError(text: string, error: unknown): NetworkError {
   if (error instanceof NetworkError) return error;

@@ -24,9 +24,9 @@ export interface DiskObjectsOptions extends TextsOptions {
    * room for. A longer one is quarantined.
    */
   readonly maxObjectBytes?: number;
-  /** Where time comes from; the system's clock by default. */
+  /** The clock; the system's clock by default. */
   readonly clock?: Clock;
-  /** Where failures of the event log are logged; the console by default. */
+  /** Receives failures of the event log; the console by default. */
   readonly logger?: Logger;
 }
 

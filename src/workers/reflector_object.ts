@@ -113,7 +113,7 @@ export abstract class ReflectorObject<Env = unknown> {
   /**
    * What the object caches. Called when the object starts.
    *
-   * @param env Its bindings.
+   * @param env The bindings of the object.
    * @param name The name of the object; `undefined` if it has none.
    */
   protected abstract settings(env: Env, name: string | undefined): ReflectorSettings;
@@ -121,7 +121,7 @@ export abstract class ReflectorObject<Env = unknown> {
   /**
    * Answers a read as `readApi` does. The first one starts the object.
    *
-   * @throws What {@linkcode ReflectorObject.settings} throws, and what `readApi` throws about its options.
+   * @throws The errors of {@linkcode ReflectorObject.settings}, and of `readApi` about its options.
    */
   async fetch(request: Request): Promise<Response> {
     const { api, loaded } = this.#start();

@@ -112,7 +112,7 @@ export class RateLimitingQueue<T = string> extends DelayingQueue<T> {
 
   /**
    * Adds an item after the delay that the limiter gives it. Calls the limiter even after a shutdown.
-   * @throws {RangeError} That delay is not a number.
+   * @throws {RangeError} The delay is not a number.
    */
   addRateLimited(item: T): void {
     this.addAfter(item, this.#rateLimiter.when(item));

@@ -18,7 +18,7 @@ export interface ParallelizeOptions {
  *
  * Mirrors client-go's `workqueue.ParallelizeUntil`. A piece that throws stops the others between pieces, too
  * (upstream, a panic ends the program).
- * @throws What the first piece to fail threw, once no piece is running any more.
+ * @throws The error of the first piece to fail, once no piece is running any more.
  * @throws {RangeError} `pieces` is no whole number, `workers` is not at least
  * 1, or `chunkSize` is not a number of 0 or more.
  *

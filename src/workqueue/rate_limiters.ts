@@ -73,7 +73,7 @@ export interface BucketOptions {
   readonly qps: number;
   /** How many tokens the bucket holds; it starts full. Without any, every delay is infinite. */
   readonly burst: number;
-  /** Where time comes from; the system's clock by default. */
+  /** The clock; the system's clock by default. */
   readonly clock?: Clock;
 }
 
@@ -151,7 +151,7 @@ export function withMaxWaitRateLimiter<T = string>(
 
 /** Options of {@linkcode defaultControllerRateLimiter}. */
 export interface ControllerRateLimiterOptions<T> extends KeyOfOption<T> {
-  /** Where time comes from; the system's clock by default. */
+  /** The clock; the system's clock by default. */
   readonly clock?: Clock;
 }
 

@@ -11,7 +11,7 @@ import { type MetricsProvider, QueueMonitor } from "./metrics.ts";
  * {@linkcode QueueOrder.length} is not 0. Mirrors client-go's `workqueue.Queue`.
  */
 export interface QueueOrder<T> {
-  /** How many items are in it. */
+  /** How many items are in the order. */
   readonly length: number;
   /** An item that is in it was added again; it may get another place. */
   touch(item: T): void;
@@ -32,7 +32,7 @@ export interface WorkQueueOptions<T> {
   readonly keyOf?: (item: T) => unknown;
   /** The order in which items come out; that of their adds by default. Must be empty, and not be shared. */
   readonly order?: QueueOrder<T>;
-  /** Where time comes from; the system's clock by default. */
+  /** The clock; the system's clock by default. */
   readonly clock?: Clock;
   /** Shuts the queue down when it is aborted. */
   readonly signal?: AbortSignal;

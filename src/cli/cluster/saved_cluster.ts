@@ -24,7 +24,7 @@ export function snapshotPath(folder: string, resource: ApiResource): string {
 /**
  * Makes the folder, which only its owner may open. One that was there keeps its mode: if other users may
  * write it, they decide what is served.
- * @throws {CommandError} It cannot be made, or every user may replace its files.
+ * @throws {CommandError} The folder cannot be made, or every user may replace its files.
  */
 export async function prepareFolder(folder: string, logger: Logger): Promise<void> {
   let mode: number;

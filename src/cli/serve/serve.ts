@@ -29,7 +29,7 @@ export interface Served extends AsyncDisposable {
   /**
    * Resolves when every resource has its first list.
    * @throws {CacheSyncError} The signal was aborted first; the message has the last errors.
-   * @throws {InformerStateError} It was stopped first.
+   * @throws {InformerStateError} The server was stopped before.
    */
   synced(signal?: AbortSignal): Promise<void>;
   /**
@@ -46,7 +46,7 @@ export interface Served extends AsyncDisposable {
  * Resolves when the server listens. The first lists may still be incomplete then: see `/readyz` and
  * {@linkcode Served.synced}. From then on no failure of the cluster's API server stops it: it retries, and
  * serves the last known state.
- * @throws {CommandError} It cannot start: the cluster cannot be reached or refuses, the port is in use, ...
+ * @throws {CommandError} The server cannot start: the cluster is away or refuses, the port is in use, ...
  * @throws {UsageError} Options are wrong or contradict each other, or name a resource that the cluster
  * does not have.
  * @throws The signal's reason, if it is aborted before the server listens.

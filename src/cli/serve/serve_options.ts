@@ -27,7 +27,7 @@ export type ClusterSource =
     readonly context?: string;
   };
 
-/** How `serve` holds objects. */
+/** The form in which `serve` holds objects. */
 export type StorageName = "texts" | "short-texts";
 
 /** The values of {@linkcode StorageName}. */

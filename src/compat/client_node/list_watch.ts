@@ -148,7 +148,7 @@ export class ListWatch<T extends ClientNodeObject>
     await run?.running.stop();
   }
 
-  /** Stops it. */
+  /** Stops the informer. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
@@ -191,7 +191,7 @@ export class ListWatch<T extends ClientNodeObject>
     return this.#content?.lastStoreSyncResourceVersion() ?? "";
   }
 
-  /** How it is doing: phase, lag, outage, the last error; `undefined` while it does not run. */
+  /** The informer's status: phase, lag, outage, the last error; `undefined` while it does not run. */
   status(): InformerStatus | undefined {
     return this.#run?.informer.status();
   }
@@ -348,7 +348,7 @@ interface CollectionPath {
 /**
  * Reads the path of a collection.
  *
- * @throws {TypeError} It is the path of something else.
+ * @throws {TypeError} The path is none of a list.
  */
 function parseCollectionPath(path: string): CollectionPath {
   const [before, query = ""] = path.split("?", 2);
@@ -382,7 +382,7 @@ function describeCollection({ resource, namespace }: CollectionPath): string {
  * @param listFn Gives the type of the objects. It is not called:
  * `path` is listed, with the selectors, in pages.
  * @param fieldSelector client-node's `makeInformer` has none.
- * @param options What client-node has no options for.
+ * @param options Options that client-node does not have.
  *
  * @throws {TypeError} The path is not that of a collection.
  *

@@ -102,7 +102,7 @@ export class ListWatchError extends Error {
    */
   readonly code: number | string | undefined;
 
-  /** @param error What failed. */
+  /** @param error The failure. */
   constructor(error: Error) {
     super(error.message, { cause: error });
     this.name = "ListWatchError";

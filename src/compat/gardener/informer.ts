@@ -175,7 +175,7 @@ export class InformerStore<T extends KubernetesObject> {
    * The first object that a predicate finds. By key (`["metadata.uid", uid]`), and by namespace and name
    * (`{ metadata: { namespace, name } }`), it is looked up; otherwise objects are tried one by one.
    *
-   * @throws {TypeError} It is no predicate.
+   * @throws {TypeError} The argument is no predicate.
    */
   find(predicate: Predicate<T>): T | undefined {
     const test = testOf(predicate);

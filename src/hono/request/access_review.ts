@@ -50,7 +50,7 @@ export interface ReviewOptions {
   readonly maxWaitingPerClient?: number;
   /** How long the API server may take to answer; 5 s by default. */
   readonly timeoutMs?: number;
-  /** Where time comes from; the system's clock by default. */
+  /** The clock; the system's clock by default. */
   readonly clock?: Clock;
 }
 

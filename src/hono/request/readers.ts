@@ -151,7 +151,7 @@ export class Readers {
    * Counts bytes that are kept for the next readers. `false` if there is no room, whatever
    * is dropped, or none for all that is expected.
    *
-   * @param dropSome What makes room for them, if not each keeper is to.
+   * @param dropSome Makes room for the bytes; by default each keeper does.
    */
   keep(
     bytes: number,

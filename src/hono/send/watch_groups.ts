@@ -70,8 +70,8 @@ export class WatchGroups<T extends KubernetesObject> {
   readonly used: Set<WatchGroup<T>> = new Set();
 
   /**
-   * @param content Whose entries are sent.
-   * @param views What is made of them.
+   * @param content The content whose entries are sent.
+   * @param views The forms that are made of the entries.
    */
   constructor(content: GroupContent<T>, views: EntryViews<T>) {
     this.content = content;

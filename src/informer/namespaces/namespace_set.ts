@@ -54,7 +54,7 @@ export class NamespaceSet implements NamespaceNames {
 
   /**
    * Exchanges the namespaces; those that stay are left alone.
-   * @throws {TypeError} One is no name of a namespace, or there are more than 999.
+   * @throws {TypeError} A name is not one of a namespace, or there are more than 999.
    */
   set(names: readonly string[]): void {
     const next = checked(names);

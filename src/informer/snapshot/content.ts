@@ -284,7 +284,7 @@ export class SnapshotKeeper<T> {
     this.#reached = reached;
   }
 
-  /** How the saves are going. */
+  /** The status of the saves. */
   status(): Omit<SnapshotStatus, "load" | "refusal"> {
     return {
       failedSaves: this.#failedSaves,

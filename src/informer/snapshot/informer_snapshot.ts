@@ -65,7 +65,7 @@ export interface InformerSnapshot {
   readonly options: SnapshotOptions;
   /**
    * An informer has it.
-   * @throws {TypeError} It does not go with the informer's other options.
+   * @throws {TypeError} The snapshot does not fit the informer's other options.
    * @throws {InformerStateError} Another informer has it.
    * @internal
    */

@@ -37,7 +37,7 @@ export interface SnapshotIdentity {
   readonly source: string;
 }
 
-/** One object of a snapshot that was loaded. */
+/** An object of a loaded snapshot. */
 export interface SnapshotEntry {
   readonly key: string;
   /**
@@ -147,8 +147,8 @@ export interface SnapshotStorage {
    * is of this identity.
    * @param signal The informer no longer waits: it has stopped, or the load takes too long. Nothing is saved
    * before the load has settled, so a storage that may wait for long should then reject.
-   * @throws {SnapshotRefusedError} What is there cannot be used. The informer reports that, lists, and saves
-   * everything.
+   * @throws {SnapshotRefusedError} The stored content cannot be used. The informer reports that, lists,
+   * and saves everything.
    */
   load(
     identity: SnapshotIdentity,
@@ -219,7 +219,7 @@ export interface SnapshotContext<T> {
   onConfirmed(): void;
 }
 
-/** How a snapshot is doing. */
+/** The status of a snapshot. */
 export interface SnapshotStatus {
   /**
    * The result of the load: `none`: there was no snapshot; `refused`: it could not be used, as {@linkcode
@@ -241,7 +241,7 @@ export interface SnapshotStatus {
   readonly lastSaveTimeMs?: number;
   /** How many saves in a row have failed; 0 while all is well. */
   readonly failedSaves: number;
-  /** What the last save failed with, if any ever did. */
+  /** The error of the last failed save, if any ever failed. */
   readonly lastError?: string;
 }
 
@@ -253,7 +253,7 @@ export interface InformerStatus extends ReflectorStatus {
     /** The last contact that it reflects, in milliseconds since the epoch. */
     readonly savedAtMs: number;
   };
-  /** How its snapshot is doing, if it has one. */
+  /** The status of the informer's snapshot, if it has one. */
   readonly snapshot?: SnapshotStatus;
 }
 

@@ -210,7 +210,7 @@ const BOOL_TAG = "tag:yaml.org,2002:bool";
  * Parses YAML 1.2. In boolean fields, plain words such as `yes` are booleans, as in YAML 1.1, which kubectl
  * reads; elsewhere they are strings.
  *
- * @throws {KubeconfigError} It is not YAML. The message quotes nothing of the text, which may hold
+ * @throws {KubeconfigError} The text is not YAML. The message quotes nothing of the text, which may hold
  * credentials.
  */
 export async function parseKubeconfigYaml(text: string, path: string): Promise<unknown> {

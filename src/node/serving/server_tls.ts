@@ -24,7 +24,7 @@ export class TlsError extends CacheError {
 /**
  * Checks that a certificate and a key are valid PEM and match.
  *
- * @throws {TlsError} They are not, or do not match.
+ * @throws {TlsError} The certificate or the key is no valid PEM, or they do not match.
  *
  * @example
  * ```ts

@@ -199,7 +199,7 @@ export class ControllerWorld implements AsyncDisposable {
   /**
    * Moves the time until the program has nothing left to do: its caches are complete, and no key waits, is in
    * progress or waits for another try. A delay that a reconcile asked for by `requeueAfterMs` does not count.
-   * @throws {Error} That is not so within an hour of the clock's time: it says what is still to do.
+   * @throws {Error} The controllers are not idle within an hour of the clock: the message says why.
    */
   async idle(): Promise<void> {
     if (await untilIdle(this.server, this.clock, () => [this.#process], IDLE_WITHIN_MS)) return;

@@ -35,7 +35,7 @@ export type Act = (server: InMemoryApiServer, chance: Chance) => void;
 /**
  * Looks at the cluster. One of `eventually` returns `false` or throws while it does not hold; one of
  * `never` returns `true` or throws when it happens.
- * @param memory What is outside of the cluster and the program; empty at the start of each world.
+ * @param memory The memory outside of the cluster and the program; empty at the start of each world.
  */
 export type Check = (server: InMemoryApiServer, memory: Map<string, unknown>) => boolean | void;
 
