@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { silentLogger } from "@listwatch/cache";
 import { openGroups, openWindow, type OpenWindowOptions } from "@listwatch/cache/screens";
 import { readApi } from "@listwatch/cache/hono";
+import { AGE_ANNOTATION } from "../../src/meta/list_watch.ts";
 import { FakeClock } from "../../src/testing/fake_clock.ts";
 import { abortable } from "../../src/util/abort.ts";
 import { settle } from "../../src/util/clock.ts";
@@ -92,6 +93,35 @@ class World {
       },
     });
     return new Response(body, { headers: response.headers });
+  }
+}
+
+const ROWS = {
+  type: "ROWS",
+  object: { metadata: { resourceVersion: "1" }, window: { total: 1, offset: 0 }, items: [{}] },
+};
+
+function framesOf(...frames: readonly object[]): string {
+  return frames.map((frame) => `${JSON.stringify(frame)}\n`).join("");
+}
+
+/** A stream whose frames come one by one. */
+class Feed {
+  #controller!: ReadableStreamDefaultController<Uint8Array>;
+
+  response(headers: Readonly<Record<string, string>> = {}): Response {
+    const start = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+      this.#controller = controller;
+    };
+    return new Response(new ReadableStream({ start }), { headers });
+  }
+
+  end(): void {
+    this.#controller.close();
+  }
+
+  send(frame: object): void {
+    this.#controller.enqueue(new TextEncoder().encode(framesOf(frame)));
   }
 }
 
@@ -443,7 +473,140 @@ describe("openWindow", () => {
     for (const staleAfterMs of [0, NaN]) {
       assert.throws(() => openWindow({ ...query, staleAfterMs }), RangeError);
     }
-    assert.throws(() => openGroups({ url: URL_OF_PODS, clock }), /say by which values/);
+    assert.throws(() => openWindow({ ...query, sortBy: [] }), /say by what its rows are sorted/);
+    for (const groupBy of [undefined, []]) {
+      assert.throws(
+        () => openGroups({ url: URL_OF_PODS, clock, ...(groupBy && { groupBy }) }),
+        /say by which values/,
+      );
+    }
+  });
+
+  it("is refused by a stream that says so, and opened again at once where its state has expired", async () => {
+    const refused = new World();
+    const status = { kind: "Status", code: 403, message: "no more" };
+    refused.answers.push(() => new Response(framesOf({ type: "ERROR", object: status })));
+    const window = openWindow(refused.options());
+    await refused.settled(60_000);
+    assert.equal(window.getSnapshot().state, "refused");
+    assert.match(window.getSnapshot().error?.message ?? "", /no more/);
+    assert.equal(refused.urls.length, 1);
+    assert.equal(refused.clock.pendingTimers, 0);
+    window.close();
+
+    const expired = new World();
+    const feed = new Feed();
+    expired.answers.push(() => feed.response());
+    const other = openWindow(expired.options());
+    const states: string[] = [];
+    other.subscribe(() => states.push(other.getSnapshot().state));
+    await expired.settled();
+    feed.send(ROWS);
+    await expired.settled(5_000);
+    feed.send({ type: "ERROR", object: { kind: "Status", code: 410 } });
+    await expired.settled(5_000);
+    assert.deepEqual([...new Set(states)], ["live"]);
+    assert.equal(expired.urls.length, 2);
+    other.close();
+  });
+
+  it("is as old as the last frame that says so, and has its rows and version from the last ones that have them", async () => {
+    const world = new World();
+    const feed = new Feed();
+    world.answers.push(() => feed.response({ Age: "200" }));
+    const window = openWindow(world.options());
+    await world.settled();
+    const shown = async (frame: object) => {
+      feed.send(frame);
+      await world.settled();
+      const { state, resourceVersion } = window.getSnapshot();
+      return [state, resourceVersion];
+    };
+    const bookmark = (resourceVersion: string, age?: string) => ({
+      type: "BOOKMARK",
+      object: {
+        metadata: {
+          resourceVersion,
+          ...(age !== undefined && { annotations: { [AGE_ANNOTATION]: age } }),
+        },
+      },
+    });
+    const changes = (resourceVersion: string, ...changes: readonly object[]) => ({
+      type: "CHANGES",
+      object: { metadata: { resourceVersion }, window: { total: 1, offset: 0 }, changes },
+    });
+    assert.deepEqual(await shown(ROWS), ["stale", "1"]);
+    assert.deepEqual(await shown(changes("2")), ["stale", "2"]);
+    const { rows } = window.getSnapshot();
+    assert.deepEqual(await shown(bookmark("3")), ["live", "3"]);
+    assert.deepEqual(await shown(changes("4")), ["live", "4"]);
+    assert.equal(window.getSnapshot().rows, rows);
+    assert.deepEqual(await shown(bookmark("5", "90001")), ["stale", "5"]);
+    assert.deepEqual(await shown(bookmark("6", "90000")), ["live", "6"]);
+    window.close();
+  });
+
+  it("is stale where the next stream shows nothing, and live for as long as the next one does", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    await world.settled(5_000);
+    world.answers.push(() => new Response(""));
+    world.end();
+    await world.settled();
+    assert.equal(window.getSnapshot().state, "stale");
+    assert.match(window.getSnapshot().error?.message ?? "", /ended before it showed anything/);
+    await world.settled(5_000);
+    const states = new Set<string>();
+    window.subscribe(() => states.add(window.getSnapshot().state));
+    world.end();
+    await world.settled(5_000);
+    assert.deepEqual([...states], ["live"]);
+    window.close();
+  });
+
+  it("ends for good: nothing is requested, called or changed any more, and no timer is left", async () => {
+    const world = new World();
+    const feed = new Feed();
+    world.answers.push(() => feed.response(), () => new Promise<Response>(() => {}));
+    const window = openWindow(world.options());
+    await world.settled();
+    feed.send(ROWS);
+    await world.settled(5_000);
+    feed.end();
+    await world.settled();
+    window.close();
+    const last = window.getSnapshot();
+    assert.equal(last.state, "closed");
+    assert.equal(world.clock.pendingTimers, 0);
+    const requests = world.urls.length;
+    window.show({ offset: 1 });
+    window.close();
+    await world.settled(60_000);
+    assert.equal(window.getSnapshot(), last);
+    assert.equal(world.urls.length, requests);
+  });
+
+  it("calls a listener that another one has added from the next change on", async () => {
+    const world = new World();
+    const window = openWindow(world.options());
+    let calls = 0;
+    const add = () => {
+      calls++;
+      window.subscribe(() => add());
+    };
+    window.subscribe(add);
+    await world.settled();
+    assert.equal(calls, 1);
+    window.close();
+  });
+
+  it("says what a server said that is no Status", async () => {
+    const world = new World();
+    world.answers.push(() => Response.json({ problem: "no such place" }, { status: 404 }));
+    const window = openWindow(world.options());
+    await world.settled();
+    assert.match(window.getSnapshot().error?.message ?? "", /answered 404: .*no such place/);
+    window.close();
   });
 
   it("shows a state that was at each time, through cuts, and the last one in the end", async () => {
