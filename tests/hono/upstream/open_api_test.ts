@@ -4,6 +4,7 @@ import { Hono } from "hono";
 import type { FetchOpenApi, ReadApiOptions } from "@listwatch/cache/hono";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
 import { FakeInformer } from "../fake_informer.ts";
+import { cutOpenApi } from "../../../src/hono/upstream/open_api.ts";
 import { readApi } from "../read_api.ts";
 
 const gvk = (group: string, version: string, kind: string) => ({
@@ -364,5 +365,28 @@ describe("readApi({ openApi })", () => {
       (await api.request("/openapi/v2", { headers: accept })).headers.get("Content-Type"),
       "application/json",
     );
+  });
+});
+
+describe("cutOpenApi", () => {
+  it("keeps the parts of a resource that can be read, and what they refer to, whatever its name", () => {
+    const deployments = "/apis/apps/v1/namespaces/{namespace}/deployments";
+    const kept = {
+      [`${deployments}/{name}/status`]: { get: {} },
+      [`${deployments}/{name}/scale`]: { get: { schema: { $ref: "#/definitions/odd~1name~0" } } },
+    };
+    const paths = { ...kept, [deployments]: { post: {} }, [`${deployments}/{name}/log`]: { get: {} } };
+    const definitions = { "odd/name~": { type: "object" }, other: {} };
+    const resource = {
+      group: "apps",
+      version: "v1",
+      resource: "deployments",
+      kind: "Deployment",
+      namespaced: true,
+    };
+    assert.deepEqual(cutOpenApi({ paths, definitions }, [resource]), {
+      paths: kept,
+      definitions: { "odd/name~": { type: "object" } },
+    });
   });
 });

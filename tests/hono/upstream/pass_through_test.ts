@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { bearerTokens, type PassThroughOptions, type ReadApiOptions } from "@listwatch/cache/hono";
 import { silentLogger } from "@listwatch/cache";
 import { FakeClock } from "../../../src/testing/fake_clock.ts";
+import { settle } from "../../../src/util/clock.ts";
 import { FakeInformer, object } from "../fake_informer.ts";
 import { openWatches } from "../middlewares.ts";
 import { readApi } from "../read_api.ts";
@@ -215,6 +216,12 @@ describe("readApi with passThrough", () => {
     for (const name of ["Set-Cookie", "Server", "Access-Control-Allow-Origin"]) {
       assert.equal(response.headers.get(name), null, name);
     }
+    assert.equal(response.headers.get("X-Accel-Buffering"), "no");
+    assert.match(response.headers.get("ETag") ?? "", /^W?\/?".+"$/);
+    upstream.answer = () => new Response(null, { status: 304, headers: { ETag: '"7"' } });
+    const same = await api.request(LOG, { headers: { ...READER, "If-None-Match": '"7"' } });
+    assert.deepEqual([same.status, same.headers.get("ETag")], [304, '"7"']);
+    assert.equal(upstream.header("If-None-Match"), '"7"');
     const groups = await api.request(LOG, { headers: { ...READER, "Impersonate-Group": "a, b" } });
     assert.equal(groups.status, 400);
   });
@@ -305,6 +312,8 @@ describe("readApi with passThrough", () => {
     assert.equal(down.status, 503);
     assert.ok(!(await down.text()).includes("10.0.0.1"), "the address is for the log only");
     assert.match(logger.of("warn").join(), /10\.0\.0\.1:6443/);
+    for (let i = 0; i < 100; i++) await api.request(LOG, { headers: READER });
+    assert.ok(logger.of("warn").length <= 10, "not one for each request");
     const before = upstream.requests.length;
     const long = await api.request("/api/v1/namespaces/shop/configmaps", {
       method: "POST",
@@ -321,6 +330,32 @@ describe("readApi with passThrough", () => {
     });
     assert.deepEqual([left.status, logger.lines], [400, []], "its client has left, which is no failure");
     assert.equal(upstream.requests.length, before);
+  });
+
+  it("logs nothing of a reader who leaves before the API server answers", async () => {
+    const logger = new LogRecorder();
+    const { api, upstream } = apiOf({}, { logger });
+    upstream.answer = (_, { signal }) =>
+      new Promise((_, reject) => signal!.addEventListener("abort", () => reject(signal!.reason)));
+    const leaving = new AbortController();
+    const answer = api.request(LOG, { headers: READER, signal: leaving.signal });
+    await settle();
+    leaving.abort();
+    await Promise.resolve(answer).catch(() => {});
+    assert.deepEqual([upstream.requests.length, logger.of("warn")], [1, []]);
+  });
+
+  it("sends no body on for which there are no bytes", async () => {
+    const { api, upstream } = apiOf({ writes: true }, { maxReaderBytes: 100_000 });
+    const create = (size: number) =>
+      api.request("/api/v1/namespaces/shop/configmaps", {
+        method: "POST",
+        headers: READER,
+        body: "x".repeat(size),
+      });
+    assert.equal((await create(200_000)).status, 429);
+    assert.equal(upstream.requests.length, 0);
+    assert.equal((await create(50_000)).status, 200);
   });
 
   it("says the other query of the same path, as of an OpenAPI document that has changed, and no other place", async () => {
